@@ -1,0 +1,67 @@
+# The one front door. `make` lists the targets; the work is done by cargo and by scripts/.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+WEIR := $(or $(CARGO_TARGET_DIR),target)/release/weir
+export PREFIX DESTDIR WEIR
+# Rust from rustup is found even by a shell that was never told about it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+MAKEFLAGS += --no-builtin-rules
+
+help:
+	@awk 'BEGIN { FS = ":.*## "; print "weir measures, explains and fixes I/O buffering" } \
+	      /^##@ / { print "\n" substr($$0, 5) } \
+	      /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Use
+run: build ## build, then measure what buffering costs on this machine (about a minute)
+	@$(WEIR) bench copy
+
+build: deps-run ## the program, as target/release/weir
+	@cargo build --release --locked -p weir-cli
+
+install: $(WEIR) ## program, man pages, completions, documents; PREFIX=/usr/local DESTDIR=
+	@scripts/install install
+
+uninstall: ## take away what install put there
+	@scripts/install uninstall
+
+##@ Work on it
+test: deps-test build ## every test; ends with the counts
+	@scripts/test
+
+lint: deps-lint ## formatting, clippy, C and shell warnings, the one-way rule, file lengths
+	@scripts/lint
+
+fmt: deps-lint ## format the Rust code
+	@cargo fmt --all
+
+bench-harness: deps-bench ## what the harness itself costs, beside plain C and fio
+	@cargo bench --quiet --locked -p weir-cli --bench harness
+
+clean: ## remove what was built
+	@cargo clean
+
+##@ What it needs
+deps: ## everything below
+	@scripts/deps run test lint bench
+
+deps-run: ## to build and run: C compiler, Rust, liburing
+	@scripts/deps run
+
+deps-test: ## to test: strace, tools for file systems
+	@scripts/deps run test
+
+deps-lint: ## to lint: rustfmt, clippy, shellcheck
+	@scripts/deps run lint
+
+deps-bench: ## to compare with others: fio
+	@scripts/deps run bench
+
+# An absent binary is built; a present one is installed as it is, also by a root without cargo.
+$(WEIR):
+	@$(MAKE) --no-print-directory build
+
+.NOTPARALLEL:
+.PHONY: help run build install uninstall test lint fmt bench-harness clean \
+	deps deps-run deps-test deps-lint deps-bench

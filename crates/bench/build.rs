@@ -1,0 +1,62 @@
+//! Compiles the measured loops and makes the table of methods from the names of their files, so that a
+//! method is added by adding one file to methods/.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let methods = sources("methods");
+    let table = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("methods_table.c");
+    fs::write(&table, method_table(&methods)).expect("OUT_DIR is writable");
+
+    cc::Build::new()
+        .std("c11")
+        .define("_GNU_SOURCE", None)
+        .flag("-Wall")
+        .flag("-Wextra")
+        .flag("-Werror")
+        // The loops are what is measured: the same optimisation in every profile of cargo.
+        .opt_level(2)
+        .include("frame")
+        .files(sources("frame"))
+        .files(methods)
+        .file(table)
+        .compile("weir_bench_loops");
+    println!("cargo:rustc-link-lib=static=uring");
+    println!("cargo:rustc-link-search=native=/usr/lib");
+    if let Ok(found) =
+        cc::Build::new().get_compiler().to_command().arg("-print-file-name=liburing.a").output()
+        && let Some(folder) = Path::new(String::from_utf8_lossy(&found.stdout).trim()).parent()
+    {
+        println!("cargo:rustc-link-search=native={}", folder.display());
+    }
+    println!("cargo:rerun-if-changed=frame");
+    println!("cargo:rerun-if-changed=methods");
+}
+
+/// The C files of a folder, sorted.
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("a folder of this crate")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    found.sort();
+    found
+}
+
+fn method_table(methods: &[PathBuf]) -> String {
+    let names: Vec<_> = methods
+        .iter()
+        .map(|path| format!("wb_method_{}", path.file_stem().expect("a file").to_string_lossy()))
+        .collect();
+    let declared: String =
+        names.iter().map(|name| format!("extern const struct wb_method {name};\n")).collect();
+    let listed: String = names.iter().map(|name| format!("    &{name},\n")).collect();
+    format!(
+        "#include \"method.h\"\n{declared}\nextern const struct wb_method *const wb_methods[];\n\
+         extern const size_t wb_methods_count;\n\
+         const struct wb_method *const wb_methods[] = {{\n{listed}}};\n\
+         const size_t wb_methods_count = sizeof wb_methods / sizeof wb_methods[0];\n"
+    )
+}

@@ -1,0 +1,38 @@
+/* Buffers: aligned, touched, and refused when the machine has not that much free. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frame.h"
+
+enum { ALIGNMENT = 4096 };
+#define SMALL (1u << 20) /* below it, asking the kernel first is not worth its time */
+
+/* MemAvailable, or as much as there can be where the kernel does not say. */
+static uint64_t available_bytes(void)
+{
+    unsigned long long kilobytes = UINT64_MAX / 1024;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %llu", &kilobytes) == 1)
+            break;
+    fclose(file);
+    return kilobytes * 1024;
+}
+
+unsigned char *wb_allocate(struct wb_run *run, uint64_t bytes)
+{
+    void *memory = NULL;
+    const bool fits = bytes <= SMALL || (bytes <= PTRDIFF_MAX && bytes < available_bytes());
+    const int error = fits ? posix_memalign(&memory, ALIGNMENT, bytes ? bytes : 1) : ENOMEM;
+    if (error != 0) {
+        wb_fail(run, "malloc", NULL, error);
+        return NULL;
+    }
+    memset(memory, 0, bytes);
+    return memory;
+}

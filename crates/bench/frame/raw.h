@@ -1,0 +1,58 @@
+/*
+ * preadv2(2) and pwritev2(2), which not every C library has, asked of the kernel itself, and the flags
+ * that are newer than many headers. Offset -1: the file position.
+ */
+#ifndef WEIR_BENCH_RAW_H
+#define WEIR_BENCH_RAW_H
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "loops.h"
+
+#ifndef RWF_DSYNC
+#define RWF_DSYNC 0x00000002
+#endif
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x00000080 /* Linux 6.14 */
+#endif
+
+/* The offset goes as its two halves; a 64-bit kernel takes the first whole. */
+WB_INLINE ssize_t wb_preadv2(int fd, const struct iovec *vector, int count, int64_t offset, int flags)
+{
+    return syscall(SYS_preadv2, fd, vector, count, (long)offset, (long)(offset >> 32), flags);
+}
+
+WB_INLINE ssize_t wb_pwritev2(int fd, const struct iovec *vector, int count, int64_t offset, int flags)
+{
+    return syscall(SYS_pwritev2, fd, vector, count, (long)offset, (long)(offset >> 32), flags);
+}
+
+WB_INLINE const char *wb_flag_name(int flags)
+{
+    return flags & RWF_DONTCACHE ? "RWF_DONTCACHE" : "RWF_DSYNC";
+}
+
+/* wb_put by one pwritev2 with flags; `offset` -1, or where the bytes belong. */
+WB_INLINE int wb_put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int64_t offset,
+                             int flags)
+{
+    while (bytes > 0) {
+        const struct iovec vector = {(void *)(uintptr_t)from, bytes};
+        const ssize_t put = wb_pwritev2(io->out, &vector, 1, offset, flags);
+        io->puts++;
+        if (put > 0) {
+            from += put;
+            bytes -= (size_t)put;
+            offset += offset < 0 ? 0 : put;
+        } else if (put == 0 || errno != EINTR) {
+            return wb_refused(io->run, io->puts == 1 ? wb_flag_name(flags) : NULL, "pwritev2",
+                              io->run->job->out_path, put == 0 ? EIO : errno);
+        }
+    }
+    return 0;
+}
+
+#endif

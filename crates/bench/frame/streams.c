@@ -1,0 +1,110 @@
+/* Opening, buffering, flushing and closing the streams of the methods of stdio(3). */
+#include "streams.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int wb_streams_prepare(struct wb_run *run)
+{
+    const uint64_t bytes = run->job->buffer_bytes;
+    struct wb_streams *streams = calloc(1, sizeof *streams);
+    if (!streams)
+        return wb_fail(run, "malloc", NULL, ENOMEM);
+    run->own = streams;
+    run->result->kernel_counted = 1;
+    if (bytes == 0 || run->job->mode == WB_MODE_NONE)
+        return 0;
+    streams->in_buffer = wb_allocate(run, bytes);
+    streams->out_buffer = streams->in_buffer ? wb_allocate(run, bytes) : NULL;
+    return streams->out_buffer ? 0 : -1;
+}
+
+/* The default without a size leaves the stream untouched, which is what most programs have. */
+static int set_buffer(struct wb_run *run, FILE *stream, unsigned char *buffer)
+{
+    const struct wb_job *job = run->job;
+    const int mode = job->mode == WB_MODE_NONE ? _IONBF : job->mode == WB_MODE_LINE ? _IOLBF : _IOFBF;
+    if (job->mode == WB_MODE_DEFAULT && job->buffer_bytes == 0)
+        return 0;
+    if (setvbuf(stream, (char *)buffer, mode, buffer ? (size_t)job->buffer_bytes : 0) != 0)
+        return wb_fail(run, "setvbuf", NULL, errno ? errno : EINVAL);
+    return 0;
+}
+
+/* A stream over *fd, which it then owns. */
+static FILE *stream_over(struct wb_run *run, int *fd, const char *mode, const char *path,
+                         unsigned char *buffer)
+{
+    FILE *stream = fdopen(*fd, mode);
+    if (!stream) {
+        wb_fail(run, "fdopen", path, errno);
+        return NULL;
+    }
+    *fd = -1;
+    (void)set_buffer(run, stream, buffer); /* its failure is in the result */
+    return stream;
+}
+
+int wb_streams_open(struct wb_run *run)
+{
+    struct wb_streams *streams = run->own;
+    const struct wb_job *job = run->job;
+    if (wb_open_files(run, 0, 0) != 0)
+        return -1;
+    if (run->in >= 0)
+        streams->in = stream_over(run, &run->in, "r", job->in_path, streams->in_buffer);
+    if (run->out >= 0)
+        streams->out = stream_over(run, &run->out, job->workload == WB_LOG ? "a" : "w", job->out_path,
+                                   streams->out_buffer);
+    if (run->result->status != WB_OK)
+        return -1;
+    run->out = streams->out ? fileno(streams->out) : -1; /* for the syncs; the stream closes it */
+    return 0;
+}
+
+int wb_streams_flush(struct wb_run *run)
+{
+    struct wb_streams *streams = run->own;
+    if (streams->out && fflush(streams->out) != 0)
+        return wb_fail(run, "write", run->job->out_path, errno);
+    return 0;
+}
+
+int wb_streams_close(struct wb_run *run)
+{
+    struct wb_streams *streams = run->own;
+    if (streams->out) {
+        run->out = -1;
+        if (fclose(streams->out) != 0)
+            wb_fail(run, "write", run->job->out_path, errno);
+        wb_count(run, "close", 1);
+    }
+    if (streams->in) {
+        if (fclose(streams->in) != 0)
+            wb_fail(run, "close", run->job->in_path, errno);
+        wb_count(run, "close", 1);
+    }
+    streams->in = streams->out = NULL;
+    return wb_close_files(run); /* what did not become a stream */
+}
+
+void wb_streams_release(struct wb_run *run)
+{
+    struct wb_streams *streams = run->own;
+    if (!streams)
+        return;
+    free(streams->in_buffer);
+    free(streams->out_buffer);
+    free(streams);
+    run->own = NULL;
+}
+
+void wb_streams_errors(struct wb_run *run)
+{
+    const struct wb_streams *streams = run->own;
+    const int error = errno ? errno : EIO;
+    if (streams->in && ferror(streams->in))
+        wb_fail(run, "read", run->job->in_path, error);
+    if (streams->out && ferror(streams->out))
+        wb_fail(run, "write", run->job->out_path, error);
+}

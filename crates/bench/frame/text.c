@@ -1,0 +1,53 @@
+/* The record: its memory, the text in it where text is written, and the map of WB_TRANSLATE. */
+#include "frame.h"
+
+enum { PRINTABLE_FIRST = '!', PRINTABLE = '~' - '!' + 1 };
+
+unsigned char wb_text_at(uint64_t offset, uint64_t record_bytes)
+{
+    const uint64_t column = record_bytes > 0 ? offset % record_bytes : 0;
+    if (column + 1 >= record_bytes)
+        return '\n';
+    return (unsigned char)(PRINTABLE_FIRST + column % PRINTABLE);
+}
+
+unsigned char wb_translated(unsigned char byte)
+{
+    return byte >= 'a' && byte <= 'z' ? (unsigned char)(byte - 'a' + 'A') : byte;
+}
+
+static const unsigned char *translation(void)
+{
+    static unsigned char map[256];
+    for (unsigned i = 0; i < sizeof map; i++)
+        map[i] = wb_translated((unsigned char)i);
+    return map;
+}
+
+/* The text repeats with every line, so a record at any offset of WB_WRITE's text is found at a moving
+ * start in a buffer that is one line longer. A record of WB_LOG starts where its line does. */
+int wb_prepare_record(struct wb_run *run)
+{
+    const struct wb_job *job = run->job;
+    const unsigned options = run->method->options;
+    const bool log = job->workload == WB_LOG, text = log || job->workload == WB_WRITE;
+    run->pass_bytes = options & WB_HAS_RECORD ? job->record_bytes : 1;
+    if (options & WB_HAS_VECTOR)
+        run->pass_bytes *= job->vector_records;
+    run->record_size = run->pass_bytes;
+    if ((options & WB_HAS_QUEUE) && !text)
+        run->record_size *= job->queue_depth;
+    if (log && run->record_size < job->record_bytes)
+        run->record_size = job->record_bytes; /* a line written byte by byte */
+    if (!log && text) {
+        run->text_mask = WB_TEXT_LINE - 1;
+        run->record_size += WB_TEXT_LINE;
+    }
+    run->map = translation();
+    run->record = wb_allocate(run, run->record_size);
+    if (!run->record)
+        return -1;
+    for (uint64_t i = 0; text && i < run->record_size; i++)
+        run->record[i] = wb_text_at(i, log ? job->record_bytes : WB_TEXT_LINE);
+    return 0;
+}

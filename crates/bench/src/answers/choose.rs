@@ -1,0 +1,92 @@
+//! What to choose here?
+
+use weir_model::Size;
+
+use super::{View, elapsed, figure, name, times};
+use crate::result::{Answer, Row};
+use crate::rows::ratio;
+
+/// For a copy, what needs the least code and memory comes first among equals.
+const IN_KERNEL: [&str; 2] = ["copy_file_range", "sendfile"];
+
+pub(super) fn answer(view: &View) -> Option<Answer> {
+    if view.rows.len() < 2 {
+        return None;
+    }
+    let best = view.fastest()?;
+    let tied: Vec<(usize, &Row)> = view.rows.iter().copied().filter(|(_, row)| row.ties_with_best).collect();
+    let calls = best_plain(view, "syscall");
+    if view.group.key.workload == "copy" {
+        if let Some(kernel) =
+            IN_KERNEL.iter().find_map(|method| tied.iter().copied().find(|(_, row)| row.method == *method))
+        {
+            return in_kernel(view, kernel, calls);
+        }
+    }
+    // Of rows that tie with the best, the one with the smallest buffers is enough.
+    let enough = tied
+        .iter()
+        .copied()
+        .filter(|(_, row)| row.method == best.1.method)
+        .min_by_key(|(_, row)| row.record_bytes);
+    let chosen = enough.unwrap_or(best);
+    let mut text = format!("{} with {}", name(chosen.1), Size(chosen.1.record_bytes));
+    let mut evidence = vec![elapsed(chosen)];
+    if let Some(calls) = calls.filter(|calls| calls.1.method != chosen.1.method) {
+        if let Some(ahead) = ratio(calls.1, chosen.1) {
+            let compared = if ahead.is_tie(view.noise) {
+                format!("; read/write with {} ties with it and needs no library", Size(calls.1.record_bytes))
+            } else {
+                format!(", {} faster than read/write with {}", times(&ahead), Size(calls.1.record_bytes))
+            };
+            text += &compared;
+            evidence.extend([elapsed(calls), figure(None, "ratio", ahead.value)]);
+        }
+    }
+    view.answer(
+        "What to choose here?",
+        format!("For a program that must {} here: {text}.", purpose(view)),
+        evidence,
+    )
+}
+
+fn purpose(view: &View) -> &'static str {
+    match view.group.key.workload.as_str() {
+        "copy" => "copy",
+        "write" => "write",
+        "read" => "read",
+        "translate" => "translate",
+        _ => "log",
+    }
+}
+
+/// The method's fastest row.
+fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a Row)> {
+    let knee = view.group.knee.filter(|_| view.group.model_method.as_deref() == Some(method));
+    match knee {
+        Some(knee) => view.at(method, knee.bytes),
+        None => view.plain(method).min_by(|a, b| super::seconds(a.1).total_cmp(&super::seconds(b.1))),
+    }
+}
+
+fn in_kernel(view: &View, kernel: (usize, &Row), calls: Option<(usize, &Row)>) -> Option<Answer> {
+    let mut text = format!("For a copying tool here: {}", kernel.1.method);
+    let mut evidence = vec![elapsed(kernel)];
+    if kernel.1.remark.as_deref().is_some_and(|remark| remark.contains("shared")) {
+        text += ", which shared the blocks instead of copying them";
+    }
+    if let Some(calls) = calls {
+        text += &format!(", else read/write with {}", Size(calls.1.record_bytes));
+        evidence.push(elapsed(calls));
+        if let Some(ahead) = ratio(calls.1, kernel.1) {
+            let compared = if ahead.is_tie(view.noise) {
+                "which ties with it".into()
+            } else {
+                format!("which takes {} its time", times(&ahead))
+            };
+            text += &format!(", {compared}");
+            evidence.push(figure(None, "ratio", ahead.value));
+        }
+    }
+    view.answer("What to choose here?", text + ".", evidence)
+}

@@ -1,0 +1,81 @@
+//! Which method wins where it hurts most: at the smallest record?
+
+use weir_model::Size;
+use weir_model::duration::{format_seconds, three_digits};
+
+use super::{View, elapsed, figure, moving_calls, name, seconds, thousands, times};
+use crate::result::Answer;
+use crate::rows::ratio;
+
+pub(super) fn answer(view: &View) -> Option<Answer> {
+    let Some(record) = smallest_shared(view) else { return alone(view) };
+    let mut rows: Vec<_> = view.rows.iter().copied().filter(|(_, row)| row.record_bytes == record).collect();
+    rows.sort_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)));
+    let (first, last) = (*rows.first()?, *rows.last()?);
+    let question = "Which method wins at the smallest record, and by how much?";
+    // Against plain system calls, which is what a buffer saves; among those that win, against the slowest.
+    let other = rows
+        .iter()
+        .copied()
+        .find(|(_, row)| row.method == "syscall")
+        .filter(|row| row.0 != first.0)
+        .unwrap_or(last);
+    let ahead = ratio(other.1, first.1)?;
+    let evidence = vec![elapsed(first), elapsed(other), figure(None, "ratio", ahead.value)];
+    let at = Size(record);
+    if ahead.is_tie(view.noise) {
+        let text = format!(
+            "At {at} {} and {} tie: {} is within the noise.",
+            name(first.1),
+            name(other.1),
+            times(&ahead)
+        );
+        return view.answer(question, text, evidence);
+    }
+    let (few, many) = (moving_calls(first.1), moving_calls(other.1));
+    let because = if few < many {
+        format!(
+            ": it makes {} system calls where {} makes {}",
+            thousands(few),
+            name(other.1),
+            thousands(many)
+        )
+    } else {
+        String::new()
+    };
+    let text =
+        format!("At {at} {} wins, {} faster than {}{because}.", name(first.1), times(&ahead), name(other.1));
+    view.answer(question, text, evidence)
+}
+
+/// The smallest record that more than one row has.
+fn smallest_shared(view: &View) -> Option<u64> {
+    let of = |record: u64| view.rows.iter().filter(|(_, row)| row.record_bytes == record).count();
+    view.rows.iter().map(|(_, row)| row.record_bytes).filter(|&record| of(record) > 1).min()
+}
+
+/// Without one: what the smallest record costs against the best of the same method.
+fn alone(view: &View) -> Option<Answer> {
+    let method = view.group.model_method.as_deref()?;
+    let of_method = || view.rows.iter().copied().filter(|(_, row)| row.method == method);
+    let smallest = of_method().min_by_key(|(_, row)| row.record_bytes)?;
+    let best = of_method().min_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)))?;
+    if best.0 == smallest.0 {
+        return None;
+    }
+    let slower = ratio(smallest.1, best.1)?;
+    let calls = view
+        .group
+        .model
+        .map(|model| format!("; a call costs {} ns", three_digits(model.call_ns)))
+        .unwrap_or_default();
+    let text = format!(
+        "{} at {} takes {}, {} the time of {}{calls}.",
+        name(smallest.1),
+        Size(smallest.1.record_bytes),
+        format_seconds(seconds(smallest.1)),
+        times(&slower),
+        Size(best.1.record_bytes),
+    );
+    view.answer("What does the smallest record cost?", text, vec![elapsed(smallest), elapsed(best)])
+}

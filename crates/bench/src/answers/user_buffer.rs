@@ -1,0 +1,39 @@
+//! What did the user-space buffer do?
+
+use weir_model::Size;
+use weir_model::duration::three_digits;
+
+use super::{View, figure, moving_calls, thousands};
+use crate::result::Answer;
+
+pub(super) fn answer(view: &View) -> Option<Answer> {
+    let methods = ["stdio", "stdio-unlocked", "stdio-char", "stdio-char-unlocked"];
+    let (index, row) =
+        methods.iter().find_map(|method| view.plain(method).min_by_key(|(_, row)| row.record_bytes))?;
+    let calls = moving_calls(row);
+    let files = if row.group.workload == "copy" || row.group.workload == "translate" { 2 } else { 1 };
+    let requests = files * row.group.bytes / row.record_bytes;
+    if calls == 0 || calls >= requests {
+        return None;
+    }
+    let each = (files * row.group.bytes) as f64 / calls as f64;
+    let pass =
+        view.group.pass_ns.get(&row.method).filter(|ns| **ns > 0.0).map(|ns| {
+            format!(" A request that it answers itself costs {} ns.", three_digits(ns / files as f64))
+        });
+    let text = format!(
+        "{}'s buffer turned {} requests of {} into {} system calls of about {}.{}",
+        row.method,
+        thousands(requests),
+        Size(row.record_bytes),
+        thousands(calls),
+        Size(each.round() as u64),
+        pass.unwrap_or_default()
+    );
+    let evidence = vec![
+        figure(Some(index), "requests", requests as f64),
+        figure(Some(index), "calls", calls as f64),
+        figure(Some(index), "bytes_per_call", each),
+    ];
+    view.answer("What did the user-space buffer do?", text, evidence)
+}

@@ -1,0 +1,69 @@
+//! Brings a file into the page cache or out of it, and checks that it worked.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use rustix::fs::{Advice, fadvise};
+
+use crate::axes::CacheState;
+use crate::error::{Error, Result};
+use crate::ffi::cached_share;
+
+/// Makes the first `bytes` of `path` warm or cold; the share that is cached then, 0 to 1.
+pub fn prepare(path: &Path, bytes: u64, state: CacheState) -> Result<f64> {
+    let file = File::open(path).map_err(|error| Error::system("open", path, &error, ""))?;
+    match state {
+        CacheState::Warm => warm(&file, bytes),
+        CacheState::Cold => cold(&file, bytes),
+    }
+    .map_err(|error| Error::system("cachestat", path, &error, ""))
+}
+
+fn warm(mut file: &File, bytes: u64) -> std::io::Result<f64> {
+    let share = cached_share(file, bytes)?;
+    if share >= 1.0 {
+        return Ok(share);
+    }
+    std::io::copy(&mut Read::by_ref(&mut file).take(bytes), &mut std::io::sink())?;
+    cached_share(file, bytes)
+}
+
+/// POSIX_FADV_DONTNEED drops only clean pages, so the file is synced first; what is left (pages that
+/// other mappings or batches hold) goes with drop_caches when root.
+fn cold(file: &File, bytes: u64) -> std::io::Result<f64> {
+    file.sync_all()?;
+    fadvise(file, 0, None, Advice::DontNeed)?;
+    let share = cached_share(file, bytes)?;
+    if share == 0.0 || !drop_caches() {
+        return Ok(share);
+    }
+    fadvise(file, 0, None, Advice::DontNeed)?;
+    cached_share(file, bytes)
+}
+
+/// `echo 1 > /proc/sys/vm/drop_caches`; false when not allowed.
+fn drop_caches() -> bool {
+    fs::OpenOptions::new()
+        .write(true)
+        .open("/proc/sys/vm/drop_caches")
+        .and_then(|mut file| file.write_all(b"1"))
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_is_all_and_cold_is_nothing_where_the_file_system_has_a_disk() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, vec![1; 3 << 20]).unwrap();
+        assert_eq!(prepare(&path, 3 << 20, CacheState::Warm).unwrap(), 1.0);
+        let share = prepare(&path, 3 << 20, CacheState::Cold).unwrap();
+        // A source tree on tmpfs or overlay over tmpfs cannot be cold; the share then says so.
+        assert!(share == 0.0 || share == 1.0, "{share}");
+        assert_eq!(prepare(&path, 3 << 20, CacheState::Warm).unwrap(), 1.0);
+    }
+}

@@ -1,0 +1,182 @@
+//! Two runs side by side: what changed, and what is only noise.
+
+use serde::{Deserialize, Serialize};
+use weir_model::Ratio;
+
+use crate::result::{Document, GroupKey, Row};
+
+/// Value of [`Comparison::schema`].
+pub const SCHEMA: &str = "weir-bench-compare/1";
+
+/// Noise assumed of a run that measured too few A/A pairs to know its own.
+const UNKNOWN_NOISE: f64 = 0.10;
+
+/// Rows of two runs side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The first file's name.
+    pub a: String,
+    /// The second file's name.
+    pub b: String,
+    /// A difference inside this share is a tie: the larger A/A noise of the two runs.
+    pub noise: f64,
+    /// Rows that both have.
+    pub rows: Vec<ComparedRow>,
+    /// Labels of rows that only the first has.
+    pub only_a: Vec<String>,
+    /// Labels of rows that only the second has.
+    pub only_b: Vec<String>,
+    /// What makes the comparison doubtful.
+    pub warnings: Vec<String>,
+}
+
+/// One row of two runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComparedRow {
+    /// What the row is about.
+    #[serde(flatten)]
+    pub group: GroupKey,
+    /// Method.
+    pub method: String,
+    /// What one call of the program moves.
+    pub record_bytes: u64,
+    /// User-space buffer, where not the default.
+    pub buffer_bytes: Option<u64>,
+    /// setvbuf(3) mode, where not the default.
+    pub mode: Option<String>,
+    /// Median elapsed seconds of the first run.
+    pub a_s: f64,
+    /// Median elapsed seconds of the second run.
+    pub b_s: f64,
+    /// Second over first: below 1 the second is faster.
+    pub ratio: Ratio,
+    /// What can be said.
+    pub verdict: Verdict,
+}
+
+/// What a ratio with its interval allows to be said of the second run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The second run took less time.
+    Faster,
+    /// The second run took more time.
+    Slower,
+    /// No difference can be claimed.
+    Tie,
+}
+
+/// The same cell in two runs: all but the directory, which may differ between machines.
+fn same_cell(a: &Row, b: &Row) -> bool {
+    let key = |row: &Row| {
+        let GroupKey {
+            workload,
+            bytes,
+            fs,
+            dir: _,
+            cache,
+            sync,
+            sync_every_records,
+            sync_every_bytes,
+            advice,
+        } = row.group.clone();
+        (
+            (workload, bytes, fs, cache, sync, sync_every_records, sync_every_bytes, advice),
+            (row.method.clone(), row.record_bytes, row.buffer_bytes, row.mode.clone()),
+            (row.vector_records, row.queue_depth),
+        )
+    };
+    key(a) == key(b)
+}
+
+/// A row in one line.
+pub fn label(row: &Row) -> String {
+    let mut text = format!("{} {} {}", row.group.workload, row.method, weir_model::Size(row.record_bytes));
+    if let Some(bytes) = row.buffer_bytes {
+        text += &format!(" buffer {}", weir_model::Size(bytes));
+    }
+    for (name, value) in [("mode", row.mode.as_ref()), ("advice", row.group.advice.as_ref())] {
+        if let Some(value) = value {
+            text += &format!(" {name} {value}");
+        }
+    }
+    text + &format!(" ({}, {}, sync {})", row.group.fs, row.group.cache, row.group.sync)
+}
+
+/// Compares the rows of two runs; `names` are their files'.
+pub fn compare(names: [&str; 2], a: &Document, b: &Document) -> Comparison {
+    let noise = a.noise.wall.unwrap_or(UNKNOWN_NOISE).max(b.noise.wall.unwrap_or(UNKNOWN_NOISE));
+    let mut rows = Vec::new();
+    let mut only_a = Vec::new();
+    for row in a.rows.iter().filter(|row| row.cannot.is_none()) {
+        match b.rows.iter().find(|other| same_cell(row, other)).and_then(|other| compared(row, other, noise))
+        {
+            Some(compared) => rows.push(compared),
+            None => only_a.push(label(row)),
+        }
+    }
+    let only_b = b
+        .rows
+        .iter()
+        .filter(|row| row.cannot.is_none() && !a.rows.iter().any(|other| same_cell(row, other)))
+        .map(label)
+        .collect();
+    Comparison {
+        schema: SCHEMA.into(),
+        a: names[0].into(),
+        b: names[1].into(),
+        noise,
+        rows,
+        only_a,
+        only_b,
+        warnings: warnings(a, b),
+    }
+}
+
+fn compared(a: &Row, b: &Row, noise: f64) -> Option<ComparedRow> {
+    let ratio = Ratio::unpaired(&b.samples_s, &a.samples_s)?;
+    let verdict = match (ratio.is_tie(noise), ratio.value < 1.0) {
+        (true, _) => Verdict::Tie,
+        (false, true) => Verdict::Faster,
+        (false, false) => Verdict::Slower,
+    };
+    Some(ComparedRow {
+        group: a.group.clone(),
+        method: a.method.clone(),
+        record_bytes: a.record_bytes,
+        buffer_bytes: a.buffer_bytes,
+        mode: a.mode.clone(),
+        a_s: a.elapsed_s.as_ref()?.median,
+        b_s: b.elapsed_s.as_ref()?.median,
+        ratio,
+        verdict,
+    })
+}
+
+fn warnings(a: &Document, b: &Document) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if a.machine != b.machine {
+        warnings.push(format!(
+            "the two runs are of different machines or kernels ({}, {}; {}, {})",
+            a.machine.cpu, a.machine.kernel, b.machine.cpu, b.machine.kernel
+        ));
+    } else {
+        warnings.push(
+            "the two runs were not interleaved: the machine may have been faster in one of them".into(),
+        );
+    }
+    for (name, document) in [("first", a), ("second", b)] {
+        if !document.complete {
+            warnings.push(format!("the {name} run was not finished"));
+        }
+        if document.noise.wall.is_none() {
+            warnings.push(format!(
+                "the {name} run has too few A/A pairs: {:.0} % of noise is assumed",
+                UNKNOWN_NOISE * 100.0
+            ));
+        }
+    }
+    warnings
+}

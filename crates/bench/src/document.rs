@@ -1,0 +1,78 @@
+//! The result of a run: rows, groups, answers and what the reader should know.
+
+use crate::answers::answers;
+use crate::groups::group;
+use crate::machine::machine;
+use crate::place::Place;
+use crate::published::Table;
+use crate::result::{Document, GroupKey, Row, SCHEMA};
+use crate::rows::{noise, row};
+use crate::run::Taken;
+
+/// When and how the run was started.
+pub struct Started {
+    /// The command line.
+    pub command: Vec<String>,
+    /// Wall-clock time of the start.
+    pub at: std::time::SystemTime,
+}
+
+/// Makes the document of what was `taken`.
+pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: Started) -> Document {
+    let noise = noise(&taken.tracks, &taken.rounds);
+    let mut rows: Vec<Row> =
+        taken.tracks.iter().map(|track| row(track, &places[track.cell.place], &taken.rounds)).collect();
+    let options = |key: &GroupKey| {
+        let place = places.iter().find(|place| place.dir == key.dir && place.fs == key.fs);
+        place.map(|place| place.mount_options.clone()).unwrap_or_default()
+    };
+    let groups = group(&mut rows, &noise, options);
+    let mut document = Document {
+        schema: SCHEMA.into(),
+        command: started.command,
+        started: humantime::format_rfc3339_seconds(started.at).to_string(),
+        took_s: started.at.elapsed().map_or(0.0, |took| took.as_secs_f64()),
+        complete: taken.complete,
+        machine: machine(),
+        noise,
+        model: groups.first().and_then(|group| group.model),
+        knee_bytes: groups.first().and_then(|group| group.knee).map(|knee| knee.bytes),
+        published: published.iter().map(|table| table.compare(&rows)).collect(),
+        groups,
+        rows,
+        answers: Vec::new(),
+        rounds: taken.rounds.clone(),
+        warnings: Vec::new(),
+    };
+    document.answers = answers(&document);
+    document.warnings = warnings(&document, taken);
+    document
+}
+
+/// What makes the figures doubtful.
+fn warnings(document: &Document, taken: &Taken) -> Vec<String> {
+    let mut said = Vec::new();
+    let kept = |round: &&crate::result::Round| !round.repeated && !round.disturbed.is_empty();
+    let disturbed: Vec<_> = document.rounds.iter().filter(kept).collect();
+    if let Some(first) = disturbed.first() {
+        said.push(format!(
+            "{} of {} rounds were disturbed and still count ({}): the machine was not quiet",
+            disturbed.len(),
+            document.rounds.len(),
+            first.disturbed.join(", ")
+        ));
+    }
+    if document.noise.wall.is_none() && document.rows.iter().any(|row| row.elapsed_s.is_some()) {
+        said.push("too few rounds to know the noise: give it a longer --budget".into());
+    }
+    let fewest = document.rows.iter().filter_map(|row| Some(row.elapsed_s?.n)).min();
+    if let Some(fewest @ 0..5) = fewest {
+        said.push(format!(
+            "some rows have only {fewest} samples: their intervals mean little; give it a longer --budget"
+        ));
+    }
+    if taken.rounds.iter().any(|round| round.steal > 0.02) {
+        said.push("the hypervisor took processor time away in some rounds".into());
+    }
+    said
+}

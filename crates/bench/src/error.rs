@@ -1,0 +1,168 @@
+//! What can go wrong, with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run could not be started or finished.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request makes no sense: exit status 2.
+    #[error("{0}")]
+    Usage(String),
+    /// A system call failed: names the file, the call, the errno and what to do.
+    #[error("{path}: {call}: {error}; {advice}", path = path.display())]
+    System {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system call.
+        call: String,
+        /// errno with its name.
+        error: String,
+        /// What to do next.
+        advice: String,
+    },
+    /// Something that no errno describes.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failed call on `path`.
+    pub fn system(call: &str, path: &Path, error: &io::Error, advice: &str) -> Self {
+        let number = raw_errno(error).unwrap_or(0);
+        let advice = if advice.is_empty() { advice_for(number) } else { advice };
+        Self::System {
+            path: path.into(),
+            call: call.into(),
+            error: errno_text(number, error),
+            advice: advice.into(),
+        }
+    }
+
+    /// A failed call by its errno alone.
+    pub fn errno(call: &str, path: &Path, number: i32) -> Self {
+        Self::system(call, path, &io::Error::from_raw_os_error(number), "")
+    }
+}
+
+/// errno, also where a library wrapped the error to add a path of its own and only its kind is left.
+fn raw_errno(error: &io::Error) -> Option<i32> {
+    use io::ErrorKind as K;
+    use rustix::io::Errno as E;
+    let kinds = [
+        (K::NotFound, E::NOENT),
+        (K::PermissionDenied, E::ACCESS),
+        (K::AlreadyExists, E::EXIST),
+        (K::ReadOnlyFilesystem, E::ROFS),
+        (K::StorageFull, E::NOSPC),
+        (K::QuotaExceeded, E::DQUOT),
+        (K::NotADirectory, E::NOTDIR),
+        (K::Interrupted, E::INTR),
+        (K::OutOfMemory, E::NOMEM),
+    ];
+    let by_kind =
+        || kinds.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, errno)| errno.raw_os_error());
+    error.raw_os_error().or_else(by_kind)
+}
+
+/// `ENOSPC (No space left on device)`.
+fn errno_text(number: i32, error: &io::Error) -> String {
+    let Some(name) = errno_name(number) else { return error.to_string() };
+    let text = io::Error::from_raw_os_error(number).to_string();
+    format!("{name} ({})", text.split(" (os error").next().unwrap_or(&text))
+}
+
+/// The name in errno(3) of the errors that a benchmark meets.
+pub fn errno_name(number: i32) -> Option<&'static str> {
+    use rustix::io::Errno as E;
+    let names = [
+        (E::PERM, "EPERM"),
+        (E::NOENT, "ENOENT"),
+        (E::INTR, "EINTR"),
+        (E::IO, "EIO"),
+        (E::BADF, "EBADF"),
+        (E::AGAIN, "EAGAIN"),
+        (E::NOMEM, "ENOMEM"),
+        (E::ACCESS, "EACCES"),
+        (E::BUSY, "EBUSY"),
+        (E::EXIST, "EEXIST"),
+        (E::NODEV, "ENODEV"),
+        (E::NOTDIR, "ENOTDIR"),
+        (E::ISDIR, "EISDIR"),
+        (E::INVAL, "EINVAL"),
+        (E::MFILE, "EMFILE"),
+        (E::FBIG, "EFBIG"),
+        (E::NOSPC, "ENOSPC"),
+        (E::ROFS, "EROFS"),
+        (E::PIPE, "EPIPE"),
+        (E::NAMETOOLONG, "ENAMETOOLONG"),
+        (E::NOSYS, "ENOSYS"),
+        (E::LOOP, "ELOOP"),
+        (E::OPNOTSUPP, "EOPNOTSUPP"),
+        (E::DQUOT, "EDQUOT"),
+        (E::STALE, "ESTALE"),
+    ];
+    names.iter().find(|(errno, _)| errno.raw_os_error() == number).map(|&(_, name)| name)
+}
+
+fn advice_for(number: i32) -> &'static str {
+    match errno_name(number).unwrap_or("") {
+        "ENOSPC" | "EDQUOT" => "make room, or use a smaller --size or another --dir",
+        "EROFS" => "the file system is mounted read-only: use --dir on a writable one",
+        "EACCES" | "EPERM" => "choose a directory that you may write to with --dir",
+        "ENOENT" => "make the directory first, or choose another with --dir",
+        "ENOTDIR" => "--dir takes a directory",
+        "ENOMEM" => "use smaller --records, --buffer or --queue-depth",
+        "EFBIG" => "raise the file size limit (ulimit -f) or use a smaller --size",
+        "EMFILE" => "raise the limit of open files (ulimit -n)",
+        "EIO" => "the device reported an error: see dmesg, and do not trust it",
+        "EINTR" => "it was interrupted: run it again",
+        _ => "see errno(3) and the call's man page",
+    }
+}
+
+/// The nearest of `known` to a mistyped `word`, as a clause, or all of them.
+pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let nearest = known
+        .clone()
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(word, name), name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((_, name)) => format!("did you mean '{name}'?"),
+        None => format!("known: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_file_call_errno_and_what_to_do() {
+        let text =
+            Error::errno("write", Path::new("/mnt/out"), rustix::io::Errno::NOSPC.raw_os_error()).to_string();
+        assert_eq!(
+            text,
+            "/mnt/out: write: ENOSPC (No space left on device); make room, or use a smaller --size or another --dir"
+        );
+    }
+
+    #[test]
+    fn errno_is_found_inside_a_wrapped_error() {
+        let wrapped = tempfile::Builder::new().tempdir_in("/nonexistent").unwrap_err();
+        assert_eq!(wrapped.raw_os_error(), None, "tempfile wraps");
+        let text = Error::system("mkdir", Path::new("/nonexistent"), &wrapped, "").to_string();
+        assert!(text.contains("ENOENT (No such file or directory)"), "{text}");
+    }
+
+    #[test]
+    fn a_mistyped_word_gets_the_nearest() {
+        assert_eq!(suggestion("sycall", ["syscall", "stdio"]), "did you mean 'syscall'?");
+        assert_eq!(suggestion("xyz", ["syscall", "stdio"]), "known: syscall, stdio");
+    }
+}

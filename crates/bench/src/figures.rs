@@ -1,0 +1,130 @@
+//! From what a sample's clocks and counters showed to the figures of a row: the cost of measuring is
+//! subtracted, and a part that was measured is scaled to the whole.
+
+use std::collections::BTreeMap;
+
+use crate::ffi::Measured;
+
+/// Figures of one sample for the cell's whole bytes, in seconds unless named otherwise.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[allow(missing_docs)] // the fields are those of result::Row
+pub struct Figures {
+    pub elapsed_s: f64,
+    pub cpu_s: f64,
+    pub user_s: f64,
+    pub system_s: f64,
+    pub transfer_s: f64,
+    pub sync_s: f64,
+    pub close_s: f64,
+    pub calls: BTreeMap<String, u64>,
+    pub records: u64,
+    pub syncs: u64,
+    pub voluntary_switches: f64,
+    pub involuntary_switches: f64,
+    pub page_faults: f64,
+    pub dirty_bytes: Option<u64>,
+}
+
+/// System calls that move bytes; the rest open, map, advise and sync.
+pub fn moves_bytes(call: &str) -> bool {
+    const MOVING: [&str; 14] = [
+        "read",
+        "write",
+        "pread64",
+        "pwrite64",
+        "readv",
+        "writev",
+        "preadv",
+        "pwritev",
+        "preadv2",
+        "pwritev2",
+        "sendfile",
+        "splice",
+        "copy_file_range",
+        "io_uring_enter",
+    ];
+    MOVING.contains(&call)
+}
+
+/// System calls that make written bytes durable, or start to.
+pub fn syncs_bytes(call: &str) -> bool {
+    ["fsync", "fdatasync", "msync", "sync_file_range"].contains(&call)
+}
+
+impl Figures {
+    /// The figures of `measured` for `bytes` bytes.
+    pub fn of(measured: &Measured, bytes: u64) -> Self {
+        let scale = if measured.bytes_moved == 0 { 1.0 } else { bytes as f64 / measured.bytes_moved as f64 };
+        let loop_s = measured.records as f64 * measured.empty_loop_ns / 1e9;
+        let clock_s = measured.clock_reads as f64 * measured.clock_read_ns / 1e9;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let less = |seconds: f64, overhead: f64| (seconds - overhead).max(0.0);
+        let transfer_s = less(seconds(measured.transfer_ns), loop_s) * scale;
+        // Two clock reads with nothing between them are no sync.
+        let sync_s = if measured.syncs == 0 { 0.0 } else { seconds(measured.sync_ns) * scale };
+        let open_s = seconds(measured.open_ns);
+        // Close takes what is left in one buffer: it does not grow with the file.
+        let close_s = seconds(measured.close_ns);
+        let times = |count: u64| (count as f64 * scale).round() as u64;
+        let scaled_call = |(name, count): &(String, u64)| {
+            let grows = moves_bytes(name) || syncs_bytes(name);
+            (name.clone(), if grows { times(*count) } else { *count })
+        };
+        Self {
+            elapsed_s: open_s + transfer_s + sync_s + close_s,
+            cpu_s: less(seconds(measured.cpu_ns), loop_s + clock_s) * scale,
+            user_s: less(measured.user_us as f64 / 1e6, loop_s + clock_s) * scale,
+            system_s: measured.system_us as f64 / 1e6 * scale,
+            transfer_s,
+            sync_s,
+            close_s,
+            calls: measured.calls.iter().map(scaled_call).collect(),
+            records: times(measured.records),
+            syncs: times(measured.syncs),
+            voluntary_switches: measured.voluntary_switches as f64,
+            involuntary_switches: measured.involuntary_switches as f64,
+            page_faults: measured.page_faults as f64,
+            dirty_bytes: measured.dirty_bytes.map(times),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Measured {
+        Measured {
+            bytes_moved: 1000,
+            records: 1000,
+            open_ns: 5_000,
+            transfer_ns: 1_000_000,
+            close_ns: 2_000,
+            cpu_ns: 900_000,
+            user_us: 300,
+            system_us: 600,
+            calls: vec![("write".into(), 1000), ("openat".into(), 1)],
+            clock_reads: 4,
+            clock_read_ns: 25.0,
+            empty_loop_ns: 1.0,
+            dirty_bytes: Some(1000),
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn a_whole_sample_loses_only_the_cost_of_measuring() {
+        let figures = Figures::of(&measured(), 1000);
+        assert!((figures.elapsed_s - 1.006e-3).abs() < 1e-12, "{figures:?}");
+        assert!((figures.cpu_s - 0.8989e-3).abs() < 1e-12, "{figures:?}");
+        assert_eq!(figures.calls["write"], 1000);
+    }
+
+    #[test]
+    fn a_part_is_scaled_but_open_and_close_are_not() {
+        let figures = Figures::of(&measured(), 1_000_000);
+        assert!((figures.elapsed_s - (0.999 + 7e-6)).abs() < 1e-9, "{figures:?}");
+        assert_eq!((figures.calls["write"], figures.calls["openat"]), (1_000_000, 1));
+        assert_eq!(figures.dirty_bytes, Some(1_000_000));
+    }
+}

@@ -1,0 +1,195 @@
+//! What rows that can be compared say together: the best, the model, the knee.
+
+use std::collections::BTreeMap;
+
+use weir_model::knee::Curve;
+use weir_model::{CostModel, Knee, Observation, knee};
+
+use crate::axes::SyncKind;
+use crate::ffi::MethodAxis;
+use crate::figures::{moves_bytes, syncs_bytes};
+use crate::plan::method;
+use crate::result::{Group, GroupKey, Noise, Row};
+use crate::rows::ratio;
+
+/// Methods whose time is that of their own system calls, the plainest first: one of them gives the model.
+const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"];
+
+/// The page of every machine that weir runs on by default; with larger ones the price covers more.
+const PAGE: f64 = 4096.0;
+
+/// The groups of `rows`, in the order of their first rows. Completes the rows with what compares them.
+pub fn group(rows: &mut [Row], noise: &Noise, mount_options: impl Fn(&GroupKey) -> String) -> Vec<Group> {
+    let mut keys: Vec<GroupKey> = Vec::new();
+    for row in rows.iter() {
+        if !keys.contains(&row.group) {
+            keys.push(row.group.clone());
+        }
+    }
+    keys.into_iter()
+        .map(|key| {
+            compare_with_best(rows, &key, noise);
+            let model_method = model_method(rows, &key);
+            let model = model_method.as_deref().and_then(|name| fit(rows, &key, name));
+            let pass_ns =
+                model.map(|model| predict(rows, &key, model_method.as_deref(), &model)).unwrap_or_default();
+            let knee_method = model_method.clone().or_else(|| any_method(rows, &key));
+            let knee = knee_method.as_deref().and_then(|name| knee_of(rows, &key, name));
+            Group { mount_options: mount_options(&key), key, model, model_method: knee_method, pass_ns, knee }
+        })
+        .collect()
+}
+
+fn of<'a>(rows: &'a [Row], key: &GroupKey) -> impl Iterator<Item = &'a Row> {
+    rows.iter().filter(move |row| row.group == *key && row.elapsed_s.is_some())
+}
+
+fn median_s(row: &Row) -> f64 {
+    row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median)
+}
+
+fn compare_with_best(rows: &mut [Row], key: &GroupKey, noise: &Noise) {
+    let Some(best) = of(rows, key).min_by(|a, b| median_s(a).total_cmp(&median_s(b))).cloned() else {
+        return;
+    };
+    for row in rows.iter_mut().filter(|row| row.group == *key && row.elapsed_s.is_some()) {
+        row.vs_best = ratio(row, &best);
+        row.ties_with_best = row.vs_best.is_some_and(|ratio| ratio.is_tie(noise.wall.unwrap_or(0.0)));
+    }
+}
+
+fn model_method(rows: &[Row], key: &GroupKey) -> Option<String> {
+    let sizes = |name: &str| of(rows, key).filter(|row| row.method == name).count();
+    MODEL_METHODS.iter().find(|name| sizes(name) >= 2).map(|name| (*name).into())
+}
+
+/// Without a model, the knee is that of the method with most record sizes.
+fn any_method(rows: &[Row], key: &GroupKey) -> Option<String> {
+    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    of(rows, key).for_each(|row| *sizes.entry(&row.method).or_default() += 1);
+    sizes
+        .into_iter()
+        .filter(|&(_, count)| count >= 2)
+        .max_by_key(|&(_, count)| count)
+        .map(|(name, _)| name.into())
+}
+
+/// A row as the model sees it. Where every write is a sync by itself, syncs are counted as writes.
+pub fn observation(row: &Row) -> Observation {
+    let sum = |wanted: fn(&str) -> bool| -> u64 {
+        row.calls.iter().filter(|(name, _)| wanted(name)).map(|(_, count)| count).sum()
+    };
+    let kind: SyncKind = row.group.sync.parse().unwrap_or(SyncKind::None);
+    let syncs = if kind.in_every_write() {
+        sum(|name| moves_bytes(name) && name.contains("write"))
+    } else {
+        sum(syncs_bytes)
+    };
+    let calls = sum(moves_bytes) as f64;
+    let bytes = row.group.bytes as f64;
+    let files = if row.group.workload == "copy" || row.group.workload == "translate" { 2.0 } else { 1.0 };
+    Observation {
+        calls,
+        bytes,
+        blocks: bytes / (files * bytes / calls.max(1.0)).max(PAGE),
+        syncs: syncs as f64,
+        seconds: median_s(row),
+    }
+}
+
+/// Fits the rows of `method`. With a sync in every record, calls and syncs always come together and
+/// cannot be told apart by these rows: rows of the same work without syncs tell the price of a call,
+/// and where there are none the sync's price holds the call's.
+fn fit(rows: &[Row], key: &GroupKey, method: &str) -> Option<CostModel> {
+    let mut seen: Vec<Observation> =
+        of(rows, key).filter(|row| row.method == method).map(observation).collect();
+    if key.sync != SyncKind::None.name() && key.sync != SyncKind::End.name() {
+        let plain: Vec<Observation> = rows
+            .iter()
+            .filter(|row| row.elapsed_s.is_some() && row.method == method && is_without_sync(&row.group, key))
+            .map(observation)
+            .collect();
+        if plain.is_empty() {
+            seen.iter_mut().for_each(|row| row.calls = 0.0);
+        }
+        seen.extend(plain);
+    }
+    CostModel::fit(&seen)
+}
+
+fn is_without_sync(other: &GroupKey, key: &GroupKey) -> bool {
+    other.sync == SyncKind::None.name()
+        && (&other.workload, &other.fs, &other.dir, &other.cache)
+            == (&key.workload, &key.fs, &key.dir, &key.cache)
+}
+
+/// Writes the model's prediction into the rows; returns what one record costs the other methods in user
+/// space beside their calls and bytes.
+fn predict(
+    rows: &mut [Row],
+    key: &GroupKey,
+    of_method: Option<&str>,
+    model: &CostModel,
+) -> BTreeMap<String, f64> {
+    let mut pass_ns = BTreeMap::new();
+    let mut names: Vec<String> = of(rows, key).map(|row| row.method.clone()).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let has_library = method(&name).is_ok_and(|facts| facts.has(MethodAxis::Buffer));
+        let own = if of_method == Some(&name) {
+            0.0
+        } else if has_library {
+            user_space_ns(of(rows, key).filter(|row| row.method == name), model)
+        } else {
+            continue; // its calls have other prices
+        };
+        if has_library {
+            pass_ns.insert(name.clone(), own);
+        }
+        for row in
+            rows.iter_mut().filter(|row| row.group == *key && row.method == name && row.elapsed_s.is_some())
+        {
+            row.predicted_s = Some(model.predict(&observation(row)) + own * passes(row) / 1e9);
+        }
+    }
+    pass_ns
+}
+
+/// Requests of the program: what a method that moves a byte a call makes does not depend on the record.
+fn passes(row: &Row) -> f64 {
+    let record = if row.method.starts_with("stdio-char") { 1 } else { row.record_bytes };
+    row.group.bytes as f64 / record as f64
+}
+
+/// Least squares of the relative error in one unknown: nanoseconds a record.
+fn user_space_ns<'a>(rows: impl Iterator<Item = &'a Row>, model: &CostModel) -> f64 {
+    let (above, below) = rows.fold((0.0, 0.0), |(above, below), row| {
+        let seen = observation(row);
+        let (passes, square) = (passes(row), seen.seconds * seen.seconds);
+        (above + (seen.seconds - model.predict(&seen)) * passes / square, below + passes * passes / square)
+    });
+    if below > 0.0 { (above / below * 1e9).max(0.0) } else { 0.0 }
+}
+
+/// The knee of a method's curve; rows of other buffers or modes than the first are other curves.
+pub fn knee_of(rows: &[Row], key: &GroupKey, method: &str) -> Option<Knee> {
+    let first = of(rows, key).find(|row| row.method == method)?;
+    let variant = |row: &&Row| {
+        (row.buffer_bytes, &row.mode) == (first.buffer_bytes, &first.mode) && row.method == method
+    };
+    let curve_rows: Vec<&Row> = of(rows, key).filter(variant).collect();
+    let rounds = curve_rows.iter().flat_map(|row| &row.rounds_of).max()? + 1;
+    let curves: Vec<Curve> = curve_rows
+        .iter()
+        .map(|row| {
+            let mut values = vec![None; rounds];
+            row.rounds_of
+                .iter()
+                .zip(&row.samples_s)
+                .for_each(|(&round, &seconds)| values[round] = Some(seconds));
+            (row.record_bytes, values)
+        })
+        .collect();
+    knee(&curves)
+}

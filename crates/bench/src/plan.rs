@@ -1,0 +1,326 @@
+//! From axes to cells: which combinations mean something, and why the others do not.
+
+use weir_model::Mode;
+
+use crate::axes::{Advice, CacheState, Every, Sync, SyncKind, Workload, mode_number};
+use crate::error::{Error, Result, suggestion};
+use crate::ffi::{Job, MethodAxis, MethodFacts, methods};
+use crate::result::GroupKey;
+
+/// The record sizes of the textbook's tables, in bytes.
+pub const TEXTBOOK_RECORDS: [u64; 14] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536];
+/// Most bytes a record may have.
+pub const MAX_RECORD: u64 = 1 << 30;
+
+/// Every axis with its values; all combinations that mean something become cells.
+#[derive(Debug, Clone)]
+pub struct Axes {
+    /// Workloads.
+    pub workloads: Vec<Workload>,
+    /// Method names.
+    pub methods: Vec<String>,
+    /// Record sizes; for `log` line lengths.
+    pub records: Vec<u64>,
+    /// User-space buffers of the methods that have one; `None`: the default.
+    pub buffers: Vec<Option<u64>>,
+    /// setvbuf(3) modes; `None`: the default.
+    pub modes: Vec<Option<Mode>>,
+    /// Sync policies.
+    pub syncs: Vec<Sync>,
+    /// Cache states.
+    pub caches: Vec<CacheState>,
+    /// Advices; `None`: none given.
+    pub advices: Vec<Option<Advice>>,
+    /// Bytes of the whole job.
+    pub bytes: u64,
+    /// Records a readv/writev call.
+    pub vector_records: u32,
+    /// io_uring requests in flight.
+    pub queue_depth: u32,
+    /// Register io_uring buffers.
+    pub registered: bool,
+}
+
+/// One combination: a row of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Index of the place (directory or file system) in the run.
+    pub place: usize,
+    /// Workload.
+    pub workload: Workload,
+    /// Method.
+    pub method: String,
+    /// What one call of the program moves.
+    pub record_bytes: u64,
+    /// User-space buffer.
+    pub buffer_bytes: Option<u64>,
+    /// setvbuf(3) mode.
+    pub mode: Option<Mode>,
+    /// Sync policy.
+    pub sync: Sync,
+    /// Cache state.
+    pub cache: CacheState,
+    /// Advice.
+    pub advice: Option<Advice>,
+    /// Bytes of the whole job.
+    pub bytes: u64,
+    /// Records a readv/writev call, where the method has them.
+    pub vector_records: Option<u32>,
+    /// Requests in flight, where the method has them.
+    pub queue_depth: Option<u32>,
+    /// Register io_uring buffers.
+    pub registered: bool,
+    /// Known without trying: why it cannot be.
+    pub cannot: Option<String>,
+}
+
+/// Looks a method up by its name.
+pub fn method(name: &str) -> Result<MethodFacts> {
+    let known = methods();
+    known.iter().find(|method| method.name == name).copied().ok_or_else(|| {
+        let advice = suggestion(name, known.iter().map(|method| method.name));
+        Error::Usage(format!("'{name}' is no method; {advice}"))
+    })
+}
+
+impl Axes {
+    /// Every cell, for `places` places; a combination that a method does not have is a cell that says so.
+    pub fn cells(&self, places: usize) -> Result<Vec<Cell>> {
+        self.check()?;
+        let mut cells: Vec<Cell> = Vec::new();
+        for &workload in &self.workloads {
+            for place in 0..places {
+                for &sync in &self.syncs {
+                    for &cache in &self.caches {
+                        for &advice in &self.advices {
+                            let blank = self.blank(workload, place, sync, cache, advice);
+                            self.add_methods(&blank, &mut cells)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn check(&self) -> Result<()> {
+        let usage = |text: String| Err(Error::Usage(text));
+        if self.bytes == 0 {
+            return usage("--size 0: there is nothing to move; use at least 1".into());
+        }
+        if let Some(record) = self.records.iter().find(|&&record| record == 0 || record > MAX_RECORD) {
+            return usage(format!("--records {record}: a record has 1 byte to 1 GiB"));
+        }
+        if !(1..=1024).contains(&self.vector_records) {
+            return usage(format!(
+                "--vector {}: readv(2) takes 1 to 1024 (IOV_MAX) records",
+                self.vector_records
+            ));
+        }
+        if !(1..=4096).contains(&self.queue_depth) {
+            return usage(format!("--queue-depth {}: 1 to 4096", self.queue_depth));
+        }
+        Ok(())
+    }
+
+    fn blank(
+        &self,
+        workload: Workload,
+        place: usize,
+        sync: Sync,
+        cache: CacheState,
+        advice: Option<Advice>,
+    ) -> Cell {
+        // Without an input there is nothing to be cold and nothing to advise on, without an output
+        // nothing to sync: the axis then has one value.
+        let (input, output) = (workload.has_input(), workload.has_output());
+        Cell {
+            place,
+            workload,
+            method: String::new(),
+            record_bytes: 0,
+            buffer_bytes: None,
+            mode: None,
+            sync: if output { sync } else { Sync::of(SyncKind::None) },
+            cache: if input { cache } else { CacheState::Warm },
+            advice: if input { advice } else { None },
+            bytes: self.bytes,
+            vector_records: None,
+            queue_depth: None,
+            registered: false,
+            cannot: None,
+        }
+    }
+
+    fn add_methods(&self, blank: &Cell, cells: &mut Vec<Cell>) -> Result<()> {
+        for name in &self.methods {
+            let facts = method(name)?;
+            let only_one = [None];
+            let buffers = if facts.has(MethodAxis::Buffer) { &self.buffers[..] } else { &only_one };
+            let no_mode = [None];
+            let modes = if facts.has(MethodAxis::Mode) { &self.modes[..] } else { &no_mode };
+            for &record_bytes in self.records_of(&facts, blank.workload).iter() {
+                for &buffer_bytes in buffers {
+                    for &mode in modes {
+                        let cell = Cell {
+                            method: name.clone(),
+                            record_bytes,
+                            buffer_bytes,
+                            mode,
+                            vector_records: facts.has(MethodAxis::Vector).then_some(self.vector_records),
+                            queue_depth: facts.has(MethodAxis::Queue).then_some(self.queue_depth),
+                            registered: facts.has(MethodAxis::Queue) && self.registered,
+                            cannot: cannot(&facts, blank.workload, blank.sync.kind),
+                            ..blank.clone()
+                        };
+                        if !cells.contains(&cell) {
+                            cells.push(cell);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A method that moves a byte a call has one record size, except that a log's lines keep theirs.
+    fn records_of(&self, facts: &MethodFacts, workload: Workload) -> Vec<u64> {
+        match facts.has(MethodAxis::Record) || workload == Workload::Log {
+            true => self.records.clone(),
+            false => vec![1],
+        }
+    }
+}
+
+fn cannot(facts: &MethodFacts, workload: Workload, sync: SyncKind) -> Option<String> {
+    let reason = |reason: Option<&str>, of: &str| Some(reason.unwrap_or(of).to_string());
+    if !facts.has_workload(workload.number() as u32) {
+        return reason(facts.workload_reason, "it has no such workload");
+    }
+    if !facts.has_sync(sync.number() as u32) {
+        return reason(facts.sync_reason, "it has no such sync policy");
+    }
+    None
+}
+
+impl Cell {
+    /// The job of a sample of `bytes` bytes.
+    pub fn job(&self, bytes: u64, in_path: &str, out_path: &str) -> Job {
+        Job {
+            method: self.method.clone(),
+            in_path: self.workload.has_input().then(|| in_path.into()),
+            out_path: self.workload.has_output().then(|| out_path.into()),
+            bytes,
+            record_bytes: self.record_bytes,
+            buffer_bytes: self.buffer_bytes.unwrap_or(0),
+            sync_every_bytes: self.sync.interval_bytes(self.record_bytes),
+            workload: self.workload.number() as u32,
+            sync: self.sync.kind.number() as u32,
+            mode: mode_number(self.mode),
+            vector_records: self.vector_records.unwrap_or(1),
+            queue_depth: self.queue_depth.unwrap_or(1),
+            registered: self.registered,
+            advice: self.advice.map_or(-1, Advice::number),
+        }
+    }
+
+    /// Bytes of memory that a sample needs for its buffers.
+    pub fn memory_bytes(&self) -> u64 {
+        let in_flight =
+            u64::from(self.vector_records.unwrap_or(1)) * u64::from(self.queue_depth.unwrap_or(1));
+        self.record_bytes
+            .saturating_mul(in_flight)
+            .saturating_add(self.buffer_bytes.unwrap_or(0).saturating_mul(2))
+    }
+
+    /// What it shares with the rows it is compared with.
+    pub fn group_key(&self, fs: &str, dir: &str) -> GroupKey {
+        let every = self.sync.kind.repeats().then_some(self.sync.every);
+        GroupKey {
+            workload: self.workload.name().into(),
+            bytes: self.bytes,
+            fs: fs.into(),
+            dir: dir.into(),
+            cache: self.cache.name().into(),
+            sync: self.sync.kind.name().into(),
+            sync_every_records: every.and_then(|every| match every {
+                Every::Records(records) => Some(records),
+                Every::Bytes(_) => None,
+            }),
+            sync_every_bytes: every.and_then(|every| match every {
+                Every::Bytes(bytes) => Some(bytes),
+                Every::Records(_) => None,
+            }),
+            advice: self.advice.map(|advice| advice.name().into()),
+        }
+    }
+
+    /// The cell in a few words, for progress and errors.
+    pub fn label(&self) -> String {
+        format!("{} {} {}", self.workload.name(), self.method, weir_model::Size(self.record_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axes() -> Axes {
+        Axes {
+            workloads: vec![Workload::Copy],
+            methods: vec!["syscall".into(), "stdio".into(), "stdio-char".into()],
+            records: vec![1, 4096],
+            buffers: vec![None],
+            modes: vec![None],
+            syncs: vec![Sync::of(SyncKind::None)],
+            caches: vec![CacheState::Warm],
+            advices: vec![None],
+            bytes: 1 << 20,
+            vector_records: 16,
+            queue_depth: 8,
+            registered: false,
+        }
+    }
+
+    #[test]
+    fn a_method_gets_only_the_axes_it_has() {
+        let cells = Axes { buffers: vec![None, Some(1024)], ..axes() }.cells(1).unwrap();
+        let count = |name: &str| cells.iter().filter(|cell| cell.method == name).count();
+        assert_eq!((count("syscall"), count("stdio"), count("stdio-char")), (2, 4, 2));
+    }
+
+    #[test]
+    fn what_a_method_cannot_do_is_a_cell_that_says_why() {
+        let cells = Axes { methods: vec!["sendfile".into()], workloads: vec![Workload::Write], ..axes() }
+            .cells(1)
+            .unwrap();
+        assert!(cells.iter().all(|cell| cell.cannot.is_some()) && cells.len() == 2, "{cells:?}");
+    }
+
+    #[test]
+    fn axes_without_meaning_fold_together() {
+        let wide = Axes {
+            workloads: vec![Workload::Write, Workload::Read],
+            methods: vec!["syscall".into()],
+            caches: vec![CacheState::Warm, CacheState::Cold],
+            syncs: vec![Sync::of(SyncKind::None), Sync::of(SyncKind::End)],
+            ..axes()
+        };
+        let cells = wide.cells(1).unwrap();
+        let count = |workload| cells.iter().filter(|cell| cell.workload == workload).count();
+        assert_eq!((count(Workload::Write), count(Workload::Read)), (4, 4));
+    }
+
+    #[test]
+    fn bad_axes_are_usage_errors() {
+        for bad in [
+            Axes { bytes: 0, ..axes() },
+            Axes { records: vec![0], ..axes() },
+            Axes { methods: vec!["sycall".into()], ..axes() },
+            Axes { vector_records: 0, ..axes() },
+            Axes { queue_depth: 9999, ..axes() },
+        ] {
+            assert!(matches!(bad.cells(1), Err(Error::Usage(_))));
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Tables that others published, as cells to measure and as figures to stand beside ours.
+//!
+//! The figures are in `published/published.json` with their sources. They are never a result of ours.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::Value;
+use weir_model::{Mode, Size};
+
+use crate::axes::{CacheState, Sync, SyncKind, Workload, parse_mode};
+use crate::error::{Error, Result, suggestion};
+use crate::plan::Axes;
+use crate::result::{PublishedComparison, PublishedRow, Row};
+
+/// The whole file.
+#[derive(Deserialize)]
+struct Data {
+    tables: Vec<RawTable>,
+}
+
+#[derive(Deserialize)]
+struct RawTable {
+    id: String,
+    title: String,
+    source: String,
+    setting: String,
+    workload: String,
+    bytes: Option<u64>,
+    cache: Option<String>,
+    sync: Option<String>,
+    unit: Option<String>,
+    columns: Vec<String>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// A published table whose rows are cells of ours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Its name.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// On what it was measured.
+    pub setting: String,
+    workload: Workload,
+    bytes: Option<u64>,
+    cache: Option<CacheState>,
+    sync: SyncKind,
+    entries: Vec<Entry>,
+}
+
+/// One published figure.
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    method: String,
+    mode: Option<Mode>,
+    record_bytes: u64,
+    seconds: f64,
+}
+
+/// Every published table that this benchmark can measure.
+pub fn tables() -> &'static [Table] {
+    static TABLES: OnceLock<Vec<Table>> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let data: Data = serde_json::from_str(include_str!("../published/published.json"))
+            .unwrap_or(Data { tables: Vec::new() });
+        data.tables.iter().filter_map(table).collect()
+    })
+}
+
+/// The tables named by `words`: a name, the start of several (`tlpi-13`), or `all`.
+pub fn select(words: &[String]) -> Result<Vec<&'static Table>> {
+    let mut chosen: Vec<&'static Table> = Vec::new();
+    for word in words {
+        let found: Vec<_> =
+            tables().iter().filter(|table| word == "all" || table.id.starts_with(word.as_str())).collect();
+        if found.is_empty() || word.is_empty() {
+            let advice = suggestion(word, tables().iter().map(|table| table.id.as_str()));
+            return Err(Error::Usage(format!("--published {word}: no such table; {advice}")));
+        }
+        chosen.extend(
+            found
+                .into_iter()
+                .filter(|table| !chosen.iter().any(|known| known.id == table.id))
+                .collect::<Vec<_>>(),
+        );
+    }
+    Ok(chosen)
+}
+
+fn table(raw: &RawTable) -> Option<Table> {
+    let column = |name: &str| raw.columns.iter().position(|column| column == name);
+    let unit = if raw.unit.as_deref() == Some("us") { 1e-6 } else { 1.0 };
+    let mut entries = Vec::new();
+    for row in &raw.rows {
+        let number = |name: &str| row.get(column(name)?)?.as_f64();
+        let text = |name: &str| row.get(column(name)?)?.as_str();
+        let mut add = |method: &str, record: Option<f64>, mode: Option<Mode>, seconds: Option<f64>| {
+            if let (Some(record), Some(seconds)) = (record, seconds) {
+                entries.push(Entry {
+                    method: method.into(),
+                    mode,
+                    record_bytes: record as u64,
+                    seconds: seconds * unit,
+                });
+            }
+        };
+        match (text("program"), text("output")) {
+            // A terminal's pace is not a file's: those rows are for the lab.
+            (Some(_), Some("terminal")) => {}
+            (Some("unbuffered_writer" | "tr2u"), _) => add("syscall", Some(1.0), None, number("elapsed_s")),
+            (Some("buffered_writer" | "tr2b"), _) => add("stdio-char", Some(1.0), None, number("elapsed_s")),
+            (Some(_), _) => {}
+            (None, _) if column("line_bytes").is_some() => {
+                let mode = text("mode").and_then(|mode| parse_mode(mode).ok());
+                add("stdio", number("line_bytes"), mode, number("median"));
+            }
+            (None, _) => {
+                for (name, method) in
+                    [("elapsed_s", "syscall"), ("syscall_s", "syscall"), ("stdio_s", "stdio")]
+                {
+                    add(method, number("buffer_bytes"), None, number(name));
+                }
+            }
+        }
+    }
+    let workload = raw.workload.parse().ok()?;
+    (!entries.is_empty()).then(|| Table {
+        id: raw.id.clone(),
+        title: raw.title.clone(),
+        source: raw.source.clone(),
+        setting: raw.setting.clone(),
+        workload,
+        bytes: raw.bytes,
+        cache: raw.cache.as_deref().and_then(|cache| cache.parse().ok()),
+        sync: raw.sync.as_deref().and_then(|sync| sync.parse().ok()).unwrap_or(SyncKind::None),
+        entries,
+    })
+}
+
+impl Table {
+    /// The axes that measure this table; what it does not state is taken from `default`. One for each
+    /// method and mode, because not every method has every record.
+    pub fn axes(&self, default: &Axes) -> Vec<Axes> {
+        let mut variants: Vec<(&str, Option<Mode>)> = Vec::new();
+        for entry in &self.entries {
+            if !variants.contains(&(&entry.method, entry.mode)) {
+                variants.push((&entry.method, entry.mode));
+            }
+        }
+        variants
+            .into_iter()
+            .map(|(method, mode)| Axes {
+                workloads: vec![self.workload],
+                methods: vec![method.into()],
+                records: self.of(method, mode).map(|entry| entry.record_bytes).collect(),
+                buffers: vec![None],
+                modes: vec![mode],
+                syncs: vec![Sync::of(self.sync)],
+                caches: self.cache.map_or_else(|| default.caches.clone(), |cache| vec![cache]),
+                advices: vec![None],
+                bytes: self.bytes.unwrap_or(default.bytes),
+                ..default.clone()
+            })
+            .collect()
+    }
+
+    fn of<'a>(&'a self, method: &'a str, mode: Option<Mode>) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| entry.method == method && entry.mode == mode)
+    }
+
+    /// This table beside our `rows`, those of the first place that has them.
+    pub fn compare(&self, rows: &[Row]) -> PublishedComparison {
+        let ours: Vec<Option<&Row>> = self.entries.iter().map(|entry| self.matching(entry, rows)).collect();
+        let seconds = |row: &Row| {
+            let whole = self.bytes.unwrap_or(row.group.bytes) as f64 / row.group.bytes as f64;
+            row.elapsed_s.map(|elapsed| elapsed.median * whole)
+        };
+        let ours: Vec<Option<f64>> = ours.into_iter().map(|row| seconds(row?)).collect();
+        let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
+        let their_best = least(&mut self.entries.iter().map(|entry| entry.seconds));
+        let our_best = least(&mut ours.iter().copied().flatten());
+        let rows: Vec<PublishedRow> = self
+            .entries
+            .iter()
+            .zip(&ours)
+            .map(|(entry, &ours_s)| PublishedRow {
+                method: entry
+                    .mode
+                    .map_or(entry.method.clone(), |mode| format!("{} {}", entry.method, mode.name())),
+                record_bytes: entry.record_bytes,
+                theirs_s: entry.seconds,
+                ours_s,
+                theirs_vs_best: entry.seconds / their_best,
+                ours_vs_best: ours_s.map(|seconds| seconds / our_best),
+            })
+            .collect();
+        PublishedComparison {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
+            setting: self.setting.clone(),
+            verdict: self.verdict(&rows),
+            rows,
+        }
+    }
+
+    fn matching<'a>(&self, entry: &Entry, rows: &'a [Row]) -> Option<&'a Row> {
+        let cold_matters = self.workload.has_input();
+        rows.iter().find(|row| {
+            row.group.workload == self.workload.name()
+                && row.group.sync == self.sync.name()
+                && (!cold_matters || self.cache.is_none_or(|cache| row.group.cache == cache.name()))
+                && row.group.advice.is_none()
+                && row.method == entry.method
+                && row.buffer_bytes.is_none()
+                && (row.mode.as_deref() == entry.mode.map(Mode::name))
+                && row.record_bytes == entry.record_bytes
+                && row.elapsed_s.is_some()
+        })
+    }
+
+    /// What agrees (the shape) and what does not (the machine).
+    fn verdict(&self, rows: &[PublishedRow]) -> Vec<String> {
+        let both: Vec<(&PublishedRow, f64)> =
+            rows.iter().filter_map(|row| Some((row, row.ours_s?))).collect();
+        if both.len() < 2 {
+            return vec![format!(
+                "{} of its {} rows were measured in this run: too few to compare",
+                both.len(),
+                rows.len()
+            )];
+        }
+        let agreement =
+            rank_agreement(&both.iter().map(|(row, ours)| (row.theirs_s, *ours)).collect::<Vec<_>>());
+        let shape = match agreement {
+            a if a >= 0.9 => "the same shape",
+            a if a >= 0.6 => "much the same shape",
+            _ => "another shape",
+        };
+        let mut said = vec![format!(
+            "{shape}: {:.0} % of all pairs of rows are in the same order (rows within 5 % of each other count as equal)",
+            agreement * 100.0
+        )];
+        let (first, last) = (both[0], both[both.len() - 1]);
+        if first.0.record_bytes != last.0.record_bytes && first.0.method == last.0.method {
+            said.push(format!(
+                "from {} to {} it falls {}× there and {}× here",
+                Size(first.0.record_bytes),
+                Size(last.0.record_bytes),
+                Digits(first.0.theirs_s / last.0.theirs_s),
+                Digits(first.1 / last.1)
+            ));
+        }
+        let (slow, fast) = both.iter().fold((f64::INFINITY, 0.0f64), |(slow, fast), (row, ours)| {
+            let times = row.theirs_s / ours;
+            (slow.min(times), fast.max(times))
+        });
+        if self.bytes.is_some() {
+            said.push(format!("the machine: its rows take {} to {} times ours", Digits(slow), Digits(fast)));
+        }
+        said
+    }
+}
+
+/// A number with three significant digits.
+struct Digits(f64);
+
+impl std::fmt::Display for Digits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&weir_model::duration::three_digits(self.0))
+    }
+}
+
+/// Share of the pairs that both sides order the same way; within 5 % is a tie, and a tie agrees with all.
+fn rank_agreement(points: &[(f64, f64)]) -> f64 {
+    let order = |a: f64, b: f64| if (a / b - 1.0).abs() <= 0.05 { 0.0 } else { (a - b).signum() };
+    let (mut same, mut all) = (0usize, 0usize);
+    for (i, a) in points.iter().enumerate() {
+        for b in &points[i + 1..] {
+            all += 1;
+            same += usize::from(order(a.0, b.0) * order(a.1, b.1) >= 0.0);
+        }
+    }
+    if all == 0 { 1.0 } else { same as f64 / all as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_of_calls_is_there() {
+        let ids: Vec<&str> = tables().iter().map(|table| table.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            [
+                "tlpi-13-1",
+                "tlpi-13-2",
+                "tlpi-13-3-none",
+                "tlpi-13-3-sync",
+                "copy1-copy2",
+                "writers-100k",
+                "tr2b-tr2u",
+                "benchlogs"
+            ]
+        );
+        assert_eq!(tables()[0].entries.len(), 14);
+        assert_eq!(tables()[4].entries.len(), 9, "copy1 at 1 byte did not finish");
+        assert_eq!(tables()[6].entries.len(), 2, "the terminal's rows are not a file's");
+        assert!((tables()[7].entries[0].seconds - 0.019494).abs() < 1e-9);
+    }
+
+    #[test]
+    fn chosen_by_name_by_start_or_all() {
+        let ids = |words: &[&str]| -> Result<Vec<String>> {
+            Ok(select(&words.iter().map(|w| w.to_string()).collect::<Vec<_>>())?
+                .iter()
+                .map(|t| t.id.clone())
+                .collect())
+        };
+        assert_eq!(ids(&["tlpi-13-3"]).unwrap(), ["tlpi-13-3-none", "tlpi-13-3-sync"]);
+        assert_eq!(ids(&["tlpi-13-1", "tlpi"]).unwrap().len(), 4);
+        assert_eq!(ids(&["all"]).unwrap().len(), 8);
+        assert!(ids(&["tlpi-99"]).is_err() && ids(&[""]).is_err());
+    }
+
+    #[test]
+    fn order_agrees_or_not() {
+        assert_eq!(rank_agreement(&[(3.0, 30.0), (2.0, 20.0), (1.0, 10.0)]), 1.0);
+        assert_eq!(rank_agreement(&[(3.0, 10.0), (2.0, 20.0), (1.0, 30.0)]), 0.0);
+        assert_eq!(rank_agreement(&[(1.0, 10.0), (1.01, 30.0)]), 1.0);
+    }
+}

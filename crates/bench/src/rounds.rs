@@ -1,0 +1,122 @@
+//! Which cells the next round measures: all at first, then those whose intervals are widest, always with
+//! what they are compared with.
+
+use weir_model::Summary;
+
+use crate::plan::Cell;
+use crate::result::Round;
+use crate::run::{Sample, Track};
+
+/// Cells measured twice a round, to see the noise.
+pub const TWINS: usize = 3;
+/// Rounds in which every cell is measured.
+const FULL_ROUNDS: usize = 5;
+
+/// One sample to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Index of the cell.
+    pub cell: usize,
+    /// It is the second sample of the cell in this round.
+    pub twin: bool,
+}
+
+/// Gives a twin to the first, middle and last measurable cell: small records, middling and large ones.
+pub fn choose_twins(tracks: &mut [Track]) {
+    let usable: Vec<usize> = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none()).collect();
+    // Twins are of one method, or the three would be of three curves: the first one's.
+    let Some(&first) = usable.first() else { return };
+    let method = tracks[first].cell.method.clone();
+    let same: Vec<usize> = usable.into_iter().filter(|&i| tracks[i].cell.method == method).collect();
+    for place in [0, same.len() / 2, same.len() - 1] {
+        tracks[same[place]].has_twin = true;
+    }
+}
+
+/// The samples that count: not of rounds that were measured again. If that leaves none, all count.
+pub fn kept<'a>(samples: &'a [Sample], rounds: &[Round]) -> Vec<&'a Sample> {
+    let undisturbed: Vec<&Sample> = samples
+        .iter()
+        .filter(|sample| !rounds.get(sample.round).is_some_and(|round| round.repeated))
+        .collect();
+    if undisturbed.is_empty() { samples.iter().collect() } else { undisturbed }
+}
+
+fn elapsed(track: &Track, rounds: &[Round]) -> Option<Summary> {
+    let seconds: Vec<f64> =
+        kept(&track.samples, rounds).iter().map(|sample| sample.figures.elapsed_s).collect();
+    Summary::of(&seconds)
+}
+
+/// The next round's samples, in no order; empty: done.
+pub fn choose(tracks: &[Track], rounds: &[Round], left_s: f64, precision: f64) -> Vec<Entry> {
+    let usable: Vec<usize> = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none()).collect();
+    let counted = rounds.iter().filter(|round| !round.repeated).count();
+    if usable.iter().any(|&i| tracks[i].samples.is_empty()) && counted == 0 {
+        return with_twins(tracks, usable);
+    }
+    if left_s <= 0.0 {
+        return Vec::new();
+    }
+    if counted < FULL_ROUNDS {
+        return with_twins(tracks, usable);
+    }
+    let summaries: Vec<(usize, Summary)> =
+        usable.iter().filter_map(|&i| Some((i, elapsed(&tracks[i], rounds)?))).collect();
+    let mut wide: Vec<(usize, f64)> = summaries
+        .iter()
+        .map(|(i, s)| (*i, s.relative_half_width()))
+        .filter(|(_, width)| *width > precision)
+        .collect();
+    wide.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let compared = compared_with(tracks, &summaries);
+    let mut cells: Vec<usize> = compared;
+    let mut cost: f64 = with_twins(tracks, cells.clone()).iter().map(|entry| tracks[entry.cell].wall_s).sum();
+    let mut added = 0;
+    for (i, _) in wide {
+        if cells.contains(&i) {
+            added += 1;
+        } else if cost + tracks[i].wall_s <= left_s {
+            cost += tracks[i].wall_s;
+            cells.push(i);
+            added += 1;
+        }
+    }
+    if added == 0 || cost > left_s { Vec::new() } else { with_twins(tracks, cells) }
+}
+
+/// In every round: the fastest cell of each group (ratios are taken against it) and those with twins.
+fn compared_with(tracks: &[Track], summaries: &[(usize, Summary)]) -> Vec<usize> {
+    let mut best: Vec<(usize, f64)> = Vec::new();
+    for (i, summary) in summaries {
+        let known = best.iter_mut().find(|(j, _)| same_group(&tracks[*i].cell, &tracks[*j].cell));
+        match known {
+            Some(entry) if entry.1 > summary.median => *entry = (*i, summary.median),
+            Some(_) => {}
+            None => best.push((*i, summary.median)),
+        }
+    }
+    let mut cells: Vec<usize> = best.into_iter().map(|(i, _)| i).collect();
+    cells.extend((0..tracks.len()).filter(|&i| tracks[i].has_twin));
+    cells.sort_unstable();
+    cells.dedup();
+    cells
+}
+
+fn same_group(a: &Cell, b: &Cell) -> bool {
+    (a.place, a.workload, a.sync, a.cache, a.advice, a.bytes)
+        == (b.place, b.workload, b.sync, b.cache, b.advice, b.bytes)
+}
+
+fn with_twins(tracks: &[Track], cells: Vec<usize>) -> Vec<Entry> {
+    let twins: Vec<Entry> =
+        cells.iter().filter(|&&i| tracks[i].has_twin).map(|&cell| Entry { cell, twin: true }).collect();
+    cells.into_iter().map(|cell| Entry { cell, twin: false }).chain(twins).collect()
+}
+
+/// Is a disturbed round measured again? At most every third: a machine that is never quiet must be
+/// measured as it is, and its rounds are then kept and counted.
+pub fn repeat(round: &Round, before: &[Round]) -> bool {
+    let repeated = before.iter().filter(|round| round.repeated).count();
+    !round.disturbed.is_empty() && (repeated + 1) * 3 <= before.len() + 3
+}

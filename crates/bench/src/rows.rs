@@ -1,0 +1,116 @@
+//! From the samples of a cell to its row.
+
+use std::collections::BTreeMap;
+
+use weir_model::{Ratio, Summary, stats};
+
+use crate::figures::{Figures, moves_bytes};
+use crate::place::Place;
+use crate::result::{ContextSwitches, Noise, Round, Row};
+use crate::rounds::kept;
+use crate::run::{Sample, Track};
+
+/// The row of a cell, without what needs the other rows.
+pub fn row(track: &Track, place: &Place, rounds: &[Round]) -> Row {
+    let cell = &track.cell;
+    let samples = kept(&track.samples, rounds);
+    let summary = |pick: fn(&Figures) -> f64| {
+        Summary::of(&samples.iter().map(|sample| pick(&sample.figures)).collect::<Vec<_>>())
+    };
+    let list =
+        |pick: fn(&Figures) -> f64| samples.iter().map(|sample| pick(&sample.figures)).collect::<Vec<_>>();
+    let elapsed_s = summary(|f| f.elapsed_s);
+    let samples_s = list(|f| f.elapsed_s);
+    let calls = median_calls(&samples);
+    let moving: u64 = calls.iter().filter(|(name, _)| moves_bytes(name)).map(|(_, count)| count).sum();
+    let cannot =
+        track.cannot.clone().or_else(|| elapsed_s.is_none().then(|| "the run ended before its turn".into()));
+    Row {
+        group: cell.group_key(&place.fs, &place.dir),
+        method: cell.method.clone(),
+        record_bytes: cell.record_bytes,
+        buffer_bytes: cell.buffer_bytes,
+        mode: cell.mode.map(|mode| mode.name().into()),
+        vector_records: cell.vector_records,
+        queue_depth: cell.queue_depth,
+        cannot,
+        remark: remark(track),
+        measured_bytes: track.measured_bytes,
+        extrapolated: track.measured_bytes < cell.bytes && elapsed_s.is_some(),
+        verified: track.verified,
+        elapsed_s,
+        cpu_s: summary(|f| f.cpu_s),
+        user_s: summary(|f| f.user_s),
+        system_s: summary(|f| f.system_s),
+        transfer_s: summary(|f| f.transfer_s),
+        sync_s: summary(|f| f.sync_s),
+        close_s: summary(|f| f.close_s),
+        calls_per_mib: elapsed_s.map(|_| moving as f64 / (cell.bytes as f64 / f64::from(1 << 20))),
+        calls,
+        context_switches: ContextSwitches {
+            voluntary: summary(|f| f.voluntary_switches),
+            involuntary: summary(|f| f.involuntary_switches),
+        },
+        page_faults: summary(|f| f.page_faults),
+        dirty_bytes: samples.iter().map(|sample| sample.figures.dirty_bytes).max().flatten(),
+        vs_best: None,
+        ties_with_best: false,
+        predicted_s: None,
+        outliers: elapsed_s.map_or(0, |s| s.outliers(&samples_s)),
+        cached_before: track.cached_before,
+        samples_s,
+        samples_cpu_s: list(|f| f.cpu_s),
+        rounds_of: samples.iter().map(|sample| sample.round).collect(),
+    }
+}
+
+/// What the loop remarked, and whether cold was cold.
+fn remark(track: &Track) -> Option<String> {
+    let not_cold = track.cached_before.filter(|&share| share > 0.0).map(|share| {
+        let percent = if share < 0.01 { "less than 1".into() } else { format!("{:.0}", share * 100.0) };
+        format!("the cold state was not reached: up to {percent} % of the input was still cached")
+    });
+    match (track.remark.clone(), not_cold) {
+        (Some(a), Some(b)) => Some(format!("{a}; {b}")),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Counts hardly vary between samples; the median is one that was seen, or between two.
+fn median_calls(samples: &[&Sample]) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, count) in samples.iter().flat_map(|sample| &sample.figures.calls) {
+        counts.entry(name.clone()).or_default().push(*count as f64);
+    }
+    counts.into_iter().map(|(name, mut values)| (name, stats::median(&mut values).round() as u64)).collect()
+}
+
+/// What the twins show.
+pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
+    let mut pairs: Vec<(usize, &Figures, &Figures)> = Vec::new();
+    for track in tracks.iter().filter(|track| track.has_twin) {
+        for twin in kept(&track.twins, rounds) {
+            if let Some(first) = track.samples.iter().find(|sample| sample.round == twin.round) {
+                pairs.push((twin.round, &first.figures, &twin.figures));
+            }
+        }
+    }
+    let mut of: Vec<usize> = pairs.iter().map(|pair| pair.0).collect();
+    of.sort_unstable();
+    of.dedup();
+    Noise {
+        pairs: pairs.len(),
+        rounds: of.len(),
+        cpu: stats::pooled_noise(pairs.iter().map(|(_, a, b)| (a.cpu_s, b.cpu_s))),
+        wall: stats::pooled_noise(pairs.iter().map(|(_, a, b)| (a.elapsed_s, b.elapsed_s))),
+    }
+}
+
+/// `a / b` in elapsed time, over the rounds that have both.
+pub fn ratio(a: &Row, b: &Row) -> Option<Ratio> {
+    let of_round: BTreeMap<usize, f64> =
+        b.rounds_of.iter().copied().zip(b.samples_s.iter().copied()).collect();
+    let pairs =
+        a.rounds_of.iter().zip(&a.samples_s).filter_map(|(round, &a_s)| Some((a_s, *of_round.get(round)?)));
+    Ratio::paired(pairs)
+}

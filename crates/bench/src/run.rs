@@ -1,0 +1,408 @@
+//! The measurement: a pilot that finds how much of each cell fits, then interleaved rounds in random
+//! order until the intervals are tight or the budget is spent.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+
+use crate::axes::{CacheState, Workload};
+use crate::cache;
+use crate::disturb::Look;
+use crate::error::{Error, Result};
+use crate::ffi::{Job, Measured, Outcome};
+use crate::figures::Figures;
+use crate::place::Place;
+use crate::plan::Cell;
+use crate::result::Round;
+use crate::rounds::{self, Entry};
+use crate::sample::{self, Ended};
+use crate::verify::verify;
+
+/// How long and how well.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Wall-clock time for everything but a sample that is running when it is over.
+    pub budget: Duration,
+    /// Intervals of this half width (0.02: 2 %) are tight enough.
+    pub precision: f64,
+    /// Run slow cells whole.
+    pub exact: bool,
+    /// Seed of the order; `None`: a new one each time.
+    pub seed: Option<u64>,
+}
+
+/// Told how far the run is. Called between samples only, so that it does not disturb one.
+pub trait Progress {
+    /// The share of the budget that is spent, the time left, and what comes next.
+    fn advance(&mut self, share: f64, left: Duration, next: &str);
+}
+
+/// One sample of a cell.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Its round.
+    pub round: usize,
+    /// What it gave, for the cell's whole bytes.
+    pub figures: Figures,
+}
+
+/// A cell with what is known of it so far.
+#[derive(Debug, Clone)]
+pub struct Track {
+    /// The cell.
+    pub cell: Cell,
+    /// Bytes that each sample moves.
+    pub measured_bytes: u64,
+    /// Why it cannot be measured.
+    pub cannot: Option<String>,
+    /// What the loop remarked.
+    pub remark: Option<String>,
+    /// Its output was compared.
+    pub verified: bool,
+    /// Largest share of the input that was cached before a sample of a cold cell.
+    pub cached_before: Option<f64>,
+    /// The samples.
+    pub samples: Vec<Sample>,
+    /// The same cell measured a second time in each round, for the noise.
+    pub twins: Vec<Sample>,
+    /// It has a twin.
+    pub has_twin: bool,
+    /// Wall-clock seconds that a sample takes with everything around it.
+    pub wall_s: f64,
+}
+
+/// Everything that was measured, also when it ended early.
+#[derive(Debug)]
+pub struct Taken {
+    /// One for each cell, in the plan's order.
+    pub tracks: Vec<Track>,
+    /// The rounds.
+    pub rounds: Vec<Round>,
+    /// Neither stopped nor failed.
+    pub complete: bool,
+    /// What ended it early.
+    pub error: Option<Error>,
+}
+
+/// Bytes of the first, blind attempt at a cell.
+const FIRST_BYTES: u64 = 64 << 10;
+/// Records of it, where each waits for the device.
+const FIRST_SYNCS: u64 = 8;
+/// Rounds that the budget should give every cell.
+const WANTED_ROUNDS: f64 = 7.0;
+/// Starting a process, preparing its files and removing them, roughly.
+const AROUND_SAMPLE_S: f64 = 0.006;
+/// Shortest and longest time that a scaled sample is given.
+const SAMPLE_S: (f64, f64) = (0.008, 0.4);
+
+/// Measures `cells`. Setting `stop` ends it early with what there is.
+pub fn run(
+    cells: Vec<Cell>,
+    places: &[Place],
+    settings: &Settings,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Taken {
+    let mut runner = Runner::new(cells, places, settings, stop, progress);
+    let ended = runner.prepare().and_then(|()| runner.rounds());
+    let (complete, error) = match ended {
+        Ok(()) => (true, None),
+        Err(Halt::Stopped) => (false, None),
+        Err(Halt::Failed(error)) => (false, Some(error)),
+    };
+    Taken { tracks: runner.tracks, rounds: runner.rounds, complete, error }
+}
+
+/// Why a run ends early.
+enum Halt {
+    Stopped,
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+struct Runner<'a> {
+    tracks: Vec<Track>,
+    rounds: Vec<Round>,
+    places: &'a [Place],
+    settings: &'a Settings,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn Progress,
+    started: Instant,
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        cells: Vec<Cell>,
+        places: &'a [Place],
+        settings: &'a Settings,
+        stop: &'a AtomicBool,
+        progress: &'a mut dyn Progress,
+    ) -> Self {
+        let track = |cell: Cell| Track {
+            cannot: cell.cannot.clone().or_else(|| places[cell.place].cannot.clone()),
+            measured_bytes: 0,
+            remark: None,
+            verified: false,
+            cached_before: None,
+            samples: Vec::new(),
+            twins: Vec::new(),
+            has_twin: false,
+            wall_s: 0.0,
+            cell,
+        };
+        let tracks = cells.into_iter().map(track).collect();
+        Self { tracks, rounds: Vec::new(), places, settings, stop, progress, started: Instant::now() }
+    }
+
+    fn left(&self) -> Duration {
+        self.settings.budget.saturating_sub(self.started.elapsed())
+    }
+
+    fn announce(&mut self, next: &str) -> std::result::Result<(), Halt> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Halt::Stopped);
+        }
+        let share = self.started.elapsed().as_secs_f64() / self.settings.budget.as_secs_f64().max(1e-9);
+        let left = self.left();
+        self.progress.advance(share.min(1.0), left, next);
+        Ok(())
+    }
+
+    /// Inputs, then the pilot of every cell, then the choice of twins.
+    fn prepare(&mut self) -> std::result::Result<(), Halt> {
+        for place in 0..self.places.len() {
+            self.make_input(place)?;
+        }
+        let measured = self.tracks.iter().filter(|track| track.cannot.is_none()).count();
+        let samples = (measured + rounds::TWINS) as f64 * WANTED_ROUNDS;
+        let target_s = 0.75 * self.settings.budget.as_secs_f64() / samples.max(1.0) - AROUND_SAMPLE_S;
+        let target_s = target_s.clamp(SAMPLE_S.0, SAMPLE_S.1);
+        for index in 0..self.tracks.len() {
+            if self.tracks[index].cannot.is_none() {
+                self.pilot(index, target_s)?;
+            }
+        }
+        rounds::choose_twins(&mut self.tracks);
+        Ok(())
+    }
+
+    /// The file that is copied, read and translated: text in lines, on the device.
+    fn make_input(&mut self, place: usize) -> std::result::Result<(), Halt> {
+        let of_place = |track: &&Track| track.cell.place == place && track.cannot.is_none();
+        let needed = self.tracks.iter().filter(of_place).filter(|track| track.cell.workload.has_input());
+        let Some(bytes) = needed.map(|track| track.cell.bytes).max() else { return Ok(()) };
+        self.announce("the input file")?;
+        let path = self.places[place].file("in").display().to_string();
+        let job = Job {
+            method: "syscall".into(),
+            in_path: None,
+            out_path: Some(path),
+            bytes,
+            record_bytes: 1 << 20,
+            buffer_bytes: 0,
+            sync_every_bytes: 1 << 20,
+            workload: Workload::Write.number() as u32,
+            sync: crate::axes::SyncKind::End.number() as u32,
+            mode: 0,
+            vector_records: 1,
+            queue_depth: 1,
+            registered: false,
+            advice: -1,
+        };
+        match sample::run(&job, "the input file", self.stop)? {
+            Ended::Stopped => Err(Halt::Stopped),
+            Ended::Outcome(Outcome::Ok(_), _) => Ok(()),
+            Ended::Outcome(outcome, _) => Err(failure("the input file", outcome).into()),
+        }
+    }
+
+    /// Finds how many bytes a sample of the cell moves in about `target_s`, and checks its output.
+    fn pilot(&mut self, index: usize, target_s: f64) -> std::result::Result<(), Halt> {
+        let cell = self.tracks[index].cell.clone();
+        let unit = unit_bytes(&cell);
+        let slow = cell.sync.kind.in_every_write() || cell.sync.kind.repeats();
+        let first = if slow { unit.saturating_mul(FIRST_SYNCS) } else { FIRST_BYTES.max(unit * 4) };
+        let mut bytes = first.min(cell.bytes);
+        // The second attempt, an eighth of the real thing, corrects what the first small one misjudged.
+        for aim_s in [target_s / 8.0, target_s] {
+            let Some((measured, wall_s)) = self.attempt(index, bytes, true)? else { return Ok(()) };
+            let rate =
+                (measured.transfer_ns + measured.sync_ns) as f64 / 1e9 / measured.bytes_moved.max(1) as f64;
+            let whole_s = rate * cell.bytes as f64;
+            let whole = self.settings.exact && aim_s == target_s || whole_s <= aim_s * 1.5;
+            let fitting = (aim_s / rate.max(1e-12)) as u64;
+            let fitting = fitting.div_ceil(unit).saturating_mul(unit);
+            bytes = if whole { cell.bytes } else { fitting.max(unit).min(cell.bytes) };
+            let track = &mut self.tracks[index];
+            track.wall_s = wall_s + rate * bytes.saturating_sub(measured.bytes_moved) as f64;
+        }
+        self.tracks[index].measured_bytes = bytes;
+        Ok(())
+    }
+
+    /// One sample, from preparing its files to removing them; `None` when the cell cannot be measured.
+    fn attempt(
+        &mut self,
+        index: usize,
+        bytes: u64,
+        check: bool,
+    ) -> std::result::Result<Option<(Measured, f64)>, Halt> {
+        let started = Instant::now();
+        let cell = self.tracks[index].cell.clone();
+        self.announce(&cell.label())?;
+        let place = &self.places[cell.place];
+        let (in_path, out_path) = (place.file("in"), place.file("out"));
+        if cell.workload.has_input() && !self.set_cache(index, bytes)? {
+            return Ok(None);
+        }
+        let job = cell.job(bytes, &in_path.display().to_string(), &out_path.display().to_string());
+        let ended = sample::run(&job, &cell.label(), self.stop);
+        let checked = match &ended {
+            Ok(Ended::Outcome(Outcome::Ok(_), _)) if check => verify(&cell, bytes, &out_path),
+            _ => Ok(()),
+        };
+        let removed = match fs::remove_file(&out_path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::system("unlink", &out_path, &error, ""))
+            }
+            _ => Ok(()),
+        };
+        let ended = ended?;
+        checked?;
+        removed?;
+        let track = &mut self.tracks[index];
+        match ended {
+            Ended::Stopped => Err(Halt::Stopped),
+            Ended::Outcome(Outcome::Cannot(why), _) => {
+                track.cannot = Some(why);
+                Ok(None)
+            }
+            Ended::Outcome(Outcome::Ok(measured), _) => {
+                track.verified |= check && cell.workload.has_output();
+                if !measured.remark.is_empty() {
+                    track.remark = Some(measured.remark.clone());
+                }
+                Ok(Some((*measured, started.elapsed().as_secs_f64())))
+            }
+            Ended::Outcome(outcome, _) => Err(failure(&cell.label(), outcome).into()),
+        }
+    }
+
+    /// Brings the input into the state that the cell asks for; false when the file system has no such state.
+    fn set_cache(&mut self, index: usize, bytes: u64) -> std::result::Result<bool, Halt> {
+        let cell = &self.tracks[index].cell;
+        let place = &self.places[cell.place];
+        let cached = cache::prepare(&place.file("in"), bytes, cell.cache)?;
+        if cell.cache == CacheState::Warm {
+            return Ok(true);
+        }
+        let track = &mut self.tracks[index];
+        if place.fs == "tmpfs" {
+            track.cannot = Some("tmpfs lives in the page cache: it is never cold".into());
+            return Ok(false);
+        }
+        track.cached_before = Some(track.cached_before.unwrap_or(0.0).max(cached));
+        Ok(true)
+    }
+
+    fn rounds(&mut self) -> std::result::Result<(), Halt> {
+        let mut order = match self.settings.seed {
+            Some(seed) => StdRng::seed_from_u64(seed),
+            None => rand::make_rng(),
+        };
+        loop {
+            let mut entries = rounds::choose(
+                &self.tracks,
+                &self.rounds,
+                self.left().as_secs_f64(),
+                self.settings.precision,
+            );
+            if entries.is_empty() {
+                return Ok(());
+            }
+            entries.shuffle(&mut order);
+            let before = Look::now();
+            let ended = self.round(&entries);
+            let taken = self.samples_of(self.rounds.len());
+            let mut round = before.until(&Look::now(), taken);
+            let again = self.left().as_secs_f64() > round.took_s * 1.3;
+            round.repeated = ended.is_ok() && again && rounds::repeat(&round, &self.rounds);
+            self.rounds.push(round);
+            ended?;
+        }
+    }
+
+    fn samples_of(&self, round: usize) -> usize {
+        let all = self.tracks.iter().flat_map(|track| track.samples.iter().chain(&track.twins));
+        all.filter(|sample| sample.round == round).count()
+    }
+
+    fn round(&mut self, entries: &[Entry]) -> std::result::Result<(), Halt> {
+        for entry in entries {
+            // Out of time: only a cell that has nothing yet is still worth a sample.
+            if self.left().is_zero() && (entry.twin || !self.tracks[entry.cell].samples.is_empty()) {
+                continue;
+            }
+            let bytes = self.tracks[entry.cell].measured_bytes;
+            let Some((measured, wall_s)) = self.attempt(entry.cell, bytes, false)? else { continue };
+            let round = self.rounds.len();
+            let track = &mut self.tracks[entry.cell];
+            track.wall_s = 0.5 * (track.wall_s + wall_s);
+            let sample = Sample { round, figures: Figures::of(&measured, track.cell.bytes) };
+            if entry.twin { track.twins.push(sample) } else { track.samples.push(sample) }
+        }
+        Ok(())
+    }
+}
+
+/// The least that makes a sample: one record, one call of several, one interval between syncs.
+fn unit_bytes(cell: &Cell) -> u64 {
+    let call = cell.record_bytes.saturating_mul(u64::from(cell.vector_records.unwrap_or(1)));
+    let flight = call.saturating_mul(u64::from(cell.queue_depth.unwrap_or(1)));
+    let interval = if cell.sync.kind.repeats() { cell.sync.interval_bytes(cell.record_bytes) } else { 1 };
+    flight.max(interval).max(1)
+}
+
+fn failure(label: &str, outcome: Outcome) -> Error {
+    match outcome {
+        Outcome::Failed { errno, call, path } if path.is_empty() => {
+            Error::errno(&call, std::path::Path::new(label), errno)
+        }
+        Outcome::Failed { errno, call, path } => Error::errno(&call, std::path::Path::new(&path), errno),
+        Outcome::Cannot(why) => Error::Failed(format!("{label}: {why}")),
+        Outcome::Ok(_) => Error::Failed(format!("{label}: no error")),
+    }
+}
+
+/// What a run needs of each place: the input and one output.
+pub fn needed_bytes(cells: &[Cell], place: usize) -> u64 {
+    let of_place = || cells.iter().filter(|cell| cell.place == place && cell.cannot.is_none());
+    let largest = |has: fn(Workload) -> bool| {
+        of_place().filter(|cell| has(cell.workload)).map(|cell| cell.bytes).max().unwrap_or(0)
+    };
+    largest(Workload::has_input).saturating_add(largest(Workload::has_output))
+}
+
+/// Is there memory for the buffers of the largest cell?
+pub fn check_memory(cells: &[Cell], available: Option<u64>) -> Result<()> {
+    let Some(available) = available else { return Ok(()) };
+    match cells.iter().max_by_key(|cell| cell.memory_bytes()) {
+        Some(cell) if cell.memory_bytes() > available / 10 * 9 => Err(Error::Failed(format!(
+            "{}: not enough memory: its buffers take {}, {} are available (ENOMEM); use smaller --records, --buffer, \
+             --vector or --queue-depth",
+            cell.label(),
+            weir_model::Size(cell.memory_bytes()),
+            weir_model::Size(available)
+        ))),
+        _ => Ok(()),
+    }
+}

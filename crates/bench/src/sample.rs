@@ -1,0 +1,108 @@
+//! One sample: a process of its own, started, fed its job, watched and read.
+
+use std::io::{Read, Write, stdin, stdout};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::error::{Error, Result};
+use crate::ffi::{self, Job, Outcome};
+
+/// First argument of this program when it is to be a sample; the program must then call [`child_main`]
+/// before it does anything else.
+pub const CHILD_ARGUMENT: &str = "__bench-sample";
+
+/// How often the parent looks whether it was told to stop while a sample runs.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Body of the child: a job as JSON on standard input, its outcome as JSON on standard output.
+pub fn child_main() -> i32 {
+    // A sample must not outlive a killed parent.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let mut text = String::new();
+    let job: Job = match stdin().read_to_string(&mut text).map(|_| serde_json::from_str(&text)) {
+        Ok(Ok(job)) => job,
+        _ => return 2,
+    };
+    let outcome = ffi::measure(&job);
+    let written = serde_json::to_vec(&outcome).ok().and_then(|json| stdout().write_all(&json).ok());
+    i32::from(written.is_none())
+}
+
+/// How a sample ended for the parent.
+pub enum Ended {
+    /// With an outcome, after so many wall-clock seconds with all that starting a process takes.
+    Outcome(Outcome, f64),
+    /// Stopped because `stop` was set.
+    Stopped,
+}
+
+/// Runs one sample in a process of its own. `stop` set means: kill it and return.
+pub fn run(job: &Job, label: &str, stop: &AtomicBool) -> Result<Ended> {
+    let started = Instant::now();
+    let failed = |what: &str, error: std::io::Error| {
+        Error::Failed(format!("{label}: cannot {what} its process: {error}"))
+    };
+    let mut child = Command::new("/proc/self/exe")
+        .arg0("weir-bench-sample")
+        .arg(CHILD_ARGUMENT)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // A Ctrl-C of the terminal is for us: we then stop the sample and print what there is.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed("start", error))?;
+    let json = serde_json::to_vec(job).map_err(|error| failed("feed", error.into()))?;
+    // A child that died at once closes the pipe; its exit status says more than EPIPE.
+    let _ = child.stdin.take().map(|mut pipe| pipe.write_all(&json));
+    let said = match watch(&mut child, stop) {
+        Ok(Some(said)) => said,
+        other => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return other.map(|_| Ended::Stopped).map_err(|error| failed("read from", error));
+        }
+    };
+    let status = child.wait().map_err(|error| failed("wait for", error))?;
+    match serde_json::from_slice(&said) {
+        Ok(outcome) if status.success() => Ok(Ended::Outcome(outcome, started.elapsed().as_secs_f64())),
+        _ if stop.load(Ordering::Relaxed) => Ok(Ended::Stopped),
+        _ => Err(Error::Failed(format!("{label}: its process {}", ending(status)))),
+    }
+}
+
+/// Everything that the child prints; `None` when told to stop.
+fn watch(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<Vec<u8>>> {
+    let Some(pipe) = child.stdout.as_mut() else { return Ok(Some(Vec::new())) };
+    let (mut said, mut chunk) = (Vec::new(), [0; 4096]);
+    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as i64 };
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match poll(&mut [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => match pipe.read(&mut chunk)? {
+                0 => return Ok(Some(said)),
+                count => said.extend_from_slice(&chunk[..count]),
+            },
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn ending(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(9) => {
+            "was killed by SIGKILL; if nobody did it, memory ran out (see dmesg): use a smaller --size, \
+                    --records or --buffer"
+                .into()
+        }
+        Some(signal) => format!("was ended by signal {signal}; run it again, and report it if it comes back"),
+        None => format!("ended with {status} and no result; run it again, and report it if it comes back"),
+    }
+}

@@ -1,0 +1,166 @@
+/* What goes wrong is told with the call, the file and errno, and what cannot be done with the reason. */
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static void files(void)
+{
+    struct stat before, after;
+    begin("the output exists");
+    make_input(100);
+    struct wb_job job = a_job("syscall", WB_COPY, 100, 10);
+    job.out_path = job.in_path;
+    stat(in_path(), &before);
+    struct wb_result result = run_failing(&job, EEXIST);
+    expect(strcmp(result.error_path, in_path()) == 0, "path %s", result.error_path);
+    stat(in_path(), &after);
+    expect(after.st_size == 100 && before.st_mtime == after.st_mtime, "it was touched");
+    end();
+
+    begin("the output is a link");
+    expect(symlink("elsewhere", out_path()) == 0, "symlink");
+    job = a_job("stdio", WB_WRITE, 100, 10);
+    run_failing(&job, EEXIST);
+    unlink(out_path());
+    end();
+
+    begin("the input is missing");
+    unlink(in_path());
+    struct wb_method_facts facts;
+    for (size_t i = 0; wb_method_at(i, &facts); i++) {
+        job = a_job(facts.name, WB_COPY, 100, 4096);
+        result = run_failing(&job, ENOENT);
+        expect(strcmp(result.error_call, "openat") == 0 && strcmp(result.error_path, in_path()) == 0, "%s",
+               result_text(&result));
+        expect(access(out_path(), F_OK) != 0, "%s made an output", facts.name);
+    }
+    end();
+
+    begin("the directory is missing");
+    job = a_job("syscall", WB_WRITE, 100, 10);
+    job.out_path = "/nowhere/at/all";
+    run_failing(&job, ENOENT);
+    end();
+}
+
+static void shorter_input(void)
+{
+    struct wb_method_facts facts;
+    begin("the input is shorter than the job");
+    make_input(100001);
+    for (size_t i = 0; wb_method_at(i, &facts); i++) {
+        struct wb_job job = a_job(facts.name, WB_COPY, 300000, 4096);
+        if (strcmp(facts.name, "direct") == 0 || strcmp(facts.name, "dontcache") == 0)
+            continue; /* may not be able to at all */
+        run_failing(&job, strcmp(facts.name, "mmap") == 0 ? EIO : ENODATA);
+        unlink(out_path());
+    }
+    end();
+}
+
+/* The second record does not fit whole: a short write first, then the error. */
+static void file_size_limit(void)
+{
+    const struct rlimit low = {6000, RLIM_INFINITY}, high = {RLIM_INFINITY, RLIM_INFINITY};
+    struct wb_method_facts facts;
+    begin("too large a file");
+    make_input(100001);
+    for (size_t i = 0; wb_method_at(i, &facts); i++)
+        for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++) {
+            struct wb_job job = a_job(facts.name, workload, 100001, 4096);
+            if (!(facts.workloads & WB_BIT(workload)) || workload == WB_READ ||
+                strcmp(facts.name, "direct") == 0 || strcmp(facts.name, "dontcache") == 0)
+                continue;
+            setrlimit(RLIMIT_FSIZE, &low);
+            const struct wb_result result = run_failing(&job, EFBIG);
+            setrlimit(RLIMIT_FSIZE, &high);
+            expect(strcmp(result.error_path, out_path()) == 0, "path %s", result.error_path);
+            expect(result.bytes_moved < 100001, "%s: all moved", job_text(&job));
+            unlink(out_path());
+        }
+    end();
+}
+
+static void memory(void)
+{
+    begin("no memory for a buffer");
+    struct wb_job job = a_job("vector", WB_WRITE, 100, 1 << 29);
+    job.vector_records = 1024;
+    run_failing(&job, ENOMEM);
+    job = a_job("stdio", WB_WRITE, 100, 10);
+    job.buffer_bytes = UINT64_MAX;
+    run_failing(&job, ENOMEM);
+    job.buffer_bytes = (uint64_t)1 << 46;
+    run_failing(&job, ENOMEM);
+    job = a_job("io_uring", WB_COPY, 100, 1 << 29);
+    job.queue_depth = 4096;
+    run_failing(&job, ENOMEM);
+    expect(access(out_path(), F_OK) != 0, "an output was made");
+    end();
+}
+
+static void nonsense(void)
+{
+    struct wb_job job = a_job("sycall", WB_COPY, 1, 1);
+    begin("jobs that make no sense");
+    expect(strcmp(run_failing(&job, EINVAL).error_call, "method") == 0, "unknown method");
+    job.method = NULL;
+    run_failing(&job, EINVAL);
+#define WRONG(method, field, value)                                                                          \
+    job = a_job(method, WB_COPY, 1, 1);                                                                      \
+    job.field = value;                                                                                       \
+    expect(strcmp(run_failing(&job, EINVAL).error_call, #field) == 0, #field " " #value)
+    WRONG("syscall", record_bytes, 0);
+    WRONG("syscall", record_bytes, UINT64_MAX);
+    WRONG("syscall", bytes, UINT64_MAX);
+    WRONG("syscall", workload, WB_WORKLOADS);
+    WRONG("syscall", sync, WB_SYNCS);
+    WRONG("syscall", mode, 9);
+    WRONG("syscall", in_path, NULL);
+    WRONG("syscall", out_path, NULL);
+    WRONG("vector", vector_records, 0);
+    WRONG("vector", vector_records, 1025);
+    WRONG("io_uring", queue_depth, 0);
+    WRONG("io_uring", queue_depth, 4097);
+    job = a_job("syscall", WB_COPY, 1, 1);
+    job.sync = WB_SYNC_FSYNC;
+    job.sync_every_bytes = 0;
+    run_failing(&job, EINVAL);
+    end();
+}
+
+/* What a method does not do is told before anything is made. */
+static void reasons(void)
+{
+    struct wb_method_facts facts;
+    begin("what a method has not");
+    for (size_t i = 0; wb_method_at(i, &facts); i++)
+        for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++)
+            for (uint32_t sync = 0; sync < WB_SYNCS; sync++) {
+                struct wb_job job = a_job(facts.name, workload, 1, 4096);
+                struct wb_result result;
+                job.sync = sync;
+                const bool reads = workload == WB_READ && sync != WB_SYNC_NONE;
+                if ((facts.workloads & WB_BIT(workload)) && (facts.syncs & WB_BIT(sync)) && !reads)
+                    continue;
+                wb_measure(&job, &result);
+                expect(result.status == WB_CANNOT && strlen(result.text) > 10, "%s: %s", job_text(&job),
+                       result_text(&result));
+                expect(access(out_path(), F_OK) != 0, "%s: an output was made", job_text(&job));
+            }
+    end();
+}
+
+void test_errors(void)
+{
+    files();
+    shorter_input();
+    file_size_limit();
+    memory();
+    nonsense();
+    reasons();
+}

@@ -1,0 +1,125 @@
+/* Every policy of every method: the right number of syncs, and on a disk nothing left dirty by the ones
+ * that promise it. */
+#include <string.h>
+
+#include "support.h"
+
+static const char *const names[] = {"none",   "end",       "fsync", "fdatasync", "o_dsync",
+                                    "o_sync", "rwf_dsync", "range"};
+
+/* One after each pass that makes the bytes since the last one reach the interval. */
+static uint64_t syncs_due(const struct wb_job *job)
+{
+    const uint64_t passes = passes_of(job), pass = passes ? (job->bytes + passes - 1) / passes : 1;
+    struct wb_method_facts facts = {0};
+    method_facts(job->method, &facts);
+    uint64_t size = facts.options & WB_HAS_RECORD ? job->record_bytes : pass, since = 0, syncs = 0;
+    if (facts.options & WB_HAS_VECTOR)
+        size *= job->vector_records;
+    for (uint64_t moved = 0; moved < job->bytes;) {
+        const uint64_t now = job->bytes - moved < size ? job->bytes - moved : size;
+        moved += now;
+        since += now;
+        if (since >= job->sync_every_bytes) {
+            syncs++;
+            since = 0;
+        }
+    }
+    return syncs;
+}
+
+static void check_syncs(const struct wb_job *job, const struct wb_result *result)
+{
+    uint64_t due = job->sync == WB_SYNC_END ? 1 : 0;
+    const char *call = job->sync == WB_SYNC_FDATASYNC ? "fdatasync"
+                       : job->sync == WB_SYNC_RANGE   ? "sync_file_range"
+                                                      : "fsync";
+    const bool every =
+        job->sync == WB_SYNC_FSYNC || job->sync == WB_SYNC_FDATASYNC || job->sync == WB_SYNC_RANGE;
+    if (every)
+        due = syncs_due(job);
+    expect(result->syncs == due && calls_of(result, call) == due, "%s: %llu syncs, not %llu", job_text(job),
+           (unsigned long long)result->syncs, (unsigned long long)due);
+    expect(result->clock_reads == 3 + (every ? 2 * due : due), "%s: clock reads", job_text(job));
+    expect((result->sync_ns > 0) == (due > 0), "%s: %llu ns in syncs", job_text(job),
+           (unsigned long long)result->sync_ns);
+    expect(job->sync != WB_SYNC_RWF_DSYNC || job->bytes == 0 || strcmp(job->method, "io_uring") == 0 ||
+               calls_of(result, "pwritev2") > 0,
+           "%s: no flagged write", job_text(job));
+}
+
+/* Whether the policy leaves nothing dirty here: the intervals end at the last byte. */
+static bool leaves_nothing(const struct wb_job *job)
+{
+    const bool every =
+        job->sync == WB_SYNC_FSYNC || job->sync == WB_SYNC_FDATASYNC || job->sync == WB_SYNC_RANGE;
+    return job->sync != WB_SYNC_NONE && (!every || job->sync_every_bytes <= job->record_bytes);
+}
+
+static void one(const struct wb_method_facts *facts, uint32_t sync, uint32_t workload, uint64_t record,
+                uint64_t every, bool disk)
+{
+    struct wb_job job = a_job(facts->name, workload, disk ? 40960 : 100001, record);
+    job.sync = sync;
+    job.sync_every_bytes = every;
+    job.vector_records = disk ? 1 : 3;
+    const bool may_not = strcmp(facts->name, "direct") == 0 || strcmp(facts->name, "dontcache") == 0 ||
+                         sync == WB_SYNC_RANGE;
+    const struct wb_result result = run(&job, may_not);
+    if (result.status != WB_OK)
+        return;
+    check_syncs(&job, &result);
+    if (disk && result.dirty_known && leaves_nothing(&job))
+        expect(result.dirty_bytes == 0 && result.writeback_bytes == 0, "%s: %llu bytes are dirty",
+               job_text(&job), (unsigned long long)result.dirty_bytes);
+}
+
+static void policies_of(const struct wb_method_facts *facts, uint32_t sync, const char *title)
+{
+    static const uint64_t records[] = {61, 4096}, everies[] = {1, 5000, 1000000};
+    const bool disk = where == disk_directory;
+    begin("%s sync %s %s", title, names[sync], facts->name);
+    for (uint32_t workload = 0; workload < WB_WORKLOADS; workload++)
+        for (int r = disk ? 1 : 0; r < 2; r++)
+            for (int e = 0; e < (disk ? 1 : 3); e++) {
+                const bool chars = !(facts->options & WB_HAS_RECORD);
+                if (!(facts->workloads & WB_BIT(workload)) || workload == WB_READ)
+                    continue;
+                one(facts, sync, workload, records[r], chars && e == 0 ? 4096 : everies[e], disk);
+            }
+    end();
+}
+
+static void all_policies(const char *title)
+{
+    struct wb_method_facts facts;
+    make_input(where == disk_directory ? 40960 : 100001);
+    for (size_t i = 0; wb_method_at(i, &facts); i++)
+        for (uint32_t sync = 0; sync < WB_SYNCS; sync++)
+            if (facts.syncs & WB_BIT(sync))
+                policies_of(&facts, sync, title);
+}
+
+/* If nothing is ever dirty here, nothing is shown by its being clean. */
+static void dirt_is_seen(void)
+{
+    begin("dirty bytes are reported");
+    struct wb_job job = a_job("syscall", WB_WRITE, 1 << 20, 4096);
+    const struct wb_result result = run(&job, false);
+    if (!result.dirty_known)
+        skip("this kernel has no cachestat");
+    else if (result.dirty_bytes + result.writeback_bytes == 0)
+        skip("%s has no dirty pages", where);
+    else
+        expect(result.dirty_bytes + result.writeback_bytes <= 1 << 20, "too many");
+    end();
+}
+
+void test_syncs(void)
+{
+    all_policies("memory");
+    where = disk_directory;
+    dirt_is_seen();
+    all_policies("disk");
+    where = memory_directory;
+}

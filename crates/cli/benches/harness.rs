@@ -1,0 +1,253 @@
+//! `make bench-harness`: what the benchmark itself costs and how far it can be trusted, beside the plain C
+//! program and fio(1). Everything compared is interleaved in one run; figures are ratios with their spread.
+
+mod targets;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use serde_json::Value;
+use targets::Target;
+use weir_bench::ffi::{Job, Measured, Outcome};
+use weir_bench::sample::{self, Ended};
+use weir_model::stats::pooled_noise;
+use weir_model::{Ratio, Size};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+const BYTES: u64 = 100_000_000;
+const ROUNDS: usize = 30;
+
+/// The loop of the textbook, as anybody would write it.
+const PLAIN_C: &str = r"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    size_t size = strtoul(argv[3], 0, 10), left = strtoul(argv[4], 0, 10);
+    char *buffer = malloc(size);
+    int in = open(argv[1], O_RDONLY), out = open(argv[2], O_WRONLY | O_CREAT | O_EXCL, 0600);
+    ssize_t n;
+    if (argc != 5 || !buffer || in < 0 || out < 0)
+        return 1;
+    while (left > 0 && (n = read(in, buffer, size < left ? size : left)) > 0) {
+        for (ssize_t done = 0, k; done < n; done += k)
+            if ((k = write(out, buffer + done, n - done)) < 0)
+                return 1;
+        left -= n;
+    }
+    return close(out) != 0;
+}
+";
+
+type Failed = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failed> {
+    // A sample is this program started again, as with weir itself.
+    if std::env::args().nth(1).is_some_and(|word| word == sample::CHILD_ARGUMENT) {
+        std::process::exit(sample::child_main());
+    }
+    let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(".")?;
+    let mut rows = Vec::new();
+    overhead(dir.path(), &mut rows)?;
+    fio(dir.path(), &mut rows)?;
+    default_run(dir.path(), &mut rows)?;
+    tables(dir.path(), &mut rows)?;
+    targets::finish("harness", &rows)?;
+    Ok(())
+}
+
+fn say(what: &str) {
+    eprintln!("bench-harness: {what}");
+}
+
+fn job(method: &str, workload: u32, dir: &Path, record: u64, bytes: u64) -> Job {
+    let path = |name: &str| Some(dir.join(name).display().to_string());
+    Job {
+        method: method.into(),
+        in_path: if workload == 0 { path("in") } else { None },
+        out_path: path("out"),
+        bytes,
+        record_bytes: record,
+        buffer_bytes: 0,
+        sync_every_bytes: record,
+        workload,
+        sync: 0,
+        mode: 0,
+        vector_records: 1,
+        queue_depth: 1,
+        registered: false,
+        advice: -1,
+    }
+}
+
+fn measure(job: &Job) -> Result<Measured, Failed> {
+    let ended = sample::run(job, "sample", &AtomicBool::new(false))?;
+    let _ = std::fs::remove_file(job.out_path.as_deref().unwrap_or(""));
+    match ended {
+        Ended::Outcome(Outcome::Ok(measured), _) => Ok(*measured),
+        Ended::Outcome(other, _) => Err(format!("{other:?}").into()),
+        Ended::Stopped => Err("stopped".into()),
+    }
+}
+
+/// Wall-clock and CPU seconds of a whole process, from outside: started, waited for, asked as a zombie.
+fn outside(command: &mut Command, out: &Path) -> Result<(f64, f64), Failed> {
+    let started = Instant::now();
+    let mut child = command.spawn()?;
+    let pid = Pid::from_child(&child);
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    let wall = started.elapsed().as_secs_f64();
+    let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", child.id()))?;
+    let cpu = stat.split_whitespace().next().unwrap_or("0").parse::<f64>()? / 1e9;
+    let status = child.wait()?;
+    std::fs::remove_file(out)?;
+    if status.success() { Ok((wall, cpu)) } else { Err(format!("{command:?}: {status}").into()) }
+}
+
+/// `+0.4 % [-0.3, +1.1]`.
+fn percent(ratio: &Ratio) -> String {
+    let off = |value: f64| (value - 1.0) * 100.0;
+    format!("{:+.1} % [{:+.1}, {:+.1}]", off(ratio.value), off(ratio.ci95[0]), off(ratio.ci95[1]))
+}
+
+/// The `syscall` row against the plain program, at sizes whose runs take long enough that starting a
+/// process does not matter.
+fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+    say("the loop against a plain C program");
+    let (source, program) = (dir.join("plain.c"), dir.join("plain"));
+    std::fs::write(&source, PLAIN_C)?;
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let built = Command::new(compiler).args(["-O2", "-o"]).arg(&program).arg(&source).status()?;
+    if !built.success() {
+        return Err(format!("cc: {built}").into());
+    }
+    std::fs::write(dir.join("in"), vec![b'x'; BYTES as usize])?;
+    for (record, bytes) in [(1, 300_000), (64, 12_000_000), (4096, BYTES)] {
+        let job = job("syscall", 0, dir, record, bytes);
+        let (mut wall, mut cpu) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            let ours = |pair: &mut Option<(f64, f64)>| -> Result<(), Failed> {
+                let row = measure(&job)?;
+                *pair = Some((row.elapsed_ns as f64 / 1e9, row.cpu_ns as f64 / 1e9));
+                Ok(())
+            };
+            let plain = |pair: &mut Option<(f64, f64)>| -> Result<(), Failed> {
+                let mut command = Command::new(&program);
+                command.arg(dir.join("in")).arg(dir.join("out")).args([record.to_string(), bytes.to_string()]);
+                *pair = Some(outside(&mut command, &dir.join("out"))?);
+                Ok(())
+            };
+            let (mut a, mut b) = (None, None);
+            // A B, B A, A B …: neither is always the second.
+            if round % 2 == 0 {
+                ours(&mut a)?;
+                plain(&mut b)?;
+            } else {
+                plain(&mut b)?;
+                ours(&mut a)?;
+            }
+            let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
+            wall.push((a.0, b.0));
+            cpu.push((a.1, b.1));
+        }
+        let (wall, cpu) = (Ratio::paired(wall).ok_or("no pair")?, Ratio::paired(cpu).ok_or("no pair")?);
+        rows.push(Target {
+            name: format!("syscall row against plain C, copy at {}", Size(record)),
+            target: "CPU within 3 %".into(),
+            measured: format!("CPU {}, wall {}", percent(&cpu), percent(&wall)),
+            reached: (cpu.value - 1.0).abs() <= 0.03,
+        });
+    }
+    Ok(())
+}
+
+/// One fio(1) run: mean nanoseconds that a pwrite took by fio's own clock.
+fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, Failed> {
+    let output = Command::new("fio")
+        .args(["--name=weir", "--ioengine=psync", "--rw=write", "--fallocate=none", "--create_on_open=1"])
+        .args(["--end_fsync=0", "--group_reporting=1", "--output-format=json", "--filename=fio.out"])
+        .arg(format!("--directory={}", dir.display()))
+        .arg(format!("--bs={record}"))
+        .arg(format!("--size={BYTES}"))
+        .output()?;
+    std::fs::remove_file(dir.join("fio.out"))?;
+    let document: Value = serde_json::from_slice(&output.stdout)?;
+    document["jobs"][0]["write"]["clat_ns"]["mean"].as_f64().ok_or_else(|| "fio said nothing of clat_ns".into())
+}
+
+/// Per-call figures of the same writes: ours from the loop's time, fio's from its own clock around each
+/// call. Each is also run twice a round, for its own noise.
+fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+    say("the figures against fio's");
+    for record in [4096, 65536] {
+        let ours = || -> Result<f64, Failed> {
+            let row = measure(&job("pread-pwrite", 1, dir, record, BYTES))?;
+            Ok(row.transfer_ns as f64 / row.records as f64 - row.empty_loop_ns)
+        };
+        let (mut pairs, mut our_noise, mut fio_noise) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS / 2 {
+            let (a, b, c, d) = (ours()?, fio_call_ns(dir, record)?, ours()?, fio_call_ns(dir, record)?);
+            pairs.extend([(a, b), (c, d)]);
+            our_noise.push((a, c));
+            fio_noise.push((b, d));
+        }
+        let ratio = Ratio::paired(pairs.iter().copied()).ok_or("no pair")?;
+        let floors = pooled_noise(our_noise).unwrap_or(0.0) + pooled_noise(fio_noise).unwrap_or(0.0);
+        let mean = |pick: fn(&(f64, f64)) -> f64| pairs.iter().map(pick).sum::<f64>() / pairs.len() as f64;
+        rows.push(Target {
+            name: format!("a write of {} against fio's psync", Size(record)),
+            target: format!("within both noise floors, {:.1} %", floors * 100.0),
+            measured: format!("{} ({:.0} ns and {:.0} ns a call)", percent(&ratio), mean(|p| p.0), mean(|p| p.1)),
+            reached: (ratio.value - 1.0).abs() <= floors,
+        });
+    }
+    Ok(())
+}
+
+fn weir(dir: &Path, arguments: &[&str]) -> Result<(Value, f64), Failed> {
+    let file: PathBuf = dir.join("r.json");
+    let started = Instant::now();
+    let status = Command::new(WEIR).arg("bench").args(arguments).args(["--quiet", "--json"]).arg(&file).current_dir(dir).status()?;
+    let seconds = started.elapsed().as_secs_f64();
+    if !status.success() {
+        return Err(format!("weir bench {arguments:?}: {status}").into());
+    }
+    Ok((serde_json::from_str(&std::fs::read_to_string(file)?)?, seconds))
+}
+
+fn default_run(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+    say("the default run: about a minute");
+    let (document, seconds) = weir(dir, &["copy"])?;
+    rows.push(Target {
+        name: "default run, wall clock".into(),
+        target: "at most 75 s".into(),
+        measured: format!("{seconds:.1} s"),
+        reached: seconds <= 75.0,
+    });
+    let noise = |which: &str| document["noise"][which].as_f64().unwrap_or(f64::INFINITY) * 100.0;
+    rows.push(Target {
+        name: "A/A noise of CPU time in it".into(),
+        target: "at most 3 %".into(),
+        measured: format!("{:.1} % (wall {:.1} %), {} pairs", noise("cpu"), noise("wall"), document["noise"]["pairs"]),
+        reached: noise("cpu") <= 3.0,
+    });
+    Ok(())
+}
+
+fn tables(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+    say("the textbook's tables 13-1, 13-2 and 13-3: under three minutes");
+    let (document, seconds) = weir(dir, &["--published", "tlpi-13", "--budget", "150s"])?;
+    let all = document["rows"].as_array().map_or(0, Vec::len);
+    let measured = document["rows"].as_array().into_iter().flatten().filter(|row| row["elapsed_s"].is_object()).count();
+    rows.push(Target {
+        name: "tables 13-1, 13-2, 13-3 in one run".into(),
+        target: "36 rows, at most 180 s".into(),
+        measured: format!("{measured} of {all} rows, {seconds:.0} s"),
+        reached: measured == 36 && all == 36 && seconds <= 180.0,
+    });
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! `weir bench compare A.json B.json`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use weir_bench::compare::compare;
+use weir_bench::result::{Document, SCHEMA};
+use weir_bench::{Error, Result};
+
+use crate::export::{Export, json};
+use crate::screen;
+
+/// Compare two results that --json wrote, with intervals and ties
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir bench compare before.json after.json
+  weir bench compare --json - before.json after.json
+
+A ratio below 1 means that the second is faster. 'tie': the interval holds 1, or the difference is inside
+the noise of the two runs.")]
+pub struct Args {
+    /// The result to compare with
+    a: PathBuf,
+    /// The result to compare
+    b: PathBuf,
+    /// Write the comparison as JSON (schema weir-bench-compare/1); - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// No screen: only the file and errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let names = [&args.a, &args.b].map(|path| path.display().to_string());
+    let comparison = compare([&names[0], &names[1]], &a, &b);
+    if comparison.rows.is_empty() {
+        return Err(Error::Failed(format!(
+            "{} and {} have no row in common: run both with the same workload, method, records, --size, --sync and --cache",
+            names[0], names[1]
+        )));
+    }
+    let export = args.json.as_deref().map(Export::open).transpose().map_err(Error::Failed)?;
+    if !args.quiet && !export.as_ref().is_some_and(Export::is_stdout) {
+        let text = weir_report::bench::screen_compare(&comparison, &screen::style());
+        screen::print(&text).map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;
+    }
+    export.map_or(Ok(()), |export| export.write(&json(&comparison)?)).map_err(Error::Failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<Document> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::system("read", path, &error, "give a file that 'weir bench --json' wrote"))?;
+    let wrong = |what: String| {
+        Error::Failed(format!("{}: {what}; give a file that 'weir bench --json' wrote", path.display()))
+    };
+    let document: Document = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("not a result of weir bench ({error})")))?;
+    if document.schema != SCHEMA {
+        return Err(wrong(format!("its schema is '{}', not '{SCHEMA}'", document.schema)));
+    }
+    Ok(document)
+}

@@ -1,0 +1,67 @@
+//! Files that the user asked results to be written to; `-` is standard output.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::screen;
+
+/// A result as JSON.
+pub fn json<T: serde::Serialize>(value: &T) -> Result<String, String> {
+    weir_report::json::pretty(value).map_err(|error| format!("JSON: {error}"))
+}
+
+/// A file that was opened before the work, so that a wrong name costs no measurement.
+pub struct Export {
+    path: PathBuf,
+    file: Option<File>,
+    made: bool,
+}
+
+impl Export {
+    /// Opens `path`, without touching what is in it yet.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        if path == Path::new("-") {
+            return Ok(Self { path: path.into(), file: None, made: false });
+        }
+        let made = !path.exists();
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| said(path, "open", &error))?;
+        Ok(Self { path: path.into(), file: Some(file), made })
+    }
+
+    /// Is it standard output?
+    pub fn is_stdout(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Replaces what the file holds.
+    pub fn write(mut self, text: &str) -> Result<(), String> {
+        self.made = false;
+        let Some(file) = &mut self.file else {
+            return screen::print(text).map_err(|error| said(Path::new("standard output"), "write", &error));
+        };
+        // Devices and pipes have no length to set.
+        if file.metadata().is_ok_and(|meta| meta.is_file()) {
+            file.set_len(0).map_err(|error| said(&self.path, "ftruncate", &error))?;
+        }
+        file.write_all(text.as_bytes()).map_err(|error| said(&self.path, "write", &error))
+    }
+}
+
+/// A file that was made for a result that never came is removed again.
+impl Drop for Export {
+    fn drop(&mut self) {
+        if self.made {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn said(path: &Path, call: &str, error: &io::Error) -> String {
+    weir_bench::Error::system(call, path, error, "choose another file").to_string()
+}

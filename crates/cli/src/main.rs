@@ -1,0 +1,50 @@
+//! `weir`: parses, calls, prints. One module a verb; no logic of its own.
+
+mod bench;
+mod dist;
+mod export;
+mod progress;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What is said when the command line is understood but wrong.
+pub(crate) const USAGE: u8 = 2;
+/// The thing asked for failed.
+pub(crate) const FAILED: u8 = 1;
+
+/// Measure, explain and fix what buffering does to a program's bytes.
+#[derive(Parser)]
+#[command(name = "weir", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench copy                     what a copy costs here, by record size and method
+  weir bench write --sync none,o_sync what durability costs
+  weir bench --published tlpi-13      the textbook's tables, measured here
+
+Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.";
+
+#[derive(Subcommand)]
+enum Verb {
+    Bench(Box<bench::Args>),
+    #[command(hide = true)]
+    Dist(dist::Args),
+}
+
+fn main() -> ExitCode {
+    // A sample is this program started again: before anything else, so that it starts as fast as it can.
+    if std::env::args_os().nth(1).is_some_and(|word| word == weir_bench::sample::CHILD_ARGUMENT) {
+        return ExitCode::from(weir_bench::sample::child_main() as u8);
+    }
+    match Cli::parse().verb {
+        Verb::Bench(args) => bench::run(*args),
+        Verb::Dist(args) => dist::run(&args),
+    }
+}

@@ -1,0 +1,179 @@
+//! What bytes cost: a price for each call, each byte, each sync.
+
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Serialize};
+
+/// What something took.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Wall-clock seconds.
+    pub elapsed_s: f64,
+    /// Seconds of processor time in user mode.
+    pub user_s: f64,
+    /// Seconds of processor time in the kernel.
+    pub system_s: f64,
+    /// System calls.
+    pub calls: u64,
+}
+
+/// One measured row as the model sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// System calls that moved bytes.
+    pub calls: f64,
+    /// Bytes moved.
+    pub bytes: f64,
+    /// Blocks of the page cache that calls fill at once: one for each page, or for each call that moves
+    /// more than a page, because file systems then take larger folios.
+    pub blocks: f64,
+    /// Sync calls, or writes that each sync.
+    pub syncs: f64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// `seconds = calls·call + bytes·byte + blocks·block + syncs·sync`, fitted to measured rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CostModel {
+    /// Nanoseconds a call.
+    pub call_ns: f64,
+    /// Nanoseconds a byte.
+    pub byte_ns: f64,
+    /// Nanoseconds a block of the page cache; 0 where the rows do not tell it from the bytes.
+    pub block_ns: f64,
+    /// Nanoseconds a sync; 0 where no row synced.
+    pub sync_ns: f64,
+    /// How well it fits.
+    pub fit: Fit,
+}
+
+/// How far the fitted model is from the rows it was fitted to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    /// Rows.
+    pub rows: usize,
+    /// Median of |predicted - measured| / measured.
+    pub median_error: f64,
+    /// Largest of them.
+    pub max_error: f64,
+}
+
+/// Least squares of relative errors with no negative price, by trying each set of terms that stay:
+/// exact for a handful of terms (Lawson and Hanson's active set, enumerated).
+fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
+    let terms = rows.first()?.len();
+    let ones = DVector::from_element(rows.len(), 1.0);
+    let mut best: Option<(f64, Vec<f64>)> = None;
+    for set in 1u32..1 << terms {
+        let kept: Vec<usize> = (0..terms).filter(|t| set & (1 << t) != 0).collect();
+        if kept.len() > rows.len() {
+            continue;
+        }
+        let matrix = DMatrix::from_fn(rows.len(), kept.len(), |r, c| rows[r][kept[c]]);
+        // Columns differ by many powers of ten: scale them, or the decomposition drops the small ones.
+        let scale: Vec<f64> = (0..kept.len()).map(|c| matrix.column(c).amax()).collect();
+        // A term that no row has is no term.
+        if scale.contains(&0.0) {
+            continue;
+        }
+        let scaled = DMatrix::from_fn(rows.len(), kept.len(), |r, c| matrix[(r, c)] / scale[c]);
+        let Ok(solution) = scaled.clone().svd(true, true).solve(&ones, 1e-12) else { continue };
+        if solution.iter().any(|&x| x < 0.0) {
+            continue;
+        }
+        let error = (scaled * &solution - &ones).norm_squared();
+        if best.as_ref().is_none_or(|(least, _)| error < least - 1e-12) {
+            let mut prices = vec![0.0; terms];
+            kept.iter().zip(&scale).zip(solution.iter()).for_each(|((&t, s), x)| prices[t] = x / s);
+            best = Some((error, prices));
+        }
+    }
+    best.map(|(_, prices)| prices)
+}
+
+impl CostModel {
+    /// Fits the prices; `None` with fewer than two rows, which would prove nothing.
+    pub fn fit(rows: &[Observation]) -> Option<Self> {
+        let rows: Vec<_> = rows.iter().filter(|row| row.seconds > 0.0).copied().collect();
+        if rows.len() < 2 {
+            return None;
+        }
+        // Blocks grow with the bytes until calls exceed a page; and four prices want more than four rows.
+        let per_byte = |row: &Observation| row.blocks / row.bytes.max(1.0);
+        let most = rows.iter().map(per_byte).fold(0.0, f64::max);
+        let tells_blocks = rows.len() >= 6 && rows.iter().any(|row| per_byte(row) < most * 0.9);
+        let design: Vec<Vec<f64>> = rows
+            .iter()
+            .map(|r| {
+                [r.calls, r.bytes, if tells_blocks { r.blocks } else { 0.0 }, r.syncs]
+                    .iter()
+                    .map(|term| term / r.seconds)
+                    .collect()
+            })
+            .collect();
+        let prices = non_negative_least_squares(&design)?;
+        let mut model = Self {
+            call_ns: prices[0] * 1e9,
+            byte_ns: prices[1] * 1e9,
+            block_ns: prices[2] * 1e9,
+            sync_ns: prices[3] * 1e9,
+            fit: Fit { rows: rows.len(), median_error: 0.0, max_error: 0.0 },
+        };
+        let mut errors: Vec<f64> =
+            rows.iter().map(|r| (model.predict(r) - r.seconds).abs() / r.seconds).collect();
+        model.fit.max_error = errors.iter().copied().fold(0.0, f64::max);
+        model.fit.median_error = crate::stats::median(&mut errors);
+        Some(model)
+    }
+
+    /// The seconds that the model expects for `row` (whose own seconds are not looked at).
+    pub fn predict(&self, row: &Observation) -> f64 {
+        let calls = self.call_ns * row.calls + self.sync_ns * row.syncs;
+        (calls + self.byte_ns * row.bytes + self.block_ns * row.blocks) / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn row(calls: f64, bytes: f64, syncs: f64, prices: [f64; 4]) -> Observation {
+        let blocks = bytes / f64::max(4096.0, bytes * 2.0 / calls);
+        let seconds = (prices[0] * calls + prices[1] * bytes + prices[2] * syncs + prices[3] * blocks) / 1e9;
+        Observation { calls, bytes, blocks, syncs, seconds }
+    }
+
+    #[test]
+    fn a_price_that_would_be_negative_is_zero() {
+        // Time falls with the bytes: no byte price can explain that.
+        let rows = [
+            Observation { calls: 10.0, bytes: 1e6, blocks: 0.0, syncs: 0.0, seconds: 1.0 },
+            Observation { calls: 20.0, bytes: 0.5e6, blocks: 0.0, syncs: 0.0, seconds: 2.5 },
+        ];
+        let model = CostModel::fit(&rows).unwrap();
+        assert!(model.byte_ns == 0.0 && model.call_ns > 0.0, "{model:?}");
+    }
+
+    #[test]
+    fn one_row_is_no_model() {
+        assert_eq!(CostModel::fit(&[row(1.0, 1.0, 0.0, [1.0, 1.0, 0.0, 0.0])]), None);
+        assert_eq!(CostModel::fit(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn finds_the_prices_that_made_the_rows(call in 100.0..2000.0f64, byte in 0.05..5.0f64, block in 100.0..2000.0f64, sync in 1e4..1e6f64) {
+            let prices = [call, byte, sync, block];
+            let rows: Vec<_> = [1.0, 64.0, 4096.0, 65536.0].into_iter()
+                .flat_map(|record| [0.0, 1e8 / record].map(|syncs| row(2e8 / record, 1e8, syncs, prices)))
+                .collect();
+            let model = CostModel::fit(&rows).unwrap();
+            prop_assert!((model.call_ns / call - 1.0).abs() < 1e-3, "{:?}", model);
+            prop_assert!((model.byte_ns / byte - 1.0).abs() < 1e-3, "{:?}", model);
+            prop_assert!((model.block_ns / block - 1.0).abs() < 1e-3, "{:?}", model);
+            prop_assert!((model.sync_ns / sync - 1.0).abs() < 1e-3, "{:?}", model);
+            prop_assert!(model.fit.max_error < 1e-3);
+        }
+    }
+}

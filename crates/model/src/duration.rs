@@ -1,0 +1,69 @@
+//! Durations as people type and read them.
+
+use std::time::Duration;
+
+/// Reads `200ms`, `5s`, `1m 30s`; a bare number counts in seconds, as in sleep(1).
+pub fn parse(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.trim().parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds)
+            .map_err(|_| format!("'{text}' is no duration: it must be positive"));
+    }
+    humantime::parse_duration(text.trim())
+        .map_err(|_| format!("'{text}' is no duration: write a number and a unit, such as 200ms, 5s or 2m"))
+}
+
+/// Seconds with three significant digits and a fitting unit: `1.25 s`, `340 ms`, `12.0 µs`.
+pub fn format_seconds(seconds: f64) -> String {
+    let (value, unit) = match seconds.abs() {
+        s if s == 0.0 => (0.0, "s"),
+        s if s >= 1.0 => (seconds, "s"),
+        s if s >= 1e-3 => (seconds * 1e3, "ms"),
+        s if s >= 1e-6 => (seconds * 1e6, "µs"),
+        _ => (seconds * 1e9, "ns"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A number with three significant digits and no exponent: `0.0123`, `1.25`, `12.3`, `1234`.
+pub fn three_digits(value: f64) -> String {
+    let magnitude = value.abs();
+    let decimals = match magnitude {
+        m if m == 0.0 || m >= 99.95 => 0,
+        m if m >= 9.995 => 1,
+        m if m >= 0.9995 => 2,
+        m => (2 - m.log10().floor() as i32).clamp(3, 9) as usize,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units() {
+        assert_eq!(parse("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(parse("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(parse("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse("2"), Ok(Duration::from_secs(2)));
+        assert!(
+            parse("-2").is_err() && parse("soon").is_err() && parse("").is_err() && parse("1e99").is_err()
+        );
+    }
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        for (seconds, text) in [
+            (1.25, "1.25 s"),
+            (0.34, "340 ms"),
+            (12e-6, "12.0 µs"),
+            (9.996, "10.0 s"),
+            (0.0, "0 s"),
+            (5e-9, "5.00 ns"),
+            (125.0, "125 s"),
+        ] {
+            assert_eq!(format_seconds(seconds), text);
+        }
+        assert_eq!(three_digits(0.0123), "0.0123");
+    }
+}

@@ -1,0 +1,85 @@
+//! The knee: the smallest record beyond which more gains next to nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::{median, resamples};
+
+/// Within this share of the best, a record size is as good as the best.
+pub const TOLERANCE: f64 = 0.05;
+
+/// The smallest record size within [`TOLERANCE`] of the best, with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Knee {
+    /// Bytes a record.
+    pub bytes: u64,
+    /// The interval's ends, in bytes: sizes that were measured.
+    pub ci95: [u64; 2],
+}
+
+/// The seconds of one record size, a value a round; `None` where the round had no sample of it.
+pub type Curve = (u64, Vec<Option<f64>>);
+
+fn knee_of(curves: &[Curve], rounds: impl Iterator<Item = usize> + Clone) -> Option<u64> {
+    let mut points: Vec<(u64, f64)> = curves
+        .iter()
+        .map(|(bytes, values)| {
+            let mut drawn: Vec<f64> =
+                rounds.clone().filter_map(|round| values.get(round).copied()?).collect();
+            if drawn.is_empty() {
+                drawn = values.iter().copied().flatten().collect();
+            }
+            (*bytes, median(&mut drawn))
+        })
+        .filter(|(_, seconds)| seconds.is_finite())
+        .collect();
+    points.sort_by_key(|&(bytes, _)| bytes);
+    let best = points.iter().map(|&(_, seconds)| seconds).fold(f64::INFINITY, f64::min);
+    points.iter().find(|&&(_, seconds)| seconds <= best * (1.0 + TOLERANCE)).map(|&(bytes, _)| bytes)
+}
+
+/// The knee of `curves`, its interval bootstrapped over rounds; `None` with fewer than two sizes.
+pub fn knee(curves: &[Curve]) -> Option<Knee> {
+    if curves.len() < 2 {
+        return None;
+    }
+    let rounds = curves.iter().map(|(_, values)| values.len()).max()?;
+    let bytes = knee_of(curves, 0..rounds)?;
+    let mut found: Vec<u64> =
+        resamples(rounds).filter_map(|drawn| knee_of(curves, drawn.into_iter())).collect();
+    found.sort_unstable();
+    let end = |share: f64| found[((found.len() - 1) as f64 * share).round() as usize];
+    Some(Knee { bytes, ci95: [end(0.025).min(bytes), end(0.975).max(bytes)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(bytes: u64, seconds: &[f64]) -> Curve {
+        (bytes, seconds.iter().map(|&s| Some(s)).collect())
+    }
+
+    #[test]
+    fn where_gains_stop() {
+        let curves =
+            [curve(1, &[100.0; 4]), curve(64, &[2.0; 4]), curve(4096, &[1.04; 4]), curve(65536, &[1.0; 4])];
+        assert_eq!(knee(&curves), Some(Knee { bytes: 4096, ci95: [4096, 4096] }));
+    }
+
+    #[test]
+    fn noise_widens_the_interval_and_gaps_do_no_harm() {
+        let curves = [
+            curve(1, &[9.0, 9.0, 9.0, 9.0, 9.0]),
+            curve(1024, &[1.0, 1.2, 1.01, 1.2, 1.04]),
+            (4096, vec![Some(1.0), None, Some(1.0), None, Some(1.01)]),
+        ];
+        let knee = knee(&curves).unwrap();
+        assert_eq!((knee.bytes, knee.ci95[0], knee.ci95[1]), (1024, 1024, 4096));
+    }
+
+    #[test]
+    fn one_size_has_no_knee() {
+        assert_eq!(knee(&[curve(1, &[1.0])]), None);
+        assert_eq!(knee(&[]), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! The words that every part of weir shares. Pure: no system call is made here.
+
+pub mod cost;
+pub mod duration;
+pub mod finding;
+pub mod knee;
+pub mod size;
+pub mod stats;
+pub mod stream;
+
+pub use cost::{Cost, CostModel, Observation};
+pub use finding::{Finding, FindingId, Gain, Severity};
+pub use knee::{Knee, knee};
+pub use size::Size;
+pub use stats::{Ratio, Summary};
+pub use stream::{Direction, Durability, Mode, Stream, StreamKind};

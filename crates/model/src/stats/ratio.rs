@@ -1,0 +1,105 @@
+//! Ratios of two things measured side by side in the same rounds.
+
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::interval;
+
+/// A ratio with its 95 % interval: the geometric mean of the ratios within the rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// Rounds that had both.
+    pub n: usize,
+    /// The ratio.
+    pub value: f64,
+    /// Its interval's ends.
+    pub ci95: [f64; 2],
+}
+
+fn geometric_mean_ln(logs: &mut [f64]) -> f64 {
+    logs.iter().sum::<f64>() / logs.len() as f64
+}
+
+impl Ratio {
+    /// `a / b` over pairs measured in the same round; `None` without a usable pair.
+    pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
+        let mut logs: Vec<f64> =
+            pairs.into_iter().map(|(a, b)| (a / b).ln()).filter(|log| log.is_finite()).collect();
+        if logs.is_empty() {
+            return None;
+        }
+        let ends = interval(&logs, geometric_mean_ln);
+        Some(Self { n: logs.len(), value: geometric_mean_ln(&mut logs).exp(), ci95: ends.map(f64::exp) })
+    }
+
+    /// `a / b` of samples from different runs, which share no round.
+    pub fn unpaired(a: &[f64], b: &[f64]) -> Option<Self> {
+        let logs = |values: &[f64]| -> Vec<f64> {
+            values.iter().map(|v| v.ln()).filter(|log| log.is_finite()).collect()
+        };
+        let (mut a, mut b) = (logs(a), logs(b));
+        if a.is_empty() || b.is_empty() {
+            return None;
+        }
+        let (mean_a, mean_b) = (geometric_mean_ln(&mut a), geometric_mean_ln(&mut b));
+        let (ends_a, ends_b) = (interval(&a, geometric_mean_ln), interval(&b, geometric_mean_ln));
+        // The two are independent, so their distances from the means add as squares.
+        let low = ((mean_a - ends_a[0]).powi(2) + (ends_b[1] - mean_b).powi(2)).sqrt();
+        let high = ((ends_a[1] - mean_a).powi(2) + (mean_b - ends_b[0]).powi(2)).sqrt();
+        let value = mean_a - mean_b;
+        Some(Self {
+            n: a.len().min(b.len()),
+            value: value.exp(),
+            ci95: [(value - low).exp(), (value + high).exp()],
+        })
+    }
+
+    /// No difference can be claimed: the interval holds 1, or the ratio is inside the noise `floor`
+    /// that two runs of the same thing show (0.03 for 3 %).
+    pub fn is_tie(&self, floor: f64) -> bool {
+        (self.ci95[0] <= 1.0 && self.ci95[1] >= 1.0) || self.value.ln().abs() <= (1.0 + floor).ln()
+    }
+}
+
+/// How far two runs of the same thing can seem apart here: the farther end of the 95 % interval of the
+/// geometric mean over all A/A pairs, less 1. `None` with fewer than 3 pairs.
+pub fn pooled_noise(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    let ratio = Ratio::paired(pairs)?;
+    let farther = ratio.ci95[0].ln().abs().max(ratio.ci95[1].ln().abs());
+    (ratio.n >= 3).then(|| farther.exp() - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_round_cancels_out() {
+        let pairs = [(2.0, 1.0), (20.0, 10.0), (200.0, 100.0), (2.0, 1.0)];
+        let ratio = Ratio::paired(pairs).unwrap();
+        assert!((ratio.value - 2.0).abs() < 1e-9 && (ratio.ci95[0] - 2.0).abs() < 1e-9, "{ratio:?}");
+        assert!(!ratio.is_tie(0.05));
+    }
+
+    #[test]
+    fn inside_the_noise_is_a_tie() {
+        let noisy = Ratio::paired([(1.1, 1.0), (0.9, 1.0), (1.05, 1.0), (0.96, 1.0)]).unwrap();
+        assert!(noisy.is_tie(0.0));
+        let small = Ratio::paired([(1.02, 1.0), (1.021, 1.0), (1.019, 1.0)]).unwrap();
+        assert!(small.is_tie(0.03) && !small.is_tie(0.01));
+    }
+
+    #[test]
+    fn noise_of_identical_pairs_is_zero_and_of_two_is_unknown() {
+        assert_eq!(pooled_noise([(1.0, 1.0); 5]), Some(0.0));
+        assert_eq!(pooled_noise([(1.0, 1.0); 2]), None);
+        assert!(pooled_noise([(1.1, 1.0), (1.0, 1.1), (1.2, 1.0)]).unwrap() > 0.05);
+    }
+
+    #[test]
+    fn two_runs_are_compared_without_pairing() {
+        let ratio = Ratio::unpaired(&[2.0, 2.1, 1.9, 2.0], &[1.0, 1.05, 0.95, 1.0]).unwrap();
+        assert!(ratio.ci95[0] < 2.0 && ratio.ci95[1] > 2.0 && ratio.ci95[0] > 1.8, "{ratio:?}");
+        assert_eq!(Ratio::unpaired(&[], &[1.0]), None);
+        assert_eq!(Ratio::paired([(0.0, 1.0), (1.0, 0.0)]), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! What the figures say: the cost model and the answers.
+
+use weir_bench::result::Document;
+
+use super::section::Section;
+use super::words;
+use crate::block::Block;
+use crate::text::list;
+
+/// The cost model in sentences.
+pub(super) fn model(section: &Section) -> Vec<Block> {
+    let mut sentences = Vec::new();
+    if let Some(model) = &section.group.model {
+        let of = section.group.model_method.as_ref().map_or(String::new(), |method| format!("{method}: "));
+        sentences.push(format!("{of}{}.", words::costs(model)));
+    }
+    let passes: Vec<String> = section.group.pass_ns.iter().map(|(method, ns)| pass(method, *ns)).collect();
+    if !passes.is_empty() {
+        sentences.push(format!("On top of that, in user space: {}.", list(&passes)));
+    }
+    sentences.into_iter().map(Block::Text).collect()
+}
+
+/// A method that moves a byte a call spends its time on bytes, whatever the record.
+fn pass(method: &str, ns: f64) -> String {
+    let thing = if method.starts_with("stdio-char") { "byte" } else { "record" };
+    format!("{method} {} a {thing}", words::nanoseconds(ns))
+}
+
+fn answers_of(document: &Document, wanted: impl Fn(usize) -> bool) -> Vec<Block> {
+    let answers = document.answers.iter().filter(|answer| wanted(answer.group));
+    answers.map(|a| Block::Answer { question: a.question.clone(), answer: a.answer.clone() }).collect()
+}
+
+/// The answers about group number `group`.
+pub(super) fn answers(document: &Document, group: usize) -> Vec<Block> {
+    answers_of(document, |of| of == group)
+}
+
+/// Answers about a group that the document does not have: shown all the same.
+pub(super) fn strays(document: &Document, groups: usize) -> Vec<Block> {
+    answers_of(document, |of| of >= groups)
+}

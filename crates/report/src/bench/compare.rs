@@ -1,0 +1,144 @@
+//! Two runs side by side.
+
+use weir_bench::compare::{ComparedRow, Comparison, Verdict};
+use weir_bench::result::GroupKey;
+use weir_model::Size;
+
+use super::words;
+use crate::block::Block;
+use crate::number::{TimeUnit, percent, ratio};
+use crate::style::Emphasis;
+use crate::table::{Align, Cell, Column, Keep, Row, Table};
+
+/// Everything that is to be said of a comparison.
+pub fn blocks_compare(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Title(format!("A: {} · B: {}", comparison.a, comparison.b)),
+        Block::Lead(counts(comparison)),
+        Block::Aside(format!(
+            "a difference inside ±{} % (A/A noise), or whose interval holds 1, is a tie",
+            percent(comparison.noise)
+        )),
+    ];
+    let mut groups: Vec<&GroupKey> = Vec::new();
+    for row in &comparison.rows {
+        if !groups.contains(&&row.group) {
+            groups.push(&row.group);
+        }
+    }
+    for key in groups {
+        let rows: Vec<&ComparedRow> = comparison.rows.iter().filter(|row| row.group == *key).collect();
+        blocks.push(Block::Title(words::title(key)));
+        blocks.push(Block::Table(table(&rows)));
+    }
+    for (name, only) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
+        let missing = |label: &String| Block::Missing { what: label.clone(), why: format!("only in {name}") };
+        blocks.extend(only.iter().map(missing));
+    }
+    blocks.extend(comparison.warnings.iter().cloned().map(Block::Warning));
+    blocks
+}
+
+fn counts(comparison: &Comparison) -> String {
+    let count = |verdict| comparison.rows.iter().filter(|row| row.verdict == verdict).count();
+    let [faster, slower, ties] = [Verdict::Faster, Verdict::Slower, Verdict::Tie].map(count);
+    match comparison.rows.len() {
+        0 => "The two runs have no row in common.".into(),
+        all => format!("B against A, {all} rows: {faster} faster, {slower} slower, {ties} tied."),
+    }
+}
+
+fn table(rows: &[&ComparedRow]) -> Table {
+    let unit = TimeUnit::of(rows.iter().flat_map(|row| [row.a_s, row.b_s]));
+    let any = |has: fn(&ComparedRow) -> bool| rows.iter().any(|row| has(row));
+    let (buffer, mode) = (any(|row| row.buffer_bytes.is_some()), any(|row| row.mode.is_some()));
+    let mut columns = vec![Column::new("method", "", Align::Left)];
+    columns.extend(buffer.then(|| Column::new("buffer", "", Align::Right)));
+    columns.extend(mode.then(|| Column::new("mode", "", Align::Left)));
+    columns.extend([
+        Column::new("record", "", Align::Right),
+        Column::new("A", unit.name, Align::Decimal),
+        Column::new("B", unit.name, Align::Decimal),
+        Column::new("B/A", "", Align::Right),
+        Column::new("95 % interval", "", Align::Left).keep(Keep::Rank(1)),
+        Column::new("B is", "", Align::Left),
+    ]);
+    let cells = |row: &ComparedRow| {
+        let (word, emphasis) = verdict(row.verdict);
+        let [low, high] = row.ratio.ci95.map(|end| format!("{end:.2}"));
+        let mut cells: Vec<Cell> = vec![row.method.as_str().into()];
+        cells.extend(
+            buffer.then(|| row.buffer_bytes.map_or(String::new(), |bytes| Size(bytes).to_string()).into()),
+        );
+        cells.extend(mode.then(|| row.mode.clone().unwrap_or_default().into()));
+        cells.extend([
+            Size(row.record_bytes).to_string().into(),
+            unit.show(row.a_s).into(),
+            unit.show(row.b_s).into(),
+            Cell::new(ratio(row.ratio.value), emphasis),
+            format!("[{low}, {high}]").into(),
+            Cell::new(word, emphasis),
+        ]);
+        cells
+    };
+    let row = |row: &&ComparedRow| Row { cells: cells(row), ..Row::default() };
+    Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
+}
+
+fn verdict(verdict: Verdict) -> (&'static str, Emphasis) {
+    match verdict {
+        Verdict::Faster => ("faster", Emphasis::Good),
+        Verdict::Slower => ("slower", Emphasis::Bad),
+        Verdict::Tie => ("tie", Emphasis::Faint),
+    }
+}
+
+const HEAD: [&str; 18] = [
+    "workload",
+    "method",
+    "record_bytes",
+    "buffer_bytes",
+    "mode",
+    "bytes",
+    "fs",
+    "dir",
+    "cache",
+    "sync",
+    "advice",
+    "a_s",
+    "b_s",
+    "ratio",
+    "ratio_ci95_low",
+    "ratio_ci95_high",
+    "pairs",
+    "verdict",
+];
+
+/// A comparison as CSV: a line a row that both runs have.
+pub fn csv_compare(comparison: &Comparison) -> String {
+    let or_empty = |value: Option<String>| value.unwrap_or_default();
+    let record = |row: &ComparedRow| {
+        let key = &row.group;
+        vec![
+            key.workload.clone(),
+            row.method.clone(),
+            row.record_bytes.to_string(),
+            or_empty(row.buffer_bytes.map(|bytes| bytes.to_string())),
+            or_empty(row.mode.clone()),
+            key.bytes.to_string(),
+            key.fs.clone(),
+            key.dir.clone(),
+            key.cache.clone(),
+            key.sync.clone(),
+            or_empty(key.advice.clone()),
+            row.a_s.to_string(),
+            row.b_s.to_string(),
+            row.ratio.value.to_string(),
+            row.ratio.ci95[0].to_string(),
+            row.ratio.ci95[1].to_string(),
+            row.ratio.n.to_string(),
+            verdict(row.verdict).0.into(),
+        ]
+    };
+    crate::csv::text(&HEAD, comparison.rows.iter().map(record))
+}

@@ -1,0 +1,61 @@
+//! Where and how it was measured, in small print above the tables.
+
+use weir_bench::result::{Document, Machine, Noise};
+use weir_model::duration::format_seconds;
+
+use crate::block::Block;
+use crate::number::{bytes_like, percent};
+
+/// The lines under the title.
+pub(super) fn blocks(document: &Document) -> Vec<Block> {
+    let mut blocks = vec![Block::Facts(machine(&document.machine)), Block::Facts(run(document))];
+    if !document.complete {
+        blocks.push(Block::Warning("The run was not finished: this is what was measured until then.".into()));
+    }
+    blocks
+}
+
+fn machine(machine: &Machine) -> Vec<String> {
+    let memory = (machine.memory_bytes > 0).then(|| format!("{} of memory", memory(machine.memory_bytes)));
+    let cpus = (machine.cpus > 0).then(|| plural(machine.cpus, "processor"));
+    let linux = (!machine.kernel.is_empty()).then(|| format!("Linux {}", machine.kernel));
+    let governor = machine.governor.as_ref().map(|governor| format!("governor {governor}"));
+    let known = |text: &str| (!text.is_empty()).then(|| text.to_string());
+    let host = machine.virtualization.clone();
+    let facts = [known(&machine.cpu), cpus, memory, linux, known(&machine.libc), host, governor];
+    facts.into_iter().flatten().collect()
+}
+
+/// MemTotal is never a round number: to three digits.
+fn memory(bytes: u64) -> String {
+    bytes_like(bytes, 1 << 30)
+}
+
+fn run(document: &Document) -> Vec<String> {
+    let repeated = document.rounds.iter().filter(|round| round.repeated).count();
+    let used = document.rounds.len() - repeated;
+    let mut facts = vec![format!("{} in {}", plural(used, "round"), format_seconds(document.took_s))];
+    if repeated > 0 {
+        facts.push(format!("{repeated} more disturbed and repeated"));
+    }
+    facts.push(noise(&document.noise));
+    let outliers: usize = document.rows.iter().map(|row| row.outliers).sum();
+    if outliers > 0 {
+        facts.push(format!("{} kept", plural(outliers, "outlier")));
+    }
+    facts
+}
+
+fn noise(noise: &Noise) -> String {
+    let share = |name: &str, share: Option<f64>| share.map(|share| format!("{name} ±{} %", percent(share)));
+    let known: Vec<String> =
+        [share("CPU", noise.cpu), share("wall", noise.wall)].into_iter().flatten().collect();
+    match known.as_slice() {
+        [] => "A/A noise: too few pairs to say".into(),
+        known => format!("A/A noise: {}", known.join(", ")),
+    }
+}
+
+fn plural(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}

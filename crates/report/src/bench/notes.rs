@@ -1,0 +1,75 @@
+//! What stands under a table: what could not be had, and what the marks mean.
+
+use weir_bench::result::Row;
+use weir_model::{Size, knee::TOLERANCE};
+
+use super::section::{Section, labels};
+use crate::block::Block;
+use crate::number::{bytes_like, whole_percent};
+
+/// Rows that share `what`, in the order of their first.
+fn together<'a>(
+    rows: impl Iterator<Item = &'a Row>,
+    what: fn(&Row) -> Option<&String>,
+) -> Vec<(&'a String, Vec<&'a Row>)> {
+    let mut shared: Vec<(&String, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        let Some(text) = what(row) else { continue };
+        match shared.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, rows)) => rows.push(row),
+            None => shared.push((text, vec![row])),
+        }
+    }
+    shared
+}
+
+/// Rows that this machine cannot do, those of one reason together.
+pub(super) fn missing(section: &Section) -> Vec<Block> {
+    let cannot = together(section.rows.iter().copied(), |row| row.cannot.as_ref());
+    cannot.into_iter().map(|(why, rows)| Block::Missing { what: labels(&rows), why: why.clone() }).collect()
+}
+
+/// The small print.
+pub(super) fn asides(section: &Section) -> Vec<Block> {
+    let marks = marks(section);
+    let mut blocks: Vec<Block> = (!marks.is_empty()).then_some(Block::Facts(marks)).into_iter().collect();
+    let remarks = together(section.possible(), |row| row.remark.as_ref());
+    let remarks = remarks.into_iter().map(|(remark, rows)| format!("* {}: {remark}", labels(&rows)));
+    let notes = knee(section).into_iter().chain(remarks).chain(dirty(section));
+    blocks.extend(notes.map(Block::Aside));
+    blocks
+}
+
+fn marks(section: &Section) -> Vec<String> {
+    let any = |is: fn(&Row) -> bool| section.measured().any(|(row, _)| is(row));
+    let tie = |row: &Row| row.ties_with_best && row.vs_best.is_some_and(|vs| vs.value != 1.0);
+    let marks = [
+        (any(|row| row.extrapolated), "~ measured in part and scaled; --exact runs it whole"),
+        (any(tie), "= a tie: inside the noise"),
+        (any(|_| true), "± half the 95 % interval"),
+    ];
+    marks.iter().filter(|(shown, _)| *shown).map(|(_, mark)| mark.to_string()).collect()
+}
+
+fn knee(section: &Section) -> Option<String> {
+    let (knee, method) = (section.group.knee?, section.group.model_method.as_ref()?);
+    let interval = match knee.ci95 {
+        [low, high] if low == high => String::new(),
+        [low, high] => format!("; 95 % interval: {} to {}", Size(low), Size(high)),
+    };
+    Some(format!(
+        "knee (the marked row): the smallest record of {method} within {} % of its best{interval}",
+        whole_percent(TOLERANCE)
+    ))
+}
+
+fn dirty(section: &Section) -> Option<String> {
+    let most = section.rows.iter().filter_map(|row| row.dirty_bytes).max().filter(|&bytes| bytes > 0)?;
+    let (key, whole) = (section.key(), section.key().bytes);
+    let why = match key.sync.as_str() {
+        "none" => "no sync was asked for".into(),
+        sync => format!("the sync policy was {sync}"),
+    };
+    let most = if most >= whole { "All".into() } else { bytes_like(most, whole) };
+    Some(format!("{most} of the written {} were only in memory at the end of a sample: {why}", Size(whole)))
+}

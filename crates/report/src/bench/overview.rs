@@ -1,0 +1,49 @@
+//! Many groups at a glance: a row each.
+
+use weir_bench::result::GroupKey;
+use weir_model::duration::{format_seconds, three_digits};
+use weir_model::{CostModel, Size};
+
+use super::section::Section;
+use super::{lead, words};
+use crate::block::Block;
+use crate::number::ABSENT;
+use crate::table::{Align, Cell, Column, Keep, Row, Table};
+
+/// A table of all `sections`.
+pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
+    let right = |head: &str, unit: &str| Column::new(head, unit, Align::Right);
+    let price = |head: &str, unit: &str| Column::new(head, unit, Align::Decimal).keep(Keep::Rank(1));
+    let keys: Vec<&GroupKey> = sections.iter().map(Section::key).collect();
+    let columns = vec![
+        Column::new("group", "", Align::Left),
+        right("smallest", "record").keep(Keep::Rank(2)),
+        right("smallest", "elapsed"),
+        right("knee", ""),
+        right("best", "elapsed"),
+        price("call", "ns"),
+        price("byte", "ns"),
+        price("sync", "µs"),
+    ];
+    let rows = sections.iter().map(|section| row(section, &keys)).collect();
+    vec![Block::Title("All groups".into()), Block::Table(Table { columns, rows, ..Table::default() })]
+}
+
+fn row(section: &Section, keys: &[&GroupKey]) -> Row {
+    let smallest = lead::smallest(section).or_else(|| section.measured().min_by_key(|(row, _)| row.record_bytes));
+    let price = |price: fn(&CostModel) -> f64, unit: f64| {
+        section.group.model.as_ref().map(price).filter(|ns| *ns > 0.0).map(|ns| three_digits(ns / unit))
+    };
+    let cells = [
+        Some(words::difference(section.key(), keys)),
+        smallest.map(|(row, _)| Size(row.record_bytes).to_string()),
+        smallest.map(|(_, seconds)| format_seconds(seconds)),
+        section.group.knee.map(|knee| Size(knee.bytes).to_string()),
+        section.best().map(|(_, seconds)| format_seconds(seconds)),
+        price(|model| model.call_ns, 1.0),
+        price(|model| model.byte_ns, 1.0),
+        price(|model| model.sync_ns, 1e3),
+    ];
+    let cell = |text: Option<String>| Cell::from(text.unwrap_or(ABSENT.into()));
+    Row { cells: cells.into_iter().map(cell).collect(), ..Row::default() }
+}

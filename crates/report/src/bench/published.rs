@@ -1,0 +1,51 @@
+//! Others' figures beside ours.
+
+use weir_bench::result::{PublishedComparison, PublishedRow};
+use weir_model::Size;
+
+use crate::block::Block;
+use crate::number::{ABSENT, TimeUnit, ratio};
+use crate::table::{Align, Cell, Column, Row, Table};
+
+/// The table and what it shows.
+pub(super) fn blocks(published: &PublishedComparison) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Title(format!("Published beside ours: {}", published.id)),
+        Block::Aside(published.title.clone()),
+        Block::Aside(published.source.clone()),
+        Block::Aside(published.setting.clone()),
+        Block::Table(table(&published.rows)),
+    ];
+    blocks.extend(published.verdict.iter().cloned().map(Block::Text));
+    blocks
+}
+
+fn table(rows: &[PublishedRow]) -> Table {
+    let theirs = TimeUnit::of(rows.iter().map(|row| row.theirs_s));
+    let ours = TimeUnit::of(rows.iter().filter_map(|row| row.ours_s));
+    let several = rows.iter().any(|row| row.method != rows[0].method);
+    let mut columns = vec![
+        Column::new("record", "", Align::Right),
+        Column::new("theirs", theirs.name, Align::Decimal),
+        Column::new("ours", ours.name, Align::Decimal),
+        Column::new("theirs", "vs best", Align::Right),
+        Column::new("ours", "vs best", Align::Right),
+    ];
+    if several {
+        columns.insert(0, Column::new("method", "", Align::Left));
+    }
+    let row = |row: &PublishedRow| {
+        let mut cells: Vec<Cell> = vec![
+            Size(row.record_bytes).to_string().into(),
+            theirs.show(row.theirs_s).into(),
+            row.ours_s.map_or(ABSENT.into(), |seconds| ours.show(seconds)).into(),
+            ratio(row.theirs_vs_best).into(),
+            row.ours_vs_best.map_or(ABSENT.into(), ratio).into(),
+        ];
+        if several {
+            cells.insert(0, row.method.as_str().into());
+        }
+        Row { cells, ..Row::default() }
+    };
+    Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
+}

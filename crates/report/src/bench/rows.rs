@@ -1,0 +1,175 @@
+//! The table of one group.
+
+use weir_bench::result::Row as Measured;
+use weir_model::{Size, Summary};
+
+use super::section::{Section, elapsed, with};
+use super::words;
+use crate::number::{ABSENT, TimeUnit, count, percent, ratio};
+use crate::style::Emphasis;
+use crate::table::{Align, Bars, Cell, Column, Heading, Keep, Row, Table};
+
+/// With as many rows a curve, curves stand under headings; with fewer, the method is a column.
+const ROWS_UNDER_A_HEADING: usize = 3;
+
+/// What the cells of a table need to know besides their row.
+struct Context<'a> {
+    section: &'a Section<'a>,
+    unit: TimeUnit,
+    best: Option<&'a Measured>,
+}
+
+/// One column: its head, and what each row has in it.
+struct Field {
+    column: Column,
+    cell: fn(&Context, &Measured) -> Cell,
+}
+
+/// The rows of `section` that were to be measured.
+pub(super) fn table(section: &Section) -> Table {
+    let context = Context {
+        section,
+        unit: TimeUnit::of(section.measured().map(|(_, seconds)| seconds)),
+        best: section.best().map(|(row, _)| row),
+    };
+    let fields: Vec<Field> = words_of(section).chain(figures(&context)).chain([versus_best()]).collect();
+    let possible: Vec<&Measured> = section.possible().collect();
+    let headed = possible.len() >= ROWS_UNDER_A_HEADING * section.variants.len();
+    let knee = section.knee_row();
+    let row = |measured: &&Measured| {
+        let series = section.series(measured);
+        Row {
+            heading: headed.then_some(series),
+            cells: fields.iter().map(|field| (field.cell)(&context, measured)).collect(),
+            bar: super::section::elapsed(measured),
+            series: Some(series),
+            remarks: remarks(section, measured, knee.is_some_and(|knee| std::ptr::eq(knee, *measured))),
+        }
+    };
+    let heading = |(series, text): (usize, &String)| Heading { text: text.clone(), series: Some(series) };
+    Table {
+        rows: possible.iter().map(row).collect(),
+        columns: fields.into_iter().map(|field| field.column).collect(),
+        headings: if headed {
+            section.variants.iter().enumerate().map(heading).collect()
+        } else {
+            Vec::new()
+        },
+        // Where a plot shows the curve, the bars only repeat it.
+        bars: Some(Bars { head: "log scale".into(), rank: if section.has_curve() { 8 } else { 5 } }),
+    }
+}
+
+fn remarks(section: &Section, row: &Measured, is_knee: bool) -> Vec<String> {
+    match (&section.group.knee, super::section::elapsed(row)) {
+        (Some(knee), _) if is_knee => {
+            let long = format!("◀ knee: {}", words::knee(knee));
+            vec![long, "◀ knee".into(), "◀".into()]
+        }
+        (_, None) => vec!["not measured".into()],
+        _ => Vec::new(),
+    }
+}
+
+/// The columns that say what a row is. What only some methods have shares one: most of its cells would
+/// stand empty otherwise.
+fn words_of(section: &Section) -> impl Iterator<Item = Field> {
+    let word = |head: &str, cell| Field {
+        column: Column::new(head, "", Align::Left).keep(Keep::UnlessHeaded),
+        cell,
+    };
+    let has_more = section.rows.iter().any(|row| !with(row).is_empty());
+    let more = has_more.then(|| word("with", |_, row| with(row).into()));
+    let method = word("method", |_, row| row.method.as_str().into());
+    let record = Field {
+        column: Column::new("record", "", Align::Right),
+        cell: |_, row| Size(row.record_bytes).to_string().into(),
+    };
+    [method].into_iter().chain(more).chain([record])
+}
+
+/// The columns of figures, with the order in which they are taken on a narrow terminal.
+fn figures(context: &Context) -> impl Iterator<Item = Field> {
+    let synced = context.section.key().sync != "none";
+    let loop_name = match context.section.key().workload.as_str() {
+        "write" | "log" => "write",
+        _ => "loop",
+    };
+    let unit = context.unit.name;
+    let time = |head: &str, rank, cell| Field {
+        column: Column::new(head, unit, Align::Decimal).keep(Keep::Rank(rank)),
+        cell,
+    };
+    let plain = |head: &str, unit: &str, rank, cell| Field {
+        column: Column::new(head, unit, Align::Right).keep(Keep::Rank(rank)),
+        cell,
+    };
+    let elapsed = Field { column: Column::new("elapsed", unit, Align::Decimal), cell: elapsed };
+    let fields = [
+        (true, elapsed),
+        (true, plain("±", "%", 2, |_, row| spread(row.elapsed_s.as_ref()))),
+        (true, time("CPU", 4, |context, row| part(context, row, &row.cpu_s))),
+        (true, time("user", 7, |context, row| part(context, row, &row.user_s))),
+        (true, time("system", 7, |context, row| part(context, row, &row.system_s))),
+        (synced, time(loop_name, 6, |context, row| part(context, row, &row.transfer_s))),
+        (synced, time("sync", 1, |context, row| part(context, row, &row.sync_s))),
+        (synced, time("close", 6, |context, row| part(context, row, &row.close_s))),
+        (true, plain("calls", "per MiB", 3, |_, row| calls_per_mib(row))),
+        (true, plain("calls", "in all", 9, |_, row| calls(row))),
+        (true, time("model", 10, predicted)),
+    ];
+    let has_model = context.section.rows.iter().any(|row| row.predicted_s.is_some());
+    fields
+        .into_iter()
+        .filter(move |(shown, field)| *shown && (has_model || field.column.head != "model"))
+        .map(|(_, field)| field)
+}
+
+fn versus_best() -> Field {
+    Field { column: Column::new("vs best", "", Align::Right), cell: vs_best }
+}
+
+fn elapsed(context: &Context, row: &Measured) -> Cell {
+    let marks = [(row.extrapolated, "~"), (row.remark.is_some(), "*")];
+    let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+    let space = if marks.is_empty() { "" } else { " " };
+    let text = super::section::elapsed(row).map_or(ABSENT.into(), |seconds| context.unit.show(seconds));
+    Cell::from(text).marked(format!("{space}{marks}"))
+}
+
+fn spread(elapsed: Option<&Summary>) -> Cell {
+    elapsed.map_or(ABSENT.into(), |summary| percent(summary.relative_half_width())).into()
+}
+
+fn part(context: &Context, row: &Measured, figure: &Option<Summary>) -> Cell {
+    let whole = super::section::elapsed(row);
+    let shown = figure.zip(whole).map(|(figure, whole)| context.unit.show_part(figure.median, whole));
+    shown.unwrap_or(ABSENT.into()).into()
+}
+
+fn calls_per_mib(row: &Measured) -> Cell {
+    let whole = |value: f64| if value >= 9.995 { format!("{value:.0}") } else { count(value) };
+    row.calls_per_mib.map_or(ABSENT.into(), whole).into()
+}
+
+fn calls(row: &Measured) -> Cell {
+    match row.calls.values().map(|&calls| calls as f64).sum::<f64>() {
+        0.0 => ABSENT.into(),
+        calls => count(calls).into(),
+    }
+}
+
+fn predicted(context: &Context, row: &Measured) -> Cell {
+    row.predicted_s.map_or(ABSENT.into(), |seconds| context.unit.show(seconds)).into()
+}
+
+fn vs_best(context: &Context, row: &Measured) -> Cell {
+    if context.best.is_some_and(|best| std::ptr::eq(best, row)) {
+        return Cell::new("best", Emphasis::Good);
+    }
+    let Some(vs) = row.vs_best else { return ABSENT.into() };
+    match row.ties_with_best {
+        true => Cell::new(format!("= {}", ratio(vs.value)), Emphasis::Good),
+        false => ratio(vs.value).into(),
+    }
+}

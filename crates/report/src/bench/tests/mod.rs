@@ -1,0 +1,8 @@
+mod export;
+mod screen;
+
+use crate::style::Style;
+
+fn at(width: usize) -> Style {
+    Style { width, ..Style::default() }
+}

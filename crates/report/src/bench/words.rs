@@ -1,0 +1,98 @@
+//! Groups, knees and costs in words.
+
+use weir_bench::result::GroupKey;
+use weir_model::duration::format_seconds;
+use weir_model::{CostModel, Knee, Size};
+
+use crate::number::whole_percent;
+
+/// A group's parts in words, each at its place: workload, size, place, cache, sync, advice.
+pub(super) fn parts(key: &GroupKey) -> [String; 6] {
+    [
+        key.workload.clone(),
+        Size(key.bytes).to_string(),
+        if key.dir == key.fs { key.fs.clone() } else { format!("{} ({})", key.fs, key.dir) },
+        format!("{} cache", key.cache),
+        sync(key),
+        key.advice.as_ref().map_or(String::new(), |advice| format!("advice {advice}")),
+    ]
+}
+
+/// A group in one line.
+pub(super) fn title(key: &GroupKey) -> String {
+    join(parts(key).into_iter())
+}
+
+/// What `key` does not share with all of `others`, as short as it stays clear.
+pub(super) fn difference(key: &GroupKey, others: &[&GroupKey]) -> String {
+    let differs = |at: &usize| others.iter().any(|other| parts(other)[*at] != parts(key)[*at]);
+    let one_dir_each =
+        others.iter().all(|other| others.iter().all(|o| o.fs != other.fs || o.dir == other.dir));
+    let short = |at: usize| match at {
+        2 if one_dir_each => key.fs.clone(),
+        3 => key.cache.clone(),
+        4 => typed(key),
+        5 => key.advice.clone().unwrap_or_default(),
+        _ => parts(key)[at].clone(),
+    };
+    let text = join((0..6).filter(differs).map(short));
+    if text.is_empty() { title(key) } else { text }
+}
+
+fn join(parts: impl Iterator<Item = String>) -> String {
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// The sync policy as on the command line.
+fn typed(key: &GroupKey) -> String {
+    match (key.sync.as_str(), key.sync_every_records, key.sync_every_bytes) {
+        ("none", ..) => "no sync".into(),
+        (name, Some(records @ 2..), _) => format!("{name}:{records}"),
+        (name, None, Some(bytes)) => format!("{name}:{}", Size(bytes)).replace(' ', ""),
+        (name, ..) => name.into(),
+    }
+}
+
+fn sync(key: &GroupKey) -> String {
+    let every = match (key.sync_every_records, key.sync_every_bytes) {
+        (Some(1), _) => " after each record".into(),
+        (Some(records), _) => format!(" every {records} records"),
+        (None, Some(bytes)) => format!(" every {}", Size(bytes)),
+        (None, None) => String::new(),
+    };
+    match key.sync.as_str() {
+        "none" => "no sync".into(),
+        "end" => "one fsync at the end".into(),
+        "o_sync" => "O_SYNC".into(),
+        "o_dsync" => "O_DSYNC".into(),
+        "rwf_dsync" => "RWF_DSYNC".into(),
+        "sync_file_range" => format!("sync_file_range{every} (not durable)"),
+        other => format!("{other}{every}"),
+    }
+}
+
+/// `16 KiB [8 KiB, 32 KiB]`.
+pub(super) fn knee(knee: &Knee) -> String {
+    let [low, high] = knee.ci95.map(Size);
+    match low == high {
+        true => Size(knee.bytes).to_string(),
+        false => format!("{} [{low}, {high}]", Size(knee.bytes)),
+    }
+}
+
+/// Nanoseconds with a fitting unit.
+pub(super) fn nanoseconds(ns: f64) -> String {
+    if ns == 0.0 { "0 ns".into() } else { format_seconds(ns / 1e9) }
+}
+
+/// The cost model in a sentence without its end.
+pub(super) fn costs(model: &CostModel) -> String {
+    let price = |thing: &str, ns: f64| (ns > 0.0).then(|| format!(", one {thing} {}", nanoseconds(ns)));
+    let [call, byte] = [model.call_ns, model.byte_ns].map(nanoseconds);
+    let more = [price("block of the page cache", model.block_ns), price("sync", model.sync_ns)];
+    let more: String = more.into_iter().flatten().collect();
+    let [most, median] = [model.fit.max_error, model.fit.median_error].map(whole_percent);
+    format!(
+        "one call costs {call}, one byte {byte}{more}: predicts every row within {most} % (median {median} %)"
+    )
+}

@@ -1,0 +1,130 @@
+//! A report as GitHub shows it.
+
+use crate::block::{Block, belongs_to};
+use crate::style::Style;
+use crate::table::{Align, Cell, Row, Table};
+
+/// Plots stand in a block of code, which GitHub shows this wide on a laptop.
+const CODE: Style = Style { colour: false, unicode: true, width: 80 };
+
+/// `blocks` as GitHub-flavoured Markdown that ends with a newline.
+pub fn text(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    let mut previous: Option<&Block> = None;
+    for block in blocks {
+        let piece = piece(block);
+        if piece.is_empty() {
+            continue;
+        }
+        let tight = previous
+            .is_some_and(|previous| is_item(previous) && is_item(block) && belongs_to(previous, block));
+        if previous.is_some() && !tight {
+            text.push('\n');
+        }
+        text += &piece;
+        text.push('\n');
+        previous = Some(block);
+    }
+    text
+}
+
+fn is_item(block: &Block) -> bool {
+    matches!(block, Block::Missing { .. } | Block::Answer { .. })
+}
+
+fn piece(block: &Block) -> String {
+    match block {
+        Block::Title(text) => format!("## {}", escape(text)),
+        Block::Lead(text) => format!("**{}**", escape(text)),
+        Block::Text(text) => escape(text),
+        Block::Aside(text) => format!("<sub>{}</sub>", escape(text)),
+        Block::Facts(facts) => format!("<sub>{}</sub>", escape(&facts.join(" · "))),
+        Block::Warning(text) => format!("> [!WARNING]\n> {}", escape(text)),
+        Block::Missing { what, why } => format!("- {}: {}", escape(what), escape(why)),
+        Block::Answer { question, answer } => format!("- **{}** {}", escape(question), escape(answer)),
+        Block::Table(table) => self::table(table),
+        Block::Plot(plot) => match plot.lines(0, &CODE) {
+            lines if lines.is_empty() => String::new(),
+            lines => format!("```text\n{}\n```", lines.join("\n")),
+        },
+    }
+}
+
+/// `text` on one line and with no sign that Markdown or HTML would take for its own.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\\' | '`' | '*' | '_' | '|' | '[' | ']' | '#' | '~' => escaped.extend(['\\', letter]),
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            _ if letter.is_control() => escaped.push(' '),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// Every column, with what stands in headings on a terminal as columns of its own.
+fn table(table: &Table) -> String {
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let head = table.columns.iter().map(|column| match column.unit.as_str() {
+        "" => escape(&column.head),
+        unit => format!("{} ({})", escape(&column.head), escape(unit)),
+    });
+    let rule = table.columns.iter().map(|column| match column.align {
+        Align::Left => ":---".into(),
+        Align::Right | Align::Decimal => "---:".into(),
+    });
+    let mut lines = vec![line(head.collect()), line(rule.collect())];
+    lines.extend(table.rows.iter().map(|row| line(cells(row))));
+    lines.join("\n")
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let text = |cell: &Cell| escape(&format!("{}{}", cell.text, cell.marks));
+    let mut cells: Vec<String> = row.cells.iter().map(text).collect();
+    if let (Some(last), Some(remark)) = (cells.last_mut(), row.remarks.first()) {
+        *last = format!("{last} {}", escape(remark)).trim_start().into();
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Column, Keep};
+
+    #[test]
+    fn a_table_with_units_and_alignment() {
+        let table = Table {
+            columns: vec![
+                Column::new("method", "", Align::Left).keep(Keep::UnlessHeaded),
+                Column::new("elapsed", "s", Align::Decimal),
+            ],
+            headings: vec![crate::table::Heading { text: "a".into(), series: None }],
+            rows: vec![Row {
+                heading: Some(0),
+                cells: vec!["a|b".into(), Cell::from("1.25").marked(" ~")],
+                remarks: vec!["◀ knee: 1 B".into(), "◀".into()],
+                ..Row::default()
+            }],
+            bars: None,
+        };
+        let expected = "| method | elapsed (s) |\n| :--- | ---: |\n| a\\|b | 1.25 \\~ ◀ knee: 1 B |\n";
+        assert_eq!(text(&[Block::Table(table)]), expected);
+    }
+
+    #[test]
+    fn nothing_from_outside_becomes_markup() {
+        let blocks = [Block::Text("<b> & *x* _y_\n# z".into())];
+        assert_eq!(text(&blocks), "&lt;b&gt; &amp; \\*x\\* \\_y\\_ \\# z\n");
+    }
+
+    #[test]
+    fn answers_are_a_list() {
+        let answer = |text: &str| Block::Answer { question: "Why?".into(), answer: text.into() };
+        assert_eq!(text(&[answer("a"), answer("b")]), "- **Why?** a\n- **Why?** b\n");
+    }
+}

@@ -1,0 +1,211 @@
+//! Axes: where a value lies on one, and which values are worth a tick.
+
+use weir_model::Size;
+use weir_model::duration::three_digits;
+
+/// How far apart equal steps are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// Equal differences are equally far apart.
+    Linear,
+    /// Equal ratios are equally far apart; only positive values have a place.
+    Log,
+}
+
+/// What the values of an axis are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds: `10 ms`.
+    Seconds,
+    /// Bytes: `4 KiB`.
+    Bytes,
+    /// Numbers.
+    Number,
+}
+
+/// One axis of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis {
+    /// How far apart equal steps are.
+    pub spacing: Spacing,
+    /// What its values are.
+    pub unit: Unit,
+}
+
+/// An axis with its ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    axis: Axis,
+    low: f64,
+    high: f64,
+}
+
+/// Beyond this a difference of two values is no longer finite.
+const LARGEST: f64 = 1e300;
+
+impl Scale {
+    /// From the smallest to the largest of `values` that have a place; `None` without one.
+    pub(crate) fn of(axis: Axis, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let placed = values.into_iter().filter_map(|value| place(axis, value));
+        let (low, high) = placed.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        if low > high {
+            return None;
+        }
+        let half = match axis.spacing {
+            Spacing::Log => 0.5,
+            Spacing::Linear => (low.abs() * 0.1).max(0.5),
+        };
+        // So close that rounding would decide: show one value in the middle.
+        let one = high - low <= 1e-9 * low.abs().max(high.abs());
+        Some(if one { Self { axis, low: low - half, high: high + half } } else { Self { axis, low, high } })
+    }
+
+    /// Where `value` lies from 0 (low end) to 1; `None` beside the axis.
+    pub(crate) fn share(&self, value: f64) -> Option<f64> {
+        let share = (place(self.axis, value)? - self.low) / (self.high - self.low);
+        (-1e-9..=1.0 + 1e-9).contains(&share).then(|| share.clamp(0.0, 1.0))
+    }
+
+    /// At most `most` values worth a tick, with their place and their label.
+    pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let values = match self.axis.spacing {
+            Spacing::Linear => linear(self.low, self.high, most),
+            Spacing::Log => self.logarithmic(most),
+        };
+        let mut ticks: Vec<(f64, String)> = values
+            .into_iter()
+            .filter_map(|value| Some((self.share(value)?, label(value, self.axis.unit))))
+            .collect();
+        ticks.dedup_by(|a, b| a.1 == b.1);
+        ticks
+    }
+
+    fn logarithmic(&self, most: usize) -> Vec<f64> {
+        let base = if self.axis.unit == Unit::Bytes { 2.0 } else { 10.0 };
+        let candidates = powers(base, self.low, self.high, most);
+        if candidates.len() >= 2 {
+            return candidates;
+        }
+        let finer = one_two_five(self.low, self.high);
+        match finer.len() {
+            n if n >= 2 && n <= most => finer,
+            _ => linear(10f64.powf(self.low), 10f64.powf(self.high), most),
+        }
+    }
+}
+
+/// A value as the axis counts it.
+fn place(axis: Axis, value: f64) -> Option<f64> {
+    match axis.spacing {
+        Spacing::Linear => (value.abs() <= LARGEST).then_some(value),
+        Spacing::Log => (value > 0.0 && value.is_finite()).then(|| value.log10()),
+    }
+}
+
+/// The powers of `base` between 10^low and 10^high, thinned out evenly to at most `most`.
+fn powers(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
+    let steps = [1.0, 2.0, 4.0, 10.0, 20.0, 100.0, 400.0];
+    let exponents = |step: f64| {
+        let in_steps = |end: f64| end / base.log10() / step;
+        // The tolerance keeps an end that is a power of the base itself.
+        ((in_steps(low) - 1e-6).ceil(), (in_steps(high) + 1e-6).floor())
+    };
+    let fits = |step: &&f64| {
+        let (first, last) = exponents(**step);
+        last - first < most as f64
+    };
+    let Some(&step) = steps.iter().find(fits) else { return Vec::new() };
+    let (first, last) = exponents(step);
+    (0..most).map(|n| first + n as f64).take_while(|&n| n <= last).map(|n| base.powf(n * step)).collect()
+}
+
+/// 1, 2 and 5 times the powers of ten between 10^low and 10^high.
+fn one_two_five(low: f64, high: f64) -> Vec<f64> {
+    let of_digit = |digit: f64| {
+        let shift = digit.log10();
+        powers(10.0, low - shift, high - shift, 3).into_iter().map(move |power| power * digit)
+    };
+    let mut values: Vec<f64> = [1.0, 2.0, 5.0].into_iter().flat_map(of_digit).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Round values (1, 2, 5 times a power of ten apart) from `low` to `high`, at most `most`.
+fn linear(low: f64, high: f64, most: usize) -> Vec<f64> {
+    let rough = (high - low) / most.saturating_sub(1).max(1) as f64;
+    if !(rough.is_finite() && rough > 0.0) {
+        return Vec::new();
+    }
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * power).find(|&step| step >= rough);
+    let step = step.unwrap_or(10.0 * power);
+    let first = (low / step).ceil();
+    (0..most).map(|n| (first + n as f64) * step).take_while(|&value| value <= high).collect()
+}
+
+fn label(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Bytes if (1.0..9e18).contains(&value) => Size(value.round() as u64).to_string(),
+        Unit::Bytes => format!("{} B", short(value)),
+        Unit::Number => short(value),
+        Unit::Seconds => {
+            let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+            let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * (1.0 - 1e-9);
+            let (size, name) = units.iter().find(fits).copied().unwrap_or((1e-9, "ns"));
+            if value == 0.0 { "0 s".into() } else { format!("{} {name}", short(value / size)) }
+        }
+    }
+}
+
+/// Three digits without the zeros that say nothing; powers of ten where there would be too many.
+fn short(value: f64) -> String {
+    if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
+        return format!("{value:.0e}");
+    }
+    let digits = three_digits(value);
+    match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').into(),
+        false => digits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(spacing: Spacing, unit: Unit, ends: [f64; 2], most: usize) -> Vec<String> {
+        let scale = Scale::of(Axis { spacing, unit }, ends).unwrap();
+        scale.ticks(most).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn decades_of_seconds_and_powers_of_two_of_bytes() {
+        use Spacing::Log;
+        assert_eq!(labels(Log, Unit::Seconds, [0.0213, 61.2], 6), ["100 ms", "1 s", "10 s"]);
+        assert_eq!(labels(Log, Unit::Bytes, [1.0, 65536.0], 8), ["1 B", "16 B", "256 B", "4 KiB", "64 KiB"]);
+        assert_eq!(labels(Log, Unit::Bytes, [1.0, 65536.0], 9).len(), 9);
+        assert_eq!(labels(Log, Unit::Seconds, [1e-5, 1e-3], 6), ["10 µs", "100 µs", "1 ms"]);
+    }
+
+    #[test]
+    fn narrow_ranges_still_get_ticks() {
+        use Spacing::{Linear, Log};
+        assert!(labels(Log, Unit::Seconds, [0.021, 0.024], 6).len() >= 2);
+        assert_eq!(labels(Linear, Unit::Number, [0.0, 10.0], 6), ["0", "2", "4", "6", "8", "10"]);
+        assert!(labels(Log, Unit::Bytes, [3000.0, 4000.0], 6).len() >= 2);
+        assert!(!labels(Log, Unit::Seconds, [0.03, 0.03], 6).is_empty());
+    }
+
+    #[test]
+    fn the_ends_are_the_ends() {
+        let scale =
+            Scale::of(Axis { spacing: Spacing::Log, unit: Unit::Number }, [1.0, 100.0, f64::NAN, -5.0, 0.0]);
+        let scale = scale.unwrap();
+        assert_eq!(
+            [scale.share(1.0), scale.share(10.0), scale.share(100.0)],
+            [Some(0.0), Some(0.5), Some(1.0)]
+        );
+        assert_eq!([scale.share(0.0), scale.share(f64::NAN), scale.share(1000.0)], [None; 3]);
+        assert_eq!(Scale::of(Axis { spacing: Spacing::Log, unit: Unit::Bytes }, [0.0, f64::NAN]), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! The texts of one column, padded so that they align.
+
+use super::{Align, Cell};
+use crate::style::Style;
+use crate::text::{clean, width};
+
+/// Digits before the decimal point, and the point with the digits behind it.
+fn at_point(number: &str) -> (&str, &str) {
+    number.split_at(number.find('.').unwrap_or(number.len()))
+}
+
+/// The cells of a column as texts; those that are to stand right or at the point have equal ends.
+pub(super) fn texts<'a>(cells: impl Iterator<Item = &'a Cell>, align: Align, style: &Style) -> Vec<String> {
+    let cells: Vec<(String, String)> =
+        cells.map(|cell| (clean(&cell.text, style), clean(&cell.marks, style))).collect();
+    let most = |length: fn(&(String, String)) -> usize| cells.iter().map(length).max().unwrap_or(0);
+    let decimals = if align == Align::Decimal { most(|(text, _)| width(at_point(text).1)) } else { 0 };
+    let marks = if align == Align::Left { 0 } else { most(|(_, marks)| width(marks)) };
+    cells
+        .iter()
+        .map(|(text, marks_of)| {
+            let shown = if align == Align::Decimal { width(at_point(text).1) } else { decimals };
+            let padding = " ".repeat(decimals - shown);
+            format!("{text}{padding}{marks_of}{}", " ".repeat(marks.saturating_sub(width(marks_of))))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_stand_under_each_other_and_marks_apart() {
+        let cells =
+            [Cell::from("61.2").marked(" ~"), Cell::from("0.0213"), Cell::from("–"), Cell::from("120")];
+        let texts = texts(cells.iter(), Align::Decimal, &Style::default());
+        assert_eq!(texts, ["61.2    ~", "0.0213  ", "–       ", "120       "]);
+    }
+
+    #[test]
+    fn words_are_left_as_they_are() {
+        let cells = [Cell::from("a b"), Cell::from("c").marked("*")];
+        assert_eq!(texts(cells.iter(), Align::Left, &Style::default()), ["a b", "c*"]);
+    }
+}

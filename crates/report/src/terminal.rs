@@ -1,0 +1,119 @@
+//! A report on a terminal.
+
+use crate::block::{Block, belongs_to};
+use crate::style::{Emphasis, Style};
+use crate::text::{clean, wrap, wrap_parts};
+
+/// What stands left of everything but titles.
+const INDENT: usize = 2;
+
+/// `blocks` as text that ends with a newline.
+pub fn text(blocks: &[Block], style: &Style) -> String {
+    let mut text = String::new();
+    let mut previous: Option<&Block> = None;
+    for block in blocks {
+        let lines = lines(block, style);
+        if lines.is_empty() {
+            continue;
+        }
+        if previous.is_some_and(|previous| !belongs_to(previous, block)) {
+            text.push('\n');
+        }
+        for line in lines {
+            text += line.trim_end();
+            text.push('\n');
+        }
+        previous = Some(block);
+    }
+    text
+}
+
+fn lines(block: &Block, style: &Style) -> Vec<String> {
+    let say = |emphasis, text: &str, first: &str, rest: &str| -> Vec<String> {
+        let lines = wrap(&clean(text, style), style.width, first, rest);
+        lines.into_iter().map(|line| style.paint(emphasis, &line)).collect()
+    };
+    match block {
+        Block::Title(text) => say(Emphasis::Strong, text, "", "  "),
+        Block::Lead(text) => say(Emphasis::Strong, text, "  ", "  "),
+        Block::Text(text) => say(Emphasis::Plain, text, "  ", "    "),
+        Block::Aside(text) => say(Emphasis::Faint, text, "  ", "    "),
+        Block::Facts(facts) => self::facts(facts, style),
+        Block::Warning(text) => say(Emphasis::Bad, text, "  ! ", "    "),
+        Block::Missing { what, why } => {
+            say(Emphasis::Faint, &format!("{what}: {why}"), &format!("  {} ", style.sign("–", "-")), "    ")
+        }
+        Block::Answer { question, answer } => self::answer(question, answer, style),
+        Block::Table(table) => table.lines(INDENT, style),
+        Block::Plot(plot) => plot.lines(INDENT, style),
+    }
+}
+
+fn facts(facts: &[String], style: &Style) -> Vec<String> {
+    let facts: Vec<String> = facts.iter().map(|fact| clean(fact, style)).collect();
+    let lines = wrap_parts(&facts, style.sign("·", "|"), style.width, "  ", "  ");
+    lines.into_iter().map(|line| style.paint(Emphasis::Faint, &line)).collect()
+}
+
+/// The question in bold runs into its answer.
+fn answer(question: &str, answer: &str, style: &Style) -> Vec<String> {
+    let (question, answer) = (clean(question, style), clean(answer, style));
+    let words = question.split_whitespace().count();
+    let mut left = words;
+    let mut lines = wrap(&format!("{question} {answer}"), style.width, "  ", "    ");
+    for line in &mut lines {
+        let of_question = line.split_whitespace().count().min(left);
+        left -= of_question;
+        let end = end_of_word(line, of_question);
+        *line = style.paint(Emphasis::Strong, &line[..end]) + &line[end..];
+    }
+    lines
+}
+
+/// Where word number `words` of `line` ends, in bytes.
+fn end_of_word(line: &str, words: usize) -> usize {
+    let word = line.split_whitespace().take(words).last();
+    word.map_or(0, |word| word.as_ptr() as usize - line.as_ptr() as usize + word.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(width: usize, colour: bool) -> Style {
+        Style { colour, unicode: true, width }
+    }
+
+    #[test]
+    fn one_blank_line_between_what_does_not_belong_together() {
+        let blocks = [
+            Block::Title("title".into()),
+            Block::Aside("aside".into()),
+            Block::Lead("lead".into()),
+            Block::Text("one".into()),
+            Block::Text("two".into()),
+            Block::Warning("careful".into()),
+        ];
+        assert_eq!(
+            text(&blocks, &at(80, false)),
+            "title\n  aside\n\n  lead\n\n  one\n  two\n\n  ! careful\n"
+        );
+    }
+
+    #[test]
+    fn the_question_is_bold_and_runs_into_the_answer() {
+        let block = [Block::Answer { question: "Where do gains stop?".into(), answer: "At 16 KiB.".into() }];
+        assert_eq!(text(&block, &at(80, false)), "  Where do gains stop? At 16 KiB.\n");
+        assert_eq!(text(&block, &at(16, false)), "  Where do gains\n    stop? At\n    16 KiB.\n");
+        assert_eq!(
+            text(&block, &at(16, true)),
+            "  \u{1b}[1mWhere do gains\u{1b}[0m\n    \u{1b}[1mstop?\u{1b}[0m At\n    16 KiB.\n"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_says_why() {
+        let block = [Block::Missing { what: "splice 1 B".into(), why: "needs a pipe".into() }];
+        assert_eq!(text(&block, &at(80, false)), "  – splice 1 B: needs a pipe\n");
+    }
+}

@@ -1,0 +1,211 @@
+//! Text from anywhere made fit for a terminal: cleaned, measured, wrapped, shortened.
+
+use ratatui_core::text::Span;
+
+use crate::style::Style;
+
+/// Columns that `text` takes on a terminal.
+pub fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// ASCII for what weir itself writes; everything else becomes `?`.
+const ASCII: &[(char, &str)] = &[
+    ('·', "|"),
+    ('±', "+-"),
+    ('×', "x"),
+    ('µ', "u"),
+    ('μ', "u"),
+    ('–', "-"),
+    ('—', "-"),
+    ('…', "..."),
+    ('’', "'"),
+    ('‘', "'"),
+    ('“', "\""),
+    ('”', "\""),
+    ('≤', "<="),
+    ('≥', ">="),
+    ('≈', "~"),
+    ('→', "->"),
+    ('◀', "<"),
+];
+
+/// Changes how the text around it is shown while showing nothing itself (directions, zero widths).
+fn invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// `text` without anything that could steer a terminal (a directory's name may hold escape sequences),
+/// and in ASCII where the style asks for it.
+pub fn clean(text: &str, style: &Style) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            ' '..='~' => cleaned.push(letter),
+            '\t' | '\n' | '\r' => cleaned.push(' '),
+            _ if letter.is_control() || invisible(letter) => cleaned.push('?'),
+            _ if style.unicode => cleaned.push(letter),
+            _ => cleaned.push_str(ASCII.iter().find(|(from, _)| *from == letter).map_or("?", |(_, to)| to)),
+        }
+    }
+    cleaned
+}
+
+/// Units that stay on the line of their number.
+const UNITS: [&str; 14] =
+    ["%", "B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TiB", "s", "ms", "µs", "us", "ns"];
+
+/// The words of `text`, a unit together with the number before it.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let bare = word.trim_end_matches([',', '.', ':', ';', ')', ']', '?']);
+        let is_unit = UNITS.contains(&bare);
+        match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => *number += &format!(" {word}"),
+            None => words.push(word.into()),
+        }
+    }
+    words
+}
+
+/// Breaks `text` at spaces into lines of at most `width` columns: the first begins with `first`, the
+/// others with `rest`. Only a word that is wider than a line makes a line wider.
+pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+    wrap_tokens(words(text), width, first, rest)
+}
+
+/// Breaks `parts`, separated by `separator`, between parts; inside one only where it has no line to itself.
+pub fn wrap_parts(parts: &[String], separator: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+    let room = width.saturating_sub(self::width(rest).max(self::width(first)));
+    let mut tokens: Vec<String> = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let part = if number + 1 < parts.len() { format!("{part} {separator}") } else { part.clone() };
+        match self::width(&part) <= room {
+            true => tokens.push(part),
+            false => tokens.extend(words(&part)),
+        }
+    }
+    wrap_tokens(tokens, width, first, rest)
+}
+
+fn wrap_tokens(tokens: Vec<String>, width: usize, first: &str, rest: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::from(first);
+    let mut empty = true;
+    for token in tokens {
+        if !empty && self::width(&line) + 1 + self::width(&token) > width {
+            lines.push(std::mem::replace(&mut line, rest.into()));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line += &token;
+        empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+/// `text` in at most `width` columns, its end replaced by `…` where it is too long.
+pub fn shorten(text: &str, width: usize, style: &Style) -> String {
+    if self::width(text) <= width {
+        return text.into();
+    }
+    let dots = style.sign("…", "...");
+    let room = width.saturating_sub(self::width(dots));
+    let mut short = String::new();
+    for letter in text.chars() {
+        let longer = format!("{short}{letter}");
+        if self::width(&longer) > room {
+            break;
+        }
+        short = longer;
+    }
+    short + dots
+}
+
+/// Splits `text` behind `columns` columns.
+pub fn split(text: &str, columns: usize) -> (&str, &str) {
+    let mut end = text.len();
+    for (at, letter) in text.char_indices() {
+        if width(&text[..at + letter.len_utf8()]) > columns {
+            end = at;
+            break;
+        }
+    }
+    text.split_at(end)
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const UNICODE: Style = Style { colour: false, unicode: true, width: 80 };
+    const PLAIN: Style = Style { unicode: false, ..UNICODE };
+
+    #[test]
+    fn a_name_cannot_steer_the_terminal() {
+        assert_eq!(clean("/tmp/\u{1b}[31mred\n\u{202e}x\u{9b}", &UNICODE), "/tmp/?[31mred ?x?");
+        assert_eq!(clean("±2 % · 3× µs – ü", &PLAIN), "+-2 % | 3x us - ?");
+        assert_eq!(clean("±2 % ü", &UNICODE), "±2 % ü");
+    }
+
+    #[test]
+    fn wraps_at_spaces_and_indents() {
+        assert_eq!(wrap("aa bb cc dd", 7, "- ", "  "), ["- aa bb", "  cc dd"]);
+        assert_eq!(wrap("a enormousword b", 6, "", ""), ["a", "enormousword", "b"]);
+        assert_eq!(wrap("", 6, "> ", ""), ["> "]);
+    }
+
+    #[test]
+    fn a_unit_stays_with_its_number_and_a_part_together() {
+        assert_eq!(wrap("at 16 KiB, 5 % of s", 6, "", ""), ["at", "16 KiB,", "5 % of", "s"]);
+        let parts = ["a b".to_string(), "c d e".into(), "f".into()];
+        assert_eq!(wrap_parts(&parts, "·", 9, " ", "  "), [" a b ·", "  c d e ·", "  f"]);
+        assert_eq!(wrap_parts(&parts, "·", 5, "", ""), ["a b ·", "c d e", "· f"]);
+    }
+
+    #[test]
+    fn shortens_by_columns_not_bytes() {
+        assert_eq!(shorten("abcdef", 4, &UNICODE), "abc…");
+        assert_eq!(shorten("日本語", 5, &UNICODE), "日本…");
+        assert_eq!(shorten("abcdef", 4, &PLAIN), "a...");
+        assert_eq!(shorten("abc", 3, &UNICODE), "abc");
+    }
+
+    #[test]
+    fn lists() {
+        let words = |n: usize| ["a", "b", "c"][..n].iter().map(|w| w.to_string()).collect::<Vec<_>>();
+        assert_eq!([list(&words(1)), list(&words(2)), list(&words(3))], ["a", "a and b", "a, b and c"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_is_lost_and_no_line_is_too_wide(words in prop::collection::vec("[a-z·]{1,9}", 0..30), width in 14usize..60) {
+            let text = words.join(" ");
+            let lines = wrap(&text, width, "  ", "    ");
+            prop_assert!(lines.iter().all(|line| super::width(line) <= width), "{:?}", lines);
+            let again: Vec<_> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
+            prop_assert_eq!(again, words);
+        }
+
+        #[test]
+        fn split_keeps_every_byte(text in ".{0,20}", columns in 0usize..20) {
+            let (left, right) = split(&text, columns);
+            prop_assert_eq!(format!("{left}{right}"), text.clone());
+            prop_assert!(super::width(left) <= columns);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! `weir bench` as a user runs it: what it measures, prints, writes and leaves behind.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{bench, disk_dir, has, is_root, names, rows, run, skip, text, weir};
+use serde_json::Value;
+
+const QUICK: [&str; 4] = ["--size", "1MB", "--budget", "2s"];
+
+fn check_schema(name: &str, document: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(name);
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .take(5)
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+fn median(row: &Value, figure: &str) -> f64 {
+    row[figure]["median"].as_f64().unwrap_or_else(|| panic!("{figure} of {row}"))
+}
+
+#[test]
+fn the_document_obeys_its_schema_and_counts_the_calls() {
+    let dir = disk_dir();
+    let arguments = ["copy", "--method", "syscall,stdio", "--records", "1,1000,65536"];
+    let document = bench(dir.path(), &[&arguments[..], &QUICK].concat());
+    check_schema("weir-bench-1.schema.json", &document);
+    let row = |method: &str, record: u64| {
+        let found =
+            rows(&document).iter().find(|row| row["method"] == method && row["record_bytes"] == record);
+        found.unwrap_or_else(|| panic!("{method} {record}"))
+    };
+    assert_eq!(rows(&document).len(), 6);
+    assert_eq!(row("syscall", 1000)["calls"]["write"], 1000);
+    assert_eq!(row("syscall", 1)["calls"]["write"], 1_000_000);
+    let calls = row("stdio", 1)["calls"]["write"].as_u64().unwrap();
+    assert!((240..260).contains(&calls), "a 4096-byte buffer makes about 245 writes of 1 MB, not {calls}");
+    assert!(rows(&document).iter().all(|row| row["verified"] == true));
+    // The shape that the whole program is about, far beyond any noise.
+    assert!(median(row("syscall", 1), "elapsed_s") > 20.0 * median(row("syscall", 65536), "elapsed_s"));
+    assert!(document["answers"].as_array().unwrap().len() >= 3);
+    assert!(document["knee_bytes"].as_u64().unwrap() >= 1000);
+    assert_eq!(names(dir.path()), Vec::<String>::new(), "nothing is left behind");
+}
+
+#[test]
+fn every_method_runs_every_workload_or_says_why_not() {
+    let dir = disk_dir();
+    let document = bench(
+        dir.path(),
+        &[
+            "all",
+            "--method",
+            "all",
+            "--records",
+            "4096",
+            "--mode",
+            "none,full",
+            "--size",
+            "300KB",
+            "--budget",
+            "1s",
+        ],
+    );
+    check_schema("weir-bench-1.schema.json", &document);
+    for method in [
+        "syscall",
+        "pread-pwrite",
+        "vector",
+        "stdio",
+        "stdio-unlocked",
+        "stdio-char",
+        "stdio-char-unlocked",
+        "mmap",
+        "direct",
+        "io_uring",
+        "sendfile",
+        "splice",
+        "copy_file_range",
+        "dontcache",
+    ] {
+        for workload in ["copy", "write", "read", "translate", "log"] {
+            let found: Vec<_> = rows(&document)
+                .iter()
+                .filter(|row| row["method"] == method && row["workload"] == workload)
+                .collect();
+            assert!(!found.is_empty(), "{method} {workload} is missing");
+            for row in found {
+                let (measured, why) = (row["elapsed_s"].is_object(), row["cannot"].as_str());
+                assert!(measured != why.is_some(), "{method} {workload}: {row}");
+                assert!(
+                    !measured || workload == "read" || row["verified"] == true,
+                    "{method} {workload} is not verified"
+                );
+            }
+        }
+        let ever = rows(&document).iter().any(|row| row["method"] == method && row["elapsed_s"].is_object());
+        assert!(ever || ["io_uring", "dontcache", "direct"].contains(&method), "{method} never ran");
+    }
+}
+
+#[test]
+fn every_sync_policy_has_its_time_apart() {
+    let dir = disk_dir();
+    let document = bench(
+        dir.path(),
+        &[
+            "write",
+            "--method",
+            "syscall,stdio",
+            "--records",
+            "4096",
+            "--sync",
+            "all",
+            "--size",
+            "64KiB",
+            "--budget",
+            "3s",
+        ],
+    );
+    let row = |sync: &str, method: &str| {
+        rows(&document)
+            .iter()
+            .find(|row| row["sync"] == sync && row["method"] == method)
+            .unwrap_or_else(|| panic!("{sync}"))
+    };
+    assert_eq!(row("fsync", "syscall")["calls"]["fsync"], 16);
+    assert_eq!(row("end", "syscall")["calls"]["fsync"], 1);
+    assert_eq!(row("fdatasync", "stdio")["calls"]["fdatasync"], 16);
+    assert!(median(row("fsync", "syscall"), "sync_s") > 0.0);
+    assert_eq!(median(row("none", "syscall"), "sync_s"), 0.0);
+    assert!(row("rwf_dsync", "stdio")["cannot"].is_string(), "stdio has no flags for a call");
+    if let Some(dirty) = row("none", "syscall")["dirty_bytes"].as_u64() {
+        assert!(dirty >= 60_000, "without a sync the data is only in memory: {dirty}");
+        assert_eq!(row("fsync", "syscall")["dirty_bytes"], 0);
+    }
+    let answers = document["answers"].to_string();
+    assert!(answers.contains("sync_file_range") && answers.contains("makes nothing durable"), "{answers}");
+}
+
+#[test]
+fn cold_is_checked_and_tmpfs_is_never_cold() {
+    let dir = disk_dir();
+    let shm = Path::new("/dev/shm");
+    let mut arguments =
+        vec!["read", "--method", "syscall", "--records", "65536", "--cache", "cold,warm", "--size", "4MB"];
+    arguments.extend(["--budget", "2s", "--dir", dir.path().to_str().unwrap()]);
+    let has_tmpfs = shm.is_dir();
+    if has_tmpfs {
+        arguments.extend(["--dir", "/dev/shm"]);
+    }
+    let document = bench(dir.path(), &arguments);
+    let cold: Vec<_> = rows(&document).iter().filter(|row| row["cache"] == "cold").collect();
+    for row in &cold {
+        match row["fs"].as_str() {
+            Some("tmpfs") => assert!(row["cannot"].as_str().unwrap().contains("never cold"), "{row}"),
+            _ if row["cached_before"] == 0.0 => {}
+            _ => assert!(row["remark"].as_str().unwrap().contains("cold state was not reached"), "{row}"),
+        }
+    }
+    assert_eq!(cold.len(), 1 + usize::from(has_tmpfs));
+}
+
+#[test]
+fn the_six_advices_are_rows() {
+    let dir = disk_dir();
+    let arguments = [
+        "read",
+        "--method",
+        "syscall",
+        "--records",
+        "64K",
+        "--advice",
+        "all",
+        "--size",
+        "1MB",
+        "--budget",
+        "1s",
+    ];
+    let document = bench(dir.path(), &arguments);
+    let mut advices: Vec<&str> = rows(&document).iter().filter_map(|row| row["advice"].as_str()).collect();
+    advices.sort_unstable();
+    assert_eq!(advices, ["dontneed", "noreuse", "normal", "random", "sequential", "willneed"]);
+    assert!(rows(&document).iter().all(|row| row["calls"]["fadvise64"] == 1), "{}", document["rows"]);
+}
+
+fn loop_devices() -> String {
+    text(&Command::new("losetup").arg("--all").output().map(|output| output.stdout).unwrap_or_default())
+}
+
+#[test]
+fn file_systems_are_made_and_gone() {
+    if !is_root() || !has("mkfs.xfs") || !has("mkfs.btrfs") || !has("losetup") {
+        return skip("file_systems_are_made_and_gone", "needs root, xfsprogs and btrfs-progs");
+    }
+    let dir = disk_dir();
+    let mounts = || std::fs::read_to_string("/proc/mounts").unwrap();
+    let before = (mounts(), loop_devices());
+    let arguments = [
+        "copy",
+        "--method",
+        "syscall,copy_file_range",
+        "--records",
+        "64K",
+        "--fs",
+        "ext2,ext3,ext4,xfs,btrfs,tmpfs",
+    ];
+    let document = bench(dir.path(), &[&arguments[..], &QUICK].concat());
+    let mut kinds: Vec<&str> = rows(&document)
+        .iter()
+        .filter(|row| row["elapsed_s"].is_object())
+        .filter_map(|row| row["fs"].as_str())
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds, ["btrfs", "ext2", "ext3", "ext4", "tmpfs", "xfs"], "{}", document["rows"]);
+    let shared: Vec<_> = rows(&document)
+        .iter()
+        .filter(|row| row["method"] == "copy_file_range" && row["fs"] == "xfs")
+        .collect();
+    assert!(shared[0]["remark"].as_str().is_some_and(|remark| remark.contains("shared")), "{}", shared[0]);
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+    assert_eq!((mounts(), loop_devices()), before, "no mount and no loop device is left");
+}
+
+#[test]
+fn a_killed_run_leaves_no_mount_and_no_loop_device() {
+    if !is_root() || !has("losetup") {
+        return skip("a_killed_run_leaves_no_mount_and_no_loop_device", "needs root");
+    }
+    let dir = disk_dir();
+    let arguments = ["bench", "copy", "--fs", "ext4", "--size", "1MB", "--budget", "60s", "--quiet"];
+    let mut child = weir(dir.path(), &arguments).spawn().unwrap();
+    wait_for("its loop image", || !names(dir.path()).is_empty() && loop_devices().contains(".img"));
+    std::thread::sleep(Duration::from_millis(300));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ours = dir.path().to_str().unwrap().to_string();
+    wait_for("the kernel to free the loop device", || !loop_devices().contains(&ours));
+    assert!(!std::fs::read_to_string("/proc/mounts").unwrap().contains(&ours));
+}
+
+fn wait_for(what: &str, done: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(30), "waited 30 s for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn ctrl_c_prints_what_was_measured() {
+    let dir = disk_dir();
+    let arguments = [
+        "bench",
+        "write",
+        "--method",
+        "syscall,stdio",
+        "--records",
+        "64,64K",
+        "--size",
+        "1MB",
+        "--budget",
+        "60s",
+        "--precision",
+        "0",
+        "--json",
+        "r.json",
+    ];
+    let child = weir(dir.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("64 KiB"), "{}", text(&output.stdout));
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("r.json")).unwrap()).unwrap();
+    assert_eq!(document["complete"], false);
+    assert_eq!(names(dir.path()), ["r.json"]);
+}
+
+#[test]
+fn all_exports_have_all_rows() {
+    let dir = disk_dir();
+    let arguments = ["bench", "copy", "--method", "syscall,sendfile,stdio-char", "--records", "512,4K"];
+    let exports = ["--json", "r.json", "--csv", "r.csv", "--markdown", "r.md"];
+    let output = run(dir.path(), &[&arguments[..], &QUICK, &exports].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let screen = text(&output.stdout);
+    assert!(screen.contains("knee") && !screen.contains('\u{1b}'), "colour only on a terminal: {screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert_eq!(text(&output.stderr), "", "progress only on a terminal");
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let document: Value = serde_json::from_str(&read("r.json")).unwrap();
+    assert_eq!(rows(&document).len(), 5);
+    assert_eq!(read("r.csv").lines().count(), 6);
+    for method in ["syscall", "sendfile", "stdio-char"] {
+        assert!(
+            screen.contains(method) && read("r.md").contains(method) && read("r.csv").contains(method),
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn a_terminal_gets_colour_and_progress_unless_told_otherwise() {
+    if !has("script") {
+        return skip("a_terminal_gets_colour_and_progress_unless_told_otherwise", "needs script(1)");
+    }
+    let dir = disk_dir();
+    let on_terminal = |extra: &str, no_color: bool| {
+        let line = format!(
+            "{} bench write --method syscall --records 4K,64K --size 1MB --budget 1s {extra}",
+            common::WEIR
+        );
+        let mut command = Command::new("script");
+        command
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(dir.path())
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::null());
+        command.env_remove("NO_COLOR");
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        text(&command.output().unwrap().stdout)
+    };
+    let coloured = on_terminal("", false);
+    assert!(coloured.contains("\u{1b}[1m") && coloured.contains(" left"), "bold and a bar: {coloured:?}");
+    let plain = on_terminal("", true);
+    assert!(!plain.contains("\u{1b}[1m") && !plain.contains("\u{1b}[3"), "NO_COLOR: {plain:?}");
+    assert_eq!(on_terminal("--quiet", false), "", "--quiet says nothing");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = disk_dir();
+    let arguments =
+        ["bench", "write", "--method", "syscall", "--records", "4K,64K", "--size", "1MB", "--budget", "1s"];
+    let mut child =
+        weir(dir.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn two_runs_of_the_same_are_compared() {
+    let dir = disk_dir();
+    let arguments = ["bench", "write", "--method", "syscall", "--records", "64,64K", "--quiet"];
+    for file in ["a.json", "b.json"] {
+        let output = run(dir.path(), &[&arguments[..], &QUICK, &["--json", file]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let output = run(dir.path(), &["bench", "compare", "a.json", "b.json", "--json", "c.json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let comparison: Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("c.json")).unwrap()).unwrap();
+    check_schema("weir-bench-compare-1.schema.json", &comparison);
+    assert_eq!(comparison["rows"].as_array().unwrap().len(), 2);
+    let screen = text(&output.stdout);
+    assert!(["tie", "faster", "slower"].iter().any(|verdict| screen.contains(verdict)), "{screen}");
+    let other = run(dir.path(), &["bench", "compare", "a.json", "c.json"]);
+    assert_eq!(other.status.code(), Some(1), "a comparison is no result: {}", text(&other.stderr));
+}
+
+/// Three tries, because a machine can change between two runs; each is one run a kind, and the intervals
+/// are those that the tool itself states, with the noise that it states.
+#[test]
+fn a_scaled_row_agrees_with_the_whole_one_within_the_stated_intervals() {
+    let dir = disk_dir();
+    let arguments = ["write", "--method", "syscall", "--records", "64", "--size", "96MB", "--precision", "0"];
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let part = bench(dir.path(), &[&arguments[..], &["--budget", "3s"]].concat());
+        let whole = bench(dir.path(), &[&arguments[..], &["--budget", "8s", "--exact"]].concat());
+        let (part_row, whole_row) = (&rows(&part)[0], &rows(&whole)[0]);
+        assert_eq!(
+            (&part_row["extrapolated"], &whole_row["extrapolated"]),
+            (&Value::Bool(true), &Value::Bool(false))
+        );
+        let interval = |document: &Value, row: &Value| {
+            let noise = document["noise"]["wall"].as_f64().unwrap_or(0.1);
+            let end = |i: usize| row["elapsed_s"]["ci95"][i].as_f64().unwrap();
+            (end(0) * (1.0 - noise), end(1) * (1.0 + noise))
+        };
+        let (a, b) = (interval(&part, part_row), interval(&whole, whole_row));
+        if a.0 <= b.1 && b.0 <= a.1 {
+            return;
+        }
+        seen.push((a, b));
+    }
+    panic!("the scaled interval and the whole one never met: {seen:?}");
+}
+
+#[test]
+fn published_figures_stand_beside_ours() {
+    let dir = disk_dir();
+    let document = bench(dir.path(), &["--published", "writers-100k,benchlogs", "--budget", "2s"]);
+    let tables = document["published"].as_array().unwrap();
+    assert_eq!(tables.len(), 2);
+    for table in tables {
+        assert!(
+            table["rows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|row| row["ours_s"].as_f64().is_some_and(|s| s > 0.0)),
+            "{table}"
+        );
+        assert!(
+            !table["verdict"].as_array().unwrap().is_empty() && !table["source"].as_str().unwrap().is_empty()
+        );
+    }
+    assert_eq!(
+        rows(&document).len(),
+        2 + 4,
+        "100,000 bytes by two methods, lines of two lengths in two modes"
+    );
+}
+
+#[test]
+fn the_list_names_everything() {
+    let dir = disk_dir();
+    let listed = text(&run(dir.path(), &["bench", "--list"]).stdout);
+    for word in
+        ["copy1-copy2", "stdio-char-unlocked", "rwf_dsync", "NO durability", "cold", "btrfs", "tlpi-13-1"]
+    {
+        assert!(listed.contains(word), "{word}: {listed}");
+    }
+}

@@ -1,0 +1,141 @@
+//! The calls that each method says it made, against strace(1), which sees them all.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{WEIR, disk_dir, has, skip, text};
+use serde_json::{Value, json};
+
+const BYTES: u64 = 100_001; // no multiple of anything: the tail counts too
+
+fn job(dir: &Path, method: &str, workload: u32, record: u64) -> Value {
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_string();
+    json!({
+        "method": method, "in_path": path("in"), "out_path": path("out"), "bytes": BYTES, "record_bytes": record,
+        "buffer_bytes": 0, "sync_every_bytes": 0, "workload": workload, "sync": 0, "mode": 0, "vector_records": 4,
+        "queue_depth": 4, "registered": false, "advice": -1
+    })
+}
+
+/// Runs one sample under strace; the counts it reports, and the lines of the log.
+fn traced(dir: &Path, job: &Value) -> (Value, Vec<String>) {
+    let log = dir.join("log");
+    let mut child = Command::new("strace")
+        .args(["-f", "-y", "-s", "0", "-o"])
+        .arg(&log)
+        .args([WEIR, "__bench-sample"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(job.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let outcome: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let _ = std::fs::remove_file(dir.join("out"));
+    (outcome, std::fs::read_to_string(log).unwrap().lines().map(String::from).collect())
+}
+
+/// Calls by name among the lines that touch our two files, or any io_uring_enter.
+fn counted(lines: &[String], dir: &Path) -> BTreeMap<String, u64> {
+    let ours = |line: &str| {
+        ["in", "out"].iter().any(|name| line.contains(&format!("<{}>", dir.join(name).display())))
+    };
+    let mut counts = BTreeMap::new();
+    for line in lines {
+        let call = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        let Some((name, _)) = call.split_once('(') else { continue };
+        if name == "io_uring_enter" || ours(line) {
+            *counts.entry(name.to_string()).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+fn check(method: &str, workload: u32, record: u64) {
+    let test = "counts_agree_with_strace";
+    if !has("strace") {
+        return skip(test, "needs strace");
+    }
+    // The real path: strace prints where a descriptor really leads.
+    let dir = disk_dir();
+    let dir = dir.path().canonicalize().unwrap();
+    let text_line: Vec<u8> =
+        (0..BYTES).map(|i| if i % 64 == 63 { b'\n' } else { b'a' + (i % 26) as u8 }).collect();
+    std::fs::write(dir.join("in"), text_line).unwrap();
+    let (outcome, lines) = traced(&dir, &job(&dir, method, workload, record));
+    if let Some(why) = outcome["Cannot"].as_str() {
+        return skip(&format!("{test} {method}"), why);
+    }
+    let measured = &outcome["Ok"];
+    assert_eq!(measured["bytes_moved"], BYTES, "{method}: {outcome}");
+    let seen = counted(&lines, &dir);
+    let claimed = measured["calls"].as_array().unwrap();
+    assert!(!claimed.is_empty(), "{method} claims no call");
+    for call in claimed {
+        let (name, count) = (call[0].as_str().unwrap(), call[1].as_u64().unwrap());
+        if [
+            "read",
+            "write",
+            "pread64",
+            "pwrite64",
+            "readv",
+            "writev",
+            "preadv2",
+            "pwritev2",
+            "sendfile",
+            "splice",
+            "copy_file_range",
+            "io_uring_enter",
+        ]
+        .contains(&name)
+        {
+            // stdio over the same descriptors is counted by the kernel, which counts the same calls.
+            assert_eq!(
+                seen.get(name).copied().unwrap_or(0),
+                count,
+                "{method} {workload} {record}: {name}; strace saw {seen:?}"
+            );
+        }
+    }
+    for name in
+        ["read", "write", "pread64", "pwrite64", "readv", "writev", "sendfile", "splice", "copy_file_range"]
+    {
+        let claims: u64 =
+            claimed.iter().filter(|call| call[0] == name).filter_map(|call| call[1].as_u64()).sum();
+        assert_eq!(claims, seen.get(name).copied().unwrap_or(0), "{method}: {name} was seen but not claimed");
+    }
+}
+
+macro_rules! counts {
+    ($($test:ident: $method:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            check($method, 0, 4096);
+            if !["sendfile", "splice", "copy_file_range"].contains(&$method) {
+                check($method, 1, 1000);
+            }
+        })*
+    };
+}
+
+counts! {
+    syscall: "syscall";
+    pread_pwrite: "pread-pwrite";
+    vector: "vector";
+    stdio: "stdio";
+    stdio_unlocked: "stdio-unlocked";
+    stdio_char: "stdio-char";
+    stdio_char_unlocked: "stdio-char-unlocked";
+    mmap: "mmap";
+    direct: "direct";
+    io_uring: "io_uring";
+    sendfile: "sendfile";
+    splice: "splice";
+    copy_file_range: "copy_file_range";
+    dontcache: "dontcache";
+}

@@ -1,0 +1,250 @@
+//! Bad input and bad luck: a clear error, the stated exit status, nothing left behind.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{WEIR, disk_dir, has, is_root, names, run, skip, text, weir};
+
+/// Exit status and the words that the error must have; never a panic.
+fn fails(output: &Output, status: i32, words: &[&str]) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    for word in words {
+        assert!(said.contains(word), "'{word}' is not in: {said}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_2_with_a_suggestion() {
+    let dir = disk_dir();
+    for (arguments, words) in [
+        (&["frobnicate"][..], &["frobnicate"][..]),
+        (&["bnech"], &["bench"]),
+        (&["bench", "cpoy"], &["'cpoy' is no workload", "did you mean 'copy'?"]),
+        (&["bench", "copy", "--method", "sycall"], &["'sycall' is no method", "did you mean 'syscall'?"]),
+        (&["bench", "copy", "--size", "0"], &["0 bytes"]),
+        (&["bench", "copy", "--size", "4x"], &["'x' is no unit"]),
+        (&["bench", "copy", "--records", "0"], &["0 bytes"]),
+        (&["bench", "copy", "--records", "4x"], &["'x' is no unit"]),
+        (&["bench", "copy", "--records", "2GiB"], &["1 GiB"]),
+        (&["bench", "copy", "--sync", "fsnc"], &["did you mean 'fsync'?"]),
+        (&["bench", "copy", "--sync", "end:3"], &["does not repeat"]),
+        (&["bench", "copy", "--cache", "tepid"], &["is no cache state", "warm"]),
+        (&["bench", "copy", "--mode", "lien"], &["did you mean 'line'?"]),
+        (&["bench", "copy", "--advice", "hurry"], &["is no advice"]),
+        (&["bench", "copy", "--fs", "etx4"], &["did you mean 'ext"]),
+        (&["bench", "copy", "--budget", "soon"], &["'soon' is no duration"]),
+        (&["bench", "copy", "--vector", "0"], &["IOV_MAX"]),
+        (&["bench", "--published", "tlpi-99"], &["no such table"]),
+        (&["bench", "copy", "--frobnicate"], &["--frobnicate"]),
+        (&["bench"], &["give a WORKLOAD"]),
+    ] {
+        fails(&run(dir.path(), arguments), 2, words);
+    }
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_missing_directory_is_named() {
+    let dir = disk_dir();
+    let output = run(dir.path(), &["bench", "copy", "--dir", "absent", "--budget", "1s"]);
+    fails(&output, 1, &["absent", "stat", "ENOENT", "--dir"]);
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    fails(&run(dir.path(), &["bench", "copy", "--dir", "file", "--budget", "1s"]), 1, &["file", "ENOTDIR"]);
+}
+
+#[test]
+fn a_result_file_that_cannot_be_written_is_found_before_the_work() {
+    let dir = disk_dir();
+    let started = Instant::now();
+    let output = run(dir.path(), &["bench", "copy", "--json", "absent/r.json", "--budget", "30s"]);
+    fails(&output, 1, &["absent/r.json", "open", "ENOENT"]);
+    assert!(started.elapsed() < Duration::from_secs(10), "it measured first");
+    fails(&run(dir.path(), &["bench", "compare", "no.json", "no.json"]), 1, &["no.json", "ENOENT"]);
+    std::fs::write(dir.path().join("bad.json"), "{}").unwrap();
+    fails(&run(dir.path(), &["bench", "compare", "bad.json", "bad.json"]), 1, &["bad.json", "not a result"]);
+}
+
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let dir = disk_dir();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let arguments =
+        ["bench", "write", "--method", "syscall", "--records", "64K", "--size", "1MB", "--budget", "1s"];
+    let output = weir(dir.path(), &arguments).stdout(full).output().unwrap();
+    fails(&output, 1, &["standard output", "write"]);
+    let output = run(dir.path(), &[&arguments[..], &["--quiet", "--json", "/dev/full"]].concat());
+    fails(&output, 1, &["/dev/full", "ENOSPC"]);
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+/// Runs `script` with weir as $1 in a mount namespace of its own, with a tmpfs of `size` on ./small.
+fn on_small_fs(dir: &Path, size: &str, script: &str) -> Output {
+    let script = format!("mount -t tmpfs -o size={size} none small || exit 9; {script}");
+    std::fs::create_dir(dir.join("small")).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script, "sh", WEIR]).current_dir(dir);
+    command.output().unwrap()
+}
+
+fn can_mount(test: &str) -> bool {
+    let can = is_root() && has("unshare");
+    if !can {
+        skip(test, "needs root and unshare(1) to mount a small file system");
+    }
+    can
+}
+
+#[test]
+fn too_little_room_is_seen_before_the_work() {
+    if !can_mount("too_little_room_is_seen_before_the_work") {
+        return;
+    }
+    let dir = disk_dir();
+    let output = on_small_fs(
+        dir.path(),
+        "256k",
+        "\"$1\" bench copy --dir small --size 8MB --budget 2s; s=$?; ls small; exit $s",
+    );
+    fails(&output, 1, &["small", "not enough room", "--size"]);
+    assert_eq!(text(&output.stdout), "", "nothing is left behind");
+}
+
+#[test]
+fn a_disk_that_fills_up_in_the_middle_is_enospc_and_nothing_stays() {
+    if !can_mount("a_disk_that_fills_up_in_the_middle_is_enospc_and_nothing_stays") {
+        return;
+    }
+    let dir = disk_dir();
+    // Another program takes all the room that there is, again and again, from one second after the check.
+    let script = "(sleep 1; for i in $(seq 100); do cat /dev/zero >>small/other 2>/dev/null; sleep 0.02; done) & \
+                  \"$1\" bench copy --dir small --size 8MB --records 1K,64K --budget 30s --precision 0 --json r.json; \
+                  s=$?; wait; ls -A small; exit $s";
+    let output = on_small_fs(dir.path(), "32m", script);
+    fails(&output, 1, &["write", "ENOSPC", "make room"]);
+    assert!(
+        text(&output.stdout).trim_end().ends_with("other"),
+        "only the other program's file is left: {}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn a_read_only_file_system_says_so() {
+    if !can_mount("a_read_only_file_system_says_so") {
+        return;
+    }
+    let dir = disk_dir();
+    let output = on_small_fs(
+        dir.path(),
+        "64m",
+        "mount -o remount,ro small && \"$1\" bench copy --dir small --size 1MB --budget 1s",
+    );
+    fails(&output, 1, &["small", "mkdir", "EROFS", "read-only"]);
+}
+
+#[test]
+fn a_file_size_limit_is_efbig() {
+    let dir = disk_dir();
+    let script =
+        "ulimit -f 100; exec \"$1\" bench write --method syscall --records 4K --size 1MB --budget 1s";
+    let output =
+        Command::new("bash").args(["-c", script, "sh", WEIR]).current_dir(dir.path()).output().unwrap();
+    fails(&output, 1, &["out", "write", "EFBIG", "ulimit -f"]);
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn not_enough_memory_is_said_before_or_by_the_call() {
+    let dir = disk_dir();
+    let huge = [
+        "bench",
+        "copy",
+        "--method",
+        "stdio",
+        "--records",
+        "4K",
+        "--buffer",
+        "100T",
+        "--size",
+        "1MB",
+        "--budget",
+        "1s",
+    ];
+    fails(&run(dir.path(), &huge), 1, &["not enough memory", "ENOMEM", "--buffer"]);
+    let script =
+        "ulimit -v 400000; exec \"$1\" bench copy --method syscall --records 600MiB --size 1MB --budget 1s";
+    let output =
+        Command::new("bash").args(["-c", script, "sh", WEIR]).current_dir(dir.path()).output().unwrap();
+    fails(&output, 1, &["ENOMEM"]);
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+/// The sample processes of a run: children named by their first argument.
+fn children(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+const LONG: [&str; 11] = [
+    "bench",
+    "copy",
+    "--method",
+    "syscall",
+    "--records",
+    "1",
+    "--size",
+    "50MB",
+    "--exact",
+    "--budget",
+    "60s",
+];
+
+#[test]
+fn a_killed_sample_is_named_with_its_signal() {
+    let dir = disk_dir();
+    let child = weir(dir.path(), &LONG).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Past the input and the pilot, in the long sample itself.
+    std::thread::sleep(Duration::from_secs(2));
+    let sample = children(child.id());
+    assert!(!sample.is_empty(), "a sample runs");
+    sample.iter().for_each(|&pid| signal(pid, rustix::process::Signal::KILL));
+    let output = child.wait_with_output().unwrap();
+    fails(&output, 1, &["copy syscall 1 B", "SIGKILL", "memory"]);
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_stopped_run_takes_its_sample_with_it() {
+    let dir = disk_dir();
+    for how in [rustix::process::Signal::TERM, rustix::process::Signal::KILL] {
+        let mut child = weir(dir.path(), &LONG).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        let samples = children(child.id());
+        assert!(!samples.is_empty(), "a sample runs");
+        signal(child.id(), how);
+        child.wait().unwrap();
+        let started = Instant::now();
+        while samples.iter().any(|pid| Path::new(&format!("/proc/{pid}/exe")).exists() && is_sample(*pid)) {
+            assert!(started.elapsed() < Duration::from_secs(5), "the sample outlives its run");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if how == rustix::process::Signal::TERM {
+            assert_eq!(names(dir.path()), Vec::<String>::new());
+        }
+    }
+}
+
+fn is_sample(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| text(&line).contains("__bench-sample"))
+}

@@ -1,0 +1,72 @@
+//! What every end-to-end test needs: the built binary, a private directory, a way to say "skipped".
+#![allow(dead_code)] // not every test binary uses everything
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The binary under test.
+pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// `weir ARGUMENTS…` in `dir`.
+pub fn weir(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(WEIR);
+    command.args(arguments).current_dir(dir).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+/// Runs it and gives everything it said.
+pub fn run(dir: &Path, arguments: &[&str]) -> Output {
+    weir(dir, arguments).output().expect("the built binary starts")
+}
+
+/// Runs `weir bench ARGUMENTS… --quiet --json -` and gives the document; fails the test if it fails.
+pub fn bench(dir: &Path, arguments: &[&str]) -> Value {
+    let output = run(dir, &[&["bench"], arguments, &["--quiet", "--json", "-"]].concat());
+    assert!(output.status.success(), "bench {arguments:?}: {}\n{}", output.status, text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+}
+
+/// The rows of a document.
+pub fn rows(document: &Value) -> &Vec<Value> {
+    document["rows"].as_array().expect("rows")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Names in a directory.
+pub fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// A private directory on the disk that the tests are built on: /tmp may be a tmpfs, which has no disk.
+pub fn disk_dir() -> tempfile::TempDir {
+    let target = Path::new(WEIR).parent().expect("a directory");
+    tempfile::Builder::new()
+        .prefix("weir-test-")
+        .tempdir_in(target)
+        .expect("the target directory is writable")
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+pub fn has(tool: &str) -> bool {
+    Command::new(tool).arg("--version").output().is_ok()
+}
+
+/// Says that a test cannot run here and why; the test then returns. The test script counts these.
+pub fn skip(test: &str, why: &str) {
+    println!("SKIP {test}: {why}");
+    if let Some(path) = std::env::var_os("WEIR_SKIPS") {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let _ = file.and_then(|mut file| writeln!(file, "{test}: {why}"));
+    }
+}

@@ -1,0 +1,62 @@
+//! What every verb must have: help with examples, man page, completions.
+
+mod common;
+
+use common::{disk_dir, names, run, text};
+
+#[test]
+fn help_has_examples_and_exit_statuses() {
+    let dir = disk_dir();
+    for arguments in [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"]] {
+        let output = run(dir.path(), arguments);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).contains("Examples:"), "{arguments:?}");
+    }
+    let help = text(&run(dir.path(), &["bench", "--help"]).stdout);
+    for option in [
+        "--records",
+        "--buffer",
+        "--method",
+        "--sync",
+        "--cache",
+        "--advice",
+        "--dir",
+        "--fs",
+        "--size",
+        "--budget",
+        "--exact",
+        "--published",
+        "--json",
+        "--csv",
+        "--markdown",
+        "--quiet",
+        "130",
+    ] {
+        assert!(help.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn man_pages_and_completions_are_made() {
+    let dir = disk_dir();
+    assert!(run(dir.path(), &["dist", "out"]).status.success());
+    let mut pages = names(&dir.path().join("out/man"));
+    pages.sort();
+    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir.1"]);
+    let page = std::fs::read_to_string(dir.path().join("out/man/weir-bench.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("budget") && page.contains("Examples"), "{page}");
+    for file in ["weir.bash", "_weir", "weir.fish"] {
+        let text = std::fs::read_to_string(dir.path().join("out/completions").join(file)).unwrap();
+        assert!(text.contains("budget") && text.contains("bench"), "{file}");
+    }
+    let blocked = run(dir.path(), &["dist", "/proc/nowhere"]);
+    assert_eq!(blocked.status.code(), Some(1), "{}", text(&blocked.stderr));
+}
+
+#[test]
+fn without_a_verb_it_says_what_there_is() {
+    let dir = disk_dir();
+    let output = run(dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("bench"));
+}
