@@ -193,3 +193,76 @@ pub fn knee_of(rows: &[Row], key: &GroupKey, method: &str) -> Option<Knee> {
         .collect();
     knee(&curves)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axes::Sync;
+    use crate::fixture::{self, BLOCK_NS, BYTE_NS, CALL_NS, PASS_NS, SYNC_NS};
+    use crate::plan::Axes;
+
+    fn close(a: f64, b: f64) {
+        assert!((a / b - 1.0).abs() < 0.02, "{a} is not {b}");
+    }
+
+    #[test]
+    fn the_model_finds_the_prices_that_made_the_rows() {
+        let document = fixture::run(&[fixture::axes()], 7);
+        let model = document.model.unwrap();
+        close(model.call_ns, CALL_NS);
+        close(model.byte_ns, BYTE_NS);
+        close(model.block_ns, BLOCK_NS);
+        close(document.groups[0].pass_ns["stdio"], PASS_NS);
+        for row in &document.rows {
+            close(row.predicted_s.unwrap(), median_s(row));
+        }
+    }
+
+    #[test]
+    fn the_price_of_a_sync_is_told_from_the_call_by_rows_without_it() {
+        let syncs = vec![Sync::of(SyncKind::None), Sync::of(SyncKind::OSync)];
+        let write = Axes {
+            workloads: vec![crate::axes::Workload::Write],
+            syncs,
+            bytes: 1_000_000,
+            ..fixture::axes()
+        };
+        let document = fixture::run(&[write], 5);
+        let synced = document.groups.iter().find(|group| group.key.sync == "o_sync").unwrap().model.unwrap();
+        close(synced.sync_ns, SYNC_NS);
+        close(synced.call_ns, CALL_NS);
+    }
+
+    #[test]
+    fn best_row_knee_and_ties() {
+        let document = fixture::run(&[fixture::axes()], 7);
+        let best = document.rows.iter().find(|row| row.vs_best.unwrap().value == 1.0).unwrap();
+        assert_eq!((best.method.as_str(), best.record_bytes), ("syscall", 65536));
+        // 16 KiB costs 6 % of block and call prices more than 64 KiB: the knee is beyond it.
+        let knee = document.groups[0].knee.unwrap();
+        assert_eq!(Some(knee.bytes), document.knee_bytes);
+        let seconds = |record| {
+            median_s(
+                document.rows.iter().find(|r| r.method == "syscall" && r.record_bytes == record).unwrap(),
+            )
+        };
+        assert!(seconds(knee.bytes) <= seconds(65536) * 1.05);
+        assert!(document.rows.iter().all(|row| row.vs_best.unwrap().value > 1.05
+            || row.ties_with_best
+            || row.vs_best.unwrap().value == 1.0
+            || row.vs_best.unwrap().ci95[0] > 1.0));
+    }
+
+    #[test]
+    fn a_slow_round_shows_in_the_spread_but_not_in_ratios_or_noise() {
+        let document = fixture::run(&[fixture::axes()], 7);
+        let row = &document.rows[0];
+        let elapsed = row.elapsed_s.unwrap();
+        close(elapsed.max, elapsed.min * 2.0);
+        assert_eq!(row.outliers, 1, "kept and counted");
+        let ratio = row.vs_best.unwrap();
+        close(ratio.ci95[0], ratio.ci95[1]);
+        assert_eq!((document.noise.pairs, document.noise.rounds), (21, 7));
+        close(document.noise.wall.unwrap(), 0.01);
+    }
+}

@@ -15,6 +15,8 @@ pub mod document;
 pub mod error;
 pub mod ffi;
 mod figures;
+#[cfg(test)]
+mod fixture;
 mod groups;
 pub mod image;
 pub mod machine;

@@ -120,3 +120,69 @@ pub fn repeat(round: &Round, before: &[Round]) -> bool {
     let repeated = before.iter().filter(|round| round.repeated).count();
     !round.disturbed.is_empty() && (repeated + 1) * 3 <= before.len() + 3
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_first_rounds_have_every_cell_and_the_twins() {
+        let taken = fixture::taken(&[fixture::axes()], 0);
+        let entries = choose(&taken.tracks, &[], 10.0, 0.02);
+        assert_eq!(entries.len(), taken.tracks.len() + TWINS);
+        assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
+        let out_of_time = choose(&taken.tracks, &[], 0.0, 0.02);
+        assert_eq!(out_of_time.len(), entries.len(), "each cell gets one sample, however short the budget");
+    }
+
+    #[test]
+    fn later_rounds_go_where_intervals_are_wide() {
+        let mut taken = fixture::taken(&[fixture::axes()], 6);
+        for (i, sample) in taken.tracks[5].samples.iter_mut().enumerate() {
+            sample.figures.elapsed_s *= 1.0 + 0.2 * i as f64;
+        }
+        // The slow round widens every interval a little; the spread cell's is the widest by far.
+        let entries = choose(&taken.tracks, &taken.rounds, 10.0, 0.30);
+        assert!(entries.iter().any(|entry| entry.cell == 5));
+        assert!(entries.len() < taken.tracks.len(), "{} entries", entries.len());
+        let best = taken
+            .tracks
+            .iter()
+            .position(|t| t.cell.record_bytes == 65536 && t.cell.method == "syscall")
+            .unwrap();
+        assert!(entries.iter().any(|entry| entry.cell == best && !entry.twin), "ratios need the best row");
+        assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
+    }
+
+    #[test]
+    fn it_ends_when_all_is_tight_or_time_is_over() {
+        let taken = fixture::taken(&[fixture::axes()], 6);
+        assert_eq!(choose(&taken.tracks, &taken.rounds, 10.0, 2.0), []);
+        assert_eq!(choose(&taken.tracks, &taken.rounds, 0.0, 0.0), []);
+        assert_eq!(choose(&taken.tracks, &taken.rounds, 0.2, 0.0), [], "not even what is compared with fits");
+    }
+
+    #[test]
+    fn disturbed_rounds_are_repeated_but_not_for_ever() {
+        let disturbed = Round { disturbed: vec!["steal".into()], ..Round::default() };
+        let mut before: Vec<Round> = Vec::new();
+        for _ in 0..30 {
+            let round = Round { repeated: repeat(&disturbed, &before), ..disturbed.clone() };
+            before.push(round);
+        }
+        let repeated = before.iter().filter(|round| round.repeated).count();
+        assert!((9..=11).contains(&repeated), "{repeated} of 30");
+        assert!(!repeat(&Round::default(), &[]));
+    }
+
+    #[test]
+    fn samples_of_repeated_rounds_are_left_out_unless_there_are_no_others() {
+        let taken = fixture::taken(&[fixture::axes()], 3);
+        let mut rounds = taken.rounds.clone();
+        rounds[2].repeated = true;
+        assert_eq!(kept(&taken.tracks[0].samples, &rounds).len(), 2);
+        rounds.iter_mut().for_each(|round| round.repeated = true);
+        assert_eq!(kept(&taken.tracks[0].samples, &rounds).len(), 3);
+    }
+}

@@ -89,7 +89,7 @@ pub fn count(value: f64) -> String {
 pub fn bytes_like(bytes: u64, like: u64) -> String {
     let binary = Size(like).to_string().contains('i');
     let exact = Size(bytes).to_string();
-    if exact.contains('i') == binary && exact.find(' ').is_some_and(|digits| digits <= 3) {
+    if bytes < 1000 || exact.contains('i') == binary && exact.find(' ').is_some_and(|digits| digits <= 3) {
         return exact;
     }
     let units: [(f64, &str); 4] = match binary {

@@ -132,6 +132,9 @@ fn moving_calls(row: &Row) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::axes::{CacheState, Workload};
+    use crate::fixture;
+    use crate::plan::Axes;
 
     #[test]
     fn numbers_in_sentences() {
@@ -139,5 +142,90 @@ mod tests {
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(times(&Ratio { n: 3, value: 12.34, ci95: [12.1, 12.6] }), "12.3× [12.1, 12.6]");
+    }
+
+    fn said(document: &Document, question: &str) -> String {
+        let found = document.answers.iter().find(|answer| answer.question.contains(question));
+        found.unwrap_or_else(|| panic!("{question}: {:#?}", document.answers)).answer.clone()
+    }
+
+    #[test]
+    fn the_five_questions_are_answered_from_the_figures() {
+        let document = fixture::run(&[fixture::axes()], 7);
+        assert_eq!(document.answers.len(), 5, "{:#?}", document.answers);
+        // 2 × 10^8 calls of 500 ns against 10^8 passes of 20 ns and the buffer's calls.
+        let smallest = said(&document, "smallest record");
+        assert!(
+            smallest.starts_with("At 1 B stdio wins, 48.") && smallest.contains("200,000,000"),
+            "{smallest}"
+        );
+        let gains = said(&document, "gains stop");
+        assert!(gains.contains("64 KiB"), "{gains}");
+        let always = said(&document, "stdio always");
+        assert!(always == "No: it wins at 1 B to 1 KiB; ties at 4 KiB to 64 KiB.", "{always}");
+        let buffer = said(&document, "user-space buffer");
+        assert!(
+            buffer.contains("200,000,000 requests of 1 B into 48,830 system calls of about 4"),
+            "{buffer}"
+        );
+        assert!(
+            said(&document, "choose").contains("read/write with 64 KiB"),
+            "{}",
+            said(&document, "choose")
+        );
+        for answer in &document.answers {
+            assert!(!answer.evidence.is_empty(), "{answer:?}");
+            for evidence in answer.evidence.iter().filter(|e| e.figure == "elapsed_s") {
+                let row = &document.rows[evidence.row.unwrap()];
+                assert_eq!(evidence.value, row.elapsed_s.unwrap().median, "evidence is a figure of its row");
+            }
+        }
+    }
+
+    #[test]
+    fn durability_is_priced_and_what_gives_none_is_called_so() {
+        let policies = ["none", "o_sync", "sync_file_range"].map(|name| name.parse().unwrap());
+        let write = Axes {
+            workloads: vec![Workload::Write],
+            syncs: policies.into(),
+            bytes: 1_000_000,
+            ..fixture::axes()
+        };
+        let document = fixture::run(&[write], 5);
+        let all: Vec<&str> = document
+            .answers
+            .iter()
+            .filter(|a| a.question.contains("durability"))
+            .map(|a| a.answer.as_str())
+            .collect();
+        assert_eq!(all.len(), 2);
+        assert!(
+            all[0].starts_with("o_sync")
+                && all[0].contains("One sync costs 600 µs")
+                && all[0].contains("waiting"),
+            "{}",
+            all[0]
+        );
+        assert!(all[1].contains("makes nothing durable"), "{}", all[1]);
+    }
+
+    #[test]
+    fn one_method_alone_is_answered_too() {
+        let document = fixture::run(&[Axes { methods: vec!["syscall".into()], ..fixture::axes() }], 5);
+        let smallest = said(&document, "smallest record");
+        assert!(smallest.contains("a call costs 500 ns"), "{smallest}");
+        assert!(document.answers.len() >= 3, "{:#?}", document.answers);
+    }
+
+    #[test]
+    fn a_published_table_is_found_to_have_the_same_shape() {
+        let cold =
+            Axes { caches: vec![CacheState::Cold], methods: vec!["syscall".into()], ..fixture::axes() };
+        let document = fixture::run(&[cold], 5);
+        let table = &document.published[0];
+        assert!(table.rows.iter().all(|row| row.ours_s.is_some()), "{table:#?}");
+        assert!(table.verdict[0].starts_with("the same shape"), "{:?}", table.verdict);
+        let warm = fixture::run(&[fixture::axes()], 5);
+        assert!(warm.published[0].verdict[0].contains("too few to compare"), "a warm run is not its row");
     }
 }

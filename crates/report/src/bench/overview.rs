@@ -30,7 +30,8 @@ pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
 }
 
 fn row(section: &Section, keys: &[&GroupKey]) -> Row {
-    let smallest = lead::smallest(section).or_else(|| section.measured().min_by_key(|(row, _)| row.record_bytes));
+    let smallest =
+        lead::smallest(section).or_else(|| section.measured().min_by_key(|(row, _)| row.record_bytes));
     let price = |price: fn(&CostModel) -> f64, unit: f64| {
         section.group.model.as_ref().map(price).filter(|ns| *ns > 0.0).map(|ns| three_digits(ns / unit))
     };

@@ -41,7 +41,7 @@ pub(super) fn table(section: &Section) -> Table {
         Row {
             heading: headed.then_some(series),
             cells: fields.iter().map(|field| (field.cell)(&context, measured)).collect(),
-            bar: super::section::elapsed(measured),
+            bar: elapsed(measured),
             series: Some(series),
             remarks: remarks(section, measured, knee.is_some_and(|knee| std::ptr::eq(knee, *measured))),
         }
@@ -61,7 +61,7 @@ pub(super) fn table(section: &Section) -> Table {
 }
 
 fn remarks(section: &Section, row: &Measured, is_knee: bool) -> Vec<String> {
-    match (&section.group.knee, super::section::elapsed(row)) {
+    match (&section.group.knee, elapsed(row)) {
         (Some(knee), _) if is_knee => {
             let long = format!("◀ knee: {}", words::knee(knee));
             vec![long, "◀ knee".into(), "◀".into()]
@@ -104,7 +104,7 @@ fn figures(context: &Context) -> impl Iterator<Item = Field> {
         column: Column::new(head, unit, Align::Right).keep(Keep::Rank(rank)),
         cell,
     };
-    let elapsed = Field { column: Column::new("elapsed", unit, Align::Decimal), cell: elapsed };
+    let elapsed = Field { column: Column::new("elapsed", unit, Align::Decimal), cell: elapsed_cell };
     let fields = [
         (true, elapsed),
         (true, plain("±", "%", 2, |_, row| spread(row.elapsed_s.as_ref()))),
@@ -129,11 +129,11 @@ fn versus_best() -> Field {
     Field { column: Column::new("vs best", "", Align::Right), cell: vs_best }
 }
 
-fn elapsed(context: &Context, row: &Measured) -> Cell {
+fn elapsed_cell(context: &Context, row: &Measured) -> Cell {
     let marks = [(row.extrapolated, "~"), (row.remark.is_some(), "*")];
     let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     let space = if marks.is_empty() { "" } else { " " };
-    let text = super::section::elapsed(row).map_or(ABSENT.into(), |seconds| context.unit.show(seconds));
+    let text = elapsed(row).map_or(ABSENT.into(), |seconds| context.unit.show(seconds));
     Cell::from(text).marked(format!("{space}{marks}"))
 }
 
@@ -142,7 +142,7 @@ fn spread(elapsed: Option<&Summary>) -> Cell {
 }
 
 fn part(context: &Context, row: &Measured, figure: &Option<Summary>) -> Cell {
-    let whole = super::section::elapsed(row);
+    let whole = elapsed(row);
     let shown = figure.zip(whole).map(|(figure, whole)| context.unit.show_part(figure.median, whole));
     shown.unwrap_or(ABSENT.into()).into()
 }

@@ -173,7 +173,7 @@ fn one_record_a_method_is_a_table_of_methods_without_a_plot() {
 fn model_answers_and_published_tables_are_told() {
     let text = screen(&everything(), &at(200));
     assert!(text.contains(
-        "syscall: one call costs 303 ns, one byte 0.210 ns: predicts every row within 14 % (median 3 %)."
+        "syscall: one call costs 303 ns, one byte 0.210 ns: predicts every row within 14 % (median 3 %, 14 rows)."
     ));
     assert!(text.contains("one byte 0.210 ns, one sync 612 µs: predicts"));
     assert!(text.contains("stdio 18.0 ns a record and stdio-char 12.1 ns a byte"));

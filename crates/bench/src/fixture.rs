@@ -1,0 +1,103 @@
+//! Tests only: a run that was never measured, made from stated prices, so that what is said about it
+//! can be checked against them.
+
+use std::collections::BTreeMap;
+
+use crate::axes::{CacheState, Sync, SyncKind, Workload};
+use crate::document::{Started, document};
+use crate::figures::Figures;
+use crate::place::{Place, PlaceRequest};
+use crate::plan::Axes;
+use crate::result::{Document, Round};
+use crate::run::{Sample, Taken, Track};
+
+pub const CALL_NS: f64 = 500.0;
+pub const BYTE_NS: f64 = 0.25;
+pub const BLOCK_NS: f64 = 800.0;
+pub const SYNC_NS: f64 = 600_000.0;
+/// One fread and one fwrite that the buffer answers.
+pub const PASS_NS: f64 = 20.0;
+const BUFFER: u64 = 4096;
+
+pub fn axes() -> Axes {
+    Axes {
+        workloads: vec![Workload::Copy],
+        methods: vec!["syscall".into(), "stdio".into()],
+        records: crate::plan::TEXTBOOK_RECORDS.into(),
+        buffers: vec![None],
+        modes: vec![None],
+        syncs: vec![Sync::of(SyncKind::None)],
+        caches: vec![CacheState::Warm],
+        advices: vec![None],
+        bytes: 100_000_000,
+        vector_records: 16,
+        queue_depth: 8,
+        registered: false,
+    }
+}
+
+/// Figures of a cell at the stated prices, `slow` times as slow.
+fn figures(track: &Track, slow: f64) -> Figures {
+    let cell = &track.cell;
+    let library = cell.method == "stdio";
+    let each = if library { cell.record_bytes.max(BUFFER) } else { cell.record_bytes };
+    let writes = cell.bytes.div_ceil(each);
+    let files = if cell.workload == Workload::Copy { 2 } else { 1 };
+    let blocks = cell.bytes as f64 / each.max(4096) as f64;
+    let passes = if library { cell.bytes as f64 / cell.record_bytes as f64 } else { 0.0 };
+    let waits = cell.sync.kind.in_every_write();
+    let syncs = if waits { writes as f64 } else { 0.0 };
+    let work_ns = (writes * files) as f64 * CALL_NS
+        + cell.bytes as f64 * BYTE_NS
+        + blocks * BLOCK_NS
+        + passes * PASS_NS * files as f64 / 2.0;
+    let elapsed_s = (work_ns + syncs * SYNC_NS) / 1e9 * slow;
+    let mut calls = BTreeMap::from([("write".to_string(), writes), ("openat".to_string(), files)]);
+    if files == 2 {
+        calls.insert("read".into(), writes);
+    }
+    Figures { elapsed_s, cpu_s: work_ns / 1e9 * slow, transfer_s: elapsed_s, calls, ..Figures::default() }
+}
+
+/// Tracks with `rounds` samples each; round 2 is twice as slow for everything.
+pub fn taken(axes: &[Axes], rounds: usize) -> Taken {
+    let cells = axes.iter().flat_map(|axes| axes.cells(1).unwrap());
+    let mut tracks: Vec<Track> = cells
+        .map(|cell| Track {
+            measured_bytes: cell.bytes,
+            cannot: cell.cannot.clone(),
+            remark: None,
+            verified: true,
+            cached_before: None,
+            samples: Vec::new(),
+            twins: Vec::new(),
+            has_twin: false,
+            wall_s: 0.1,
+            cell,
+        })
+        .collect();
+    crate::rounds::choose_twins(&mut tracks);
+    for round in 0..rounds {
+        let slow = if round == 2 { 2.0 } else { 1.0 };
+        for track in tracks.iter_mut().filter(|track| track.cannot.is_none()) {
+            track.samples.push(Sample { round, figures: figures(track, slow) });
+            if track.has_twin {
+                track.twins.push(Sample { round, figures: figures(track, slow * 1.01) });
+            }
+        }
+    }
+    Taken { tracks, rounds: vec![Round::default(); rounds], complete: true, error: None }
+}
+
+/// The document of such a run.
+pub fn run(axes: &[Axes], rounds: usize) -> Document {
+    let outer = tempfile::tempdir().unwrap();
+    let places = [Place::open(&PlaceRequest::Dir(outer.path().into()), 1).unwrap()];
+    let started = Started { command: vec!["weir".into()], at: std::time::SystemTime::now() };
+    document(
+        &taken(axes, rounds),
+        &places,
+        &crate::published::select(&["tlpi-13-1".into()]).unwrap(),
+        started,
+    )
+}
