@@ -3,13 +3,10 @@
 use serde::{Deserialize, Serialize};
 use weir_model::Ratio;
 
-use crate::result::{Document, GroupKey, Row};
+use crate::result::{Document, GroupKey, Row, UNKNOWN_NOISE};
 
 /// Value of [`Comparison::schema`].
 pub const SCHEMA: &str = "weir-bench-compare/1";
-
-/// Noise assumed of a run that measured too few A/A pairs to know its own.
-const UNKNOWN_NOISE: f64 = 0.10;
 
 /// Rows of two runs side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +104,7 @@ pub fn label(row: &Row) -> String {
 
 /// Compares the rows of two runs; `names` are their files'.
 pub fn compare(names: [&str; 2], a: &Document, b: &Document) -> Comparison {
-    let noise = a.noise.wall.unwrap_or(UNKNOWN_NOISE).max(b.noise.wall.unwrap_or(UNKNOWN_NOISE));
+    let noise = a.noise.floor().max(b.noise.floor());
     let mut rows = Vec::new();
     let mut only_a = Vec::new();
     for row in a.rows.iter().filter(|row| row.cannot.is_none()) {

@@ -73,6 +73,7 @@ pub fn taken(axes: &[Axes], rounds: usize) -> Taken {
             twins: Vec::new(),
             has_twin: false,
             wall_s: 0.1,
+            work_s: 0.05,
             cell,
         })
         .collect();

@@ -54,7 +54,7 @@ fn compare_with_best(rows: &mut [Row], key: &GroupKey, noise: &Noise) {
     };
     for row in rows.iter_mut().filter(|row| row.group == *key && row.elapsed_s.is_some()) {
         row.vs_best = ratio(row, &best);
-        row.ties_with_best = row.vs_best.is_some_and(|ratio| ratio.is_tie(noise.wall.unwrap_or(0.0)));
+        row.ties_with_best = row.vs_best.is_some_and(|ratio| ratio.is_tie(noise.floor()));
     }
 }
 
@@ -132,6 +132,8 @@ fn predict(
     model: &CostModel,
 ) -> BTreeMap<String, f64> {
     let mut pass_ns = BTreeMap::new();
+    // Beside syncs, nanoseconds in user space are lost in the noise.
+    let synced = key.sync != SyncKind::None.name();
     let mut names: Vec<String> = of(rows, key).map(|row| row.method.clone()).collect();
     names.sort();
     names.dedup();
@@ -139,12 +141,14 @@ fn predict(
         let has_library = method(&name).is_ok_and(|facts| facts.has(MethodAxis::Buffer));
         let own = if of_method == Some(&name) {
             0.0
+        } else if has_library && synced {
+            0.0
         } else if has_library {
             user_space_ns(of(rows, key).filter(|row| row.method == name), model)
         } else {
             continue; // its calls have other prices
         };
-        if has_library {
+        if has_library && !synced {
             pass_ns.insert(name.clone(), own);
         }
         for row in

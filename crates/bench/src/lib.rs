@@ -20,6 +20,7 @@ mod fixture;
 mod groups;
 pub mod image;
 pub mod machine;
+pub mod needs;
 pub mod place;
 pub mod plan;
 pub mod published;

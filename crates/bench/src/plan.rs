@@ -224,6 +224,14 @@ impl Cell {
         }
     }
 
+    /// The least that makes a sample: one record, one call of several, one interval between syncs.
+    pub fn unit_bytes(&self) -> u64 {
+        let call = self.record_bytes.saturating_mul(u64::from(self.vector_records.unwrap_or(1)));
+        let flight = call.saturating_mul(u64::from(self.queue_depth.unwrap_or(1)));
+        let interval = if self.sync.kind.repeats() { self.sync.interval_bytes(self.record_bytes) } else { 1 };
+        flight.max(interval).max(1)
+    }
+
     /// Bytes of memory that a sample needs for its buffers.
     pub fn memory_bytes(&self) -> u64 {
         let in_flight =

@@ -80,6 +80,16 @@ pub struct Noise {
     pub wall: Option<f64>,
 }
 
+/// Noise assumed of a run that measured too few A/A pairs to know its own.
+pub const UNKNOWN_NOISE: f64 = 0.10;
+
+impl Noise {
+    /// Share of wall-clock time within which two figures are one.
+    pub fn floor(&self) -> f64 {
+        self.wall.unwrap_or(UNKNOWN_NOISE)
+    }
+}
+
 /// Rows that differ in method and sizes only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Group {

@@ -5,7 +5,7 @@ use weir_model::Summary;
 
 use crate::plan::Cell;
 use crate::result::Round;
-use crate::run::{Sample, Track};
+use crate::run::{SAMPLE_S, Sample, Track, WANTED_ROUNDS};
 
 /// Cells measured twice a round, to see the noise.
 pub const TWINS: usize = 3;
@@ -30,6 +30,29 @@ pub fn choose_twins(tracks: &mut [Track]) {
     let same: Vec<usize> = usable.into_iter().filter(|&i| tracks[i].cell.method == method).collect();
     for place in [0, same.len() / 2, same.len() - 1] {
         tracks[same[place]].has_twin = true;
+    }
+}
+
+/// Makes samples shorter where the pilot showed that too few rounds would fit into `left_s`, because
+/// starting, preparing and cleaning up took longer than thought. No sample gets too short to be read.
+pub fn fit_to_budget(tracks: &mut [Track], left_s: f64) {
+    let samples = |track: &Track| if track.has_twin { 2.0 } else { 1.0 };
+    let usable = || tracks.iter().filter(|track| track.cannot.is_none());
+    let work: f64 = usable().map(|track| track.work_s * samples(track)).sum();
+    let around: f64 = usable().map(|track| (track.wall_s - track.work_s) * samples(track)).sum();
+    let share = (left_s / WANTED_ROUNDS - around) / work.max(1e-9);
+    if share >= 1.0 {
+        return;
+    }
+    for track in tracks.iter_mut().filter(|track| track.work_s > SAMPLE_S.0) {
+        let share = share.max(SAMPLE_S.0 / track.work_s);
+        let unit = track.cell.unit_bytes();
+        let bytes = ((track.measured_bytes as f64 * share) as u64).div_ceil(unit).saturating_mul(unit);
+        let bytes = bytes.clamp(1, track.measured_bytes);
+        let kept_s = track.work_s * bytes as f64 / track.measured_bytes as f64;
+        track.wall_s -= track.work_s - kept_s;
+        track.work_s = kept_s;
+        track.measured_bytes = bytes;
     }
 }
 
@@ -134,6 +157,26 @@ mod tests {
         assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
         let out_of_time = choose(&taken.tracks, &[], 0.0, 0.02);
         assert_eq!(out_of_time.len(), entries.len(), "each cell gets one sample, however short the budget");
+    }
+
+    #[test]
+    fn samples_are_cut_until_enough_rounds_fit() {
+        let mut tracks = fixture::taken(&[fixture::axes()], 0).tracks;
+        tracks.iter_mut().for_each(|track| (track.wall_s, track.work_s) = (0.12, 0.1));
+        let before = tracks.clone();
+        fit_to_budget(&mut tracks, 60.0);
+        assert_eq!(tracks[0].measured_bytes, before[0].measured_bytes, "it fits");
+        fit_to_budget(&mut tracks, 12.0);
+        let a_round: f64 =
+            tracks.iter().map(|track| track.wall_s * if track.has_twin { 2.0 } else { 1.0 }).sum();
+        assert!((a_round * WANTED_ROUNDS - 12.0).abs() < 0.5, "{a_round}");
+        assert!(
+            tracks
+                .iter()
+                .all(|track| track.measured_bytes % track.cell.unit_bytes() == 0 && track.measured_bytes > 0)
+        );
+        fit_to_budget(&mut tracks, 0.1);
+        assert!(tracks.iter().all(|track| track.work_s >= SAMPLE_S.0 * 0.99), "never too short to be read");
     }
 
     #[test]

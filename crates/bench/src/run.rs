@@ -12,7 +12,7 @@ use rand::seq::SliceRandom;
 use crate::axes::{CacheState, Workload};
 use crate::cache;
 use crate::disturb::Look;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::ffi::{Job, Measured, Outcome};
 use crate::figures::Figures;
 use crate::place::Place;
@@ -73,6 +73,8 @@ pub struct Track {
     pub has_twin: bool,
     /// Wall-clock seconds that a sample takes with everything around it.
     pub wall_s: f64,
+    /// Those of them that grow with the bytes that it moves.
+    pub work_s: f64,
 }
 
 /// Everything that was measured, also when it ended early.
@@ -93,11 +95,11 @@ const FIRST_BYTES: u64 = 64 << 10;
 /// Records of it, where each waits for the device.
 const FIRST_SYNCS: u64 = 8;
 /// Rounds that the budget should give every cell.
-const WANTED_ROUNDS: f64 = 7.0;
+pub(crate) const WANTED_ROUNDS: f64 = 7.0;
 /// Starting a process, preparing its files and removing them, roughly.
 const AROUND_SAMPLE_S: f64 = 0.006;
 /// Shortest and longest time that a scaled sample is given.
-const SAMPLE_S: (f64, f64) = (0.008, 0.4);
+pub(crate) const SAMPLE_S: (f64, f64) = (0.008, 0.4);
 
 /// Measures `cells`. Setting `stop` ends it early with what there is.
 pub fn run(
@@ -157,6 +159,7 @@ impl<'a> Runner<'a> {
             twins: Vec::new(),
             has_twin: false,
             wall_s: 0.0,
+            work_s: 0.0,
             cell,
         };
         let tracks = cells.into_iter().map(track).collect();
@@ -192,6 +195,10 @@ impl<'a> Runner<'a> {
             }
         }
         rounds::choose_twins(&mut self.tracks);
+        if !self.settings.exact {
+            let left_s = self.left().as_secs_f64();
+            rounds::fit_to_budget(&mut self.tracks, left_s);
+        }
         Ok(())
     }
 
@@ -228,7 +235,7 @@ impl<'a> Runner<'a> {
     /// Finds how many bytes a sample of the cell moves in about `target_s`, and checks its output.
     fn pilot(&mut self, index: usize, target_s: f64) -> std::result::Result<(), Halt> {
         let cell = self.tracks[index].cell.clone();
-        let unit = unit_bytes(&cell);
+        let unit = cell.unit_bytes();
         let slow = cell.sync.kind.in_every_write() || cell.sync.kind.repeats();
         let first = if slow { unit.saturating_mul(FIRST_SYNCS) } else { FIRST_BYTES.max(unit * 4) };
         let mut bytes = first.min(cell.bytes);
@@ -243,7 +250,8 @@ impl<'a> Runner<'a> {
             let fitting = fitting.div_ceil(unit).saturating_mul(unit);
             bytes = if whole { cell.bytes } else { fitting.max(unit).min(cell.bytes) };
             let track = &mut self.tracks[index];
-            track.wall_s = wall_s + rate * bytes.saturating_sub(measured.bytes_moved) as f64;
+            track.work_s = rate * bytes as f64;
+            track.wall_s = (wall_s - rate * measured.bytes_moved as f64).max(0.0) + track.work_s;
         }
         self.tracks[index].measured_bytes = bytes;
         Ok(())
@@ -364,14 +372,6 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The least that makes a sample: one record, one call of several, one interval between syncs.
-fn unit_bytes(cell: &Cell) -> u64 {
-    let call = cell.record_bytes.saturating_mul(u64::from(cell.vector_records.unwrap_or(1)));
-    let flight = call.saturating_mul(u64::from(cell.queue_depth.unwrap_or(1)));
-    let interval = if cell.sync.kind.repeats() { cell.sync.interval_bytes(cell.record_bytes) } else { 1 };
-    flight.max(interval).max(1)
-}
-
 fn failure(label: &str, outcome: Outcome) -> Error {
     match outcome {
         Outcome::Failed { errno, call, path } if path.is_empty() => {
@@ -380,29 +380,5 @@ fn failure(label: &str, outcome: Outcome) -> Error {
         Outcome::Failed { errno, call, path } => Error::errno(&call, std::path::Path::new(&path), errno),
         Outcome::Cannot(why) => Error::Failed(format!("{label}: {why}")),
         Outcome::Ok(_) => Error::Failed(format!("{label}: no error")),
-    }
-}
-
-/// What a run needs of each place: the input and one output.
-pub fn needed_bytes(cells: &[Cell], place: usize) -> u64 {
-    let of_place = || cells.iter().filter(|cell| cell.place == place && cell.cannot.is_none());
-    let largest = |has: fn(Workload) -> bool| {
-        of_place().filter(|cell| has(cell.workload)).map(|cell| cell.bytes).max().unwrap_or(0)
-    };
-    largest(Workload::has_input).saturating_add(largest(Workload::has_output))
-}
-
-/// Is there memory for the buffers of the largest cell?
-pub fn check_memory(cells: &[Cell], available: Option<u64>) -> Result<()> {
-    let Some(available) = available else { return Ok(()) };
-    match cells.iter().max_by_key(|cell| cell.memory_bytes()) {
-        Some(cell) if cell.memory_bytes() > available / 10 * 9 => Err(Error::Failed(format!(
-            "{}: not enough memory: its buffers take {}, {} are available (ENOMEM); use smaller --records, --buffer, \
-             --vector or --queue-depth",
-            cell.label(),
-            weir_model::Size(cell.memory_bytes()),
-            weir_model::Size(available)
-        ))),
-        _ => Ok(()),
     }
 }

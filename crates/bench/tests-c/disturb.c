@@ -4,6 +4,7 @@
 #include <liburing.h>
 #include <stdarg.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -11,6 +12,8 @@
 
 int disturbed;
 bool no_cachestat;
+int most_parts, syncs_seen;
+uint64_t largest_part, size_at_sync[SYNCS_SEEN];
 
 static bool interrupted(void)
 {
@@ -44,7 +47,14 @@ WRAP(splice, (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned f
 WRAP(copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned flags),
      (in, in_at, out, out_at, less(n), flags))
 
-/* Of several records the first and a part of it. */
+static void see_parts(const struct iovec *vector, int count)
+{
+    most_parts = count > most_parts ? count : most_parts;
+    for (int i = 0; i < count; i++)
+        largest_part = vector[i].iov_len > largest_part ? vector[i].iov_len : largest_part;
+}
+
+/* Of several records the first half of them, of one a part. */
 #define WRAP_VECTOR(call)                                                                                    \
     ssize_t __real_##call(int fd, const struct iovec *vector, int count);                                    \
     ssize_t __wrap_##call(int fd, const struct iovec *vector, int count);                                    \
@@ -52,6 +62,7 @@ WRAP(copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, size_t n, u
     {                                                                                                        \
         if (interrupted())                                                                                   \
             return -1;                                                                                       \
+        see_parts(vector, count);                                                                            \
         if (!disturbed)                                                                                      \
             return __real_##call(fd, vector, count);                                                         \
         const int few = (count + 1) / 2;                                                                     \
@@ -61,6 +72,16 @@ WRAP(copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, size_t n, u
 
 WRAP_VECTOR(readv)
 WRAP_VECTOR(writev)
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    struct stat status;
+    if (syncs_seen < SYNCS_SEEN && fstat(fd, &status) == 0)
+        size_at_sync[syncs_seen++] = (uint64_t)status.st_size;
+    return __real_fsync(fd);
+}
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);

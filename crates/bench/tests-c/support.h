@@ -44,6 +44,12 @@ uint64_t passes_of(const struct wb_job *job);
 /* disturb.c: while not 0, calls move about half of what is asked, and each third is interrupted. */
 extern int disturbed;
 extern bool no_cachestat; /* the kernel has none */
+/* What has been seen since they were cleared. */
+extern int most_parts;           /* of a readv or writev */
+extern uint64_t largest_part;    /* of those, bytes */
+enum { SYNCS_SEEN = 64 };
+extern uint64_t size_at_sync[SYNCS_SEEN]; /* of the file, at each fsync */
+extern int syncs_seen;
 
 /* The tests, a file each. */
 void test_matrix(void);

@@ -48,8 +48,15 @@ static void vectors(void)
                 for (int r = 0; r < 4; r++) {
                     struct wb_job job = a_job("vector", workload, sizes[s], records[r]);
                     job.vector_records = counts[c];
-                    if (passes_of(&job) < 20000)
-                        run(&job, false);
+                    if (passes_of(&job) >= 20000)
+                        continue;
+                    most_parts = 0;
+                    largest_part = 0;
+                    run(&job, false);
+                    const uint64_t parts = (sizes[s] + records[r] - 1) / records[r];
+                    expect(most_parts == (int)(parts < counts[c] ? parts : counts[c]), "%s: %d parts",
+                           job_text(&job), most_parts);
+                    expect(largest_part <= records[r], "%s: too large a part", job_text(&job));
                 }
     }
     end();

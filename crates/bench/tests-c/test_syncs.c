@@ -100,6 +100,29 @@ static void all_policies(const char *title)
                 policies_of(&facts, sync, title);
 }
 
+/* At each sync all before it is in the file, and nothing after it: what was in a buffer or in flight. */
+static void what_a_sync_finds(void)
+{
+    struct wb_method_facts facts;
+    make_input(100001);
+    begin("what a sync finds");
+    for (size_t i = 0; wb_method_at(i, &facts); i++) {
+        struct wb_job job = a_job(facts.name, WB_COPY, 100001, 2048);
+        job.sync = WB_SYNC_FSYNC;
+        job.sync_every_bytes = 16384;
+        job.vector_records = 2;
+        job.queue_depth = 32;
+        syncs_seen = 0;
+        if (strcmp(facts.name, "mmap") == 0 || run(&job, true).status != WB_OK)
+            continue; /* a mapped file has its size from the start */
+        expect(syncs_seen == 6, "%s: %d syncs", facts.name, syncs_seen);
+        for (int k = 0; k < syncs_seen; k++)
+            expect(size_at_sync[k] == 16384u * (unsigned)(k + 1), "%s: %llu bytes at sync %d", facts.name,
+                   (unsigned long long)size_at_sync[k], k);
+    }
+    end();
+}
+
 /* If nothing is ever dirty here, nothing is shown by its being clean. */
 static void dirt_is_seen(void)
 {
@@ -118,6 +141,7 @@ static void dirt_is_seen(void)
 void test_syncs(void)
 {
     all_policies("memory");
+    what_a_sync_finds();
     where = disk_directory;
     dirt_is_seen();
     all_policies("disk");

@@ -137,7 +137,10 @@ fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
             };
             let plain = |pair: &mut Option<(f64, f64)>| -> Result<(), Failed> {
                 let mut command = Command::new(&program);
-                command.arg(dir.join("in")).arg(dir.join("out")).args([record.to_string(), bytes.to_string()]);
+                command
+                    .arg(dir.join("in"))
+                    .arg(dir.join("out"))
+                    .args([record.to_string(), bytes.to_string()]);
                 *pair = Some(outside(&mut command, &dir.join("out"))?);
                 Ok(())
             };
@@ -176,7 +179,9 @@ fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, Failed> {
         .output()?;
     std::fs::remove_file(dir.join("fio.out"))?;
     let document: Value = serde_json::from_slice(&output.stdout)?;
-    document["jobs"][0]["write"]["clat_ns"]["mean"].as_f64().ok_or_else(|| "fio said nothing of clat_ns".into())
+    document["jobs"][0]["write"]["clat_ns"]["mean"]
+        .as_f64()
+        .ok_or_else(|| "fio said nothing of clat_ns".into())
 }
 
 /// Per-call figures of the same writes: ours from the loop's time, fio's from its own clock around each
@@ -201,7 +206,12 @@ fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
         rows.push(Target {
             name: format!("a write of {} against fio's psync", Size(record)),
             target: format!("within both noise floors, {:.1} %", floors * 100.0),
-            measured: format!("{} ({:.0} ns and {:.0} ns a call)", percent(&ratio), mean(|p| p.0), mean(|p| p.1)),
+            measured: format!(
+                "{} ({:.0} ns and {:.0} ns a call)",
+                percent(&ratio),
+                mean(|p| p.0),
+                mean(|p| p.1)
+            ),
             reached: (ratio.value - 1.0).abs() <= floors,
         });
     }
@@ -211,7 +221,13 @@ fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
 fn weir(dir: &Path, arguments: &[&str]) -> Result<(Value, f64), Failed> {
     let file: PathBuf = dir.join("r.json");
     let started = Instant::now();
-    let status = Command::new(WEIR).arg("bench").args(arguments).args(["--quiet", "--json"]).arg(&file).current_dir(dir).status()?;
+    let status = Command::new(WEIR)
+        .arg("bench")
+        .args(arguments)
+        .args(["--quiet", "--json"])
+        .arg(&file)
+        .current_dir(dir)
+        .status()?;
     let seconds = started.elapsed().as_secs_f64();
     if !status.success() {
         return Err(format!("weir bench {arguments:?}: {status}").into());
@@ -232,7 +248,12 @@ fn default_run(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     rows.push(Target {
         name: "A/A noise of CPU time in it".into(),
         target: "at most 3 %".into(),
-        measured: format!("{:.1} % (wall {:.1} %), {} pairs", noise("cpu"), noise("wall"), document["noise"]["pairs"]),
+        measured: format!(
+            "{:.1} % (wall {:.1} %), {} pairs",
+            noise("cpu"),
+            noise("wall"),
+            document["noise"]["pairs"]
+        ),
         reached: noise("cpu") <= 3.0,
     });
     Ok(())
@@ -242,7 +263,8 @@ fn tables(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     say("the textbook's tables 13-1, 13-2 and 13-3: under three minutes");
     let (document, seconds) = weir(dir, &["--published", "tlpi-13", "--budget", "150s"])?;
     let all = document["rows"].as_array().map_or(0, Vec::len);
-    let measured = document["rows"].as_array().into_iter().flatten().filter(|row| row["elapsed_s"].is_object()).count();
+    let measured =
+        document["rows"].as_array().into_iter().flatten().filter(|row| row["elapsed_s"].is_object()).count();
     rows.push(Target {
         name: "tables 13-1, 13-2, 13-3 in one run".into(),
         target: "36 rows, at most 180 s".into(),

@@ -39,8 +39,8 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
         .filter(|model| model.sync_ns > 0.0)
         .map(|model| format!(" One sync costs {}.", format_seconds(model.sync_ns / 1e9)));
     let text = format!(
-        "{} with {} at {}: {} a record, {}× without it; {} % of that is waiting, not work.{}{durable}",
-        key.sync,
+        "{} with {} at {}: {} a record, {}× the time without it; {} % of that is waiting, not work.{}{durable}",
+        if kind == SyncKind::End { "One fsync at the end" } else { &key.sync },
         name(row.1),
         Size(row.1.record_bytes),
         format_seconds(seconds(row.1) / records),

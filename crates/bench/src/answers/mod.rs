@@ -48,7 +48,7 @@ impl<'a> View<'a> {
         let group = &document.groups[index];
         let of_group = |(_, row): &(usize, &Row)| row.group == group.key && row.elapsed_s.is_some();
         let rows = document.rows.iter().enumerate().filter(of_group).collect();
-        Self { document, index, group, rows, noise: document.noise.wall.unwrap_or(0.0) }
+        Self { document, index, group, rows, noise: document.noise.floor() }
     }
 
     fn answer(&self, question: &str, answer: String, evidence: Vec<Evidence>) -> Option<Answer> {
@@ -90,8 +90,11 @@ fn figure(row: Option<usize>, name: &str, value: f64) -> Evidence {
     Evidence { row, figure: name.into(), value }
 }
 
-/// `12.3× [12.1, 12.6]`.
+/// `12.3× [12.1, 12.6]`; from one or two rounds there is no interval to state.
 fn times(ratio: &Ratio) -> String {
+    if ratio.n < 3 {
+        return format!("about {}×", three_digits(ratio.value));
+    }
     let [low, high] = ratio.ci95.map(three_digits);
     format!("{}× [{low}, {high}]", three_digits(ratio.value))
 }
@@ -141,6 +144,7 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(times(&Ratio { n: 1, value: 12.34, ci95: [12.34, 12.34] }), "about 12.3×");
         assert_eq!(times(&Ratio { n: 3, value: 12.34, ci95: [12.1, 12.6] }), "12.3× [12.1, 12.6]");
     }
 

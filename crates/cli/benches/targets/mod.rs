@@ -22,7 +22,8 @@ pub fn finish(name: &str, targets: &[Target]) -> std::io::Result<()> {
     let width = |text: fn(&Target) -> &str, head: &str| {
         targets.iter().map(|target| text(target).chars().count()).max().unwrap_or(0).max(head.len())
     };
-    let (a, b, c) = (width(|t| &t.name, "figure"), width(|t| &t.target, "target"), width(|t| &t.measured, "measured"));
+    let (a, b, c) =
+        (width(|t| &t.name, "figure"), width(|t| &t.target, "target"), width(|t| &t.measured, "measured"));
     let mut text = format!("\n{:a$}  {:b$}  {:c$}  reached\n", "figure", "target", "measured");
     for target in targets {
         let reached = if target.reached { "yes" } else { "NO" };
@@ -35,5 +36,8 @@ pub fn finish(name: &str, targets: &[Target]) -> std::io::Result<()> {
         .collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench");
     std::fs::create_dir_all(&root)?;
-    std::fs::write(root.join(format!("{name}.json")), serde_json::to_string_pretty(&json!({ "rows": rows }))? + "\n")
+    std::fs::write(
+        root.join(format!("{name}.json")),
+        serde_json::to_string_pretty(&json!({ "rows": rows }))? + "\n",
+    )
 }

@@ -16,7 +16,7 @@ use weir_bench::place::Place;
 use weir_bench::plan::Cell;
 use weir_bench::result::Document;
 use weir_bench::run::{self, Settings};
-use weir_bench::{Error, machine};
+use weir_bench::{Error, machine, needs};
 use weir_model::Size;
 use weir_model::duration;
 
@@ -207,7 +207,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
             .map_err(|error| Error::Failed(format!("sigaction: {error}")))?;
     }
     let plan = plan::plan(args)?;
-    run::check_memory(&plan.cells, machine::meminfo_bytes("MemAvailable"))?;
+    needs::check_memory(&plan.cells, machine::meminfo_bytes("MemAvailable"))?;
     let exports = Exports::open(args)?;
     let places = open_places(&plan)?;
     let settings = Settings {
@@ -238,7 +238,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
 }
 
 fn open_places(plan: &plan::Plan) -> Result<Vec<Place>, Error> {
-    let need = |place: usize, cells: &[Cell]| run::needed_bytes(cells, place);
+    let need = |place: usize, cells: &[Cell]| needs::needed_bytes(cells, place);
     plan.places.iter().enumerate().map(|(i, request)| Place::open(request, need(i, &plan.cells))).collect()
 }
 

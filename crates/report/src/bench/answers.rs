@@ -14,7 +14,8 @@ pub(super) fn model(section: &Section) -> Vec<Block> {
         let of = section.group.model_method.as_ref().map_or(String::new(), |method| format!("{method}: "));
         sentences.push(format!("{of}{}.", words::costs(model)));
     }
-    let passes: Vec<String> = section.group.pass_ns.iter().map(|(method, ns)| pass(method, *ns)).collect();
+    let passes = section.group.pass_ns.iter().filter(|(_, ns)| **ns > 0.0);
+    let passes: Vec<String> = passes.map(|(method, ns)| pass(method, *ns)).collect();
     if !passes.is_empty() {
         sentences.push(format!("On top of that, in user space: {}.", list(&passes)));
     }

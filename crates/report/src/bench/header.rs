@@ -15,6 +15,13 @@ pub(super) fn blocks(document: &Document) -> Vec<Block> {
     blocks
 }
 
+/// The command line, the program by its name alone.
+pub(super) fn command(document: &Document) -> String {
+    let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_string();
+    let words = document.command.iter().enumerate();
+    words.map(|(at, word)| if at == 0 { name(word) } else { word.clone() }).collect::<Vec<_>>().join(" ")
+}
+
 fn machine(machine: &Machine) -> Vec<String> {
     let memory = (machine.memory_bytes > 0).then(|| format!("{} of memory", memory(machine.memory_bytes)));
     let cpus = (machine.cpus > 0).then(|| plural(machine.cpus, "processor"));

@@ -48,7 +48,20 @@ fn of_curve(section: &Section, (row, seconds): (&Row, f64), (best, best_s): (&Ro
         text += &format!(", {} {}", variant(other), about(other, other_s));
     }
     text += &format!(". Best: {}, {}.", label(best), about(best, best_s));
-    text + &section.group.knee.map_or(String::new(), |knee| format!(" Gains stop at {}.", words::knee(&knee)))
+    text + &gains(section)
+}
+
+/// Where gains stop; a knee at the largest record only says that they had not stopped there.
+fn gains(section: &Section) -> String {
+    let Some(knee) = &section.group.knee else { return String::new() };
+    let own = section.measured().map(|(row, _)| row);
+    let own = own.filter(|row| Some(&row.method) == section.group.model_method.as_ref());
+    match own.map(|row| row.record_bytes).max() {
+        Some(largest) if largest == knee.bytes => {
+            format!(" Gains go on up to {}, the largest record measured.", Size(largest))
+        }
+        _ => format!(" Gains stop at {}.", words::knee(knee)),
+    }
 }
 
 fn of_methods(section: &Section, (best, best_s): (&Row, f64)) -> String {

@@ -37,7 +37,7 @@ pub fn blocks(document: &Document) -> Vec<Block> {
     let mut blocks = Vec::new();
     let alone = sections.len() == 1;
     if !alone {
-        blocks.push(Block::Title(document.command.join(" ")));
+        blocks.push(Block::Title(header::command(document)));
         blocks.extend(header::blocks(document));
     }
     for (number, section) in sections.iter().enumerate() {

@@ -9,9 +9,6 @@ use crate::number::{ABSENT, TimeUnit, count, percent, ratio};
 use crate::style::Emphasis;
 use crate::table::{Align, Bars, Cell, Column, Heading, Keep, Row, Table};
 
-/// With as many rows a curve, curves stand under headings; with fewer, the method is a column.
-const ROWS_UNDER_A_HEADING: usize = 3;
-
 /// What the cells of a table need to know besides their row.
 struct Context<'a> {
     section: &'a Section<'a>,
@@ -34,7 +31,8 @@ pub(super) fn table(section: &Section) -> Table {
     };
     let fields: Vec<Field> = words_of(section).chain(figures(&context)).chain([versus_best()]).collect();
     let possible: Vec<&Measured> = section.possible().collect();
-    let headed = possible.len() >= ROWS_UNDER_A_HEADING * section.variants.len();
+    // Curves stand under headings with the markers of the plot; else the method is a column.
+    let headed = section.has_curve();
     let knee = section.knee_row();
     let row = |measured: &&Measured| {
         let series = section.series(measured);
@@ -56,7 +54,7 @@ pub(super) fn table(section: &Section) -> Table {
             Vec::new()
         },
         // Where a plot shows the curve, the bars only repeat it.
-        bars: Some(Bars { head: "log scale".into(), rank: if section.has_curve() { 8 } else { 5 } }),
+        bars: Some(Bars { head: "log scale".into(), rank: if headed { 8 } else { 5 } }),
     }
 }
 

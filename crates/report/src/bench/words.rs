@@ -92,7 +92,6 @@ pub(super) fn costs(model: &CostModel) -> String {
     let more = [price("block of the page cache", model.block_ns), price("sync", model.sync_ns)];
     let more: String = more.into_iter().flatten().collect();
     let [most, median] = [model.fit.max_error, model.fit.median_error].map(whole_percent);
-    format!(
-        "one call costs {call}, one byte {byte}{more}: predicts every row within {most} % (median {median} %)"
-    )
+    let fit = format!("predicts every row within {most} % (median {median} %, {} rows)", model.fit.rows);
+    format!("one call costs {call}, one byte {byte}{more}: {fit}")
 }

@@ -64,6 +64,9 @@ fn the_verdict_stands_above_the_table() {
         )
     );
     let methods = screen(&everything(), &at(120));
+    assert!(methods.starts_with("weir bench copy\n  Example CPU"), "{methods}");
+    let flat = methods.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("Gains go on up to 4 KiB, the largest record measured."), "{methods}");
     assert!(
         methods.contains("Fastest: copy_file_range 64 KiB, 21.5 ms * (ties with sendfile 64 KiB)."),
         "{methods}"

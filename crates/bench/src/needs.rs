@@ -1,0 +1,29 @@
+//! What a run needs of disk and memory, asked before it starts.
+
+use crate::axes::Workload;
+use crate::error::{Error, Result};
+use crate::plan::Cell;
+
+/// What a run needs of each place: the input and one output.
+pub fn needed_bytes(cells: &[Cell], place: usize) -> u64 {
+    let of_place = || cells.iter().filter(|cell| cell.place == place && cell.cannot.is_none());
+    let largest = |has: fn(Workload) -> bool| {
+        of_place().filter(|cell| has(cell.workload)).map(|cell| cell.bytes).max().unwrap_or(0)
+    };
+    largest(Workload::has_input).saturating_add(largest(Workload::has_output))
+}
+
+/// Is there memory for the buffers of the largest cell?
+pub fn check_memory(cells: &[Cell], available: Option<u64>) -> Result<()> {
+    let Some(available) = available else { return Ok(()) };
+    match cells.iter().max_by_key(|cell| cell.memory_bytes()) {
+        Some(cell) if cell.memory_bytes() > available / 10 * 9 => Err(Error::Failed(format!(
+            "{}: not enough memory: its buffers take {}, {} are available (ENOMEM); use smaller --records, --buffer, \
+             --vector or --queue-depth",
+            cell.label(),
+            weir_model::Size(cell.memory_bytes()),
+            weir_model::Size(available)
+        ))),
+        _ => Ok(()),
+    }
+}
