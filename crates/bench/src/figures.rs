@@ -84,7 +84,8 @@ impl Figures {
             voluntary_switches: measured.voluntary_switches as f64,
             involuntary_switches: measured.involuntary_switches as f64,
             page_faults: measured.page_faults as f64,
-            dirty_bytes: measured.dirty_bytes.map(times),
+            // Pages are counted, and the last one may be part of the file only.
+            dirty_bytes: measured.dirty_bytes.map(|dirty| times(dirty).min(bytes)),
         }
     }
 }

@@ -49,13 +49,19 @@ fn median_s(row: &Row) -> f64 {
 }
 
 fn compare_with_best(rows: &mut [Row], key: &GroupKey, noise: &Noise) {
-    let Some(best) = of(rows, key).min_by(|a, b| median_s(a).total_cmp(&median_s(b))).cloned() else {
-        return;
-    };
+    let Some(best) = best(rows, key).cloned() else { return };
     for row in rows.iter_mut().filter(|row| row.group == *key && row.elapsed_s.is_some()) {
         row.vs_best = ratio(row, &best);
         row.ties_with_best = row.vs_best.is_some_and(|ratio| ratio.is_tie(noise.floor()));
     }
+}
+
+/// The row with the least ratio to the one of the least median: medians of rows that were measured in
+/// different rounds hold what happened in these rounds, ratios do not.
+fn best<'a>(rows: &'a [Row], key: &GroupKey) -> Option<&'a Row> {
+    let least = of(rows, key).min_by(|a, b| median_s(a).total_cmp(&median_s(b)))?;
+    let beside = |row: &Row| ratio(row, least).map_or(f64::INFINITY, |ratio| ratio.value);
+    of(rows, key).map(|row| (row, beside(row))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row)
 }
 
 fn model_method(rows: &[Row], key: &GroupKey) -> Option<String> {

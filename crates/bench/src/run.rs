@@ -90,10 +90,12 @@ pub struct Taken {
     pub error: Option<Error>,
 }
 
-/// Bytes of the first, blind attempt at a cell.
-const FIRST_BYTES: u64 = 64 << 10;
-/// Records of it, where each waits for the device.
+/// Records of the first, blind attempt at a cell: few, because one can take a millisecond.
+const FIRST_RECORDS: u64 = 64;
+/// The same where each waits for the device.
 const FIRST_SYNCS: u64 = 8;
+/// Bytes that the first attempt needs not exceed.
+const FIRST_BYTES: u64 = 4 << 20;
 /// Rounds that the budget should give every cell.
 pub(crate) const WANTED_ROUNDS: f64 = 7.0;
 /// Starting a process, preparing its files and removing them, roughly.
@@ -237,10 +239,11 @@ impl<'a> Runner<'a> {
         let cell = self.tracks[index].cell.clone();
         let unit = cell.unit_bytes();
         let slow = cell.sync.kind.in_every_write() || cell.sync.kind.repeats();
-        let first = if slow { unit.saturating_mul(FIRST_SYNCS) } else { FIRST_BYTES.max(unit * 4) };
+        let first =
+            unit.saturating_mul(if slow { FIRST_SYNCS } else { FIRST_RECORDS }).min(FIRST_BYTES.max(unit));
         let mut bytes = first.min(cell.bytes);
-        // The second attempt, an eighth of the real thing, corrects what the first small one misjudged.
-        for aim_s in [target_s / 8.0, target_s] {
+        // Each attempt is a larger part of the real thing and corrects what the one before misjudged.
+        for aim_s in [target_s / 64.0, target_s / 8.0, target_s] {
             let Some((measured, wall_s)) = self.attempt(index, bytes, true)? else { return Ok(()) };
             let rate =
                 (measured.transfer_ns + measured.sync_ns) as f64 / 1e9 / measured.bytes_moved.max(1) as f64;

@@ -28,14 +28,14 @@ check() {
 }
 
 for record in 64 4096 65536; do
-    check syscall $record read write
-    check pread-pwrite $record pread64 pwrite64
-    check vector $record readv writev
-    check stdio $record read write
-    check io_uring $record io_uring_enter
-    check sendfile $record sendfile
-    check copy_file_range $record copy_file_range
-    check mmap $record ftruncate
+    check syscall "$record" read write
+    check pread-pwrite "$record" pread64 pwrite64
+    check vector "$record" readv writev
+    check stdio "$record" read write
+    check io_uring "$record" io_uring_enter
+    check sendfile "$record" sendfile
+    check copy_file_range "$record" copy_file_range
+    check mmap "$record" ftruncate
 done
 check stdio-char 1 read write
 exit $failed

@@ -53,9 +53,10 @@ static void vectors(void)
                     most_parts = 0;
                     largest_part = 0;
                     run(&job, false);
-                    const uint64_t parts = (sizes[s] + records[r] - 1) / records[r];
-                    expect(most_parts == (int)(parts < counts[c] ? parts : counts[c]), "%s: %d parts",
-                           job_text(&job), most_parts);
+                    uint64_t parts = (sizes[s] + records[r] - 1) / records[r];
+                    if (parts > counts[c] || job.in_path) /* the read that sees the end asks for all */
+                        parts = counts[c];
+                    expect(most_parts == (int)parts, "%s: %d parts", job_text(&job), most_parts);
                     expect(largest_part <= records[r], "%s: too large a part", job_text(&job));
                 }
     }

@@ -92,10 +92,11 @@ fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
 }
 
 impl CostModel {
-    /// Fits the prices; `None` with fewer than two rows, which would prove nothing.
+    /// Fits the prices; `None` with fewer than three rows: two
+    /// prices fit any two.
     pub fn fit(rows: &[Observation]) -> Option<Self> {
         let rows: Vec<_> = rows.iter().filter(|row| row.seconds > 0.0).copied().collect();
-        if rows.len() < 2 {
+        if rows.len() < 3 {
             return None;
         }
         // Blocks grow with the bytes until calls exceed a page; and four prices want more than four rows.
@@ -148,6 +149,7 @@ mod tests {
     fn a_price_that_would_be_negative_is_zero() {
         // Time falls with the bytes: no byte price can explain that.
         let rows = [
+            Observation { calls: 40.0, bytes: 0.2e6, blocks: 0.0, syncs: 0.0, seconds: 5.0 },
             Observation { calls: 10.0, bytes: 1e6, blocks: 0.0, syncs: 0.0, seconds: 1.0 },
             Observation { calls: 20.0, bytes: 0.5e6, blocks: 0.0, syncs: 0.0, seconds: 2.5 },
         ];

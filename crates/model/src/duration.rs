@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// Seconds with three significant digits and a fitting unit: `1.25 s`, `340 ms`, `12.0 µs`.
 pub fn format_seconds(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
-        s if s == 0.0 => (0.0, "s"),
+        0.0 => (0.0, "s"),
         s if s >= 1.0 => (seconds, "s"),
         s if s >= 1e-3 => (seconds * 1e3, "ms"),
         s if s >= 1e-6 => (seconds * 1e6, "µs"),
@@ -28,7 +28,8 @@ pub fn format_seconds(seconds: f64) -> String {
 pub fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
-        m if m == 0.0 || m >= 99.95 => 0,
+        0.0 => 0,
+        m if m >= 99.95 => 0,
         m if m >= 9.995 => 1,
         m if m >= 0.9995 => 2,
         m => (2 - m.log10().floor() as i32).clamp(3, 9) as usize,

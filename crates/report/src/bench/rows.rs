@@ -107,8 +107,8 @@ fn figures(context: &Context) -> impl Iterator<Item = Field> {
         (true, elapsed),
         (true, plain("±", "%", 2, |_, row| spread(row.elapsed_s.as_ref()))),
         (true, time("CPU", 4, |context, row| part(context, row, &row.cpu_s))),
-        (true, time("user", 7, |context, row| part(context, row, &row.user_s))),
-        (true, time("system", 7, |context, row| part(context, row, &row.system_s))),
+        (true, time("user", 7, |context, row| share(context, row, row.user_s))),
+        (true, time("system", 7, |context, row| share(context, row, row.system_s))),
         (synced, time(loop_name, 6, |context, row| part(context, row, &row.transfer_s))),
         (synced, time("sync", 1, |context, row| part(context, row, &row.sync_s))),
         (synced, time("close", 6, |context, row| part(context, row, &row.close_s))),
@@ -143,6 +143,17 @@ fn part(context: &Context, row: &Measured, figure: &Option<Summary>) -> Cell {
     let whole = elapsed(row);
     let shown = figure.zip(whole).map(|(figure, whole)| context.unit.show_part(figure.median, whole));
     shown.unwrap_or(ABSENT.into()).into()
+}
+
+/// User or system time: its share of both over all samples, of the CPU time. The kernel tells the two
+/// apart by ticks, so that a short sample has all of one or of the other, and a median of them is neither.
+fn share(context: &Context, row: &Measured, figure: Option<Summary>) -> Cell {
+    let seconds = || {
+        let both = row.user_s?.mean + row.system_s?.mean;
+        let share = if both > 0.0 { figure?.mean / both } else { 0.0 };
+        Some(context.unit.show_part(share * row.cpu_s?.median, elapsed(row)?))
+    };
+    seconds().unwrap_or(ABSENT.into()).into()
 }
 
 fn calls_per_mib(row: &Measured) -> Cell {
