@@ -115,10 +115,17 @@ WB_INLINE int wb_loop_move(struct wb_run *run, wb_move *move, const char *get_ca
     const uint64_t bytes = run->job->bytes, most = run->pass_bytes;
     uint64_t moved = 0, passes = 0;
     while (moved < bytes) {
-        const ssize_t got = move(&io, wb_pass(bytes - moved, most));
+        size_t left = wb_pass(bytes - moved, most);
+        ssize_t got;
+        do { /* a record that is moved in part (up to the end of a shared block, of a pipe) is continued */
+            got = move(&io, left);
+            if (got <= 0)
+                break;
+            moved += (uint64_t)got;
+            left -= (size_t)got;
+        } while (left > 0);
         if (got <= 0)
             break;
-        moved += (uint64_t)got;
         passes++;
         if (wb_passed(run, moved) != 0)
             break;

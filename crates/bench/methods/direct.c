@@ -1,14 +1,19 @@
 /*
  * O_DIRECT: the disk and the record, no page cache between. Addresses, offsets and lengths must be
- * multiples of what statx(2) says; the bytes after the last multiple are written with O_DIRECT cleared.
+ * multiples of what statx(2) says, or of 4096 where it says nothing; the bytes after the last multiple are written with O_DIRECT cleared.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
 #include "../frame/raw.h"
 
+enum { ASSUMED = 4096 }; /* what is enough everywhere; the first call shows whether O_DIRECT is there */
+
 struct direct {
     uint32_t align;  /* of offset and length, for both files; a power of two */
+    bool assumed;    /* the file system did not say it */
     bool cleared;    /* the output has no O_DIRECT any more: this is its tail */
 };
 
@@ -28,15 +33,18 @@ static void release(struct wb_run *run)
 static int align_for(struct wb_run *run, int fd, const char *path)
 {
     struct direct *direct = run->own;
-    uint32_t memory, offset;
+    uint32_t memory = ASSUMED, offset = ASSUMED;
+    struct statfs system;
     if (fd < 0)
         return 0;
     const int rc = wb_direct_alignment(fd, &memory, &offset);
     wb_count(run, "statx", 1);
-    if (rc == -EOPNOTSUPP)
-        return wb_cannot(run, "the file system does not say how O_DIRECT is to be aligned, or has none");
-    if (rc < 0)
+    if (rc == -EOPNOTSUPP && fstatfs(fd, &system) == 0 &&
+        (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
+        return wb_cannot(run, "the file system is in memory: O_DIRECT has no disk to go to");
+    if (rc < 0 && rc != -EOPNOTSUPP)
         return wb_fail(run, "statx", path, -rc);
+    direct->assumed |= rc != 0;
     if (memory > 4096)
         return wb_cannot(run, "O_DIRECT needs memory aligned to %u bytes here", memory);
     if (offset < memory && offset < WB_TEXT_LINE)
@@ -140,6 +148,8 @@ static int inspect(struct wb_run *run)
     struct wb_cache_state state;
     const struct wb_job *job = run->job;
     const struct direct *direct = run->own;
+    if (direct->assumed)
+        wb_remark(run, "the file system does not say how O_DIRECT is aligned: 4096 bytes were assumed");
     if (job->workload == WB_READ)
         return 0; /* what was cached before the read still is */
     const int fd = open(job->out_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -96,23 +96,12 @@ WB_INLINE int drain(struct wb_io *io, const struct pipe *pipe, size_t bytes)
     return 0;
 }
 
-/* A whole record, in as many pipefuls as it takes. */
+/* A pipeful. */
 WB_INLINE ssize_t move(struct wb_io *io, size_t bytes)
 {
     const struct pipe *pipe = io->own;
-    size_t moved = 0;
-    while (moved < bytes) {
-        const ssize_t in =
-            splice_some(io, io->in, pipe->ends[1], bytes - moved, &io->gets, io->run->job->in_path);
-        if (in < 0)
-            return -1;
-        if (in == 0)
-            break;
-        if (drain(io, pipe, (size_t)in) != 0)
-            return -1;
-        moved += (size_t)in;
-    }
-    return (ssize_t)moved;
+    const ssize_t in = splice_some(io, io->in, pipe->ends[1], bytes, &io->gets, io->run->job->in_path);
+    return in > 0 && drain(io, pipe, (size_t)in) != 0 ? -1 : in;
 }
 
 static int transfer(struct wb_run *run)

@@ -248,9 +248,10 @@ impl Table {
         let (first, last) = (both[0], both[both.len() - 1]);
         if first.0.record_bytes != last.0.record_bytes && first.0.method == last.0.method {
             said.push(format!(
-                "from {} to {} it falls {}× there and {}× here",
+                "from {} to {} {} falls {}× there and {}× here",
                 Size(first.0.record_bytes),
                 Size(last.0.record_bytes),
+                last.0.method,
                 Digits(first.0.theirs_s / last.0.theirs_s),
                 Digits(first.1 / last.1)
             ));

@@ -99,10 +99,11 @@ impl CostModel {
         if rows.len() < 3 {
             return None;
         }
-        // Blocks grow with the bytes until calls exceed a page; and four prices want more than four rows.
+        // Blocks grow with the bytes until calls exceed a page; and prices want more rows than they are.
         let per_byte = |row: &Observation| row.blocks / row.bytes.max(1.0);
         let most = rows.iter().map(per_byte).fold(0.0, f64::max);
-        let tells_blocks = rows.len() >= 6 && rows.iter().any(|row| per_byte(row) < most * 0.9);
+        let prices = if rows.iter().any(|row| row.syncs > 0.0) { 4 } else { 3 };
+        let tells_blocks = rows.len() > prices && rows.iter().any(|row| per_byte(row) < most * 0.9);
         let design: Vec<Vec<f64>> = rows
             .iter()
             .map(|r| {
