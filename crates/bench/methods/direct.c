@@ -1,6 +1,7 @@
 /*
  * O_DIRECT: the disk and the record, no page cache between. Addresses, offsets and lengths must be
- * multiples of what statx(2) says, or of 4096 where it says nothing; the bytes after the last multiple are written with O_DIRECT cleared.
+ * multiples of what statx(2) says, or of 4096 where it says nothing; the bytes after the last multiple are
+ * written with O_DIRECT cleared.
  */
 #include <fcntl.h>
 #include <linux/magic.h>

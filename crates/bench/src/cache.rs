@@ -20,6 +20,13 @@ pub fn prepare(path: &Path, bytes: u64, state: CacheState) -> Result<f64> {
     .map_err(|error| Error::system("cachestat", path, &error, ""))
 }
 
+/// How many of the first `bytes` of `path` are cached.
+pub fn cached_bytes(path: &Path, bytes: u64) -> Result<u64> {
+    let share = File::open(path).and_then(|file| cached_share(&file, bytes));
+    let share = share.map_err(|error| Error::system("cachestat", path, &error, ""))?;
+    Ok((share * bytes as f64) as u64)
+}
+
 fn warm(mut file: &File, bytes: u64) -> std::io::Result<f64> {
     let share = cached_share(file, bytes)?;
     if share >= 1.0 {

@@ -25,6 +25,13 @@ pub struct Figures {
     pub dirty_bytes: Option<u64>,
 }
 
+/// Work grows with the bytes that were moved. Waiting for a device grows with the bytes that it gave: a
+/// part of a cold file that read-ahead brought in whole has already waited for all of it.
+fn whole_transfer_s(transfer_s: f64, cpu_s: f64, scale: f64, device_scale: f64) -> f64 {
+    let work_s = cpu_s.min(transfer_s);
+    work_s * scale + (transfer_s - work_s) * scale.min(device_scale.max(1.0))
+}
+
 /// System calls that move bytes; the rest open, map, advise and sync.
 pub fn moves_bytes(call: &str) -> bool {
     const MOVING: [&str; 14] = [
@@ -52,14 +59,20 @@ pub fn syncs_bytes(call: &str) -> bool {
 }
 
 impl Figures {
-    /// The figures of `measured` for `bytes` bytes.
-    pub fn of(measured: &Measured, bytes: u64) -> Self {
+    /// The figures of `measured` for `bytes` bytes. `from_device`: bytes of a cold input that came from the
+    /// device, which read-ahead makes more than were used; 0 for a warm one.
+    pub fn of(measured: &Measured, bytes: u64, from_device: u64) -> Self {
         let scale = if measured.bytes_moved == 0 { 1.0 } else { bytes as f64 / measured.bytes_moved as f64 };
         let loop_s = measured.records as f64 * measured.empty_loop_ns / 1e9;
         let clock_s = measured.clock_reads as f64 * measured.clock_read_ns / 1e9;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let less = |seconds: f64, overhead: f64| (seconds - overhead).max(0.0);
-        let transfer_s = less(seconds(measured.transfer_ns), loop_s) * scale;
+        let transfer_s = whole_transfer_s(
+            less(seconds(measured.transfer_ns), loop_s),
+            less(seconds(measured.cpu_ns), loop_s + clock_s),
+            scale,
+            bytes as f64 / from_device.max(1) as f64,
+        );
         // Two clock reads with nothing between them are no sync.
         let sync_s = if measured.syncs == 0 { 0.0 } else { seconds(measured.sync_ns) * scale };
         let open_s = seconds(measured.open_ns);
@@ -115,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_whole_sample_loses_only_the_cost_of_measuring() {
-        let figures = Figures::of(&measured(), 1000);
+        let figures = Figures::of(&measured(), 1000, 0);
         assert!((figures.elapsed_s - 1.006e-3).abs() < 1e-12, "{figures:?}");
         assert!((figures.cpu_s - 0.8989e-3).abs() < 1e-12, "{figures:?}");
         assert_eq!(figures.calls["write"], 1000);
@@ -123,9 +136,21 @@ mod tests {
 
     #[test]
     fn a_part_is_scaled_but_open_and_close_are_not() {
-        let figures = Figures::of(&measured(), 1_000_000);
+        let figures = Figures::of(&measured(), 1_000_000, 0);
         assert!((figures.elapsed_s - (0.999 + 7e-6)).abs() < 1e-9, "{figures:?}");
         assert_eq!((figures.calls["write"], figures.calls["openat"]), (1_000_000, 1));
         assert_eq!(figures.dirty_bytes, Some(1_000_000));
+    }
+
+    #[test]
+    fn waiting_for_a_cold_input_is_scaled_by_what_the_device_gave() {
+        // 1 ms, 0.4 of it work; read-ahead brought in all of the 4000 bytes: the wait is over.
+        let cold = Measured { cpu_ns: 400_000, empty_loop_ns: 0.0, clock_read_ns: 0.0, ..measured() };
+        let figures = Figures::of(&cold, 4000, 4000);
+        assert!((figures.transfer_s - (0.4e-3 * 4.0 + 0.6e-3)).abs() < 1e-12, "{figures:?}");
+        let half = Figures::of(&cold, 4000, 2000);
+        assert!((half.transfer_s - (0.4e-3 * 4.0 + 0.6e-3 * 2.0)).abs() < 1e-12, "{half:?}");
+        let warm = Figures::of(&cold, 4000, 0);
+        assert!((warm.transfer_s - 4e-3).abs() < 1e-12, "{warm:?}");
     }
 }

@@ -21,6 +21,7 @@ mod groups;
 pub mod image;
 pub mod machine;
 pub mod needs;
+mod pilot;
 pub mod place;
 pub mod plan;
 pub mod published;

@@ -9,6 +9,10 @@ use crate::result::GroupKey;
 
 /// The record sizes of the textbook's tables, in bytes.
 pub const TEXTBOOK_RECORDS: [u64; 14] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536];
+/// glibc's buffer on most file systems: their st_blksize.
+const DEFAULT_BUFFER: u64 = 4096;
+/// Fillings of a buffer that make its calls countable.
+const FILLINGS: u64 = 16;
 /// Most bytes a record may have.
 pub const MAX_RECORD: u64 = 1 << 30;
 
@@ -224,12 +228,22 @@ impl Cell {
         }
     }
 
-    /// The least that makes a sample: one record, one call of several, one interval between syncs.
+    /// The least that makes a sample: one record, one call of several, one interval between syncs, and
+    /// enough fillings of a user-space buffer that the last one, which may be in part, does not matter.
     pub fn unit_bytes(&self) -> u64 {
         let call = self.record_bytes.saturating_mul(u64::from(self.vector_records.unwrap_or(1)));
         let flight = call.saturating_mul(u64::from(self.queue_depth.unwrap_or(1)));
-        let interval = if self.sync.kind.repeats() { self.sync.interval_bytes(self.record_bytes) } else { 1 };
-        flight.max(interval).max(1)
+        if self.sync.kind.repeats() {
+            return flight.max(self.sync.interval_bytes(self.record_bytes)).max(1);
+        }
+        let fillings = match method(&self.method) {
+            Ok(facts) if facts.has(MethodAxis::Buffer) => {
+                let buffer = self.buffer_bytes.unwrap_or(DEFAULT_BUFFER);
+                buffer.div_ceil(self.record_bytes).saturating_mul(self.record_bytes).saturating_mul(FILLINGS)
+            }
+            _ => 1,
+        };
+        flight.max(fillings).max(1)
     }
 
     /// Bytes of memory that a sample needs for its buffers.

@@ -15,6 +15,7 @@ use crate::disturb::Look;
 use crate::error::Error;
 use crate::ffi::{Job, Measured, Outcome};
 use crate::figures::Figures;
+use crate::pilot::{Pilot, Step};
 use crate::place::Place;
 use crate::plan::Cell;
 use crate::result::Round;
@@ -90,12 +91,6 @@ pub struct Taken {
     pub error: Option<Error>,
 }
 
-/// Records of the first, blind attempt at a cell: few, because one can take a millisecond.
-const FIRST_RECORDS: u64 = 64;
-/// The same where each waits for the device.
-const FIRST_SYNCS: u64 = 8;
-/// Bytes that the first attempt needs not exceed.
-const FIRST_BYTES: u64 = 4 << 20;
 /// Rounds that the budget should give every cell.
 pub(crate) const WANTED_ROUNDS: f64 = 7.0;
 /// Starting a process, preparing its files and removing them, roughly.
@@ -119,6 +114,15 @@ pub fn run(
         Err(Halt::Failed(error)) => (false, Some(error)),
     };
     Taken { tracks: runner.tracks, rounds: runner.rounds, complete, error }
+}
+
+/// One sample with what the parent knows of it.
+struct Attempt {
+    measured: Measured,
+    /// Bytes of a cold input that came from the device, read-ahead included.
+    from_device: u64,
+    /// Wall-clock seconds with everything around it.
+    wall_s: f64,
 }
 
 /// Why a run ends early.
@@ -237,27 +241,22 @@ impl<'a> Runner<'a> {
     /// Finds how many bytes a sample of the cell moves in about `target_s`, and checks its output.
     fn pilot(&mut self, index: usize, target_s: f64) -> std::result::Result<(), Halt> {
         let cell = self.tracks[index].cell.clone();
-        let unit = cell.unit_bytes();
-        let slow = cell.sync.kind.in_every_write() || cell.sync.kind.repeats();
-        let first =
-            unit.saturating_mul(if slow { FIRST_SYNCS } else { FIRST_RECORDS }).min(FIRST_BYTES.max(unit));
-        let mut bytes = first.min(cell.bytes);
-        // Each attempt is a larger part of the real thing and corrects what the one before misjudged.
-        for aim_s in [target_s / 64.0, target_s / 8.0, target_s] {
-            let Some((measured, wall_s)) = self.attempt(index, bytes, true)? else { return Ok(()) };
-            let rate =
-                (measured.transfer_ns + measured.sync_ns) as f64 / 1e9 / measured.bytes_moved.max(1) as f64;
-            let whole_s = rate * cell.bytes as f64;
-            let whole = self.settings.exact && aim_s == target_s || whole_s <= aim_s * 1.5;
-            let fitting = (aim_s / rate.max(1e-12)) as u64;
-            let fitting = fitting.div_ceil(unit).saturating_mul(unit);
-            bytes = if whole { cell.bytes } else { fitting.max(unit).min(cell.bytes) };
-            let track = &mut self.tracks[index];
-            track.work_s = rate * bytes as f64;
-            track.wall_s = (wall_s - rate * measured.bytes_moved as f64).max(0.0) + track.work_s;
+        let mut pilot = Pilot::new(&cell, target_s, self.settings.exact);
+        let mut bytes = pilot.first(&cell);
+        loop {
+            let Some(tried) = self.attempt(index, bytes, true)? else { return Ok(()) };
+            let seconds = (tried.measured.transfer_ns + tried.measured.sync_ns) as f64 / 1e9;
+            match pilot.after(bytes, seconds) {
+                Step::Again(more) => bytes = more,
+                Step::Done(bytes, work_s) => {
+                    let track = &mut self.tracks[index];
+                    track.measured_bytes = bytes;
+                    track.work_s = work_s;
+                    track.wall_s = (tried.wall_s - seconds).max(0.0) + work_s;
+                    return Ok(());
+                }
+            }
         }
-        self.tracks[index].measured_bytes = bytes;
-        Ok(())
     }
 
     /// One sample, from preparing its files to removing them; `None` when the cell cannot be measured.
@@ -266,7 +265,7 @@ impl<'a> Runner<'a> {
         index: usize,
         bytes: u64,
         check: bool,
-    ) -> std::result::Result<Option<(Measured, f64)>, Halt> {
+    ) -> std::result::Result<Option<Attempt>, Halt> {
         let started = Instant::now();
         let cell = self.tracks[index].cell.clone();
         self.announce(&cell.label())?;
@@ -299,10 +298,19 @@ impl<'a> Runner<'a> {
             }
             Ended::Outcome(Outcome::Ok(measured), _) => {
                 track.verified |= check && cell.workload.has_output();
-                if !measured.remark.is_empty() {
+                // What a pilot's few bytes were remarkable for says nothing of a sample.
+                if !check && !measured.remark.is_empty() {
                     track.remark = Some(measured.remark.clone());
                 }
-                Ok(Some((*measured, started.elapsed().as_secs_f64())))
+                let from_device = match cell.cache {
+                    CacheState::Cold => cache::cached_bytes(&in_path, cell.bytes)?,
+                    CacheState::Warm => 0,
+                };
+                Ok(Some(Attempt {
+                    measured: *measured,
+                    from_device,
+                    wall_s: started.elapsed().as_secs_f64(),
+                }))
             }
             Ended::Outcome(outcome, _) => Err(failure(&cell.label(), outcome).into()),
         }
@@ -312,7 +320,9 @@ impl<'a> Runner<'a> {
     fn set_cache(&mut self, index: usize, bytes: u64) -> std::result::Result<bool, Halt> {
         let cell = &self.tracks[index].cell;
         let place = &self.places[cell.place];
-        let cached = cache::prepare(&place.file("in"), bytes, cell.cache)?;
+        // A cold file is cold to its end: read-ahead goes beyond what a sample reads.
+        let range = if cell.cache == CacheState::Cold { cell.bytes } else { bytes };
+        let cached = cache::prepare(&place.file("in"), range, cell.cache)?;
         if cell.cache == CacheState::Warm {
             return Ok(true);
         }
@@ -364,11 +374,12 @@ impl<'a> Runner<'a> {
                 continue;
             }
             let bytes = self.tracks[entry.cell].measured_bytes;
-            let Some((measured, wall_s)) = self.attempt(entry.cell, bytes, false)? else { continue };
+            let Some(taken) = self.attempt(entry.cell, bytes, false)? else { continue };
             let round = self.rounds.len();
             let track = &mut self.tracks[entry.cell];
-            track.wall_s = 0.5 * (track.wall_s + wall_s);
-            let sample = Sample { round, figures: Figures::of(&measured, track.cell.bytes) };
+            track.wall_s = 0.5 * (track.wall_s + taken.wall_s);
+            let sample =
+                Sample { round, figures: Figures::of(&taken.measured, track.cell.bytes, taken.from_device) };
             if entry.twin { track.twins.push(sample) } else { track.samples.push(sample) }
         }
         Ok(())

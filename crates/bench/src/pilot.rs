@@ -1,0 +1,135 @@
+//! How many bytes a sample moves: found by a few growing attempts, because a first small one says more of
+//! what comes once (the first read of a cold file, a first allocation) than of what comes with each byte.
+
+use crate::plan::Cell;
+
+/// Records of the first, blind attempt: few, because one can take a millisecond.
+const FIRST_RECORDS: u64 = 64;
+/// The same where each waits for the device.
+const FIRST_SYNCS: u64 = 8;
+/// Bytes that the first attempt needs not exceed.
+const FIRST_BYTES: u64 = 4 << 20;
+/// Attempts at most.
+const ATTEMPTS: usize = 7;
+/// One attempt costs at least this share of the mean cost of the one before: two nearly equal times must
+/// not make the rest look free.
+const LEAST_SLOPE: f64 = 1.0 / 64.0;
+
+/// What to do after an attempt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// Try so many bytes.
+    Again(u64),
+    /// A sample moves so many bytes, which takes about so many seconds.
+    Done(u64, f64),
+}
+
+/// The search for one cell.
+#[derive(Debug)]
+pub struct Pilot {
+    unit: u64,
+    whole: u64,
+    target_s: f64,
+    exact: bool,
+    before: (u64, f64),
+    attempts: usize,
+}
+
+impl Pilot {
+    /// Looks for samples of about `target_s`; `exact`: of the whole cell, however long.
+    pub fn new(cell: &Cell, target_s: f64, exact: bool) -> Self {
+        Self { unit: cell.unit_bytes(), whole: cell.bytes, target_s, exact, before: (0, 0.0), attempts: 0 }
+    }
+
+    /// Bytes of the first attempt at `cell`.
+    pub fn first(&self, cell: &Cell) -> u64 {
+        let slow = cell.sync.kind.in_every_write() || cell.sync.kind.repeats();
+        let records = if slow { FIRST_SYNCS } else { FIRST_RECORDS };
+        cell.record_bytes.saturating_mul(records).min(FIRST_BYTES).max(self.unit).min(self.whole)
+    }
+
+    /// An attempt moved `bytes` in `seconds`.
+    pub fn after(&mut self, bytes: u64, seconds: f64) -> Step {
+        self.attempts += 1;
+        let (bytes_before, seconds_before) = self.before;
+        self.before = (bytes, seconds);
+        let grown = bytes.saturating_sub(bytes_before).max(1) as f64;
+        let slope =
+            ((seconds - seconds_before) / grown).max(seconds / bytes.max(1) as f64 * LEAST_SLOPE).max(1e-13);
+        let time_of = |more: u64| seconds + slope * more.saturating_sub(bytes) as f64;
+        if bytes == self.whole || self.exact || time_of(self.whole) <= self.target_s * 1.5 {
+            return Step::Done(self.whole, time_of(self.whole));
+        }
+        let fitting = self.fitting(bytes, seconds, slope, self.target_s);
+        let close = seconds >= self.target_s / 5.0 || fitting <= bytes.saturating_mul(2);
+        if close || self.attempts == ATTEMPTS {
+            return Step::Done(fitting, time_of(fitting));
+        }
+        // A fifth of the real thing is enough to learn from, and four times the bytes is a lesson.
+        let lesson = self.fitting(bytes, seconds, slope, self.target_s / 5.0).max(bytes.saturating_mul(4));
+        Step::Again(lesson.min(fitting).min(self.whole))
+    }
+
+    /// Whole units that take about `aim_s`, at least one and never fewer than were tried in that time.
+    fn fitting(&self, bytes: u64, seconds: f64, slope: f64, aim_s: f64) -> u64 {
+        let more = ((aim_s - seconds) / slope).max(0.0) as u64;
+        let bytes = if seconds > aim_s {
+            (bytes as f64 * aim_s / seconds) as u64
+        } else {
+            bytes.saturating_add(more)
+        };
+        bytes.div_ceil(self.unit).max(1).saturating_mul(self.unit).min(self.whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// Runs the search on a cell that takes `fixed_s` and `slope` seconds a byte.
+    fn search(record: u64, fixed_s: f64, slope: f64, exact: bool) -> (u64, f64, u64) {
+        let axes =
+            crate::plan::Axes { records: vec![record], methods: vec!["syscall".into()], ..fixture::axes() };
+        let cell = axes.cells(1).unwrap().remove(0);
+        let mut pilot = Pilot::new(&cell, 0.1, exact);
+        let (mut bytes, mut spent) = (pilot.first(&cell), 0.0);
+        for _ in 0..20 {
+            let seconds = fixed_s + slope * bytes as f64;
+            spent += seconds;
+            match pilot.after(bytes, seconds) {
+                Step::Again(more) => bytes = more,
+                Step::Done(bytes, seconds) => return (bytes, seconds, (spent * 1e3) as u64),
+            }
+        }
+        panic!("it never ends");
+    }
+
+    #[test]
+    fn a_slow_cell_gets_the_bytes_that_fit() {
+        let (bytes, seconds, spent_ms) = search(1, 0.0, 1e-6, false);
+        assert!((90_000..110_000).contains(&bytes) && (seconds - 0.1).abs() < 0.01, "{bytes} {seconds}");
+        assert!(spent_ms < 60, "{spent_ms} ms");
+    }
+
+    #[test]
+    fn what_comes_once_is_not_taken_for_what_comes_with_each_byte() {
+        // 5 ms for the first read of a cold file; then 0.5 ns a byte: the whole is 55 ms and fits.
+        assert_eq!(search(64, 0.005, 0.5e-9, false).0, 100_000_000);
+        let (bytes, ..) = search(1, 0.005, 1e-6, false);
+        assert!((80_000..110_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn a_fast_cell_is_run_whole_and_so_is_every_exact_one() {
+        assert_eq!(search(65536, 1e-5, 0.3e-9, false).0, 100_000_000);
+        assert_eq!(search(1, 0.0, 1e-6, true).0, 100_000_000);
+    }
+
+    #[test]
+    fn a_very_slow_call_is_not_tried_for_long() {
+        // 1 ms a byte: a record at a time, and a sample of about a hundred of them.
+        let (bytes, _, spent_ms) = search(1, 0.0, 1e-3, false);
+        assert!((90..=110).contains(&bytes) && spent_ms < 150, "{bytes} in {spent_ms} ms");
+    }
+}
