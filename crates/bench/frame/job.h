@@ -131,6 +131,9 @@ int wb_cache_look(int fd, uint64_t bytes, struct wb_cache_state *state);
 /* What O_DIRECT needs for this open file (statx(2) STATX_DIOALIGN): bytes for the address and for the
  * offset and length; 0 or -errno, -EOPNOTSUPP where the file system cannot or does not say. */
 int wb_direct_alignment(int fd, uint32_t *memory, uint32_t *offset);
+/* Sizes of wb_job, wb_result, wb_method_facts and wb_cache_state, for who mirrors them to compare. */
+#define WB_SIZES 4
+void wb_sizes(size_t sizes[WB_SIZES]);
 /* The byte at `offset` of the text that WB_WRITE and WB_LOG write: printable ASCII, '\n' as the last
  * byte of every record of `record_bytes`. WB_WRITE uses records of WB_TEXT_LINE. Pure. */
 unsigned char wb_text_at(uint64_t offset, uint64_t record_bytes);

@@ -40,3 +40,11 @@ bool wb_method_at(size_t i, struct wb_method_facts *facts)
     };
     return true;
 }
+
+void wb_sizes(size_t sizes[WB_SIZES])
+{
+    sizes[0] = sizeof(struct wb_job);
+    sizes[1] = sizeof(struct wb_result);
+    sizes[2] = sizeof(struct wb_method_facts);
+    sizes[3] = sizeof(struct wb_cache_state);
+}

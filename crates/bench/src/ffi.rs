@@ -388,3 +388,52 @@ pub fn glibc_version() -> Option<String> {
 pub fn glibc_version() -> Option<String> {
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        fn wb_sizes(sizes: *mut usize);
+    }
+
+    #[test]
+    fn the_mirrored_structs_have_the_sizes_of_the_c_ones() {
+        let mut sizes = [0; 4];
+        // SAFETY: wb_sizes writes WB_SIZES (4) numbers.
+        unsafe { wb_sizes(sizes.as_mut_ptr()) };
+        let ours =
+            [size_of::<RawJob>(), size_of::<RawResult>(), size_of::<RawFacts>(), size_of::<RawCache>()];
+        assert_eq!(sizes, ours);
+    }
+
+    #[test]
+    fn a_sample_runs_in_this_process_and_an_unknown_method_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let out_path = dir.path().join("out").display().to_string();
+        let job = Job {
+            method: "syscall".into(),
+            in_path: None,
+            out_path: Some(out_path.clone()),
+            bytes: 1000,
+            record_bytes: 64,
+            buffer_bytes: 0,
+            sync_every_bytes: 64,
+            workload: 1,
+            sync: 0,
+            mode: 0,
+            vector_records: 1,
+            queue_depth: 1,
+            registered: false,
+            advice: -1,
+        };
+        let Outcome::Ok(measured) = measure(&job) else { panic!("it can be measured") };
+        assert_eq!((measured.bytes_moved, measured.records), (1000, 16));
+        assert!(measured.calls.contains(&("write".into(), 16)), "{measured:?}");
+        let text = std::fs::read(&out_path).unwrap();
+        assert!(text.iter().enumerate().all(|(i, &byte)| byte == text_at(i as u64, TEXT_LINE)));
+        let again = measure(&job);
+        assert!(matches!(&again, Outcome::Failed { path, .. } if *path == out_path), "it exists: {again:?}");
+        assert!(matches!(measure(&Job { method: "none".into(), ..job }), Outcome::Failed { .. }));
+    }
+}

@@ -246,7 +246,7 @@ impl<'a> Runner<'a> {
         loop {
             let Some(tried) = self.attempt(index, bytes, true)? else { return Ok(()) };
             let seconds = (tried.measured.transfer_ns + tried.measured.sync_ns) as f64 / 1e9;
-            match pilot.after(bytes, seconds) {
+            match pilot.after(bytes, seconds, tried.measured.cpu_ns as f64 / 1e9) {
                 Step::Again(more) => bytes = more,
                 Step::Done(bytes, work_s) => {
                     let track = &mut self.tracks[index];
