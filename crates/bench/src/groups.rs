@@ -145,14 +145,13 @@ fn predict(
     names.dedup();
     for name in names {
         let has_library = method(&name).is_ok_and(|facts| facts.has(MethodAxis::Buffer));
-        let own = if of_method == Some(&name) {
-            0.0
-        } else if has_library && synced {
-            0.0
-        } else if has_library {
-            user_space_ns(of(rows, key).filter(|row| row.method == name), model)
-        } else {
+        let is_model = of_method == Some(&name);
+        if !is_model && !has_library {
             continue; // its calls have other prices
+        }
+        let own = match is_model || synced {
+            true => 0.0,
+            false => user_space_ns(of(rows, key).filter(|row| row.method == name), model),
         };
         if has_library && !synced {
             pass_ns.insert(name.clone(), own);

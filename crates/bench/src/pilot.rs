@@ -61,7 +61,8 @@ impl Pilot {
             return Step::Done(self.whole, time_of(self.whole));
         }
         let fitting = self.fitting(bytes, seconds, slope, self.target_s);
-        let close = seconds >= self.target_s / 5.0 || fitting <= bytes.saturating_mul(2);
+        // The first attempt alone cannot tell a wait that comes once from one that comes with each byte.
+        let close = self.attempts > 1 && seconds >= self.target_s / 5.0 || fitting <= bytes.saturating_mul(2);
         if close || self.attempts == ATTEMPTS {
             return Step::Done(fitting, time_of(fitting));
         }
@@ -122,7 +123,7 @@ mod tests {
         assert!((50_000..150_000).contains(&bytes), "{bytes}");
         // 64-byte records, 16 ns a byte: 1.6 s whole, which noise must not hide.
         let (bytes, ..) = search(64, 0.02, 16e-9, false);
-        assert!((3_000_000..8_000_000).contains(&bytes), "{bytes}");
+        assert!((1_500_000..8_000_000).contains(&bytes), "{bytes}");
     }
 
     #[test]
@@ -135,6 +136,6 @@ mod tests {
     fn a_very_slow_call_is_not_tried_for_long() {
         // 1 ms a byte: a record at a time, and a sample of about a hundred of them.
         let (bytes, _, spent_ms) = search(1, 0.0, 1e-3, false);
-        assert!((90..=110).contains(&bytes) && spent_ms < 150, "{bytes} in {spent_ms} ms");
+        assert!((90..=110).contains(&bytes) && spent_ms < 200, "{bytes} in {spent_ms} ms");
     }
 }

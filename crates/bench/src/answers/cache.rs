@@ -3,8 +3,8 @@
 use weir_model::Size;
 use weir_model::duration::three_digits;
 
-use super::{View, elapsed, figure, name, seconds};
-use crate::result::{Answer, Row};
+use super::{Numbered, View, elapsed, figure, name, seconds};
+use crate::result::Answer;
 
 pub(super) fn answer(view: &View) -> Option<Answer> {
     let key = &view.group.key;
@@ -18,7 +18,7 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
                 == (&key.workload, &key.fs, &key.dir, &key.sync)
             && (&other.advice, other.bytes) == (&key.advice, key.bytes)
     })?;
-    let mut compared: Vec<(f64, (usize, &Row), (usize, &Row))> = Vec::new();
+    let mut compared: Vec<(f64, Numbered, Numbered)> = Vec::new();
     for &cold in &view.rows {
         if let Some(other) = warm.at(&cold.1.method, cold.1.record_bytes) {
             compared.push((seconds(cold.1) / seconds(other.1), cold, other));

@@ -16,12 +16,11 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
     let best = view.fastest()?;
     let tied: Vec<(usize, &Row)> = view.rows.iter().copied().filter(|(_, row)| row.ties_with_best).collect();
     let calls = best_plain(view, "syscall");
-    if view.group.key.workload == "copy" {
-        if let Some(kernel) =
+    if view.group.key.workload == "copy"
+        && let Some(kernel) =
             IN_KERNEL.iter().find_map(|method| tied.iter().copied().find(|(_, row)| row.method == *method))
-        {
-            return in_kernel(view, kernel, calls);
-        }
+    {
+        return in_kernel(view, kernel, calls);
     }
     // Of rows that tie with the best, the one with the smallest buffers is enough.
     let enough = tied
@@ -32,16 +31,16 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
     let chosen = enough.unwrap_or(best);
     let mut text = format!("{} with {}", name(chosen.1), Size(chosen.1.record_bytes));
     let mut evidence = vec![elapsed(chosen)];
-    if let Some(calls) = calls.filter(|calls| calls.1.method != chosen.1.method) {
-        if let Some(ahead) = ratio(calls.1, chosen.1) {
-            let compared = if ahead.is_tie(view.noise) {
-                format!("; read/write with {} ties with it and needs no library", Size(calls.1.record_bytes))
-            } else {
-                format!(", {} faster than read/write with {}", times(&ahead), Size(calls.1.record_bytes))
-            };
-            text += &compared;
-            evidence.extend([elapsed(calls), figure(None, "ratio", ahead.value)]);
-        }
+    if let Some(calls) = calls.filter(|calls| calls.1.method != chosen.1.method)
+        && let Some(ahead) = ratio(calls.1, chosen.1)
+    {
+        let compared = if ahead.is_tie(view.noise) {
+            format!("; read/write with {} ties with it and needs no library", Size(calls.1.record_bytes))
+        } else {
+            format!(", {} faster than read/write with {}", times(&ahead), Size(calls.1.record_bytes))
+        };
+        text += &compared;
+        evidence.extend([elapsed(calls), figure(None, "ratio", ahead.value)]);
     }
     view.answer(
         "What to choose here?",

@@ -3,7 +3,7 @@
 use weir_model::duration::{format_seconds, three_digits};
 use weir_model::{Durability, Size};
 
-use super::{View, elapsed, figure, name, seconds};
+use super::{Numbered, View, elapsed, figure, name, seconds};
 use crate::axes::SyncKind;
 use crate::result::{Answer, Row};
 
@@ -19,7 +19,7 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
             && (&other.workload, &other.fs, &other.dir, &other.cache)
                 == (&key.workload, &key.fs, &key.dir, &key.cache)
     })?;
-    let mut compared: Vec<(f64, (usize, &Row), (usize, &Row))> = Vec::new();
+    let mut compared: Vec<(f64, Numbered, Numbered)> = Vec::new();
     for &row in &view.rows {
         let Some(other) = plain.at(&row.1.method, row.1.record_bytes) else { continue };
         let per_byte = |row: &Row| seconds(row) / row.group.bytes as f64;

@@ -32,13 +32,16 @@ pub fn answers(document: &Document) -> Vec<Answer> {
         .collect()
 }
 
+/// A row with its number in the document.
+type Numbered<'a> = (usize, &'a Row);
+
 /// One group as a question sees it.
 struct View<'a> {
     document: &'a Document,
     index: usize,
     group: &'a Group,
     /// Measured rows with their numbers in the document, in table order.
-    rows: Vec<(usize, &'a Row)>,
+    rows: Vec<Numbered<'a>>,
     /// Share within which two figures are one.
     noise: f64,
 }
