@@ -4,7 +4,7 @@ use weir_model::Mode;
 
 use crate::axes::{Advice, CacheState, Every, Sync, SyncKind, Workload, mode_number};
 use crate::error::{Error, Result, suggestion};
-use crate::ffi::{Job, MethodAxis, MethodFacts, methods};
+use crate::ffi::{Job, MethodAxis, MethodFacts, TEXT_LINE, methods};
 use crate::result::GroupKey;
 
 /// The record sizes of the textbook's tables, in bytes.
@@ -238,7 +238,11 @@ impl Cell {
         }
         let fillings = match method(&self.method) {
             Ok(facts) if facts.has(MethodAxis::Buffer) => {
-                let buffer = self.buffer_bytes.unwrap_or(DEFAULT_BUFFER);
+                let buffer = match self.mode {
+                    Some(Mode::None) => self.record_bytes,
+                    Some(Mode::Line) => TEXT_LINE.max(self.record_bytes),
+                    _ => self.buffer_bytes.unwrap_or(DEFAULT_BUFFER),
+                };
                 buffer.div_ceil(self.record_bytes).saturating_mul(self.record_bytes).saturating_mul(FILLINGS)
             }
             _ => 1,
@@ -331,6 +335,23 @@ mod tests {
         let cells = wide.cells(1).unwrap();
         let count = |workload| cells.iter().filter(|cell| cell.workload == workload).count();
         assert_eq!((count(Workload::Write), count(Workload::Read)), (4, 4));
+    }
+
+    #[test]
+    fn a_sample_is_whole_calls_and_enough_fillings_of_a_buffer() {
+        let units = |axes: Axes| axes.cells(1).unwrap().iter().map(Cell::unit_bytes).collect::<Vec<_>>();
+        let stdio = |modes| Axes { methods: vec!["stdio".into()], records: vec![1, 1000], modes, ..axes() };
+        assert_eq!(units(stdio(vec![None])), [16 * 4096, 16 * 5000]);
+        assert_eq!(units(stdio(vec![Some(Mode::None)])), [16, 16_000], "each record is a call");
+        let many = Axes {
+            methods: vec!["vector".into(), "io_uring".into(), "syscall".into()],
+            records: vec![64],
+            ..axes()
+        };
+        assert_eq!(units(many.clone()), [64 * 16, 64 * 8, 64]);
+        let synced =
+            Axes { workloads: vec![Workload::Write], syncs: vec!["fsync:16".parse().unwrap()], ..many };
+        assert_eq!(units(synced), [64 * 16, 64 * 16, 64 * 16]);
     }
 
     #[test]

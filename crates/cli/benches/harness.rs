@@ -52,7 +52,7 @@ fn main() -> Result<(), Failed> {
     }
     let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(".")?;
     let mut rows = Vec::new();
-    overhead(dir.path(), &mut rows)?;
+    if std::env::var_os("ONLY_FIO").is_none() { overhead(dir.path(), &mut rows)?; }
     fio(dir.path(), &mut rows)?;
     default_run(dir.path(), &mut rows)?;
     tables(dir.path(), &mut rows)?;
@@ -173,10 +173,14 @@ fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, Failed> {
     let output = Command::new("fio")
         .args(["--name=weir", "--ioengine=psync", "--rw=write", "--fallocate=none", "--create_on_open=1"])
         .args(["--end_fsync=0", "--group_reporting=1", "--output-format=json", "--filename=fio.out"])
-        .arg(format!("--directory={}", dir.display()))
+        .current_dir(dir)
         .arg(format!("--bs={record}"))
         .arg(format!("--size={BYTES}"))
         .output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        return Err(format!("fio: {}: {said}", output.status).into());
+    }
     std::fs::remove_file(dir.join("fio.out"))?;
     let document: Value = serde_json::from_slice(&output.stdout)?;
     document["jobs"][0]["write"]["clat_ns"]["mean"]
