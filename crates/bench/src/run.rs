@@ -92,7 +92,7 @@ pub struct Taken {
 }
 
 /// Rounds that the budget should give every cell.
-pub(crate) const WANTED_ROUNDS: f64 = 7.0;
+pub(crate) const WANTED_ROUNDS: f64 = 12.0;
 /// Starting a process, preparing its files and removing them, roughly.
 const AROUND_SAMPLE_S: f64 = 0.006;
 /// Shortest and longest time that a scaled sample is given.

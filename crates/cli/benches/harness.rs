@@ -52,7 +52,9 @@ fn main() -> Result<(), Failed> {
     }
     let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(".")?;
     let mut rows = Vec::new();
-    if std::env::var_os("ONLY_FIO").is_none() { overhead(dir.path(), &mut rows)?; }
+    if std::env::var_os("ONLY_FIO").is_none() {
+        overhead(dir.path(), &mut rows)?;
+    }
     fio(dir.path(), &mut rows)?;
     default_run(dir.path(), &mut rows)?;
     tables(dir.path(), &mut rows)?;
@@ -178,7 +180,8 @@ fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, Failed> {
         .arg(format!("--size={BYTES}"))
         .output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        let said =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         return Err(format!("fio: {}: {said}", output.status).into());
     }
     std::fs::remove_file(dir.join("fio.out"))?;

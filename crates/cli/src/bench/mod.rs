@@ -142,6 +142,9 @@ enum SubVerb {
     Compare(compare::Args),
 }
 
+/// What a row takes at the least: two attempts and a sample, with starting and preparing each.
+const LEAST_CELL_S: f64 = 0.03;
+
 const EXAMPLES: &str = "\
 Examples:
   weir bench copy                                      the textbook's table, here
@@ -216,6 +219,16 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
         exact: args.exact,
         seed: args.seed,
     };
+    let least = plan.cells.len() as f64 * LEAST_CELL_S;
+    if least > args.budget.as_secs_f64() {
+        eprintln!(
+            "weir: {} rows take about {} s at least; the budget of {} s gives each one sample: a longer --budget, or \
+             fewer values in the lists, tells more",
+            plan.cells.len(),
+            least.ceil(),
+            args.budget.as_secs_f64()
+        );
+    }
     let mut bar = Bar::new(args.quiet);
     let mut taken = run::run(plan.cells, &places, &settings, &stop, &mut bar);
     bar.finish();
