@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{bench, disk_dir, has, is_root, names, rows, run, skip, text, weir};
+use common::{bench, disk_dir, has, has_private_mounts, names, rows, run, skip, text, weir};
 use serde_json::Value;
 
 const QUICK: [&str; 4] = ["--size", "1MB", "--budget", "2s"];
@@ -198,8 +198,11 @@ fn loop_devices() -> String {
 
 #[test]
 fn file_systems_are_made_and_gone() {
-    if !is_root() || !has("mkfs.xfs") || !has("mkfs.btrfs") || !has("losetup") {
-        return skip("file_systems_are_made_and_gone", "needs root, xfsprogs and btrfs-progs");
+    if !has_private_mounts() || !has("mkfs.xfs") || !has("mkfs.btrfs") || !has("losetup") {
+        return skip(
+            "file_systems_are_made_and_gone",
+            "needs root, private mounts, xfsprogs and btrfs-progs",
+        );
     }
     let dir = disk_dir();
     let mounts = || std::fs::read_to_string("/proc/mounts").unwrap();
@@ -233,8 +236,8 @@ fn file_systems_are_made_and_gone() {
 
 #[test]
 fn a_killed_run_leaves_no_mount_and_no_loop_device() {
-    if !is_root() || !has("losetup") {
-        return skip("a_killed_run_leaves_no_mount_and_no_loop_device", "needs root");
+    if !has_private_mounts() || !has("losetup") {
+        return skip("a_killed_run_leaves_no_mount_and_no_loop_device", "needs root and private mounts");
     }
     let dir = disk_dir();
     let arguments = ["bench", "copy", "--fs", "ext4", "--size", "1MB", "--budget", "60s", "--quiet"];
@@ -437,4 +440,47 @@ fn the_list_names_everything() {
     {
         assert!(listed.contains(word), "{word}: {listed}");
     }
+}
+
+#[test]
+fn a_file_system_that_cannot_be_mounted_is_rows_that_say_why() {
+    // Without root, whoever runs this; as root, root is given up for the child.
+    let dir = disk_dir();
+    let arguments = [
+        "bench",
+        "copy",
+        "--method",
+        "syscall",
+        "--records",
+        "4K",
+        "--fs",
+        "ext4",
+        "--json",
+        "-",
+        "--budget",
+        "1s",
+    ];
+    let output = match common::is_root() {
+        false => run(dir.path(), &arguments),
+        true => {
+            let open = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/tmp").unwrap();
+            std::fs::set_permissions(open.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+                .unwrap();
+            let binary = open.path().join("weir");
+            std::fs::copy(common::WEIR, &binary).unwrap();
+            let unprivileged = |arguments: &[&str]| {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid=65534", "--clear-groups"]).arg(&binary).args(arguments);
+                command.current_dir(open.path()).output()
+            };
+            if !unprivileged(&["--version"]).is_ok_and(|output| output.status.success()) {
+                let why = "needs setpriv(1) and a /tmp that can be reached without root";
+                return skip("a_file_system_that_cannot_be_mounted_is_rows_that_say_why", why);
+            }
+            unprivileged(&arguments).unwrap()
+        }
+    };
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(rows(&document)[0]["cannot"].as_str().unwrap().contains("needs root"), "{}", document["rows"]);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{WEIR, disk_dir, has, is_root, names, run, skip, text, weir};
+use common::{WEIR, disk_dir, has_private_mounts, names, run, skip, text, weir};
 
 /// Exit status and the words that the error must have; never a panic.
 fn fails(output: &Output, status: i32, words: &[&str]) {
@@ -92,9 +92,9 @@ fn on_small_fs(dir: &Path, size: &str, script: &str) -> Output {
 }
 
 fn can_mount(test: &str) -> bool {
-    let can = is_root() && has("unshare");
+    let can = has_private_mounts();
     if !can {
-        skip(test, "needs root and unshare(1) to mount a small file system");
+        skip(test, "needs root and private mounts (unshare -m) for a small file system");
     }
     can
 }

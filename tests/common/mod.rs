@@ -58,6 +58,12 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Can a process have mounts of its own here? Not without root, nor in a chroot that is no mount point.
+pub fn has_private_mounts() -> bool {
+    is_root()
+        && Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|output| output.status.success())
+}
+
 pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
 }

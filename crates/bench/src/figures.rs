@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::ffi::Measured;
+use crate::plan::Cell;
 
 /// Figures of one sample for the cell's whole bytes, in seconds unless named otherwise.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -59,9 +60,10 @@ pub fn syncs_bytes(call: &str) -> bool {
 }
 
 impl Figures {
-    /// The figures of `measured` for `bytes` bytes. `from_device`: bytes of a cold input that came from the
+    /// The figures of `measured` for the whole of `cell`. `from_device`: bytes of a cold input that came from the
     /// device, which read-ahead makes more than were used; 0 for a warm one.
-    pub fn of(measured: &Measured, bytes: u64, from_device: u64) -> Self {
+    pub fn of(measured: &Measured, cell: &Cell, from_device: u64) -> Self {
+        let bytes = cell.bytes;
         let scale = if measured.bytes_moved == 0 { 1.0 } else { bytes as f64 / measured.bytes_moved as f64 };
         let loop_s = measured.records as f64 * measured.empty_loop_ns / 1e9;
         let clock_s = measured.clock_reads as f64 * measured.clock_read_ns / 1e9;
@@ -80,7 +82,8 @@ impl Figures {
         let close_s = seconds(measured.close_ns);
         let times = |count: u64| (count as f64 * scale).round() as u64;
         let scaled_call = |(name, count): &(String, u64)| {
-            let grows = moves_bytes(name) || syncs_bytes(name);
+            // The one sync at the end stays one, but takes longer for more bytes.
+            let grows = moves_bytes(name) || syncs_bytes(name) && cell.sync.kind.repeats();
             (name.clone(), if grows { times(*count) } else { *count })
         };
         Self {
@@ -93,7 +96,7 @@ impl Figures {
             close_s,
             calls: measured.calls.iter().map(scaled_call).collect(),
             records: times(measured.records),
-            syncs: times(measured.syncs),
+            syncs: if cell.sync.kind.repeats() { times(measured.syncs) } else { measured.syncs },
             voluntary_switches: measured.voluntary_switches as f64,
             involuntary_switches: measured.involuntary_switches as f64,
             page_faults: measured.page_faults as f64,
@@ -106,6 +109,25 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+    use crate::plan::Axes;
+
+    fn cell(bytes: u64, sync: &str) -> Cell {
+        let syncs = vec![sync.parse().unwrap()];
+        Axes { bytes, syncs, ..fixture::axes() }.cells(1).unwrap().remove(0)
+    }
+
+    fn of_bytes(bytes: u64) -> Cell {
+        cell(bytes, "none")
+    }
+
+    #[test]
+    fn one_sync_at_the_end_stays_one_and_repeated_ones_grow() {
+        let synced = Measured { syncs: 1, calls: vec![("fsync".into(), 1)], sync_ns: 1000, ..measured() };
+        assert_eq!(Figures::of(&synced, &cell(100_000, "end"), 0).calls["fsync"], 1);
+        assert_eq!(Figures::of(&synced, &cell(100_000, "fsync:1000"), 0).calls["fsync"], 100);
+        assert!((Figures::of(&synced, &cell(100_000, "end"), 0).sync_s - 1e-4).abs() < 1e-12);
+    }
 
     fn measured() -> Measured {
         Measured {
@@ -128,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_whole_sample_loses_only_the_cost_of_measuring() {
-        let figures = Figures::of(&measured(), 1000, 0);
+        let figures = Figures::of(&measured(), &of_bytes(1000), 0);
         assert!((figures.elapsed_s - 1.006e-3).abs() < 1e-12, "{figures:?}");
         assert!((figures.cpu_s - 0.8989e-3).abs() < 1e-12, "{figures:?}");
         assert_eq!(figures.calls["write"], 1000);
@@ -136,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_part_is_scaled_but_open_and_close_are_not() {
-        let figures = Figures::of(&measured(), 1_000_000, 0);
+        let figures = Figures::of(&measured(), &of_bytes(1_000_000), 0);
         assert!((figures.elapsed_s - (0.999 + 7e-6)).abs() < 1e-9, "{figures:?}");
         assert_eq!((figures.calls["write"], figures.calls["openat"]), (1_000_000, 1));
         assert_eq!(figures.dirty_bytes, Some(1_000_000));
@@ -146,11 +168,11 @@ mod tests {
     fn waiting_for_a_cold_input_is_scaled_by_what_the_device_gave() {
         // 1 ms, 0.4 of it work; read-ahead brought in all of the 4000 bytes: the wait is over.
         let cold = Measured { cpu_ns: 400_000, empty_loop_ns: 0.0, clock_read_ns: 0.0, ..measured() };
-        let figures = Figures::of(&cold, 4000, 4000);
+        let figures = Figures::of(&cold, &of_bytes(4000), 4000);
         assert!((figures.transfer_s - (0.4e-3 * 4.0 + 0.6e-3)).abs() < 1e-12, "{figures:?}");
-        let half = Figures::of(&cold, 4000, 2000);
+        let half = Figures::of(&cold, &of_bytes(4000), 2000);
         assert!((half.transfer_s - (0.4e-3 * 4.0 + 0.6e-3 * 2.0)).abs() < 1e-12, "{half:?}");
-        let warm = Figures::of(&cold, 4000, 0);
+        let warm = Figures::of(&cold, &of_bytes(4000), 0);
         assert!((warm.transfer_s - 4e-3).abs() < 1e-12, "{warm:?}");
     }
 }

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -92,24 +93,26 @@ impl Drop for Image {
     }
 }
 
-/// Leaves the shared mount namespace, once for the process.
+/// Leaves the shared mount namespace, once for the process; every later call tells how that ended.
 fn private_mounts() -> Result<()> {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    let mut failed = None;
-    ONCE.call_once(|| {
+    static DONE: OnceLock<std::result::Result<(), rustix::io::Errno>> = OnceLock::new();
+    let done = DONE.get_or_init(|| {
         // SAFETY: NEWNS (with FS, which it implies) changes the mounts and the working directory that this
         // thread sees; no memory or descriptor is unshared, so nothing that Rust relies on changes.
         #[allow(unsafe_code)]
-        let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWNS) };
-        let all = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        failed = unshared.and_then(|()| mount_change("/", all)).err();
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        // Where the root is no mount point, as in many a chroot, this fails: a mount could then be seen, and
+        // stay, outside of this process, so none is made.
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
     });
-    match failed {
-        Some(error) => {
-            Err(Error::system("unshare", Path::new("/"), &error.into(), "mounting needs CAP_SYS_ADMIN"))
-        }
-        None => Ok(()),
-    }
+    done.map_err(|error| {
+        Error::system(
+            "mount",
+            Path::new("/"),
+            &error.into(),
+            "private mounts are not possible here: mount it yourself and use --dir",
+        )
+    })
 }
 
 fn mount_image(make: &[&str], fs: &str, file: &PathBuf, bytes: u64, point: &Path) -> Result<()> {

@@ -125,7 +125,27 @@ fn mount_of(dir: &Path) -> (String, String) {
             _ => Some(mount),
         },
     );
-    found.map(|(_, fs, options)| (fs, options)).unwrap_or_else(|| ("unknown".into(), String::new()))
+    found.map(|(_, fs, options)| (fs, options)).unwrap_or_else(|| (fs_by_magic(&real), String::new()))
+}
+
+/// In a chroot whose root is no mount point, mountinfo has no line for it: statfs(2) still knows the type.
+fn fs_by_magic(dir: &Path) -> String {
+    const KNOWN: [(u32, &str); 11] = [
+        (0xef53, "ext2/3/4"),
+        (0x5846_5342, "xfs"),
+        (0x9123_683e, "btrfs"),
+        (0x0102_1994, "tmpfs"),
+        (0x8584_58f6, "ramfs"),
+        (0x794c_7630, "overlay"),
+        (0xf2f5_2010, "f2fs"),
+        (0x4d44, "vfat"),
+        (0x6969, "nfs"),
+        (0x2fc1_2fc1, "zfs"),
+        (0x6573_5546, "fuse"),
+    ];
+    let Ok(magic) = rustix::fs::statfs(dir).map(|fs| fs.f_type as u32) else { return "unknown".into() };
+    let known = KNOWN.iter().find(|(number, _)| *number == magic);
+    known.map_or_else(|| format!("type {magic:#x}"), |(_, name)| (*name).into())
 }
 
 /// Mount point, type and options (of the mount and of the file system) in one line of mountinfo.
@@ -168,6 +188,13 @@ mod tests {
         assert!(file.starts_with(outer.path()) && place.fs != "unknown");
         place.close().unwrap();
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_type_is_known_also_without_mountinfo() {
+        assert_eq!(fs_by_magic(Path::new("/dev/shm")), mount_of(Path::new("/dev/shm")).0);
+        assert_eq!(fs_by_magic(Path::new("/proc")), "type 0x9fa0");
+        assert_eq!(fs_by_magic(Path::new("/nonexistent")), "unknown");
     }
 
     #[test]

@@ -384,7 +384,7 @@ impl<'a> Runner<'a> {
             let track = &mut self.tracks[entry.cell];
             track.wall_s = 0.5 * (track.wall_s + taken.wall_s);
             let sample =
-                Sample { round, figures: Figures::of(&taken.measured, track.cell.bytes, taken.from_device) };
+                Sample { round, figures: Figures::of(&taken.measured, &track.cell, taken.from_device) };
             if entry.twin { track.twins.push(sample) } else { track.samples.push(sample) }
         }
         Ok(())

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::interval;
+use super::summary::median;
 
-/// A ratio with its 95 % interval: the geometric mean of the ratios within the rounds.
+/// A ratio with its 95 % interval: the median of the ratios within the rounds. A mean, also a geometric
+/// one, would follow the few samples that a busy host made half as slow again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Rounds that had both.
@@ -15,10 +17,6 @@ pub struct Ratio {
     pub ci95: [f64; 2],
 }
 
-fn geometric_mean_ln(logs: &mut [f64]) -> f64 {
-    logs.iter().sum::<f64>() / logs.len() as f64
-}
-
 impl Ratio {
     /// `a / b` over pairs measured in the same round; `None` without a usable pair.
     pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
@@ -27,8 +25,8 @@ impl Ratio {
         if logs.is_empty() {
             return None;
         }
-        let ends = interval(&logs, geometric_mean_ln);
-        Some(Self { n: logs.len(), value: geometric_mean_ln(&mut logs).exp(), ci95: ends.map(f64::exp) })
+        let ends = interval(&logs, median);
+        Some(Self { n: logs.len(), value: median(&mut logs).exp(), ci95: ends.map(f64::exp) })
     }
 
     /// `a / b` of samples from different runs, which share no round.
@@ -40,12 +38,12 @@ impl Ratio {
         if a.is_empty() || b.is_empty() {
             return None;
         }
-        let (mean_a, mean_b) = (geometric_mean_ln(&mut a), geometric_mean_ln(&mut b));
-        let (ends_a, ends_b) = (interval(&a, geometric_mean_ln), interval(&b, geometric_mean_ln));
-        // The two are independent, so their distances from the means add as squares.
-        let low = ((mean_a - ends_a[0]).powi(2) + (ends_b[1] - mean_b).powi(2)).sqrt();
-        let high = ((ends_a[1] - mean_a).powi(2) + (mean_b - ends_b[0]).powi(2)).sqrt();
-        let value = mean_a - mean_b;
+        let (middle_a, middle_b) = (median(&mut a), median(&mut b));
+        let (ends_a, ends_b) = (interval(&a, median), interval(&b, median));
+        // The two are independent, so their distances from the medians add as squares.
+        let low = ((middle_a - ends_a[0]).powi(2) + (ends_b[1] - middle_b).powi(2)).sqrt();
+        let high = ((ends_a[1] - middle_a).powi(2) + (middle_b - ends_b[0]).powi(2)).sqrt();
+        let value = middle_a - middle_b;
         Some(Self {
             n: a.len().min(b.len()),
             value: value.exp(),
@@ -61,7 +59,7 @@ impl Ratio {
 }
 
 /// How far two runs of the same thing can seem apart here: the farther end of the 95 % interval of the
-/// geometric mean over all A/A pairs, less 1. `None` with fewer than 3 pairs.
+/// median over all A/A pairs, less 1. `None` with fewer than 3 pairs.
 pub fn pooled_noise(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let ratio = Ratio::paired(pairs)?;
     let farther = ratio.ci95[0].ln().abs().max(ratio.ci95[1].ln().abs());
