@@ -364,12 +364,17 @@ fn two_runs_of_the_same_are_compared() {
         let output = run(dir.path(), &[&arguments[..], &QUICK, &["--json", file]].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    let output = run(dir.path(), &["bench", "compare", "a.json", "b.json", "--json", "c.json"]);
+    let output = run(
+        dir.path(),
+        &["bench", "compare", "a.json", "b.json", "--json", "c.json", "--csv", "c.csv", "--markdown", "c.md"],
+    );
     assert!(output.status.success(), "{}", text(&output.stderr));
     let comparison: Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("c.json")).unwrap()).unwrap();
     check_schema("weir-bench-compare-1.schema.json", &comparison);
     assert_eq!(comparison["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(std::fs::read_to_string(dir.path().join("c.csv")).unwrap().lines().count(), 3);
+    assert!(std::fs::read_to_string(dir.path().join("c.md")).unwrap().contains("syscall"));
     let screen = text(&output.stdout);
     assert!(["tie", "faster", "slower"].iter().any(|verdict| screen.contains(verdict)), "{screen}");
     let other = run(dir.path(), &["bench", "compare", "a.json", "c.json"]);

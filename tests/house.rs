@@ -48,6 +48,10 @@ fn man_pages_and_completions_are_made() {
     for file in ["weir.bash", "_weir", "weir.fish"] {
         let text = std::fs::read_to_string(dir.path().join("out/completions").join(file)).unwrap();
         assert!(text.contains("budget") && text.contains("bench"), "{file}");
+        assert!(
+            text.contains("stdio-char-unlocked") && text.contains("rwf_dsync"),
+            "{file} completes values"
+        );
     }
     let blocked = run(dir.path(), &["dist", "/proc/nowhere"]);
     assert_eq!(blocked.status.code(), Some(1), "{}", text(&blocked.stderr));

@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use weir_bench::Error;
+
 use crate::screen;
 
 /// A result as JSON.
@@ -62,6 +64,36 @@ impl Drop for Export {
     }
 }
 
+/// What makes the text of a file, when it is asked for.
+pub type MakeText<'a> = &'a dyn Fn() -> Result<String, String>;
+
+/// The files of --json, --csv and --markdown, in this order.
+pub struct Exports([Option<Export>; 3]);
+
+impl Exports {
+    /// Opens those that were asked for.
+    pub fn open(paths: [&Option<PathBuf>; 3]) -> Result<Self, Error> {
+        let [json, csv, markdown] =
+            paths.map(|path| path.as_deref().map(Export::open).transpose().map_err(Error::Failed));
+        Ok(Self([json?, csv?, markdown?]))
+    }
+
+    /// Does one of them take standard output? The screen then stays empty.
+    pub fn to_stdout(&self) -> bool {
+        self.0.iter().flatten().any(Export::is_stdout)
+    }
+
+    /// Writes them.
+    pub fn write(self, texts: [MakeText; 3]) -> Result<(), Error> {
+        for (export, text) in self.0.into_iter().zip(texts) {
+            if let Some(export) = export {
+                text().and_then(|text| export.write(&text)).map_err(Error::Failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn said(path: &Path, call: &str, error: &io::Error) -> String {
-    weir_bench::Error::system(call, path, error, "choose another file").to_string()
+    Error::system(call, path, error, "choose another file").to_string()
 }

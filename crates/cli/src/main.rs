@@ -5,6 +5,7 @@ mod dist;
 mod export;
 mod progress;
 mod screen;
+mod words;
 
 use std::process::ExitCode;
 

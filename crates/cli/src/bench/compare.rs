@@ -7,7 +7,7 @@ use weir_bench::compare::compare;
 use weir_bench::result::{Document, SCHEMA};
 use weir_bench::{Error, Result};
 
-use crate::export::{Export, json};
+use crate::export::{Exports, json};
 use crate::screen;
 
 /// Compare two results that --json wrote, with intervals and ties
@@ -27,7 +27,13 @@ pub struct Args {
     /// Write the comparison as JSON (schema weir-bench-compare/1); - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No screen: only the file and errors
+    /// Write the rows as CSV; - is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the table as Markdown; - is standard output
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// No screen: only the files and errors
     #[arg(long, short)]
     quiet: bool,
 }
@@ -43,12 +49,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             names[0], names[1]
         )));
     }
-    let export = args.json.as_deref().map(Export::open).transpose().map_err(Error::Failed)?;
-    if !args.quiet && !export.as_ref().is_some_and(Export::is_stdout) {
+    let exports = Exports::open([&args.json, &args.csv, &args.markdown])?;
+    if !args.quiet && !exports.to_stdout() {
         let text = weir_report::bench::screen_compare(&comparison, &screen::style());
         screen::print(&text).map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;
     }
-    export.map_or(Ok(()), |export| export.write(&json(&comparison)?)).map_err(Error::Failed)?;
+    exports.write([&|| json(&comparison), &|| Ok(weir_report::bench::csv_compare(&comparison)), &|| {
+        Ok(weir_report::bench::markdown_compare(&comparison))
+    }])?;
     Ok(ExitCode::SUCCESS)
 }
 

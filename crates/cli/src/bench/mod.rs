@@ -11,17 +11,19 @@ use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use weir_bench::axes::{Advice, CacheState, SyncKind};
 use weir_bench::document::{Started, document};
 use weir_bench::place::Place;
 use weir_bench::plan::Cell;
 use weir_bench::result::Document;
 use weir_bench::run::{self, Settings};
-use weir_bench::{Error, machine, needs};
+use weir_bench::{Error, image, machine, needs};
 use weir_model::Size;
 use weir_model::duration;
 
-use crate::export::{Export, json};
+use crate::export::{Exports, json};
 use crate::progress::Bar;
+use crate::words::words;
 use crate::{FAILED, USAGE, screen};
 
 /// Measure what buffering costs on this machine
@@ -38,11 +40,11 @@ pub struct Args {
 
     /// What the measured program does: copy, write, read, translate, log, copy1-copy2 (the five
     /// questions), all
-    #[arg(value_name = "WORKLOAD")]
+    #[arg(value_name = "WORKLOAD", value_parser = words(plan::workload_names()), hide_possible_values = true)]
     workloads: Vec<String>,
 
     /// Methods, or all; --list explains them [default: syscall,stdio,stdio-char and what suits the workload]
-    #[arg(long, visible_alias = "methods", value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, visible_alias = "methods", value_name = "LIST", value_delimiter = ',', value_parser = words(plan::method_names()), hide_possible_values = true)]
     method: Vec<String>,
 
     /// What one call of the program moves: sizes such as 1,64,4K,1MiB; for log the line's length [default:
@@ -55,20 +57,20 @@ pub struct Args {
     buffer: Vec<Option<Size>>,
 
     /// Buffering of the stdio methods, setvbuf(3): none, line, full, default
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(["none", "line", "full", "default"]), hide_possible_values = true)]
     mode: Vec<String>,
 
     /// When bytes are forced to the device: none, end, fsync, fdatasync (each also :N records or :SIZE,
     /// e.g. fsync:16, fdatasync:1MiB), o_dsync, o_sync, rwf_dsync, sync_file_range, all
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(with_all(SyncKind::ALL.iter().map(|kind| kind.name()))), hide_possible_values = true)]
     sync: Vec<String>,
 
     /// Page cache before each sample: warm, cold
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(CacheState::ALL.iter().map(|state| state.name())), hide_possible_values = true)]
     cache: Vec<String>,
 
     /// posix_fadvise(2) advice on the input: normal, random, sequential, willneed, dontneed, noreuse, all
-    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", value_parser = words(with_all(Advice::ALL.iter().map(|advice| advice.name()))), hide_possible_values = true)]
     advice: Vec<String>,
 
     /// Directory to work in; repeat it to compare file systems [default: the current one]
@@ -76,7 +78,7 @@ pub struct Args {
     dir: Vec<PathBuf>,
 
     /// Fresh file systems on loop images, made and removed as root: ext2, ext3, ext4, xfs, btrfs, tmpfs
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(image::names()), hide_possible_values = true)]
     fs: Vec<String>,
 
     /// Bytes of the whole job [default: 100MB, less on a small machine; log 2MiB]
@@ -113,7 +115,7 @@ pub struct Args {
 
     /// Published tables to measure too (without a WORKLOAD: only these) and to show beside ours: a name,
     /// the start of several (tlpi-13), or all
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(with_all(plan::table_names())), hide_possible_values = true)]
     published: Vec<String>,
 
     /// List workloads, methods, sync policies, published tables
@@ -163,6 +165,10 @@ thing, measured twice in each round, shows.
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C (what was measured
 until then is printed).";
 
+fn with_all(names: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item = &'static str> {
+    names.into_iter().chain(["all"])
+}
+
 fn parse_size(text: &str) -> Result<Size, String> {
     match text.parse::<Size>().map_err(|error| error.to_string())? {
         Size(0) => Err("0 bytes: there is nothing to move".into()),
@@ -211,7 +217,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     }
     let plan = plan::plan(args)?;
     needs::check_memory(&plan.cells, machine::meminfo_bytes("MemAvailable"))?;
-    let exports = Exports::open(args)?;
+    let exports = Exports::open([&args.json, &args.csv, &args.markdown])?;
     let places = open_places(&plan)?;
     let settings = Settings {
         budget: args.budget,
@@ -237,7 +243,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let closed: Vec<_> = places.into_iter().map(Place::close).collect();
     let any = document.rows.iter().any(|row| row.elapsed_s.is_some());
     if any || error.is_none() {
-        exports.write(&document, args.quiet)?;
+        show(exports, &document, args.quiet)?;
     }
     // What went wrong first says most; that a directory could not be removed comes after it.
     match error.map_or_else(|| closed.into_iter().find_map(Result::err), Some) {
@@ -255,32 +261,13 @@ fn open_places(plan: &plan::Plan) -> Result<Vec<Place>, Error> {
     plan.places.iter().enumerate().map(|(i, request)| Place::open(request, need(i, &plan.cells))).collect()
 }
 
-/// The files to write, opened before the work.
-struct Exports {
-    json: Option<Export>,
-    csv: Option<Export>,
-    markdown: Option<Export>,
-}
-
-impl Exports {
-    fn open(args: &Args) -> Result<Self, Error> {
-        let open =
-            |path: &Option<PathBuf>| path.as_deref().map(Export::open).transpose().map_err(Error::Failed);
-        Ok(Self { json: open(&args.json)?, csv: open(&args.csv)?, markdown: open(&args.markdown)? })
+/// Prints the screen and writes the files.
+fn show(exports: Exports, document: &Document, quiet: bool) -> Result<(), Error> {
+    if !quiet && !exports.to_stdout() {
+        let text = weir_report::bench::screen(document, &screen::style());
+        screen::print(&text).map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;
     }
-
-    fn write(self, document: &Document, quiet: bool) -> Result<(), Error> {
-        let to_stdout = [&self.json, &self.csv, &self.markdown].into_iter().flatten().any(Export::is_stdout);
-        if !quiet && !to_stdout {
-            let text = weir_report::bench::screen(document, &screen::style());
-            screen::print(&text)
-                .map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;
-        }
-        let write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
-            export.map_or(Ok(()), |export| export.write(&text()?)).map_err(Error::Failed)
-        };
-        write(self.json, &|| json(document))?;
-        write(self.csv, &|| Ok(weir_report::bench::csv(document)))?;
-        write(self.markdown, &|| Ok(weir_report::bench::markdown(document)))
-    }
+    exports.write([&|| json(document), &|| Ok(weir_report::bench::csv(document)), &|| {
+        Ok(weir_report::bench::markdown(document))
+    }])
 }

@@ -72,9 +72,26 @@ fn places(args: &Args) -> Result<Vec<PlaceRequest>> {
     Ok(places)
 }
 
+/// Words that stand for several workloads or for one with its own axes.
+const COMPOSED: [&str; 2] = ["copy1-copy2", "all"];
+
+/// Every workload word.
+pub fn workload_names() -> impl Iterator<Item = &'static str> {
+    Workload::ALL.iter().map(|workload| workload.name()).chain(COMPOSED)
+}
+
+/// Every method, and `all`.
+pub fn method_names() -> impl Iterator<Item = &'static str> {
+    methods().into_iter().map(|method| method.name).chain(["all"])
+}
+
+/// Every published table.
+pub fn table_names() -> impl Iterator<Item = &'static str> {
+    published::tables().iter().map(|table| table.id.as_str())
+}
+
 /// The axes of one workload word; several where a default has rows beside the grid.
 fn axes_of(args: &Args, word: &str) -> Result<Vec<Axes>> {
-    const COMPOSED: [&str; 2] = ["copy1-copy2", "all"];
     match word {
         "all" => {
             let each = Workload::ALL.iter().map(|workload| axes_of(args, workload.name()));
@@ -91,10 +108,10 @@ fn axes_of(args: &Args, word: &str) -> Result<Vec<Axes>> {
             Ok(vec![axes])
         }
         _ => {
-            let known = || Workload::ALL.iter().map(|workload| workload.name()).chain(COMPOSED);
-            let workload = known().find(|name| *name == word).and_then(|name| Workload::from_str(name).ok());
+            let workload =
+                workload_names().find(|name| *name == word).and_then(|name| Workload::from_str(name).ok());
             let workload = workload.ok_or_else(|| {
-                let all: Vec<&str> = known().collect();
+                let all: Vec<&str> = workload_names().collect();
                 Error::Usage(format!("'{word}' is no workload; {}", suggestion(word, all)))
             })?;
             let axes = base(args, workload)?;
