@@ -121,15 +121,23 @@ fn axes_of(args: &Args, word: &str) -> Result<Vec<Axes>> {
     }
 }
 
-/// A plain `weir bench copy` also measures what a copying tool would use, at one large record, so that
-/// its advice rests on figures.
-fn beside_the_grid(args: &Args, axes: &Axes) -> Option<Axes> {
-    let plain = args.method.is_empty() && args.records.is_empty() && axes.workloads == [Workload::Copy];
-    plain.then(|| Axes {
-        methods: ["copy_file_range", "sendfile", "mmap"].map(String::from).into(),
-        records: vec![MIB],
+/// Without methods and records given, also measured are: system calls with larger records than the
+/// textbook's, so that the knee is found where it lies beyond them, and what a copying tool would use, so
+/// that the advice rests on figures.
+fn beside_the_grid(args: &Args, axes: &Axes) -> Vec<Axes> {
+    if !args.method.is_empty() || !args.records.is_empty() || axes.workloads == [Workload::Log] {
+        return Vec::new();
+    }
+    let rows = |methods: &[&str], records: &[u64]| Axes {
+        methods: methods.iter().map(|name| (*name).into()).collect(),
+        records: records.into(),
         ..axes.clone()
-    })
+    };
+    let mut beside = vec![rows(&["syscall"], &[MIB / 4, MIB, 4 * MIB])];
+    if axes.workloads == [Workload::Copy] {
+        beside.push(rows(&["copy_file_range", "sendfile", "mmap"], &[MIB]));
+    }
+    beside
 }
 
 fn base(args: &Args, workload: Workload) -> Result<Axes> {
