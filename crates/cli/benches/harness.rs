@@ -49,7 +49,7 @@ fn main() -> Result<(), Failed> {
     if std::env::args().nth(1).is_some_and(|word| word == sample::CHILD_ARGUMENT) {
         std::process::exit(sample::child_main());
     }
-    let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(".")?;
+    let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let mut rows = Vec::new();
     overhead(dir.path(), &mut rows)?;
     fio(dir.path(), &mut rows)?;
