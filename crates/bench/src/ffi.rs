@@ -7,6 +7,8 @@ use std::ptr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::axes::{SyncKind, Workload};
+
 const CALL_KINDS: usize = 10;
 const TEXT: usize = 200;
 /// Line length of the text that `write` writes and `copy`, `read` and `translate` read.
@@ -217,6 +219,28 @@ pub struct Job {
     pub advice: i32,
 }
 
+impl Job {
+    /// Moves `bytes` in records of `record_bytes` by `method`, with every other axis left alone.
+    pub fn plain(method: &str, workload: Workload, bytes: u64, record_bytes: u64) -> Self {
+        Self {
+            method: method.into(),
+            in_path: None,
+            out_path: None,
+            bytes,
+            record_bytes,
+            buffer_bytes: 0,
+            sync_every_bytes: record_bytes,
+            workload: workload.number() as u32,
+            sync: SyncKind::None.number() as u32,
+            mode: 0,
+            vector_records: 1,
+            queue_depth: 1,
+            registered: false,
+            advice: -1,
+        }
+    }
+}
+
 /// How a sample ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -411,22 +435,8 @@ mod tests {
     fn a_sample_runs_in_this_process_and_an_unknown_method_fails() {
         let dir = tempfile::tempdir().unwrap();
         let out_path = dir.path().join("out").display().to_string();
-        let job = Job {
-            method: "syscall".into(),
-            in_path: None,
-            out_path: Some(out_path.clone()),
-            bytes: 1000,
-            record_bytes: 64,
-            buffer_bytes: 0,
-            sync_every_bytes: 64,
-            workload: 1,
-            sync: 0,
-            mode: 0,
-            vector_records: 1,
-            queue_depth: 1,
-            registered: false,
-            advice: -1,
-        };
+        let job =
+            Job { out_path: Some(out_path.clone()), ..Job::plain("syscall", Workload::Write, 1000, 64) };
         let Outcome::Ok(measured) = measure(&job) else { panic!("it can be measured") };
         assert_eq!((measured.bytes_moved, measured.records), (1000, 16));
         assert!(measured.calls.contains(&("write".into(), 16)), "{measured:?}");

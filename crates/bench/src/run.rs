@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-use crate::axes::{CacheState, Workload};
+use crate::axes::{CacheState, SyncKind, Workload};
 use crate::cache;
 use crate::disturb::Look;
 use crate::error::Error;
@@ -216,20 +216,9 @@ impl<'a> Runner<'a> {
         self.announce("the input file")?;
         let path = self.places[place].file("in").display().to_string();
         let job = Job {
-            method: "syscall".into(),
-            in_path: None,
             out_path: Some(path),
-            bytes,
-            record_bytes: 1 << 20,
-            buffer_bytes: 0,
-            sync_every_bytes: 1 << 20,
-            workload: Workload::Write.number() as u32,
-            sync: crate::axes::SyncKind::End.number() as u32,
-            mode: 0,
-            vector_records: 1,
-            queue_depth: 1,
-            registered: false,
-            advice: -1,
+            sync: SyncKind::End.number() as u32,
+            ..Job::plain("syscall", Workload::Write, bytes, 1 << 20)
         };
         match sample::run(&job, "the input file", self.stop)? {
             Ended::Stopped => Err(Halt::Stopped),

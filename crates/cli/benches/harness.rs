@@ -11,6 +11,7 @@ use std::time::Instant;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use targets::Target;
+use weir_bench::axes::Workload;
 use weir_bench::ffi::{Job, Measured, Outcome};
 use weir_bench::sample::{self, Ended};
 use weir_model::{Ratio, Size};
@@ -63,24 +64,10 @@ fn say(what: &str) {
     eprintln!("bench-harness: {what}");
 }
 
-fn job(method: &str, workload: u32, dir: &Path, record: u64, bytes: u64) -> Job {
+fn job(method: &str, workload: Workload, dir: &Path, record: u64, bytes: u64) -> Job {
     let path = |name: &str| Some(dir.join(name).display().to_string());
-    Job {
-        method: method.into(),
-        in_path: if workload == 0 { path("in") } else { None },
-        out_path: path("out"),
-        bytes,
-        record_bytes: record,
-        buffer_bytes: 0,
-        sync_every_bytes: record,
-        workload,
-        sync: 0,
-        mode: 0,
-        vector_records: 1,
-        queue_depth: 1,
-        registered: false,
-        advice: -1,
-    }
+    let in_path = if workload.has_input() { path("in") } else { None };
+    Job { in_path, out_path: path("out"), ..Job::plain(method, workload, bytes, record) }
 }
 
 fn measure(job: &Job) -> Result<Measured, Failed> {
@@ -126,7 +113,7 @@ fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     }
     std::fs::write(dir.join("in"), vec![b'x'; BYTES as usize])?;
     for (record, bytes) in [(1, 300_000), (64, 12_000_000), (4096, BYTES)] {
-        let job = job("syscall", 0, dir, record, bytes);
+        let job = job("syscall", Workload::Copy, dir, record, bytes);
         let (mut wall, mut cpu) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let ours = |pair: &mut Option<(f64, f64)>| -> Result<(), Failed> {
@@ -202,7 +189,7 @@ fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     say("the figures against fio's");
     for record in [4096, 65536] {
         let ours = || -> Result<f64, Failed> {
-            let row = measure(&job("pread-pwrite", 1, dir, record, BYTES))?;
+            let row = measure(&job("pread-pwrite", Workload::Write, dir, record, BYTES))?;
             Ok(row.transfer_ns as f64 / row.records as f64 - row.empty_loop_ns)
         };
         let (mut pairs, mut our_noise, mut fio_noise) = (Vec::new(), Vec::new(), Vec::new());
