@@ -123,7 +123,8 @@ fn fit(rows: &[Row], key: &GroupKey, method: &str) -> Option<CostModel> {
     CostModel::fit(&seen)
 }
 
-fn is_without_sync(other: &GroupKey, key: &GroupKey) -> bool {
+/// Is `other` the same work as `key`, on the same file system and from the same cache, without syncs?
+pub fn is_without_sync(other: &GroupKey, key: &GroupKey) -> bool {
     other.sync == SyncKind::None.name()
         && (&other.workload, &other.fs, &other.dir, &other.cache)
             == (&key.workload, &key.fs, &key.dir, &key.cache)

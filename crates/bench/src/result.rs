@@ -203,6 +203,13 @@ pub struct Row {
     pub rounds_of: Vec<usize>,
 }
 
+impl Row {
+    /// Is it the row that its group's ratios are taken against? Only its ratio to itself is 1 in every round.
+    pub fn is_best(&self) -> bool {
+        self.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2])
+    }
+}
+
 /// Context switches, see getrusage(2).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ContextSwitches {

@@ -116,30 +116,26 @@ fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
         let job = job("syscall", Workload::Copy, dir, record, bytes);
         let (mut wall, mut cpu) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            let ours = |pair: &mut Option<(f64, f64)>| -> Result<(), Failed> {
+            let ours = || -> Result<(f64, f64), Failed> {
                 let row = measure(&job)?;
-                *pair = Some((row.elapsed_ns as f64 / 1e9, row.cpu_ns as f64 / 1e9));
-                Ok(())
+                Ok((row.elapsed_ns as f64 / 1e9, row.cpu_ns as f64 / 1e9))
             };
-            let plain = |pair: &mut Option<(f64, f64)>| -> Result<(), Failed> {
+            let plain = || -> Result<(f64, f64), Failed> {
                 let mut command = Command::new(&program);
                 command
                     .arg(dir.join("in"))
                     .arg(dir.join("out"))
                     .args([record.to_string(), bytes.to_string()]);
-                *pair = Some(outside(&mut command, &dir.join("out"))?);
-                Ok(())
+                outside(&mut command, &dir.join("out"))
             };
-            let (mut a, mut b) = (None, None);
             // A B, B A, A B …: neither is always the second.
-            if round % 2 == 0 {
-                ours(&mut a)?;
-                plain(&mut b)?;
+            let (a, b) = if round % 2 == 0 {
+                let a = ours()?;
+                (a, plain()?)
             } else {
-                plain(&mut b)?;
-                ours(&mut a)?;
-            }
-            let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
+                let b = plain()?;
+                (ours()?, b)
+            };
             wall.push((a.0, b.0));
             cpu.push((a.1, b.1));
         }

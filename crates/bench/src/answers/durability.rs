@@ -5,6 +5,7 @@ use weir_model::{Durability, Size};
 
 use super::{Numbered, View, elapsed, figure, name, seconds};
 use crate::axes::SyncKind;
+use crate::groups::is_without_sync;
 use crate::result::{Answer, Row};
 
 pub(super) fn answer(view: &View) -> Option<Answer> {
@@ -13,12 +14,7 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
         return None;
     }
     let key = &view.group.key;
-    let plain = view.sibling(|other| {
-        let other = &other.key;
-        other.sync == SyncKind::None.name()
-            && (&other.workload, &other.fs, &other.dir, &other.cache)
-                == (&key.workload, &key.fs, &key.dir, &key.cache)
-    })?;
+    let plain = view.sibling(|other| is_without_sync(&other.key, key))?;
     let mut compared: Vec<(f64, Numbered, Numbered)> = Vec::new();
     for &row in &view.rows {
         let Some(other) = plain.at(&row.1.method, row.1.record_bytes) else { continue };

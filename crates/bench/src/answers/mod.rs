@@ -71,10 +71,7 @@ impl<'a> View<'a> {
     }
 
     fn fastest(&self) -> Option<(usize, &'a Row)> {
-        // Only the best row's ratio to itself is 1 in every round.
-        let is_best =
-            |row: &Row| row.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2]);
-        self.rows.iter().copied().find(|(_, row)| is_best(row))
+        self.rows.iter().copied().find(|(_, row)| row.is_best())
     }
 
     /// The same work in another group that differs only as `differs` says.

@@ -119,10 +119,8 @@ impl<'a> Section<'a> {
 
     /// The row with the least elapsed time: the one that others are compared with, if known.
     pub fn best(&self) -> Option<(&'a Row, f64)> {
-        let itself =
-            |row: &Row| row.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2]);
         let least = || self.measured().min_by(|a, b| a.1.total_cmp(&b.1));
-        self.measured().find(|(row, _)| itself(row)).or_else(least)
+        self.measured().find(|(row, _)| row.is_best()).or_else(least)
     }
 
     /// The row that the knee stands at.
