@@ -1,0 +1,34 @@
+/* write_bytes.c: writes BYTES bytes in system calls of SIZE; with `sync` each waits for the device. */
+#include <fcntl.h>
+
+#include "example.h"
+
+#define USAGE "FILE BYTES SIZE [sync]"
+
+int main(int argc, char **argv)
+{
+    if (argc < 4 || argc > 5 || (argc == 5 && strcmp(argv[4], "sync") != 0))
+        usage(USAGE, NULL, NULL);
+    const char *name = argv[1];
+    uint64_t left = number_argument(argv[2], INT64_MAX, USAGE);
+    uint64_t size = number_argument(argv[3], WEIR_BUFFER_MAX, USAGE);
+    if (size == 0)
+        usage(USAGE, argv[3], "nothing is ever written so");
+
+    char *block = malloc(size);
+    if (!block)
+        give_up(name, ENOMEM);
+    memset(block, 'x', size); /* memory that was never touched would cost a page fault in the first write */
+
+    /* WEIR_NONE is one write(2) a call; it also goes on behind a short write, as after a signal. */
+    weir_stream *s;
+    int flags = O_WRONLY | O_CREAT | O_TRUNC | (argc == 5 ? O_SYNC : 0);
+    check(weir_open(&s, name, flags, &(struct weir_options){ .mode = WEIR_NONE }), name);
+    while (left > 0) {
+        size_t bytes = left < size ? (size_t)left : (size_t)size;
+        left -= (uint64_t)check(weir_write(s, block, bytes), name);
+    }
+    check(weir_close(s), name);
+    free(block);
+    return 0;
+}

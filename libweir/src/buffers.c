@@ -1,0 +1,130 @@
+/* buffers.c: where a stream's buffers are, how large, and how they grow. */
+#include "private.h"
+
+#include <sys/mman.h>
+
+static size_t round_to_page(size_t bytes) { return (bytes + weir__page - 1) & ~(weir__page - 1); }
+
+static int map(char **memory, size_t bytes)
+{
+    void *got = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (got == MAP_FAILED)
+        return -errno;
+    *memory = got;
+    return 0;
+}
+
+/* Own read buffers have a page in front: room to push bytes back, and the fill begins aligned. */
+static int make_read(struct weir__own *own, size_t before, size_t capacity)
+{
+    before = round_to_page(before ? before : 1);
+    size_t bytes = before + round_to_page(capacity);
+    int result = map(&own->read_buffer, bytes);
+    if (result < 0)
+        return result;
+    own->read_mapped = bytes;
+    own->read_start = before;
+    own->read_capacity = capacity;
+    return 0;
+}
+
+static int make_write(struct weir__own *own, size_t capacity)
+{
+    /* Numbers are formatted in the buffer whatever its size as the program sees it: a page at least. */
+    size_t bytes = round_to_page(capacity);
+    int result = map(&own->buffer, bytes);
+    if (result < 0)
+        return result;
+    own->mapped = bytes;
+    own->capacity = capacity;
+    return 0;
+}
+
+/* The caller's memory goes to the one direction there is, or a half to each. */
+static int take_callers(struct weir__own *own, char *memory, size_t bytes)
+{
+    if (own->can_read && own->can_write && bytes < 2)
+        return -EINVAL;
+    size_t for_writing = !own->can_write ? 0 : own->can_read ? bytes / 2 : bytes;
+    own->buffer = memory;
+    own->capacity = for_writing;
+    own->read_buffer = memory + for_writing;
+    own->read_capacity = bytes - for_writing;
+    return 0;
+}
+
+int weir__buffers_make(weir_stream *s, const struct weir_options *options, size_t default_bytes)
+{
+    struct weir__own *own = weir__own(s);
+    size_t bytes = options->buffer_bytes ? options->buffer_bytes : default_bytes;
+    if (own->durability == WEIR_KILL && own->can_write) {
+        own->capacity = bytes;
+        return weir__spill_make(s, options);
+    }
+    if (options->buffer)
+        return take_callers(own, options->buffer, bytes);
+    int result = own->can_write ? make_write(own, bytes) : 0;
+    if (result == 0 && own->can_read && !own->read_buffer)
+        result = make_read(own, 0, bytes);
+    return result;
+}
+
+void weir__buffers_point(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir_head *head = weir__head(s);
+    s->buffer = own->buffer;
+    s->read_buffer = own->read_buffer;
+    head->magic = WEIR_HEAD_MAGIC;
+    head->layout = WEIR_LAYOUT;
+    head->pid = own->pid;
+    head->buffer_bytes = own->capacity;
+}
+
+void weir__buffers_free(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    if (own->mapped)
+        weir__kernel.munmap(own->buffer, own->mapped);
+    if (own->read_mapped)
+        weir__kernel.munmap(own->read_buffer, own->read_mapped);
+    own->mapped = own->read_mapped = 0;
+}
+
+int weir__grow_write(weir_stream *s, size_t capacity)
+{
+    struct weir__own *own = weir__own(s);
+    if (capacity > WEIR_BUFFER_MAX)
+        return -EMSGSIZE;
+    if (own->spill)
+        return weir__spill_grow(s, capacity);
+    struct weir__own was = *own;
+    int result = make_write(own, capacity);
+    if (result < 0)
+        return result;
+    memcpy(own->buffer, was.buffer, weir__written(s) + weir__hot(s)->record_bytes);
+    weir__buffers_point(s);
+    weir__set_limits(s);
+    if (was.mapped)
+        weir__kernel.munmap(was.buffer, was.mapped);
+    return 0;
+}
+
+int weir__grow_read(weir_stream *s, size_t before, size_t capacity)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__own was = *own;
+    uint64_t unread = weir__unread(s);
+    const char *from = was.read_buffer + s->read;
+    int result = make_read(own, before, capacity);
+    if (result < 0)
+        return result;
+    memcpy(own->read_buffer + own->read_start, from, unread);
+    s->read = own->read_start;
+    s->held_read_limit = own->read_start + unread;
+    weir__buffers_point(s);
+    weir__set_limits(s);
+    if (was.read_mapped)
+        weir__kernel.munmap(was.read_buffer, was.read_mapped);
+    return 0;
+}

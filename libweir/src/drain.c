@@ -1,0 +1,188 @@
+/* drain.c: the one write loop. Whatever leaves a stream for its sink leaves it here. */
+#include "private.h"
+
+#include <limits.h>
+
+enum { VECTOR = 16 };
+
+/* On a pipe a write of more than PIPE_BUF bytes may be mixed with another writer's: whole records up to
+ * that size, or one record that is larger. */
+uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes)
+{
+    int separator = weir__own(s)->separator;
+    if (bytes <= PIPE_BUF || separator < 0)
+        return bytes;
+    const char *end = memrchr(from, separator, PIPE_BUF);
+    if (!end)
+        end = memchr(from + PIPE_BUF, separator, bytes - PIPE_BUF);
+    return end ? (uint64_t)(end - from) + 1 : bytes;
+}
+
+/* What is left, as one vector: the buffer's part first. Returns the number of its entries. */
+static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t skip,
+                  struct iovec *vector)
+{
+    const struct weir__own *own = weir__own(s);
+    uint64_t drained = weir__drained(s);
+    int used = 0;
+    if (drained < upto) {
+        char *from = own->buffer + drained;
+        uint64_t bytes = upto - drained;
+        if (own->is_pipe && own->mode == WEIR_RECORD)
+            bytes = weir__whole_records(s, from, bytes);
+        vector[used++] = (struct iovec){from, bytes};
+        if (own->is_pipe && own->mode == WEIR_RECORD)
+            return used;
+    }
+    for (int i = 0; i < count && used < VECTOR; i++) {
+        if (skip >= more[i].iov_len) {
+            skip -= more[i].iov_len;
+            continue;
+        }
+        vector[used++] = (struct iovec){(char *)more[i].iov_base + skip, more[i].iov_len - skip};
+        skip = 0;
+    }
+    return used;
+}
+
+static uint64_t length_of(const struct iovec *vector, int count)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += vector[i].iov_len;
+    return bytes;
+}
+
+/* The sink took `taken` bytes: the buffer's first. */
+static void account(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t asked, size_t *more_done)
+{
+    struct weir__hot *hot = weir__hot(s);
+    uint64_t drained = weir__drained(s), waiting = upto > drained ? upto - drained : 0;
+    uint64_t of_buffer = taken < waiting ? taken : waiting;
+    hot->stats.written_bytes += taken;
+    hot->stats.short_writes += taken < asked;
+    if (hot->pos >= 0)
+        hot->pos = weir__own(s)->append ? -1 : hot->pos + (int64_t)taken;
+    WEIR_PUBLISH(&weir__head(s)->drained, drained + of_buffer);
+    *more_done += taken - of_buffer;
+}
+
+static int fail(weir_stream *s, ssize_t error)
+{
+    struct weir__hot *hot = weir__hot(s);
+    if (error == -EAGAIN || error == -EWOULDBLOCK) {
+        hot->stats.again++;
+        return -EAGAIN;
+    }
+    hot->error = (int)error;
+    weir__set_limits(s);
+    return (int)error;
+}
+
+static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+{
+    struct weir__hot *hot = weir__hot(s);
+    struct weir__own *own = weir__own(s);
+    struct iovec vector[VECTOR];
+    for (;;) {
+        int used = gather(s, upto, more, count, *more_done, vector);
+        uint64_t asked = length_of(vector, used);
+        if (asked == 0)
+            return 0;
+        if (own->spill)
+            weir__spill_before(s, asked < upto - weir__drained(s) ? asked : upto - weir__drained(s));
+        hot->stats.writes++;
+        ssize_t taken = own->sink->write(s, vector, used);
+        if (taken > 0)
+            account(s, upto, (uint64_t)taken, asked, more_done);
+        else if (taken == -EINTR)
+            hot->stats.interrupted++;
+        else /* a sink that takes nothing and says nothing would keep us here for ever */
+            return fail(s, taken ? taken : -EIO);
+    }
+}
+
+/* A lock on the whole file, of the open file description; its writers append in turns. */
+static int lock_file(weir_stream *s, short type)
+{
+    struct weir__own *own = weir__own(s);
+    struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
+    int64_t result;
+    do
+        result = WEIR_CALL(weir__kernel.fcntl(own->fd, F_OFD_SETLKW, &whole));
+    while (result == -EINTR);
+    if (result == 0 && type == F_WRLCK && own->seekable && !own->append)
+        result = WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_END));
+    return result < 0 ? (int)result : 0;
+}
+
+int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
+{
+    struct weir__own *own = weir__own(s);
+    if (weir__hot(s)->error)
+        return weir__hot(s)->error;
+    if (!own->lock_file)
+        return write_loop(s, upto, more, count, more_done);
+    int result = lock_file(s, F_WRLCK);
+    if (result < 0)
+        return fail(s, result);
+    weir__hot(s)->pos = -1;
+    result = write_loop(s, upto, more, count, more_done);
+    lock_file(s, F_UNLCK);
+    return result;
+}
+
+void weir__reset(weir_stream *s)
+{
+    struct weir_head *head = weir__head(s);
+    struct weir__own *own = weir__own(s);
+    uint64_t bytes = weir__written(s), record = weir__hot(s)->record_bytes;
+    if (bytes == 0)
+        return;
+    WEIR_PUBLISH(&head->written, 0);
+    if (own->spill)
+        weir__spill_reset(s, bytes);
+    WEIR_PUBLISH(&head->drained, 0);
+    if (record)
+        memmove(own->buffer, own->buffer + bytes, record);
+}
+
+int weir__drain_to(weir_stream *s, uint64_t upto)
+{
+    size_t none = 0;
+    int result = weir__write_out(s, upto, NULL, 0, &none);
+    if (weir__pending(s) == 0)
+        weir__reset(s);
+    return result;
+}
+
+int weir__drain(weir_stream *s) { return weir__drain_to(s, weir__written(s)); }
+
+/* Where the last complete line among the bytes from `from` on ends; 0: none is complete. */
+static uint64_t last_line(const weir_stream *s, uint64_t from)
+{
+    const struct weir__own *own = weir__own(s);
+    uint64_t written = weir__written(s);
+    const char *end = own->separator < 0 ? NULL : memrchr(own->buffer + from, own->separator, written - from);
+    return end ? (uint64_t)(end - own->buffer) + 1 : 0;
+}
+
+int weir__after_append(weir_stream *s, uint64_t from)
+{
+    struct weir__own *own = weir__own(s);
+    uint64_t upto = 0;
+    if (own->mode == WEIR_NONE || own->mode == WEIR_RECORD)
+        upto = weir__written(s);
+    else if (own->mode == WEIR_LINE)
+        upto = last_line(s, from);
+    if (own->durability >= WEIR_KERNEL)
+        upto = own->mode == WEIR_LINE ? upto : weir__written(s);
+    else if (own->mode == WEIR_RECORD && !(own->is_pipe && own->separator < 0))
+        upto = 0;
+    if (upto <= weir__drained(s))
+        return 0;
+    int result = weir__drain_to(s, upto);
+    if (result == 0 && own->durability >= WEIR_DATA)
+        result = weir__sync_held(s, own->durability);
+    return result;
+}

@@ -1,0 +1,146 @@
+/* exec.c: the exec functions of the C library, which the program finds here first: what waits in streams
+ * goes out before the program is replaced. They end in execve(2) and execveat(2), as exec(3) says. */
+#include "private.h"
+
+#include <paths.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The library's own: the symbol below is what programs call. */
+static int replace(const char *path, char *const arguments[], char *const environment[])
+{
+    return (int)syscall(SYS_execve, path, arguments, environment);
+}
+
+static size_t count_of(char *const strings[])
+{
+    size_t count = 0;
+    while (strings[count])
+        count++;
+    return count;
+}
+
+/* A script without #! is the shell's. */
+static int replace_by_shell(const char *path, char *const arguments[], char *const environment[])
+{
+    size_t count = count_of(arguments);
+    const char **shell = malloc((count + 2) * sizeof *shell);
+    if (!shell)
+        return -1;
+    shell[0] = _PATH_BSHELL;
+    shell[1] = path;
+    for (size_t i = 1; i <= count; i++) /* with the NULL at the end; argument 0 was the script's name */
+        shell[i + 1] = arguments[i];
+    if (count == 0)
+        shell[2] = NULL;
+    replace(_PATH_BSHELL, (char *const *)(uintptr_t)shell, environment);
+    free(shell);
+    return -1;
+}
+
+static int replace_or_shell(const char *path, char *const arguments[], char *const environment[])
+{
+    replace(path, arguments, environment);
+    return errno == ENOEXEC ? replace_by_shell(path, arguments, environment) : -1;
+}
+
+/* Of `list`, a colon-separated one, the first entry that can be executed; EACCES is remembered, as a file
+ * that is there but may not be run is a better answer than none. */
+static int search(const char *list, const char *file, char *const arguments[], char *const environment[])
+{
+    char path[4096];
+    bool denied = false;
+    errno = ENOENT;
+    for (const char *entry = list; entry; entry = strchr(entry, ':') ? strchr(entry, ':') + 1 : NULL) {
+        size_t length = strcspn(entry, ":");
+        if (length + 1 + strlen(file) + 1 > sizeof path)
+            continue;
+        memcpy(path, entry, length);
+        path[length] = '/';
+        strcpy(path + length + (length > 0), file); /* an empty entry is the working directory */
+        replace_or_shell(path, arguments, environment);
+        if (errno == EACCES)
+            denied = true;
+        else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV && errno != ETIMEDOUT)
+            return -1;
+    }
+    if (denied)
+        errno = EACCES;
+    return -1;
+}
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    weir__before_exec();
+    return replace(path, arguments, environment);
+}
+
+int execv(const char *path, char *const arguments[]) { return execve(path, arguments, environ); }
+
+int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    weir__before_exec();
+    return (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
+}
+
+int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    const char *list = getenv("PATH");
+    if (!*file) {
+        errno = ENOENT;
+        return -1;
+    }
+    weir__before_exec();
+    if (strchr(file, '/'))
+        return replace_or_shell(file, arguments, environment);
+    return search(list ? list : "/bin:/usr/bin", file, arguments, environment);
+}
+
+int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }
+
+/* The arguments of the execl functions as an array on the stack of the caller: nothing to free when the
+ * program is replaced, and no lock when a forked child of many threads calls it. */
+#define COLLECT(first, last, array)                    \
+    va_list list;                                      \
+    size_t count = 1;                                  \
+    va_start(list, first);                             \
+    while (va_arg(list, const char *))                 \
+        count++;                                       \
+    va_end(list);                                      \
+    char *array[count + 1];                            \
+    va_start(list, first);                             \
+    array[0] = (char *)(uintptr_t)first;               \
+    for (size_t i = 1; i <= count; i++)                \
+        array[i] = va_arg(list, char *);               \
+    last;                                              \
+    va_end(list)
+
+int execl(const char *path, const char *argument, ...)
+{
+    COLLECT(argument, (void)0, arguments);
+    return execve(path, arguments, environ);
+}
+
+int execlp(const char *file, const char *argument, ...)
+{
+    COLLECT(argument, (void)0, arguments);
+    return execvpe(file, arguments, environ);
+}
+
+int execle(const char *path, const char *argument, ...)
+{
+    char **environment;
+    COLLECT(argument, environment = va_arg(list, char **), arguments);
+    return execve(path, arguments, environment);
+}
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,124 @@
+/* format.h: numbers and printf's language as text. Nothing here knows of streams. Private.
+ *
+ * Nothing writes a terminating NUL, keeps state, allocates (but see weir__vformat), or changes errno. */
+#ifndef WEIR_FORMAT_H
+#define WEIR_FORMAT_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define WEIR_INT_BYTES 20      /* most bytes of a formatted 64-bit integer with sign */
+#define WEIR_SHORTEST_BYTES 32 /* most bytes that weir__format_shortest writes */
+
+/* Each returns the number of bytes. */
+size_t weir__format_u64(char *to, uint64_t value);
+size_t weir__format_i64(char *to, int64_t value);
+
+/* "%.*f" in the C locale: the decimal nearest to the exact value, a tie to the even digit, whatever
+ * fesetround(3) says. Infinities and NaNs are inf, -inf, nan, -nan. Returns the length needed; writes only if
+ * it is <= room. A negative precision means 6, as in printf. */
+size_t weir__format_fixed(char *to, size_t room, double value, int precision);
+
+/* The shortest decimal that reads back (round to nearest) as the same double; of several equally short ones
+ * the nearest to it; of two equally near ones the even one. With d the digits without trailing zeros and x
+ * the exponent of the first of them (d.ddd * 10^x), as in JavaScript's Number::toString:
+ *   0 <= x <= 20   plain, with a point only if digits follow it: 1, -0, 123.5, 100000000000000000000
+ *   -6 <= x < 0    plain: 0.1, 0.000001
+ *   otherwise      d.ddde+XX or d.ddde-XX, the exponent of two digits at least, as printf has it: 1e+23,
+ *                  1.5e-07, 5e-324
+ * Infinities and NaNs as weir__format_fixed. */
+size_t weir__format_shortest(char *to, double value);
+
+/* printf's language. Returns the length needed, or -errno; writes only below `room`, and the whole of it only
+ * if the length is <= room. %n: -EINVAL; a length above INT_MAX: -EOVERFLOW; a wide character that the locale
+ * lacks: -EILSEQ. The bytes are those of the C library's vsnprintf, where they differ between C libraries
+ * (%p, a NULL for %s) those of glibc. What the C library formats for us (vformat_libc.c says what) may
+ * allocate in it, and is copied through malloc if it is larger than 512 bytes and fits without a byte to spare. */
+ssize_t weir__vformat(char *to, size_t room, const char *format, va_list arguments);
+
+/* ---- for format_*.c and vformat*.c ---------------------------------------------------------------- */
+
+extern const char weir__digit_pairs[200]; /* "00" to "99" */
+extern const uint64_t weir__powers_of_10[20];
+
+/* 128 significant bits of 10^exponent, rounded down, plus 1 in the last place. */
+struct weir__power {
+    uint64_t high, low;
+};
+enum { WEIR_POWER_MIN = -292, WEIR_POWER_MAX = 324 };
+extern const struct weir__power weir__power_table[WEIR_POWER_MAX - WEIR_POWER_MIN + 1];
+
+/* Decimal digits of value, 1 to 20. */
+static inline unsigned weir__count_digits(uint64_t value)
+{
+    value |= 1; /* no power of ten from 10 on is odd, so this passes none; 0 gets its digit */
+#if defined(__GNUC__)
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value);
+    unsigned digits = bits * 1233 >> 12; /* bits * log10(2): right, or one too few */
+    return digits + (value >= weir__powers_of_10[digits]);
+#else
+    unsigned digits = 1;
+    while (digits < 20 && value >= weir__powers_of_10[digits])
+        digits++;
+    return digits;
+#endif
+}
+
+static inline void weir__put_pair(char *to, uint32_t value)
+{
+    memcpy(to, weir__digit_pairs + 2 * value, 2);
+}
+
+/* value, which is below 10^count, with leading zeros as `count` digits. */
+static inline void weir__put_digits(char *to, uint64_t value, unsigned count)
+{
+    for (; count >= 8; value /= 100000000) { /* as a tree, so that the divisions need not wait for each other */
+        uint32_t part = (uint32_t)(value % 100000000), high = part / 10000, low = part % 10000;
+        count -= 8;
+        weir__put_pair(to + count, high / 100);
+        weir__put_pair(to + count + 2, high % 100);
+        weir__put_pair(to + count + 4, low / 100);
+        weir__put_pair(to + count + 6, low % 100);
+    }
+    uint32_t rest = (uint32_t)value;
+    for (; count >= 2; rest /= 100) {
+        count -= 2;
+        weir__put_pair(to + count, rest % 100);
+    }
+    if (count)
+        *to = (char)('0' + rest);
+}
+
+/* A double is (-1)^negative * mantissa * 2^power. */
+struct weir__double {
+    uint64_t mantissa;
+    int power;
+    int negative;
+    int finite; /* else mantissa says which: 0 is infinity */
+};
+
+static inline struct weir__double weir__take_apart(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    unsigned exponent = bits >> 52 & 0x7ff;
+    uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1), hidden = UINT64_C(1) << 52;
+    if (exponent == 0x7ff)
+        return (struct weir__double){mantissa, 0, (int)(bits >> 63), 0};
+    if (exponent == 0) /* subnormal */
+        return (struct weir__double){mantissa, 1 - 1075, (int)(bits >> 63), 1};
+    return (struct weir__double){mantissa | hidden, (int)exponent - 1075, (int)(bits >> 63), 1};
+}
+
+/* inf, -inf, nan, -nan: 4 bytes at most. */
+static inline size_t weir__put_not_finite(char *to, const struct weir__double *parts)
+{
+    *to = '-';
+    memcpy(to + parts->negative, parts->mantissa ? "nan" : "inf", 3);
+    return 3 + (size_t)parts->negative;
+}
+
+#endif /* WEIR_FORMAT_H */

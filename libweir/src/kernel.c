@@ -1,0 +1,58 @@
+/* kernel.c: the table of system calls as the C library has them. */
+#include "kernel.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if !defined(SYS_io_uring_setup) /* the same numbers everywhere that libweir runs */
+#define SYS_io_uring_setup 425
+#define SYS_io_uring_enter 426
+#endif
+
+static int call_open(const char *path, int flags, mode_t permissions) { return open(path, flags, permissions); }
+static int call_fcntl(int fd, int command, void *argument) { return fcntl(fd, command, argument); }
+static int call_fstat(int fd, struct stat *status) { return fstat(fd, status); }
+
+/* The system call itself: older C libraries have no function for its flags. */
+static ssize_t call_pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
+{
+    return syscall(SYS_pwritev2, fd, iov, (long)count, (long)offset, 0L, (long)flags);
+}
+
+static int call_uring_setup(unsigned entries, void *parameters)
+{
+    return (int)syscall(SYS_io_uring_setup, entries, parameters);
+}
+
+static int call_uring_enter(int fd, unsigned submit, unsigned complete, unsigned flags)
+{
+    return (int)syscall(SYS_io_uring_enter, fd, submit, complete, flags, NULL, 0);
+}
+
+struct weir__kernel weir__kernel = {
+    .open = call_open,
+    .close = close,
+    .read = read,
+    .pread = pread,
+    .write = write,
+    .writev = writev,
+    .pwrite = pwrite,
+    .pwritev2 = call_pwritev2,
+    .lseek = lseek,
+    .fstat = call_fstat,
+    .fcntl = call_fcntl,
+    .fsync = fsync,
+    .fdatasync = fdatasync,
+    .ftruncate = ftruncate,
+    .fadvise = posix_fadvise,
+    .rename = rename,
+    .unlink = unlink,
+    .poll = poll,
+    .mmap = mmap,
+    .munmap = munmap,
+    .uring_setup = call_uring_setup,
+    .uring_enter = call_uring_enter,
+};

@@ -1,0 +1,46 @@
+/* kernel.h: every system call that the library makes, through one table that tests replace. */
+#ifndef WEIR_KERNEL_H
+#define WEIR_KERNEL_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+/* Each entry is called as the function of its name in section 2 of the manual: -1 and errno for an error. */
+struct weir__kernel {
+    int (*open)(const char *path, int flags, mode_t permissions);
+    int (*close)(int fd);
+    ssize_t (*read)(int fd, void *to, size_t bytes);
+    ssize_t (*pread)(int fd, void *to, size_t bytes, off_t offset);
+    ssize_t (*write)(int fd, const void *from, size_t bytes);
+    ssize_t (*writev)(int fd, const struct iovec *iov, int count);
+    ssize_t (*pwrite)(int fd, const void *from, size_t bytes, off_t offset);
+    ssize_t (*pwritev2)(int fd, const struct iovec *iov, int count, off_t offset, int flags);
+    off_t (*lseek)(int fd, off_t offset, int whence);
+    int (*fstat)(int fd, struct stat *status);
+    int (*fcntl)(int fd, int command, void *argument); /* an int argument is cast */
+    int (*fsync)(int fd);
+    int (*fdatasync)(int fd);
+    int (*ftruncate)(int fd, off_t bytes);
+    int (*fadvise)(int fd, off_t offset, off_t bytes, int advice); /* posix_fadvise: returns the error */
+    int (*rename)(const char *from, const char *to);
+    int (*unlink)(const char *path);
+    int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
+    void *(*mmap)(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+    int (*munmap)(void *address, size_t bytes);
+    int (*uring_setup)(unsigned entries, void *parameters);
+    int (*uring_enter)(int fd, unsigned submit, unsigned complete, unsigned flags);
+};
+
+extern struct weir__kernel weir__kernel;
+
+/* -1 and errno as -errno. */
+#define WEIR_CALL(call) weir__result(call)
+static inline int64_t weir__result(int64_t result) { return result < 0 ? -errno : result; }
+
+#endif /* WEIR_KERNEL_H */

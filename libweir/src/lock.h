@@ -1,0 +1,91 @@
+/* lock.h: the recursive lock of a stream, taken and let go without a call when nobody is in the way. One
+ * atomic exchange to take it and none to let go: who waits makes the holder's look at `waiters` see it by
+ * membarrier(2), so the holder needs no fence. While the process has one thread, no exchange either. */
+#ifndef WEIR_LOCK_H
+#define WEIR_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../include/weir.h"
+
+/* All zero when free. */
+struct weir__lock {
+    _Atomic uint32_t word;    /* 0 free, 1 held */
+    _Atomic uint32_t waiters;
+    _Atomic uintptr_t holder; /* the thread, as the address of something of its own */
+    uint32_t depth;           /* of nesting, beyond the first */
+};
+
+#if defined(__GNUC__)
+/* One instruction to find it, also in the shared library: it is one byte. */
+extern __attribute__((tls_model("initial-exec"))) _Thread_local char weir__thread_mark;
+/* glibc's, sys/single_threaded.h; other C libraries do not say. */
+extern char __libc_single_threaded __attribute__((weak));
+static inline bool weir__one_thread(void) { return &__libc_single_threaded && __libc_single_threaded; }
+#else
+extern _Thread_local char weir__thread_mark;
+static inline bool weir__one_thread(void) { return false; }
+#endif
+
+/* 0: not known yet; 1: who waits has membarrier(2); -1: it has not, so whoever lets go needs a fence. */
+extern _Atomic int weir__barrier;
+
+/* Waits, `ms` at most (UINT_MAX: for ever). `s` may be NULL. */
+bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
+void weir__lock_wake(struct weir__lock *lock);
+int weir__barrier_ask(void);
+
+static inline bool weir__lock_take(struct weir__lock *lock)
+{
+    uint32_t no = 0;
+    if (weir__one_thread()) {
+        if (atomic_load_explicit(&lock->word, memory_order_relaxed))
+            return false;
+        atomic_store_explicit(&lock->word, 1, memory_order_relaxed);
+        return true;
+    }
+    return atomic_compare_exchange_strong_explicit(&lock->word, &no, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static inline bool weir__trylock(struct weir__lock *lock)
+{
+    uintptr_t self = (uintptr_t)&weir__thread_mark;
+    if (atomic_load_explicit(&lock->holder, memory_order_relaxed) == self) {
+        lock->depth++;
+        return true;
+    }
+    if (!weir__lock_take(lock))
+        return false;
+    atomic_store_explicit(&lock->holder, self, memory_order_relaxed);
+    return true;
+}
+
+static inline bool weir__timedlock(struct weir__lock *lock, const weir_stream *s, unsigned ms)
+{
+    return WEIR_LIKELY(weir__trylock(lock)) || weir__lock_wait(lock, s, ms);
+}
+
+static inline void weir__lock(struct weir__lock *lock, const weir_stream *s)
+{
+    weir__timedlock(lock, s, UINT32_MAX);
+}
+
+static inline void weir__unlock(struct weir__lock *lock)
+{
+    if (lock->depth) {
+        lock->depth--;
+        return;
+    }
+    atomic_store_explicit(&lock->holder, 0, memory_order_relaxed);
+    atomic_store_explicit(&lock->word, 0, memory_order_release);
+    int barrier = atomic_load_explicit(&weir__barrier, memory_order_relaxed);
+    if (!WEIR_LIKELY(barrier > 0) && (barrier < 0 || weir__barrier_ask() < 0))
+        atomic_thread_fence(memory_order_seq_cst);
+    atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order; membarrier does the rest */
+    if (!WEIR_LIKELY(!atomic_load_explicit(&lock->waiters, memory_order_relaxed)))
+        weir__lock_wake(lock);
+}
+
+#endif /* WEIR_LOCK_H */

@@ -1,0 +1,303 @@
+/* private.h: what every part of libweir relies on. Read this before any other file.
+ *
+ * MEMORY. A stream is one mapping: first a page (or more) that the kernel gives a forked child as zeros
+ * (MADV_WIPEONFORK), then a page that the child gets a copy of. The first holds struct weir__hot: the
+ * offsets, the limits, the lock, what waits; the second struct weir__own: what the stream is. The buffers
+ * are mappings of their own or the caller's memory. Only weir__buffers_* change where they are.
+ *
+ * THE PUBLISHED OFFSET. head->written is stored with release order after the bytes below it are there.
+ * Bytes [drained, written) are complete and wait; who writes them out (the owner, the delay timer, the
+ * recovery after a kill, a process that peeks) reads the same two numbers. In WEIR_RECORD the bytes of a
+ * record that is not complete lie above `written`, hot->record_bytes of them.
+ *
+ * WHO MOVES WHAT. `written` moves by the owner only: forward by publishing, to 0 by weir__reset. `drained`
+ * moves in weir__write_out only. Reset is allowed only when drained == written, so that no published byte
+ * ever changes its place; it stores written = 0 first, then drained = 0: whoever looks in between sees
+ * written < drained, which means empty. The delay timer never resets.
+ *
+ * A WEIR_KILL stream's head and buffer lie in a shared mapping, and the stream's own head stays at zero, as
+ * do its limits: each call finds the way there by own, because a wiped child must not.
+ *
+ * THE LIMITS. The inline calls compare the offset with `limit` (one who does not hold the lock) or
+ * `held_limit` (one who does) and with nothing else. Every reason to take the long way - line, record and
+ * no buffering, durability for each record, an error, reading, a delay that nobody waits for - lowers
+ * them, in weir__set_limits only, from the state alone. A lowered limit cannot be lost: whoever changes
+ * the state calls weir__set_limits afterwards, under the stream's lock where there is another thread.
+ * What an inline call saw before the change may still be published after it: the delay timer therefore
+ * looks again (stale.c), everything else changes the state only from calls of the owner itself.
+ *
+ * LOCKS, in this order: the registry's, then a stream's, then the timer's own. own->locking streams (threads
+ * share them, or a delay is set) are locked by weir__enter in every public call. A stream's lock may be
+ * held while waiting for the kernel; the registry's never.
+ *
+ * FORK. In the child hot is all zero: magic 0, limits 0, nothing waiting, lock free. Every public call
+ * begins with weir__enter, which sees magic 0 and sets the stream up again from own (weir__adopt). This
+ * needs no handler, so it works after clone(2). vfork(2) and CLONE_VM share the memory: there is one
+ * stream, and what exit and exec flush is only what own->pid == getpid() owns. WEIR_FORK_KEEP streams
+ * are not wiped. A WEIR_KILL buffer is MADV_DONTFORK; the child makes its own at weir__adopt.
+ *
+ * WHAT RECOVERY MAY REPEAT. A kill between a write and the update of `drained` leaves bytes that are both
+ * in the file and in the buffer. For a file that is not O_APPEND the position of each byte is kept
+ * (spill.h): recovery writes it there again, exactly once. For an O_APPEND file its size before the write
+ * tells, if nobody else writes to it. For pipes, sockets, terminals: at least once, one write at most.
+ *
+ * SYSTEM CALLS go through weir__kernel (kernel.c), so that tests can make any of them fail.
+ */
+#ifndef WEIR_PRIVATE_H
+#define WEIR_PRIVATE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__GNUC__) /* the library is built with hidden symbols; the public ones are those of weir.h */
+#pragma GCC visibility push(default)
+#endif
+#include "../include/weir.h"
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#include "kernel.h"
+#include "lock.h"
+
+#if defined(__GNUC__)
+#define WEIR_COLD __attribute__((cold, noinline))
+#define WEIR_APART __attribute__((noinline)) /* so that the short way before it saves no registers */
+#else
+#define WEIR_COLD
+#define WEIR_APART
+#endif
+
+struct weir__spill;  /* spill.c: the shared mapping of a WEIR_KILL stream */
+struct weir__direct; /* sink_direct.c */
+struct weir__uring;  /* sink_uring.c */
+
+/* Where bytes come from and go to. write and read return a count (0 of read: the end) or -errno; short
+ * counts and -EINTR are the caller's to deal with. A NULL member: cannot be done. */
+struct weir__sink {
+    ssize_t (*write)(weir_stream *s, const struct iovec *iov, int count);
+    ssize_t (*read)(weir_stream *s, void *to, size_t bytes);
+    int64_t (*seek)(weir_stream *s, int64_t offset, int whence);
+    int (*sync)(weir_stream *s, enum weir_durability level);
+    int (*close)(weir_stream *s);
+    /* Called by weir_flush and weir_close after everything was given to write: waits for what is in
+     * flight, writes what was held back. NULL: nothing to do. */
+    int (*finish)(weir_stream *s);
+};
+
+/* What a forked child must not have: wiped by the kernel. */
+struct weir__hot {
+    weir_stream s; /* first: a weir_stream pointer is a pointer to this */
+    struct weir__lock lock;
+    _Atomic uint32_t adopting; /* a thread of the child sets the stream up */
+    int error;              /* of writing; sticks */
+    int read_error;         /* of reading; sticks */
+    bool eof;
+    bool reading;           /* a seekable stream for both: its position is that of the read buffer */
+    bool pushed;            /* weir_ungetc changed the read buffer: it is not the file's bytes */
+    bool armed;             /* the timer will look at the stream: the limit may be up */
+    uint64_t record_bytes;  /* of the record that is not complete, above head.written */
+    int64_t pos;            /* of the descriptor, as far as known; -1: not known */
+    uint64_t synced;        /* bytes ever accepted that are on the device */
+    uint64_t synced_whole;  /* the same with all metadata */
+    uint32_t syncing;       /* a thread is in fdatasync for all */
+    _Atomic uint32_t sync_round; /* futex: goes up when one has ended */
+    int64_t deadline;       /* of the oldest byte, ns of CLOCK_MONOTONIC, see stale.c */
+    unsigned idle_ticks;    /* of the timer with nothing to do */
+    unsigned far_seeks;     /* out of the buffer in a row: the file is read at random */
+    bool advised;
+    struct weir_stats stats;
+};
+
+/* What the stream is; a child gets a copy. */
+struct weir__own {
+    const struct weir__sink *sink;
+    struct weir_callbacks callbacks;
+    void *context;
+    int fd;
+    int pid;                /* whose the stream is */
+    bool can_read, can_write;
+    bool seekable, append, is_pipe, regular, terminal;
+    bool threads, locking, share, lock_file, keep_open, wiped;
+    bool copied;            /* a child's copy of a WEIR_FORK_KEEP stream */
+    enum weir_mode mode;    /* never WEIR_AUTO */
+    enum weir_durability durability;
+    enum weir_on_fork on_fork;
+    enum weir_access access;
+    int separator;          /* byte or -1 */
+    unsigned stale_ms;
+    size_t max_record_bytes;
+    int sync_error;         /* for ever */
+    weir_stream *tied;      /* flushed before this one is read */
+    char *buffer;           /* for writing */
+    size_t capacity;        /* where weir__set_limits puts the limit */
+    size_t mapped;          /* bytes of our mapping at `buffer`; 0: the caller's memory */
+    char *read_buffer;
+    size_t read_start;      /* fills begin here; what is below is room for pushed-back bytes */
+    size_t read_capacity;   /* bytes from read_start */
+    size_t read_mapped;
+    struct weir__spill *spill;
+    struct weir_head *shared_head; /* of the spill's mapping, or NULL: the stream's own */
+    struct weir__direct *direct;
+    struct weir__uring *uring;
+    char *temporary;        /* weir_open_replace: the file to be renamed to `path` */
+    char *path;             /* as given to weir_open, or NULL */
+    size_t slot;            /* in the registry */
+};
+
+extern size_t weir__page; /* bytes of a page; set by weir__new */
+
+static inline struct weir__hot *weir__hot(const weir_stream *s) { return (struct weir__hot *)(uintptr_t)s; }
+static inline struct weir__own *weir__own(const weir_stream *s)
+{
+    return (struct weir__own *)(void *)((char *)(uintptr_t)s + weir__page);
+}
+static inline struct weir_head *weir__head(const weir_stream *s)
+{
+    struct weir_head *shared = weir__own(s)->shared_head;
+    return WEIR_LIKELY(!shared) ? &((weir_stream *)(uintptr_t)s)->head : shared;
+}
+static inline uint64_t weir__written(const weir_stream *s) { return WEIR_LOAD(&weir__head(s)->written); }
+static inline uint64_t weir__drained(const weir_stream *s) { return WEIR_LOAD(&weir__head(s)->drained); }
+static inline uint64_t weir__pending(const weir_stream *s) { return weir__written(s) - weir__drained(s); }
+static inline uint64_t weir__unread(const weir_stream *s) { return s->held_read_limit - s->read; }
+static inline size_t weir__room(const weir_stream *s)
+{
+    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
+    return used < weir__own(s)->capacity ? weir__own(s)->capacity - used : 0;
+}
+static inline void weir__publish(weir_stream *s, uint64_t bytes)
+{
+    WEIR_PUBLISH(&weir__head(s)->written, weir__written(s) + bytes);
+}
+
+/* stream.c: making, finding again in a child, and freeing */
+int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_options *options);
+int weir__ready(weir_stream *s); /* after its maker has filled in own: from here on it is a stream */
+void weir__free(weir_stream *s); /* the memory, not the descriptor */
+void weir__wipe(weir_stream *s); /* what the kernel does to a child's copy, where it cannot */
+void weir__set_limits(weir_stream *s);
+
+/* buffers.c */
+int weir__buffers_make(weir_stream *s, const struct weir_options *options, size_t default_bytes);
+void weir__buffers_free(weir_stream *s);
+void weir__buffers_point(weir_stream *s); /* the stream's offsets follow own */
+int weir__grow_write(weir_stream *s, size_t capacity);
+int weir__grow_read(weir_stream *s, size_t before, size_t capacity); /* `before`: pushback room wanted */
+
+/* open.c */
+/* A stream over a descriptor that is not open: every use of it fails with -EBADF. */
+int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *options);
+
+/* options.c */
+int weir__options_check(const struct weir_options *options);
+size_t weir__default_bytes(const weir_stream *s, int64_t block_bytes);
+
+/* Every public call begins with weir__enter and ends with weir__leave. */
+void weir__adopt(weir_stream *s); /* in a child that finds the stream wiped */
+static inline void weir__enter(weir_stream *s);
+static inline void weir__leave(weir_stream *s);
+
+static inline void weir__enter(weir_stream *s)
+{
+    if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
+        weir__adopt(s);
+    if (weir__own(s)->locking)
+        weir__lock(&weir__hot(s)->lock, s);
+}
+static inline void weir__leave(weir_stream *s)
+{
+    if (weir__own(s)->locking)
+        weir__unlock(&weir__hot(s)->lock);
+}
+
+/* registry.c: every open stream of the process */
+int weir__register(weir_stream *s);
+void weir__unregister(weir_stream *s); /* returns when the timer has let go of it */
+weir_stream *weir__next_stream(size_t *slot); /* lock-free walk; NULL: the end */
+void weir__registry_lock(void);
+void weir__registry_unlock(void);
+
+/* drain.c: the one write loop */
+/* Writes out the buffer up to `upto`, then `more`; *more_done counts what was taken of `more`. */
+int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done);
+void weir__reset(weir_stream *s);                  /* the owner, when nothing waits */
+int weir__drain(weir_stream *s);                   /* everything complete, then reset */
+int weir__drain_to(weir_stream *s, uint64_t upto); /* part of it */
+/* How many of the `bytes` at `from` may go into one write(2) on a pipe without tearing a record. */
+uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes);
+int weir__after_append(weir_stream *s, uint64_t from); /* what the mode asks for after bytes from `from` */
+
+/* write.c, record.c, reserve.c; all need the lock */
+int weir__start_writing(weir_stream *s); /* 0: the stream can take bytes now */
+ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes);
+ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count); /* all or nothing */
+ssize_t weir__record_append(weir_stream *s, const void *from, size_t bytes);
+int weir__record_complete(weir_stream *s);
+int weir__record_commit(weir_stream *s, size_t bytes); /* more of the record was put into the buffer */
+ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes);
+int weir__commit_held(weir_stream *s, size_t bytes);
+
+/* fill.c: the one read loop */
+int weir__start_reading(weir_stream *s); /* 1: bytes or a fill are to be had, 0: the end, -errno */
+ssize_t weir__fill(weir_stream *s, size_t want); /* appends to the read buffer; count, 0: the end, -errno */
+ssize_t weir__read_direct(weir_stream *s, void *to, size_t bytes); /* past the empty buffer */
+void weir__drop_read(weir_stream *s); /* forgets the read buffer */
+int weir__give_back(weir_stream *s);  /* lseek(2) over what was read ahead; 0 where that cannot be */
+int weir__getc_held(weir_stream *s);
+ssize_t weir__peek_held(weir_stream *s, size_t bytes);
+
+/* seek.c */
+int64_t weir__kernel_pos(weir_stream *s);
+
+/* flush.c */
+int weir__flush_held(weir_stream *s);
+
+/* process.c */
+/* What the process shares; all zero at the start and, wiped by the kernel, in a forked child. */
+struct weir__globals {
+    struct weir__lock registry;
+    size_t first_free;                  /* no slot of the registry below it is free */
+    _Atomic uint32_t timer_runs;        /* 1: its thread was started */
+    _Atomic uint32_t timer_wake;        /* futex: goes up when there is something new to wait for */
+    _Atomic int64_t timer_next;         /* when it will look next, in ns of CLOCK_MONOTONIC */
+    _Atomic(weir_stream *) timer_holds; /* the stream that it is at */
+};
+extern struct weir__globals *weir__globals;
+int weir__process_start(void); /* once a process: what exit and fork have to do */
+void weir__before_exec(void);
+
+/* stale.c */
+int weir__stale_arm(weir_stream *s); /* the lock is held; something is about to wait */
+void weir__stale_forget(const weir_stream *s);
+
+/* sync.c */
+int weir__sync_held(weir_stream *s, enum weir_durability level);
+int weir__sync_directory(const char *path);
+
+/* spill.c; hooks are called only if own->spill */
+int weir__spill_make(weir_stream *s, const struct weir_options *options);
+int weir__spill_renew(weir_stream *s);             /* in a child */
+int weir__spill_grow(weir_stream *s, size_t capacity);
+void weir__spill_before(weir_stream *s, uint64_t bytes); /* about to write that many of [drained…) */
+void weir__spill_reset(weir_stream *s, uint64_t bytes);  /* nothing waits; the buffer begins anew after them */
+void weir__spill_free(weir_stream *s, bool keep);        /* keep: bytes are left in it, for weir_recover */
+void weir__spill_exit(weir_stream *s);                   /* the process ends: no file is left if nothing waits */
+
+/* sinks */
+extern const struct weir__sink weir__sink_fd, weir__sink_callbacks, weir__sink_memory, weir__sink_direct,
+    weir__sink_uring;
+ssize_t weir__fd_write(weir_stream *s, const struct iovec *iov, int count);
+ssize_t weir__fd_read(weir_stream *s, void *to, size_t bytes);
+int64_t weir__fd_seek(weir_stream *s, int64_t offset, int whence);
+int weir__fd_sync(weir_stream *s, enum weir_durability level);
+int weir__fd_close(weir_stream *s);
+int weir__direct_make(weir_stream *s);
+void weir__direct_free(weir_stream *s);
+int weir__uring_make(weir_stream *s, const struct weir_options *options);
+void weir__uring_free(weir_stream *s);
+
+#endif /* WEIR_PRIVATE_H */

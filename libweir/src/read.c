@@ -1,0 +1,196 @@
+/* read.c: taking bytes: weir_getc's long way, weir_read, weir_peek, weir_skip, weir_ungetc. */
+#include "private.h"
+
+#include <limits.h>
+
+static void take(weir_stream *s, void *to, size_t bytes)
+{
+    if (to)
+        memcpy(to, weir__own(s)->read_buffer + s->read, bytes);
+    s->read += bytes;
+}
+
+int weir__getc_held(weir_stream *s)
+{
+    int result = weir__start_reading(s);
+    if (result <= 0)
+        return result < 0 ? result : WEIR_EOF;
+    if (s->read == s->held_read_limit) {
+        ssize_t got = weir__fill(s, 1);
+        if (got <= 0)
+            return got < 0 ? (int)got : WEIR_EOF;
+    }
+    return (unsigned char)weir__own(s)->read_buffer[s->read++];
+}
+
+int weir_getc_held(weir_stream *s)
+{
+    if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
+        weir__adopt(s);
+    return weir__getc_held(s);
+}
+
+static WEIR_APART int getc_locked(weir_stream *s)
+{
+    weir__enter(s);
+    int result = s->read < s->held_read_limit ? (unsigned char)s->read_buffer[s->read++] : weir__getc_held(s);
+    weir__leave(s);
+    return result;
+}
+
+/* As weir_putc_slow: threads that share a stream come here for every byte. */
+int weir_getc_slow(weir_stream *s)
+{
+    if (WEIR_LIKELY(weir__one_thread() && s->read < s->held_read_limit))
+        return (unsigned char)s->read_buffer[s->read++];
+    return getc_locked(s);
+}
+
+/* One step towards `bytes`: from the buffer, or one read. Large ones go past the buffer. */
+static ssize_t read_step(weir_stream *s, char *to, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    int result = weir__start_reading(s);
+    if (result <= 0)
+        return result;
+    uint64_t unread = weir__unread(s);
+    if (unread == 0) {
+        if (to && bytes >= own->read_capacity && own->sink->read)
+            return weir__read_direct(s, to, bytes);
+        ssize_t got = weir__fill(s, bytes);
+        if (got <= 0)
+            return got;
+        unread = (uint64_t)got;
+    }
+    size_t part = bytes < unread ? bytes : unread;
+    take(s, to, part);
+    return (ssize_t)part;
+}
+
+static ssize_t read_held(weir_stream *s, char *to, size_t bytes)
+{
+    size_t done = 0;
+    while (done < bytes) {
+        ssize_t got = read_step(s, to ? to + done : NULL, bytes - done);
+        if (got < 0)
+            return done ? (ssize_t)done : got;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t weir_read(weir_stream *s, void *to, size_t bytes)
+{
+    if (bytes > SSIZE_MAX)
+        return -EINVAL;
+    weir__enter(s);
+    ssize_t result = weir__own(s)->can_read ? read_held(s, to, bytes) : -EBADF;
+    weir__leave(s);
+    return result;
+}
+
+ssize_t weir_read_some(weir_stream *s, void *to, size_t bytes)
+{
+    if (bytes > SSIZE_MAX)
+        return -EINVAL;
+    weir__enter(s);
+    ssize_t result = weir__own(s)->can_read ? 0 : -EBADF;
+    if (result == 0 && bytes > 0)
+        result = read_step(s, to, bytes);
+    weir__leave(s);
+    return result;
+}
+
+/* How many of `bytes` are there to be looked at; an error only if it is none. */
+ssize_t weir__peek_held(weir_stream *s, size_t bytes)
+{
+    int result = weir__start_reading(s);
+    if (result <= 0)
+        return result;
+    while (weir__unread(s) < bytes && !weir__hot(s)->eof && !weir__hot(s)->read_error) {
+        uint64_t unread = weir__unread(s);
+        if (bytes > weir__own(s)->read_capacity && (result = weir__grow_read(s, 0, bytes)) < 0)
+            return unread ? (ssize_t)unread : result;
+        ssize_t got = weir__fill(s, bytes - unread);
+        if (got < 0 && unread == 0)
+            return got;
+        if (got <= 0)
+            break;
+    }
+    return (ssize_t)(weir__unread(s) < bytes ? weir__unread(s) : bytes);
+}
+
+ssize_t weir_peek(weir_stream *s, char **from, size_t bytes)
+{
+    if (bytes > SSIZE_MAX)
+        return -EINVAL;
+    weir__enter(s);
+    ssize_t result = weir__peek_held(s, bytes);
+    if (result >= 0) /* all that is there anyway, as the room of weir_reserve */
+        result = (ssize_t)weir__unread(s);
+    *from = weir__own(s)->read_buffer + s->read;
+    weir__leave(s);
+    return result;
+}
+
+/* A file is skipped by lseek(2), as far as it reaches; its end is where reading will say it is. */
+ssize_t weir_skip(weir_stream *s, size_t bytes)
+{
+    if (bytes > SSIZE_MAX)
+        return -EINVAL;
+    weir__enter(s);
+    ssize_t result = weir__own(s)->can_read ? read_held(s, NULL, bytes) : -EBADF;
+    weir__leave(s);
+    return result;
+}
+
+/* Room in front of the unread bytes, in memory that may be written to. */
+static int make_pushback_room(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    bool ours = own->read_mapped != 0;
+    if (s->read > 0 && ours)
+        return 0;
+    uint64_t unread = weir__unread(s);
+    size_t capacity = own->read_capacity > unread ? own->read_capacity : unread;
+    return weir__grow_read(s, unread + 1, capacity ? capacity : 1);
+}
+
+static int ungetc_held(weir_stream *s, int c)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    if (!own->can_read)
+        return -EBADF;
+    if (c < 0)
+        return -EINVAL;
+    if (own->can_write && own->seekable && !hot->reading) {
+        int result = weir__flush_held(s);
+        if (result < 0)
+            return result;
+        hot->reading = true;
+    }
+    bool same = s->read > own->read_start && s->read <= s->held_read_limit &&
+                (unsigned char)own->read_buffer[s->read - 1] == (unsigned char)c;
+    if (!same) {
+        int result = make_pushback_room(s);
+        if (result < 0)
+            return result;
+        own->read_buffer[s->read - 1] = (char)c;
+        hot->pushed = true;
+    }
+    s->read--;
+    hot->eof = false;
+    weir__set_limits(s);
+    return (unsigned char)c;
+}
+
+int weir_ungetc(weir_stream *s, int c)
+{
+    weir__enter(s);
+    int result = ungetc_held(s, c);
+    weir__leave(s);
+    return result;
+}

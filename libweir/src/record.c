@@ -1,0 +1,120 @@
+/* record.c: WEIR_RECORD: bytes are published when their record is complete, so that only whole records can
+ * leave, whoever writes them out. */
+#include "private.h"
+
+/* Room behind the record that was begun: what is complete leaves first, then the buffer grows. */
+static int make_room(weir_stream *s, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    if (bytes <= weir__room(s))
+        return 0;
+    int result = own->sink->write ? weir__drain(s) : 0;
+    if (result < 0 || bytes <= weir__room(s))
+        return result;
+    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
+    size_t wanted = own->capacity * 2 > used + bytes ? own->capacity * 2 : used + bytes;
+    return weir__grow_write(s, wanted);
+}
+
+/* Everything up to the last separator among the newest `bytes` is complete. */
+static int publish_complete(weir_stream *s, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    char *begin = own->buffer + weir__written(s);
+    const char *end = NULL;
+    if (own->separator >= 0)
+        end = memrchr(begin + hot->record_bytes - bytes, own->separator, bytes);
+    if (!end)
+        return 0;
+    uint64_t complete = (uint64_t)(end - begin) + 1, from = weir__written(s);
+    hot->record_bytes -= complete;
+    weir__publish(s, complete);
+    return weir__after_append(s, from);
+}
+
+ssize_t weir__record_append(weir_stream *s, const void *from, size_t bytes)
+{
+    if (bytes > WEIR_BUFFER_MAX)
+        return -EMSGSIZE;
+    int result = make_room(s, bytes);
+    if (result < 0)
+        return result;
+    struct weir__hot *hot = weir__hot(s);
+    memcpy(weir__own(s)->buffer + weir__written(s) + hot->record_bytes, from, bytes);
+    hot->record_bytes += bytes;
+    publish_complete(s, bytes); /* accepted: an error sticks, or the rest waits */
+    return (ssize_t)bytes;
+}
+
+int weir__record_commit(weir_stream *s, size_t bytes)
+{
+    weir__hot(s)->record_bytes += bytes;
+    return publish_complete(s, bytes);
+}
+
+int weir__record_complete(weir_stream *s)
+{
+    struct weir__hot *hot = weir__hot(s);
+    uint64_t from = weir__written(s), bytes = hot->record_bytes;
+    hot->record_bytes = 0;
+    weir__publish(s, bytes);
+    return weir__after_append(s, from);
+}
+
+static ssize_t putrec_held(weir_stream *s, const void *from, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    int result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    char end = (char)own->separator;
+    if (own->mode != WEIR_RECORD) {
+        struct iovec parts[2] = {{(void *)(uintptr_t)from, bytes}, {&end, 1}};
+        ssize_t all = weir__write_all(s, parts, own->separator < 0 ? 1 : 2);
+        return all < 0 ? all : (ssize_t)bytes;
+    }
+    if (bytes >= WEIR_BUFFER_MAX)
+        return -EMSGSIZE;
+    result = make_room(s, bytes + 1);
+    if (result < 0)
+        return result;
+    struct weir__hot *hot = weir__hot(s);
+    char *to = own->buffer + weir__written(s) + hot->record_bytes;
+    memcpy(to, from, bytes);
+    if (own->separator >= 0)
+        to[bytes++] = end;
+    hot->record_bytes += bytes;
+    weir__record_complete(s);
+    return (ssize_t)bytes - (own->separator >= 0);
+}
+
+ssize_t weir_putrec(weir_stream *s, const void *from, size_t bytes)
+{
+    weir__enter(s);
+    ssize_t result = putrec_held(s, from, bytes);
+    weir__leave(s);
+    return result;
+}
+
+static int endrec_held(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    int result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    if (own->separator >= 0) {
+        char end = (char)own->separator;
+        ssize_t taken = weir__write_held(s, &end, 1);
+        return taken < 0 ? (int)taken : 0;
+    }
+    return own->mode == WEIR_RECORD ? weir__record_complete(s) : 0;
+}
+
+int weir_endrec(weir_stream *s)
+{
+    weir__enter(s);
+    int result = endrec_held(s);
+    weir__leave(s);
+    return result;
+}

@@ -1,0 +1,108 @@
+/* replace.c: a file replaced whole or not at all: temporary, sync, rename, sync of the directory. */
+#include "private.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 100 };
+
+/* The name behind symbolic links is what is replaced; they stay links. */
+static char *final_path(const char *path)
+{
+    char *found = realpath(path, NULL);
+    return found || errno != ENOENT ? found : strdup(path);
+}
+
+/* Beside the file, so that rename(2) can do it: hidden, and named for who left it if it is ever found. */
+static int create_temporary(const char *path, char **temporary)
+{
+    const char *slash = strrchr(path, '/');
+    int directory = slash ? (int)(slash - path + 1) : 0;
+    size_t room = strlen(path) + 64;
+    *temporary = malloc(room);
+    if (!*temporary)
+        return -ENOMEM;
+    int fd = -EEXIST;
+    for (int i = 0; i < ATTEMPTS && fd == -EEXIST; i++) {
+        snprintf(*temporary, room, "%.*s.%s.weir-%d-%d", directory, path, path + directory, (int)getpid(), i);
+        fd = (int)WEIR_CALL(weir__kernel.open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    }
+    if (fd < 0) {
+        free(*temporary);
+        *temporary = NULL;
+    }
+    return fd;
+}
+
+/* As the file that is replaced: its permissions, and its owner where that is allowed. */
+static int take_over(int fd, const char *path)
+{
+    struct stat old;
+    if (stat(path, &old) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISREG(old.st_mode))
+        return -EINVAL;
+    if (fchown(fd, old.st_uid, old.st_gid) != 0 && fchown(fd, (uid_t)-1, old.st_gid) != 0)
+        old.st_mode &= ~(mode_t)(S_ISUID | S_ISGID); /* another's file is not made ours with its rights */
+    return (int)WEIR_CALL(fchmod(fd, old.st_mode & 07777));
+}
+
+static int begin(weir_stream **s, const char *path, const struct weir_options *options)
+{
+    char *temporary;
+    int fd = create_temporary(path, &temporary);
+    if (fd < 0)
+        return fd;
+    int result = take_over(fd, path);
+    if (result == 0)
+        result = weir_fdopen(s, fd, options);
+    if (result < 0) {
+        weir__kernel.unlink(temporary);
+        weir__kernel.close(fd);
+        free(temporary);
+        return result;
+    }
+    weir__own(*s)->temporary = temporary;
+    weir__hot(*s)->pos = 0;
+    return 0;
+}
+
+int weir_open_replace(weir_stream **s, const char *path, const struct weir_options *options)
+{
+    *s = NULL;
+    char *final = final_path(path);
+    if (!final)
+        return -errno;
+    int result = begin(s, final, options);
+    if (result < 0)
+        free(final);
+    else
+        weir__own(*s)->path = final;
+    return result;
+}
+
+static int commit(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    int result = weir__sync_held(s, WEIR_WHOLE); /* owner and permissions as well */
+    if (result < 0)
+        return result;
+    result = (int)WEIR_CALL(weir__kernel.rename(own->temporary, own->path));
+    if (result < 0)
+        return result;
+    free(own->temporary);
+    own->temporary = NULL; /* from here on closing leaves it */
+    return weir__sync_directory(own->path);
+}
+
+int weir_replace(weir_stream *s)
+{
+    weir__enter(s);
+    int result = weir__own(s)->temporary ? commit(s) : -EINVAL;
+    weir__leave(s);
+    if (result == -EAGAIN)
+        return result;
+    int closed = weir_close(s);
+    return result < 0 ? result : closed;
+}

@@ -1,0 +1,58 @@
+/* reserve.c: room in the buffer itself, filled by the caller. */
+#include "private.h"
+
+ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    int result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    if (bytes > WEIR_BUFFER_MAX)
+        return -EMSGSIZE;
+    if (bytes > weir__room(s) || weir__room(s) == 0) {
+        result = own->sink->write ? weir__drain(s) : 0;
+        if (result < 0)
+            return result;
+    }
+    uint64_t used = weir__written(s) + hot->record_bytes;
+    if (bytes > weir__room(s) || weir__room(s) == 0) {
+        size_t wanted = own->sink->write ? used + bytes : used + bytes + own->capacity;
+        result = weir__grow_write(s, wanted);
+        if (result < 0)
+            return result;
+    }
+    *to = own->buffer + used;
+    return (ssize_t)weir__room(s);
+}
+
+int weir__commit_held(weir_stream *s, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    if (!own->can_write || hot->reading)
+        return -EBADF;
+    if (bytes > weir__room(s))
+        return -EINVAL;
+    if (own->mode == WEIR_RECORD)
+        return weir__record_commit(s, bytes);
+    uint64_t from = weir__written(s);
+    weir__publish(s, bytes);
+    return weir__after_append(s, from);
+}
+
+ssize_t weir_reserve(weir_stream *s, char **to, size_t bytes)
+{
+    weir__enter(s);
+    ssize_t result = weir__reserve_held(s, to, bytes);
+    weir__leave(s);
+    return result;
+}
+
+int weir_commit(weir_stream *s, size_t bytes)
+{
+    weir__enter(s);
+    int result = weir__commit_held(s, bytes);
+    weir__leave(s);
+    return result;
+}

@@ -1,0 +1,116 @@
+/* seek.c: positions: the descriptor's, less what was read ahead, plus what waits. */
+#include "private.h"
+
+static int64_t sink_seek(weir_stream *s, int64_t offset, int whence)
+{
+    struct weir__hot *hot = weir__hot(s);
+    if (!weir__own(s)->sink->seek)
+        return -ESPIPE;
+    hot->stats.seeks++;
+    int64_t pos = weir__own(s)->sink->seek(s, offset, whence);
+    hot->pos = pos < 0 || weir__own(s)->share ? -1 : pos;
+    return pos;
+}
+
+/* Of the descriptor. Others move it if it is shared, so then it is asked for every time. */
+int64_t weir__kernel_pos(weir_stream *s)
+{
+    struct weir__hot *hot = weir__hot(s);
+    return hot->pos >= 0 && !weir__own(s)->share ? hot->pos : sink_seek(s, 0, SEEK_CUR);
+}
+
+/* Appended bytes will lie behind the file's end, wherever the position is now. */
+static int64_t append_pos(weir_stream *s)
+{
+    struct stat status;
+    int64_t result = WEIR_CALL(weir__kernel.fstat(weir__own(s)->fd, &status));
+    return result < 0 ? result : (int64_t)status.st_size;
+}
+
+static int64_t tell_held(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    uint64_t waiting = weir__pending(s) + weir__hot(s)->record_bytes;
+    if (!own->seekable)
+        return -ESPIPE;
+    int64_t pos = own->append && waiting ? append_pos(s) : weir__kernel_pos(s);
+    if (pos < 0)
+        return pos;
+    pos += (int64_t)waiting - (int64_t)weir__unread(s);
+    return pos < 0 ? 0 : pos;
+}
+
+int64_t weir_tell(weir_stream *s)
+{
+    weir__enter(s);
+    int64_t result = tell_held(s);
+    weir__leave(s);
+    return result;
+}
+
+/* Within what was read ahead no system call is needed. */
+static bool within_buffer(weir_stream *s, int64_t target)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    if (hot->pushed || hot->pos < 0 || own->share || s->held_read_limit == own->read_start)
+        return false;
+    int64_t start = hot->pos - (int64_t)(s->held_read_limit - own->read_start);
+    if (target < start || target > hot->pos || start < 0)
+        return false;
+    s->read = own->read_start + (uint64_t)(target - start);
+    return true;
+}
+
+/* A file that is read here and there needs no read-ahead. */
+static void count_far_seek(weir_stream *s)
+{
+    struct weir__hot *hot = weir__hot(s);
+    if (weir__own(s)->access == WEIR_ACCESS_AUTO && ++hot->far_seeks == 3)
+        hot->advised = false;
+}
+
+static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    if (!own->seekable)
+        return -ESPIPE;
+    if (whence == SEEK_CUR) {
+        int64_t here = tell_held(s);
+        if (here < 0)
+            return here;
+        if (__builtin_add_overflow(here, offset, &offset))
+            return -EOVERFLOW;
+        whence = SEEK_SET;
+    }
+    if (whence == SEEK_SET && offset < 0)
+        return -EINVAL;
+    if (own->can_write && (weir__pending(s) || hot->record_bytes)) {
+        int result = weir__flush_held(s);
+        if (result < 0)
+            return result;
+    }
+    if (whence == SEEK_SET && within_buffer(s, offset)) {
+        hot->eof = false;
+        return offset;
+    }
+    bool had_read = s->held_read_limit > own->read_start;
+    int64_t pos = sink_seek(s, offset, whence);
+    if (pos < 0)
+        return pos;
+    if (had_read)
+        count_far_seek(s);
+    weir__drop_read(s);
+    hot->eof = false;
+    hot->read_error = 0;
+    return pos;
+}
+
+int64_t weir_seek(weir_stream *s, int64_t offset, int whence)
+{
+    weir__enter(s);
+    int64_t result = seek_held(s, offset, whence);
+    weir__leave(s);
+    return result;
+}

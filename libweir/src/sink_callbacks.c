@@ -1,0 +1,83 @@
+/* sink_callbacks.c: two functions of the program as source and sink. */
+#include "private.h"
+
+/* One piece a call; the write loop comes back for the rest. */
+static ssize_t callbacks_write(weir_stream *s, const struct iovec *iov, int count)
+{
+    (void)count;
+    struct weir__own *own = weir__own(s);
+    ssize_t taken = own->callbacks.write(own->context, iov->iov_base, iov->iov_len);
+    return taken > (ssize_t)iov->iov_len ? -EINVAL : taken;
+}
+
+static ssize_t callbacks_read(weir_stream *s, void *to, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    ssize_t got = own->callbacks.read(own->context, to, bytes);
+    return got > (ssize_t)bytes ? -EINVAL : got;
+}
+
+static int64_t callbacks_seek(weir_stream *s, int64_t offset, int whence)
+{
+    struct weir__own *own = weir__own(s);
+    return own->callbacks.seek ? own->callbacks.seek(own->context, offset, whence) : -ESPIPE;
+}
+
+static int callbacks_sync(weir_stream *s, enum weir_durability level)
+{
+    struct weir__own *own = weir__own(s);
+    return own->callbacks.sync ? own->callbacks.sync(own->context, level) : -EINVAL;
+}
+
+static int callbacks_close(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    return own->callbacks.close ? own->callbacks.close(own->context) : 0;
+}
+
+const struct weir__sink weir__sink_callbacks = {
+    .write = callbacks_write,
+    .read = callbacks_read,
+    .seek = callbacks_seek,
+    .sync = callbacks_sync,
+    .close = callbacks_close,
+};
+
+static int fill_in(weir_stream *s, const struct weir_callbacks *callbacks, void *context,
+                   const struct weir_options *options)
+{
+    struct weir__own *own = weir__own(s);
+    own->callbacks = *callbacks;
+    own->context = context;
+    own->can_read = callbacks->read != NULL;
+    own->can_write = callbacks->write != NULL;
+    own->seekable = callbacks->seek != NULL;
+    own->mode = options->mode == WEIR_AUTO ? WEIR_FULL : options->mode;
+    return weir__buffers_make(s, options, weir__default_bytes(s, 0));
+}
+
+int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks, void *context,
+                        const struct weir_options *options)
+{
+    static const struct weir_options defaults;
+    options = options ? options : &defaults;
+    weir_stream *made;
+    *s = NULL;
+    int result = weir__options_check(options);
+    if (result == 0 && options->flags & (WEIR_DIRECT | WEIR_URING | WEIR_LOCK_FILE))
+        result = -EINVAL; /* these are about descriptors */
+    if (result == 0 && options->durability == WEIR_KILL)
+        result = -EINVAL; /* nobody could call the functions after a kill */
+    if (result == 0)
+        result = weir__new(&made, &weir__sink_callbacks, options);
+    if (result < 0)
+        return result;
+    result = fill_in(made, callbacks, context, options);
+    if (result == 0)
+        result = weir__ready(made);
+    if (result < 0)
+        weir__free(made);
+    else
+        *s = made;
+    return result;
+}

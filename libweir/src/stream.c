@@ -1,0 +1,123 @@
+/* stream.c: making a stream, setting it up again in a forked child, freeing it, and its limits. */
+#include "private.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+size_t weir__page;
+
+static size_t round_to_page(size_t bytes) { return (bytes + weir__page - 1) & ~(weir__page - 1); }
+static size_t all_bytes(void) { return weir__page + round_to_page(sizeof(struct weir__own)); }
+
+/* weir__own() looks one page behind the stream. */
+_Static_assert(sizeof(struct weir__hot) <= 4096, "the hot part fits the smallest page");
+
+static int separator_of(const struct weir_options *options)
+{
+    if (options->separator == 0)
+        return '\n';
+    return options->separator == WEIR_SEPARATOR_NUL ? 0 : options->separator;
+}
+
+static void copy_options(struct weir__own *own, const struct weir_options *options)
+{
+    own->on_fork = options->on_fork;
+    own->access = options->access;
+    own->durability = options->durability;
+    own->stale_ms = options->stale_ms;
+    own->max_record_bytes = options->max_record_bytes;
+    own->separator = separator_of(options);
+    own->threads = options->flags & WEIR_THREADS;
+    own->locking = own->threads || own->stale_ms;
+    own->share = options->flags & WEIR_SHARE;
+    own->lock_file = options->flags & WEIR_LOCK_FILE;
+    own->keep_open = options->flags & WEIR_KEEP_OPEN;
+}
+
+int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_options *options)
+{
+    int result = weir__process_start();
+    if (result < 0)
+        return result;
+    void *memory =
+        weir__kernel.mmap(NULL, all_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    struct weir__own *own = weir__own(memory);
+    own->sink = sink;
+    own->fd = -1;
+    own->pid = (int)getpid();
+    copy_options(own, options);
+    if (own->on_fork != WEIR_FORK_KEEP)
+        own->wiped = madvise(memory, weir__page, MADV_WIPEONFORK) == 0;
+    *s = memory;
+    return 0;
+}
+
+static void set_up(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    s->layout = WEIR_LAYOUT;
+    s->fd = own->fd;
+    s->separator = own->separator;
+    weir__hot(s)->pos = -1;
+    weir__buffers_point(s);
+    weir__set_limits(s);
+    WEIR_PUBLISH(&s->magic, WEIR_STREAM_MAGIC); /* last: other threads of a child wait for it */
+}
+
+int weir__ready(weir_stream *s)
+{
+    set_up(s);
+    return weir__register(s);
+}
+
+/* A child's first use of the stream; two of its threads may come at once. */
+WEIR_COLD void weir__adopt(weir_stream *s)
+{
+    struct weir__hot *hot = weir__hot(s);
+    struct weir__own *own = weir__own(s);
+    uint32_t nobody = 0;
+    if (!atomic_compare_exchange_strong(&hot->adopting, &nobody, 1)) {
+        while (__atomic_load_n(&s->magic, __ATOMIC_ACQUIRE) != WEIR_STREAM_MAGIC)
+            sched_yield();
+        return;
+    }
+    own->pid = (int)getpid();
+    int result = own->spill ? weir__spill_renew(s) : 0;
+    set_up(s);
+    if (result < 0) {
+        hot->error = result;
+        weir__set_limits(s);
+    }
+}
+
+void weir__wipe(weir_stream *s) { memset(s, 0, sizeof(struct weir__hot)); }
+
+void weir__free(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    weir__buffers_free(s);
+    free(own->path);
+    free(own->temporary);
+    weir__kernel.munmap(s, all_bytes());
+}
+
+/* May the inline calls append? From the state alone, so that no reason can be forgotten. */
+static bool appends_quickly(const weir_stream *s)
+{
+    const struct weir__own *own = weir__own(s);
+    const struct weir__hot *hot = weir__hot(s);
+    return own->can_write && own->mode == WEIR_FULL && !own->spill && own->durability < WEIR_KERNEL && !hot->error &&
+           !hot->reading && (!own->stale_ms || hot->armed);
+}
+
+void weir__set_limits(weir_stream *s)
+{
+    const struct weir__own *own = weir__own(s);
+    uint64_t held = appends_quickly(s) ? own->capacity : 0;
+    __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->limit, own->threads ? 0 : held, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->read_limit, own->threads ? 0 : s->held_read_limit, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,279 @@
+/* write.c: adding bytes: the long way of weir_putc, weir_write, weir_writev. */
+#include "private.h"
+
+#include <limits.h>
+
+/* A stream for both directions over a file has one position: bytes read ahead go back first. */
+static int turn_to_writing(weir_stream *s)
+{
+    struct weir__hot *hot = weir__hot(s);
+    int result = weir__give_back(s);
+    if (result < 0)
+        return result;
+    weir__drop_read(s);
+    hot->reading = false;
+    hot->eof = false;
+    return 0;
+}
+
+int weir__start_writing(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__hot *hot = weir__hot(s);
+    if (!own->can_write)
+        return -EBADF;
+    if (hot->error)
+        return hot->error;
+    int result = hot->reading ? turn_to_writing(s) : 0;
+    if (result == 0 && own->stale_ms && !hot->armed)
+        result = weir__stale_arm(s);
+    weir__set_limits(s);
+    return result;
+}
+
+/* The caller's bytes straight to the sink, behind what waits. Returns how many of them were taken, or the
+ * error if none was. */
+static ssize_t write_past(weir_stream *s, const struct iovec *iov, int count)
+{
+    size_t done = 0;
+    int result = weir__write_out(s, weir__written(s), iov, count, &done);
+    if (weir__pending(s) == 0)
+        weir__reset(s);
+    if (result == 0 && weir__own(s)->durability >= WEIR_DATA)
+        result = weir__sync_held(s, weir__own(s)->durability);
+    return done ? (ssize_t)done : result;
+}
+
+static void copy_in(weir_stream *s, const char *from, size_t bytes)
+{
+    memcpy(weir__own(s)->buffer + weir__written(s), from, bytes);
+    weir__publish(s, bytes);
+}
+
+/* Filled to the brim before it is written out, so that a file is written in blocks. */
+static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    size_t done = 0;
+    while (done < bytes) {
+        size_t room = weir__room(s), left = bytes - done;
+        if (left <= room) {
+            copy_in(s, from + done, left);
+            return (ssize_t)bytes;
+        }
+        if (left >= own->capacity && own->sink->write) {
+            struct iovec rest = {(char *)(uintptr_t)from + done, left};
+            ssize_t taken = write_past(s, &rest, 1);
+            if (taken > 0)
+                done += (size_t)taken;
+            return done ? (ssize_t)done : taken;
+        }
+        copy_in(s, from + done, room);
+        done += room;
+        int result = own->sink->write ? weir__drain(s) : weir__grow_write(s, own->capacity * 2);
+        if (result < 0)
+            return done ? (ssize_t)done : result;
+    }
+    return (ssize_t)done;
+}
+
+/* Complete lines go out at once, behind what waits; the rest of them waits. */
+static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    const char *end = own->separator < 0 ? NULL : memrchr(from, own->separator, bytes);
+    size_t lines = end ? (size_t)(end - from) + 1 : 0;
+    if (!lines || !own->sink->write)
+        return write_full(s, from, bytes);
+    struct iovec whole = {(char *)(uintptr_t)from, lines};
+    ssize_t taken = write_past(s, &whole, 1);
+    if (taken < (ssize_t)lines || lines == bytes)
+        return taken;
+    ssize_t rest = write_full(s, from + lines, bytes - lines);
+    return rest < 0 ? taken : taken + rest;
+}
+
+ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    int result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    if (bytes > SSIZE_MAX)
+        return -EINVAL;
+    if (bytes == 0)
+        return 0;
+    if (own->mode == WEIR_RECORD)
+        return weir__record_append(s, from, bytes);
+    if (own->mode == WEIR_LINE)
+        return write_lines(s, from, bytes);
+    if ((own->mode == WEIR_NONE || own->durability >= WEIR_KERNEL) && own->sink->write) {
+        struct iovec all = {(void *)(uintptr_t)from, bytes};
+        return write_past(s, &all, 1);
+    }
+    return write_full(s, from, bytes);
+}
+
+/* What is left of an accepted unit: behind everything, in a buffer made larger for it. */
+static int keep(weir_stream *s, const struct iovec *iov, int count, size_t skip)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += iov[i].iov_len;
+    bytes -= skip;
+    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
+    if (bytes > weir__own(s)->capacity - used) {
+        int result = weir__grow_write(s, used + bytes);
+        if (result < 0)
+            return result;
+    }
+    for (int i = 0; i < count; i++) {
+        size_t over = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+        copy_in(s, (char *)iov[i].iov_base + over, iov[i].iov_len - over);
+        skip -= over;
+    }
+    return 0;
+}
+
+ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count)
+{
+    size_t total = 0, done = 0;
+    for (int i = 0; i < count; i++)
+        total += iov[i].iov_len;
+    ssize_t result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    uint64_t from = weir__written(s);
+    if (total <= weir__room(s)) {
+        result = keep(s, iov, count, 0);
+        if (result == 0)
+            weir__after_append(s, from); /* accepted all the same: an error sticks, or the rest waits */
+        return result < 0 ? result : (ssize_t)total;
+    }
+    for (int i = 0; i < count && result >= 0; i++) {
+        result = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
+        if (result > 0)
+            done += (size_t)result;
+        if (result < (ssize_t)iov[i].iov_len)
+            break;
+    }
+    if (done == total)
+        return (ssize_t)total;
+    if (done == 0)
+        return result < 0 ? result : -EIO;
+    result = keep(s, iov, count, done);
+    return result < 0 ? result : (ssize_t)total;
+}
+
+WEIR_COLD static int putc_unbuffered(weir_stream *s, int c)
+{
+    char byte = (char)c;
+    ssize_t taken = weir__write_held(s, &byte, 1);
+    return taken == 1 ? (unsigned char)c : (int)taken;
+}
+
+static int putc_slow_held(weir_stream *s, int c)
+{
+    struct weir__own *own = weir__own(s);
+    int result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    if (own->mode != WEIR_LINE && own->mode != WEIR_FULL)
+        return putc_unbuffered(s, c);
+    if (own->durability >= WEIR_KERNEL && own->mode == WEIR_FULL)
+        return putc_unbuffered(s, c);
+    if (own->mode == WEIR_LINE && (unsigned char)c == own->separator)
+        return putc_unbuffered(s, c);
+    if (weir__room(s) == 0) {
+        result = own->sink->write ? weir__drain(s) : weir__grow_write(s, own->capacity * 2);
+        if (weir__room(s) == 0)
+            return result;
+    }
+    copy_in(s, &(char){(char)c}, 1);
+    return (unsigned char)c;
+}
+
+int weir_putc_held(weir_stream *s, int c)
+{
+    if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
+        weir__adopt(s);
+    return putc_slow_held(s, c);
+}
+
+static WEIR_COLD int putc_enter(weir_stream *s, int c)
+{
+    weir__enter(s);
+    int result = putc_slow_held(s, c);
+    weir__leave(s);
+    return result;
+}
+
+static inline int put_quickly(weir_stream *s, uint64_t at, int c)
+{
+    s->buffer[at] = (char)c;
+    WEIR_PUBLISH(&s->head.written, at + 1);
+    return (unsigned char)c;
+}
+
+static WEIR_APART int putc_locked(weir_stream *s, int c)
+{
+    struct weir__lock *lock = &weir__hot(s)->lock;
+    if (s->held_limit == 0 || !weir__own(s)->locking || !weir__trylock(lock))
+        return putc_enter(s, c);
+    uint64_t at = WEIR_LOAD(&s->head.written);
+    int result = at < s->held_limit ? put_quickly(s, at, c) : putc_slow_held(s, c);
+    weir__unlock(lock);
+    return result;
+}
+
+/* Threads that share a stream come here for every byte: the common case first, and no more than it needs.
+ * With one thread in the process nobody can hold the lock but this one. */
+int weir_putc_slow(weir_stream *s, int c)
+{
+    uint64_t at = WEIR_LOAD(&s->head.written);
+    if (WEIR_LIKELY(weir__one_thread() && at < s->held_limit))
+        return put_quickly(s, at, c);
+    return putc_locked(s, c);
+}
+
+ssize_t weir_write_slow(weir_stream *s, const void *from, size_t bytes)
+{
+    weir__enter(s);
+    ssize_t result = weir__write_held(s, from, bytes);
+    weir__leave(s);
+    return result;
+}
+
+static ssize_t writev_held(weir_stream *s, const struct iovec *iov, int count)
+{
+    struct weir__own *own = weir__own(s);
+    size_t total = 0, done = 0;
+    for (int i = 0; i < count; i++)
+        total += iov[i].iov_len;
+    int result = weir__start_writing(s);
+    if (result < 0)
+        return result;
+    bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && total > weir__room(s)) ||
+                (own->durability >= WEIR_KERNEL && own->mode == WEIR_FULL);
+    if (past && own->sink->write)
+        return write_past(s, iov, count);
+    for (int i = 0; i < count; i++) {
+        ssize_t taken = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
+        if (taken < 0)
+            return done ? (ssize_t)done : taken;
+        done += (size_t)taken;
+        if ((size_t)taken < iov[i].iov_len)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t weir_writev(weir_stream *s, const struct iovec *iov, int count)
+{
+    if (count < 0)
+        return -EINVAL;
+    weir__enter(s);
+    ssize_t result = writev_held(s, iov, count);
+    weir__leave(s);
+    return result;
+}

@@ -1,0 +1,173 @@
+"""What the tests of the examples share: running them, watching them, and a private directory."""
+import contextlib
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import tty
+
+LIMIT_S = 60  # for any one program
+examples = None
+directories = None
+
+
+class Skip(Exception):
+    """The test cannot run here; the reason."""
+
+
+def start(build):
+    global examples, directories
+    examples = build / "examples"
+    directories = build / "test-directories"  # not /tmp, which may be a tmpfs: that has no O_DIRECT
+    directories.mkdir(parents=True, exist_ok=True)
+    os.environ["LC_ALL"] = "C"
+    os.environ.pop("PYTHONUNBUFFERED", None)
+
+
+@contextlib.contextmanager
+def private_directory():
+    path = tempfile.mkdtemp(dir=directories)
+    was = os.getcwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(was)
+        shutil.rmtree(path)
+
+
+def command(name, *arguments):
+    return [str(examples / name), *map(str, arguments)]
+
+
+class Result:
+    def __init__(self, done):
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+    def __repr__(self):
+        return f"status {self.status}, {len(self.out or b'')} bytes {self.out and self.out[:200]!r}, {self.err!r}"
+
+
+def run_command(words, stdin=b"", stdout=subprocess.PIPE, **more):
+    source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
+    return Result(subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, timeout=LIMIT_S, **source, **more))
+
+
+def run(name, *arguments, **more):
+    return run_command(command(name, *arguments), **more)
+
+
+def well(name, *arguments, **more):
+    """Runs it, and it must succeed in silence; returns what it wrote."""
+    result = run(name, *arguments, **more)
+    assert result.status == 0 and result.err == "", (name, arguments, result)
+    return result.out
+
+
+def refuses(name, *arguments):
+    """Bad arguments: nothing is done, the usage is shown, status 2."""
+    result = run(name, *arguments)
+    assert result.status == 2 and f"usage: {name} " in result.err and result.out == b"", (arguments, result)
+
+
+def fails(name, *arguments, naming, **more):
+    """Status 1, and the message names what failed and why."""
+    result = run(name, *arguments, **more)
+    assert result.status == 1 and result.err.startswith(f"{name}: "), (arguments, result)
+    assert all(part in result.err for part in naming), (arguments, naming, result)
+    return result
+
+
+def fails_on_full_device(name, *arguments, **more):
+    with open("/dev/full", "wb") as full:
+        fails(name, *arguments, stdout=full, naming=["standard output", "No space left on device"], **more)
+
+
+def ends_at_closed_pipe(name, *arguments, **more):
+    """Nobody reads: SIGPIPE ends it, and where that is ignored it says so."""
+    for ignored in False, True:
+        reader, writer = os.pipe()
+        os.close(reader)
+        action = signal.SIG_IGN if ignored else signal.SIG_DFL
+        result = run(name, *arguments, stdout=writer, restore_signals=False,
+                     preexec_fn=lambda: signal.signal(signal.SIGPIPE, action), **more)
+        os.close(writer)
+        if ignored:
+            assert result.status == 1 and "Broken pipe" in result.err, result
+        else:
+            assert result.status == -signal.SIGPIPE, result
+
+
+@contextlib.contextmanager
+def running(name, *arguments, **more):
+    """A child that is certainly gone afterwards."""
+    child = subprocess.Popen(command(name, *arguments), **more)
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        for end in child.stdin, child.stdout, child.stderr:
+            if end:
+                with contextlib.suppress(OSError):
+                    end.close()
+
+
+@contextlib.contextmanager
+def terminal():
+    """A raw pseudo-terminal: (our side, the program's side)."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    try:
+        yield ours, theirs
+    finally:
+        for fd in ours, theirs:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def read_within(fd, seconds, enough=1):
+    """What arrives until there are `enough` bytes, the end, or the time is over."""
+    got = b""
+    end = time.monotonic() + seconds
+    while len(got) < enough and select.select([fd], [], [], max(0, end - time.monotonic()))[0]:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:  # a terminal that nobody has open any more
+            break
+        if not part:
+            break
+        got += part
+    return got
+
+
+def until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.01)
+
+
+def content(path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def traced(name, *arguments, calls, raw="none", **more):
+    """The named system calls that it makes, as strace(1) shows them; those of `raw` in numbers."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not here")
+    words = ["strace", "-f", "-qq", "-s", "16", "-e", "signal=none", "-e", f"trace={calls}", "-e", f"raw={raw}",
+             "-o", "trace"]
+    environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # leaks are looked for by ptrace(2) as well
+    result = run_command(words + command(name, *arguments), env=environment, **more)
+    assert result.status == 0, result
+    return [re.sub(r"^\d+ +", "", line) for line in content("trace").decode().splitlines()]

@@ -1,0 +1,250 @@
+"""tail: byte for byte what the system's tail gives, on ordinary and odd files."""
+import os
+import pathlib
+import random
+import subprocess
+
+from harness import (content, ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run,
+                     run_command, running, traced, until, well)
+
+FIRST_BLOCK, BLOCK, PIPE_BLOCK = 1 << 14, 1 << 18, 1 << 16  # of the program: here lie the edges
+
+
+def odd_files():
+    some = random.Random(11)
+    yield "empty", b""
+    yield "newline", b"\n"
+    yield "newlines", b"\n" * 70_000
+    yield "no-final-newline", b"a\nb\nc"
+    yield "one-line-unfinished", b"a"
+    yield "nul-bytes", b"\0\0\na\0b\n\0" * 1000
+    yield "one-huge-line", b"x" * 700_000
+    yield "one-huge-line-ended", b"x" * 700_000 + b"\n"
+    yield "huge-line-behind-small-ones", b"a\nb\n" + b"x" * 600_000 + b"\ny"
+    yield "many-lines", b"".join(b"%d\n" % i for i in range(200_000))
+    yield "random-bytes", some.randbytes(1_000_000)
+    yield "long-lines", b"".join(b"l" * some.randrange(20_000) + b"\n" for _ in range(100))
+    for block in FIRST_BLOCK, PIPE_BLOCK, BLOCK:
+        for shift in -1, 0, 1:
+            line = b"." * 63 + b"\n"
+            whole = line * (3 * block // 64)
+            yield f"edge-{block}{shift:+}", whole[:block * 2 + shift]
+            yield f"edge-{block}{shift:+}-in-front", b"\n" * (block + shift) + b"x" * block
+
+
+COUNTS = [0, 1, 2, 3, 10, 255, 1023, 1024, 5000, 16_384, 262_144, 10_000_000]
+
+
+def theirs(*arguments, **more):
+    """Standard output and status of the system's tail; its words are its own."""
+    result = run_command(["tail", *map(str, arguments)], **more)
+    return result.out, result.status
+
+
+def compare(*arguments, **more):
+    result = run("tail", *arguments, **more)
+    assert (result.out, result.status) == theirs(*arguments, **more), (arguments, result)
+
+
+def write(name, data):
+    with open(name, "wb") as file:
+        file.write(data)
+
+
+def test_last_lines_of_odd_files():
+    for name, data in odd_files():
+        write(name, data)
+        compare(name)
+        for count in COUNTS:
+            compare("-n", count, name)
+
+
+def test_last_lines_of_odd_pipes():
+    for name, data in odd_files():
+        compare(stdin=data)
+        for count in COUNTS:
+            compare("-n", count, stdin=data)
+
+
+def test_last_bytes():
+    for name, data in odd_files():
+        write(name, data)
+        for count in 0, 1, 10, 65_535, 65_536, 65_537, 10_000_000:
+            compare("-c", count, name)
+            compare("-c", count, stdin=data)
+
+
+def test_from_the_start():
+    for name, data in odd_files():
+        write(name, data)
+        for count in "+0", "+1", "+2", "+3", "+1000", "+70000", "+10000000":
+            for unit in "-n", "-c":
+                compare(unit, count, name)
+                compare(unit, count, stdin=data)
+
+
+def test_random_files():
+    some = random.Random(23)
+    for _ in range(150):
+        density = some.choice([2, 10, 80, 1000, 30_000])
+        data = bytes(some.randrange(density) and 120 or 10 for _ in range(some.randrange(1, 60_000)))
+        data *= some.choice([1, 1, 10])
+        write("f", data)
+        lines = data.count(b"\n")
+        count = some.choice([some.randrange(lines + 3), max(0, lines + some.randrange(-2, 3))])
+        compare("-n", count, "f")
+        compare("-n", count, stdin=data)
+        compare("-n", f"+{count}", "f")
+
+
+def test_pipe_in_pieces():
+    data = b"".join(b"%d\n" % i for i in range(30_000)) + b"unfinished"
+    some = random.Random(2)
+    for count in 0, 1, 7, 20_000:
+        with running("tail", "-n", count, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            at = 0
+            while at < len(data) and count:
+                size = some.choice([1, 100, 4096, 65_536])
+                child.stdin.write(data[at:at + size])
+                child.stdin.flush()
+                at += size
+            out, _ = child.communicate(timeout=30)
+            wanted = b"".join(data.splitlines(keepends=True)[-count:]) if count else b""
+            assert out == wanted and child.returncode == 0, count
+
+
+def test_several_files_with_their_names():
+    write("a", b"1\n2\n3\n")
+    write("b", b"no newline")
+    write("empty", b"")
+    for arguments in ["a", "b"], ["a", "b", "empty", "a"], ["-q", "a", "b"], ["-v", "a"], ["a", "no-such", "b"], \
+            ["-v", "no-such"], ["-n", 0, "a", "b"], ["-v", "-"], ["a", "-"], [".", "a"]:
+        compare(*arguments, stdin=b"given\n")
+
+
+def test_a_file_on_standard_input_begins_where_it_stands():
+    data = b"".join(b"%d\n" % i for i in range(10_000))
+    write("f", data)
+    for offset in 0, 5, 10_000, len(data) - 3, len(data), len(data) + 10:
+        for arguments in ["-n", 3], ["-n", 100_000], ["-c", 5], ["-n", "+2"], ["-c", "+3"]:
+            outs = []
+            for program in well, theirs:
+                with open("f", "rb", buffering=0) as file:
+                    file.seek(offset)
+                    out = program("tail", *arguments, stdin=file) if program is well else \
+                        program(*arguments, stdin=file)[0]
+                outs.append(out)
+            assert outs[0] == outs[1], (offset, arguments, outs)
+
+
+def test_files_that_do_not_know_their_size():
+    for name in "/proc/self/limits", "/proc/filesystems", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/null":
+        if os.path.exists(name):
+            compare("-n", 1, name)
+            compare("-n", 3, name)
+
+
+def test_reads_no_more_than_the_end():
+    with open("f", "wb") as file:
+        file.truncate(1 << 30)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + b"a line of the log\n" * 1000)
+    reads = traced("tail", "f", calls="pread64,read,preadv,preadv2")
+    got = sum(int(line.rsplit("= ", 1)[1]) for line in reads if "ELF" not in line)
+    assert got < 200_000, reads
+    assert well("tail", "-n", 3, "f") == b"a line of the log\n" * 3
+
+
+def following(*arguments, **more):
+    return running("tail", "-f", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+
+def watches(child):
+    """Whether it has come to waiting for changes."""
+    found = pathlib.Path(f"/proc/{child.pid}/fdinfo").iterdir()
+    return any("inotify wd" in info.read_text() for info in found)
+
+
+def expect(child, wanted):
+    got = read_within(child.stdout.fileno(), 20, len(wanted))
+    assert got == wanted, (got, wanted)
+
+
+def append(name, data):
+    with open(name, "ab") as file:
+        file.write(data)
+
+
+def test_follows_what_is_added():
+    write("f", b"1\n2\n3\n")
+    with following("-n", 2, "f") as child:
+        expect(child, b"2\n3\n")
+        for part in b"4\n", b"half", b" line\n", b"z" * 300_000 + b"\n":
+            append("f", part)
+            expect(child, part)
+        os.rename("f", "g")  # it is the file that is followed, not its name
+        write("f", b"another\n")
+        append("g", b"5\n")
+        expect(child, b"5\n")
+        assert child.poll() is None
+
+
+def test_follows_from_anywhere():
+    write("f", b"1\n2\n3\n")
+    for arguments, first in (["-n", 0], b""), (["-n", "+2"], b"2\n3\n"), (["-c", 1], b"\n"), (["-c", "+1"], b"1\n2\n3\n"):
+        with following(*arguments, "f") as child:
+            expect(child, first)
+            until(lambda: watches(child), "it waits for changes")
+            append("f", b"4\n")
+            expect(child, b"4\n")
+        write("f", b"1\n2\n3\n")
+
+
+def test_notices_a_truncated_file():
+    write("f", b"1\n2\n3\n")
+    with following("f") as child:
+        expect(child, b"1\n2\n3\n")
+        os.truncate("f", 0)
+        assert child.stderr.readline() == b"tail: f: file truncated\n"
+        append("f", b"new\n")
+        expect(child, b"new\n")
+
+
+def test_follows_several_files():
+    write("a", b"1\n")
+    write("b", b"2\n")
+    with following("a", "b") as child:
+        expect(child, b"==> a <==\n1\n\n==> b <==\n2\n")
+        append("b", b"3\n")
+        expect(child, b"3\n")
+        append("a", b"4\n")
+        expect(child, b"\n==> a <==\n4\n")
+        append("b", b"5\n")
+        expect(child, b"\n==> b <==\n5\n")
+
+
+def test_stops_following_when_nobody_reads():
+    write("f", b"1\n")
+    with following("f") as child:
+        expect(child, b"1\n")
+        child.stdout.close()
+        assert child.wait(timeout=20) != 0  # although nothing was added
+
+
+def test_following_a_pipe_ends_with_it():
+    assert well("tail", "-f", "-n", 1, stdin=b"1\n2\n") == b"2\n"
+
+
+def test_errors():
+    write("f", b"1\n" * 100_000)
+    fails("tail", "no-such", naming=["no-such: No such file"])
+    fails("tail", ".", naming=[".: Is a directory"])
+    for arguments in ["f"], ["-n", 90_000, "f"], ["-n", "+1", "f"]:
+        fails_on_full_device("tail", *arguments)
+        ends_at_closed_pipe("tail", *arguments)
+    fails_on_full_device("tail", stdin=b"1\n")
+    ends_at_closed_pipe("tail", "-n", 100_000, stdin=content("f"))
+    result = run("tail", "no-such", "f")
+    assert result.status == 1 and result.out.endswith(b"1\n")
+    for arguments in ["-n"], ["-n", "x"], ["-n", "--1"], ["-x"], ["-n", "1x"], ["-c", ""]:
+        refuses("tail", *arguments)
