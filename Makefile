@@ -17,10 +17,13 @@ help:
 run: build ## build, then measure what buffering costs on this machine (about a minute)
 	@$(WEIR) bench copy
 
-build: deps-run ## the program, as target/release/weir
+build: deps-run libweir ## the program, as target/release/weir, and the library
 	@cargo build --release --locked -p weir-cli
 
-install: $(WEIR) ## program, man pages, completions, documents; PREFIX=/usr/local DESTDIR=
+libweir: deps-run ## the C library and its examples, in target/libweir
+	@$(MAKE) --no-print-directory -j2 -C libweir all
+
+install: $(WEIR) ## program, library, man pages, completions, documents; PREFIX=/usr/local DESTDIR=
 	@scripts/install install
 
 uninstall: ## take away what install put there
@@ -40,6 +43,7 @@ bench-harness: deps-bench ## what the harness itself costs, beside plain C and f
 	@cargo bench --quiet --locked -p weir-cli --bench harness
 
 clean: ## remove what was built
+	@$(MAKE) --no-print-directory -C libweir clean
 	@cargo clean
 
 ##@ What it needs
@@ -63,5 +67,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build install uninstall test lint fmt bench-harness clean \
+.PHONY: help run build libweir install uninstall test lint fmt bench-harness clean \
 	deps deps-run deps-test deps-lint deps-bench

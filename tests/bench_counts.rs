@@ -132,6 +132,7 @@ counts! {
     stdio_unlocked: "stdio-unlocked";
     stdio_char: "stdio-char";
     stdio_char_unlocked: "stdio-char-unlocked";
+    libweir: "libweir";
     mmap: "mmap";
     direct: "direct";
     io_uring: "io_uring";

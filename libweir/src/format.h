@@ -34,9 +34,9 @@ size_t weir__format_shortest(char *to, double value);
 
 /* printf's language. Returns the length needed, or -errno; writes only below `room`, and the whole of it only
  * if the length is <= room. %n: -EINVAL; a length above INT_MAX: -EOVERFLOW; a wide character that the locale
- * lacks: -EILSEQ. The bytes are those of the C library's vsnprintf, where they differ between C libraries
- * (%p, a NULL for %s) those of glibc. What the C library formats for us (vformat_libc.c says what) may
- * allocate in it, and is copied through malloc if it is larger than 512 bytes and fits without a byte to spare. */
+ * lacks: -EILSEQ. The bytes are those of the C library's vsnprintf; where C libraries differ (%p, a NULL for
+ * %s) those of glibc. What the C library formats for us (vformat_libc.c says what) may allocate there, and
+ * is copied through malloc if it is larger than 511 bytes and fits without a byte to spare. */
 ssize_t weir__vformat(char *to, size_t room, const char *format, va_list arguments);
 
 /* ---- for format_*.c and vformat*.c ---------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static inline void weir__put_pair(char *to, uint32_t value)
 /* value, which is below 10^count, with leading zeros as `count` digits. */
 static inline void weir__put_digits(char *to, uint64_t value, unsigned count)
 {
-    for (; count >= 8; value /= 100000000) { /* as a tree, so that the divisions need not wait for each other */
+    for (; count >= 8; value /= 100000000) { /* as a tree: the divisions need not wait for each other */
         uint32_t part = (uint32_t)(value % 100000000), high = part / 10000, low = part % 10000;
         count -= 8;
         weir__put_pair(to + count, high / 100);

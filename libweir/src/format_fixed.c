@@ -1,7 +1,7 @@
 /* format_fixed.c: a double with so many digits after the point, exactly rounded.
  *
  * The usual sizes take one 128-bit multiplication: mantissa * 10^precision fits. The others are calculated
- * with long numbers: limbs of nine digits for what is left of the point, of 32 bits for what is right of it. */
+ * with long numbers: limbs of nine digits for what is left of the point, of 32 bits for the right of it. */
 #include "format.h"
 
 #include <stdbool.h>
@@ -198,7 +198,8 @@ static void put_decimal(struct decimal *decimal, const struct weir__double *valu
     uint64_t whole = shift < 64 ? value->mantissa >> shift : 0;
     set_fraction(&fraction, shift < 64 ? value->mantissa - (whole << shift) : value->mantissa, shift);
     put_fraction(&fraction, decimal->fraction, digits);
-    if (rounds_up(&fraction, (digits ? (uint64_t)decimal->fraction[digits - 1] : whole) & 1)) /* '0' is even */
+    uint64_t last = digits ? (uint64_t)decimal->fraction[digits - 1] : whole; /* '0' is even, '1' odd … */
+    if (rounds_up(&fraction, last & 1))
         whole += increment(decimal->fraction, digits);
     put_whole(decimal, whole, 0);
     decimal->fraction_digits = digits;
@@ -227,8 +228,9 @@ size_t weir__format_fixed(char *to, size_t room, double value, int precision)
 {
     struct weir__double parts = weir__take_apart(value);
     unsigned digits = precision < 0 ? 6 : (unsigned)precision;
+    size_t most = 3 + (size_t)parts.negative;
     if (!parts.finite)
-        return 3u + (size_t)parts.negative <= room ? weir__put_not_finite(to, &parts) : 3u + (size_t)parts.negative;
+        return most <= room ? weir__put_not_finite(to, &parts) : most;
     if (is_quick(&parts, digits))
         return quick_fixed(to, room, &parts, digits);
     return long_fixed(to, room, &parts, digits);

@@ -4,8 +4,8 @@
  * those between the double and its neighbours, reads back as the double; the middles themselves do if the
  * mantissa is even. Let 10^k be the largest power of ten that is not above their distance: then one or more
  * multiples of 10^k lie between them, and at most one of 10^(k+1). That one is the shortest; without it, the
- * nearer of the two multiples of 10^k around the double is. Three multiplications by 128 bits of 10^-k decide:
- * scripts/pow10-table proves that they are exact enough. */
+ * nearer of the two multiples of 10^k around the double is. Three multiplications by 128 bits of 10^-k
+ * decide: scripts/pow10-table proves that they are exact enough. */
 #include "format.h"
 
 #include <stdbool.h>
@@ -138,13 +138,15 @@ size_t weir__format_shortest(char *to, double value)
         return weir__put_not_finite(to, &parts);
     *to = '-';
     to += parts.negative;
-    if (parts.mantissa == 0 || is_integer(&parts))
-        return (size_t)parts.negative + weir__format_u64(to, parts.mantissa ? parts.mantissa >> -parts.power : 0);
+    size_t negative = (size_t)parts.negative;
+    if (parts.mantissa == 0)
+        return negative + weir__format_u64(to, 0);
+    if (is_integer(&parts))
+        return negative + weir__format_u64(to, parts.mantissa >> -parts.power);
     struct decimal decimal = shortest(parts.mantissa, parts.power);
     strip_zeros(&decimal);
     unsigned count = weir__count_digits(decimal.digits);
     int first = decimal.exponent + (int)count - 1;
     bool plain = first >= -6 && first <= 20;
-    size_t bytes = plain ? put_plain(to, &decimal, count, first) : put_scientific(to, &decimal, count, first);
-    return (size_t)parts.negative + bytes;
+    return negative + (plain ? put_plain : put_scientific)(to, &decimal, count, first);
 }

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
+use libweir as _; // linked for methods/libweir.c, which calls its C
 use serde::{Deserialize, Serialize};
 
 use crate::axes::{SyncKind, Workload};

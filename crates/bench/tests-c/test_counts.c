@@ -112,6 +112,7 @@ void test_counts(void)
     pairs("sendfile", "sendfile", NULL);
     pairs("copy_file_range", "copy_file_range", NULL);
     streams("stdio");
+    streams("libweir");
     streams("stdio-unlocked");
     streams("stdio-char");
     streams("stdio-char-unlocked");

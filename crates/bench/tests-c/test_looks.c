@@ -9,7 +9,7 @@
 static void registry(void)
 {
     static const char *const names[] = {
-        "copy_file_range", "direct", "dontcache", "io_uring", "mmap", "pread-pwrite", "sendfile",
+        "copy_file_range", "direct", "dontcache", "io_uring", "libweir", "mmap", "pread-pwrite", "sendfile",
         "splice", "stdio", "stdio-char", "stdio-char-unlocked", "stdio-unlocked", "syscall", "vector",
     };
     enum { NAMES = sizeof names / sizeof names[0] };

@@ -1,4 +1,5 @@
 """tail: byte for byte what the system's tail gives, on ordinary and odd files."""
+import contextlib
 import os
 import pathlib
 import random
@@ -161,8 +162,11 @@ def following(*arguments, **more):
 
 def watches(child):
     """Whether it has come to waiting for changes."""
-    found = pathlib.Path(f"/proc/{child.pid}/fdinfo").iterdir()
-    return any("inotify wd" in info.read_text() for info in found)
+    for info in pathlib.Path(f"/proc/{child.pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if "inotify wd" in info.read_text():
+                return True
+    return False
 
 
 def expect(child, wanted):

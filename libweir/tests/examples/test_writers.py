@@ -8,7 +8,7 @@ COUNT = 100_000
 
 def sizes_written(name, *arguments, to="f"):
     """Of the writes to the file that is opened as `to`."""
-    lines = traced(name, *arguments, calls="openat,write,writev,pwrite64,close")
+    lines = traced(name, *arguments, calls="?open,openat,write,writev,pwrite64,close")
     opened = [line for line in lines if f'"{to}"' in line]
     assert len(opened) == 1, lines[:20]
     fd = opened[0].rsplit("= ", 1)[1]

@@ -1,0 +1,78 @@
+/* Opening, buffering, flushing and closing the streams of the methods of libweir. */
+#include "weir_streams.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int wb_weir_prepare(struct wb_run *run)
+{
+    run->own = calloc(1, sizeof(struct wb_weir_streams));
+    run->result->kernel_counted = 1;
+    return run->own ? 0 : wb_fail(run, "malloc", NULL, ENOMEM);
+}
+
+/* A stream over *fd, which it then owns. */
+static weir_stream *stream_over(struct wb_run *run, int *fd, const char *path)
+{
+    static const enum weir_mode modes[] = {
+        [WB_MODE_DEFAULT] = WEIR_AUTO, [WB_MODE_NONE] = WEIR_NONE, [WB_MODE_LINE] = WEIR_LINE, [WB_MODE_FULL] = WEIR_FULL};
+    struct weir_options options = {.mode = modes[run->job->mode], .buffer_bytes = run->job->buffer_bytes};
+    if (options.mode == WEIR_NONE)
+        options.buffer_bytes = 0;
+    weir_stream *stream;
+    int result = weir_fdopen(&stream, *fd, &options);
+    if (result < 0) {
+        wb_fail(run, "weir_fdopen", path, -result);
+        return NULL;
+    }
+    *fd = -1;
+    return stream;
+}
+
+int wb_weir_open(struct wb_run *run)
+{
+    struct wb_weir_streams *streams = run->own;
+    const struct wb_job *job = run->job;
+    if (wb_open_files(run, 0, 0) != 0)
+        return -1;
+    if (run->in >= 0)
+        streams->in = stream_over(run, &run->in, job->in_path);
+    if (run->out >= 0)
+        streams->out = stream_over(run, &run->out, job->out_path);
+    if (run->result->status != WB_OK)
+        return -1;
+    run->out = streams->out ? weir_fd(streams->out) : -1; /* for the syncs; the stream closes it */
+    return 0;
+}
+
+int wb_weir_flush(struct wb_run *run)
+{
+    struct wb_weir_streams *streams = run->own;
+    int result = streams->out ? weir_flush(streams->out) : 0;
+    return result < 0 ? wb_fail(run, "write", run->job->out_path, -result) : 0;
+}
+
+int wb_weir_close(struct wb_run *run)
+{
+    struct wb_weir_streams *streams = run->own;
+    int result;
+    if (streams->out) {
+        run->out = -1;
+        if ((result = weir_close(streams->out)) < 0)
+            wb_fail(run, "write", run->job->out_path, -result);
+        wb_count(run, "close", 1);
+    }
+    if (streams->in) {
+        if ((result = weir_close(streams->in)) < 0)
+            wb_fail(run, "close", run->job->in_path, -result);
+        wb_count(run, "close", 1);
+    }
+    streams->in = streams->out = NULL;
+    return wb_close_files(run); /* what did not become a stream */
+}
+
+void wb_weir_release(struct wb_run *run)
+{
+    free(run->own);
+    run->own = NULL;
+}

@@ -1,0 +1,59 @@
+//! Group commit: records a second that are on the device, on the disk of the target directory.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use weir_bench::place::{Place, PlaceRequest};
+
+use crate::contender::{self, Entry, Program};
+use crate::jobs::Want;
+use crate::judge::{missing, target};
+use crate::rounds::interleave;
+use crate::{Failed, Report, say, target_dir};
+
+const MILLIS: u64 = 600;
+const BUDGET_S: f64 = 20.0;
+
+/// Every record that was counted is there, whole.
+fn check(path: &Path, records: f64) -> Result<(), Failed> {
+    let (mut lines, mut length) = (0_u64, None);
+    for line in BufReader::new(std::fs::File::open(path)?).lines() {
+        let bytes = line?.len();
+        if *length.get_or_insert(bytes) != bytes {
+            return Err(format!("{}: a torn record", path.display()).into());
+        }
+        lines += 1;
+    }
+    if lines as f64 == records { Ok(()) } else { Err(format!("{lines} records of {records}").into()) }
+}
+
+/// Nanoseconds a record, of a file that is made for it.
+fn once(entry: &Entry, place: &Place) -> Result<f64, Failed> {
+    let path = place.file("commit");
+    let sample = contender::run_on(entry, Path::new("-"), &path)?;
+    check(&path, sample.units)?;
+    std::fs::remove_file(&path)?;
+    Ok(sample.elapsed_ns / sample.units)
+}
+
+pub fn run(report: &mut Report) -> Result<(), Failed> {
+    let place = Place::open(&PlaceRequest::Dir(target_dir()), 256 << 20)?;
+    let rows =
+        ["group commit: 16 threads with fdatasync each", "group commit: one fdatasync after the other"];
+    let want = Want::TimesAsFast(5.0);
+    let entry = |name| Entry::new(name, Program::Commit, "commit", name).count(MILLIS);
+    let entries = [entry("group"), entry("each"), entry("single")];
+    if let Some(why) = Program::Commit.absent() {
+        report.targets.extend(rows.map(|name| missing(name, want, &why)));
+        return Ok(());
+    }
+    let samples = interleave(entries.len(), BUDGET_S, |i| once(&entries[i], &place))?;
+    say(&format!("  {} rounds of {}", samples[0].len(), entries.len()));
+    for (name, theirs) in rows.into_iter().zip(&samples[1..]) {
+        let pairs: Vec<_> = samples[0].iter().copied().zip(theirs.iter().copied()).collect();
+        let rate = |values: &[f64]| 1e9 / weir_model::stats::median(&mut values.to_vec());
+        let remark = format!(" ({:.0} and {:.0} records/s on {})", rate(&samples[0]), rate(theirs), place.fs);
+        report.targets.push(target(name, want, &pairs, &remark));
+    }
+    Ok(())
+}

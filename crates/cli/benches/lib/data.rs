@@ -1,0 +1,135 @@
+//! The files: where they lie, how they are made, and whether an output is what it must be.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use weir_bench::place::{Place, PlaceRequest};
+
+use crate::contender::Entry;
+use crate::{Failed, rust_std, target_dir};
+
+/// A line with its newline.
+const LINE_BYTES: u64 = 81;
+/// Lines of the input: 64 MiB.
+const LINES: u64 = (64 << 20) / LINE_BYTES;
+/// What tail looks at.
+const BIG_BYTES: u64 = 1 << 30;
+/// What tr translates.
+const TR_BYTES: u64 = 256 << 20;
+
+/// The directory with everything in it; it goes when this is dropped.
+pub struct Data {
+    place: Place,
+}
+
+impl Data {
+    /// Finds a place and makes the input that all jobs share.
+    pub fn make() -> Result<Self, Failed> {
+        let need = BIG_BYTES + 3 * TR_BYTES;
+        let shared_memory = Path::new("/dev/shm");
+        let in_memory = weir_bench::machine::meminfo_bytes("MemAvailable").is_some_and(|b| b > 2 * need)
+            && shared_memory.is_dir();
+        let open = |dir: &Path| Place::open(&PlaceRequest::Dir(dir.into()), need);
+        let place = match in_memory.then(|| open(shared_memory)) {
+            Some(Ok(place)) => place,
+            _ => open(&target_dir())?,
+        };
+        let data = Self { place };
+        write_lines(&data.lines(), LINES)?;
+        Ok(data)
+    }
+
+    /// The input of every job.
+    pub fn lines(&self) -> PathBuf {
+        self.place.file("lines")
+    }
+
+    /// Where outputs are written over.
+    pub fn output(&self) -> PathBuf {
+        self.place.file("out")
+    }
+
+    /// Where nothing is yet.
+    pub fn new_output(&self) -> std::io::Result<PathBuf> {
+        let path = self.place.file("new");
+        if path.exists() {
+            fs::remove_file(&path)?;
+        }
+        Ok(path)
+    }
+
+    /// 1 GiB of lines, made when it is asked for.
+    pub fn big(&self) -> Result<PathBuf, Failed> {
+        self.made("big", BIG_BYTES)
+    }
+
+    /// 256 MiB of lines.
+    pub fn for_tr(&self) -> Result<PathBuf, Failed> {
+        self.made("tr", TR_BYTES)
+    }
+
+    fn made(&self, name: &str, bytes: u64) -> Result<PathBuf, Failed> {
+        let path = self.place.file(name);
+        write_lines(&path, bytes / LINE_BYTES)?;
+        Ok(path)
+    }
+
+    /// For the reader of the report.
+    pub fn place_name(&self) -> String {
+        format!("{} ({})", self.place.dir, self.place.fs)
+    }
+
+    /// Whether `path` holds what the entry has to write.
+    pub fn check(&self, entry: &Entry, path: &Path) -> Result<(), Failed> {
+        let right = match entry.job {
+            "putc" => same(path, (0..entry.count).map(|i| (i & 0x7f) as u8))?,
+            "formatted" => {
+                let mut expected = Vec::new();
+                rust_std::formatted(&mut expected, entry.count)?;
+                fs::read(path)? == expected
+            }
+            _ => same_files(path, &self.lines())?,
+        };
+        if right { Ok(()) } else { Err(format!("{} wrote something wrong", entry.label).into()) }
+    }
+}
+
+fn same(path: &Path, mut expected: impl Iterator<Item = u8>) -> std::io::Result<bool> {
+    for byte in BufReader::new(File::open(path)?).bytes() {
+        if Some(byte?) != expected.next() {
+            return Ok(false);
+        }
+    }
+    Ok(expected.next().is_none())
+}
+
+/// Byte by byte the same.
+pub fn same_files(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let (mut a, mut b) = (File::open(a)?, File::open(b)?);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    loop {
+        x.clear();
+        y.clear();
+        (&mut a).take(1 << 20).read_to_end(&mut x)?;
+        (&mut b).take(1 << 20).read_to_end(&mut y)?;
+        if x != y || x.is_empty() {
+            return Ok(x == y);
+        }
+    }
+}
+
+/// Log lines of 80 characters.
+fn write_lines(path: &Path, lines: u64) -> std::io::Result<()> {
+    let mut to = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let levels = ["INFO ", "DEBUG", "WARN ", "ERROR"];
+    for i in 0..lines {
+        let (level, worker, millis) = (levels[(i * 7 % 4) as usize], i * 31 % 512, i * 7919 % 100_000);
+        let (minute, second) = (i / 60 % 60, i % 60);
+        writeln!(
+            to,
+            "2025-07-22T10:{minute:02}:{second:02} {level} worker {worker:03}: request {i:09} took {millis:05} ms, status ok"
+        )?;
+    }
+    to.flush()
+}

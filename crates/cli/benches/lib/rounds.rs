@@ -1,0 +1,82 @@
+//! Shuffled rounds: every contender of a group once in each.
+
+use std::time::Instant;
+
+use crate::contender::{self, Entry, Out, Sample};
+use crate::data::Data;
+use crate::jobs::Group;
+use crate::{Failed, say};
+
+/// Below this no interval is worth its name.
+const ROUNDS_AT_LEAST: usize = 7;
+
+/// What was measured of a group.
+pub struct Taken {
+    /// Those that could run, in the group's order, each with its samples: the nth is of round n.
+    pub samples: Vec<(Entry, Vec<Sample>)>,
+    /// Those that could not: label and why.
+    pub absent: Vec<(String, String)>,
+}
+
+impl Taken {
+    /// One contender's samples; none where it could not run.
+    pub fn of(&self, label: &str) -> Option<&(Entry, Vec<Sample>)> {
+        self.samples.iter().find(|(entry, _)| entry.label == label)
+    }
+}
+
+/// Shuffles with a generator of its own (splitmix64), the same at each start: the orders of two runs of the
+/// whole benchmark are not what makes them differ.
+pub struct Shuffle(pub u64);
+
+impl Shuffle {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// The numbers below `n` in no order.
+    pub fn order(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..n).collect();
+        for i in (1..n).rev() {
+            order.swap(i, (self.next() % (i as u64 + 1)) as usize);
+        }
+        order
+    }
+}
+
+/// Rounds until `budget_s` is over. `once` runs the nth contender.
+pub fn interleave<S>(
+    n: usize,
+    budget_s: f64,
+    mut once: impl FnMut(usize) -> Result<S, Failed>,
+) -> Result<Vec<Vec<S>>, Failed> {
+    let mut samples: Vec<Vec<S>> = (0..n).map(|_| Vec::new()).collect();
+    let (mut shuffle, started) = (Shuffle(n as u64), Instant::now());
+    let mut rounds = 0;
+    while rounds < ROUNDS_AT_LEAST || started.elapsed().as_secs_f64() < budget_s {
+        for i in shuffle.order(n) {
+            samples[i].push(once(i)?);
+        }
+        rounds += 1;
+    }
+    Ok(samples)
+}
+
+/// Checks everyone's output, then measures.
+pub fn run(group: &Group, data: &Data) -> Result<Taken, Failed> {
+    let (absent, entries): (Vec<_>, Vec<_>) =
+        group.entries.iter().cloned().partition(|entry| entry.program.absent().is_some());
+    for entry in &entries {
+        let path = if entry.out == Out::Over { data.output() } else { data.new_output()? };
+        contender::run_on(entry, &data.lines(), &path)?;
+        data.check(entry, &path)?;
+    }
+    let samples = interleave(entries.len(), group.budget_s, |i| contender::run(&entries[i], data))?;
+    say(&format!("  {} rounds of {}", samples.first().map_or(0, Vec::len), entries.len()));
+    let absent = absent.into_iter().map(|e| (e.label, e.program.absent().unwrap_or_default())).collect();
+    Ok(Taken { samples: entries.into_iter().zip(samples).collect(), absent })
+}

@@ -1,0 +1,101 @@
+//! Whole programs: the examples tail and tr beside GNU's, elapsed, from start to end as a user waits for them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::data::{Data, same_files};
+use crate::jobs::Want;
+use crate::judge::{missing, target};
+use crate::rounds::interleave;
+use crate::targets::Target;
+use crate::{Failed, target_dir};
+
+/// One command, as ours and as GNU's.
+struct Job {
+    name: &'static str,
+    program: &'static str,
+    arguments: Vec<String>,
+    input: Option<PathBuf>,
+    budget_s: f64,
+}
+
+pub fn run(data: &Data, targets: &mut Vec<Target>) -> Result<(), Failed> {
+    let big = data.big()?;
+    let last = |name, lines: u64, budget_s| {
+        let arguments = vec!["-n".into(), lines.to_string(), big.display().to_string()];
+        Job { name, program: "tail", arguments, input: None, budget_s }
+    };
+    let jobs = [
+        last("tail -n 10 of 1 GiB: GNU tail", 10, 6.0),
+        last("tail -n 1000000 of 1 GiB: GNU tail", 1_000_000, 10.0),
+        Job {
+            name: "tr a-z A-Z of 256 MiB: GNU tr",
+            program: "tr",
+            arguments: vec!["a-z".into(), "A-Z".into()],
+            input: Some(data.for_tr()?),
+            budget_s: 14.0,
+        },
+    ];
+    for job in jobs {
+        targets.push(compare(&job, data)?);
+    }
+    Ok(())
+}
+
+fn is_gnu(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("GNU coreutils"))
+}
+
+/// Seconds from the start of the process until it has been waited for.
+fn once(job: &Job, program: &Path, out: &Path) -> Result<f64, Failed> {
+    let out = File::options().write(true).create(true).truncate(false).open(out)?;
+    let input =
+        job.input.as_ref().map_or_else(|| Ok(Stdio::null()), |path| File::open(path).map(Stdio::from))?;
+    let mut command = Command::new(program);
+    command.args(&job.arguments).stdin(input).stdout(out);
+    let started = Instant::now();
+    let status = command.status()?;
+    let seconds = started.elapsed().as_secs_f64();
+    if status.success() { Ok(seconds) } else { Err(format!("{command:?}: {status}").into()) }
+}
+
+/// GNU's runs twice a round, for the noise.
+fn compare(job: &Job, data: &Data) -> Result<Target, Failed> {
+    let want = Want::NotSlowerThan(1.0);
+    let ours = target_dir().join("libweir/examples").join(job.program);
+    let gnu = PathBuf::from(job.program);
+    if !ours.exists() {
+        return Ok(missing(job.name, want, &format!("{} was not built", ours.display())));
+    }
+    if !is_gnu(job.program) {
+        return Ok(missing(job.name, want, "GNU's is not installed"));
+    }
+    let [ours_out, gnu_out] = ["ours", "gnu"].map(|name| data.output().with_extension(name));
+    once(job, &ours, &ours_out)?;
+    once(job, &gnu, &gnu_out)?;
+    if !same_files(&ours_out, &gnu_out)? {
+        return Err(format!("{}: our output is another than GNU's", job.name).into());
+    }
+    // One file for all: whose pages it is must not matter.
+    std::fs::remove_file(&gnu_out)?;
+    let programs = [&ours, &gnu, &gnu];
+    let samples = interleave(programs.len(), job.budget_s, |i| once(job, programs[i], &ours_out))?;
+    std::fs::remove_file(&ours_out)?;
+    let pairs =
+        |a: usize, b: usize| samples[a].iter().copied().zip(samples[b].iter().copied()).collect::<Vec<_>>();
+    let noise = weir_model::Ratio::paired(pairs(1, 2)).ok_or("no pair")?;
+    let middle = |i: usize| weir_model::stats::median(&mut samples[i].clone()) * 1e3;
+    let remark = format!(
+        " ({:.2} and {:.2} ms); GNU's twice [{:.2}, {:.2}]",
+        middle(0),
+        middle(1),
+        noise.ci95[0],
+        noise.ci95[1]
+    );
+    Ok(target(job.name, want, &pairs(0, 1), &remark))
+}

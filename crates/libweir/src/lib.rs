@@ -1,0 +1,25 @@
+//! Byte streams that keep their promises: the safe wrapper of libweir, the C library (`libweir/` in the
+//! repository; its header `weir.h` says everything in full).
+//!
+//! ```
+//! use std::io::{BufRead, Write};
+//! # fn main() -> std::io::Result<()> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("lines");
+//! let mut out = libweir::Options::new().create(&path)?;
+//! writeln!(out, "{} bottles", 99)?;
+//! out.close()?; // says what went wrong, which drop cannot
+//!
+//! let mut lines = libweir::Options::new().open(&path)?;
+//! assert_eq!(lines.next_record()?, Some(&b"99 bottles\n"[..]));
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code)]
+
+mod ffi;
+mod options;
+mod stream;
+
+pub use options::{Durability, Mode, Options, Recovered, recover};
+pub use stream::{CloseError, Stats, Stream};

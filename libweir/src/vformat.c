@@ -1,0 +1,174 @@
+/* vformat.c: printf's language, from the format to the conversions. */
+#include "vformat.h"
+
+#include <errno.h>
+#include <limits.h>
+
+/* Up to the next '%' or the end, which it returns. */
+static const char *put_literal(struct weir__text *text, const char *at)
+{
+    enum { SHORT = 16 }; /* most runs are; a call of strchrnul(3) and memcpy(3) would take longer */
+    size_t left = weir__left(text), run = 0;
+    char *to = left ? text->to + text->length : NULL;
+    for (; run < SHORT && at[run] != '%' && at[run]; run++)
+        if (run < left)
+            to[run] = at[run];
+    text->length += run;
+    at += run;
+    if (run < SHORT)
+        return at;
+    const char *end = strchrnul(at, '%');
+    weir__append(text, at, (size_t)(end - at));
+    return end;
+}
+
+static intmax_t signed_argument(enum weir__argument_size size, struct weir__arguments *arguments)
+{
+    switch (size) {
+    case WEIR_SIZE_CHAR: return (signed char)va_arg(arguments->list, int);
+    case WEIR_SIZE_SHORT: return (short)va_arg(arguments->list, int);
+    case WEIR_SIZE_LONG: return va_arg(arguments->list, long);
+    case WEIR_SIZE_LONG_LONG: return va_arg(arguments->list, long long);
+    case WEIR_SIZE_MAX: return va_arg(arguments->list, intmax_t);
+    case WEIR_SIZE_SIZE: return va_arg(arguments->list, ssize_t);
+    case WEIR_SIZE_PTRDIFF: return va_arg(arguments->list, ptrdiff_t);
+    default: return va_arg(arguments->list, int);
+    }
+}
+
+static uintmax_t unsigned_argument(enum weir__argument_size size, struct weir__arguments *arguments)
+{
+    switch (size) {
+    case WEIR_SIZE_CHAR: return (unsigned char)va_arg(arguments->list, unsigned);
+    case WEIR_SIZE_SHORT: return (unsigned short)va_arg(arguments->list, unsigned);
+    case WEIR_SIZE_LONG: return va_arg(arguments->list, unsigned long);
+    case WEIR_SIZE_LONG_LONG: return va_arg(arguments->list, unsigned long long);
+    case WEIR_SIZE_MAX: return va_arg(arguments->list, uintmax_t);
+    case WEIR_SIZE_SIZE: return va_arg(arguments->list, size_t);
+    case WEIR_SIZE_PTRDIFF: return (uintmax_t)va_arg(arguments->list, ptrdiff_t);
+    default: return va_arg(arguments->list, unsigned);
+    }
+}
+
+static int put_floating(struct weir__text *text, const struct weir__spec *spec,
+                        struct weir__arguments *arguments)
+{
+    if (spec->size == WEIR_SIZE_LONG_DOUBLE)
+        return weir__libc_long_double(text, spec, va_arg(arguments->list, long double));
+    if ((spec->conversion | 0x20) == 'f')
+        return weir__put_fixed(text, spec, va_arg(arguments->list, double));
+    return weir__libc_double(text, spec, va_arg(arguments->list, double));
+}
+
+static int put_char(struct weir__text *text, const struct weir__spec *spec, struct weir__arguments *arguments)
+{
+    if (spec->size == WEIR_SIZE_LONG)
+        return weir__libc_wide_char(text, spec, va_arg(arguments->list, wint_t));
+    weir__put_char(text, spec, va_arg(arguments->list, int));
+    return 0;
+}
+
+static int put_string(struct weir__text *text, const struct weir__spec *spec,
+                      struct weir__arguments *arguments)
+{
+    if (spec->size == WEIR_SIZE_LONG)
+        return weir__libc_wide_string(text, spec, va_arg(arguments->list, const wchar_t *));
+    weir__put_string(text, spec, va_arg(arguments->list, const char *));
+    return 0;
+}
+
+/* Any conversion. *at is behind the '%'. */
+static int put_conversion(struct weir__text *text, const char **at, struct weir__arguments *arguments)
+{
+    struct weir__spec spec;
+    int result = weir__parse_spec(at, &spec, arguments);
+    if (result != 0)
+        return result;
+    switch (spec.conversion) {
+    case 'd': case 'i':
+        weir__put_signed(text, &spec, signed_argument(spec.size, arguments));
+        return 0;
+    case 'u': case 'o': case 'x': case 'X':
+        weir__put_unsigned(text, &spec, unsigned_argument(spec.size, arguments));
+        return 0;
+    case 'p':
+        weir__put_pointer(text, &spec, va_arg(arguments->list, const void *));
+        return 0;
+    case 'c': return put_char(text, &spec, arguments);
+    case 's': return put_string(text, &spec, arguments);
+    default: return put_floating(text, &spec, arguments);
+    }
+}
+
+static void put_integer(struct weir__text *text, int64_t value)
+{
+    char digits[WEIR_INT_BYTES];
+    if (weir__left(text) >= WEIR_INT_BYTES)
+        text->length += weir__format_i64(text->to + text->length, value);
+    else
+        weir__append(text, digits, weir__format_i64(digits, value));
+}
+
+/* The frequent conversions, if they come without anything else; then all. *at is behind the '%'. */
+static inline int put_next(struct weir__text *text, const char **at, struct weir__arguments *arguments)
+{
+    static const struct weir__spec plain_fixed = {.precision = 6, .conversion = 'f'};
+    const char *string;
+    char byte;
+    switch (*(*at)++) {
+    case 's':
+        string = va_arg(arguments->list, const char *);
+        if (!string)
+            string = "(null)";
+        weir__append(text, string, strlen(string));
+        return 0;
+    case 'd':
+        put_integer(text, va_arg(arguments->list, int));
+        return 0;
+    case 'u':
+        put_integer(text, va_arg(arguments->list, unsigned));
+        return 0;
+    case 'c':
+        byte = (char)va_arg(arguments->list, int);
+        weir__append(text, &byte, 1);
+        return 0;
+    case 'f': return weir__put_fixed(text, &plain_fixed, va_arg(arguments->list, double));
+    case '%':
+        weir__append(text, "%", 1);
+        return 0;
+    default:
+        --*at;
+        return put_conversion(text, at, arguments);
+    }
+}
+
+static int put_all(struct weir__text *text, const char *format, struct weir__arguments *arguments)
+{
+    for (;;) {
+        format = put_literal(text, format);
+        if (text->length > INT_MAX)
+            return -EOVERFLOW;
+        if (*format == '\0')
+            return 0;
+        format++;
+        int result = put_next(text, &format, arguments);
+        if (result != 0)
+            return result;
+    }
+}
+
+ssize_t weir__vformat(char *to, size_t room, const char *format, va_list arguments)
+{
+    struct weir__text text = {to, room, 0};
+    struct weir__arguments ours, whole;
+    va_copy(ours.list, arguments);
+    int result = put_all(&text, format, &ours);
+    va_end(ours.list);
+    if (result == WEIR_NOT_OURS) {
+        text.length = 0;
+        va_copy(whole.list, arguments);
+        result = weir__libc_whole(&text, format, &whole);
+        va_end(whole.list);
+    }
+    return result < 0 ? result : (ssize_t)text.length;
+}

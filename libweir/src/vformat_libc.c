@@ -1,0 +1,146 @@
+/* vformat_libc.c: what the C library formats for us.
+ *
+ * One conversion at a time: %e, %g, %a, all of long double, %lc, %ls, and %f where its digits depend on
+ * fesetround(3) or its point is of several bytes. The whole format: as soon as it has anything that is not
+ * C11 (%1$d, %'d, %m, %C …). With musl these have musl's output, and what it refuses is -EINVAL. */
+#include "vformat.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Through a pointer that the compiler knows nothing of, so that the function itself is called, and not what
+ * _FORTIFY_SOURCE puts in its place, which ends the program for some formats. */
+static int (*const volatile print)(char *to, size_t room, const char *format, va_list arguments) = vsnprintf;
+
+/* Something that can be printed several times: returns as snprintf(3). */
+struct job {
+    int (*print)(const struct job *job, char *to, size_t room);
+    const char *format;
+    const struct weir__spec *spec;
+    struct weir__arguments *arguments;
+    double number;
+    long double long_number;
+    wint_t wide_char;
+    const wchar_t *wide_string;
+};
+
+/* The text fits without room for the NUL that the C library adds: it is made elsewhere. */
+static int print_beside(const struct job *job, char *to, size_t bytes)
+{
+    char small[512], *copy = bytes < sizeof small ? small : malloc(bytes + 1);
+    if (!copy)
+        return -ENOMEM;
+    int again = job->print(job, copy, bytes + 1);
+    if (again >= 0)
+        memcpy(to, copy, bytes);
+    int error = again < 0 ? -errno : 0;
+    if (copy != small)
+        free(copy);
+    return error;
+}
+
+static int add(struct weir__text *text, const struct job *job)
+{
+    size_t left = weir__left(text);
+    int caller_errno = errno, error = 0; /* errno is not ours to change, and %m prints it */
+    if (left > INT_MAX) /* an error for musl */
+        left = INT_MAX;
+    char *to = left ? text->to + text->length : NULL;
+    int bytes = job->print(job, to, left);
+    if (bytes < 0)
+        error = errno ? -errno : -EINVAL;
+    errno = caller_errno;
+    if (bytes > 0 && (size_t)bytes == left)
+        error = print_beside(job, to, left);
+    errno = caller_errno;
+    if (bytes > 0)
+        text->length += (size_t)bytes;
+    return error;
+}
+
+/* ---- one conversion -------------------------------------------------------------------------------- */
+
+static int print_one(char *to, size_t room, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int bytes = print(to, room, format, arguments);
+    va_end(arguments);
+    return bytes;
+}
+
+static int print_double(const struct job *job, char *to, size_t room)
+{
+    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->number);
+}
+
+static int print_long_double(const struct job *job, char *to, size_t room)
+{
+    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->long_number);
+}
+
+static int print_wide_char(const struct job *job, char *to, size_t room)
+{
+    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->wide_char);
+}
+
+static int print_wide_string(const struct job *job, char *to, size_t room)
+{
+    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->wide_string);
+}
+
+/* Width 0 and precision -1 are as if they were not there. */
+static int add_one(struct weir__text *text, struct job *job, const char *size)
+{
+    char format[16], *at = format;
+    unsigned flags = job->spec->flags;
+    *at++ = '%';
+    for (const char *all = "-+ #0"; *all; all++, flags >>= 1)
+        if (flags & 1)
+            *at++ = *all;
+    at = stpcpy(stpcpy(at, "*.*"), size);
+    *at++ = job->spec->conversion;
+    *at = '\0';
+    job->format = format;
+    return add(text, job);
+}
+
+int weir__libc_double(struct weir__text *text, const struct weir__spec *spec, double value)
+{
+    return add_one(text, &(struct job){.print = print_double, .spec = spec, .number = value}, "");
+}
+
+int weir__libc_long_double(struct weir__text *text, const struct weir__spec *spec, long double value)
+{
+    return add_one(text, &(struct job){.print = print_long_double, .spec = spec, .long_number = value}, "L");
+}
+
+int weir__libc_wide_char(struct weir__text *text, const struct weir__spec *spec, wint_t value)
+{
+    return add_one(text, &(struct job){.print = print_wide_char, .spec = spec, .wide_char = value}, "l");
+}
+
+int weir__libc_wide_string(struct weir__text *text, const struct weir__spec *spec, const wchar_t *value)
+{
+    return add_one(text, &(struct job){.print = print_wide_string, .spec = spec, .wide_string = value}, "l");
+}
+
+/* ---- the whole format ------------------------------------------------------------------------------ */
+
+static int print_whole(const struct job *job, char *to, size_t room)
+{
+    struct weir__arguments copy;
+    va_copy(copy.list, job->arguments->list);
+    int bytes = print(to, room, job->format, copy.list);
+    va_end(copy.list);
+    return bytes;
+}
+
+int weir__libc_whole(struct weir__text *text, const char *format, struct weir__arguments *arguments)
+{
+    if (weir__may_store(format))
+        return -EINVAL;
+    return add(text, &(struct job){.print = print_whole, .format = format, .arguments = arguments});
+}

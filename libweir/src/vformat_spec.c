@@ -1,0 +1,174 @@
+/* vformat_spec.c: reads one conversion of a format, and finds %n in what only the C library understands. */
+#include "vformat.h"
+
+#include <errno.h>
+#include <limits.h>
+
+static unsigned flag(char c)
+{
+    switch (c) {
+    case '-': return WEIR_LEFT;
+    case '+': return WEIR_PLUS;
+    case ' ': return WEIR_SPACE;
+    case '#': return WEIR_ALTERNATIVE;
+    case '0': return WEIR_ZERO;
+    default: return 0;
+    }
+}
+
+/* The digits at *at; none are 0. */
+static int parse_number(const char **at, int *number)
+{
+    unsigned value = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        unsigned digit = (unsigned)(**at - '0');
+        if (value > (INT_MAX - digit) / 10)
+            return -EOVERFLOW;
+        value = value * 10 + digit;
+    }
+    *number = (int)value;
+    return 0;
+}
+
+static int parse_width(const char **at, struct weir__spec *spec, struct weir__arguments *arguments)
+{
+    if (**at != '*')
+        return parse_number(at, &spec->width);
+    ++*at;
+    spec->width = va_arg(arguments->list, int);
+    if (spec->width >= 0)
+        return 0;
+    spec->flags |= WEIR_LEFT;
+    if (spec->width == INT_MIN)
+        return -EOVERFLOW;
+    spec->width = -spec->width;
+    return 0;
+}
+
+static int parse_precision(const char **at, struct weir__spec *spec, struct weir__arguments *arguments)
+{
+    spec->precision = -1;
+    if (**at != '.')
+        return 0;
+    ++*at;
+    if (**at != '*')
+        return parse_number(at, &spec->precision);
+    ++*at;
+    int precision = va_arg(arguments->list, int);
+    spec->precision = precision < 0 ? -1 : precision;
+    return 0;
+}
+
+static enum weir__argument_size parse_size(const char **at)
+{
+    char c = *(*at)++, next = **at;
+    switch (c) {
+    case 'h':
+        *at += next == 'h';
+        return next == 'h' ? WEIR_SIZE_CHAR : WEIR_SIZE_SHORT;
+    case 'l':
+        *at += next == 'l';
+        return next == 'l' ? WEIR_SIZE_LONG_LONG : WEIR_SIZE_LONG;
+    case 'j': return WEIR_SIZE_MAX;
+    case 'z': return WEIR_SIZE_SIZE;
+    case 't': return WEIR_SIZE_PTRDIFF;
+    case 'L': return WEIR_SIZE_LONG_DOUBLE;
+    default:
+        --*at;
+        return WEIR_SIZE_INT;
+    }
+}
+
+/* C11's conversions with the sizes that it has for them; everything else is an extension or a mistake. */
+static bool is_ours(const struct weir__spec *spec)
+{
+    bool plain = spec->size == WEIR_SIZE_INT, is_long = spec->size == WEIR_SIZE_LONG;
+    switch (spec->conversion) {
+    case 'd': case 'i': case 'o': case 'u': case 'x': case 'X': return spec->size != WEIR_SIZE_LONG_DOUBLE;
+    case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
+        return plain || is_long || spec->size == WEIR_SIZE_LONG_DOUBLE;
+    case 'c': case 's': return plain || is_long;
+    case 'p': return plain;
+    default: return false;
+    }
+}
+
+int weir__parse_spec(const char **at, struct weir__spec *spec, struct weir__arguments *arguments)
+{
+    int result;
+    spec->flags = 0;
+    for (unsigned found; (found = flag(**at)) != 0; ++*at)
+        spec->flags |= found;
+    if ((result = parse_width(at, spec, arguments)) != 0 ||
+        (result = parse_precision(at, spec, arguments)) != 0)
+        return result;
+    spec->size = parse_size(at);
+    spec->conversion = **at;
+    if (spec->conversion == 'n')
+        return -EINVAL;
+    if (!is_ours(spec))
+        return WEIR_NOT_OURS;
+    ++*at;
+    return 0;
+}
+
+/* ---- formats for the C library ------------------------------------------------------------------- */
+
+#define DIGITS "0123456789"
+#define FLAGS "-+ #0'I"
+#define SIZES "hlLqjzZt"
+
+/* 123 or * or *12$ */
+static const char *skip_number(const char *at)
+{
+    bool star = *at == '*';
+    at += star;
+    at += strspn(at, DIGITS);
+    return star && *at == '$' ? at + 1 : at;
+}
+
+/* One conversion, from behind the '%'. Moves *at behind it and returns its letter; 0 if it is not of a kind
+ * that is known here, for who can tell then where the C library thinks that it ends. */
+static char skip_conversion(const char **at)
+{
+    const char *start = *at, *p = start + strspn(start, DIGITS);
+    p = *p == '$' ? p + 1 : start;
+    p += strspn(p, FLAGS);
+    p = skip_number(p);
+    if (*p == '.')
+        p = skip_number(p + 1);
+    p += strspn(p, SIZES);
+    if (*p == '\0' || !strchr("diouxXcspfFeEgGaAmCSbBn%", *p) || (*p == '%' && p != start))
+        return 0;
+    *at = p + 1;
+    return *p;
+}
+
+/* Whether any '%' at all is followed by what may stand within a conversion and then an n: too many are
+ * found ("50 %% now"), none is missed. w and wf are sizes of C23. */
+static bool any_may_store(const char *format)
+{
+    while ((format = strchr(format, '%')) != NULL) {
+        const char *p = ++format;
+        do
+            p += strspn(p, DIGITS FLAGS SIZES "*$.w");
+        while (*p == 'f' && p[-1] == 'w' && *++p);
+        if (*p == 'n')
+            return true;
+    }
+    return false;
+}
+
+bool weir__may_store(const char *format)
+{
+    const char *at = format;
+    while ((at = strchr(at, '%')) != NULL) {
+        at++;
+        char conversion = skip_conversion(&at);
+        if (conversion == 'n')
+            return true;
+        if (conversion == 0)
+            return any_may_store(format);
+    }
+    return false;
+}

@@ -1,0 +1,156 @@
+/* format_rooms.c: weir__vformat writes nothing from `room` on, whatever the room, and the length is right
+ * all the same. */
+#include <limits.h>
+#include <locale.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "format_check.h"
+
+enum { LONGEST = 8192, CANARY = 0xa5 };
+
+static char want[LONGEST];
+
+/* A block of exactly `room` bytes that ends where a page without access begins; freed by the next call. */
+static char *block(size_t room)
+{
+    static char *pages;
+    static size_t page, all;
+    if (!pages) {
+        page = (size_t)sysconf(_SC_PAGESIZE);
+        all = (LONGEST + page - 1) / page * page;
+        pages = mmap(NULL, all + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED || mprotect(pages + all, page, PROT_NONE) != 0)
+            abort();
+    }
+    memset(pages, CANARY, all);
+    return pages + all - room;
+}
+
+static bool untouched(const char *from, const char *end)
+{
+    while (from < end)
+        if ((unsigned char)*from++ != CANARY)
+            return false;
+    return true;
+}
+
+/* Twice: with a canary behind the room, and with memory that cannot be touched there. */
+#define TRY(...) \
+    do { \
+        ssize_t bytes = theirs(want, sizeof want, __VA_ARGS__); \
+        expect(bytes >= 0 && bytes < LONGEST, "a sample that cannot be printed"); \
+        for (size_t room = 0; room <= (size_t)bytes + 1; room++) { \
+            char *guarded = block(room), free_behind[LONGEST + 64]; \
+            judge(guarded, room, bytes, ours(guarded, room, __VA_ARGS__), guarded + room); \
+            memset(free_behind, CANARY, sizeof free_behind); \
+            judge(free_behind, room, bytes, ours(free_behind, room, __VA_ARGS__), free_behind + sizeof free_behind); \
+        } \
+        expect(ours(NULL, 0, __VA_ARGS__) == bytes, "no room at all"); \
+    } while (0)
+
+static void judge(const char *to, size_t room, ssize_t bytes, ssize_t result, const char *end)
+{
+    expect(result == bytes, "room %zu: %zd instead of %zd", room, result, bytes);
+    expect(untouched(to + room, end), "room %zu of %zd: written behind it", room, bytes);
+    if (result == bytes && (size_t)bytes <= room)
+        expect(memcmp(to, want, (size_t)bytes) == 0, "room %zu: other bytes than \"%s\"", room, want);
+}
+
+static void rooms_of_plain(void)
+{
+    begin("plain conversions");
+    TRY("%s %d %f\n", "a string", -12345, 25.5);
+    TRY("%s", "");
+    TRY("%s", "one string that is alone");
+    TRY("%d%u%c%%", INT_MIN, UINT_MAX, 'x');
+    TRY("no conversion, but more than sixteen characters");
+    TRY("short");
+    TRY("%ld %lu %lld %zu %jd %td", LONG_MIN, ULONG_MAX, LLONG_MIN, SIZE_MAX, INTMAX_MIN, PTRDIFF_MIN);
+    TRY("%f %f %f", 1e300, -0.0, 9.9999999);
+    TRY("%f %F %f", INFINITY, -INFINITY, -NAN);
+}
+
+static void rooms_of_fields(void)
+{
+    begin("fields");
+    TRY("%5d|%-5d|%05d|%+d|% d|%.5d|%8.5d|%-8.5d|", 42, 42, 42, 42, 42, 42, 42, 42);
+    TRY("%#x %#X %#o %#010x %-#10o|%x", 255u, 255u, 8u, 255u, 8u, 0u);
+    TRY("%10s|%-10s|%.2s|%10.2s|%-10.2s|%*.*s|", "abc", "abc", "abc", "abc", "abc", -7, 1, "abc");
+    TRY("%5c|%-5c|", 'x', 'y');
+    TRY("%10.3f|%-10.3f|%010.3f|%+.0f|%#.0f|% f|", 3.14159, 3.14159, -3.14159, 2.5, 2.5, 2.5);
+    TRY("%+030.20f|%-+30.20f|%.40f", 1.1, -1.1, 5e-324);
+    TRY("%010f|%-10f|%+f", INFINITY, -INFINITY, NAN);
+    TRY("%20p|%-20p|", (void *)0x1234, (void *)0xabcd);
+    TRY("%700d|%-700s|%0700.2f", 1, "x", 1.0);
+}
+
+static void rooms_of_library(void)
+{
+    begin("conversions by the C library");
+    TRY("%e %g %a %Lf %LG", 12345.678, 1e-10, 1.0, 1.5L, 1e100L);
+    TRY("%lc%ls|%10ls|%.2ls", (wint_t)L'w', L"wide", L"wide", L"wide");
+    TRY("before %600.3e", 1.5);      /* more than what is copied without malloc */
+    TRY("%-511g|%512g|%g", 1.0, 1.0, 1.0);
+    TRY("%2$s %1$d", 5, "positional");
+    TRY("%2$-600s %1$600d", 5, "positional");
+    errno = ENOENT;
+    TRY("%m"); /* errno stays what it was, or the text would change */
+}
+
+/* Sizes that no buffer has. */
+static void lengths(void)
+{
+    char to[64];
+    const size_t all = sizeof to;
+    begin("lengths");
+    expect(ours(to, all, "%2147483647d", 1) == INT_MAX, "width INT_MAX");
+    expect(ours(to, all, "%-2147483647s", "a") == INT_MAX, "width INT_MAX");
+    expect(ours(to, all, "%.2147483647d", 1) == INT_MAX, "precision INT_MAX");
+    expect(ours(to, all, "%2147483647f", 1.0) == INT_MAX, "width INT_MAX");
+    expect(ours(to, all, "%.2147483645f", 1.0) == INT_MAX, "precision INT_MAX - 2");
+    expect(ours(to, all, "%.*f", INT_MAX - 2, 0x1p-1074) == INT_MAX, "precision INT_MAX - 2");
+    expect(ours(to, all, "%.2147483646f", 1.0) == -EOVERFLOW, "a byte too many");
+    expect(ours(to, all, "%.2147483647f", -1e300) == -EOVERFLOW, "more");
+    expect(ours(to, all, "%2147483647d%d", 1, 1) == -EOVERFLOW, "two conversions");
+    expect(ours(to, all, "%2147483647d ", 1) == -EOVERFLOW, "and a space");
+    expect(ours(to, all, "%2147483640s a literal", "") == -EOVERFLOW, "and a literal");
+    expect(ours(to, all, "%2147483646d%%", 1) == INT_MAX, "and %%%%");
+    expect(ours(to, all, "%2147483646d%%%%", 1) == -EOVERFLOW, "twice");
+    expect(ours(to, all, "%2147483648d", 1) == -EOVERFLOW, "a width that no int has");
+    expect(ours(to, all, "%99999999999999999999s", "") == -EOVERFLOW, "nor a uint64_t");
+    expect(ours(to, all, "%.2147483648s", "") == -EOVERFLOW, "a precision");
+    expect(ours(to, all, "%*d", INT_MIN, 1) == -EOVERFLOW, "INT_MIN has no counterpart");
+    expect(ours(to, all, "%*d", -INT_MAX, 1) == INT_MAX, "-INT_MAX has");
+    expect(ours(to, all, "%.*s", INT_MIN, "abc") == 3, "a negative precision is none");
+    expect(ours(to, SIZE_MAX, "%.3e", 1.0) == 9, "a room that no int has");
+    expect(ours(to, SIZE_MAX, "%1$d", 1) == 1, "a room that no int has, whole format");
+}
+
+/* A room that ends within each piece, whatever the pieces. */
+static void random_rooms(uint64_t rounds)
+{
+    static const char *const formats[] = {"%*.*f", "<%*.*f>", "%-*.*f|", "%+0*.*f", "%# *.*f\n", "%*.*e"};
+    begin("random rooms");
+    for (uint64_t i = 0; i < rounds; i++) {
+        const char *format = formats[below(sizeof formats / sizeof *formats)];
+        int width = (int)below(80), precision = (int)below(60);
+        double value = random_double();
+        ssize_t bytes = theirs(want, sizeof want, format, width, precision, value);
+        size_t room = below((unsigned)bytes + 3);
+        char *to = block(room);
+        judge(to, room, bytes, ours(to, room, format, width, precision, value), to + room);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t rounds = set_up_random(argc, argv, 100000);
+    rooms_of_plain();
+    rooms_of_fields();
+    rooms_of_library();
+    lengths();
+    random_rooms(rounds);
+    return finish("format_rooms");
+}
