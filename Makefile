@@ -42,6 +42,10 @@ fmt: deps-lint ## format the Rust code
 bench-harness: deps-bench ## what the harness itself costs, beside plain C and fio
 	@cargo bench --quiet --locked -p weir-cli --bench harness
 
+bench-lib: deps-bench libweir ## libweir beside glibc, musl, sfio, Rust, Go and loops by hand (4 minutes)
+	@$(MAKE) --no-print-directory -C libweir/bench
+	@cargo bench --quiet --locked -p weir-cli --bench lib
+
 clean: ## remove what was built
 	@$(MAKE) --no-print-directory -C libweir clean
 	@cargo clean
@@ -59,7 +63,7 @@ deps-test: ## to test: strace, tools for file systems
 deps-lint: ## to lint: rustfmt, clippy, shellcheck
 	@scripts/deps run lint
 
-deps-bench: ## to compare with others: fio
+deps-bench: ## to compare with others: fio, musl
 	@scripts/deps run bench
 
 # An absent binary is built; a present one is installed as it is, also by a root without cargo.
@@ -67,5 +71,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall test lint fmt bench-harness clean \
+.PHONY: help run build libweir install uninstall test lint fmt bench-harness bench-lib clean \
 	deps deps-run deps-test deps-lint deps-bench

@@ -17,12 +17,13 @@ struct side {
     struct stat status;
 };
 
-static void open_side(struct side *side, const char *name, int fd)
+static void open_side(struct side *side, const char *name, int fd, size_t buffer_bytes)
 {
+    struct weir_options options = { .buffer_bytes = buffer_bytes };
     side->name = name;
     check_call(fd, name);
     check_call(fstat(fd, &side->status), name);
-    check(weir_fdopen(&side->s, fd, NULL), name);
+    check(weir_fdopen(&side->s, fd, &options), name);
 }
 
 /* Whoever may not read FROM must not read half of TO either: until all is there it is its owner's alone. */
@@ -87,10 +88,10 @@ int main(int argc, char **argv)
         usage(USAGE, NULL, NULL);
     struct side from, to;
     const struct side *failed = &to;
-    open_side(&from, argv[1], open(argv[1], O_RDONLY | O_CLOEXEC));
+    open_side(&from, argv[1], open(argv[1], O_RDONLY | O_CLOEXEC), 0);
     if (S_ISDIR(from.status.st_mode))
         give_up(from.name, EISDIR);
-    open_side(&to, argv[2], open_target(argv[2]));
+    open_side(&to, argv[2], open_target(argv[2]), 4096); /* what is larger goes past the buffer, uncopied */
     empty_target(&from, &to);
 
     int result = share_blocks(&from, &to) == 0 ? 0 : copy_bytes(&from, &to, &failed);

@@ -24,17 +24,26 @@ struct request {
 struct needs {
     uint32_t mask, others[37];
     uint32_t memory, offset; /* stx_dio_mem_align; stx_dio_offset_align, which is the length's as well */
-    uint32_t more[24];
+    uint32_t between[5];
+    uint32_t read_offset;    /* stx_dio_read_offset_align: of reading, where writing needs more */
+    uint32_t more[18];
 };
+_Static_assert(sizeof(struct needs) == 256, "as the kernel has it");
 
-enum { ASK_DIRECT = 0x2000 /* STATX_DIOALIGN */, ASK_THIS_FILE = 0x1000 /* AT_EMPTY_PATH */ };
+enum {
+    ASK_DIRECT = 0x2000,       /* STATX_DIOALIGN */
+    ASK_DIRECT_READ = 0x20000, /* STATX_DIO_READ_ALIGN, Linux 6.14 */
+    ASK_THIS_FILE = 0x1000     /* AT_EMPTY_PATH */
+};
 
 static struct needs ask_needs(int fd)
 {
     struct needs needs;
     memset(&needs, 0, sizeof needs);
-    if (syscall(SYS_statx, fd, "", ASK_THIS_FILE, ASK_DIRECT, &needs) == -1)
+    if (syscall(SYS_statx, fd, "", ASK_THIS_FILE, ASK_DIRECT | ASK_DIRECT_READ, &needs) == -1)
         needs.mask = 0;
+    if (needs.mask & ASK_DIRECT_READ && needs.read_offset)
+        needs.offset = needs.read_offset;
     return needs;
 }
 

@@ -21,14 +21,13 @@ int main(int argc, char **argv)
     check(weir_tie(in, tied ? out : NULL), STDOUT_NAME);
 
     check(weir_put_str(out, question), STDOUT_NAME);
-    char *answer;
+    char *answer = "";
     ssize_t bytes = check(weir_getrec(in, &answer), STDIN_NAME);
     if (bytes > 0 && answer[bytes - 1] == '\n')
         bytes--;
-    if (bytes > 0)
-        check(weir_printf(out, "Hello, %.*s.\n", (int)(bytes < 200 ? bytes : 200), answer), STDOUT_NAME);
-    else
-        check(weir_put_str(out, "\nNobody.\n"), STDOUT_NAME);
+    check(weir_put_str(out, bytes > 0 ? "Hello, " : "\nNobody"), STDOUT_NAME);
+    put(out, answer, (size_t)bytes, STDOUT_NAME); /* it stays in the buffer of `in` until that is read again */
+    check(weir_put_str(out, ".\n"), STDOUT_NAME);
     close_stdout();
     return 0;
 }

@@ -49,6 +49,7 @@ static int take_callers(struct weir__own *own, char *memory, size_t bytes)
     own->buffer = memory;
     own->capacity = for_writing;
     own->read_buffer = memory + for_writing;
+    own->read_start = 0;
     own->read_capacity = bytes - for_writing;
     return 0;
 }
@@ -75,6 +76,8 @@ void weir__buffers_point(weir_stream *s)
     struct weir_head *head = weir__head(s);
     s->buffer = own->buffer;
     s->read_buffer = own->read_buffer;
+    if (own->spill && !own->shared_head)
+        return; /* a child's: its head comes with its file */
     head->magic = WEIR_HEAD_MAGIC;
     head->layout = WEIR_LAYOUT;
     head->pid = own->pid;
@@ -91,18 +94,21 @@ void weir__buffers_free(weir_stream *s)
     own->mapped = own->read_mapped = 0;
 }
 
+/* Never below what is in it; twice the largest buffer if something waits and a whole unit comes behind. */
 int weir__grow_write(weir_stream *s, size_t capacity)
 {
     struct weir__own *own = weir__own(s);
-    if (capacity > WEIR_BUFFER_MAX)
+    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
+    if (capacity > 2 * WEIR_BUFFER_MAX)
         return -EMSGSIZE;
+    capacity = capacity < used ? used : capacity;
     if (own->spill)
         return weir__spill_grow(s, capacity);
     struct weir__own was = *own;
     int result = make_write(own, capacity);
     if (result < 0)
         return result;
-    memcpy(own->buffer, was.buffer, weir__written(s) + weir__hot(s)->record_bytes);
+    memcpy(own->buffer, was.buffer, used);
     weir__buffers_point(s);
     weir__set_limits(s);
     if (was.mapped)
@@ -115,11 +121,11 @@ int weir__grow_read(weir_stream *s, size_t before, size_t capacity)
     struct weir__own *own = weir__own(s);
     struct weir__own was = *own;
     uint64_t unread = weir__unread(s);
-    const char *from = was.read_buffer + s->read;
-    int result = make_read(own, before, capacity);
+    int result = make_read(own, before, capacity > unread ? capacity : unread);
     if (result < 0)
         return result;
-    memcpy(own->read_buffer + own->read_start, from, unread);
+    if (unread > 0)
+        memcpy(own->read_buffer + own->read_start, was.read_buffer + s->read, unread);
     s->read = own->read_start;
     s->held_read_limit = own->read_start + unread;
     weir__buffers_point(s);

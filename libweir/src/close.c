@@ -4,7 +4,7 @@
 static int first_of(int a, int b) { return a < 0 ? a : b < 0 ? b : 0; }
 
 /* The descriptor goes in any case: after close(2) failed, its number may be another file's. */
-static int let_go(weir_stream *s)
+int weir__let_go(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
     int result = own->keep_open || !own->sink->close ? 0 : own->sink->close(s);
@@ -12,19 +12,19 @@ static int let_go(weir_stream *s)
         weir__uring_free(s);
     if (own->direct)
         weir__direct_free(s);
-    if (own->temporary)
-        weir__kernel.unlink(own->temporary);
+    weir__remove_temporary(s);
     return result;
 }
 
 /* What the stream promises for each record holds for the last bytes as well. */
-static int finish(weir_stream *s)
+int weir__finish(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
     int result = weir__flush_held(s);
     if (result == 0 && own->can_write && own->durability >= WEIR_DATA)
         result = weir__sync_held(s, own->durability);
-    if (result == 0 && own->can_read && own->seekable && !own->share && own->keep_open)
+    bool lent = own->keep_open || !own->path; /* others may have the descriptor */
+    if (result == 0 && own->can_read && own->seekable && !own->share && lent)
         result = weir__give_back(s);
     return result;
 }
@@ -33,7 +33,7 @@ int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
 {
     weir__enter(s);
     struct weir__own *own = weir__own(s);
-    int result = finish(s);
+    int result = weir__finish(s);
     uint64_t lost = own->sink->write ? weir__pending(s) + weir__hot(s)->record_bytes : 0;
     if (lost_bytes)
         *lost_bytes = lost;
@@ -45,7 +45,7 @@ int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
     result = first_of(result, weir__hot(s)->read_error);
     weir__leave(s);
     weir__unregister(s);
-    int closed = let_go(s);
+    int closed = weir__let_go(s);
     if (own->spill)
         weir__spill_free(s, lost > 0);
     weir__free(s);

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-enum { VECTOR = 16 };
+enum { VECTOR = 1024 }; /* writev(2) takes no more on Linux */
 
 /* On a pipe a write of more than PIPE_BUF bytes may be mixed with another writer's: whole records up to
  * that size, or one record that is larger. */
@@ -64,12 +64,16 @@ static void account(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t aske
     if (hot->pos >= 0)
         hot->pos = weir__own(s)->append ? -1 : hot->pos + (int64_t)taken;
     WEIR_PUBLISH(&weir__head(s)->drained, drained + of_buffer);
+    if (weir__own(s)->spill)
+        weir__spill_after(s, taken - of_buffer);
     *more_done += taken - of_buffer;
 }
 
 static int fail(weir_stream *s, ssize_t error)
 {
     struct weir__hot *hot = weir__hot(s);
+    if (weir__own(s)->spill)
+        weir__spill_after(s, 0);
     if (error == -EAGAIN || error == -EWOULDBLOCK) {
         hot->stats.again++;
         return -EAGAIN;
@@ -83,14 +87,14 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
 {
     struct weir__hot *hot = weir__hot(s);
     struct weir__own *own = weir__own(s);
-    struct iovec vector[VECTOR];
+    struct iovec vector[count < VECTOR ? count + 1 : VECTOR];
     for (;;) {
         int used = gather(s, upto, more, count, *more_done, vector);
         uint64_t asked = length_of(vector, used);
         if (asked == 0)
             return 0;
         if (own->spill)
-            weir__spill_before(s, asked < upto - weir__drained(s) ? asked : upto - weir__drained(s));
+            weir__spill_before(s, asked < upto - weir__drained(s) ? asked : upto - weir__drained(s), asked);
         hot->stats.writes++;
         ssize_t taken = own->sink->write(s, vector, used);
         if (taken > 0)
@@ -111,9 +115,19 @@ static int lock_file(weir_stream *s, short type)
     do
         result = WEIR_CALL(weir__kernel.fcntl(own->fd, F_OFD_SETLKW, &whole));
     while (result == -EINTR);
-    if (result == 0 && type == F_WRLCK && own->seekable && !own->append)
-        result = WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_END));
-    return result < 0 ? (int)result : 0;
+    return (int)result;
+}
+
+static int lock_at_end(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    int result = lock_file(s, F_WRLCK);
+    if (result < 0 || !own->seekable || own->append)
+        return result;
+    int64_t end = WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_END));
+    if (end < 0)
+        lock_file(s, F_UNLCK);
+    return end < 0 ? (int)end : 0;
 }
 
 int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
@@ -123,7 +137,7 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
         return weir__hot(s)->error;
     if (!own->lock_file)
         return write_loop(s, upto, more, count, more_done);
-    int result = lock_file(s, F_WRLCK);
+    int result = lock_at_end(s);
     if (result < 0)
         return fail(s, result);
     weir__hot(s)->pos = -1;
@@ -182,7 +196,5 @@ int weir__after_append(weir_stream *s, uint64_t from)
     if (upto <= weir__drained(s))
         return 0;
     int result = weir__drain_to(s, upto);
-    if (result == 0 && own->durability >= WEIR_DATA)
-        result = weir__sync_held(s, own->durability);
-    return result;
+    return result < 0 ? result : weir__sync_record(s);
 }

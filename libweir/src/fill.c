@@ -62,7 +62,9 @@ static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
     ssize_t got;
     do {
         hot->stats.reads++;
+        atomic_store_explicit(&hot->waiting, true, memory_order_release);
         got = weir__own(s)->sink->read(s, to, bytes);
+        atomic_store_explicit(&hot->waiting, false, memory_order_relaxed);
         hot->stats.interrupted += got == -EINTR;
     } while (got == -EINTR);
     if (got > 0) {
@@ -165,5 +167,8 @@ int weir__give_back(weir_stream *s)
     if (pos == -EINVAL) /* more was pushed back than the file has before */
         pos = own->sink->seek(s, 0, SEEK_SET);
     hot->pos = pos < 0 ? -1 : pos;
-    return pos < 0 ? (int)pos : 0;
+    if (pos < 0)
+        return (int)pos;
+    hot->eof = false; /* there is something to be read again */
+    return 0;
 }

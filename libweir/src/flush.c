@@ -38,7 +38,7 @@ int weir_flush_all(void)
 {
     weir_stream *s;
     int first = 0;
-    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
+    for (size_t slot = 0; (s = weir__hold_next(&slot)) != NULL; weir__release(s)) {
         if (!weir__own(s)->can_write && !weir__own(s)->share)
             continue;
         int result = weir_flush(s);

@@ -29,7 +29,7 @@ static ssize_t getrec_held(weir_stream *s, char **record)
         if (end)
             return give(s, record, length);
         looked = unread;
-        ssize_t got = hot->eof ? 0 : weir__fill(s, 1);
+        ssize_t got = hot->read_error ? hot->read_error : hot->eof ? 0 : weir__fill(s, 1);
         if (got < 0)
             return got; /* the part that is there stays, for the next call */
         if (got == 0)

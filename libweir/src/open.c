@@ -23,7 +23,8 @@ static int look_at(weir_stream *s, int fd, int oflags, int64_t *block_bytes)
     own->regular = S_ISREG(status.st_mode);
     own->is_pipe = S_ISFIFO(status.st_mode);
     own->terminal = S_ISCHR(status.st_mode) && isatty(fd);
-    own->seekable = own->regular || S_ISBLK(status.st_mode);
+    own->block = S_ISBLK(status.st_mode);
+    own->seekable = own->regular || own->block;
     if (!own->seekable && S_ISCHR(status.st_mode) && !own->terminal)
         own->seekable = weir__kernel.lseek(fd, 0, SEEK_CUR) >= 0 && !own->can_write;
     *block_bytes = (int64_t)status.st_blksize;
@@ -64,6 +65,8 @@ static int fill_in(weir_stream *s, int fd, int oflags, const struct weir_options
         return result;
     if (own->can_read && own->durability == WEIR_KILL)
         return -EINVAL; /* the shared mapping holds bytes to be written only */
+    if (own->durability >= WEIR_DATA && own->can_write && !own->regular && !own->block)
+        return -EINVAL; /* nothing else can be synced */
     own->mode = mode_of(s, options->mode);
     result = choose_sink(s, options);
     if (result == 0)
@@ -86,7 +89,7 @@ static void give_up(weir_stream *s)
     weir__free(s);
 }
 
-static int make(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options)
+int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options)
 {
     weir_stream *made;
     int result = weir__new(&made, &weir__sink_fd, options);
@@ -116,7 +119,7 @@ int weir_fdopen(weir_stream **s, int fd, const struct weir_options *options)
     if (result < 0)
         return result;
     int64_t oflags = flags_of(fd);
-    return oflags < 0 ? (int)oflags : make(s, fd, (int)oflags, NULL, options);
+    return oflags < 0 ? (int)oflags : weir__open_fd(s, fd, (int)oflags, NULL, options);
 }
 
 int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_options *options)
@@ -132,7 +135,7 @@ int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_o
     while (fd == -EINTR); /* a FIFO waits for its other end */
     if (fd < 0)
         return fd;
-    result = make(s, fd, oflags, path, options);
+    result = weir__open_fd(s, fd, oflags, path, options);
     if (result < 0)
         weir__kernel.close(fd);
     return result;

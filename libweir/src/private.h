@@ -92,6 +92,7 @@ struct weir__sink {
 struct weir__hot {
     weir_stream s; /* first: a weir_stream pointer is a pointer to this */
     struct weir__lock lock;
+    _Atomic uint32_t holders;  /* threads that came by the registry; behind the lock, see weir__become */
     _Atomic uint32_t adopting; /* a thread of the child sets the stream up */
     int error;              /* of writing; sticks */
     int read_error;         /* of reading; sticks */
@@ -103,12 +104,13 @@ struct weir__hot {
     int64_t pos;            /* of the descriptor, as far as known; -1: not known */
     uint64_t synced;        /* bytes ever accepted that are on the device */
     uint64_t synced_whole;  /* the same with all metadata */
-    uint32_t syncing;       /* a thread is in fdatasync for all */
+    uint32_t syncing;       /* threads in fdatasync; one is for all who wait */
     _Atomic uint32_t sync_round; /* futex: goes up when one has ended */
     int64_t deadline;       /* of the oldest byte, ns of CLOCK_MONOTONIC, see stale.c */
     unsigned idle_ticks;    /* of the timer with nothing to do */
     unsigned far_seeks;     /* out of the buffer in a row: the file is read at random */
     bool advised;
+    _Atomic bool waiting;   /* a thread that holds the lock is in the kernel for input: all is consistent */
     struct weir_stats stats;
 };
 
@@ -120,7 +122,7 @@ struct weir__own {
     int fd;
     int pid;                /* whose the stream is */
     bool can_read, can_write;
-    bool seekable, append, is_pipe, regular, terminal;
+    bool seekable, append, is_pipe, regular, block, terminal;
     bool threads, locking, share, lock_file, keep_open, wiped;
     bool copied;            /* a child's copy of a WEIR_FORK_KEEP stream */
     enum weir_mode mode;    /* never WEIR_AUTO */
@@ -144,8 +146,12 @@ struct weir__own {
     struct weir__direct *direct;
     struct weir__uring *uring;
     char *temporary;        /* weir_open_replace: the file to be renamed to `path` */
+    int temporary_pid;      /* whose it is: a forked child must not remove it */
     char *path;             /* as given to weir_open, or NULL */
     size_t slot;            /* in the registry */
+    bool stdio_failed;      /* stdio/: its error indicator, beside the stream's own errors */
+    int stdio_write_error;  /* the first that a write of stdio/ met, until clearerr(3) */
+    int child;              /* popen(3)'s process, or 0 */
 };
 
 extern size_t weir__page; /* bytes of a page; set by weir__new */
@@ -180,6 +186,9 @@ int weir__ready(weir_stream *s); /* after its maker has filled in own: from here
 void weir__free(weir_stream *s); /* the memory, not the descriptor */
 void weir__wipe(weir_stream *s); /* what the kernel does to a child's copy, where it cannot */
 void weir__set_limits(weir_stream *s);
+void weir__set_on_fork(weir_stream *s, enum weir_on_fork on_fork);
+/* s, whose lock is held and whose descriptor is gone, becomes what the unregistered `made` is, which ends. */
+void weir__become(weir_stream *s, weir_stream *made);
 
 /* buffers.c */
 int weir__buffers_make(weir_stream *s, const struct weir_options *options, size_t default_bytes);
@@ -189,8 +198,17 @@ int weir__grow_write(weir_stream *s, size_t capacity);
 int weir__grow_read(weir_stream *s, size_t before, size_t capacity); /* `before`: pushback room wanted */
 
 /* open.c */
+/* A stream over `fd`, in the directions of `oflags`; `path` (just opened) may be NULL. `fd` stays open if it fails. */
+int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options);
 /* A stream over a descriptor that is not open: every use of it fails with -EBADF. */
 int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *options);
+
+/* close.c: both parts of it, for those who keep the stream */
+int weir__finish(weir_stream *s); /* the lock is held: what waits goes out */
+int weir__let_go(weir_stream *s); /* of the descriptor or callbacks */
+
+/* std.c */
+bool weir__is_standard(const weir_stream *s);
 
 /* options.c */
 int weir__options_check(const struct weir_options *options);
@@ -218,6 +236,9 @@ static inline void weir__leave(weir_stream *s)
 int weir__register(weir_stream *s);
 void weir__unregister(weir_stream *s); /* returns when the timer has let go of it */
 weir_stream *weir__next_stream(size_t *slot); /* lock-free walk; NULL: the end */
+/* The same where other threads may close streams: each stays until it is released. */
+weir_stream *weir__hold_next(size_t *slot);
+void weir__release(weir_stream *s);
 void weir__registry_lock(void);
 void weir__registry_unlock(void);
 
@@ -234,12 +255,15 @@ int weir__after_append(weir_stream *s, uint64_t from); /* what the mode asks for
 /* write.c, record.c, reserve.c; all need the lock */
 int weir__start_writing(weir_stream *s); /* 0: the stream can take bytes now */
 ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes);
-ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count); /* all or nothing */
-ssize_t weir__record_append(weir_stream *s, const void *from, size_t bytes);
-int weir__record_complete(weir_stream *s);
-int weir__record_commit(weir_stream *s, size_t bytes); /* more of the record was put into the buffer */
+ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, size_t total);
+ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count); /* all or nothing */
+void weir__record_commit(weir_stream *s, size_t bytes); /* more of the record was put into the buffer */
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes);
 int weir__commit_held(weir_stream *s, size_t bytes);
+
+/* unit.c */
+ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count); /* all or nothing */
+ssize_t weir__length(const struct iovec *iov, int count); /* of all together, or -EINVAL as writev(2) */
 
 /* fill.c: the one read loop */
 int weir__start_reading(weir_stream *s); /* 1: bytes or a fill are to be had, 0: the end, -errno */
@@ -276,16 +300,24 @@ void weir__stale_forget(const weir_stream *s);
 
 /* sync.c */
 int weir__sync_held(weir_stream *s, enum weir_durability level);
+int weir__sync_record(weir_stream *s); /* as the stream promises for each; a failure sticks */
 int weir__sync_directory(const char *path);
+
+/* replace.c */
+bool weir__has_temporary(const weir_stream *s);
+void weir__remove_temporary(const weir_stream *s);
 
 /* spill.c; hooks are called only if own->spill */
 int weir__spill_make(weir_stream *s, const struct weir_options *options);
-int weir__spill_renew(weir_stream *s);             /* in a child */
+int weir__spill_renew(weir_stream *s); /* in a child */
 int weir__spill_grow(weir_stream *s, size_t capacity);
-void weir__spill_before(weir_stream *s, uint64_t bytes); /* about to write that many of [drained…) */
+int weir__spill_begin(weir_stream *s); /* bytes are about to be added */
+void weir__spill_before(weir_stream *s, uint64_t bytes, uint64_t total); /* a write of [drained…), and of others */
+void weir__spill_after(weir_stream *s, uint64_t others); /* so many of which went out, and drained was moved */
 void weir__spill_reset(weir_stream *s, uint64_t bytes);  /* nothing waits; the buffer begins anew after them */
 void weir__spill_free(weir_stream *s, bool keep);        /* keep: bytes are left in it, for weir_recover */
 void weir__spill_exit(weir_stream *s);                   /* the process ends: no file is left if nothing waits */
+void weir__spill_exec(weir_stream *s);                   /* the same, but the exec may fail */
 
 /* sinks */
 extern const struct weir__sink weir__sink_fd, weir__sink_callbacks, weir__sink_memory, weir__sink_direct,

@@ -18,17 +18,22 @@ static bool is_ours(const weir_stream *s, int pid)
     return s->magic == WEIR_STREAM_MAGIC && (own->pid == pid || own->on_fork == WEIR_FORK_KEEP);
 }
 
+/* With nothing to be written it is not worth waiting, say, for a thread that waits for input. */
 static bool try_enter(weir_stream *s)
 {
-    return !weir__own(s)->locking || weir__timedlock(&weir__hot(s)->lock, s, PATIENCE_MS);
+    struct weir__lock *lock = &weir__hot(s)->lock;
+    bool waiting = weir__pending(s) || weir__hot(s)->record_bytes;
+    return !weir__own(s)->locking || (waiting ? weir__timedlock(lock, s, PATIENCE_MS) : weir__trylock(lock));
 }
 
-/* As fclose(3) would: the next program that reads the file goes on where this one stopped. */
+/* As fclose(3) would: the next program that reads the file goes on where this one stopped. But where a
+ * forked child's copy stopped says nothing: moving back would make the parent read bytes twice. */
 static void flush_for_the_next(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
+    bool copy = own->copied || own->pid != (int)getpid();
     int result = weir__flush_held(s);
-    if (result == 0 && own->can_read && own->seekable && own->fd >= 0) {
+    if (result == 0 && !copy && own->can_read && own->seekable && own->fd >= 0) {
         weir__give_back(s);
         weir__drop_read(s);
     }
@@ -38,10 +43,11 @@ static void at_exit(void)
 {
     weir_stream *s;
     int pid = (int)getpid();
-    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
+    for (size_t slot = 0; (s = weir__hold_next(&slot)) != NULL; weir__release(s)) {
         if (!is_ours(s, pid) || !try_enter(s))
             continue;
         flush_for_the_next(s);
+        weir__remove_temporary(s);
         if (weir__own(s)->spill)
             weir__spill_exit(s);
         weir__own(s)->mode = WEIR_NONE; /* other exit handlers may still write */
@@ -55,19 +61,44 @@ void weir__before_exec(void)
 {
     weir_stream *s;
     int pid = (int)getpid();
-    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
+    for (size_t slot = 0; (s = weir__hold_next(&slot)) != NULL; weir__release(s)) {
         if (!is_ours(s, pid) || weir__own(s)->pid != pid || weir__own(s)->copied || !try_enter(s))
             continue;
         flush_for_the_next(s);
+        if (weir__own(s)->spill)
+            weir__spill_exec(s);
         weir__leave(s);
     }
+}
+
+/* The child is to have a copy of these as they are between two calls, not in the middle of one; but input
+ * that a thread waits for may never come. */
+static void lock_kept(weir_stream *s)
+{
+    struct weir__lock *lock = &weir__hot(s)->lock;
+    for (unsigned ms = 0; !weir__trylock(lock) && !atomic_load(&weir__hot(s)->waiting) && ms < PATIENCE_MS; ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+static void unlock_kept(weir_stream *s)
+{
+    if (weir__hot(s)->lock.holder == (uintptr_t)&weir__thread_mark)
+        weir__unlock(&weir__hot(s)->lock);
+}
+
+static void each_kept(void (*action)(weir_stream *s))
+{
+    weir_stream *s;
+    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;)
+        if (weir__own(s)->on_fork == WEIR_FORK_KEEP && weir__own(s)->locking)
+            action(s);
 }
 
 static void before_fork(void)
 {
     weir_stream *s;
     int pid = (int)getpid();
-    for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
+    for (size_t slot = 0; (s = weir__hold_next(&slot)) != NULL; weir__release(s)) {
         struct weir__own *own = weir__own(s);
         if (!is_ours(s, pid) || (own->on_fork != WEIR_FORK_FLUSH && !own->share) || !try_enter(s))
             continue;
@@ -75,9 +106,14 @@ static void before_fork(void)
         weir__leave(s);
     }
     weir__registry_lock();
+    each_kept(lock_kept);
 }
 
-static void after_fork_in_parent(void) { weir__registry_unlock(); }
+static void after_fork_in_parent(void)
+{
+    each_kept(unlock_kept);
+    weir__registry_unlock();
+}
 
 static void after_fork_in_child(void)
 {
@@ -94,6 +130,8 @@ static void after_fork_in_child(void)
         own->pid = (int)getpid();
         own->copied = true;
         memset(&weir__hot(s)->lock, 0, sizeof weir__hot(s)->lock);
+        weir__hot(s)->holders = 0;
+        weir__hot(s)->waiting = false;
         weir__hot(s)->armed = false; /* the timer is not there */
         weir__set_limits(s);
     }

@@ -17,7 +17,7 @@ static int make_room(weir_stream *s, size_t bytes)
 }
 
 /* Everything up to the last separator among the newest `bytes` is complete. */
-static int publish_complete(weir_stream *s, size_t bytes)
+static void publish_complete(weir_stream *s, size_t bytes)
 {
     struct weir__own *own = weir__own(s);
     struct weir__hot *hot = weir__hot(s);
@@ -26,40 +26,63 @@ static int publish_complete(weir_stream *s, size_t bytes)
     if (own->separator >= 0)
         end = memrchr(begin + hot->record_bytes - bytes, own->separator, bytes);
     if (!end)
-        return 0;
-    uint64_t complete = (uint64_t)(end - begin) + 1, from = weir__written(s);
-    hot->record_bytes -= complete;
-    weir__publish(s, complete);
-    return weir__after_append(s, from);
+        return;
+    uint64_t whole = (uint64_t)(end - begin) + 1, from = weir__written(s);
+    hot->record_bytes -= whole;
+    weir__publish(s, whole);
+    weir__after_append(s, from);
 }
 
-ssize_t weir__record_append(weir_stream *s, const void *from, size_t bytes)
+static void append(weir_stream *s, const void *from, size_t bytes)
 {
+    struct weir__hot *hot = weir__hot(s);
+    if (bytes > 0)
+        memcpy(weir__own(s)->buffer + weir__written(s) + hot->record_bytes, from, bytes);
+    hot->record_bytes += bytes;
+}
+
+ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += iov[i].iov_len;
     if (bytes > WEIR_BUFFER_MAX)
         return -EMSGSIZE;
     int result = make_room(s, bytes);
     if (result < 0)
         return result;
-    struct weir__hot *hot = weir__hot(s);
-    memcpy(weir__own(s)->buffer + weir__written(s) + hot->record_bytes, from, bytes);
-    hot->record_bytes += bytes;
+    for (int i = 0; i < count; i++)
+        append(s, iov[i].iov_base, iov[i].iov_len);
     publish_complete(s, bytes); /* accepted: an error sticks, or the rest waits */
     return (ssize_t)bytes;
 }
 
-int weir__record_commit(weir_stream *s, size_t bytes)
+void weir__record_commit(weir_stream *s, size_t bytes)
 {
     weir__hot(s)->record_bytes += bytes;
-    return publish_complete(s, bytes);
+    publish_complete(s, bytes);
 }
 
-int weir__record_complete(weir_stream *s)
+/* On a pipe, where nothing in the bytes shows where a record ends, each needs a write of its own: the one
+ * before must be gone. */
+static int make_way(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    return own->is_pipe && own->separator < 0 && weir__pending(s) ? weir__drain(s) : 0;
+}
+
+/* 0: accepted, whatever became of it. */
+static int complete(weir_stream *s)
 {
     struct weir__hot *hot = weir__hot(s);
+    int result = make_way(s);
+    if (result < 0)
+        return result;
     uint64_t from = weir__written(s), bytes = hot->record_bytes;
     hot->record_bytes = 0;
     weir__publish(s, bytes);
-    return weir__after_append(s, from);
+    weir__after_append(s, from);
+    return 0;
 }
 
 static ssize_t putrec_held(weir_stream *s, const void *from, size_t bytes)
@@ -76,17 +99,15 @@ static ssize_t putrec_held(weir_stream *s, const void *from, size_t bytes)
     }
     if (bytes >= WEIR_BUFFER_MAX)
         return -EMSGSIZE;
-    result = make_room(s, bytes + 1);
+    result = make_way(s);
+    if (result == 0)
+        result = make_room(s, bytes + 1);
     if (result < 0)
         return result;
-    struct weir__hot *hot = weir__hot(s);
-    char *to = own->buffer + weir__written(s) + hot->record_bytes;
-    memcpy(to, from, bytes);
-    if (own->separator >= 0)
-        to[bytes++] = end;
-    hot->record_bytes += bytes;
-    weir__record_complete(s);
-    return (ssize_t)bytes - (own->separator >= 0);
+    append(s, from, bytes);
+    append(s, &end, own->separator >= 0);
+    complete(s);
+    return (ssize_t)bytes;
 }
 
 ssize_t weir_putrec(weir_stream *s, const void *from, size_t bytes)
@@ -108,7 +129,7 @@ static int endrec_held(weir_stream *s)
         ssize_t taken = weir__write_held(s, &end, 1);
         return taken < 0 ? (int)taken : 0;
     }
-    return own->mode == WEIR_RECORD ? weir__record_complete(s) : 0;
+    return own->mode == WEIR_RECORD ? complete(s) : 0;
 }
 
 int weir_endrec(weir_stream *s)

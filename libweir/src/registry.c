@@ -2,6 +2,8 @@
  * the middle of a change, and a walk without the lock, see each slot before or after it. */
 #include "private.h"
 
+#include <unistd.h>
+
 enum { CHUNK_SLOTS = 256, CHUNKS = 4096 };
 
 struct chunk {
@@ -58,7 +60,22 @@ void weir__unregister(weir_stream *s)
             weir__own(other)->tied = NULL;
     weir__registry_unlock();
     weir__stale_forget(s);
+    struct timespec moment = {0, 50000};
+    while (atomic_load(&weir__hot(s)->holders) && weir__own(s)->pid == (int)getpid()) /* a child has no others */
+        nanosleep(&moment, NULL);
 }
+
+weir_stream *weir__hold_next(size_t *slot)
+{
+    weir__registry_lock();
+    weir_stream *s = weir__next_stream(slot);
+    if (s)
+        atomic_fetch_add(&weir__hot(s)->holders, 1);
+    weir__registry_unlock();
+    return s;
+}
+
+void weir__release(weir_stream *s) { atomic_fetch_sub(&weir__hot(s)->holders, 1); }
 
 weir_stream *weir__next_stream(size_t *slot)
 {

@@ -24,7 +24,7 @@ static int create_temporary(const char *path, char **temporary)
     if (!*temporary)
         return -ENOMEM;
     int fd = -EEXIST;
-    for (int i = 0; i < ATTEMPTS && fd == -EEXIST; i++) {
+    for (int i = 0; i < ATTEMPTS && (fd == -EEXIST || fd == -EINTR); i++) {
         snprintf(*temporary, room, "%.*s.%s.weir-%d-%d", directory, path, path + directory, (int)getpid(), i);
         fd = (int)WEIR_CALL(weir__kernel.open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     }
@@ -64,6 +64,7 @@ static int begin(weir_stream **s, const char *path, const struct weir_options *o
         return result;
     }
     weir__own(*s)->temporary = temporary;
+    weir__own(*s)->temporary_pid = (int)getpid();
     weir__hot(*s)->pos = 0;
     return 0;
 }
@@ -80,6 +81,17 @@ int weir_open_replace(weir_stream **s, const char *path, const struct weir_optio
     else
         weir__own(*s)->path = final;
     return result;
+}
+
+bool weir__has_temporary(const weir_stream *s)
+{
+    return weir__own(s)->temporary && weir__own(s)->temporary_pid == (int)getpid();
+}
+
+void weir__remove_temporary(const weir_stream *s)
+{
+    if (weir__has_temporary(s))
+        weir__kernel.unlink(weir__own(s)->temporary);
 }
 
 static int commit(weir_stream *s)
@@ -99,7 +111,7 @@ static int commit(weir_stream *s)
 int weir_replace(weir_stream *s)
 {
     weir__enter(s);
-    int result = weir__own(s)->temporary ? commit(s) : -EINVAL;
+    int result = weir__has_temporary(s) ? commit(s) : -EINVAL;
     weir__leave(s);
     if (result == -EAGAIN)
         return result;

@@ -10,13 +10,14 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
         return result;
     if (bytes > WEIR_BUFFER_MAX)
         return -EMSGSIZE;
-    if (bytes > weir__room(s) || weir__room(s) == 0) {
+    bytes += bytes == 0; /* whatever there is, but not nothing */
+    if (bytes > weir__room(s)) {
         result = own->sink->write ? weir__drain(s) : 0;
         if (result < 0)
             return result;
     }
     uint64_t used = weir__written(s) + hot->record_bytes;
-    if (bytes > weir__room(s) || weir__room(s) == 0) {
+    if (bytes > weir__room(s)) {
         size_t wanted = own->sink->write ? used + bytes : used + bytes + own->capacity;
         result = weir__grow_write(s, wanted);
         if (result < 0)
@@ -34,11 +35,14 @@ int weir__commit_held(weir_stream *s, size_t bytes)
         return -EBADF;
     if (bytes > weir__room(s))
         return -EINVAL;
-    if (own->mode == WEIR_RECORD)
-        return weir__record_commit(s, bytes);
+    if (own->mode == WEIR_RECORD) {
+        weir__record_commit(s, bytes);
+        return 0;
+    }
     uint64_t from = weir__written(s);
     weir__publish(s, bytes);
-    return weir__after_append(s, from);
+    weir__after_append(s, from); /* accepted all the same: an error sticks, or the rest waits */
+    return 0;
 }
 
 ssize_t weir_reserve(weir_stream *s, char **to, size_t bytes)

@@ -30,7 +30,8 @@ int weir_fileno(weir_stream *s)
     int result = own->can_write ? weir__flush_held(s) : 0;
     if (result == 0 && own->can_read && own->seekable) {
         result = weir__give_back(s);
-        weir__drop_read(s);
+        if (result == 0)
+            weir__drop_read(s);
     }
     weir__hot(s)->pos = -1; /* the caller may move it */
     weir__leave(s);

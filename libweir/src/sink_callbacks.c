@@ -66,6 +66,8 @@ int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks,
     int result = weir__options_check(options);
     if (result == 0 && options->flags & (WEIR_DIRECT | WEIR_URING | WEIR_LOCK_FILE))
         result = -EINVAL; /* these are about descriptors */
+    if (result == 0 && options->durability >= WEIR_DATA && !callbacks->sync)
+        result = -EINVAL;
     if (result == 0 && options->durability == WEIR_KILL)
         result = -EINVAL; /* nobody could call the functions after a kill */
     if (result == 0)

@@ -16,7 +16,10 @@ static int begin(weir_stream **s, const struct weir_options **options)
         return -EINVAL; /* there is nowhere to go to */
     if ((*options)->flags & ~(WEIR_THREADS | WEIR_KEEP_OPEN) || (*options)->buffer)
         return -EINVAL;
-    return weir__new(s, &weir__sink_memory, *options);
+    result = weir__new(s, &weir__sink_memory, *options);
+    if (result == 0) /* nobody else reads or writes these bytes: a child has its copy of them, as of all memory */
+        weir__set_on_fork(*s, WEIR_FORK_KEEP);
+    return result;
 }
 
 static int end(weir_stream **s, int result)

@@ -46,10 +46,10 @@ static bool would_block(const weir_stream *s)
 }
 
 /* As much as a descriptor that poll(2) says is ready takes without waiting. */
-static uint64_t part_of(const weir_stream *s)
+static uint64_t part_of(const weir_stream *s, uint64_t upto)
 {
     const struct weir__own *own = weir__own(s);
-    uint64_t bytes = weir__pending(s);
+    uint64_t bytes = upto - weir__drained(s);
     if (own->fd < 0 || own->regular || bytes <= PIPE_BUF)
         return bytes;
     if (own->mode == WEIR_RECORD)
@@ -61,12 +61,12 @@ static uint64_t part_of(const weir_stream *s)
 static int64_t drain(weir_stream *s, int64_t time)
 {
     struct weir__hot *hot = weir__hot(s);
-    uint64_t upto = weir__written(s);
+    uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE); /* and the bytes below it */
     size_t none = 0;
     while (weir__drained(s) < upto) {
         if (would_block(s))
             return time + NOT_WRITABLE;
-        int result = weir__write_out(s, weir__drained(s) + part_of(s), NULL, 0, &none);
+        int result = weir__write_out(s, weir__drained(s) + part_of(s, upto), NULL, 0, &none);
         if (result < 0)
             return result == -EAGAIN ? time + NOT_WRITABLE : time + HEARTBEAT;
     }
@@ -110,7 +110,7 @@ static int64_t look_at_all(void)
     int64_t next = NEVER;
     for (size_t slot = 0; (s = hold_next(&slot)) != NULL;) {
         int64_t again = NEVER;
-        if (weir__own(s)->stale_ms && weir__own(s)->sink->write) {
+        if (__atomic_load_n(&weir__own(s)->stale_ms, __ATOMIC_RELAXED) && weir__own(s)->sink->write) {
             again = now() + BUSY;
             if (weir__trylock(&weir__hot(s)->lock)) {
                 again = visit(s, now());
@@ -175,6 +175,7 @@ int weir__stale_arm(weir_stream *s)
     hot->armed = true;
     hot->idle_ticks = 0;
     hot->deadline = now() + period_of(s);
+    weir__set_limits(s);
     atomic_fetch_add(&weir__globals->timer_wake, 1);
     if (hot->deadline < atomic_load(&weir__globals->timer_next))
         syscall(SYS_futex, &weir__globals->timer_wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

@@ -25,6 +25,8 @@ void weir_clear(weir_stream *s)
     struct weir__hot *hot = weir__hot(s);
     hot->error = hot->read_error = 0;
     hot->eof = false;
+    weir__own(s)->stdio_failed = false;
+    weir__own(s)->stdio_write_error = 0;
     weir__set_limits(s);
     weir__leave(s);
 }

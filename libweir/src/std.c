@@ -31,6 +31,8 @@ static weir_stream *get(int fd, void (*open)(void))
     return standard[fd];
 }
 
+bool weir__is_standard(const weir_stream *s) { return s == standard[0] || s == standard[1] || s == standard[2]; }
+
 weir_stream *weir_stdin(void) { return get(STDIN_FILENO, open_in); }
 weir_stream *weir_stdout(void) { return get(STDOUT_FILENO, open_out); }
 weir_stream *weir_stderr(void) { return get(STDERR_FILENO, open_err); }

@@ -35,6 +35,16 @@ static void copy_options(struct weir__own *own, const struct weir_options *optio
     own->keep_open = options->flags & WEIR_KEEP_OPEN;
 }
 
+void weir__set_on_fork(weir_stream *s, enum weir_on_fork on_fork)
+{
+    struct weir__own *own = weir__own(s);
+    if (on_fork != WEIR_FORK_KEEP)
+        own->wiped = madvise(s, weir__page, MADV_WIPEONFORK) == 0;
+    else if (own->wiped)
+        own->wiped = madvise(s, weir__page, MADV_KEEPONFORK) != 0;
+    own->on_fork = on_fork;
+}
+
 int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_options *options)
 {
     int result = weir__process_start();
@@ -49,8 +59,7 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     own->fd = -1;
     own->pid = (int)getpid();
     copy_options(own, options);
-    if (own->on_fork != WEIR_FORK_KEEP)
-        own->wiped = madvise(memory, weir__page, MADV_WIPEONFORK) == 0;
+    weir__set_on_fork(memory, own->on_fork);
     *s = memory;
     return 0;
 }
@@ -60,7 +69,8 @@ static void set_up(weir_stream *s)
     struct weir__own *own = weir__own(s);
     s->layout = WEIR_LAYOUT;
     s->fd = own->fd;
-    s->separator = own->separator;
+    s->separator = own->max_record_bytes ? -1 : own->separator; /* the inline weir_getrec knows no limit */
+    s->read = s->held_read_limit = own->read_start;
     weir__hot(s)->pos = -1;
     weir__buffers_point(s);
     weir__set_limits(s);
@@ -102,6 +112,25 @@ void weir__free(weir_stream *s)
     free(own->path);
     free(own->temporary);
     weir__kernel.munmap(s, all_bytes());
+}
+
+/* Who waits for the lock of s goes on waiting for it. */
+void weir__become(weir_stream *s, weir_stream *made)
+{
+    struct weir__own *own = weir__own(s);
+    size_t slot = own->slot;
+    bool wiped = own->wiped;
+    size_t locked = offsetof(struct weir__hot, lock), behind = offsetof(struct weir__hot, adopting);
+    weir__buffers_free(s);
+    free(own->path);
+    free(own->temporary);
+    memcpy(s, made, locked);
+    memcpy((char *)s + behind, (char *)made + behind, sizeof(struct weir__hot) - behind);
+    memcpy(own, weir__own(made), sizeof *own);
+    own->slot = slot;
+    own->wiped = wiped;
+    weir__set_on_fork(s, own->on_fork);
+    weir__kernel.munmap(made, all_bytes());
 }
 
 /* May the inline calls append? From the state alone, so that no reason can be forgotten. */

@@ -19,6 +19,29 @@ static bool covered(const weir_stream *s, uint64_t target, enum weir_durability 
     return level >= WEIR_WHOLE ? hot->synced_whole >= target && target > 0 : hot->synced >= target && target > 0;
 }
 
+/* The directory's entry is on the device when the directory is. */
+int weir__sync_directory(const char *path)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof directory)
+        return -ENAMETOOLONG;
+    memcpy(directory, path, length);
+    strcpy(directory + length, slash ? (length ? "" : "/") : ".");
+    int fd, result;
+    do
+        fd = (int)WEIR_CALL(weir__kernel.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+    while (fd == -EINTR);
+    if (fd < 0)
+        return fd;
+    do
+        result = (int)WEIR_CALL(weir__kernel.fsync(fd));
+    while (result == -EINTR);
+    weir__kernel.close(fd);
+    return result;
+}
+
 /* Another thread is in fdatasync: its round may not have our bytes, the next one will. */
 static void wait_for_round(weir_stream *s)
 {
@@ -40,21 +63,22 @@ static int sync_descriptor_directory(int fd)
     return path[0] == '/' ? weir__sync_directory(path) : 0;
 }
 
-int weir__sync_directory(const char *path)
+/* Whose fault is it? A device may have dropped the pages, so never again is all well. That a file cannot be
+ * synced at all, or that its directory could not be opened, leaves them where they were. */
+static bool stays(int file_result, int directory_result)
 {
-    char directory[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    if (length >= sizeof directory)
-        return -ENAMETOOLONG;
-    memcpy(directory, path, length);
-    strcpy(directory + length, slash ? (length ? "" : "/") : ".");
-    int fd = (int)WEIR_CALL(weir__kernel.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-    if (fd < 0)
-        return fd;
-    int result = (int)WEIR_CALL(weir__kernel.fsync(fd));
-    weir__kernel.close(fd);
-    return result;
+    if (file_result < 0)
+        return file_result != -EINVAL;
+    return directory_result == -EIO || directory_result == -ENOSPC || directory_result == -EDQUOT;
+}
+
+static void remember(weir_stream *s, uint64_t covers, enum weir_durability level)
+{
+    struct weir__hot *hot = weir__hot(s);
+    if (hot->synced < covers)
+        hot->synced = covers;
+    if (level >= WEIR_WHOLE && hot->synced_whole < covers)
+        hot->synced_whole = covers;
 }
 
 /* The call itself, for all who wait; without the lock where others use the stream meanwhile. */
@@ -67,28 +91,23 @@ static int lead(weir_stream *s, enum weir_durability level)
         return result;
     uint64_t covers = accepted(s);
     bool release = own->locking && hot->lock.depth == 0;
-    hot->syncing = 1;
+    hot->syncing++;
     hot->stats.syncs++;
     if (release)
         weir__unlock(&hot->lock);
-    result = own->sink->sync ? own->sink->sync(s, level) : -EINVAL;
-    if (result == 0 && level >= WEIR_WHOLE && own->fd >= 0)
-        result = sync_descriptor_directory(own->fd);
+    int file = own->sink->sync ? own->sink->sync(s, level) : -EINVAL;
+    int directory = file == 0 && level >= WEIR_WHOLE && own->fd >= 0 ? sync_descriptor_directory(own->fd) : 0;
     if (release)
         weir__lock(&hot->lock, s);
-    hot->syncing = 0;
+    hot->syncing--;
+    if (stays(file, directory))
+        own->sync_error = file < 0 ? file : directory;
+    else if (file == 0)
+        remember(s, covers, directory < 0 ? WEIR_DATA : level);
     atomic_fetch_add(&hot->sync_round, 1);
-    if (release)
+    if (own->locking)
         syscall(SYS_futex, &hot->sync_round, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    if (result < 0 && result != -EINVAL) { /* the pages may be gone: never again is all well */
-        own->sync_error = result;
-        return result;
-    }
-    if (result == 0) {
-        hot->synced = covers;
-        hot->synced_whole = level >= WEIR_WHOLE ? covers : hot->synced_whole;
-    }
-    return result;
+    return file < 0 ? file : directory;
 }
 
 int weir__sync_held(weir_stream *s, enum weir_durability level)
@@ -102,9 +121,8 @@ int weir__sync_held(weir_stream *s, enum weir_durability level)
     if (level <= WEIR_KERNEL)
         return weir__flush_held(s);
     uint64_t target = accepted(s);
-    while (hot->syncing && !covered(s, target, level)) {
-        if (hot->lock.depth) /* the leader needs the lock that this thread's caller holds */
-            return weir__flush_held(s) < 0 ? hot->error : own->sink->sync(s, level);
+    /* One whose caller holds the lock cannot wait for a leader that needs it: it makes a call of its own. */
+    while (hot->syncing && hot->lock.depth == 0 && !covered(s, target, level)) {
         wait_for_round(s);
         if (own->sync_error)
             return own->sync_error;
@@ -114,6 +132,18 @@ int weir__sync_held(weir_stream *s, enum weir_durability level)
         return 0;
     }
     return lead(s, level);
+}
+
+/* The record was accepted; that it has not what it was promised is the next call's error. */
+int weir__sync_record(weir_stream *s)
+{
+    enum weir_durability level = weir__own(s)->durability;
+    int result = level >= WEIR_DATA ? weir__sync_held(s, level) : 0;
+    if (result < 0 && result != -EAGAIN) {
+        weir__hot(s)->error = result;
+        weir__set_limits(s);
+    }
+    return result;
 }
 
 int weir_sync(weir_stream *s, enum weir_durability level)

@@ -125,6 +125,14 @@ static inline int put_next(struct weir__text *text, const char **at, struct weir
     case 'd':
         put_integer(text, va_arg(arguments->list, int));
         return 0;
+    case 'l':
+        if (**at != 'd') {
+            --*at;
+            return put_conversion(text, at, arguments);
+        }
+        ++*at;
+        put_integer(text, va_arg(arguments->list, long));
+        return 0;
     case 'u':
         put_integer(text, va_arg(arguments->list, unsigned));
         return 0;

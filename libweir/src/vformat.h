@@ -58,8 +58,8 @@ static inline void weir__append(struct weir__text *text, const void *from, size_
 }
 
 /* vformat_spec.c */
-/* Reads what is behind a '%', with the arguments of `*`, and moves *at behind it. -EINVAL: a %n. */
-int weir__parse_spec(const char **at, struct weir__spec *spec, struct weir__arguments *arguments);
+/* Reads what is behind a '%', with the arguments of `*`, and moves *format behind it. -EINVAL: a %n. */
+int weir__parse_spec(const char **format, struct weir__spec *spec, struct weir__arguments *arguments);
 /* May the C library find a %n in it? For formats with things that only the C library understands. */
 bool weir__may_store(const char *format);
 

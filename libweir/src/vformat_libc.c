@@ -14,6 +14,8 @@
  * _FORTIFY_SOURCE puts in its place, which ends the program for some formats. */
 static int (*const volatile print)(char *to, size_t room, const char *format, va_list arguments) = vsnprintf;
 
+enum { ALL_FLAGS = WEIR_LEFT | WEIR_PLUS | WEIR_SPACE | WEIR_ALTERNATIVE | WEIR_ZERO };
+
 /* Something that can be printed several times: returns as snprintf(3). */
 struct job {
     int (*print)(const struct job *job, char *to, size_t room);
@@ -91,11 +93,12 @@ static int print_wide_string(const struct job *job, char *to, size_t room)
     return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->wide_string);
 }
 
-/* Width 0 and precision -1 are as if they were not there. */
-static int add_one(struct weir__text *text, struct job *job, const char *size)
+/* Width 0 and precision -1 are as if they were not there. `known`: the flags that the conversion has; what
+ * others do is undefined, and musl's length is wrong for %05lc. */
+static int add_one(struct weir__text *text, struct job *job, unsigned known, const char *size)
 {
     char format[16], *at = format;
-    unsigned flags = job->spec->flags;
+    unsigned flags = job->spec->flags & known;
     *at++ = '%';
     for (const char *all = "-+ #0"; *all; all++, flags >>= 1)
         if (flags & 1)
@@ -109,22 +112,26 @@ static int add_one(struct weir__text *text, struct job *job, const char *size)
 
 int weir__libc_double(struct weir__text *text, const struct weir__spec *spec, double value)
 {
-    return add_one(text, &(struct job){.print = print_double, .spec = spec, .number = value}, "");
+    struct job job = {.print = print_double, .spec = spec, .number = value};
+    return add_one(text, &job, ALL_FLAGS, "");
 }
 
 int weir__libc_long_double(struct weir__text *text, const struct weir__spec *spec, long double value)
 {
-    return add_one(text, &(struct job){.print = print_long_double, .spec = spec, .long_number = value}, "L");
+    struct job job = {.print = print_long_double, .spec = spec, .long_number = value};
+    return add_one(text, &job, ALL_FLAGS, "L");
 }
 
 int weir__libc_wide_char(struct weir__text *text, const struct weir__spec *spec, wint_t value)
 {
-    return add_one(text, &(struct job){.print = print_wide_char, .spec = spec, .wide_char = value}, "l");
+    struct job job = {.print = print_wide_char, .spec = spec, .wide_char = value};
+    return add_one(text, &job, WEIR_LEFT, "l");
 }
 
 int weir__libc_wide_string(struct weir__text *text, const struct weir__spec *spec, const wchar_t *value)
 {
-    return add_one(text, &(struct job){.print = print_wide_string, .spec = spec, .wide_string = value}, "l");
+    struct job job = {.print = print_wide_string, .spec = spec, .wide_string = value};
+    return add_one(text, &job, WEIR_LEFT, "l");
 }
 
 /* ---- the whole format ------------------------------------------------------------------------------ */
@@ -142,5 +149,6 @@ int weir__libc_whole(struct weir__text *text, const char *format, struct weir__a
 {
     if (weir__may_store(format))
         return -EINVAL;
-    return add(text, &(struct job){.print = print_whole, .format = format, .arguments = arguments});
+    struct job job = {.print = print_whole, .format = format, .arguments = arguments};
+    return add(text, &job);
 }

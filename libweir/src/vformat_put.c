@@ -12,21 +12,26 @@ struct pieces {
     size_t body_bytes;
 };
 
+/* Returns the end. Mostly there is nothing to do, for which a call of memset(3) takes long. */
+static inline char *repeat(char *to, int c, size_t bytes)
+{
+    if (bytes)
+        memset(to, c, bytes);
+    return to + bytes;
+}
+
 static void put_pieces(struct weir__text *text, const struct weir__spec *spec, const struct pieces *pieces)
 {
     size_t bytes = pieces->prefix_bytes + pieces->zeros + pieces->body_bytes;
     size_t spaces = (size_t)spec->width > bytes ? (size_t)spec->width - bytes : 0;
     size_t left = weir__left(text), before = spec->flags & WEIR_LEFT ? 0 : spaces;
     if (bytes + spaces <= left && left) {
-        char *to = text->to + text->length;
-        memset(to, ' ', before);
-        to += before;
-        memcpy(to, pieces->prefix, pieces->prefix_bytes);
-        to += pieces->prefix_bytes;
-        memset(to, '0', pieces->zeros);
-        to += pieces->zeros;
+        char *to = repeat(text->to + text->length, ' ', before);
+        for (size_t i = 0; i < pieces->prefix_bytes; i++)
+            *to++ = pieces->prefix[i];
+        to = repeat(to, '0', pieces->zeros);
         memcpy(to, pieces->body, pieces->body_bytes);
-        memset(to + pieces->body_bytes, ' ', spaces - before);
+        repeat(to + pieces->body_bytes, ' ', spaces - before);
     }
     text->length += bytes + spaces;
 }

@@ -59,23 +59,27 @@ static int parse_precision(const char **at, struct weir__spec *spec, struct weir
     return 0;
 }
 
+/* One letter, or two for a repeated one. */
+static enum weir__argument_size take_size(const char **at, enum weir__argument_size once,
+                                          enum weir__argument_size twice)
+{
+    char c = *(*at)++;
+    if (twice == once || **at != c)
+        return once;
+    ++*at;
+    return twice;
+}
+
 static enum weir__argument_size parse_size(const char **at)
 {
-    char c = *(*at)++, next = **at;
-    switch (c) {
-    case 'h':
-        *at += next == 'h';
-        return next == 'h' ? WEIR_SIZE_CHAR : WEIR_SIZE_SHORT;
-    case 'l':
-        *at += next == 'l';
-        return next == 'l' ? WEIR_SIZE_LONG_LONG : WEIR_SIZE_LONG;
-    case 'j': return WEIR_SIZE_MAX;
-    case 'z': return WEIR_SIZE_SIZE;
-    case 't': return WEIR_SIZE_PTRDIFF;
-    case 'L': return WEIR_SIZE_LONG_DOUBLE;
-    default:
-        --*at;
-        return WEIR_SIZE_INT;
+    switch (**at) {
+    case 'h': return take_size(at, WEIR_SIZE_SHORT, WEIR_SIZE_CHAR);
+    case 'l': return take_size(at, WEIR_SIZE_LONG, WEIR_SIZE_LONG_LONG);
+    case 'j': return take_size(at, WEIR_SIZE_MAX, WEIR_SIZE_MAX);
+    case 'z': return take_size(at, WEIR_SIZE_SIZE, WEIR_SIZE_SIZE);
+    case 't': return take_size(at, WEIR_SIZE_PTRDIFF, WEIR_SIZE_PTRDIFF);
+    case 'L': return take_size(at, WEIR_SIZE_LONG_DOUBLE, WEIR_SIZE_LONG_DOUBLE);
+    default: return WEIR_SIZE_INT;
     }
 }
 
@@ -93,22 +97,23 @@ static bool is_ours(const struct weir__spec *spec)
     }
 }
 
-int weir__parse_spec(const char **at, struct weir__spec *spec, struct weir__arguments *arguments)
+int weir__parse_spec(const char **format, struct weir__spec *spec, struct weir__arguments *arguments)
 {
+    const char *at = *format; /* of its own, which stays in a register */
     int result;
     spec->flags = 0;
-    for (unsigned found; (found = flag(**at)) != 0; ++*at)
+    for (unsigned found; (found = flag(*at)) != 0; at++)
         spec->flags |= found;
-    if ((result = parse_width(at, spec, arguments)) != 0 ||
-        (result = parse_precision(at, spec, arguments)) != 0)
+    if ((result = parse_width(&at, spec, arguments)) != 0 ||
+        (result = parse_precision(&at, spec, arguments)) != 0)
         return result;
-    spec->size = parse_size(at);
-    spec->conversion = **at;
+    spec->size = parse_size(&at);
+    spec->conversion = *at;
     if (spec->conversion == 'n')
         return -EINVAL;
     if (!is_ours(spec))
         return WEIR_NOT_OURS;
-    ++*at;
+    *format = at + 1;
     return 0;
 }
 
@@ -118,12 +123,25 @@ int weir__parse_spec(const char **at, struct weir__spec *spec, struct weir__argu
 #define FLAGS "-+ #0'I"
 #define SIZES "hlLqjzZt"
 
+static bool is_of(const char *set, char c)
+{
+    return c != '\0' && strchr(set, c) != NULL;
+}
+
+/* Past all that is of the set. strspn(3) makes a table first, which takes longer than all the rest here. */
+static const char *skip_all(const char *at, const char *set)
+{
+    while (is_of(set, *at))
+        at++;
+    return at;
+}
+
 /* 123 or * or *12$ */
 static const char *skip_number(const char *at)
 {
     bool star = *at == '*';
     at += star;
-    at += strspn(at, DIGITS);
+    at = skip_all(at, DIGITS);
     return star && *at == '$' ? at + 1 : at;
 }
 
@@ -131,14 +149,14 @@ static const char *skip_number(const char *at)
  * that is known here, for who can tell then where the C library thinks that it ends. */
 static char skip_conversion(const char **at)
 {
-    const char *start = *at, *p = start + strspn(start, DIGITS);
+    const char *start = *at, *p = skip_all(start, DIGITS);
     p = *p == '$' ? p + 1 : start;
-    p += strspn(p, FLAGS);
+    p = skip_all(p, FLAGS);
     p = skip_number(p);
     if (*p == '.')
         p = skip_number(p + 1);
-    p += strspn(p, SIZES);
-    if (*p == '\0' || !strchr("diouxXcspfFeEgGaAmCSbBn%", *p) || (*p == '%' && p != start))
+    p = skip_all(p, SIZES);
+    if (!is_of("diouxXcspfFeEgGaAmCSbBn%", *p) || (*p == '%' && p != start))
         return 0;
     *at = p + 1;
     return *p;
@@ -151,7 +169,7 @@ static bool any_may_store(const char *format)
     while ((format = strchr(format, '%')) != NULL) {
         const char *p = ++format;
         do
-            p += strspn(p, DIGITS FLAGS SIZES "*$.w");
+            p = skip_all(p, DIGITS FLAGS SIZES "*$.w");
         while (*p == 'f' && p[-1] == 'w' && *++p);
         if (*p == 'n')
             return true;

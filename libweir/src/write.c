@@ -13,6 +13,7 @@ static int turn_to_writing(weir_stream *s)
     weir__drop_read(s);
     hot->reading = false;
     hot->eof = false;
+    weir__set_limits(s);
     return 0;
 }
 
@@ -24,10 +25,9 @@ int weir__start_writing(weir_stream *s)
         return -EBADF;
     if (hot->error)
         return hot->error;
-    int result = hot->reading ? turn_to_writing(s) : 0;
+    int result = hot->reading ? turn_to_writing(s) : own->spill ? weir__spill_begin(s) : 0;
     if (result == 0 && own->stale_ms && !hot->armed)
         result = weir__stale_arm(s);
-    weir__set_limits(s);
     return result;
 }
 
@@ -39,8 +39,8 @@ static ssize_t write_past(weir_stream *s, const struct iovec *iov, int count)
     int result = weir__write_out(s, weir__written(s), iov, count, &done);
     if (weir__pending(s) == 0)
         weir__reset(s);
-    if (result == 0 && weir__own(s)->durability >= WEIR_DATA)
-        result = weir__sync_held(s, weir__own(s)->durability);
+    if (result == 0)
+        result = weir__sync_record(s);
     return done ? (ssize_t)done : result;
 }
 
@@ -86,10 +86,11 @@ static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
     if (!lines || !own->sink->write)
         return write_full(s, from, bytes);
     struct iovec whole = {(char *)(uintptr_t)from, lines};
-    ssize_t taken = write_past(s, &whole, 1);
-    if (taken < (ssize_t)lines || lines == bytes)
-        return taken;
-    ssize_t rest = write_full(s, from + lines, bytes - lines);
+    weir__enter(s); /* once more, as in write_each */
+    ssize_t taken = write_past(s, &whole, 1), rest = 0;
+    if (taken == (ssize_t)lines && lines < bytes)
+        rest = write_full(s, from + lines, bytes - lines);
+    weir__leave(s);
     return rest < 0 ? taken : taken + rest;
 }
 
@@ -104,7 +105,7 @@ ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
     if (bytes == 0)
         return 0;
     if (own->mode == WEIR_RECORD)
-        return weir__record_append(s, from, bytes);
+        return weir__record_append(s, &(struct iovec){(void *)(uintptr_t)from, bytes}, 1);
     if (own->mode == WEIR_LINE)
         return write_lines(s, from, bytes);
     if ((own->mode == WEIR_NONE || own->durability >= WEIR_KERNEL) && own->sink->write) {
@@ -114,55 +115,32 @@ ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
     return write_full(s, from, bytes);
 }
 
-/* What is left of an accepted unit: behind everything, in a buffer made larger for it. */
-static int keep(weir_stream *s, const struct iovec *iov, int count, size_t skip)
+/* Pieces in order, for as long as each is accepted whole. Held once more, for a sync of one of them must not
+ * let other threads come between (sync.c). */
+static ssize_t write_each(weir_stream *s, const struct iovec *iov, int count)
 {
-    size_t bytes = 0;
-    for (int i = 0; i < count; i++)
-        bytes += iov[i].iov_len;
-    bytes -= skip;
-    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
-    if (bytes > weir__own(s)->capacity - used) {
-        int result = weir__grow_write(s, used + bytes);
-        if (result < 0)
-            return result;
-    }
+    ssize_t done = 0, taken = 0;
+    weir__enter(s);
     for (int i = 0; i < count; i++) {
-        size_t over = skip < iov[i].iov_len ? skip : iov[i].iov_len;
-        copy_in(s, (char *)iov[i].iov_base + over, iov[i].iov_len - over);
-        skip -= over;
-    }
-    return 0;
-}
-
-ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count)
-{
-    size_t total = 0, done = 0;
-    for (int i = 0; i < count; i++)
-        total += iov[i].iov_len;
-    ssize_t result = weir__start_writing(s);
-    if (result < 0)
-        return result;
-    uint64_t from = weir__written(s);
-    if (total <= weir__room(s)) {
-        result = keep(s, iov, count, 0);
-        if (result == 0)
-            weir__after_append(s, from); /* accepted all the same: an error sticks, or the rest waits */
-        return result < 0 ? result : (ssize_t)total;
-    }
-    for (int i = 0; i < count && result >= 0; i++) {
-        result = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
-        if (result > 0)
-            done += (size_t)result;
-        if (result < (ssize_t)iov[i].iov_len)
+        taken = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
+        done += taken > 0 ? taken : 0;
+        if (taken < (ssize_t)iov[i].iov_len)
             break;
     }
-    if (done == total)
-        return (ssize_t)total;
-    if (done == 0)
-        return result < 0 ? result : -EIO;
-    result = keep(s, iov, count, done);
-    return result < 0 ? result : (ssize_t)total;
+    weir__leave(s);
+    return done ? done : taken;
+}
+
+ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, size_t total)
+{
+    struct weir__own *own = weir__own(s);
+    if (own->mode == WEIR_RECORD)
+        return weir__record_append(s, iov, count);
+    bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && total > weir__room(s)) ||
+                (own->durability >= WEIR_KERNEL && own->mode == WEIR_FULL);
+    if (past && own->sink->write)
+        return write_past(s, iov, count);
+    return write_each(s, iov, count);
 }
 
 WEIR_COLD static int putc_unbuffered(weir_stream *s, int c)
@@ -244,36 +222,15 @@ ssize_t weir_write_slow(weir_stream *s, const void *from, size_t bytes)
     return result;
 }
 
-static ssize_t writev_held(weir_stream *s, const struct iovec *iov, int count)
-{
-    struct weir__own *own = weir__own(s);
-    size_t total = 0, done = 0;
-    for (int i = 0; i < count; i++)
-        total += iov[i].iov_len;
-    int result = weir__start_writing(s);
-    if (result < 0)
-        return result;
-    bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && total > weir__room(s)) ||
-                (own->durability >= WEIR_KERNEL && own->mode == WEIR_FULL);
-    if (past && own->sink->write)
-        return write_past(s, iov, count);
-    for (int i = 0; i < count; i++) {
-        ssize_t taken = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
-        if (taken < 0)
-            return done ? (ssize_t)done : taken;
-        done += (size_t)taken;
-        if ((size_t)taken < iov[i].iov_len)
-            break;
-    }
-    return (ssize_t)done;
-}
-
 ssize_t weir_writev(weir_stream *s, const struct iovec *iov, int count)
 {
-    if (count < 0)
-        return -EINVAL;
+    ssize_t total = count < 0 ? -EINVAL : weir__length(iov, count);
+    if (total < 0)
+        return total;
     weir__enter(s);
-    ssize_t result = writev_held(s, iov, count);
+    ssize_t result = weir__start_writing(s);
+    if (result == 0)
+        result = weir__write_parts(s, iov, count, (size_t)total);
     weir__leave(s);
     return result;
 }

@@ -26,27 +26,29 @@ func number(text string) int64 {
 	return n
 }
 
-func copyBytes(in *bufio.Reader, out *bufio.Writer) (units int64) {
+// Both end with io.EOF when all is well.
+func copyBytes(in *bufio.Reader, out *bufio.Writer) (units int64, err error) {
 	for {
 		c, err := in.ReadByte()
-		if err == io.EOF {
-			return
+		if err != nil {
+			return units, err
 		}
-		check(err)
-		check(out.WriteByte(c))
+		if err := out.WriteByte(c); err != nil {
+			return units, err
+		}
 		units++
 	}
 }
 
-func copyLines(in *bufio.Reader, out *bufio.Writer) (units int64) {
+func copyLines(in *bufio.Reader, out *bufio.Writer) (units int64, err error) {
 	for {
 		line, err := in.ReadSlice('\n')
-		if err == io.EOF {
-			return
+		if err != nil {
+			return units, err
 		}
-		check(err)
-		_, err = out.Write(line)
-		check(err)
+		if _, err := out.Write(line); err != nil {
+			return units, err
+		}
 		units++
 	}
 }
@@ -70,10 +72,12 @@ func run(job, in, out string, count int64) (units int64) {
 		source, err := os.Open(in)
 		check(err)
 		r := bufio.NewReader(source)
+		work := copyLines
 		if job == "bytes" {
-			units = copyBytes(r, w)
-		} else {
-			units = copyLines(r, w)
+			work = copyBytes
+		}
+		if units, err = work(r, w); err != io.EOF {
+			check(err)
 		}
 		check(source.Close())
 	}

@@ -54,12 +54,14 @@ class Result:
         self.status, self.out, self.err = done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
     def __repr__(self):
-        return f"status {self.status}, {len(self.out or b'')} bytes {self.out and self.out[:200]!r}, {self.err!r}"
+        out = self.out or b""
+        return f"status {self.status}, {len(out)} bytes {out[:200]!r}, {self.err!r}"
 
 
 def run_command(words, stdin=b"", stdout=subprocess.PIPE, **more):
     source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
-    return Result(subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, timeout=LIMIT_S, **source, **more))
+    more.update(source, stdout=stdout, stderr=subprocess.PIPE, timeout=LIMIT_S)
+    return Result(subprocess.run(words, **more))
 
 
 def run(name, *arguments, **more):
@@ -168,8 +170,8 @@ def traced(name, *arguments, calls, raw="none", **more):
     """The named system calls that it makes, as strace(1) shows them; those of `raw` in numbers."""
     if RUN or not shutil.which("strace"):
         raise Skip("strace is not here, or would trace RUN")
-    words = ["strace", "-f", "-qq", "-s", "16", "-e", "signal=none", "-e", f"trace={calls}", "-e", f"raw={raw}",
-             "-o", "trace"]
+    words = ["strace", "-f", "-qq", "-o", "trace", "-s", "16", "-e", "signal=none", "-e", f"trace={calls}",
+             "-e", f"raw={raw}"]
     environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # leaks are looked for by ptrace(2) as well
     result = run_command(words + command(name, *arguments), env=environment, **more)
     assert result.status == 0, result

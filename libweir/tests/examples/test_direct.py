@@ -27,12 +27,13 @@ def test_textbook():
     make_file()
     if needs() != (512, 512):
         raise Skip(f"the device needs multiples of {needs()}")
-    for arguments, got in ([512], 512), ([4096, 8192, 512], 4096), ([4096, 0, 512], 4096), ([65536, 4096], 61440), \
-            ([512, 65536], 0):
+    for arguments, got in ([512], 512), ([4096, 8192, 512], 4096), ([4096, 0, 512], 4096), \
+            ([65536, 4096], 61440), ([512, 65536], 0):
         out = well("direct_read", "x", *arguments)
         assert out.splitlines()[0] == b"Read %d bytes" % got, (arguments, out)
-    for arguments, wrong in ([256], "length 256"), ([512, 1], "offset 1"), ([4096, 512, 256], "address alignment 256"), \
-            ([4097], "length 4097"), ([4096, 513], "offset 513"), ([4096, 0, 1], "address alignment 1"):
+    for arguments, wrong in ([256], "length 256"), ([512, 1], "offset 1"), ([4097], "length 4097"), \
+            ([4096, 512, 256], "address alignment 256"), ([4096, 513], "offset 513"), \
+            ([4096, 0, 1], "address alignment 1"):
         result = fails("direct_read", "x", *arguments, naming=["x: EINVAL: Invalid argument"])
         said = re.findall(r"  (\w.*) is not a multiple", result.err)
         assert said == [wrong], (arguments, result)
@@ -86,7 +87,8 @@ def test_tmpfs_is_said_to_be_unknown():
     finally:
         os.unlink(name)
     if result.status == 0:
-        assert result.out.startswith(b"Read 256 bytes\n") and b"does not say what direct reading needs" in result.out
+        assert result.out.startswith(b"Read 256 bytes\n"), result
+        assert b"does not say what direct reading needs" in result.out, result
     else:
         assert result.status == 1 and "EINVAL" in result.err, result
 
@@ -95,6 +97,6 @@ def test_errors():
     make_file()
     fails("direct_read", "no-such", 512, naming=["no-such", "No such file"])
     fails_on_full_device("direct_read", "x", 65536)
-    for arguments in [], ["x"], ["x", "a"], ["x", "512", "-1"], ["x", "512", "0", "3"], ["x", "512", "0", "0"], \
-            ["x", "1", "2", "4", "5"]:
+    for arguments in [], ["x"], ["x", "a"], ["x", "512", "-1"], ["x", "512", "0", "3"], \
+            ["x", "512", "0", "0"], ["x", "1", "2", "4", "5"]:
         refuses("direct_read", *arguments)

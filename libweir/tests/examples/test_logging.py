@@ -21,7 +21,8 @@ def test_log_messages_are_appended_with_the_time():
     well("log_message", "-l", "three")
     after = datetime.datetime.now()
     lines = lines_of("app.log")
-    assert [re.sub(rb"^\[" + STAMP + rb"\] ", b"", line) for line in lines] == [b"one\n", b"two\n", b"three\n"]
+    messages = [re.sub(rb"^\[" + STAMP + rb"\] ", b"", line) for line in lines]
+    assert messages == [b"one\n", b"two\n", b"three\n"]
     for line in lines:
         assert before <= datetime.datetime.fromisoformat(line[1:20].decode()) <= after
 
@@ -157,7 +158,8 @@ def test_sensor_that_fails_in_between_leaves_a_line_out():
 
 
 def test_sensor_errors():
-    for arguments in [], ["--simulate", "temp"], ["a", "b"], ["--simulate", "-n", "x"], ["--simulate", "-i", "x"]:
+    for arguments in [], ["--simulate", "temp"], ["a", "b"], ["--simulate", "-n", "x"], \
+            ["--simulate", "-i", "x"]:
         refuses("sensor_csv", *arguments)
     fails("sensor_csv", "no-such", naming=["no-such", "No such file or directory"])
     with open("words", "w") as file:

@@ -3,8 +3,8 @@ import os
 import subprocess
 import time
 
-from harness import (content, ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run, running,
-                     terminal, well)
+from harness import (content, ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run,
+                     running, terminal, well)
 
 
 def mixed_lines(count):
@@ -65,7 +65,8 @@ def test_prompt_untied_comes_too_late():
             ends = {"stdin": theirs, "stdout": theirs} if make == "terminal" else \
                 {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
             with running("prompt", "-u", **ends) as child:
-                to, source = (ours, ours) if make == "terminal" else (child.stdin.fileno(), child.stdout.fileno())
+                to = ours if make == "terminal" else child.stdin.fileno()
+                source = ours if make == "terminal" else child.stdout.fileno()
                 assert read_within(source, 0.5) == b"", make
                 os.write(to, b"Ada\n")
                 wanted = QUESTION + b"Hello, Ada.\n"
@@ -75,6 +76,8 @@ def test_prompt_untied_comes_too_late():
 def test_prompt_without_an_answer():
     assert well("prompt", "? ") == b"? \nNobody.\n"
     assert well("prompt", "? ", stdin=b"\n") == b"? \nNobody.\n"
+    long = b"Ada \0 Lovelace " * 20_000
+    assert well("prompt", "? ", stdin=long + b"\n") == b"? Hello, " + long + b".\n"
     assert well("prompt", "? ", stdin=b"Ada") == b"? Hello, Ada.\n"  # the last line, without its newline
 
 

@@ -114,12 +114,35 @@ def test_pipe_in_pieces():
             assert out == wanted and child.returncode == 0, count
 
 
+def test_pipe_that_ends_at_the_end_of_a_block():
+    """The first line that is asked for begins in a block that could be thought to be done with."""
+    for blocks in 2, 3, 5:
+        line = b"l" * 999 + b"\n"
+        data = (line * (blocks * PIPE_BLOCK // len(line) + 1))[-blocks * PIPE_BLOCK:]
+        for part in range(1, blocks):
+            lines = data[part * PIPE_BLOCK:].count(b"\n")
+            for count in lines - 1, lines, lines + 1:
+                compare("-n", count, stdin=data)
+
+
+def test_a_long_pipe_takes_little_memory():
+    with running("tail", "-n", 1000, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as child:
+        block = b"a line of the log\n" * 60_000
+        for _ in range(128):
+            child.stdin.write(block)
+        child.stdin.close()
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0 and usage.ru_maxrss < 80_000, usage  # of 135,000 KiB
+
+
 def test_several_files_with_their_names():
     write("a", b"1\n2\n3\n")
     write("b", b"no newline")
     write("empty", b"")
-    for arguments in ["a", "b"], ["a", "b", "empty", "a"], ["-q", "a", "b"], ["-v", "a"], ["a", "no-such", "b"], \
-            ["-v", "no-such"], ["-n", 0, "a", "b"], ["-v", "-"], ["a", "-"], [".", "a"]:
+    for arguments in ["a", "b"], ["a", "b", "empty", "a"], ["-q", "a", "b"], ["-v", "a"], \
+            ["a", "no-such", "b"], ["-v", "no-such"], ["-n", 0, "a", "b"], ["-v", "-"], ["a", "-"], \
+            [".", "a"]:
         compare(*arguments, stdin=b"given\n")
 
 
@@ -139,7 +162,8 @@ def test_a_file_on_standard_input_begins_where_it_stands():
 
 
 def test_files_that_do_not_know_their_size():
-    for name in "/proc/self/limits", "/proc/filesystems", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/null":
+    for name in "/proc/self/limits", "/proc/filesystems", "/sys/kernel/mm/transparent_hugepage/enabled", \
+            "/dev/null":
         if os.path.exists(name):
             compare("-n", 1, name)
             compare("-n", 3, name)
@@ -195,7 +219,8 @@ def test_follows_what_is_added():
 
 def test_follows_from_anywhere():
     write("f", b"1\n2\n3\n")
-    for arguments, first in (["-n", 0], b""), (["-n", "+2"], b"2\n3\n"), (["-c", 1], b"\n"), (["-c", "+1"], b"1\n2\n3\n"):
+    for arguments, first in (["-n", 0], b""), (["-n", "+2"], b"2\n3\n"), (["-c", 1], b"\n"), \
+            (["-c", "+1"], b"1\n2\n3\n"):
         with following(*arguments, "f") as child:
             expect(child, first)
             until(lambda: watches(child), "it waits for changes")
@@ -237,6 +262,7 @@ def test_stops_following_when_nobody_reads():
 
 def test_following_a_pipe_ends_with_it():
     assert well("tail", "-f", "-n", 1, stdin=b"1\n2\n") == b"2\n"
+    assert well("tail", "-f", "-n", 0, stdin=b"1\n2") == b""
 
 
 def test_errors():

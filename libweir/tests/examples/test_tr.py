@@ -3,12 +3,13 @@ import os
 import random
 import subprocess
 
-from harness import (ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run_command, running,
-                     terminal, well)
+from harness import (ends_at_closed_pipe, fails, fails_on_full_device, read_within, refuses, run_command,
+                     running, terminal, well)
 
 SETS = [("a", "w"), ("a-z", "A-Z"), ("A-Za-z", "N-ZA-Mn-za-m"), ("\\n", " "), ("\\000-\\037", "."),
         ("aa", "xy"), ("a-", "b+"), ("-a", "+b"), ("abc", "z"), ("a", "xyz"), ("\\\\", "/"), ("a\\-z", "b_y"),
-        ("\\101\\060", "\\102\\061"), ("\\0-\\377", "\\1-\\377\\0"), ("a-cx-z", "x-za-c"), ("[a]", "(b)"), ("", "")]
+        ("\\101\\060", "\\102\\061"), ("\\0-\\377", "\\1-\\377\\0"), ("a-cx-z", "x-za-c"), ("[a]", "(b)"),
+        ("a-e", "xy"), ("\\400\\18", "abcd"), ("", "")]
 
 
 def table_of_many_runs():
@@ -65,11 +66,12 @@ def test_from_a_file_and_from_a_pipe_in_pieces():
 
 
 def test_lines_reach_a_terminal_one_by_one():
-    with terminal() as (ours, theirs), running("tr", "a-z", "A-Z", stdin=subprocess.PIPE, stdout=theirs) as child:
-        for line in b"first\n", b"second\n":
-            child.stdin.write(line)
-            child.stdin.flush()
-            assert read_within(ours, 20, len(line)) == line.upper()
+    with terminal() as (ours, theirs):
+        with running("tr", "a-z", "A-Z", stdin=subprocess.PIPE, stdout=theirs) as child:
+            for line in b"first\n", b"second\n":
+                child.stdin.write(line)
+                child.stdin.flush()
+                assert read_within(ours, 20, len(line)) == line.upper()
 
 
 def test_bad_arguments():

@@ -40,7 +40,9 @@ def test_both_write_the_same_anywhere():
 def test_writers_errors():
     for name in "unbuffered_writer", "buffered_writer":
         fails_on_full_device(name)
+        fails_on_full_device(name, "-", 10)
         fails(name, "/dev/full", naming=["/dev/full", "No space left on device"])
+        fails(name, "/dev/full", 10, naming=["/dev/full", "No space left on device"])
         fails(name, "no/such", naming=["no/such", "No such file or directory"])
         ends_at_closed_pipe(name)
         for arguments in ["f", "x"], ["f", "-1"], ["f", "1x"], ["f", "1", "2"], ["f", "99999999999999999999"]:
@@ -50,7 +52,8 @@ def test_writers_errors():
 def test_write_bytes_makes_calls_of_the_size():
     for total, size in (100_000, 1000), (1001, 100), (10, 4096), (0, 5), (300_000, 300_000):
         sizes, opened = sizes_written("write_bytes", "f", total, size)
-        assert sizes == [size] * (total // size) + [total % size] * (total % size > 0), (total, size, sizes[:5])
+        wanted = [size] * (total // size) + [total % size] * (total % size > 0)
+        assert sizes == wanted, (total, size, sizes[:5])
         assert content("f") == b"x" * total
         assert "O_SYNC" not in opened and "O_DSYNC" not in opened
 
@@ -63,5 +66,6 @@ def test_write_bytes_sync_is_o_sync():
 def test_write_bytes_errors():
     fails("write_bytes", "/dev/full", 10, 5, naming=["/dev/full", "No space left on device"])
     fails("write_bytes", ".", 10, 5, naming=[".: ", "Is a directory"])
-    for arguments in ["f"], ["f", "1"], ["f", "1", "0"], ["f", "1", "1", "async"], ["f", "x", "1"], ["f", "1", "-1"]:
+    for arguments in ["f"], ["f", "1"], ["f", "1", "0"], ["f", "1", "1", "async"], ["f", "x", "1"], \
+            ["f", "1", "-1"]:
         refuses("write_bytes", *arguments)

@@ -34,6 +34,8 @@ struct fake_file {
     size_t space;       /* the disk is full beyond; 0: endless */
     size_t begin;       /* of a pipe, terminal or socket: what was read is below */
     unsigned syncs;
+    uint64_t written;   /* bytes, ever */
+    uint64_t synced;    /* of them, when it was synced last */
     unsigned locks;     /* taken and let go, F_OFD_SETLKW */
     bool locked;
     bool stuck;         /* poll(2) says that it cannot be written to */
@@ -73,8 +75,7 @@ uint64_t fake_hits(void);                       /* calls that the plan spoiled *
 void fake_forget(void);                         /* no calls yet */
 uint64_t fake_count(void);
 uint64_t fake_count_of(enum fake_call call);
-/* The last calls of them, the first of these being number `*first`; `count` of them. */
-const struct fake_note *fake_note_at(uint64_t number); /* from 1; NULL: not kept */
+const struct fake_note *fake_note_at(uint64_t number); /* from 1; NULL: no such call, or too long ago to be kept */
 
 const char *fake_call_name(enum fake_call call);
 

@@ -12,7 +12,7 @@ use crate::rounds::interleave;
 use crate::{Failed, Report, say, target_dir};
 
 const MILLIS: u64 = 600;
-const BUDGET_S: f64 = 20.0;
+const BUDGET_S: f64 = 16.0;
 
 /// Every record that was counted is there, whole.
 fn check(path: &Path, records: f64) -> Result<(), Failed> {

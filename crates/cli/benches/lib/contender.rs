@@ -49,6 +49,10 @@ pub struct Entry {
     pub passes: u32,
     /// A second thread is there, and sleeps.
     pub idle: bool,
+    /// The short input, for those who take long.
+    pub short: bool,
+    /// How many of what the program counts make one of the group's units.
+    pub per_unit: u64,
     /// Label of the entry that makes the same system calls and nothing else.
     pub bare: Option<&'static str>,
 }
@@ -57,7 +61,8 @@ impl Entry {
     pub fn new(label: &str, program: Program, job: &'static str, name: &'static str) -> Self {
         let (out, count, buffer_bytes, passes) = (Out::Null, 0, 0, 1);
         let label = label.into();
-        Self { label, program, job, name, out, count, buffer_bytes, passes, idle: false, bare: None }
+        let (idle, short, per_unit, bare) = (false, false, 1, None);
+        Self { label, program, job, name, out, count, buffer_bytes, passes, idle, short, per_unit, bare }
     }
     pub fn out(self, out: Out) -> Self {
         Self { out, ..self }
@@ -73,6 +78,12 @@ impl Entry {
     }
     pub fn with_idle_thread(self) -> Self {
         Self { idle: true, ..self }
+    }
+    pub fn short(self) -> Self {
+        Self { short: true, ..self }
+    }
+    pub fn per_unit(self, per_unit: u64) -> Self {
+        Self { per_unit, ..self }
     }
     pub fn bare(self, label: &'static str) -> Self {
         Self { bare: Some(label), ..self }
@@ -143,7 +154,7 @@ pub fn run_on(entry: &Entry, from: &Path, out: &Path) -> Result<Sample, Failed> 
     let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     match numbers[..] {
         [user_ns, system_ns, cpu_ns, elapsed_ns, units] if output.status.success() && units > 0.0 => {
-            Ok(Sample { user_ns, system_ns, cpu_ns, elapsed_ns, units })
+            Ok(Sample { user_ns, system_ns, cpu_ns, elapsed_ns, units: units / entry.per_unit as f64 })
         }
         _ => Err(failed().into()),
     }
@@ -156,5 +167,5 @@ pub fn run(entry: &Entry, data: &Data) -> Result<Sample, Failed> {
         Out::Over => data.output(),
         Out::New => data.new_output()?,
     };
-    run_on(entry, &data.lines(), &out)
+    run_on(entry, &data.input(entry), &out)
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weir_bench::place::{Place, PlaceRequest};
@@ -10,9 +11,11 @@ use crate::contender::Entry;
 use crate::{Failed, rust_std, target_dir};
 
 /// A line with its newline.
-const LINE_BYTES: u64 = 81;
+pub const LINE_BYTES: u64 = 81;
 /// Lines of the input: 64 MiB.
 const LINES: u64 = (64 << 20) / LINE_BYTES;
+/// Of the short input: 8 MiB.
+const SHORT_LINES: u64 = LINES / 8;
 /// What tail looks at.
 const BIG_BYTES: u64 = 1 << 30;
 /// What tr translates.
@@ -36,13 +39,19 @@ impl Data {
             _ => open(&target_dir())?,
         };
         let data = Self { place };
-        write_lines(&data.lines(), LINES)?;
+        write_lines(&data.place.file("lines"), LINES)?;
+        write_lines(&data.place.file("short"), SHORT_LINES)?;
         Ok(data)
     }
 
-    /// The input of every job.
-    pub fn lines(&self) -> PathBuf {
-        self.place.file("lines")
+    /// What the entry reads.
+    pub fn input(&self, entry: &Entry) -> PathBuf {
+        self.place.file(if entry.short { "short" } else { "lines" })
+    }
+
+    /// Bytes of the buffer that stdio takes for it.
+    pub fn block_bytes(&self) -> std::io::Result<u64> {
+        Ok(fs::metadata(self.place.file("lines"))?.blksize())
     }
 
     /// Where outputs are written over.
@@ -89,7 +98,7 @@ impl Data {
                 rust_std::formatted(&mut expected, entry.count)?;
                 fs::read(path)? == expected
             }
-            _ => same_files(path, &self.lines())?,
+            _ => same_files(path, &self.input(entry))?,
         };
         if right { Ok(()) } else { Err(format!("{} wrote something wrong", entry.label).into()) }
     }

@@ -2,7 +2,7 @@
 
 use crate::Failed;
 use crate::contender::{self, Entry, Out, Program};
-use crate::data::Data;
+use crate::data::{Data, LINE_BYTES};
 
 /// Contenders that run in the same rounds.
 pub struct Group {
@@ -58,121 +58,126 @@ fn twice(name: &'static str, label: &str, time: Time, apart: f64) -> Row {
     row(name, label, &format!("{label}, again"), time, Want::SameTwice(apart))
 }
 
-/// All of them, in the order in which they run.
-pub fn groups(data: &Data) -> Result<Vec<Group>, Failed> {
-    let asked = Entry::new("default buffer", Program::Weir, "buffer", "default");
-    let buffer_bytes = contender::run(&asked, data)?.units as u64;
-    Ok(vec![bytes(buffer_bytes), putc(), lines_user(buffer_bytes), lines_elapsed(), formatted(), blocks()])
+/// Buffers: libweir's, and stdio's as it asks the file system.
+#[derive(Clone, Copy)]
+struct Buffers {
+    weir: u64,
+    stdio: u64,
 }
 
-const STDIO_BUFFER: u64 = 4096; // glibc's is st_blksize
-const MEMCHR_BUFFER: u64 = 64 << 10;
+/// All of them, in the order in which they run.
+pub fn groups(data: &Data) -> Result<Vec<Group>, Failed> {
+    let asked = Entry::new("default buffer", Program::Weir, "buffer", "default").out(Out::Over);
+    let weir = contender::run(&asked, data)?.units as u64;
+    let buffers = Buffers { weir, stdio: data.block_bytes()? };
+    Ok(vec![bytes(buffers), locked(buffers), lines_user(buffers), lines_elapsed(), formatted(), blocks()])
+}
 
 const OURS: &str = "libweir";
 const BARE: &str = "bare system calls, libweir's buffer";
-const BARE_4K: &str = "bare system calls, 4 KiB";
+const BARE_STDIO: &str = "bare system calls, glibc's buffer";
+const BARE_8K: &str = "bare system calls, 8 KiB";
 const BARE_64K: &str = "bare system calls, 64 KiB";
 const LOCKED: &str = "glibc, locked";
 const UNLOCKED: &str = "glibc, unlocked";
 const MEMORY: &str = "hand loop, state in memory";
 const REGISTERS: &str = "hand loop, state in registers";
 
+/// read(2) and write(2) of the sizes that somebody's buffer leads to, and nothing else.
 fn bare(label: &str, buffer_bytes: u64) -> Entry {
     Entry::new(label, Program::Hand, "blocks", "system-calls").buffer(buffer_bytes)
 }
 
-fn bytes(buffer_bytes: u64) -> Group {
+fn bytes(buffers: Buffers) -> Group {
     use Program::{Glibc, Go, Hand, Musl, Rust, Sfio, Weir};
-    let weir = |label, name| Entry::new(label, Weir, "bytes", name).bare(BARE);
-    let glibc = |label, name| Entry::new(label, Glibc, "bytes", name).bare(BARE_4K);
-    let hand = |label, name| Entry::new(label, Hand, "bytes", name).buffer(buffer_bytes).bare(BARE);
-    let ours = weir(OURS, "getc-putc");
+    let entry = |label: &str, program, name, calls| Entry::new(label, program, "bytes", name).bare(calls);
+    let hand = |label, name| entry(label, Hand, name, BARE).buffer(buffers.weir);
+    let ours = entry(OURS, Weir, "getc-putc", BARE);
     let entries = vec![
         ours.again(),
         ours,
-        weir("libweir, cursor", "cursor"),
-        weir("libweir, WEIR_THREADS", "threads"),
-        weir("libweir, WEIR_THREADS, idle thread", "threads").with_idle_thread(),
-        weir("libweir, lock held", "held"),
-        glibc(LOCKED, "locked"),
-        glibc("glibc, locked, idle thread", "locked").with_idle_thread(),
-        glibc(UNLOCKED, "unlocked"),
+        entry("libweir, cursor", Weir, "cursor", BARE),
+        entry(LOCKED, Glibc, "locked", BARE_STDIO),
+        entry(UNLOCKED, Glibc, "unlocked", BARE_STDIO),
         hand(MEMORY, "memory"),
         hand(REGISTERS, "registers"),
         Entry::new("musl, locked", Musl, "bytes", "locked"),
         Entry::new("musl, unlocked", Musl, "bytes", "unlocked"),
-        Entry::new("sfio", Sfio, "bytes", "getc-putc"),
-        Entry::new("Rust, bytes and write_all", Rust, "bytes", "-"),
-        Entry::new("Go, ReadByte and WriteByte", Go, "bytes", "-"),
-        bare(BARE, buffer_bytes),
-        bare(BARE_4K, STDIO_BUFFER),
+        entry("sfio", Sfio, "getc-putc", BARE_8K),
+        entry("Rust, bytes and write_all", Rust, "-", BARE_8K),
+        entry("Go, ReadByte and WriteByte", Go, "-", BARE_STDIO),
+        bare(BARE, buffers.weir),
+        bare(BARE_STDIO, buffers.stdio),
+        bare(BARE_8K, 8 << 10),
     ];
+    let cursor = "libweir, cursor";
     let rows = vec![
         row("putc+getc: glibc's locked calls", OURS, LOCKED, Time::User, Want::TimesAsFast(2.5)),
         row("putc+getc: glibc's unlocked calls", OURS, UNLOCKED, Time::User, Want::NotSlowerThan(1.0)),
-        row(
-            "putc+getc, lock held: the same",
-            "libweir, lock held",
-            UNLOCKED,
-            Time::User,
-            Want::NotSlowerThan(1.0),
-        ),
         row("putc+getc: a loop with its state in memory", OURS, MEMORY, Time::User, Want::Within(1.1)),
-        row(
-            "cursor: a loop with its state in registers",
-            "libweir, cursor",
-            REGISTERS,
-            Time::User,
-            Want::Within(1.1),
-        ),
-        row(
-            "locked putc+getc: glibc's, one thread",
-            "libweir, WEIR_THREADS",
-            LOCKED,
-            Time::User,
-            Want::Faster,
-        ),
-        row(
-            "locked putc+getc: glibc's, a second thread",
-            "libweir, WEIR_THREADS, idle thread",
-            "glibc, locked, idle thread",
-            Time::User,
-            Want::Faster,
-        ),
+        row("cursor: a loop with its state in registers", cursor, REGISTERS, Time::User, Want::Within(1.1)),
         twice("A/A: putc+getc twice", OURS, Time::User, 0.03),
     ];
     let title = "bytes: getc and putc";
-    Group { name: "bytes", title, unit: "byte", budget_s: 60.0, entries, rows }
+    Group { name: "bytes", title, unit: "byte", budget_s: 50.0, entries, rows }
 }
 
-/// Only writing, so that a fast weir_getc cannot hide a slow weir_putc.
-fn putc() -> Group {
-    use Program::{Glibc, Musl, Weir};
-    const COUNT: u64 = 32 << 20;
-    let weir = |label, name| Entry::new(label, Weir, "putc", name).count(COUNT);
-    let other = |label, program| Entry::new(label, program, "putc", "locked").count(COUNT);
+/// Streams that threads may share. With a second thread in the process a byte takes ten times as long, so
+/// everything is shorter; putc also alone, so that a fast getc cannot hide it.
+fn locked(buffers: Buffers) -> Group {
+    use Program::{Glibc, Weir};
+    const COUNT: u64 = 8 << 20;
+    let (copy, put) = ("copy: libweir, WEIR_THREADS", "putc: libweir, WEIR_THREADS");
+    let (copy_held, copy_unlocked) = ("copy: libweir, lock held", "copy: glibc, unlocked");
+    let (copy_idle, put_idle) =
+        ("copy: libweir, WEIR_THREADS, idle thread", "putc: libweir, WEIR_THREADS, idle thread");
+    let (copy_glibc, put_glibc) = ("copy: glibc, locked", "putc: glibc, locked");
+    let (copy_glibc_idle, put_glibc_idle) =
+        ("copy: glibc, locked, idle thread", "putc: glibc, locked, idle thread");
+    let copies = |label: &str, program, name, calls| {
+        Entry::new(label, program, "bytes", name).short().passes(3).bare(calls)
+    };
+    let puts = |label: &str, program, name| Entry::new(label, program, "putc", name).count(COUNT).passes(3);
+    let idle = |entry: Entry| entry.passes(1).with_idle_thread();
     let entries = vec![
-        weir(OURS, "plain"),
-        weir("libweir, WEIR_THREADS", "threads"),
-        weir("libweir, WEIR_THREADS, idle thread", "threads").with_idle_thread(),
-        other(LOCKED, Glibc),
-        other("glibc, locked, idle thread", Glibc).with_idle_thread(),
-        other("musl, locked", Musl),
+        copies(copy, Weir, "threads", BARE),
+        idle(copies(copy_idle, Weir, "threads", BARE)),
+        copies(copy_held, Weir, "held", BARE),
+        copies(copy_glibc, Glibc, "locked", BARE_STDIO),
+        idle(copies(copy_glibc_idle, Glibc, "locked", BARE_STDIO)),
+        copies(copy_unlocked, Glibc, "unlocked", BARE_STDIO),
+        puts(put, Weir, "threads"),
+        idle(puts(put_idle, Weir, "threads")),
+        puts(put_glibc, Glibc, "locked"),
+        idle(puts(put_glibc_idle, Glibc, "locked")),
+        Entry::new("putc: musl, locked", Program::Musl, "putc", "locked").count(COUNT).passes(3),
+        bare(BARE, buffers.weir).short().passes(3),
+        bare(BARE_STDIO, buffers.stdio).short().passes(3),
     ];
     let rows = vec![
-        row("locked putc: glibc's, one thread", "libweir, WEIR_THREADS", LOCKED, Time::Cpu, Want::Faster),
+        row("locked putc: glibc's, one thread", put, put_glibc, Time::User, Want::Faster),
+        row("locked putc: glibc's, a second thread", put_idle, put_glibc_idle, Time::User, Want::Faster),
+        row("locked putc+getc: glibc's, one thread", copy, copy_glibc, Time::User, Want::Faster),
         row(
-            "locked putc: glibc's, a second thread",
-            "libweir, WEIR_THREADS, idle thread",
-            "glibc, locked, idle thread",
-            Time::Cpu,
+            "locked putc+getc: glibc's, a second thread",
+            copy_idle,
+            copy_glibc_idle,
+            Time::User,
             Want::Faster,
         ),
+        row(
+            "putc+getc, lock held: glibc's unlocked calls",
+            copy_held,
+            copy_unlocked,
+            Time::User,
+            Want::NotSlowerThan(1.0),
+        ),
     ];
-    let title = "bytes: putc alone, locked";
-    Group { name: "putc", title, unit: "byte", budget_s: 15.0, entries, rows }
+    let title = "bytes: locked streams";
+    Group { name: "locked", title, unit: "byte", budget_s: 20.0, entries, rows }
 }
 
+const MEMCHR_BUFFER: u64 = 64 << 10;
 const FGETS: &str = "glibc, fgets and fputs";
 const GETLINE: &str = "glibc, getline and fwrite";
 const MEMCHR: &str = "memchr loop, 64 KiB";
@@ -186,23 +191,24 @@ fn line_entries(out: Out, passes: u32) -> Vec<Entry> {
     vec![
         ours.again(),
         ours,
-        entry(FGETS, Glibc, "fgets").bare(BARE_4K),
-        entry("glibc, fgets_unlocked and fputs_unlocked", Glibc, "fgets-unlocked").bare(BARE_4K),
-        entry(GETLINE, Glibc, "getline").bare(BARE_4K),
+        entry(FGETS, Glibc, "fgets").bare(BARE_STDIO),
+        entry("glibc, fgets_unlocked and fputs_unlocked", Glibc, "fgets-unlocked").bare(BARE_STDIO),
+        entry(GETLINE, Glibc, "getline").bare(BARE_STDIO),
         entry(MEMCHR, Hand, "memchr").buffer(MEMCHR_BUFFER).bare(BARE_64K),
         entry("musl, fgets and fputs", Musl, "fgets"),
         entry("musl, getline and fwrite", Musl, "getline"),
-        entry("sfio, sfgetr and sfwrite", Sfio, "getr-write"),
-        entry("Rust, read_until and write_all", Rust, "-"),
-        entry("Go, ReadSlice and Write", Go, "-"),
+        entry("sfio, sfgetr and sfwrite", Sfio, "getr-write").bare(BARE_8K),
+        entry("Rust, read_until and write_all", Rust, "-").bare(BARE_8K),
+        entry("Go, ReadSlice and Write", Go, "-").bare(BARE_STDIO),
     ]
 }
 
-fn lines_user(buffer_bytes: u64) -> Group {
+fn lines_user(buffers: Buffers) -> Group {
     const PASSES: u32 = 2;
     let mut entries = line_entries(Out::Null, PASSES);
-    let bares = [(BARE, buffer_bytes), (BARE_4K, STDIO_BUFFER), (BARE_64K, MEMCHR_BUFFER)];
-    entries.extend(bares.map(|(label, buffer_bytes)| bare(label, buffer_bytes).passes(PASSES)));
+    let bares =
+        [(BARE, buffers.weir), (BARE_STDIO, buffers.stdio), (BARE_8K, 8 << 10), (BARE_64K, MEMCHR_BUFFER)];
+    entries.extend(bares.map(|(label, bytes)| bare(label, bytes).passes(PASSES).per_unit(LINE_BYTES)));
     let rows = vec![
         row("lines, user time: fgets+fputs", OURS, FGETS, Time::User, Want::TimesAsFast(2.5)),
         row("lines, user time: getline+fwrite", OURS, GETLINE, Time::User, Want::TimesAsFast(2.5)),
@@ -210,7 +216,7 @@ fn lines_user(buffer_bytes: u64) -> Group {
         twice("A/A: lines twice, user time", OURS, Time::User, 0.03),
     ];
     let title = "lines in and out, user time";
-    Group { name: "lines", title, unit: "line", budget_s: 30.0, entries, rows }
+    Group { name: "lines", title, unit: "line", budget_s: 25.0, entries, rows }
 }
 
 fn lines_elapsed() -> Group {
@@ -223,7 +229,7 @@ fn lines_elapsed() -> Group {
         twice("A/A: lines twice, elapsed", OURS, Time::Elapsed, 0.1),
     ];
     let title = "lines in and out, elapsed, to a new file";
-    Group { name: "lines-elapsed", title, unit: "line", budget_s: 25.0, entries, rows }
+    Group { name: "lines-elapsed", title, unit: "line", budget_s: 20.0, entries, rows }
 }
 
 fn formatted() -> Group {
@@ -251,7 +257,7 @@ fn formatted() -> Group {
         twice("A/A: weir_put_* twice", put, Time::Cpu, 0.03),
     ];
     let title = "formatted lines: %s %d %f";
-    Group { name: "formatted", title, unit: "line", budget_s: 20.0, entries, rows }
+    Group { name: "formatted", title, unit: "line", budget_s: 15.0, entries, rows }
 }
 
 fn blocks() -> Group {
@@ -282,5 +288,5 @@ fn blocks() -> Group {
     ));
     rows.push(twice("A/A: read and write of 64 KiB twice, CPU", "read and write, 64 KiB", Time::Cpu, 0.03));
     let title = "large calls";
-    Group { name: "blocks", title, unit: "byte", budget_s: 25.0, entries, rows }
+    Group { name: "blocks", title, unit: "byte", budget_s: 20.0, entries, rows }
 }

@@ -11,14 +11,12 @@ use crate::targets::Target;
 pub fn per_unit(taken: &Taken, entry: &Entry, samples: &[Sample], time: Time) -> Vec<f64> {
     let bare = entry.bare.and_then(|label| taken.of(label));
     let pick = |sample: &Sample| if time == Time::Elapsed { sample.elapsed_ns } else { sample.cpu_ns };
-    let all = samples.iter().enumerate().map(|(round, sample)| {
-        let calls = match bare {
-            Some((_, bare)) if time == Time::User => bare.get(round).map_or(0.0, pick),
-            _ => 0.0,
-        };
-        (pick(sample) - calls) / sample.units
-    });
-    all.collect()
+    let each = |sample: &Sample| pick(sample) / sample.units;
+    let calls = |round: usize| match bare {
+        Some((_, bare)) if time == Time::User => bare.get(round).map_or(0.0, each),
+        _ => 0.0,
+    };
+    samples.iter().enumerate().map(|(round, sample)| each(sample) - calls(round)).collect()
 }
 
 /// How a ratio is written: `2.61 [2.55, 2.66]`.

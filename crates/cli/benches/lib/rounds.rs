@@ -72,7 +72,7 @@ pub fn run(group: &Group, data: &Data) -> Result<Taken, Failed> {
         group.entries.iter().cloned().partition(|entry| entry.program.absent().is_some());
     for entry in &entries {
         let path = if entry.out == Out::Over { data.output() } else { data.new_output()? };
-        contender::run_on(entry, &data.lines(), &path)?;
+        contender::run_on(entry, &data.input(entry), &path)?;
         data.check(entry, &path)?;
     }
     let samples = interleave(entries.len(), group.budget_s, |i| contender::run(&entries[i], data))?;

@@ -28,14 +28,14 @@ pub fn run(data: &Data, targets: &mut Vec<Target>) -> Result<(), Failed> {
         Job { name, program: "tail", arguments, input: None, budget_s }
     };
     let jobs = [
-        last("tail -n 10 of 1 GiB: GNU tail", 10, 6.0),
-        last("tail -n 1000000 of 1 GiB: GNU tail", 1_000_000, 10.0),
+        last("tail -n 10 of 1 GiB: GNU tail", 10, 5.0),
+        last("tail -n 1000000 of 1 GiB: GNU tail", 1_000_000, 9.0),
         Job {
             name: "tr a-z A-Z of 256 MiB: GNU tr",
             program: "tr",
             arguments: vec!["a-z".into(), "A-Z".into()],
             input: Some(data.for_tr()?),
-            budget_s: 14.0,
+            budget_s: 12.0,
         },
     ];
     for job in jobs {

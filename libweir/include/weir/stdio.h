@@ -1,0 +1,220 @@
+/* weir/stdio.h: stdio's names over libweir. A program switches by one include: this one instead of
+ * <stdio.h>, in each of its files that uses a FILE, and -lweir. It includes the system's <stdio.h> itself.
+ *
+ * A FILE is a weir_stream: each call of weir.h takes it as well, for instance weir_sync(3), weir_getrec(3).
+ * The functions do what C11 and POSIX say of those with their names. errno is set when they fail.
+ *
+ * What differs from the C library's stdio:
+ *
+ *  1. stdin, stdout and stderr are not the C library's. What other code writes to those (a library that was
+ *     not built with this header, perror in it, assert, warn(3), error(3), std::cout) is in no order with what
+ *     this program writes, unless both sides flush. They cannot be assigned to (`stdout = f`): freopen does it.
+ *  2. The names are macros for other names. A name that is taken from the header again (`#undef getc`) is the
+ *     C library's, which does not know these streams. stdin, stdout, stderr cannot name members. A header whose functions take or give the C library's
+ *     FILE (mntent.h, pwd.h, readline) belongs before this one: the compiler then sees what does not fit. So
+ *     does a C++ header with members or functions named as those here (printf, rewind); <string> and others
+ *     of the standard library may follow.
+ *  3. There are no wide streams: fgetwc, fputws, fwprintf and the like do not compile. %lc and %ls work.
+ *  4. A child of fork(2) has a copy of what was read ahead by a stream that only reads, as in stdio. What waits
+ *     to be written is the parent's alone, and is not written twice; a stream that was opened for writing or
+ *     for both is empty in the child (those of fmemopen and open_memstream are private and copied whole). The
+ *     exit of a child does not move the parent's position in a file that both read.
+ *  5. exec(3) writes out what waits; stdio loses it.
+ *  6. Reading and writing may follow each other without fseek or fflush.
+ *  7. fclose fails, with the first error, if any write failed since the opening or the last clearerr, even
+ *     when the last one went well. Bytes that were accepted and could not be written stay in the buffer, in
+ *     order; each later write tries again.
+ *  8. A read or write that a signal interrupts goes on: EINTR is not seen. (fopen of a FIFO does see it.)
+ *  9. setvbuf and setbuf take the size, never the memory: the buffer is the stream's own, so a buffer on the
+ *     stack of main does no harm. They may be called at any time. Default buffers are larger than BUFSIZ
+ *     (128 KiB for files), so more waits in them.
+ * 10. ungetc takes any number of bytes. ftell before the start of the file, after it, is 0.
+ * 11. printf writes all of its text or, if it cannot be formatted, nothing. Conversions are those of C11 and of
+ *     the C library. vfprintf and the others handle %n as the C library does.
+ * 12. scanf is the C library's (as C99 and later have it: %a is a number), fed byte by byte: the same results,
+ *     and slower than the C library's own.
+ * 13. fclose and fflush of a stream that reads a file move the descriptor's position to the stream's, as POSIX
+ *     says and not every C library does.
+ * 14. popen's end of the pipe is always close-on-exec. fclose of such a stream waits as pclose does.
+ * 15. A closed stdin, stdout or stderr can be used: each call fails with EBADF. A standard stream whose
+ *     descriptor was closed when it was first used stays so until freopen.
+ * 16. fopen knows the modes r w a + b x e; other letters and `,ccs=` are ignored.
+ * 17. freopen with a path of NULL opens the file again by /proc/self/fd, with the mode's truncation.
+ * 18. fmemopen and open_memstream show what was written, and open_memstream its length, after fflush, fclose, a
+ *     seek or a full buffer, as POSIX says; open_memstream's memory is longer than its length.
+ * 19. Each call locks the stream while the process has several threads. Those named *_unlocked lock it too,
+ *     except for single bytes. With musl the lock is taken in each process.
+ */
+#ifndef WEIR_STDIO_H
+#define WEIR_STDIO_H
+
+/* First, so that they come with the C library's own names, whoever includes them later. */
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <wchar.h>
+#ifdef __cplusplus
+#include <cstdio>
+#include <cwchar>
+#include <string>
+#endif
+
+#include "../weir.h"
+
+#if defined(__has_include)
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define WEIR_STDIO_ALONE __libc_single_threaded
+#endif
+#endif
+#ifndef WEIR_STDIO_ALONE /* the C library does not say whether there are threads */
+#define WEIR_STDIO_ALONE 0
+#endif
+
+#if defined(__GNUC__)
+#define WEIR_STDIO_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
+#define WEIR_STDIO_SCANF(at, first) __attribute__((__format__(__scanf__, at, first)))
+#define WEIR_STDIO_REMEMBER(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#else
+#define WEIR_STDIO_PRINTF(at, first)
+#define WEIR_STDIO_SCANF(at, first)
+#define WEIR_STDIO_REMEMBER(p, v) (*(p) = (v))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- opening, closing, buffering -------------------------------------------------------------------- */
+
+weir_stream *weir_stdio_standard(int fd);
+weir_stream *weir_stdio_fopen(const char *path, const char *mode);
+weir_stream *weir_stdio_fdopen(int fd, const char *mode);
+weir_stream *weir_stdio_freopen(const char *path, const char *mode, weir_stream *s);
+weir_stream *weir_stdio_tmpfile(void);
+weir_stream *weir_stdio_fmemopen(void *memory, size_t bytes, const char *mode);
+weir_stream *weir_stdio_open_memstream(char **memory, size_t *bytes);
+#if defined(_GNU_SOURCE) || defined(__USE_GNU)
+weir_stream *weir_stdio_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
+#endif
+weir_stream *weir_stdio_popen(const char *command, const char *mode);
+int weir_stdio_pclose(weir_stream *s);
+int weir_stdio_fclose(weir_stream *s);
+int weir_stdio_fflush(weir_stream *s);
+int weir_stdio_setvbuf(weir_stream *s, char *buffer, int mode, size_t bytes);
+void weir_stdio_setbuffer(weir_stream *s, char *buffer, size_t bytes);
+void weir_stdio_setbuf(weir_stream *s, char *buffer);
+void weir_stdio_setlinebuf(weir_stream *s);
+
+/* ---- reading ---------------------------------------------------------------------------------------- */
+
+int weir_stdio_getc_slow(weir_stream *s);
+int weir_stdio_ungetc(int c, weir_stream *s);
+char *weir_stdio_fgets(char *to, int room, weir_stream *s);
+ssize_t weir_stdio_getdelim(char **line, size_t *room, int delimiter, weir_stream *s);
+ssize_t weir_stdio_getline(char **line, size_t *room, weir_stream *s);
+size_t weir_stdio_fread(void *to, size_t size, size_t count, weir_stream *s);
+int weir_stdio_getw(weir_stream *s);
+int weir_stdio_scanf(const char *format, ...) WEIR_STDIO_SCANF(1, 2);
+int weir_stdio_vscanf(const char *format, va_list arguments) WEIR_STDIO_SCANF(1, 0);
+int weir_stdio_fscanf(weir_stream *s, const char *format, ...) WEIR_STDIO_SCANF(2, 3);
+int weir_stdio_vfscanf(weir_stream *s, const char *format, va_list arguments) WEIR_STDIO_SCANF(2, 0);
+
+/* ---- writing ---------------------------------------------------------------------------------------- */
+
+int weir_stdio_putc_slow(int c, weir_stream *s);
+int weir_stdio_fputs(const char *string, weir_stream *s);
+int weir_stdio_puts(const char *string);
+size_t weir_stdio_fwrite(const void *from, size_t size, size_t count, weir_stream *s);
+int weir_stdio_putw(int word, weir_stream *s);
+int weir_stdio_printf(const char *format, ...) WEIR_STDIO_PRINTF(1, 2);
+int weir_stdio_vprintf(const char *format, va_list arguments) WEIR_STDIO_PRINTF(1, 0);
+int weir_stdio_fprintf(weir_stream *s, const char *format, ...) WEIR_STDIO_PRINTF(2, 3);
+int weir_stdio_vfprintf(weir_stream *s, const char *format, va_list arguments) WEIR_STDIO_PRINTF(2, 0);
+void weir_stdio_perror(const char *message);
+
+/* ---- position and state ----------------------------------------------------------------------------- */
+
+int weir_stdio_fseek(weir_stream *s, long offset, int whence);
+int weir_stdio_fseeko(weir_stream *s, off_t offset, int whence);
+long weir_stdio_ftell(weir_stream *s);
+off_t weir_stdio_ftello(weir_stream *s);
+void weir_stdio_rewind(weir_stream *s);
+int weir_stdio_fgetpos(weir_stream *s, fpos_t *position);
+int weir_stdio_fsetpos(weir_stream *s, const fpos_t *position);
+int weir_stdio_feof(weir_stream *s);
+int weir_stdio_ferror(weir_stream *s);
+void weir_stdio_clearerr(weir_stream *s);
+int weir_stdio_fileno(weir_stream *s);
+void weir_stdio_flockfile(weir_stream *s);
+int weir_stdio_ftrylockfile(weir_stream *s);
+void weir_stdio_funlockfile(weir_stream *s);
+
+/* ---- stdio_ext(3), without the underlines ------------------------------------------------------------ */
+
+void weir_stdio_fpurge(weir_stream *s);
+size_t weir_stdio_fpending(weir_stream *s);
+size_t weir_stdio_fbufsize(weir_stream *s);
+int weir_stdio_freadable(weir_stream *s);
+int weir_stdio_fwritable(weir_stream *s);
+int weir_stdio_freading(weir_stream *s);
+int weir_stdio_fwriting(weir_stream *s);
+int weir_stdio_flbf(weir_stream *s);
+void weir_stdio_flushlbf(void);
+int weir_stdio_fsetlocking(weir_stream *s, int type);
+
+/* ---- the short ways --------------------------------------------------------------------------------- */
+
+/* The library is asked once in each file of the program; a standard stream stays where it is. */
+static inline weir_stream *weir_stdio_known(int fd)
+{
+    static weir_stream *known[3];
+    weir_stream *s = WEIR_LOAD(&known[fd]);
+    if (WEIR_LIKELY(s != NULL))
+        return s;
+    s = weir_stdio_standard(fd);
+    WEIR_STDIO_REMEMBER(&known[fd], s);
+    return s;
+}
+
+static inline int weir_stdio_putc_unlocked(int c, weir_stream *s)
+{
+    uint64_t at = WEIR_LOAD(&s->head.written);
+    if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_limit))) {
+        s->buffer[at] = (char)c;
+        WEIR_PUBLISH(&s->head.written, at + 1);
+        return (unsigned char)c;
+    }
+    return weir_stdio_putc_slow(c, s);
+}
+
+static inline int weir_stdio_getc_unlocked(weir_stream *s)
+{
+    uint64_t at = s->read;
+    if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
+        s->read = at + 1;
+        return (unsigned char)s->read_buffer[at];
+    }
+    return weir_stdio_getc_slow(s);
+}
+
+static inline int weir_stdio_putc(int c, weir_stream *s)
+{
+    return WEIR_LIKELY(WEIR_STDIO_ALONE) ? weir_stdio_putc_unlocked(c, s) : weir_stdio_putc_slow(c, s);
+}
+static inline int weir_stdio_getc(weir_stream *s)
+{
+    return WEIR_LIKELY(WEIR_STDIO_ALONE) ? weir_stdio_getc_unlocked(s) : weir_stdio_getc_slow(s);
+}
+static inline int weir_stdio_putchar(int c) { return weir_stdio_putc(c, weir_stdio_known(1)); }
+static inline int weir_stdio_putchar_unlocked(int c) { return weir_stdio_putc_unlocked(c, weir_stdio_known(1)); }
+static inline int weir_stdio_getchar(void) { return weir_stdio_getc(weir_stdio_known(0)); }
+static inline int weir_stdio_getchar_unlocked(void) { return weir_stdio_getc_unlocked(weir_stdio_known(0)); }
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#ifndef WEIR_STDIO_NO_NAMES
+#include "stdio_names.h"
+#endif
+#endif /* WEIR_STDIO_H */

@@ -1,0 +1,305 @@
+/* weir/stdio_names.h: the names of <stdio.h> as those of libweir. Part of weir/stdio.h: include that. */
+#ifndef WEIR_STDIO_NAMES_H
+#define WEIR_STDIO_NAMES_H
+
+#include "stdio.h"
+
+/* Macros without arguments, so that a program's own members and variables with these names stay what they
+ * are: all of them get the new name. */
+/* types and streams */
+#undef FILE
+#undef stdin
+#undef stdout
+#undef stderr
+#define FILE weir_stream
+#define stdin weir_stdio_known(0)
+#define stdout weir_stdio_known(1)
+#define stderr weir_stdio_known(2)
+
+/* C11 */
+#undef fopen
+#undef freopen
+#undef tmpfile
+#undef fclose
+#undef fflush
+#undef setvbuf
+#undef setbuf
+#undef fgetc
+#undef getc
+#undef getchar
+#undef ungetc
+#undef fgets
+#undef fread
+#undef scanf
+#undef vscanf
+#undef fscanf
+#undef vfscanf
+#undef fputc
+#undef putc
+#undef putchar
+#undef fputs
+#undef puts
+#undef fwrite
+#undef printf
+#undef vprintf
+#undef fprintf
+#undef vfprintf
+#undef perror
+#undef fseek
+#undef ftell
+#undef rewind
+#undef fgetpos
+#undef fsetpos
+#undef feof
+#undef ferror
+#undef clearerr
+#define fopen weir_stdio_fopen
+#define freopen weir_stdio_freopen
+#define tmpfile weir_stdio_tmpfile
+#define fclose weir_stdio_fclose
+#define fflush weir_stdio_fflush
+#define setvbuf weir_stdio_setvbuf
+#define setbuf weir_stdio_setbuf
+#define fgetc weir_stdio_getc
+#define getc weir_stdio_getc
+#define getchar weir_stdio_getchar
+#define ungetc weir_stdio_ungetc
+#define fgets weir_stdio_fgets
+#define fread weir_stdio_fread
+#define scanf weir_stdio_scanf
+#define vscanf weir_stdio_vscanf
+#define fscanf weir_stdio_fscanf
+#define vfscanf weir_stdio_vfscanf
+#define fputc weir_stdio_putc
+#define putc weir_stdio_putc
+#define putchar weir_stdio_putchar
+#define fputs weir_stdio_fputs
+#define puts weir_stdio_puts
+#define fwrite weir_stdio_fwrite
+#define printf weir_stdio_printf
+#define vprintf weir_stdio_vprintf
+#define fprintf weir_stdio_fprintf
+#define vfprintf weir_stdio_vfprintf
+#define perror weir_stdio_perror
+#define fseek weir_stdio_fseek
+#define ftell weir_stdio_ftell
+#define rewind weir_stdio_rewind
+#define fgetpos weir_stdio_fgetpos
+#define fsetpos weir_stdio_fsetpos
+#define feof weir_stdio_feof
+#define ferror weir_stdio_ferror
+#define clearerr weir_stdio_clearerr
+
+/* What only systems have: where the program asked <stdio.h> for C alone, these names are its own. */
+#if !defined(__STRICT_ANSI__) || defined(_POSIX_C_SOURCE) || defined(_POSIX_SOURCE) || defined(_XOPEN_SOURCE) || \
+    defined(_GNU_SOURCE) || defined(_DEFAULT_SOURCE) || defined(_BSD_SOURCE)
+/* POSIX */
+#undef fdopen
+#undef popen
+#undef pclose
+#undef fileno
+#undef fseeko
+#undef ftello
+#undef fmemopen
+#undef open_memstream
+#undef flockfile
+#undef ftrylockfile
+#undef funlockfile
+#undef getc_unlocked
+#undef getchar_unlocked
+#undef putc_unlocked
+#undef putchar_unlocked
+#define fdopen weir_stdio_fdopen
+#define popen weir_stdio_popen
+#define pclose weir_stdio_pclose
+#define fileno weir_stdio_fileno
+#define fseeko weir_stdio_fseeko
+#define ftello weir_stdio_ftello
+#define fmemopen weir_stdio_fmemopen
+#define open_memstream weir_stdio_open_memstream
+#define flockfile weir_stdio_flockfile
+#define ftrylockfile weir_stdio_ftrylockfile
+#define funlockfile weir_stdio_funlockfile
+#define getc_unlocked weir_stdio_getc_unlocked
+#define getchar_unlocked weir_stdio_getchar_unlocked
+#define putc_unlocked weir_stdio_putc_unlocked
+#define putchar_unlocked weir_stdio_putchar_unlocked
+
+#ifdef __cplusplus /* no macros: std::getline is another function, and in the library */
+static inline ssize_t getline(char **line, size_t *room, weir_stream *s)
+{
+    return weir_stdio_getline(line, room, s);
+}
+static inline ssize_t getdelim(char **line, size_t *room, int delimiter, weir_stream *s)
+{
+    return weir_stdio_getdelim(line, room, delimiter, s);
+}
+#else
+#undef getline
+#undef getdelim
+#define getline weir_stdio_getline
+#define getdelim weir_stdio_getdelim
+#endif
+
+/* older ones, and those of single systems */
+#undef setbuffer
+#undef setlinebuf
+#undef getw
+#undef putw
+#undef fpurge
+#undef fgetc_unlocked
+#undef fputc_unlocked
+#undef fgets_unlocked
+#undef fread_unlocked
+#undef fputs_unlocked
+#undef fwrite_unlocked
+#undef fflush_unlocked
+#undef feof_unlocked
+#undef ferror_unlocked
+#undef clearerr_unlocked
+#undef fileno_unlocked
+#undef fopencookie
+#undef fopen64
+#undef freopen64
+#undef tmpfile64
+#undef fseeko64
+#undef ftello64
+#define setbuffer weir_stdio_setbuffer
+#define setlinebuf weir_stdio_setlinebuf
+#define getw weir_stdio_getw
+#define putw weir_stdio_putw
+#define fpurge weir_stdio_fpurge
+#define fgetc_unlocked weir_stdio_getc_unlocked
+#define fputc_unlocked weir_stdio_putc_unlocked
+#define fgets_unlocked weir_stdio_fgets
+#define fread_unlocked weir_stdio_fread
+#define fputs_unlocked weir_stdio_fputs
+#define fwrite_unlocked weir_stdio_fwrite
+#define fflush_unlocked weir_stdio_fflush
+#define feof_unlocked weir_stdio_feof
+#define ferror_unlocked weir_stdio_ferror
+#define clearerr_unlocked weir_stdio_clearerr
+#define fileno_unlocked weir_stdio_fileno
+#define fopencookie weir_stdio_fopencookie
+#define fopen64 weir_stdio_fopen
+#define freopen64 weir_stdio_freopen
+#define tmpfile64 weir_stdio_tmpfile
+#define fseeko64 weir_stdio_fseeko
+#define ftello64 weir_stdio_ftello
+
+#undef fgetpos64
+#undef fsetpos64
+#undef fcloseall
+#define fgetpos64(s, position) weir_stdio_fgetpos(s, (fpos_t *)(void *)(position))
+#define fsetpos64(s, position) weir_stdio_fsetpos(s, (const fpos_t *)(const void *)(position))
+#define fcloseall() weir_stdio_fflush(NULL)
+#endif
+
+/* stdio_ext(3) */
+#undef _flushlbf
+#undef __fpurge
+#undef __fpending
+#undef __fbufsize
+#undef __freadable
+#undef __fwritable
+#undef __freading
+#undef __fwriting
+#undef __flbf
+#undef __fsetlocking
+#define _flushlbf weir_stdio_flushlbf
+#define __fpurge weir_stdio_fpurge
+#define __fpending weir_stdio_fpending
+#define __fbufsize weir_stdio_fbufsize
+#define __freadable weir_stdio_freadable
+#define __fwritable weir_stdio_fwritable
+#define __freading weir_stdio_freading
+#define __fwriting weir_stdio_fwriting
+#define __flbf weir_stdio_flbf
+#define __fsetlocking weir_stdio_fsetlocking
+
+/* Wide streams: whoever calls one is told here, not by a crash. */
+#if defined(__GNUC__)
+extern int weir_stdio_has_no_wide_streams(void) __attribute__((error("<weir/stdio.h> has no wide streams")));
+#else
+extern int weir_stdio_has_no_wide_streams(void);
+#endif
+/* of wchar.h */
+#undef fwide
+#undef fgetwc
+#undef getwc
+#undef getwchar
+#undef fputwc
+#undef putwc
+#undef putwchar
+#undef ungetwc
+#undef fgetws
+#undef fputws
+#undef wprintf
+#undef fwprintf
+#undef vwprintf
+#undef vfwprintf
+#undef wscanf
+#undef fwscanf
+#undef vwscanf
+#undef vfwscanf
+#define fwide weir_stdio_has_no_wide_streams
+#define fgetwc weir_stdio_has_no_wide_streams
+#define getwc weir_stdio_has_no_wide_streams
+#define getwchar weir_stdio_has_no_wide_streams
+#define fputwc weir_stdio_has_no_wide_streams
+#define putwc weir_stdio_has_no_wide_streams
+#define putwchar weir_stdio_has_no_wide_streams
+#define ungetwc weir_stdio_has_no_wide_streams
+#define fgetws weir_stdio_has_no_wide_streams
+#define fputws weir_stdio_has_no_wide_streams
+#define wprintf weir_stdio_has_no_wide_streams
+#define fwprintf weir_stdio_has_no_wide_streams
+#define vwprintf weir_stdio_has_no_wide_streams
+#define vfwprintf weir_stdio_has_no_wide_streams
+#define wscanf weir_stdio_has_no_wide_streams
+#define fwscanf weir_stdio_has_no_wide_streams
+#define vwscanf weir_stdio_has_no_wide_streams
+#define vfwscanf weir_stdio_has_no_wide_streams
+
+#ifdef __cplusplus /* std::printf and the like; std::putchar and others inline are found as well */
+namespace std
+{
+using ::weir_stream;
+using ::weir_stdio_fopen;
+using ::weir_stdio_freopen;
+using ::weir_stdio_tmpfile;
+using ::weir_stdio_fclose;
+using ::weir_stdio_fflush;
+using ::weir_stdio_setvbuf;
+using ::weir_stdio_setbuf;
+using ::weir_stdio_getc;
+using ::weir_stdio_ungetc;
+using ::weir_stdio_fgets;
+using ::weir_stdio_fread;
+using ::weir_stdio_scanf;
+using ::weir_stdio_vscanf;
+using ::weir_stdio_fscanf;
+using ::weir_stdio_vfscanf;
+using ::weir_stdio_putc;
+using ::weir_stdio_fputs;
+using ::weir_stdio_puts;
+using ::weir_stdio_fwrite;
+using ::weir_stdio_printf;
+using ::weir_stdio_vprintf;
+using ::weir_stdio_fprintf;
+using ::weir_stdio_vfprintf;
+using ::weir_stdio_perror;
+using ::weir_stdio_fseek;
+using ::weir_stdio_ftell;
+using ::weir_stdio_rewind;
+using ::weir_stdio_fgetpos;
+using ::weir_stdio_fsetpos;
+using ::weir_stdio_feof;
+using ::weir_stdio_ferror;
+using ::weir_stdio_clearerr;
+using ::weir_stdio_putchar;
+using ::weir_stdio_getchar;
+} // namespace std
+#endif
+
+#endif /* WEIR_STDIO_NAMES_H */

@@ -1,0 +1,173 @@
+/* holder.c: WEIR_HOLDER: a process that waits for the owner's death and then writes out what it left. It is a
+ * copy of the owner made by clone(2), so it calls nothing that allocates or locks. */
+#include "spill.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if !defined(SYS_close_range) /* the same numbers everywhere that libweir runs */
+#define SYS_close_range 436
+#endif
+#if !defined(SYS_pidfd_open)
+#define SYS_pidfd_open 434
+#endif
+
+enum { LOOK_AGAIN_MS = 100, MANY = 65536, PATIENCE = 20000, MOMENT_NS = 50000 };
+
+/* ---- the holder ---- */
+
+static uint64_t number_at(const char **at)
+{
+    uint64_t number = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at)
+        number = number * 10 + (uint64_t)(**at - '0');
+    return number;
+}
+
+/* Where ps(1) finds the arguments: the 48th and 49th field of /proc/self/stat. */
+static void find_arguments(uint64_t *begin, uint64_t *end)
+{
+    char text[1024];
+    *begin = *end = 0;
+    int fd = weir__kernel.open("/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
+    ssize_t length = fd < 0 ? 0 : weir__kernel.read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        weir__kernel.close(fd);
+    text[length > 0 ? length : 0] = 0;
+    const char *at = strrchr(text, ')'); /* of the 2nd, which may hold anything */
+    for (int field = 2; at && field < 48; field++)
+        at = strchr(at + 1, ' ');
+    if (!at || *++at < '0')
+        return;
+    *begin = number_at(&at);
+    *end = *at == ' ' ? (++at, number_at(&at)) : *begin;
+}
+
+/* This is a copy of the owner's memory: no one else's arguments change. */
+static void show_name(void)
+{
+    static const char name[] = "weir-holder";
+    uint64_t begin, end;
+    prctl(PR_SET_NAME, name);
+    find_arguments(&begin, &end);
+    if (end <= begin || end - begin < sizeof name)
+        return;
+    memset((void *)(uintptr_t)begin, 0, end - begin);
+    memcpy((void *)(uintptr_t)begin, name, sizeof name);
+}
+
+static void close_from_to(unsigned first, unsigned last)
+{
+    if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+        return;
+    for (unsigned fd = first; fd <= last && fd < MANY; fd++)
+        close((int)fd);
+}
+
+static void close_all_but(unsigned a, unsigned b)
+{
+    unsigned low = a < b ? a : b, high = a < b ? b : a;
+    if (low > 0)
+        close_from_to(0, low - 1);
+    close_from_to(low + 1, high - 1);
+    close_from_to(high + 1, ~0u);
+}
+
+static void wait_for_lock(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    while (weir__kernel.fcntl(fd, F_OFD_SETLKW, &whole) != 0 && errno == EINTR)
+        ;
+}
+
+/* The lock is ours, but the owner lives: it closed descriptors that were not its own. */
+static void wait_for_death(struct weir__remains *r, uint64_t ino)
+{
+    int owner = (int)syscall(SYS_pidfd_open, r->file.head.pid, 0);
+    struct pollfd dead = {.fd = owner, .events = POLLIN};
+    while (weir__remains_load(r, r->fd) == 0 && !r->file.released && weir__owner_maps(r, ino))
+        weir__kernel.poll(&dead, 1, LOOK_AGAIN_MS);
+}
+
+static int write_out(struct weir__remains *r, int sink)
+{
+    struct weir_recovered found;
+    struct weir__target target = {.fd = sink, .reader = -1, .same = true, .shares = true};
+    if (r->file.sink.type == S_IFREG)
+        target.reader = weir__open_again(sink, O_RDONLY);
+    weir__remains_tell(r, &found);
+    int result;
+    while ((result = weir__replay(r, &target, &found)) == -EAGAIN) {
+        struct pollfd ready = {.fd = sink, .events = POLLOUT};
+        weir__kernel.poll(&ready, 1, -1);
+    }
+    return result;
+}
+
+/* What cannot be written stays, for weir_recover. */
+static void hold(int sink, const struct weir__spill *spill)
+{
+    static const uint16_t yes = 1;
+    struct weir__remains remains;
+    show_name();
+    setsid(); /* what is sent to the owner's group or terminal is not for us */
+    close_all_but((unsigned)sink, (unsigned)spill->fd);
+    if (chdir("/") != 0 ||
+        weir__kernel.pwrite(spill->fd, &yes, sizeof yes, offsetof(struct weir__spill_file, held)) != sizeof yes)
+        return;
+    wait_for_lock(spill->fd);
+    if (weir__remains_load(&remains, spill->fd) < 0 || remains.file.released)
+        return;
+    wait_for_death(&remains, spill->ino);
+    if (weir__remains_load(&remains, spill->fd) == 0 && !remains.file.released && write_out(&remains, sink) == 0)
+        weir__spill_unlink(spill->path, spill->dev, spill->ino);
+}
+
+/* ---- the owner ---- */
+
+/* From here on it survives what ends the owner and its group. */
+static int wait_until_held(const struct weir__spill *spill)
+{
+    struct timespec moment = {0, MOMENT_NS};
+    for (int i = 0; i < PATIENCE; i++) {
+        siginfo_t ended = {0};
+        if (WEIR_LOAD(&spill->file->held))
+            return 0;
+        if (waitid(P_PID, (id_t)spill->holder, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || ended.si_pid)
+            return -ECHILD;
+        nanosleep(&moment, NULL);
+    }
+    return -ETIMEDOUT;
+}
+
+/* Without a signal to the parent, so that the program's own wait(2) never sees it. All signals stay blocked in
+ * it, those that end an owner at a shutdown as well: its work comes after that. */
+int weir__holder_start(weir_stream *s)
+{
+    struct weir__spill *spill = weir__own(s)->spill;
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    long pid = syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+    if (pid == 0) {
+        hold(weir__own(s)->fd, spill);
+        for (;;)
+            syscall(SYS_exit_group, 0);
+    }
+    int result = pid < 0 ? -errno : 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    spill->holder = pid < 0 ? 0 : (int)pid;
+    return result < 0 ? result : wait_until_held(spill);
+}
+
+void weir__holder_wait(struct weir__spill *spill)
+{
+    if (spill->holder)
+        while (waitpid(spill->holder, NULL, __WALL) < 0 && errno == EINTR)
+            ;
+    spill->holder = 0;
+}

@@ -1,0 +1,198 @@
+/* recover.c: weir_recover: whether the owner of a spill file is dead, and which file was its sink. */
+#include "spill.h"
+
+#include <unistd.h>
+
+#include "format.h"
+
+/* ---- does the owner live? ---- */
+
+/* The fifth field of each line of /proc/PID/maps is an inode number. */
+struct scan {
+    unsigned field;
+    uint64_t number;
+    bool in_field, found;
+};
+
+static void scan_part(struct scan *scan, const char *part, size_t length, uint64_t ino)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (part[i] == ' ' || part[i] == '\n') {
+            scan->found = scan->found || (scan->in_field && scan->field == 4 && scan->number == ino);
+            scan->field = part[i] == '\n' ? 0 : scan->field + scan->in_field;
+            scan->in_field = false;
+            scan->number = 0;
+            continue;
+        }
+        scan->in_field = true;
+        scan->number = scan->number * 10 + (uint64_t)(part[i] - '0');
+    }
+}
+
+/* The number of another file system's file would be a rare accident: it costs a later attempt. */
+bool weir__owner_maps(const struct weir__remains *r, uint64_t ino)
+{
+    char part[1024], path[64] = "/proc/";
+    struct scan scan = {0};
+    if (r->file.head.pid <= 0)
+        return false;
+    size_t length = 6 + weir__format_u64(path + 6, (uint64_t)r->file.head.pid);
+    strcpy(path + length, "/maps");
+    int fd = (int)WEIR_CALL(weir__kernel.open(path, O_RDONLY | O_CLOEXEC, 0));
+    for (ssize_t got; fd >= 0 && (got = weir__kernel.read(fd, part, sizeof part)) != 0;) {
+        if (got < 0 && errno != EINTR)
+            break;
+        scan_part(&scan, part, got > 0 ? (size_t)got : 0, ino);
+    }
+    if (fd >= 0)
+        weir__kernel.close(fd);
+    return scan.found;
+}
+
+/* Before it is opened: closing it again would end the lock that this very process has on it. */
+static bool is_open_here(const char *path)
+{
+    struct stat status;
+    weir_stream *s;
+    bool found = false;
+    if (!weir__globals || lstat(path, &status) != 0)
+        return false;
+    weir__registry_lock();
+    for (size_t slot = 0; !found && (s = weir__next_stream(&slot)) != NULL;) {
+        const struct weir__own *own = weir__own(s);
+        found = own->spill && own->spill->file && own->pid == (int)getpid() && own->spill->dev == status.st_dev &&
+                own->spill->ino == status.st_ino;
+    }
+    weir__registry_unlock();
+    return found;
+}
+
+/* Which file is written is what the spill file says, so it must not be another user's word. */
+static int is_trusted(const struct stat *status)
+{
+    return status->st_uid == geteuid() && !(status->st_mode & 022) ? 0 : -EPERM;
+}
+
+static int lock(int fd, short type)
+{
+    struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
+    int result = (int)WEIR_CALL(weir__kernel.fcntl(fd, F_OFD_SETLK, &whole));
+    return result == -EAGAIN || result == -EACCES ? -EBUSY : result;
+}
+
+/* ---- the sink ---- */
+
+int weir__open_again(int fd, int oflags)
+{
+    char link[64] = "/proc/self/fd/";
+    link[14 + weir__format_u64(link + 14, (uint64_t)fd)] = 0;
+    return (int)WEIR_CALL(weir__kernel.open(link, oflags | O_CLOEXEC | O_NOCTTY, 0));
+}
+
+static int open_fifo(int found)
+{
+    int fd = weir__open_again(found, O_WRONLY | O_NONBLOCK); /* -ENXIO: nobody reads */
+    if (fd >= 0)
+        weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)O_WRONLY);
+    return fd;
+}
+
+/* The very file, not what has its name now. Looked at before it is opened: opening a device may do things. */
+static int open_sink(const struct weir__remains *r)
+{
+    const struct weir__spill_sink *sink = &r->file.sink;
+    struct stat status;
+    if (sink->path[0] == 0 || (sink->type != S_IFREG && sink->type != S_IFBLK && sink->type != S_IFIFO))
+        return -ENXIO; /* the number of a terminal may be another's by now; a pipe has no name at all */
+    int found = (int)WEIR_CALL(weir__kernel.open(sink->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+    if (found < 0)
+        return found;
+    int fd = (int)WEIR_CALL(weir__kernel.fstat(found, &status));
+    if (fd == 0 && !weir__is_sink(r, &status))
+        fd = -ESTALE;
+    int append = sink->kind == WEIR_SPILL_APPEND && !sink->lock ? O_APPEND : 0;
+    if (fd == 0)
+        fd = sink->type == S_IFIFO ? open_fifo(found) : weir__open_again(found, O_WRONLY | append);
+    weir__kernel.close(found);
+    return fd;
+}
+
+/* Linux appends with an O_APPEND descriptor even where pwrite(2) says; then it is opened anew. */
+static int suit_given(const struct weir__remains *r, struct weir__target *target)
+{
+    struct stat status;
+    int result = (int)WEIR_CALL(weir__kernel.fstat(target->fd, &status));
+    if (result < 0)
+        return result;
+    target->same = weir__is_sink(r, &status);
+    int flags = (int)WEIR_CALL(weir__kernel.fcntl(target->fd, F_GETFL, NULL));
+    if (flags < 0)
+        return flags;
+    if ((flags & O_ACCMODE) == O_RDONLY || flags & O_PATH)
+        return -EBADF;
+    if (target->same && r->file.sink.kind == WEIR_SPILL_PLAIN && flags & O_APPEND)
+        return weir__open_again(target->fd, O_WRONLY);
+    return target->fd;
+}
+
+static int write_out(struct weir__remains *r, int given, struct weir_recovered *found)
+{
+    if (found->bytes == 0)
+        return 0;
+    struct weir__target target = {given, -1, true, false};
+    int fd = given < 0 ? open_sink(r) : suit_given(r, &target);
+    if (fd < 0)
+        return fd;
+    target.fd = fd;
+    target.reader = target.same && r->file.sink.kind != WEIR_SPILL_FLOW ? weir__open_again(fd, O_RDONLY) : -1;
+    int result = weir__replay(r, &target, found);
+    if (target.reader >= 0)
+        weir__kernel.close(target.reader);
+    if (fd != given)
+        weir__kernel.close(fd);
+    return result;
+}
+
+static int recover(int spill, const char *path, int fd, struct weir_recovered *found)
+{
+    struct weir__remains remains;
+    struct stat status;
+    int result = (int)WEIR_CALL(weir__kernel.fstat(spill, &status));
+    if (result == 0 && !S_ISREG(status.st_mode))
+        result = -EINVAL;
+    if (result == 0 && fd < 0)
+        result = is_trusted(&status);
+    if (result == 0)
+        result = lock(spill, F_WRLCK);
+    if (result == 0) /* again: who had the lock before may have finished and removed it */
+        result = (int)WEIR_CALL(weir__kernel.fstat(spill, &status));
+    if (result == 0 && status.st_nlink == 0)
+        result = -ENOENT;
+    if (result == 0)
+        result = weir__remains_load(&remains, spill);
+    if (result == 0 && weir__owner_maps(&remains, status.st_ino))
+        result = -EBUSY;
+    if (result < 0)
+        return result;
+    weir__remains_tell(&remains, found);
+    result = write_out(&remains, fd, found);
+    if (result == 0)
+        weir__spill_unlink(path, status.st_dev, status.st_ino);
+    return result;
+}
+
+int weir_recover(const char *spill, int fd, struct weir_recovered *found)
+{
+    struct weir_recovered ignored;
+    found = found ? found : &ignored;
+    memset(found, 0, sizeof *found);
+    if (is_open_here(spill))
+        return -EBUSY;
+    int file = (int)WEIR_CALL(weir__kernel.open(spill, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0));
+    if (file < 0)
+        return file;
+    int result = recover(file, spill, fd, found);
+    lock(file, F_UNLCK); /* a child that another thread makes right now has the descriptor as well */
+    weir__kernel.close(file);
+    return result;
+}

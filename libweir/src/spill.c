@@ -1,0 +1,258 @@
+/* spill.c: the buffer of a WEIR_KILL stream in its file: spill.h says what is stored there in which order. */
+#include "spill.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "format.h"
+
+/* ---- coming and going ---- */
+
+static enum weir__spill_kind kind_of(const struct weir__own *own)
+{
+    if (!own->seekable)
+        return WEIR_SPILL_FLOW;
+    return own->regular && (own->append || own->lock_file) ? WEIR_SPILL_APPEND : WEIR_SPILL_PLAIN;
+}
+
+/* "" for what has no path: "pipe:[1234]". */
+static void find_path(int fd, char *path)
+{
+    char link[64] = "/proc/self/fd/";
+    link[14 + weir__format_u64(link + 14, (uint64_t)fd)] = 0;
+    ssize_t length = readlink(link, path, WEIR_SPILL_PATH - 1);
+    path[length > 0 && path[0] == '/' ? length : 0] = 0;
+}
+
+static int describe(const weir_stream *s, struct weir__spill_sink *sink)
+{
+    const struct weir__own *own = weir__own(s);
+    struct stat status;
+    memset(sink, 0, sizeof *sink); /* the padding and what is behind the path are sealed as well */
+    int result = (int)WEIR_CALL(weir__kernel.fstat(own->fd, &status));
+    if (result < 0)
+        return result;
+    sink->dev = status.st_dev;
+    sink->ino = status.st_ino;
+    sink->type = status.st_mode & S_IFMT;
+    sink->kind = kind_of(own);
+    sink->lock = own->lock_file;
+    sink->separator = own->separator;
+    find_path(own->fd, sink->path);
+    return 0;
+}
+
+static void point(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__spill *spill = own->spill;
+    own->shared_head = spill->file ? &spill->file->head : NULL;
+    own->buffer = spill->file ? (char *)spill->file + spill->file->buffer_at : NULL;
+    own->capacity = spill->file ? spill->capacity : 0; /* without a file there is no room */
+    weir__buffers_point(s);
+}
+
+/* And with it the lock. The program may have closed it, and opened another file that has the number now. */
+static void close_own(struct weir__spill *spill)
+{
+    struct stat status;
+    if (spill->fd >= 0 && weir__kernel.fstat(spill->fd, &status) == 0 && status.st_dev == spill->dev &&
+        status.st_ino == spill->ino)
+        weir__kernel.close(spill->fd);
+    spill->fd = -1;
+}
+
+/* The file's end, in this process. `keep`: its name stays, for weir_recover. */
+static void take_down(weir_stream *s, bool keep)
+{
+    struct weir__spill *spill = weir__own(s)->spill;
+    struct weir__spill_file *file = spill->file;
+    if (!file)
+        return;
+    if (!keep && spill->fd >= 0)
+        weir__spill_unlink(spill->path, spill->dev, spill->ino);
+    WEIR_PUBLISH(&file->released, 1);
+    spill->file = NULL;
+    point(s);
+    weir__kernel.munmap(file, spill->mapped);
+    close_own(spill);
+    weir__holder_wait(spill);
+}
+
+static int bring_up(weir_stream *s)
+{
+    struct weir__spill *spill = weir__own(s)->spill;
+    struct weir__spill_sink sink;
+    int result = describe(s, &sink);
+    if (result == 0)
+        result = weir__spill_create(spill, spill->capacity, &sink);
+    if (result < 0)
+        return result;
+    point(s);
+    if (spill->wants_holder && !spill->nameless)
+        result = weir__holder_start(s);
+    if (result < 0)
+        take_down(s, false);
+    return result;
+}
+
+static int remember_name(struct weir__spill *spill, const char *asked)
+{
+    if (strlen(asked) >= sizeof spill->asked)
+        return -ENAMETOOLONG;
+    strcpy(spill->asked, asked);
+    return *asked ? weir__spill_absolute(spill->asked, sizeof spill->asked) : 0;
+}
+
+int weir__spill_make(weir_stream *s, const struct weir_options *options)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__spill *spill = calloc(1, sizeof *spill);
+    if (!spill)
+        return -ENOMEM;
+    spill->fd = -1;
+    spill->first_pid = own->pid;
+    spill->capacity = own->capacity;
+    spill->wants_holder = options->flags & WEIR_HOLDER;
+    own->spill = spill;
+    int result = remember_name(spill, options->spill ? options->spill : "");
+    if (result == 0)
+        result = bring_up(s);
+    if (result < 0) {
+        own->spill = NULL;
+        free(spill);
+    }
+    return result;
+}
+
+/* A child has neither the mapping nor the lock, only a copy of the descriptor. Its own file comes with its
+ * first byte. */
+int weir__spill_renew(weir_stream *s)
+{
+    struct weir__spill *spill = weir__own(s)->spill;
+    close_own(spill);
+    spill->file = NULL;
+    spill->holder = 0;
+    point(s);
+    return 0;
+}
+
+void weir__spill_free(weir_stream *s, bool keep)
+{
+    struct weir__own *own = weir__own(s);
+    struct weir__spill *spill = own->spill;
+    take_down(s, keep);
+    own->spill = NULL;
+    free(spill);
+}
+
+/* Until the process has really gone other exit handlers may write; nobody could tell them from a kill. */
+void weir__spill_exit(weir_stream *s)
+{
+    weir__spill_exec(s);
+    weir__own(s)->spill->nameless = !weir__own(s)->spill->file;
+}
+
+/* If the exec fails, the next append makes a new file. */
+void weir__spill_exec(weir_stream *s)
+{
+    if (weir__pending(s) == 0 && weir__hot(s)->record_bytes == 0)
+        take_down(s, false);
+}
+
+/* ---- larger ---- */
+
+/* The buffer keeps its place in the file, so there is nothing that a kill could find half done. */
+static int extend(struct weir__spill *spill, size_t capacity)
+{
+    size_t bytes = spill->file->buffer_at + ((capacity + weir__page - 1) & ~(weir__page - 1));
+    if (bytes <= spill->mapped)
+        return 0;
+    int result = spill->fd >= 0 ? weir__spill_blocks(spill->fd, bytes) : 0;
+    if (result < 0)
+        return result;
+    void *memory = mremap(spill->file, spill->mapped, bytes, MREMAP_MAYMOVE);
+    if (memory == MAP_FAILED)
+        return -errno;
+    spill->file = memory;
+    spill->mapped = bytes;
+    return 0;
+}
+
+int weir__spill_grow(weir_stream *s, size_t capacity)
+{
+    struct weir__spill *spill = weir__own(s)->spill;
+    int result = spill->file ? extend(spill, capacity) : 0;
+    if (result < 0)
+        return result;
+    spill->capacity = capacity;
+    point(s);
+    weir__set_limits(s);
+    return 0;
+}
+
+/* ---- what is stored when ---- */
+
+static void look_at_position(weir_stream *s, struct weir__spill_file *file)
+{
+    int64_t position = WEIR_CALL(weir__kernel.lseek(weir__own(s)->fd, 0, SEEK_CUR));
+    uint64_t origin = (uint64_t)position - weir__drained(s);
+    if (position >= 0 && file->origin != origin)
+        WEIR_PUBLISH(&file->origin, origin);
+}
+
+static void look_at_end(weir_stream *s, struct weir__spill_file *file)
+{
+    struct stat status;
+    bool known = weir__kernel.fstat(weir__own(s)->fd, &status) == 0 && S_ISREG(status.st_mode);
+    WEIR_PUBLISH(&file->flight.end, known ? (uint64_t)status.st_size : WEIR_SPILL_NONE);
+}
+
+int weir__spill_begin(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    int result = own->spill->file ? 0 : bring_up(s);
+    if (result < 0)
+        return result;
+    struct weir__spill_file *file = own->spill->file;
+    if (file->mode != (uint64_t)own->mode)
+        WEIR_PUBLISH(&file->mode, (uint64_t)own->mode);
+    if (weir__pending(s) == 0 && file->sink.kind == WEIR_SPILL_PLAIN) {
+        look_at_position(s, file);
+        look_at_end(s, file);
+    }
+    return 0;
+}
+
+void weir__spill_before(weir_stream *s, uint64_t bytes, uint64_t total)
+{
+    struct weir__spill_file *file = weir__own(s)->spill->file;
+    if (!file)
+        return; /* nothing of it is in the buffer */
+    WEIR_PUBLISH(&file->flight.from, WEIR_SPILL_NONE);
+    if (file->sink.kind == WEIR_SPILL_PLAIN)
+        look_at_position(s, file);
+    if (file->sink.kind != WEIR_SPILL_FLOW)
+        look_at_end(s, file);
+    if (bytes == 0)
+        return;
+    WEIR_PUBLISH(&file->flight.bytes, bytes);
+    WEIR_PUBLISH(&file->flight.total, total);
+    WEIR_PUBLISH(&file->flight.from, weir__drained(s));
+}
+
+void weir__spill_after(weir_stream *s, uint64_t others)
+{
+    struct weir__spill_file *file = weir__own(s)->spill->file;
+    if (!file)
+        return;
+    if (others)
+        WEIR_PUBLISH(&file->origin, file->origin + others);
+    WEIR_PUBLISH(&file->flight.from, WEIR_SPILL_NONE);
+}
+
+void weir__spill_reset(weir_stream *s, uint64_t bytes)
+{
+    struct weir__spill_file *file = weir__own(s)->spill->file;
+    WEIR_PUBLISH(&file->origin, file->origin + bytes);
+}

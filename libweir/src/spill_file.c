@@ -1,0 +1,247 @@
+/* spill_file.c: where the files of WEIR_KILL streams lie, and how one comes to be there whole or not at all. */
+#include "spill.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "format.h"
+
+enum { ATTEMPTS = 1000, ZEROS = 4096 };
+
+static int fit(int length, size_t bytes) { return length < 0 || (size_t)length >= bytes ? -ENAMETOOLONG : 0; }
+
+/* A directory in XDG_RUNTIME_DIR that another user left in the environment would be in his way later. */
+static const char *runtime_dir(void)
+{
+    struct stat status;
+    const char *dir = secure_getenv("XDG_RUNTIME_DIR");
+    if (!dir || dir[0] != '/' || stat(dir, &status) != 0)
+        return NULL;
+    return S_ISDIR(status.st_mode) && status.st_uid == geteuid() ? dir : NULL;
+}
+
+int weir_spill_dir(char *to, size_t bytes)
+{
+    const char *dir = secure_getenv("WEIR_SPILL_DIR");
+    if (dir && *dir)
+        return fit(snprintf(to, bytes, "%s", dir), bytes);
+    dir = runtime_dir();
+    if (dir)
+        return fit(snprintf(to, bytes, "%s/weir", dir), bytes);
+    return fit(snprintf(to, bytes, "/dev/shm/weir-%u", (unsigned)geteuid()), bytes);
+}
+
+/* Nobody else may have made it, or be able to put files there. */
+static int own_directory(const char *dir)
+{
+    struct stat status;
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return -errno;
+    if (lstat(dir, &status) != 0)
+        return -errno;
+    if (S_ISLNK(status.st_mode) || !S_ISDIR(status.st_mode))
+        return -ENOTDIR;
+    return status.st_uid != geteuid() || status.st_mode & 022 ? -EPERM : 0;
+}
+
+/* Absolute, as the program may have changed its directory when the file is removed. */
+int weir__spill_absolute(char *path, size_t bytes)
+{
+    char directory[WEIR_SPILL_PATH];
+    if (path[0] == '/')
+        return 0;
+    if (!getcwd(directory, sizeof directory))
+        return -errno;
+    size_t before = strlen(directory), length = strlen(path);
+    if (before + 1 + length >= bytes)
+        return -ENAMETOOLONG;
+    memmove(path + before + 1, path, length + 1);
+    memcpy(path, directory, before);
+    path[before] = '/';
+    return 0;
+}
+
+/* The name that was asked for is its first owner's; a child's file has the child's pid behind it. */
+static int name_of(struct weir__spill *spill, int attempt)
+{
+    static _Atomic unsigned number;
+    int pid = (int)getpid(), length = 0;
+    size_t bytes = sizeof spill->path;
+    char directory[WEIR_SPILL_PATH];
+    if (spill->asked[0]) {
+        if (attempt && pid == spill->first_pid)
+            return -EEXIST; /* a dead owner's, perhaps, that has to be recovered first */
+        length = pid == spill->first_pid ? snprintf(spill->path, bytes, "%s", spill->asked)
+                                         : snprintf(spill->path, bytes, "%s.%d-%d", spill->asked, pid, attempt);
+        return fit(length, bytes);
+    }
+    int result = weir_spill_dir(directory, sizeof directory);
+    if (result == 0 && attempt == 0)
+        result = own_directory(directory);
+    if (result < 0)
+        return result;
+    length = snprintf(spill->path, bytes, "%s/%d-%u.weir", directory, pid, atomic_fetch_add(&number, 1));
+    result = fit(length, bytes);
+    return result < 0 ? result : weir__spill_absolute(spill->path, bytes);
+}
+
+uint64_t weir__spill_seal(const struct weir__spill_sink *sink)
+{
+    const unsigned char *byte = (const void *)sink;
+    uint64_t sum = UINT64_C(14695981039346656037); /* FNV-1a: against accidents, not against people */
+    for (size_t i = 0; i < sizeof *sink; i++)
+        sum = (sum ^ byte[i]) * UINT64_C(1099511628211);
+    return sum;
+}
+
+/* Where the file system cannot, zeros make the blocks. */
+static int write_zeros(int fd, uint64_t bytes)
+{
+    static const char zeros[ZEROS];
+    struct stat status;
+    int64_t result = WEIR_CALL(weir__kernel.fstat(fd, &status));
+    for (uint64_t at = result < 0 ? bytes : (uint64_t)status.st_size; at < bytes;) {
+        size_t part = bytes - at < ZEROS ? (size_t)(bytes - at) : ZEROS;
+        result = WEIR_CALL(weir__kernel.pwrite(fd, zeros, part, (off_t)at));
+        if (result == -EINTR)
+            continue;
+        if (result <= 0)
+            return result < 0 ? (int)result : -EIO;
+        at += (uint64_t)result;
+    }
+    return result < 0 ? (int)result : 0;
+}
+
+int weir__spill_blocks(int fd, uint64_t bytes)
+{
+    int result;
+    do
+        result = fallocate(fd, 0, 0, (off_t)bytes) == 0 ? 0 : -errno;
+    while (result == -EINTR);
+    return result == -EOPNOTSUPP || result == -ENOSYS ? write_zeros(fd, bytes) : result;
+}
+
+static int lock(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return (int)WEIR_CALL(weir__kernel.fcntl(fd, F_SETLK, &whole));
+}
+
+/* All that the file has before its first byte. The caller's child must not share it. */
+static int fill(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink)
+{
+    size_t before = (sizeof(struct weir__spill_file) + weir__page - 1) & ~(weir__page - 1);
+    size_t bytes = before + ((buffer_bytes + weir__page - 1) & ~(weir__page - 1));
+    int flags = spill->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, result = 0;
+    if (spill->fd >= 0 && (result = weir__spill_blocks(spill->fd, bytes)) < 0)
+        return result;
+    struct weir__spill_file *file = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, spill->fd, 0);
+    if (file == MAP_FAILED)
+        return -errno;
+    spill->file = file;
+    spill->mapped = bytes;
+    if (spill->fd >= 0 && madvise(file, bytes, MADV_DONTFORK) != 0)
+        return -errno;
+    file->head = (struct weir_head){WEIR_HEAD_MAGIC, WEIR_LAYOUT, (int32_t)getpid(), buffer_bytes, 0, 0};
+    file->magic = WEIR_SPILL_MAGIC;
+    file->layout = WEIR_SPILL_LAYOUT;
+    file->buffer_at = before;
+    file->flight = (struct weir__flight){WEIR_SPILL_NONE, 0, 0, WEIR_SPILL_NONE};
+    file->mode = WEIR_FULL;
+    file->sink = *sink;
+    file->seal = weir__spill_seal(sink);
+    return 0;
+}
+
+static int identify(struct weir__spill *spill)
+{
+    struct stat status;
+    int result = (int)WEIR_CALL(weir__kernel.fstat(spill->fd, &status));
+    if (result < 0)
+        return result;
+    spill->dev = status.st_dev;
+    spill->ino = status.st_ino;
+    return lock(spill->fd);
+}
+
+static int open_nameless(const char *path)
+{
+    char directory[WEIR_SPILL_PATH];
+    size_t length = (size_t)(strrchr(path, '/') - path);
+    memcpy(directory, path, length);
+    strcpy(directory + length, length ? "" : "/");
+    return (int)WEIR_CALL(weir__kernel.open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+}
+
+/* Complete and locked before it can be found. */
+static int link_it(struct weir__spill *spill)
+{
+    char link[64] = "/proc/self/fd/";
+    link[14 + weir__format_u64(link + 14, (uint64_t)spill->fd)] = 0;
+    int result = -EEXIST;
+    for (int attempt = 1; result == -EEXIST && attempt <= ATTEMPTS; attempt++) {
+        result = linkat(AT_FDCWD, link, AT_FDCWD, spill->path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
+        int named = result == -EEXIST ? name_of(spill, attempt) : 0;
+        result = named < 0 ? named : result;
+    }
+    return result;
+}
+
+/* Where files without a name are unknown: a kill right now leaves one that is empty. */
+static int open_named(struct weir__spill *spill)
+{
+    int fd = -EEXIST;
+    for (int attempt = 1; fd == -EEXIST && attempt <= ATTEMPTS; attempt++) {
+        fd = (int)WEIR_CALL(
+            weir__kernel.open(spill->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        int named = fd == -EEXIST ? name_of(spill, attempt) : 0;
+        fd = named < 0 ? named : fd;
+    }
+    return fd;
+}
+
+static int create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink, bool named)
+{
+    int fd = named ? open_named(spill) : open_nameless(spill->path);
+    if (fd < 0)
+        return fd;
+    spill->fd = fd;
+    int result = identify(spill);
+    if (result == 0)
+        result = fill(spill, buffer_bytes, sink);
+    if (result == 0 && !named)
+        result = link_it(spill);
+    if (result == 0)
+        return 0;
+    if (spill->file)
+        weir__kernel.munmap(spill->file, spill->mapped);
+    spill->file = NULL;
+    if (named)
+        weir__spill_unlink(spill->path, spill->dev, spill->ino);
+    weir__kernel.close(fd);
+    spill->fd = -1;
+    return result;
+}
+
+int weir__spill_create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink)
+{
+    if (spill->nameless)
+        return fill(spill, buffer_bytes, sink);
+    int result = name_of(spill, 0);
+    if (result < 0)
+        return result;
+    result = create(spill, buffer_bytes, sink, false);
+    if (result == -EOPNOTSUPP || result == -EISDIR || result == -EINVAL || result == -ENOENT)
+        result = create(spill, buffer_bytes, sink, true); /* no O_TMPFILE, or no /proc to link it from */
+    return result;
+}
+
+/* Only if the name still is that file's. */
+void weir__spill_unlink(const char *path, uint64_t dev, uint64_t ino)
+{
+    struct stat status;
+    if (lstat(path, &status) == 0 && status.st_dev == dev && status.st_ino == ino)
+        weir__kernel.unlink(path);
+}

@@ -1,0 +1,86 @@
+/* fclose.c: the end of a stream, or of what a stream that stays was connected to. */
+#include "stdio_private.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int first_of(int a, int b) { return a < 0 ? a : b; }
+
+int weir__stdio_finish(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    weir__stdio_take_over(s);
+    int first = own->stdio_write_error;
+    int result = weir__finish(s);
+    if (result == 0 && own->can_read && own->sink->read)
+        weir__drop_read(s); /* it was given back, which must not happen twice */
+    return first_of(first, result);
+}
+
+int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor)
+{
+    weir_lock(s);
+    int result = weir__stdio_finish(s);
+    weir__own(s)->keep_open = keep_descriptor;
+    result = first_of(result, weir__let_go(s));
+    weir__become(s, made);
+    weir_unlock(s);
+    return result;
+}
+
+static int close_standard(weir_stream *s)
+{
+    weir_stream *closed;
+    int result = weir__stdio_closed(&closed);
+    return result < 0 ? result : weir__stdio_replace(s, closed, false);
+}
+
+/* Whatever happens the stream is gone, also when its descriptor would have to wait. */
+static int close_any(weir_stream *s)
+{
+    weir__enter(s);
+    int result = weir__stdio_finish(s);
+    weir__leave(s);
+    int closed = weir_close(s);
+    if (closed != -EAGAIN)
+        return first_of(result, closed);
+    weir__hot(s)->error = -EIO;
+    weir_close(s);
+    return -EAGAIN;
+}
+
+static int wait_for(int child, int *status)
+{
+    int64_t result;
+    do
+        result = WEIR_CALL(waitpid(child, status, 0));
+    while (result == -EINTR);
+    return result < 0 ? (int)result : 0;
+}
+
+int weir_stdio_fclose(weir_stream *s)
+{
+    int child = weir__own(s)->child, status;
+    int result = weir__is_standard(s) ? close_standard(s) : close_any(s);
+    if (child)
+        result = first_of(result, wait_for(child, &status));
+    if (result == 0)
+        return 0;
+    errno = -result;
+    return EOF;
+}
+
+int weir_stdio_pclose(weir_stream *s)
+{
+    int child = weir__own(s)->child, status = 0;
+    if (!child) {
+        errno = EINVAL;
+        return -1;
+    }
+    close_any(s); /* what the child says counts */
+    int result = wait_for(child, &status);
+    if (result == 0)
+        return status;
+    errno = -result;
+    return -1;
+}

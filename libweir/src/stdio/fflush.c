@@ -1,0 +1,79 @@
+/* fflush.c: when bytes leave: fflush, setvbuf and its relatives. */
+#include "stdio_private.h"
+
+/* What was read ahead of a file is given back; after it others may move the descriptor. */
+static int flush_held(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    weir__stdio_take_over(s);
+    int result = weir__flush_held(s);
+    if (result == 0 && own->can_read && own->seekable && own->sink->read) {
+        result = weir__give_back(s);
+        weir__drop_read(s);
+    }
+    if (result == 0)
+        weir__hot(s)->pos = -1;
+    return result;
+}
+
+int weir_stdio_fflush(weir_stream *s)
+{
+    if (!s) {
+        int first = weir_flush_all();
+        errno = first < 0 ? -first : errno;
+        return first < 0 ? EOF : 0;
+    }
+    weir__enter(s);
+    int result = flush_held(s);
+    if (result < 0)
+        result = weir__stdio_fail_write(s, result);
+    weir__leave(s);
+    return result;
+}
+
+/* Unbuffered input reads what was asked for: a byte, or a block. */
+static int set_unbuffered(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    int result = flush_held(s);
+    if (result == 0)
+        result = weir_set_mode(s, WEIR_NONE, 0);
+    if (result == 0 && own->can_read && own->sink->read)
+        own->read_capacity = 1;
+    return result;
+}
+
+static int set_buffered(weir_stream *s, enum weir_mode mode, size_t bytes)
+{
+    struct weir__own *own = weir__own(s);
+    if (bytes > WEIR_BUFFER_MAX)
+        bytes = WEIR_BUFFER_MAX;
+    if (bytes == 0 && own->can_read && own->read_capacity == 1) /* was unbuffered */
+        bytes = weir__default_bytes(s, 0);
+    weir__stdio_take_over(s);
+    return weir_set_mode(s, mode, bytes);
+}
+
+/* The caller's memory is not used, which C allows: its lifetime is a frequent mistake. */
+int weir_stdio_setvbuf(weir_stream *s, char *buffer, int mode, size_t bytes)
+{
+    (void)buffer;
+    if (mode != _IOFBF && mode != _IOLBF && mode != _IONBF) {
+        errno = EINVAL;
+        return EOF;
+    }
+    weir__enter(s);
+    int result = mode == _IONBF ? set_unbuffered(s) : set_buffered(s, mode == _IOLBF ? WEIR_LINE : WEIR_FULL, bytes);
+    if (result < 0)
+        result = weir__stdio_fail_write(s, result);
+    weir__leave(s);
+    return result;
+}
+
+void weir_stdio_setbuffer(weir_stream *s, char *buffer, size_t bytes)
+{
+    weir_stdio_setvbuf(s, buffer, buffer ? _IOFBF : _IONBF, bytes);
+}
+
+void weir_stdio_setbuf(weir_stream *s, char *buffer) { weir_stdio_setbuffer(s, buffer, BUFSIZ); }
+void weir_stdio_setlinebuf(weir_stream *s) { weir_stdio_setvbuf(s, NULL, _IOLBF, 0); }

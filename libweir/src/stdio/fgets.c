@@ -1,0 +1,99 @@
+/* fgets.c: lines of the input, copied to the caller's memory. */
+#include "stdio_private.h"
+
+#include <limits.h>
+
+/* How many of the unread bytes, up to `most` and the first delimiter; *found says that it is among them. */
+static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *found)
+{
+    size_t unread = (size_t)weir__unread(s);
+    const char *from = s->read_buffer + s->read;
+    const char *end = memchr(from, delimiter, unread < most ? unread : most);
+    *found = end != NULL;
+    return end ? (size_t)(end - from) + 1 : unread < most ? unread : most;
+}
+
+static void take(weir_stream *s, char *to, size_t bytes)
+{
+    memcpy(to, s->read_buffer + s->read, bytes);
+    s->read += bytes;
+}
+
+/* What came before an error is lost to the caller, but not when trying again may help. */
+char *weir_stdio_fgets(char *to, int room, weir_stream *s)
+{
+    if (room <= 0)
+        return NULL;
+    size_t length = 0, most = (size_t)room - 1;
+    bool found = false;
+    int there = 1;
+    weir__enter(s);
+    while (length < most && !found && (there = weir__stdio_fill(s)) > 0) {
+        size_t bytes = length_of(s, '\n', most - length, &found);
+        take(s, to + length, bytes);
+        length += bytes;
+    }
+    weir__leave(s);
+    if ((length == 0 && most > 0) || (there < 0 && errno != EAGAIN))
+        return NULL;
+    to[length] = '\0';
+    return to;
+}
+
+/* Room for `bytes` in memory that malloc(3) gave, at least doubled. */
+static bool make_room(char **line, size_t *room, size_t bytes)
+{
+    if (*line && *room >= bytes)
+        return true;
+    size_t wanted = *line && *room < SIZE_MAX / 2 ? *room * 2 : 0;
+    wanted = wanted < bytes ? bytes : wanted;
+    wanted = wanted < 128 ? 128 : wanted;
+    char *larger = realloc(*line, wanted);
+    if (!larger) {
+        errno = ENOMEM;
+        return false;
+    }
+    *line = larger;
+    *room = wanted;
+    return true;
+}
+
+static ssize_t getdelim_held(char **line, size_t *room, int delimiter, weir_stream *s)
+{
+    size_t length = 0;
+    bool found = false;
+    if (!make_room(line, room, 1))
+        return -1;
+    while (!found && weir__stdio_fill(s) > 0) {
+        size_t bytes = length_of(s, delimiter, SIZE_MAX, &found);
+        if (bytes >= SSIZE_MAX - length) {
+            errno = EOVERFLOW;
+            return -1;
+        }
+        if (!make_room(line, room, length + bytes + 1))
+            return -1;
+        take(s, *line + length, bytes);
+        length += bytes;
+    }
+    (*line)[length] = '\0';
+    return length ? (ssize_t)length : -1;
+}
+
+ssize_t weir_stdio_getdelim(char **line, size_t *room, int delimiter, weir_stream *s)
+{
+    if (!line || !room) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!*line)
+        *room = 0;
+    weir__enter(s);
+    ssize_t length = getdelim_held(line, room, delimiter, s);
+    weir__leave(s);
+    return length;
+}
+
+ssize_t weir_stdio_getline(char **line, size_t *room, weir_stream *s)
+{
+    return weir_stdio_getdelim(line, room, '\n', s);
+}

@@ -1,0 +1,57 @@
+/* freopen.c: another file for a stream that others know by its address. */
+#include "stdio_private.h"
+
+#include <unistd.h>
+
+/* It gets the descriptor's number that the stream had: programs count on 0, 1 and 2. */
+static int take_number(int fd, int number, const struct weir__stdio_mode *mode)
+{
+    if (number < 0 || fd == number)
+        return fd;
+    int64_t result = WEIR_CALL(dup3(fd, number, mode->oflags & O_CLOEXEC));
+    weir__kernel.close(fd);
+    return (int)result;
+}
+
+static int open_new(weir_stream **made, const char *path, int number, const struct weir__stdio_mode *mode)
+{
+    char link[sizeof "/proc/self/fd/" + 12];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", number);
+    if (!path && number < 0)
+        return -EBADF;
+    int fd = weir__stdio_open(path ? path : link, mode);
+    if (fd >= 0)
+        fd = take_number(fd, number, mode);
+    if (fd < 0)
+        return fd;
+    int result = weir__stdio_stream(made, fd, mode);
+    if (result < 0) {
+        if (fd != number)
+            weir__kernel.close(fd);
+        return result;
+    }
+    weir__unregister(*made);
+    return 0;
+}
+
+/* What waits goes to the old file, before its number is another's. A stream that could not be opened again
+ * is closed, and still there. */
+weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_stream *s)
+{
+    struct weir__stdio_mode mode;
+    weir_stream *made;
+    weir_lock(s);
+    int number = weir__own(s)->fd;
+    weir__stdio_finish(s);
+    weir_unlock(s);
+    int result = weir__stdio_parse_mode(&mode, string);
+    if (result == 0)
+        result = open_new(&made, path, number, &mode);
+    if (result == 0) {
+        weir__stdio_replace(s, made, number >= 0);
+        return s;
+    }
+    if (weir__stdio_closed(&made) == 0)
+        weir__stdio_replace(s, made, false);
+    return weir__stdio_result(NULL, result);
+}

@@ -1,0 +1,99 @@
+/* fseek.c: positions. */
+#include "stdio_private.h"
+
+/* Devices that the streams do not seek in, since reading and writing have nothing to do with each other
+ * there: lseek(2) says whether it makes sense, as for /dev/null. */
+static int64_t seek_device(weir_stream *s, int64_t offset, int whence)
+{
+    struct weir__own *own = weir__own(s);
+    int result = own->fd < 0 ? -ESPIPE : weir__flush_held(s);
+    if (result < 0)
+        return result;
+    if (whence == SEEK_CUR)
+        offset -= (int64_t)weir__unread(s);
+    int64_t position = WEIR_CALL(weir__kernel.lseek(own->fd, offset, whence));
+    if (position >= 0) {
+        weir__drop_read(s);
+        weir__hot(s)->eof = false;
+    }
+    return position;
+}
+
+static int64_t tell_device(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    int64_t position = own->fd < 0 ? -ESPIPE : WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_CUR));
+    if (position < 0)
+        return position;
+    position += (int64_t)weir__pending(s) - (int64_t)weir__unread(s);
+    return position < 0 ? 0 : position;
+}
+
+static int seek_held(weir_stream *s, int64_t offset, int whence)
+{
+    weir__stdio_take_over(s);
+    int64_t position = weir_seek(s, offset, whence);
+    if (position == -ESPIPE && !weir__own(s)->seekable)
+        position = seek_device(s, offset, whence);
+    if (position >= 0)
+        return 0;
+    errno = (int)-position;
+    return -1;
+}
+
+int weir_stdio_fseeko(weir_stream *s, off_t offset, int whence)
+{
+    if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) {
+        errno = EINVAL;
+        return -1;
+    }
+    weir__enter(s);
+    int result = seek_held(s, offset, whence);
+    weir__leave(s);
+    return result;
+}
+
+off_t weir_stdio_ftello(weir_stream *s)
+{
+    weir__enter(s);
+    int64_t position = weir_tell(s);
+    if (position == -ESPIPE && !weir__own(s)->seekable)
+        position = tell_device(s);
+    weir__leave(s);
+    if (position >= 0)
+        return (off_t)position;
+    errno = (int)-position;
+    return -1;
+}
+
+int weir_stdio_fseek(weir_stream *s, long offset, int whence) { return weir_stdio_fseeko(s, offset, whence); }
+long weir_stdio_ftell(weir_stream *s) { return (long)weir_stdio_ftello(s); }
+
+void weir_stdio_rewind(weir_stream *s)
+{
+    weir__enter(s);
+    seek_held(s, 0, SEEK_SET);
+    weir__stdio_take_over(s);
+    weir__own(s)->stdio_failed = false;
+    weir__leave(s);
+}
+
+/* The type is the C library's; of what is in it libweir only needs the position. */
+_Static_assert(sizeof(fpos_t) >= sizeof(off_t), "a position fits fpos_t");
+
+int weir_stdio_fgetpos(weir_stream *s, fpos_t *position)
+{
+    off_t offset = weir_stdio_ftello(s);
+    if (offset < 0)
+        return -1;
+    memset(position, 0, sizeof *position);
+    memcpy(position, &offset, sizeof offset);
+    return 0;
+}
+
+int weir_stdio_fsetpos(weir_stream *s, const fpos_t *position)
+{
+    off_t offset;
+    memcpy(&offset, position, sizeof offset);
+    return weir_stdio_fseeko(s, offset, SEEK_SET);
+}

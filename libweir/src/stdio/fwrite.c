@@ -1,0 +1,102 @@
+/* fwrite.c: single bytes, strings and blocks of the output. */
+#include "stdio_private.h"
+
+/* The end of the input that was met stays met, whatever is written now. */
+int weir__stdio_start_writing(weir_stream *s)
+{
+    weir__stdio_take_over(s);
+    bool end = weir__hot(s)->eof;
+    int result = weir__start_writing(s);
+    weir__hot(s)->eof = end;
+    return result;
+}
+
+size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
+{
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += iov[i].iov_len;
+    ssize_t taken = weir__stdio_start_writing(s);
+    if (taken == 0)
+        taken = count == 1 ? weir__write_held(s, iov->iov_base, total) : weir_writev(s, iov, count);
+    if (taken < 0) {
+        weir__stdio_fail_write(s, taken);
+        return 0;
+    }
+    if ((size_t)taken < total) /* what does not stick is that the descriptor would wait */
+        weir__stdio_fail_write(s, weir__hot(s)->error ? weir__hot(s)->error : -EAGAIN);
+    return (size_t)taken;
+}
+
+int weir_stdio_putc_slow(int c, weir_stream *s)
+{
+    weir__enter(s);
+    uint64_t at = WEIR_LOAD(&s->head.written);
+    int result = (unsigned char)c;
+    if (at < s->held_limit) {
+        s->buffer[at] = (char)c;
+        WEIR_PUBLISH(&s->head.written, at + 1);
+    } else {
+        result = weir__stdio_start_writing(s);
+        if (result == 0)
+            result = weir_putc_held(s, c);
+        if (result < 0)
+            result = weir__stdio_fail_write(s, result);
+    }
+    weir__leave(s);
+    return result;
+}
+
+/* The common case first: it is there in full, with room to spare. */
+static size_t write_bytes(weir_stream *s, const void *from, size_t bytes)
+{
+    weir__enter(s);
+    uint64_t at = WEIR_LOAD(&s->head.written), limit = s->held_limit;
+    size_t taken = bytes;
+    if (at < limit && bytes <= limit - at) {
+        memcpy(s->buffer + at, from, bytes);
+        WEIR_PUBLISH(&s->head.written, at + bytes);
+    } else {
+        struct iovec all = {(void *)(uintptr_t)from, bytes};
+        taken = weir__stdio_write(s, &all, 1);
+    }
+    weir__leave(s);
+    return taken;
+}
+
+static int fail_overflow(weir_stream *s)
+{
+    weir__enter(s);
+    weir__stdio_fail_write(s, -EOVERFLOW);
+    weir__leave(s);
+    return 0;
+}
+
+size_t weir_stdio_fwrite(const void *from, size_t size, size_t count, weir_stream *s)
+{
+    size_t bytes = size * count;
+    if (bytes == 0)
+        return 0;
+    if (bytes / size != count)
+        return (size_t)fail_overflow(s);
+    size_t taken = write_bytes(s, from, bytes);
+    return taken == bytes ? count : taken / size;
+}
+
+int weir_stdio_fputs(const char *string, weir_stream *s)
+{
+    size_t bytes = strlen(string);
+    return bytes == 0 || write_bytes(s, string, bytes) == bytes ? 1 : EOF;
+}
+
+int weir_stdio_puts(const char *string)
+{
+    weir_stream *s = weir_stdio_standard(1);
+    struct iovec parts[2] = {{(void *)(uintptr_t)string, strlen(string)}, {(void *)(uintptr_t) "\n", 1}};
+    weir__enter(s);
+    size_t taken = weir__stdio_write(s, parts, 2);
+    weir__leave(s);
+    return taken == parts[0].iov_len + 1 ? 1 : EOF;
+}
+
+int weir_stdio_putw(int word, weir_stream *s) { return weir_stdio_fwrite(&word, sizeof word, 1, s) == 1 ? 0 : EOF; }

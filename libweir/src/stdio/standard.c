@@ -1,0 +1,42 @@
+/* standard.c: stdin, stdout and stderr as stdio has them: shared by threads, and there after fclose(3). */
+#include "stdio_private.h"
+
+#include <unistd.h>
+
+static void adapt(weir_stream *s, int fd)
+{
+    struct weir__own *own = weir__own(s);
+    weir_lock(s); /* a lock of its own: the stream is not locked by itself yet */
+    if (!own->threads) {
+        own->threads = own->locking = true;
+        if (fd == STDIN_FILENO)
+            weir__set_on_fork(s, WEIR_FORK_KEEP);
+        weir__set_limits(s);
+    }
+    weir_unlock(s);
+}
+
+weir_stream *weir_stdio_standard(int fd)
+{
+    static _Atomic(weir_stream *) known[3];
+    weir_stream *s = atomic_load_explicit(&known[fd], memory_order_acquire);
+    if (WEIR_LIKELY(s != NULL))
+        return s;
+    int before = errno;
+    s = fd == STDIN_FILENO ? weir_stdin() : fd == STDOUT_FILENO ? weir_stdout() : weir_stderr();
+    if (s) {
+        adapt(s, fd);
+        atomic_store_explicit(&known[fd], s, memory_order_release);
+    }
+    errno = before;
+    return s;
+}
+
+int weir__stdio_closed(weir_stream **made)
+{
+    struct weir_options options = {.flags = WEIR_THREADS};
+    int result = weir__closed_stream(made, -1, &options);
+    if (result == 0)
+        weir__unregister(*made);
+    return result;
+}

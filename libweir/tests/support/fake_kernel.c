@@ -1,0 +1,268 @@
+/* fake_kernel.c: the table of system calls on files in memory, with calls that are told to go wrong. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../src/kernel.h"
+#include "fake_files.h"
+
+enum { NOTES = 4096 };
+
+static struct weir__kernel real;
+static bool installed;
+static struct fake_fault plan;
+static uint64_t calls, hits, calls_of[FAKE_CALLS];
+static struct fake_note notes[NOTES];
+
+const char *fake_call_name(enum fake_call call)
+{
+    static const char *const names[FAKE_CALLS] = {"write", "read",  "lseek",  "fstat",  "fcntl", "fsync", "fdatasync",
+                                                  "close", "open",  "rename", "unlink", "poll",  "mmap"};
+    return names[call];
+}
+
+void fake_plan(const struct fake_fault *fault)
+{
+    plan = fault ? *fault : (struct fake_fault){0};
+    hits = 0;
+}
+uint64_t fake_hits(void) { return hits; }
+
+void fake_forget(void)
+{
+    calls = 0;
+    memset(calls_of, 0, sizeof calls_of);
+}
+
+uint64_t fake_count(void) { return calls; }
+uint64_t fake_count_of(enum fake_call call) { return calls_of[call]; }
+
+const struct fake_note *fake_note_at(uint64_t number)
+{
+    if (number == 0 || number > calls || calls - number >= NOTES)
+        return NULL;
+    return &notes[number % NOTES];
+}
+
+/* Every call begins here: what it may do is in *bytes afterwards. False: it fails with errno. */
+static bool begin(enum fake_call call, int fd, size_t *bytes)
+{
+    calls++;
+    calls_of[call]++;
+    notes[calls % NOTES] = (struct fake_note){call, fd, bytes ? *bytes : 0, 0};
+    if (!(plan.calls & 1u << call) || calls < plan.at || hits >= plan.times)
+        return true;
+    if (plan.error == 0 && (!bytes || *bytes < 2))
+        return true; /* one byte cannot be cut */
+    hits++;
+    if (plan.error == 0) {
+        *bytes = plan.one_byte ? 1 : *bytes / 2;
+        return true;
+    }
+    notes[calls % NOTES].result = -plan.error;
+    errno = plan.error;
+    return false;
+}
+
+static int64_t end(int64_t result)
+{
+    notes[calls % NOTES].result = result < 0 ? -errno : result;
+    return result;
+}
+
+static size_t length_of(const struct iovec *iov, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += iov[i].iov_len;
+    return bytes;
+}
+
+static ssize_t fake_writev(int fd, const struct iovec *iov, int count)
+{
+    size_t bytes = length_of(iov, count);
+    if (!begin(FAKE_WRITE, fd, &bytes))
+        return -1;
+    if (!fake_file_of(fd))
+        return end(real.writev(fd, iov, count));
+    return end(fake_put(fd, iov, count, bytes, NULL));
+}
+
+static ssize_t fake_write(int fd, const void *from, size_t bytes)
+{
+    if (!begin(FAKE_WRITE, fd, &bytes))
+        return -1;
+    if (!fake_file_of(fd))
+        return end(real.write(fd, from, bytes));
+    struct iovec all = {(void *)(uintptr_t)from, bytes};
+    return end(fake_put(fd, &all, 1, bytes, NULL));
+}
+
+static ssize_t fake_pwrite(int fd, const void *from, size_t bytes, off_t offset)
+{
+    if (!begin(FAKE_WRITE, fd, &bytes))
+        return -1;
+    if (!fake_file_of(fd))
+        return end(real.pwrite(fd, from, bytes, offset));
+    struct iovec all = {(void *)(uintptr_t)from, bytes};
+    return end(fake_put(fd, &all, 1, bytes, &offset));
+}
+
+static ssize_t fake_read(int fd, void *to, size_t bytes)
+{
+    if (!begin(FAKE_READ, fd, &bytes))
+        return -1;
+    if (!fake_file_of(fd))
+        return end(real.read(fd, to, bytes));
+    return end(fake_get(fd, to, bytes, NULL));
+}
+
+static ssize_t fake_pread(int fd, void *to, size_t bytes, off_t offset)
+{
+    if (!begin(FAKE_READ, fd, &bytes))
+        return -1;
+    if (!fake_file_of(fd))
+        return end(real.pread(fd, to, bytes, offset));
+    return end(fake_get(fd, to, bytes, &offset));
+}
+
+static off_t fake_lseek(int fd, off_t offset, int whence)
+{
+    if (!begin(FAKE_LSEEK, fd, NULL))
+        return -1;
+    return end(fake_file_of(fd) ? fake_move(fd, offset, whence) : real.lseek(fd, offset, whence));
+}
+
+static int fake_fstat(int fd, struct stat *status)
+{
+    static const mode_t modes[] = {S_IFREG | 0644, S_IFIFO | 0600, S_IFCHR | 0600, S_IFSOCK | 0600};
+    if (!begin(FAKE_FSTAT, fd, NULL))
+        return -1;
+    struct fake_file *f = fake_file_of(fd);
+    if (!f)
+        return (int)end(real.fstat(fd, status));
+    memset(status, 0, sizeof *status);
+    status->st_mode = modes[f->kind];
+    status->st_size = (off_t)f->size;
+    status->st_blksize = 4096;
+    return 0;
+}
+
+static int fake_fcntl(int fd, int command, void *argument)
+{
+    if (!begin(FAKE_FCNTL, fd, NULL))
+        return -1;
+    struct fake_file *f = fake_file_of(fd);
+    if (!f)
+        return (int)end(real.fcntl(fd, command, argument));
+    if (command == F_GETFL)
+        return fake_oflags(fd);
+    if (command == F_SETFL)
+        fake_set_oflags(fd, (int)(intptr_t)argument);
+    if (command == F_OFD_SETLKW) {
+        f->locked = ((struct flock *)argument)->l_type != F_UNLCK;
+        f->locks++;
+    }
+    return 0;
+}
+
+static int sync_call(enum fake_call call, int fd, int (*really)(int fd))
+{
+    if (!begin(call, fd, NULL))
+        return -1;
+    struct fake_file *f = fake_file_of(fd);
+    if (!f)
+        return (int)end(really(fd));
+    if (f->kind != FAKE_FILE) {
+        errno = EINVAL;
+        return (int)end(-1);
+    }
+    f->syncs++;
+    f->synced = f->written;
+    return 0;
+}
+
+static int fake_fsync(int fd) { return sync_call(FAKE_FSYNC, fd, real.fsync); }
+static int fake_fdatasync(int fd) { return sync_call(FAKE_FDATASYNC, fd, real.fdatasync); }
+
+/* As close(2): the descriptor goes also when it fails. */
+static int fake_close(int fd)
+{
+    bool well = begin(FAKE_CLOSE, fd, NULL);
+    if (fake_file_of(fd))
+        fake_let_go(fd);
+    int result = real.close(fd);
+    if (!well) {
+        errno = plan.error;
+        return -1;
+    }
+    return (int)end(result);
+}
+
+static int fake_open_path(const char *path, int flags, mode_t permissions)
+{
+    return begin(FAKE_OPEN, -1, NULL) ? (int)end(real.open(path, flags, permissions)) : -1;
+}
+
+static int fake_rename(const char *from, const char *to)
+{
+    return begin(FAKE_RENAME, -1, NULL) ? (int)end(real.rename(from, to)) : -1;
+}
+
+static int fake_unlink(const char *path) { return begin(FAKE_UNLINK, -1, NULL) ? (int)end(real.unlink(path)) : -1; }
+
+static int fake_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    if (!begin(FAKE_POLL, fds->fd, NULL))
+        return -1;
+    struct fake_file *f = fake_file_of(fds->fd);
+    if (!f)
+        return (int)end(real.poll(fds, count, timeout_ms));
+    fds->revents = f->stuck ? 0 : fds->events;
+    return (int)end(fds->revents != 0);
+}
+
+static int fake_fadvise(int fd, off_t offset, off_t bytes, int advice)
+{
+    return fake_file_of(fd) ? 0 : real.fadvise(fd, offset, bytes, advice);
+}
+
+static void *fake_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return begin(FAKE_MMAP, fd, NULL) ? real.mmap(address, bytes, protection, flags, fd, offset) : MAP_FAILED;
+}
+
+void fake_install(void)
+{
+    if (installed)
+        return;
+    real = weir__kernel;
+    weir__kernel.open = fake_open_path;
+    weir__kernel.close = fake_close;
+    weir__kernel.read = fake_read;
+    weir__kernel.pread = fake_pread;
+    weir__kernel.write = fake_write;
+    weir__kernel.writev = fake_writev;
+    weir__kernel.pwrite = fake_pwrite;
+    weir__kernel.lseek = fake_lseek;
+    weir__kernel.fstat = fake_fstat;
+    weir__kernel.fcntl = fake_fcntl;
+    weir__kernel.fsync = fake_fsync;
+    weir__kernel.fdatasync = fake_fdatasync;
+    weir__kernel.fadvise = fake_fadvise;
+    weir__kernel.rename = fake_rename;
+    weir__kernel.unlink = fake_unlink;
+    weir__kernel.poll = fake_poll;
+    weir__kernel.mmap = fake_mmap;
+    installed = true;
+}
+
+void fake_remove(void)
+{
+    if (installed)
+        weir__kernel = real;
+    installed = false;
+}

@@ -1,0 +1,40 @@
+/* kill.h: what the tests of kill-safe streams share: a directory of their own, files, children. */
+#ifndef WEIR_TESTS_KILL_H
+#define WEIR_TESTS_KILL_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/spill.h"
+#include "check.h"
+
+/* A call that must work for the test to mean anything; else the process ends with status 3. */
+#define must(call) must_at((int64_t)(call), __LINE__, #call)
+int64_t must_at(int64_t result, int line, const char *call);
+
+/* Makes a directory, where spill files go as well, or goes to `parent` for it; it is removed at the end. */
+void kill_dir(const char *parent);
+void kill_dir_remove(void);
+/* A path in it, in a buffer of its own for each of a few calls. */
+const char *in_dir(const char *format, ...) CHECK_PRINTF(1);
+int count_files(const char *suffix); /* in it */
+
+size_t read_file(const char *path, void *to, size_t bytes);
+void write_file(const char *path, const void *from, size_t bytes);
+
+/* The status as a shell gives it. */
+int wait_for(pid_t pid);
+pid_t raw_clone(void); /* as fork(2), without the C library's handlers */
+/* Memory that children share. */
+void *shared_memory(size_t bytes);
+
+#endif /* WEIR_TESTS_KILL_H */
