@@ -168,7 +168,8 @@ int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks,
                         const struct weir_options *options);
 
 /* The standard streams, opened at the first call; NULL only if there is no memory. weir_stdin is tied to
- * weir_stdout when both are terminals. Not to be mixed with stdio's on the same descriptor. */
+ * weir_stdout when both are terminals. Not to be mixed with stdio's on the same descriptor. weir_close leaves
+ * the descriptor open, so that an error of close(2) itself (network file systems) is for the caller to see. */
 weir_stream *weir_stdin(void);
 weir_stream *weir_stdout(void);
 weir_stream *weir_stderr(void);
@@ -403,7 +404,7 @@ static inline int weir_getc_unlocked(weir_stream *s)
 static inline ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
-    if (WEIR_LIKELY(at < limit && bytes <= limit - at)) {
+    if (WEIR_LIKELY(at < limit && bytes < limit - at)) { /* a whole buffer full is not copied */
         memcpy(s->buffer + at, from, bytes);
         WEIR_PUBLISH(&s->head.written, at + bytes);
         return (ssize_t)bytes;

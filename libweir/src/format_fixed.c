@@ -124,11 +124,17 @@ static void put_whole(struct decimal *decimal, uint64_t mantissa, unsigned power
     decimal->whole_digits = (size_t)(to - decimal->whole);
 }
 
-/* 0.xxx in base 2^32: limb[high - 1] is behind the point, and everything below `low` is zero. */
+/* 0.xxx in base 2^32: limb[high - 1] is behind the point, and limb[low] is the lowest that is not 0. */
 struct fraction {
     uint32_t limb[FRACTION_LIMBS];
     unsigned low, high;
 };
+
+static void skip_zeros(struct fraction *fraction)
+{
+    while (fraction->low < fraction->high && fraction->limb[fraction->low] == 0)
+        fraction->low++;
+}
 
 /* bits * 2^-shift, which is below 1. */
 static void set_fraction(struct fraction *fraction, uint64_t bits, unsigned shift)
@@ -139,6 +145,7 @@ static void set_fraction(struct fraction *fraction, uint64_t bits, unsigned shif
     fraction->limb[0] = (uint32_t)(bits << up);
     fraction->limb[1] = (uint32_t)(bits >> (32 - up));
     fraction->limb[2] = (uint32_t)((bits >> 32) >> (32 - up));
+    skip_zeros(fraction);
 }
 
 /* Returns what passes the point. A power of ten clears the lowest bits, so the number gets shorter. */
@@ -150,8 +157,7 @@ static uint32_t multiply(struct fraction *fraction, uint32_t factor)
         fraction->limb[i] = (uint32_t)carry;
         carry >>= 32;
     }
-    while (fraction->low < fraction->high && fraction->limb[fraction->low] == 0)
-        fraction->low++;
+    skip_zeros(fraction);
     return (uint32_t)carry;
 }
 

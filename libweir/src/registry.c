@@ -67,6 +67,8 @@ void weir__unregister(weir_stream *s)
 
 weir_stream *weir__hold_next(size_t *slot)
 {
+    if (!weir__globals) /* there was never one */
+        return NULL;
     weir__registry_lock();
     weir_stream *s = weir__next_stream(slot);
     if (s)

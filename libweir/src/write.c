@@ -57,16 +57,16 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
     size_t done = 0;
     while (done < bytes) {
         size_t room = weir__room(s), left = bytes - done;
-        if (left <= room) {
-            copy_in(s, from + done, left);
-            return (ssize_t)bytes;
-        }
         if (left >= own->capacity && own->sink->write) {
             struct iovec rest = {(char *)(uintptr_t)from + done, left};
             ssize_t taken = write_past(s, &rest, 1);
             if (taken > 0)
                 done += (size_t)taken;
             return done ? (ssize_t)done : taken;
+        }
+        if (left <= room) {
+            copy_in(s, from + done, left);
+            return (ssize_t)bytes;
         }
         copy_in(s, from + done, room);
         done += room;

@@ -18,6 +18,13 @@
 #define MAY_BE_UNUSED
 #endif
 
+/* The address sanitizer reads the formats as well, and ends the program at those that it does not know. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "check_printf=0";
+}
+
 /* ---- tests and their counts: begin, then any number of expect, then the next begin or finish ---- */
 
 static struct {
@@ -98,8 +105,8 @@ MAY_BE_UNUSED static uint64_t set_up_random(int argc, char **argv, uint64_t roun
 {
     const char *seed = argc > 1 ? argv[1] : getenv("WEIR_TEST_SEED");
     const char *wanted = argc > 2 ? argv[2] : getenv("WEIR_TEST_ROUNDS");
-    random_state = seed ? strtoull(seed, NULL, 0) : 20250722;
-    if (wanted)
+    random_state = seed && *seed ? strtoull(seed, NULL, 0) : 20250722;
+    if (wanted && *wanted)
         rounds = strtoull(wanted, NULL, 0);
     printf("seed %" PRIu64 ", %" PRIu64 " rounds\n", random_state, rounds);
     return rounds;

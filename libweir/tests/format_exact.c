@@ -5,6 +5,10 @@
 
 #include "format_check.h"
 
+#ifndef NAME
+#define NAME "format_exact"
+#endif
+
 enum { ROOM = 2048 };
 
 static char want[ROOM], have[ROOM];
@@ -158,5 +162,5 @@ int main(int argc, char **argv)
     random_values(rounds);
     rooms(rounds / 5);
     rounding_modes(rounds / 5);
-    return finish("format_exact");
+    return finish(NAME);
 }

@@ -2,6 +2,10 @@
  * nearest of the shortest. */
 #include "format_check.h"
 
+#ifndef NAME
+#define NAME "format_short"
+#endif
+
 static char text[WEIR_SHORTEST_BYTES + 1];
 
 static const char *format(double value)
@@ -203,5 +207,5 @@ int main(int argc, char **argv)
     begin("random doubles of all kinds are shortest and nearest");
     for (uint64_t i = 0; i < rounds / 10; i++)
         is_shortest(random_double());
-    return finish("format_short");
+    return finish(NAME);
 }

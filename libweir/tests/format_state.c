@@ -59,10 +59,12 @@ static void with_locale(const char *test, const char *directory, const char *nam
     setlocale(LC_ALL, "C");
 }
 
-/* uselocale sets the locale of the thread only. */
+/* uselocale sets the locale of the thread only. (newlocale leaks a copy of LOCPATH.) */
 static void thread_locale(const char *name)
 {
-    locale_t locale = newlocale(LC_ALL_MASK, name, (locale_t)0);
+    setlocale(LC_ALL, name);
+    locale_t locale = duplocale(LC_GLOBAL_LOCALE);
+    setlocale(LC_ALL, "C");
     locale_t before = uselocale(locale); /* of 0 only asks */
     if (!locale || strcmp(localeconv()->decimal_point, ",") != 0) {
         skip("a locale of the thread", "there is no locale with a comma");

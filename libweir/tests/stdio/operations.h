@@ -108,7 +108,7 @@ static void SIDE(read)(struct SIDE(state) *at, struct step *step, int number, st
         memset(at->memory, 0, size * count);
         length = (ssize_t)fread(at->memory, size, count, at->file);
         note(log, number, length, (size_t)length < count, hash(at->memory, size * count));
-        at->after_read = length > 0;
+        at->after_read = false; /* as after fflush below */
         break;
     case FSCANF:
         got = SIDE(scan)(at->file, step->a, &values);
@@ -128,7 +128,7 @@ static void SIDE(read)(struct SIDE(state) *at, struct step *step, int number, st
         note(log, number, length, length < 0, length > 0 ? hash(at->line, (size_t)length + 1) : 0);
         at->after_read = length > 0;
     }
-    at->pushed = false;
+    at->pushed = at->pushed && step->call == FSCANF; /* which may have put it back again */
 }
 
 static void SIDE(write)(struct SIDE(state) *at, struct step *step, int number, struct log *log)
@@ -177,8 +177,10 @@ static int SIDE(seek)(struct SIDE(state) *at, const struct step *step)
         offset = offset - (step->c % 4 ? 60 : 6000);
     else if (step->c % 50 == 0)
         offset = -1;
-    if (at->pushed && offset < 0)
-        offset = -offset; /* glibc forgets a byte that was put back even if the seek fails */
+    if (at->pushed) { /* glibc goes astray from there, and forgets the byte even if the seek fails */
+        whence = whence == SEEK_CUR ? SEEK_SET : whence;
+        offset = offset < 0 ? -offset : offset;
+    }
     return step->call == FSEEK ? fseek(at->file, offset, whence) : fseeko(at->file, offset, whence);
 }
 
@@ -189,7 +191,7 @@ static void SIDE(move)(struct SIDE(state) *at, struct step *step, int number, st
     if (step->call == REWIND)
         rewind(at->file);
     else if (step->call == FSETPOS)
-        result = at->has_position ? fsetpos(at->file, &at->position) : fseek(at->file, 0, SEEK_CUR);
+        result = at->has_position ? fsetpos(at->file, &at->position) : fseek(at->file, 3, SEEK_SET);
     else
         result = SIDE(seek)(at, step);
     note(log, number, result, result != 0, 0);
@@ -246,7 +248,10 @@ static void SIDE(look)(struct SIDE(state) *at, struct step *step, int number, st
     case FEOF: result = feof(at->file) != 0; break;
     case FERROR: result = ferror(at->file) != 0; break;
     case CLEARERR: clearerr(at->file); break;
-    case FFLUSH: result = at->pushed ? 0 : fflush(at->file); break;
+    case FFLUSH:
+        result = at->pushed ? 0 : fflush(at->file);
+        at->after_read = false; /* glibc may free a wrong pointer if a byte is put back then */
+        break;
     case FFLUSH_ALL: result = fflush(NULL); break;
     case SETVBUF: result = SIDE(buffer)(at, step); break;
     case LOCK:

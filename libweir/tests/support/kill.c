@@ -73,6 +73,21 @@ int count_files(const char *suffix)
     return count;
 }
 
+const char *find_file(const char *prefix, const char *suffix)
+{
+    const char *found = NULL;
+    DIR *open_dir = opendir(directory);
+    for (struct dirent *entry; open_dir && !found && (entry = readdir(open_dir)) != NULL;) {
+        size_t length = strlen(entry->d_name);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 && length >= strlen(suffix) &&
+            strcmp(entry->d_name + length - strlen(suffix), suffix) == 0)
+            found = in_dir("%s", entry->d_name);
+    }
+    if (open_dir)
+        closedir(open_dir);
+    return found;
+}
+
 size_t read_file(const char *path, void *to, size_t bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -107,4 +122,55 @@ void *shared_memory(size_t bytes)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     must(memory == MAP_FAILED ? -errno : 0);
     return memory;
+}
+
+/* ---- records ---- */
+
+size_t kill_record(char *to, unsigned writer, unsigned number)
+{
+    struct random random = random_from((uint64_t)writer << 32 | number);
+    size_t length = (size_t)sprintf(to, "%u.%u ", writer, number), more = random_below(&random, KILL_RECORD - 32);
+    while (more--)
+        to[length++] = (char)('a' + random_below(&random, 26));
+    to[length++] = '\n';
+    return length;
+}
+
+bool kill_put(weir_stream *s, const char *record, size_t length, unsigned way)
+{
+    switch (way) {
+    case 0: return weir_putrec(s, record, length - 1) == (ssize_t)length - 1;
+    case 1: return weir_write(s, record, length) == (ssize_t)length;
+    case 2: return weir_printf(s, "%.*s", (int)length, record) == (int)length;
+    default:
+        for (size_t i = 0; i < length; i++)
+            if (weir_putc(s, record[i]) < 0)
+                return false;
+        return true;
+    }
+}
+
+void kill_write(weir_stream *s, unsigned writer, unsigned from, unsigned upto)
+{
+    char record[KILL_RECORD];
+    for (unsigned number = from; number < upto; number++)
+        if (!kill_put(s, record, kill_record(record, writer, number), number % KILL_WAYS))
+            _exit(9);
+}
+
+bool kill_check_records(const char *text, size_t bytes, unsigned writers, unsigned *counts)
+{
+    char record[KILL_RECORD];
+    memset(counts, 0, writers * sizeof *counts);
+    for (const char *line = text, *end; line < text + bytes; line = end + 1) {
+        end = memchr(line, '\n', (size_t)(text + bytes - line));
+        unsigned writer = (unsigned)strtoul(line, NULL, 10);
+        size_t length = writer < writers ? kill_record(record, writer, counts[writer]) : 0;
+        if (!check(end && length == (size_t)(end + 1 - line) && memcmp(line, record, length) == 0,
+                   "at %zu of %zu: not record %u of writer %u: %.40s", (size_t)(line - text), bytes,
+                   writer < writers ? counts[writer] : 0, writer, line))
+            return false;
+        counts[writer]++;
+    }
+    return true;
 }

@@ -28,6 +28,9 @@ void kill_dir_remove(void);
 const char *in_dir(const char *format, ...) CHECK_PRINTF(1);
 int count_files(const char *suffix); /* in it */
 
+/* The first file in it with such a name; NULL: there is none. */
+const char *find_file(const char *prefix, const char *suffix);
+
 size_t read_file(const char *path, void *to, size_t bytes);
 void write_file(const char *path, const void *from, size_t bytes);
 
@@ -36,5 +39,16 @@ int wait_for(pid_t pid);
 pid_t raw_clone(void); /* as fork(2), without the C library's handlers */
 /* Memory that children share. */
 void *shared_memory(size_t bytes);
+
+/* A record that tells its writer and its number. Returns its length, with the newline. */
+enum { KILL_RECORD = 96 };
+size_t kill_record(char *to, unsigned writer, unsigned number);
+/* In one of KILL_WAYS; the last of them takes several calls. */
+enum { KILL_WAYS = 4 };
+bool kill_put(weir_stream *s, const char *record, size_t length, unsigned way);
+/* Records `from` to `upto`; a call that fails ends the process with status 9. */
+void kill_write(weir_stream *s, unsigned writer, unsigned from, unsigned upto);
+/* Are these whole records, those of each writer in order, from 0 on, each once? Counts them. */
+bool kill_check_records(const char *text, size_t bytes, unsigned writers, unsigned *counts);
 
 #endif /* WEIR_TESTS_KILL_H */

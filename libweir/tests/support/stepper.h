@@ -9,8 +9,9 @@
 
 /* NULL, or why this machine cannot. */
 const char *stepper_obstacle(void);
-/* The child runs `run` and ends with its result as exit status. */
+/* The child runs `run`, at full speed up to stepper_here, and ends with its result as exit status. */
 pid_t stepper_start(int (*run)(void *context), void *context);
+void stepper_here(void);
 /* One instruction (or a whole system call). False: it has ended, *status is as wait_for gives it. */
 bool stepper_step(pid_t child, int *status);
 void stepper_kill(pid_t child);

@@ -1,13 +1,15 @@
 //! What everybody took, target or not: a table, and target/bench/lib-figures.json.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use weir_model::Summary;
 
+use crate::Failed;
 use crate::contender::Sample;
 use crate::jobs::{Group, Time};
 use crate::judge::per_unit;
 use crate::rounds::Taken;
-use crate::{Failed, target_dir};
 
 /// Of one contender at one job.
 pub struct Figures {
@@ -79,7 +81,7 @@ pub fn print(all: &[Figures]) -> Result<(), Failed> {
             Err(why) => println!("{:width$}  {why}", figures.label),
         }
     }
-    let dir = target_dir().join("bench");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench"); // beside lib.json
     std::fs::create_dir_all(&dir)?;
     Ok(std::fs::write(dir.join("lib-figures.json"), serde_json::to_string_pretty(&as_json(all))? + "\n")?)
 }

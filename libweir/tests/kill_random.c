@@ -1,0 +1,296 @@
+/* kill_random.c: SIGKILL at random moments, and weir_recover on the files that are left. --rounds=N: kills for
+ * each sort of sink (250); --seed=N. */
+#include "support/kill.h"
+
+#include <pthread.h>
+
+enum { WRITERS = 3, TEXT = 8 << 20 };
+
+struct progress {
+    _Atomic uint64_t begun, done; /* bytes */
+    _Atomic unsigned opened;
+};
+
+/* Only a single thread may put a record together of several calls. */
+static void write_for_ever(weir_stream *s, unsigned writer, struct progress *progress, unsigned ways)
+{
+    char record[KILL_RECORD];
+    progress->opened = 1;
+    for (unsigned number = 0; progress->begun < TEXT - KILL_RECORD; number++) {
+        size_t length = kill_record(record, writer, number);
+        progress->begun += length;
+        if (!kill_put(s, record, length, number % ways))
+            _exit(9);
+        progress->done = progress->begun;
+    }
+    for (;;)
+        pause();
+}
+
+/* ---- a child and its end ---- */
+
+struct sort {
+    const char *name;
+    int oflags;
+    unsigned flags;
+    bool fifo, pipe, threads;
+};
+
+static const struct sort sorts[] = {
+    {"plain file", 0, 0, false, false, false},
+    {"O_APPEND file", O_APPEND, 0, false, false, false},
+    {"locked file", 0, WEIR_LOCK_FILE, false, false, false},
+    {"named pipe", 0, 0, true, false, false},
+    {"pipe", 0, 0, false, true, false},
+    {"plain file, threads and a delay", 0, WEIR_THREADS, false, false, true},
+    {"O_APPEND file, threads and a delay", O_APPEND, WEIR_THREADS, false, false, true},
+};
+enum { SORTS = sizeof sorts / sizeof *sorts };
+
+struct round {
+    const struct sort *sort;
+    struct weir_options options;
+    struct progress *progress; /* one for each writer */
+    int pipe[2];
+    char *text, *want;
+};
+
+struct writer {
+    weir_stream *s;
+    unsigned number;
+    struct progress *progress;
+};
+
+static void *thread(void *context)
+{
+    struct writer *w = context;
+    write_for_ever(w->s, w->number, w->progress, 3);
+    return NULL;
+}
+
+static void child(const struct round *r)
+{
+    weir_stream *s;
+    must(r->sort->pipe ? weir_fdopen(&s, r->pipe[1], &r->options)
+                       : weir_open(&s, in_dir("sink"), O_WRONLY | r->sort->oflags, &r->options));
+    struct writer others[WRITERS];
+    for (unsigned i = 1; r->sort->threads && i < WRITERS; i++) {
+        pthread_t id;
+        others[i] = (struct writer){s, i, &r->progress[i]};
+        must(-pthread_create(&id, NULL, thread, &others[i]));
+    }
+    write_for_ever(s, 0, &r->progress[0], r->sort->threads ? 3 : 4);
+}
+
+static void kill_after(pid_t pid, const struct progress *progress, struct random *random)
+{
+    struct timespec moment = {0, (long)random_below(random, 3000000)};
+    if (random_below(random, 8)) /* else perhaps while it opens the stream */
+        while (!progress->opened && kill(pid, 0) == 0 && waitpid(pid, NULL, WNOHANG) == 0)
+            usleep(50);
+    nanosleep(&moment, NULL);
+    kill(pid, SIGKILL);
+    wait_for(pid);
+}
+
+static void random_options(struct round *r, struct random *random)
+{
+    memset(&r->options, 0, sizeof r->options);
+    r->options.durability = WEIR_KILL;
+    r->options.flags = r->sort->flags;
+    r->options.stale_ms = r->sort->threads ? 1 : 0;
+    /* Threads' bytes may be mixed unless a call is a record. */
+    r->options.mode = r->sort->threads ? WEIR_RECORD : WEIR_NONE + random_below(random, 4);
+    r->options.buffer_bytes = (size_t)1 << random_below(random, 16);
+}
+
+static size_t drain_pipe(int fd, char *to)
+{
+    size_t length = 0;
+    for (ssize_t got; (got = read(fd, to + length, TEXT - length)) > 0;)
+        length += (size_t)got;
+    return length;
+}
+
+/* ---- what must be there ---- */
+
+static size_t make_text(const struct round *r, unsigned writer)
+{
+    size_t length = 0;
+    for (unsigned number = 0; length < r->progress[writer].begun; number++)
+        length += kill_record(r->want + length, writer, number);
+    return length;
+}
+
+static uint64_t bytes_recovered, kills, repeats;
+
+static void check_pipe(const struct round *r, size_t had, size_t bytes, const struct weir_recovered *found)
+{
+    size_t length = make_text(r, 0), from = had + 1;
+    bool well = had <= length && memcmp(r->text, r->want, had) == 0;
+    check(well, "the reader has %zu bytes, not those of the writer", had);
+    while (well && from-- > 0 && (bytes < had - from ? bytes : had - from) <= found->repeated) {
+        size_t end = from + bytes > had ? from + bytes : had;
+        if (from + bytes <= length && end >= r->progress->done && memcmp(r->text + had, r->want + from, bytes) == 0)
+            return;
+    }
+    check(!well, "%zu bytes, then %zu, %d perhaps repeated: done were %d", had, bytes, (int)found->repeated,
+          (int)r->progress->done);
+}
+
+/* The records of the writer in it, in order, each once; the last may be a part, behind all that are done. */
+static void check_writer(const struct round *r, unsigned writer, const char *have, size_t bytes)
+{
+    char mine[16];
+    size_t length = make_text(r, writer), at = 0;
+    int prefix = sprintf(mine, "%u.", writer);
+    for (const char *line = have; line < have + bytes;) {
+        const char *end = memchr(line, '\n', (size_t)(have + bytes - line));
+        size_t part = (size_t)((end ? end + 1 : have + bytes) - line);
+        if (part >= (size_t)prefix && memcmp(line, mine, (size_t)prefix) == 0) {
+            if (!check(at + part <= length && memcmp(r->want + at, line, part) == 0, "writer %u, byte %zu: %.*s", writer,
+                       at, (int)part, line))
+                return;
+            at += part;
+        }
+        line += part;
+    }
+    check(at >= r->progress[writer].done && at <= r->progress[writer].begun, "writer %u: %zu bytes, %d to %d", writer,
+          at, (int)r->progress[writer].done, (int)r->progress[writer].begun);
+}
+
+static void check_file(const struct round *r, size_t bytes, const struct weir_recovered *found)
+{
+    check(found->exact == 1 && found->repeated == 0, "exact %d, repeated %d", found->exact, (int)found->repeated);
+    if (!r->sort->threads) {
+        size_t length = make_text(r, 0);
+        check(bytes >= r->progress->done && bytes <= length && memcmp(r->text, r->want, bytes) == 0,
+              "the file has %zu bytes; done were %d", bytes, (int)r->progress->done);
+    }
+    for (unsigned i = 0; r->sort->threads && i < WRITERS; i++)
+        check_writer(r, i, r->text, bytes);
+}
+
+static void one_round(struct round *r, struct random *random)
+{
+    bool is_pipe = r->sort->fifo || r->sort->pipe;
+    struct weir_recovered found = {.exact = 1};
+    memset(r->progress, 0, WRITERS * sizeof *r->progress);
+    random_options(r, random);
+    r->options.spill = in_dir("a.weir");
+    unlink(in_dir("sink"));
+    if (r->sort->fifo)
+        must(mkfifo(in_dir("sink"), 0600));
+    else
+        write_file(in_dir("sink"), "", 0);
+    must(pipe(r->pipe));
+    int reader = r->sort->fifo ? (int)must(open(in_dir("sink"), O_RDONLY | O_NONBLOCK)) : r->pipe[0];
+    fcntl(reader, F_SETFL, O_NONBLOCK);
+    pid_t pid = fork();
+    if (pid == 0)
+        child(r);
+    kill_after(pid, r->progress, random);
+    size_t had = is_pipe ? drain_pipe(reader, r->text) : 0, bytes = 0;
+    int result = weir_recover(in_dir("a.weir"), r->sort->pipe ? r->pipe[1] : -1, &found);
+    check(result == 0 || (result == -ENOENT && r->progress->done == 0), "weir_recover: %s", strerror(-result));
+    found.exact |= result == -ENOENT; /* killed before there was a file */
+    check(count_files("weir") == 0, "a file is left");
+    if (is_pipe)
+        bytes = drain_pipe(reader, r->text + had);
+    else
+        bytes = read_file(in_dir("sink"), r->text, TEXT);
+    if (is_pipe)
+        check_pipe(r, had, bytes, &found);
+    else
+        check_file(r, bytes, &found);
+    bytes_recovered += found.bytes, kills++, repeats += found.repeated > 0;
+    if (r->sort->fifo)
+        close(reader);
+    close(r->pipe[0]);
+    close(r->pipe[1]);
+}
+
+/* ---- several processes, one file: at least once, and the repeated ones are counted ---- */
+
+static void check_shared(const struct round *r, size_t bytes, uint64_t repeated)
+{
+    uint64_t twice = 0;
+    for (unsigned writer = 0; writer < WRITERS; writer++) {
+        unsigned next = 0;
+        size_t length = 0, done = 0;
+        char record[KILL_RECORD], mine[16];
+        int prefix = sprintf(mine, "%u.", writer);
+        for (const char *line = r->text, *end; line < r->text + bytes; line = end + 1) {
+            end = memchr(line, '\n', (size_t)(r->text + bytes - line));
+            if (!check(end != NULL, "the last record is torn"))
+                return;
+            if (memcmp(line, mine, (size_t)prefix) != 0)
+                continue;
+            unsigned number = (unsigned)strtoul(line + prefix, NULL, 10);
+            length = kill_record(record, writer, number);
+            if (!check(number <= next && length == (size_t)(end + 1 - line) && memcmp(line, record, length) == 0,
+                       "writer %u: %u is not %u: %.*s", writer, number, next, (int)(end - line), line))
+                return;
+            twice += number < next ? length : 0;
+            done += number == next ? length : 0;
+            next += number == next;
+        }
+        check(done >= r->progress[writer].done, "writer %u: %zu of %d bytes", writer, done, (int)r->progress[writer].done);
+    }
+    check(twice <= repeated, "%d bytes are repeated, %d were said to be", (int)twice, (int)repeated);
+    repeats += twice > 0;
+}
+
+static void shared_round(struct round *r, struct random *random)
+{
+    pid_t pids[WRITERS];
+    uint64_t repeated = 0;
+    memset(r->progress, 0, WRITERS * sizeof *r->progress);
+    write_file(in_dir("sink"), "", 0);
+    for (unsigned i = 0; i < WRITERS; i++) {
+        random_options(r, random);
+        r->options.mode = WEIR_RECORD;
+        r->options.spill = in_dir("%u.weir", i);
+        if ((pids[i] = fork()) == 0) {
+            weir_stream *s;
+            must(weir_open(&s, in_dir("sink"), O_WRONLY | r->sort->oflags, &r->options));
+            write_for_ever(s, i, &r->progress[i], 4);
+        }
+    }
+    for (unsigned i = 0; i < WRITERS; i++) { /* recovered while the others still write */
+        struct weir_recovered found;
+        kill_after(pids[i], &r->progress[i], random);
+        int result = weir_recover(in_dir("%u.weir", i), -1, &found);
+        check(result == 0 || (result == -ENOENT && r->progress[i].done == 0), "weir_recover: %s", strerror(-result));
+        repeated += found.repeated;
+        bytes_recovered += found.bytes, kills++;
+    }
+    check_shared(r, read_file(in_dir("sink"), r->text, TEXT), repeated);
+}
+
+int main(int count, char **arguments)
+{
+    uint64_t rounds = check_option(count, arguments, "rounds", 250);
+    struct random random = random_from(check_option(count, arguments, "seed", 1));
+    struct round r = {.progress = shared_memory(WRITERS * sizeof(struct progress))};
+    r.text = malloc(4 * TEXT);
+    r.want = malloc(2 * TEXT);
+    kill_dir("/dev/shm");
+    for (int i = 0; i < SORTS; i++) {
+        r.sort = &sorts[i];
+        check_begin("%s", r.sort->name);
+        for (uint64_t round = 0; round < rounds && check_wrong() < 5; round++)
+            one_round(&r, &random);
+    }
+    for (int i = 1; i < 3; i++) {
+        r.sort = &sorts[i];
+        check_begin("%s, %d processes", r.sort->name, WRITERS);
+        for (uint64_t round = 0; round < rounds / 3 && check_wrong() < 5; round++)
+            shared_round(&r, &random);
+    }
+    printf("%" PRIu64 " kills, %" PRIu64 " bytes recovered, %" PRIu64 " times some twice\n", kills, bytes_recovered, repeats);
+    kill_dir_remove();
+    free(r.text);
+    free(r.want);
+    return check_finish("kill_random");
+}

@@ -1,0 +1,237 @@
+/* replace_faults.c: weir_open and weir_open_replace in a real directory, with every call of the kernel going
+ * wrong in turn: the file is the old one or the whole new one, nothing else is left in the directory after
+ * an error, and no descriptor is left open. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../src/private.h"
+#include "support/check.h"
+#include "support/fake_kernel.h"
+
+static char directory[64], path[80];
+static const char old_text[] = "the old file\n";
+static char new_text[20000];
+
+enum { EACH = 16 };
+#define ALL (((1u << FAKE_CALLS) - 1) & ~(1u << FAKE_MMAP))
+
+static const struct fake_fault faults[] = {
+    {0, 1, 0, true, 1u << FAKE_WRITE},
+    {0, 1, EINTR, false, ALL & ~(1u << FAKE_RENAME | 1u << FAKE_UNLINK | 1u << FAKE_FSTAT | 1u << FAKE_LSEEK | 1u << FAKE_FCNTL)},
+    {0, 1, EIO, false, ALL & ~(1u << FAKE_UNLINK)},
+    {0, UINT64_MAX, EIO, false, ALL & ~(1u << FAKE_UNLINK | 1u << FAKE_CLOSE)},
+    {0, UINT64_MAX, ENOSPC, false, 1u << FAKE_WRITE | 1u << FAKE_FSYNC | 1u << FAKE_OPEN | 1u << FAKE_RENAME},
+    {0, 1, EMFILE, false, 1u << FAKE_OPEN},
+    {0, 1, EXDEV, false, 1u << FAKE_RENAME},
+    {0, 1, ENOMEM, false, 1u << FAKE_MMAP},
+};
+
+static unsigned descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static unsigned files(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        count += e->d_name[0] != '.' || (e->d_name[1] != '.' && e->d_name[1] != '\0');
+    closedir(d);
+    return count;
+}
+
+static void set_up(bool with_old)
+{
+    unlink(path);
+    if (!with_old)
+        return;
+    FILE *f = fopen(path, "w");
+    fputs(old_text, f);
+    fclose(f);
+    chmod(path, 0640);
+}
+
+/* 'o': the old file, 'n': the new, '-': none, '?': something else. */
+static char what_is_there(void)
+{
+    static char is[sizeof new_text + 1];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return '-';
+    size_t bytes = fread(is, 1, sizeof is, f);
+    fclose(f);
+    if (bytes == strlen(old_text) && memcmp(is, old_text, bytes) == 0)
+        return 'o';
+    return bytes == sizeof new_text && memcmp(is, new_text, bytes) == 0 ? 'n' : '?';
+}
+
+struct outcome {
+    int opened, result;
+    ssize_t accepted;
+};
+
+static int replace_or_close(weir_stream *s, bool give_up)
+{
+    if (!give_up)
+        return weir_replace(s);
+    weir_close(s);
+    return -ECANCELED;
+}
+
+static struct outcome replace_it(const struct weir_options *options)
+{
+    struct outcome o = {0};
+    weir_stream *s;
+    o.opened = weir_open_replace(&s, path, options);
+    if (o.opened < 0) {
+        check(s == NULL, "no stream");
+        return o;
+    }
+    for (size_t at = 0; at < sizeof new_text; at += sizeof new_text / EACH) {
+        ssize_t part = weir_write(s, new_text + at, sizeof new_text / EACH);
+        o.accepted += part > 0 ? part : 0;
+    }
+    bool refused = o.accepted < (ssize_t)sizeof new_text && weir_error(s) == 0; /* it does not stick: -ENOMEM */
+    o.result = replace_or_close(s, refused);
+    return o;
+}
+
+/* Returns how many calls there were. */
+static uint64_t once(bool with_old, const struct weir_options *options, const struct fake_fault *fault)
+{
+    set_up(with_old);
+    unsigned before = descriptors();
+    fake_forget();
+    fake_plan(fault);
+    struct outcome o = replace_it(options);
+    uint64_t calls = fake_count(), hits = fake_hits();
+    enum fake_call call = fault && fake_note_at(fault->at) ? fake_note_at(fault->at)->call : FAKE_CALLS;
+    fake_plan(NULL);
+    const char *name = call < FAKE_CALLS ? fake_call_name(call) : "none";
+    int error = fault ? fault->error : 0;
+    char is = what_is_there(), without = with_old ? 'o' : '-';
+    bool well = o.opened == 0 && o.result == 0;
+    if (!hits || error == 0 || error == EINTR)
+        check(well, "%s %d: %d, %d", name, error, o.opened, o.result);
+    check(is == 'n' || is == without, "%s %d: half a file: %c", name, error, is);
+    if (well)
+        check(is == 'n' && o.accepted == sizeof new_text, "%s %d: says 0, and is %c", name, error, is);
+    if (well || is == 'n')
+        check(files() == 1, "%s %d: the new file and %u files", name, error, files());
+    else
+        check(files() == with_old, "%s %d: %u files are left", name, error, files());
+    check(descriptors() == before, "%s %d: %u descriptors are left", name, error, descriptors() - before);
+    return calls;
+}
+
+static void every_call(bool with_old, const struct weir_options *options)
+{
+    uint64_t calls = once(with_old, options, NULL);
+    static unsigned char kinds[4096];
+    for (uint64_t k = 1; k <= calls; k++)
+        kinds[k] = (unsigned char)fake_note_at(k)->call;
+    for (uint64_t k = 1; k <= calls; k++)
+        for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+            if (faults[i].calls & 1u << kinds[k]) {
+                struct fake_fault fault = faults[i];
+                fault.at = k;
+                once(with_old, options, &fault);
+            }
+}
+
+static void replaced(void)
+{
+    static const enum weir_mode modes[] = {WEIR_NONE, WEIR_LINE, WEIR_FULL, WEIR_RECORD};
+    static const size_t sizes[] = {1, 100, 4096, 0};
+    for (int m = 0; m < 4; m++)
+        for (int old = 0; old < 2; old++) {
+            check_begin("mode %d, %s old file", (int)modes[m], old ? "with an" : "without");
+            for (int i = 0; i < 4; i++) {
+                struct weir_options options = {.mode = modes[m], .buffer_bytes = sizes[i]};
+                every_call(old, &options);
+            }
+        }
+}
+
+static void given_up(void)
+{
+    check_begin("closed instead");
+    set_up(true);
+    weir_stream *s;
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_put_str(s, "x") == 1, "begun");
+    check(weir_close(s) == 0 && what_is_there() == 'o' && files() == 1, "as it was");
+    struct stat status;
+    check(stat(path, &status) == 0 && (status.st_mode & 07777) == 0640, "with its permissions");
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_replace(s) == 0, "by an empty one");
+    check(stat(path, &status) == 0 && status.st_size == 0 && (status.st_mode & 07777) == 0640, "which has them too");
+    check(weir_open_collector(&s, NULL) == 0 && weir_replace(s) == -EINVAL, "no replacement, but closed");
+    check(weir_open_replace(&s, "/tmp/weir-no-such-directory/file", NULL) == -ENOENT, "nowhere");
+}
+
+static void behind_a_link(void)
+{
+    check_begin("a link stays a link");
+    char link[100];
+    set_up(true);
+    snprintf(link, sizeof link, "%s/link", directory);
+    check(symlink(path, link) == 0, "made");
+    weir_stream *s;
+    struct stat status;
+    check(weir_open_replace(&s, link, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "opened");
+    check(weir_replace(s) == 0 && what_is_there() == 'n', "its file is replaced");
+    check(lstat(link, &status) == 0 && S_ISLNK(status.st_mode), "not the link");
+    unlink(link);
+}
+
+static void opening_fails(void)
+{
+    check_begin("weir_open with every call failing");
+    set_up(true);
+    for (int access = O_RDONLY; access <= O_RDWR; access++)
+        for (int i = 0; i < (int)(sizeof faults / sizeof *faults); i++)
+            for (uint64_t k = 1; k < 8; k++) {
+                struct fake_fault fault = faults[i];
+                fault.at = k;
+                fault.times = fault.times > 1 ? 1 : fault.times;
+                unsigned before = descriptors();
+                weir_stream *s = (weir_stream *)(uintptr_t)1;
+                fake_forget();
+                fake_plan(&fault);
+                int result = weir_open(&s, path, access | O_APPEND, NULL);
+                bool hit = fake_hits() > 0;
+                fake_plan(NULL);
+                if (result == 0)
+                    check(weir_close(s) == 0, "closes");
+                else
+                    check(hit && s == NULL && result == -fault.error && result != -EINTR, "fails with %d", result);
+                check(descriptors() == before, "%u descriptors are left", descriptors() - before);
+            }
+}
+
+int main(void)
+{
+    strcpy(directory, access("/dev/shm", W_OK) == 0 ? "/dev/shm/weir-replace-XXXXXX" : "/tmp/weir-replace-XXXXXX");
+    if (!mkdtemp(directory))
+        return 1;
+    snprintf(path, sizeof path, "%s/file", directory);
+    for (size_t i = 0; i < sizeof new_text; i++)
+        new_text[i] = i % 70 == 69 ? '\n' : (char)('a' + i * 7 % 26);
+    fake_install();
+    replaced();
+    given_up();
+    behind_a_link();
+    opening_fails();
+    unlink(path);
+    check_begin("all that was made is gone");
+    check(rmdir(directory) == 0, "the directory is not empty");
+    return check_finish("replace_faults");
+}

@@ -1,0 +1,431 @@
+/* threads.c: streams that threads share: lines are whole, locks nest, syncs are shared, and every stream may
+ * come and go while others work. The delay's timer has a test of its own: stale.c. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../src/private.h"
+#include "support/check.h"
+
+enum { THREADS = 8, SYNCERS = 16, LINES = CHECK_SANITIZED ? 400 : 4000, SYNCED_RECORDS = 40 };
+
+static weir_stream *shared;
+static struct weir__kernel real;
+
+static void together(int count, void *(*work)(void *))
+{
+    pthread_t threads[64];
+    for (intptr_t i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static int file_without_name(void)
+{
+    char path[] = "/dev/shm/weir-threads-XXXXXX", other[] = "/tmp/weir-threads-XXXXXX", *name = path;
+    int fd = mkstemp(path);
+    if (fd < 0)
+        fd = mkstemp(name = other);
+    unlink(name);
+    return fd;
+}
+
+/* ---- lines ---- */
+
+/* "THREAD NUMBER xxxxx" with as many x as the number says. */
+static int line_of(char *to, int thread, int number)
+{
+    int length = sprintf(to, "%d %d ", thread, number);
+    int filler = number * 7 % 90;
+    memset(to + length, 'a' + thread, (size_t)filler);
+    to[length + filler] = '\0';
+    return length + filler;
+}
+
+static void *write_lines(void *argument)
+{
+    int thread = (int)(intptr_t)argument;
+    char line[200];
+    for (int i = 0; i < LINES; i++) {
+        int length = line_of(line, thread, i);
+        switch (i % 5) {
+        case 0: weir_printf(shared, "%s\n", line); break;
+        case 1: weir_putrec(shared, line, (size_t)length); break;
+        case 2: {
+            struct iovec parts[2] = {{line, (size_t)length}, {(void *)(uintptr_t) "\n", 1}};
+            weir_writev(shared, parts, 2);
+            break;
+        }
+        case 3:
+            line[length] = '\n';
+            weir_write(shared, line, (size_t)length + 1);
+            break;
+        default: /* in pieces, with the lock taken twice */
+            weir_lock(shared);
+            for (int c = 0; c < length; c++)
+                weir_putc_unlocked(shared, line[c]);
+            weir_lock(shared);
+            weir_endrec(shared);
+            weir_unlock(shared);
+            weir_unlock(shared);
+        }
+    }
+    return NULL;
+}
+
+static void lines_are_whole(int fd)
+{
+    int next[THREADS] = {0}, count = 0;
+    char line[300], expected[300];
+    FILE *f = fdopen(dup(fd), "r");
+    rewind(f);
+    while (fgets(line, sizeof line, f)) {
+        int thread = -1, number = -1;
+        if (sscanf(line, "%d %d", &thread, &number) != 2 || thread < 0 || thread >= THREADS) {
+            check(false, "torn: %s", line);
+            continue;
+        }
+        int length = line_of(expected, thread, next[thread]);
+        strcpy(expected + length, "\n");
+        check(strcmp(line, expected) == 0, "torn or out of order: %s", line);
+        next[thread]++;
+        count++;
+    }
+    check(count == THREADS * LINES, "%d lines", count);
+    fclose(f);
+}
+
+static void whole_lines(const char *name, struct weir_options options)
+{
+    check_begin("lines of 8 threads, %s, %zu bytes", name, options.buffer_bytes);
+    int fd = file_without_name();
+    options.flags |= WEIR_THREADS | WEIR_KEEP_OPEN;
+    check(weir_fdopen(&shared, fd, &options) == 0, "opens");
+    together(THREADS, write_lines);
+    check(weir_close(shared) == 0, "closes");
+    lines_are_whole(fd);
+    close(fd);
+}
+
+static void *put_bytes(void *argument)
+{
+    for (int i = 0; i < LINES * 10; i++)
+        weir_putc(shared, 'a' + (int)(intptr_t)argument);
+    return NULL;
+}
+
+static void bytes_are_all_there(void)
+{
+    check_begin("bytes of 8 threads");
+    int fd = file_without_name(), seen[256] = {0};
+    struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN, .buffer_bytes = 1000};
+    weir_fdopen(&shared, fd, &options);
+    together(THREADS, put_bytes);
+    check(weir_close(shared) == 0, "closes");
+    unsigned char bytes[4096];
+    lseek(fd, 0, SEEK_SET);
+    for (ssize_t got; (got = read(fd, bytes, sizeof bytes)) > 0;)
+        for (ssize_t i = 0; i < got; i++)
+            seen[bytes[i]]++;
+    for (int i = 0; i < THREADS; i++)
+        check(seen['a' + i] == LINES * 10, "thread %d: %d", i, seen['a' + i]);
+    close(fd);
+}
+
+/* ---- locks ---- */
+
+static void *try_lock(void *argument)
+{
+    *(int *)argument = weir_trylock(shared);
+    if (*(int *)argument == 0)
+        weir_unlock(shared);
+    return NULL;
+}
+
+static int try_elsewhere(void)
+{
+    pthread_t thread;
+    int result = 1;
+    pthread_create(&thread, NULL, try_lock, &result);
+    pthread_join(thread, NULL);
+    return result;
+}
+
+static void locks_nest(unsigned flags)
+{
+    check_begin("locks nest, flags %u", flags);
+    struct weir_options options = {.flags = flags};
+    weir_open_collector(&shared, &options);
+    check(try_elsewhere() == 0, "free");
+    weir_lock(shared);
+    check(weir_trylock(shared) == 0, "again");
+    check(try_elsewhere() == -EBUSY, "held");
+    weir_unlock(shared);
+    check(try_elsewhere() == -EBUSY, "still held");
+    check(weir_putc(shared, 'x') == 'x' && weir_putc_unlocked(shared, 'y') == 'y', "by one who holds it");
+    weir_unlock(shared);
+    check(try_elsewhere() == 0, "free again");
+    char *memory;
+    check(weir_memory(shared, &memory) == 2 && memcmp(memory, "xy", 2) == 0, "both");
+    weir_close(shared);
+}
+
+/* ---- syncs ---- */
+
+static _Atomic int sync_calls, fail_from, seen_failure;
+static _Atomic int durable[SYNCERS]; /* number of the last record that the device has, and 1 */
+static int sync_fd;
+
+/* What is in the file when the call begins is on the device when it ends. */
+static int slow_fdatasync(int fd)
+{
+    (void)fd;
+    int call = atomic_fetch_add(&sync_calls, 1) + 1, had[SYNCERS] = {0};
+    char record[16];
+    for (off_t at = 0; pread(sync_fd, record, 8, at) == 8; at += 8) {
+        int thread = (record[0] - '0') * 10 + record[1] - '0', number = atoi(record + 3) + 1;
+        if (thread >= 0 && thread < SYNCERS && number > had[thread])
+            had[thread] = number;
+    }
+    sleep_seconds(0.002);
+    if (fail_from && call >= fail_from) {
+        errno = EIO;
+        return -1;
+    }
+    for (int i = 0; i < SYNCERS; i++)
+        for (int is = durable[i]; is < had[i] && !atomic_compare_exchange_weak(&durable[i], &is, had[i]);)
+            ;
+    return 0;
+}
+
+static void *sync_records(void *argument)
+{
+    int thread = (int)(intptr_t)argument;
+    char record[16];
+    for (int i = 0; i < SYNCED_RECORDS; i++) {
+        sprintf(record, "%02d %04d", thread, i);
+        if (weir_putrec(shared, record, 7) != 7)
+            break;
+        int result = weir_sync(shared, WEIR_DATA);
+        if (result < 0) {
+            atomic_fetch_add(&seen_failure, result == -EIO);
+            break;
+        }
+        if (durable[thread] <= i)
+            atomic_fetch_add(&seen_failure, 1000);
+    }
+    return NULL;
+}
+
+static void begin_syncs(struct weir_options options)
+{
+    sync_fd = file_without_name();
+    options.flags |= WEIR_THREADS;
+    sync_calls = fail_from = seen_failure = 0;
+    for (int i = 0; i < SYNCERS; i++)
+        durable[i] = 0;
+    weir__kernel.fdatasync = slow_fdatasync;
+    check(weir_fdopen(&shared, dup(sync_fd), &options) == 0, "opens");
+}
+
+static void end_syncs(int expected)
+{
+    int result = weir_close(shared);
+    check(result == expected, "close returned %d", result);
+    weir__kernel.fdatasync = real.fdatasync;
+    close(sync_fd);
+}
+
+static void group_commit(const char *name, struct weir_options options)
+{
+    check_begin("16 threads sync each record, %s", name);
+    begin_syncs(options);
+    together(SYNCERS, sync_records);
+    int records = SYNCERS * SYNCED_RECORDS;
+    check(seen_failure == 0, "%d syncs said 0 too early", seen_failure / 1000);
+    check(sync_calls * 4 < records, "%d calls for %d records", sync_calls, records);
+    struct weir_stats stats;
+    weir_get_stats(shared, &stats);
+    check(stats.syncs == (uint64_t)sync_calls && stats.shared_syncs > (uint64_t)records / 2, "stats: %llu of its own, %llu shared",
+          (unsigned long long)stats.syncs, (unsigned long long)stats.shared_syncs);
+    printf("  %d fdatasync calls for %d records\n", sync_calls, records);
+    end_syncs(0);
+}
+
+static void failed_sync_is_for_all(void)
+{
+    check_begin("a failed sync is seen by all threads, for ever");
+    begin_syncs((struct weir_options){.mode = WEIR_RECORD});
+    fail_from = 5;
+    together(SYNCERS, sync_records);
+    check(seen_failure == SYNCERS, "%d of %d threads saw it", seen_failure, SYNCERS);
+    fail_from = 0;
+    weir_clear(shared);
+    check(weir_sync(shared, WEIR_DATA) == -EIO, "for ever");
+    end_syncs(-EIO);
+}
+
+/* A thread that holds the lock and syncs while another is in the device. */
+static int again_write(int fd, const void *from, size_t bytes)
+{
+    (void)fd, (void)from, (void)bytes;
+    errno = EAGAIN;
+    return -1;
+}
+static ssize_t again(int fd, const void *from, size_t bytes) { return again_write(fd, from, bytes); }
+
+static void *sync_once(void *unused)
+{
+    weir_sync(shared, WEIR_DATA);
+    return unused;
+}
+
+static void sync_with_the_lock_held(void)
+{
+    check_begin("a sync by one who holds the lock");
+    begin_syncs((struct weir_options){.mode = WEIR_FULL});
+    pthread_t thread;
+    weir_putrec(shared, "00 0000", 7);
+    pthread_create(&thread, NULL, sync_once, NULL);
+    while (sync_calls == 0)
+        sched_yield();
+    weir_lock(shared); /* the other is in the device, without it */
+    weir_putrec(shared, "01 0000", 7);
+    weir__kernel.write = again;
+    check(weir_sync(shared, WEIR_DATA) == -EAGAIN, "nothing is said to be there that is not");
+    weir__kernel.write = real.write;
+    check(weir_sync(shared, WEIR_DATA) == 0 && durable[1] == 1, "now it is");
+    weir_unlock(shared);
+    pthread_join(thread, NULL);
+    end_syncs(0);
+}
+
+/* ---- coming and going ---- */
+
+static _Atomic bool stop;
+
+static void *open_and_close(void *argument)
+{
+    int null = open("/dev/null", O_WRONLY);
+    for (int i = 0; i < 1500; i++) {
+        weir_stream *s;
+        struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN, .buffer_bytes = 100};
+        if (weir_fdopen(&s, null, &options) < 0)
+            continue;
+        weir_put_str(s, "some text");
+        weir_close(s);
+    }
+    close(null);
+    return argument;
+}
+
+static void *flush_all_the_time(void *argument)
+{
+    while (!stop)
+        weir_flush_all();
+    return argument;
+}
+
+/* What is freed is not to be touched, nor given out again. */
+static int quarantine(void *address, size_t bytes) { return mprotect(address, bytes, PROT_NONE); }
+
+static ssize_t slow_write(int fd, const void *from, size_t bytes)
+{
+    sleep_seconds(0.0001); /* others come to wait for the lock */
+    return real.write(fd, from, bytes);
+}
+
+static void flush_all_meanwhile(void)
+{
+    check_begin("weir_flush_all while streams come and go");
+    pthread_t flushers[2];
+    stop = false;
+    weir__kernel.munmap = quarantine;
+    weir__kernel.write = slow_write;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&flushers[i], NULL, flush_all_the_time, NULL);
+    together(4, open_and_close);
+    stop = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(flushers[i], NULL);
+    weir__kernel.munmap = real.munmap;
+    weir__kernel.write = real.write;
+    check(weir_flush_all() == 0, "nothing is wrong");
+}
+
+static void *write_for_ever(void *argument)
+{
+    char line[200];
+    for (int i = 0;; i++) {
+        line_of(line, (int)(intptr_t)argument, i);
+        weir_printf(shared, "%s\n", line);
+    }
+    return NULL;
+}
+
+/* In a child: the main thread exits, others are in the middle of it. */
+static void exit_meanwhile(void)
+{
+    check_begin("exit while threads write and close");
+    if (CHECK_SANITIZED) {
+        check_skip("the sanitizer's own threads do not survive fork");
+        return;
+    }
+    for (int round = 0; round < 20; round++) {
+        int fd = file_without_name(), status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            pthread_t thread;
+            struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN};
+            weir_fdopen(&shared, fd, &options);
+            for (intptr_t i = 0; i < 3; i++)
+                pthread_create(&thread, NULL, write_for_ever, (void *)i);
+            for (int i = 0; i < 3; i++)
+                pthread_create(&thread, NULL, open_and_close, NULL);
+            sleep_seconds(0.003 * round / 4);
+            exit(0);
+        }
+        waitpid(child, &status, 0);
+        check(status == 0, "ended with %x", (unsigned)status);
+        struct stat file;
+        char last = '\n';
+        fstat(fd, &file);
+        check(file.st_size == 0 || (pread(fd, &last, 1, file.st_size - 1) == 1 && last == '\n'), "the last line is torn");
+        close(fd);
+    }
+}
+
+int main(void)
+{
+    real = weir__kernel;
+    static const size_t sizes[] = {1, 100, 0};
+    for (int i = 0; i < 3; i++) {
+        whole_lines("none", (struct weir_options){.mode = WEIR_NONE, .buffer_bytes = sizes[i]});
+        whole_lines("line", (struct weir_options){.mode = WEIR_LINE, .buffer_bytes = sizes[i]});
+        whole_lines("full", (struct weir_options){.mode = WEIR_FULL, .buffer_bytes = sizes[i]});
+        whole_lines("record", (struct weir_options){.mode = WEIR_RECORD, .buffer_bytes = sizes[i]});
+    }
+    whole_lines("line and delay", (struct weir_options){.mode = WEIR_LINE, .stale_ms = 1});
+    whole_lines("full and delay", (struct weir_options){.mode = WEIR_FULL, .stale_ms = 1});
+    bytes_are_all_there();
+    locks_nest(WEIR_THREADS);
+    locks_nest(0);
+    group_commit("full", (struct weir_options){.mode = WEIR_FULL});
+    group_commit("record", (struct weir_options){.mode = WEIR_RECORD});
+    group_commit("line", (struct weir_options){.mode = WEIR_LINE});
+    group_commit("none", (struct weir_options){.mode = WEIR_NONE});
+    failed_sync_is_for_all();
+    sync_with_the_lock_held();
+    flush_all_meanwhile();
+    exit_meanwhile();
+    return check_finish("threads");
+}
