@@ -13,6 +13,7 @@ int weir__let_go(weir_stream *s)
     if (own->direct)
         weir__direct_free(s);
     weir__remove_temporary(s);
+    weir__look_ahead_end(s);
     return result;
 }
 

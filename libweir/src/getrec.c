@@ -9,10 +9,21 @@ static ssize_t give(weir_stream *s, char **record, uint64_t bytes)
     return (ssize_t)bytes;
 }
 
+/* More of the record. Where others read as well, nothing of the next one. */
+static ssize_t fill(weir_stream *s)
+{
+    struct weir__own *own = weir__own(s);
+    if (weir__hot(s)->read_error)
+        return weir__hot(s)->read_error;
+    if (weir__hot(s)->eof)
+        return 0;
+    bool careful = own->share && !own->seekable;
+    return weir__fill(s, careful && own->separator >= 0 ? weir__look_ahead(s) : own->read_capacity);
+}
+
 static ssize_t getrec_held(weir_stream *s, char **record)
 {
     struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
     uint64_t looked = 0;
     int result = weir__start_reading(s);
     if (result <= 0)
@@ -29,7 +40,7 @@ static ssize_t getrec_held(weir_stream *s, char **record)
         if (end)
             return give(s, record, length);
         looked = unread;
-        ssize_t got = hot->read_error ? hot->read_error : hot->eof ? 0 : weir__fill(s, 1);
+        ssize_t got = fill(s);
         if (got < 0)
             return got; /* the part that is there stays, for the next call */
         if (got == 0)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,6 +42,9 @@ struct weir__kernel weir__kernel = {
     .writev = writev,
     .pwrite = pwrite,
     .pwritev2 = call_pwritev2,
+    .pipe2 = pipe2,
+    .tee = tee,
+    .recv = recv,
     .lseek = lseek,
     .fstat = call_fstat,
     .fcntl = call_fcntl,

@@ -21,6 +21,9 @@ struct weir__kernel {
     ssize_t (*writev)(int fd, const struct iovec *iov, int count);
     ssize_t (*pwrite)(int fd, const void *from, size_t bytes, off_t offset);
     ssize_t (*pwritev2)(int fd, const struct iovec *iov, int count, off_t offset, int flags);
+    int (*pipe2)(int fds[2], int flags);
+    ssize_t (*tee)(int from, int to, size_t bytes, unsigned flags);
+    ssize_t (*recv)(int fd, void *to, size_t bytes, int flags);
     off_t (*lseek)(int fd, off_t offset, int whence);
     int (*fstat)(int fd, struct stat *status);
     int (*fcntl)(int fd, int command, void *argument); /* an int argument is cast */

@@ -22,6 +22,7 @@ static int look_at(weir_stream *s, int fd, int oflags, int64_t *block_bytes)
     own->append = oflags & O_APPEND;
     own->regular = S_ISREG(status.st_mode);
     own->is_pipe = S_ISFIFO(status.st_mode);
+    own->is_socket = S_ISSOCK(status.st_mode);
     own->terminal = S_ISCHR(status.st_mode) && isatty(fd);
     own->block = S_ISBLK(status.st_mode);
     own->seekable = own->regular || own->block;

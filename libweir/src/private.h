@@ -122,7 +122,7 @@ struct weir__own {
     int fd;
     int pid;                /* whose the stream is */
     bool can_read, can_write;
-    bool seekable, append, is_pipe, regular, block, terminal;
+    bool seekable, append, is_pipe, is_socket, regular, block, terminal;
     bool threads, locking, share, lock_file, keep_open, wiped;
     bool copied;            /* a child's copy of a WEIR_FORK_KEEP stream */
     enum weir_mode mode;    /* never WEIR_AUTO */
@@ -141,6 +141,8 @@ struct weir__own {
     size_t read_start;      /* fills begin here; what is below is room for pushed-back bytes */
     size_t read_capacity;   /* bytes from read_start */
     size_t read_mapped;
+    int look[2];            /* look_ahead.c: a pipe for copies, if look_pid is this process */
+    int look_pid;
     struct weir__spill *spill;
     struct weir_head *shared_head; /* of the spill's mapping, or NULL: the stream's own */
     struct weir__direct *direct;
@@ -273,6 +275,10 @@ void weir__drop_read(weir_stream *s); /* forgets the read buffer */
 int weir__give_back(weir_stream *s);  /* lseek(2) over what was read ahead; 0 where that cannot be */
 int weir__getc_held(weir_stream *s);
 ssize_t weir__peek_held(weir_stream *s, size_t bytes);
+
+/* look_ahead.c: of a shared pipe or socket */
+size_t weir__look_ahead(weir_stream *s); /* how many bytes can be read without taking any of the next record */
+void weir__look_ahead_end(weir_stream *s);
 
 /* seek.c */
 int64_t weir__kernel_pos(weir_stream *s);

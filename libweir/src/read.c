@@ -23,13 +23,6 @@ int weir__getc_held(weir_stream *s)
     return (unsigned char)weir__own(s)->read_buffer[s->read++];
 }
 
-int weir_getc_held(weir_stream *s)
-{
-    if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
-        weir__adopt(s);
-    return weir__getc_held(s);
-}
-
 static WEIR_APART int getc_locked(weir_stream *s)
 {
     weir__enter(s);
@@ -37,6 +30,9 @@ static WEIR_APART int getc_locked(weir_stream *s)
     weir__leave(s);
     return result;
 }
+
+/* As weir_putc_held. */
+int weir_getc_held(weir_stream *s) { return getc_locked(s); }
 
 /* As weir_putc_slow: threads that share a stream come here for every byte. */
 int weir_getc_slow(weir_stream *s)

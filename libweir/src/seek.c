@@ -22,6 +22,8 @@ int64_t weir__kernel_pos(weir_stream *s)
 /* Appended bytes will lie behind the file's end, wherever the position is now. */
 static int64_t append_pos(weir_stream *s)
 {
+    if (weir__own(s)->fd < 0)
+        return sink_seek(s, 0, SEEK_END);
     struct stat status;
     int64_t result = WEIR_CALL(weir__kernel.fstat(weir__own(s)->fd, &status));
     return result < 0 ? result : (int64_t)status.st_size;

@@ -107,9 +107,10 @@ static int remember_name(struct weir__spill *spill, const char *asked)
 int weir__spill_make(weir_stream *s, const struct weir_options *options)
 {
     struct weir__own *own = weir__own(s);
-    struct weir__spill *spill = calloc(1, sizeof *spill);
-    if (!spill)
-        return -ENOMEM;
+    struct weir__spill *spill =
+        weir__kernel.mmap(NULL, sizeof *spill, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (spill == MAP_FAILED)
+        return -errno;
     spill->fd = -1;
     spill->first_pid = own->pid;
     spill->capacity = own->capacity;
@@ -120,7 +121,7 @@ int weir__spill_make(weir_stream *s, const struct weir_options *options)
         result = bring_up(s);
     if (result < 0) {
         own->spill = NULL;
-        free(spill);
+        weir__kernel.munmap(spill, sizeof *spill);
     }
     return result;
 }
@@ -143,7 +144,7 @@ void weir__spill_free(weir_stream *s, bool keep)
     struct weir__spill *spill = own->spill;
     take_down(s, keep);
     own->spill = NULL;
-    free(spill);
+    weir__kernel.munmap(spill, sizeof *spill);
 }
 
 /* Until the process has really gone other exit handlers may write; nobody could tell them from a kill. */

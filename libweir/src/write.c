@@ -171,13 +171,6 @@ static int putc_slow_held(weir_stream *s, int c)
     return (unsigned char)c;
 }
 
-int weir_putc_held(weir_stream *s, int c)
-{
-    if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
-        weir__adopt(s);
-    return putc_slow_held(s, c);
-}
-
 static WEIR_COLD int putc_enter(weir_stream *s, int c)
 {
     weir__enter(s);
@@ -185,6 +178,9 @@ static WEIR_COLD int putc_enter(weir_stream *s, int c)
     weir__leave(s);
     return result;
 }
+
+/* Who holds the lock takes it once more; who shares the stream with no thread may share it with the timer. */
+int weir_putc_held(weir_stream *s, int c) { return putc_enter(s, c); }
 
 static inline int put_quickly(weir_stream *s, uint64_t at, int c)
 {
@@ -196,7 +192,7 @@ static inline int put_quickly(weir_stream *s, uint64_t at, int c)
 static WEIR_APART int putc_locked(weir_stream *s, int c)
 {
     struct weir__lock *lock = &weir__hot(s)->lock;
-    if (s->held_limit == 0 || !weir__own(s)->locking || !weir__trylock(lock))
+    if (WEIR_LOAD(&s->held_limit) == 0 || !weir__own(s)->locking || !weir__trylock(lock))
         return putc_enter(s, c);
     uint64_t at = WEIR_LOAD(&s->head.written);
     int result = at < s->held_limit ? put_quickly(s, at, c) : putc_slow_held(s, c);

@@ -84,7 +84,7 @@ static int finish(const char *name)
     return counts.failed > 0 || counts.passed == 0;
 }
 
-/* ---- random values: argv[1] or WEIR_TEST_SEED is the seed, argv[2] or WEIR_TEST_ROUNDS how many rounds ---- */
+/* ---- random values: argv[1] or WEIR_TEST_SEED is the seed, argv[2] or WEIR_TEST_ROUNDS the rounds ---- */
 
 static uint64_t random_state;
 

@@ -47,19 +47,22 @@ static void add_word(struct sample *s, uint64_t word)
 
 static uint64_t random_integer(void)
 {
-    static const uint64_t edges[] = {0, 1, 9, 10, 99, 100, 127, 128, 255, 256, 32767, 32768, 65535, 65536, INT_MAX,
-                                     INT_MAX + UINT64_C(1), UINT_MAX, UINT_MAX + UINT64_C(1), INT64_MAX,
-                                     INT64_MAX + UINT64_C(1), UINT64_MAX, 9999, 10000, 99999999, 100000000,
-                                     UINT64_C(9999999999999999999), UINT64_C(10000000000000000000)};
+    static const uint64_t edges[] = {
+        0, 1, 9, 10, 99, 100, 127, 128, 255, 256, 32767, 32768, 65535, 65536, INT_MAX,
+        INT_MAX + UINT64_C(1), UINT_MAX, UINT_MAX + UINT64_C(1), INT64_MAX, INT64_MAX + UINT64_C(1),
+        UINT64_MAX, 9999, 10000, 99999999, 100000000, UINT64_C(9999999999999999999),
+        UINT64_C(10000000000000000000),
+    };
     uint64_t value = below(3) ? random_bits() >> below(64) : edges[below(sizeof edges / sizeof *edges)];
     return below(3) ? value : 0 - value;
 }
 
 static void add_literal(struct sample *s)
 {
-    static const char *const texts[] = {"", "", " ", ": ", "a", "n", "%%", "\n", "\xc3\xbc", "0123456789abcde",
-                                        "0123456789abcdef", "0123456789abcdefg",
-                                        "a text that is longer than what is copied byte by byte "};
+    static const char *const texts[] = {
+        "", "", " ", ": ", "a", "n", "%%", "\n", "\xc3\xbc", "0123456789abcde", "0123456789abcdef",
+        "0123456789abcdefg", "a text that is longer than what is copied byte by byte ",
+    };
     add(s, texts[below(sizeof texts / sizeof *texts)]);
 }
 
@@ -133,8 +136,10 @@ static bool can_be_wide(const struct sample *s)
 
 static void add_text(struct sample *s)
 {
-    static const char *const texts[] = {"", "a", "hello", "/var/log/app.log", "with\nnewline %d %n \xff", NULL,
-                                        "a text that is longer than what the room for one conversion could be"};
+    static const char *const texts[] = {
+        "", "a", "hello", "/var/log/app.log", "with\nnewline %d %n \xff", NULL,
+        "a text that is longer than what the room for one conversion could be",
+    };
     static const wchar_t *const wide[] = {L"", L"wide", L"\u00fc\u20ac", L"\U0001f600", NULL};
     unsigned wides = sizeof wide / sizeof *wide;
 #ifndef __GLIBC__ /* a NULL is the end of the others' %ls, and a precision cuts their (null) */
@@ -229,8 +234,8 @@ static void make(struct sample *s)
 }
 
 #define ALL_WORDS(s) \
-    s->word[0], s->word[1], s->word[2], s->word[3], s->word[4], s->word[5], s->word[6], s->word[7], s->word[8], \
-    s->word[9], s->word[10], s->word[11]
+    s->word[0], s->word[1], s->word[2], s->word[3], s->word[4], s->word[5], s->word[6], s->word[7], \
+    s->word[8], s->word[9], s->word[10], s->word[11]
 #define ALL_NUMBERS(s) s->number[0], s->number[1], s->number[2], s->number[3]
 
 static void complain(const char *format, const char *want, ssize_t expected, const char *have, ssize_t bytes)

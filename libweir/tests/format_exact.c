@@ -19,7 +19,8 @@ static void compare(double value, int precision)
     memset(have, '?', sizeof have);
     size_t result = weir__format_fixed(have, sizeof have, value, precision);
     expect(result == bytes && memcmp(want, have, bytes) == 0 && have[bytes] == '?',
-           "%a with %d digits: %zu \"%.*s\" instead of \"%s\"", value, precision, result, (int)result, have, want);
+           "%a with %d digits: %zu \"%.*s\" instead of \"%s\"", value, precision, result, (int)result, have,
+           want);
 }
 
 /* Every precision up to one where nothing but zeros follows. */
@@ -38,13 +39,14 @@ static void every_precision(double value)
 static void edges(void)
 {
     static const double values[] = {
-        0, 1, 0.5, 1.5, 2.5, 9.5, 99.5, 0.05, 0.95, 0.995, 9.995, 99999.5, 0.1, 0.3, 1.0 / 3, 2.0 / 3, 1e-5, 1e-17, 1e-18, 1e-19,
-        1e-20, 5e-20, 1e-300, 5e-324, 0x1p-1022, 0x1.fffffffffffffp-1023, 0x1p-127, 0x1.8p-127, 0x1p-128, 0x1.8p-128,
-        0x1p-126, 0x1p-64, 0x1p-63, 0x1p-65, 0x1.fffffffffffffp-64, 0x1p52, 0x1p53, 0x1p63, 0x1p64, 0x1p65,
-        0x1.fffffffffffffp63, 0x1.fffffffffffffp64, 0x1.fffffffffffffp62, 4503599627370497.5, 4503599627370496.5,
-        2251799813685248.25, 2251799813685249.75, 9007199254740991, 9007199254740994, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e22,
-        1e23, 1e100, 1e300, 0x1.fffffffffffffp1023, 999999999999999.875, 0.999999999999999889, 0.99999999999999994,
-        9.9999999999999982, 123456789.987654321, INFINITY, NAN,
+        0, 1, 0.5, 1.5, 2.5, 9.5, 99.5, 0.05, 0.95, 0.995, 9.995, 99999.5, 0.1, 0.3, 1.0 / 3, 2.0 / 3,
+        1e-5, 1e-17, 1e-18, 1e-19, 1e-20, 5e-20, 1e-300, 5e-324, 0x1p-1022, 0x1.fffffffffffffp-1023,
+        0x1p-127, 0x1.8p-127, 0x1p-128, 0x1.8p-128, 0x1p-126, 0x1p-64, 0x1p-63, 0x1p-65,
+        0x1.fffffffffffffp-64, 0x1p52, 0x1p53, 0x1p63, 0x1p64, 0x1p65, 0x1.fffffffffffffp63,
+        0x1.fffffffffffffp64, 0x1.fffffffffffffp62, 4503599627370497.5, 4503599627370496.5,
+        2251799813685248.25, 2251799813685249.75, 9007199254740991, 9007199254740994, 1e15, 1e16, 1e17,
+        1e18, 1e19, 1e20, 1e22, 1e23, 1e100, 1e300, 0x1.fffffffffffffp1023, 999999999999999.875,
+        0.999999999999999889, 0.99999999999999994, 9.9999999999999982, 123456789.987654321, INFINITY, NAN,
     };
     begin("edges with every precision");
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -90,7 +92,8 @@ static void random_values(uint64_t rounds)
 static void known(double value, int precision, const char *text)
 {
     size_t bytes = weir__format_fixed(have, sizeof have, value, precision);
-    expect(bytes == strlen(text) && memcmp(have, text, bytes) == 0, "%.*s instead of %s", (int)bytes, have, text);
+    bool right = bytes == strlen(text) && memcmp(have, text, bytes) == 0;
+    expect(right, "%.*s instead of %s", (int)bytes, have, text);
 }
 
 static void known_values(void)
@@ -129,8 +132,8 @@ static void rooms(uint64_t rounds)
         size_t bytes = weir__format_fixed(NULL, 0, value, precision);
         memset(have, '?', sizeof have);
         size_t again = weir__format_fixed(have, bytes - 1, value, precision);
-        expect(again == bytes && have[0] == '?' && memcmp(have, have + 1, sizeof have - 1) == 0, "%a .%d", value,
-               precision);
+        bool untouched = have[0] == '?' && memcmp(have, have + 1, sizeof have - 1) == 0;
+        expect(again == bytes && untouched, "%a .%d", value, precision);
         again = weir__format_fixed(have, bytes, value, precision);
         expect(again == bytes && have[bytes - 1] != '?' && have[bytes] == '?', "%a .%d", value, precision);
     }

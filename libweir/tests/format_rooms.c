@@ -42,10 +42,10 @@ static bool untouched(const char *from, const char *end)
         ssize_t bytes = theirs(want, sizeof want, __VA_ARGS__); \
         expect(bytes >= 0 && bytes < LONGEST, "a sample that cannot be printed"); \
         for (size_t room = 0; room <= (size_t)bytes + 1; room++) { \
-            char *guarded = block(room), free_behind[LONGEST + 64]; \
+            char *guarded = block(room), larger[LONGEST + 64]; \
             judge(guarded, room, bytes, ours(guarded, room, __VA_ARGS__), guarded + room); \
-            memset(free_behind, CANARY, sizeof free_behind); \
-            judge(free_behind, room, bytes, ours(free_behind, room, __VA_ARGS__), free_behind + sizeof free_behind); \
+            memset(larger, CANARY, sizeof larger); \
+            judge(larger, room, bytes, ours(larger, room, __VA_ARGS__), larger + sizeof larger); \
         } \
         expect(ours(NULL, 0, __VA_ARGS__) == bytes, "no room at all"); \
     } while (0)

@@ -25,8 +25,10 @@ static void refused(const char *format)
 static void plain(void)
 {
     static const char *const sizes[] = {"", "hh", "h", "l", "ll", "j", "z", "t", "L", "q", "Z"};
-    static const char *const fields[] = {"", "5", "*", ".", ".3", ".*", "5.3", "*.*", "-", "+", " ", "#", "0", "-08",
-                                         "'", "I", "-+ #0'I", "1$", "2$5", "1$*2$", "1$-*2$.*3$", "01$", "1$'"};
+    static const char *const fields[] = {
+        "", "5", "*", ".", ".3", ".*", "5.3", "*.*", "-", "+", " ", "#", "0", "-08", "'", "I", "-+ #0'I",
+        "1$", "2$5", "1$*2$", "1$-*2$.*3$", "01$", "1$'",
+    };
     static const char *const before[] = {"", "%d ", "%% ", "text ", "%1$d", "%'d", "%m", "%s%%", "%5%", "%y"};
     static const char *const after[] = {"", " %d", "%n", "n", " 100%"};
     char format[128];
@@ -44,11 +46,12 @@ static void plain(void)
 static void behind_mistakes(void)
 {
     static const char *const formats[] = {
-        "%h-%n", "%l-%n", "%-h-%n", "%5-%n", "%.-%n", "%hl%n", "%lh%n", "%hhh%n", "%ll%n", "%5%%n", "%-%%n", "%.5%n",
-        "%y%n", "%1$y%n", "%$%n", "%1$$%n", "%*%n", "%*$%n", "%1$%%n", "%w8n", "%wf8n", "%w64n", "%wf64%n", "%w%n",
-        "%\xc3\xbc%n", "%\x01%n", "%k%n%n", "%'%n", "%I%n", "%l%%n", "%L%n", "%.%%n", "%h%%%n", "%#%%%n", "%1$%n",
-        "%'d%%%n", "%m%%%%%n", "%1$n", "%9$n", "%1$hhn", "%1$*1$n", "%m%n", "%'d%n", "%C%n", "%S%-n", "%Ld%n", "%qn",
-        "%Zn", "%00000000001$n", "%1$.2$n", "%1$.*2$n", "%1$-.5ln",
+        "%h-%n", "%l-%n", "%-h-%n", "%5-%n", "%.-%n", "%hl%n", "%lh%n", "%hhh%n", "%ll%n", "%5%%n",
+        "%-%%n", "%.5%n", "%y%n", "%1$y%n", "%$%n", "%1$$%n", "%*%n", "%*$%n", "%1$%%n", "%w8n", "%wf8n",
+        "%w64n", "%wf64%n", "%w%n", "%\xc3\xbc%n", "%\x01%n", "%k%n%n", "%'%n", "%I%n", "%l%%n", "%L%n",
+        "%.%%n", "%h%%%n", "%#%%%n", "%1$%n", "%'d%%%n", "%m%%%%%n", "%1$n", "%9$n", "%1$hhn", "%1$*1$n",
+        "%m%n", "%'d%n", "%C%n", "%S%-n", "%Ld%n", "%qn", "%Zn", "%00000000001$n", "%1$.2$n", "%1$.*2$n",
+        "%1$-.5ln",
     };
     begin("%n behind mistakes and extensions");
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
@@ -78,8 +81,10 @@ static void only_alike(void)
 /* A format of random pieces, one of them %n: the C library would store. */
 static void in_random_formats(uint64_t rounds)
 {
-    static const char *const pieces[] = {"%d", "%5x", "%%", "n", "%c", "text", "%-3lu", "%.0f", "%'d", "%i", "%hhx", "%Lu",
-                                         "%e", "%G", "%ju"};
+    static const char *const pieces[] = {
+        "%d", "%5x", "%%", "n", "%c", "text", "%-3lu", "%.0f", "%'d", "%i", "%hhx", "%Lu", "%e", "%G",
+        "%ju",
+    };
     static const char *const stores[] = {"%n", "%ln", "%hhn", "%5n", "%-.3jn", "%zn", "%'n"};
     begin("%n in random formats");
     for (uint64_t i = 0; i < rounds; i++) {

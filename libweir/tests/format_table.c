@@ -9,8 +9,8 @@
     do { \
         char to[512]; \
         ssize_t bytes = ours(to, sizeof to, __VA_ARGS__); \
-        expect(bytes == (ssize_t)strlen(want) && memcmp(to, want, (size_t)bytes) == 0, "%zd \"%.*s\", not \"%s\"", bytes, \
-               bytes < 0 ? 0 : (int)bytes, to, want); \
+        bool right = bytes == (ssize_t)strlen(want) && memcmp(to, want, (size_t)bytes) == 0; \
+        expect(right, "%zd \"%.*s\", not \"%s\"", bytes, bytes < 0 ? 0 : (int)bytes, to, want); \
     } while (0)
 
 static void unsigned_is(uint64_t value, const char *want)
@@ -83,8 +83,8 @@ static void unsigned_conversions(void)
     begin("%u %o %x %X");
     PRINTS("4294967295 37777777777 ffffffff FFFFFFFF", "%u %o %x %X", UINT_MAX, UINT_MAX, UINT_MAX, UINT_MAX);
     PRINTS("255 377 ff 65535", "%hhu %hho %hhx %hu", 0x1ff, 0x1ff, 0x1ff, 0x1ffff);
-    PRINTS("18446744073709551615 1777777777777777777777 ffffffffffffffff", "%lu %llo %jx", ULONG_MAX, ULLONG_MAX,
-           UINTMAX_MAX);
+    PRINTS("18446744073709551615 1777777777777777777777 ffffffffffffffff", "%lu %llo %jx", ULONG_MAX,
+           ULLONG_MAX, UINTMAX_MAX);
     PRINTS("5 5 5", "%+u % u %zu", 5u, 5u, (size_t)5);
     PRINTS("0x1f 0X1F 037 0 0 0", "%#x %#X %#o %#x %#o %#X", 31u, 31u, 31u, 0u, 0u, 0u);
     PRINTS("[0x001f] [0x1f  ] [  0x1f] [0x001f]", "[%#06x] [%-#6x] [%#6x] [%#.4x]", 31u, 31u, 31u, 31u);
@@ -97,11 +97,11 @@ static void text_conversions(void)
     static const char not_ended[3] = {'x', 'y', 'z'};
     begin("%s %c %p %%");
     PRINTS("a string", "%s", "a string");
-    PRINTS("[  abc] [abc  ] [ab] [   ab] [ab   ] []", "[%5s] [%-5s] [%.2s] [%5.2s] [%-5.2s] [%.0s]", "abc", "abc", "abc",
-           "abc", "abc", "abc");
+    PRINTS("[  abc] [abc  ] [ab] [   ab] [ab   ] []", "[%5s] [%-5s] [%.2s] [%5.2s] [%-5.2s] [%.0s]", "abc",
+           "abc", "abc", "abc", "abc", "abc");
     PRINTS("[xyz] [xy]", "[%.3s] [%.*s]", not_ended, 2, not_ended);
-    PRINTS("[(null)] [  (null)] [] [(null)] [     ]", "[%s] [%8s] [%.5s] [%.6s] [%5.1s]", (char *)NULL, (char *)NULL,
-           (char *)NULL, (char *)NULL, (char *)NULL);
+    PRINTS("[(null)] [  (null)] [] [(null)] [     ]", "[%s] [%8s] [%.5s] [%.6s] [%5.1s]", (char *)NULL,
+           (char *)NULL, (char *)NULL, (char *)NULL, (char *)NULL);
     PRINTS("[x] [    x] [x    ]", "[%c] [%5c] [%-5c]", 'x', 'x', 'x');
     PRINTS("100% %d", "100%% %%d");
     PRINTS("0x1234 [    0x1234] [0x1234    ] (nil) [(nil)   ]", "%p [%10p] [%-10p] %p [%-8p]", (void *)0x1234,
@@ -117,13 +117,15 @@ static void floating_conversions(void)
     PRINTS("0.000000 1.500000 -2.250000 1000000.000000", "%f %f %f %lf", 0.0, 1.5, -2.25, 1e6);
     PRINTS("0 2 2 4 -0 1.", "%.0f %.0f %.f %.0f %.0f %#.0f", 0.5, 1.5, 2.5, 3.5, -0.5, 1.0);
     PRINTS("0.12 0.38 1.00", "%.2f %.2f %.2f", 0.125, 0.375, 1.005);
-    PRINTS("[   3.14] [3.14   ] [0003.14] [+3.14] [ 3.14]", "[%7.2f] [%-7.2f] [%07.2f] [%+.2f] [% .2f]", 3.14159, 3.14159,
-           3.14159, 3.14159, 3.14159);
-    PRINTS("[  -3.14] [-3.14  ] [-003.14] [+0003.1]", "[%7.2f] [%-7.2f] [%07.2f] [%+07.1f]", -3.14159, -3.14159, -3.14159,
-           3.14159);
+    PRINTS("[   3.14] [3.14   ] [0003.14] [+3.14] [ 3.14]", "[%7.2f] [%-7.2f] [%07.2f] [%+.2f] [% .2f]",
+           3.14159, 3.14159, 3.14159, 3.14159, 3.14159);
+    PRINTS("[  -3.14] [-3.14  ] [-003.14] [+0003.1]", "[%7.2f] [%-7.2f] [%07.2f] [%+07.1f]", -3.14159,
+           -3.14159, -3.14159, 3.14159);
     PRINTS("inf -inf INF nan NAN", "%f %f %F %f %F", INFINITY, -INFINITY, INFINITY, NAN, NAN);
-    PRINTS("[  inf] [inf  ] [ +inf] [ -INF]", "[%05f] [%-5f] [%+5f] [%05F]", INFINITY, INFINITY, INFINITY, -INFINITY);
-    PRINTS("[  3.1] [3.1  ] [3.141590]", "[%*.*f] [%*.*f] [%.*f]", 5, 1, 3.14159, -5, 1, 3.14159, -1, 3.14159);
+    PRINTS("[  inf] [inf  ] [ +inf] [ -INF]", "[%05f] [%-5f] [%+5f] [%05F]", INFINITY, INFINITY, INFINITY,
+           -INFINITY);
+    PRINTS("[  3.1] [3.1  ] [3.141590]", "[%*.*f] [%*.*f] [%.*f]", 5, 1, 3.14159, -5, 1, 3.14159, -1,
+           3.14159);
     PRINTS("1.500000e+00 1.5 0x1.8p+0 1.5", "%e %g %a %.1Lf", 1.5, 1.5, 1.5, 1.5L);
     PRINTS("1.5E+10 [  1e-05] [1E-05  ]", "%.1E [%7g] [%-7G]", 1.5e10, 1e-5, 1e-5);
 }

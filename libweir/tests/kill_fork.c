@@ -6,14 +6,14 @@
 #include <spawn.h>
 #include <sys/syscall.h>
 
-enum { TEXT = 4 << 20, PARENT = 0, CHILD = 1, GRANDCHILD = 2, WRITERS = 3, STEPS = 30 };
+enum { TEXT = 4 << 20, PARENT = 0, CHILD = 1, GRANDCHILD = 2, WRITERS = 3, STEPS = 30, MANY = 50000 };
 
 static char text[TEXT];
 static unsigned found_records[WRITERS];
 
 static weir_stream *open_sink(int oflags, unsigned flags, size_t buffer_bytes)
 {
-    weir_stream *s;
+    weir_stream *s = NULL;
     struct weir_options options = {.mode = WEIR_RECORD, /* whole, beside those of others */
                                    .durability = WEIR_KILL, .buffer_bytes = buffer_bytes, .flags = flags};
     must(weir_open(&s, in_dir("sink"), O_WRONLY | oflags, &options));
@@ -102,7 +102,7 @@ static void fork_between_calls(void)
 /* ---- a fork while another thread is in the middle of a call ---- */
 
 struct writer {
-    weir_stream *s;
+    weir_stream *s = NULL;
     _Atomic unsigned written;
     _Atomic bool stop;
 };
@@ -110,7 +110,7 @@ struct writer {
 static void *write_on(void *context)
 {
     struct writer *w = context;
-    for (unsigned number = 0; !w->stop; number++) {
+    for (unsigned number = 0; !w->stop && number < MANY; number++) {
         kill_write(w->s, PARENT, number, number + 1);
         w->written = number + 1;
     }

@@ -56,7 +56,7 @@ struct round {
 };
 
 struct writer {
-    weir_stream *s;
+    weir_stream *s = NULL;
     unsigned number;
     struct progress *progress;
 };
@@ -70,7 +70,7 @@ static void *thread(void *context)
 
 static void child(const struct round *r)
 {
-    weir_stream *s;
+    weir_stream *s = NULL;
     must(r->sort->pipe ? weir_fdopen(&s, r->pipe[1], &r->options)
                        : weir_open(&s, in_dir("sink"), O_WRONLY | r->sort->oflags, &r->options));
     struct writer others[WRITERS];

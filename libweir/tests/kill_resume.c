@@ -10,7 +10,7 @@ enum { KILLS = 5, FEW = 7 };
 static int owner(void *context)
 {
     struct watch *w = context;
-    weir_stream *s;
+    weir_stream *s = NULL;
     if (plan_open(&w->plan, &s, in_dir("sink"), w->pipe[1]) < 0)
         return 10;
     stepper_here();

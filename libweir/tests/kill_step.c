@@ -14,7 +14,7 @@ static int child(void *context)
 {
     const struct walk *walk = context;
     struct watch *w = walk->watch;
-    weir_stream *s;
+    weir_stream *s = NULL;
     if (walk->from_open)
         stepper_here();
     if (plan_open(&w->plan, &s, in_dir("sink"), w->pipe[1]) < 0)

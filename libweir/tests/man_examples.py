@@ -191,6 +191,14 @@ def check_words(header, pages, other_header):
                                      if name not in known and "\n.Dt " + name + " " not in page.text])
 
 
+def check_differences(pages, stdio_header):
+    """weir-stdio(7) has an item for each that the header's first comment has."""
+    page = next((page for page in pages if page.name == "weir-stdio.7"), None)
+    said = len(re.findall(r"^\.It$", page.section("WHAT DIFFERS"), re.M)) if page else 0
+    known = len(re.findall(r"^ \*\s+\d+\. ", stdio_header, re.M))
+    judge("differences from stdio", [] if said == known > 0 else [f"{said} in the page, {known} in the header"])
+
+
 def sources():
     return "\n".join(path.read_text() for path in sorted((ROOT / "src").glob("*.c")))
 
@@ -305,7 +313,7 @@ def run_example(program, example, stdin):
         for key, value in example.expected.items():
             if key.startswith("file "):
                 (directory / key[5:]).write_bytes(as_bytes(value))
-        command = [str(program)] + shlex.split(json.loads(example.expected.get("args", '""')))
+        command = words_of("RUN") + [str(program)] + shlex.split(json.loads(example.expected.get("args", '""')))
         environment = dict(os.environ, WEIR_SPILL_DIR=str(program.parent / "spill"))
         try:
             done = subprocess.run(command, cwd=directory, capture_output=True, timeout=120, env=environment, **stdin)
@@ -357,6 +365,7 @@ def main():
     check_functions(header, pages)
     check_links(pages, links)
     check_words(header, pages, others)
+    check_differences(pages, (ROOT / "include" / "weir" / "stdio.h").read_text())
     with tempfile.TemporaryDirectory() as place:
         tree = pathlib.Path(place)
         install(every, tree)

@@ -11,7 +11,7 @@
 
 static weir_stream *open_fake(struct fake_file *f, enum fake_kind kind, int oflags, struct weir_options options)
 {
-    weir_stream *s;
+    weir_stream *s = NULL;
     fake_file_make(f, kind);
     check(weir_fdopen(&s, fake_open(f, oflags), &options) == 0, "opens");
     return s;
@@ -130,7 +130,7 @@ static void lock_goes_when_the_end_is_not_found(void)
 
 static void collector_does_not_shrink_below_what_it_has(void)
 {
-    weir_stream *s;
+    weir_stream *s = NULL;
     char *memory = NULL, text[9000];
     memset(text, 'x', sizeof text);
     weir_open_collector(&s, NULL);
@@ -233,7 +233,7 @@ static void closing_a_borrowed_descriptor_gives_back(void)
     int fd = mkstemp(path), other = dup(fd);
     unlink(path);
     check(write(fd, "abc\ndef\n", 8) == 8 && lseek(fd, 0, SEEK_SET) == 0, "a file");
-    weir_stream *s;
+    weir_stream *s = NULL;
     char *record;
     weir_fdopen(&s, fd, NULL);
     check(weir_getrec(s, &record) == 4 && weir_close(s) == 0, "a line");
@@ -261,7 +261,7 @@ static void sync_that_each_record_needs(void)
 static void promise_that_cannot_be_kept(void)
 {
     int ends[2];
-    weir_stream *s;
+    weir_stream *s = NULL;
     struct weir_options options = {.durability = WEIR_DATA};
     check(pipe(ends) == 0 && weir_fdopen(&s, ends[1], &options) == -EINVAL, "no pipe can be synced");
     struct weir_callbacks callbacks = {.write = (ssize_t (*)(void *, const void *, size_t))abort};
@@ -288,7 +288,7 @@ static void directory_that_cannot_be_opened(void)
 static void delay_off_and_on(void)
 {
     int ends[2];
-    weir_stream *s;
+    weir_stream *s = NULL;
     char byte;
     struct weir_options options = {.mode = WEIR_FULL, .stale_ms = 20};
     check(pipe2(ends, O_NONBLOCK) == 0 && weir_fdopen(&s, ends[1], &options) == 0, "opens");
@@ -382,7 +382,7 @@ static void kept_copy_leaves_the_position(void)
     int fd = mkstemp(path);
     unlink(path);
     check(write(fd, "0123456789", 10) == 10 && lseek(fd, 0, SEEK_SET) == 0, "a file");
-    weir_stream *s;
+    weir_stream *s = NULL;
     struct weir_options options = {.on_fork = WEIR_FORK_KEEP};
     weir_fdopen(&s, fd, &options);
     check(weir_getc(s) == '0', "read ahead");

@@ -90,7 +90,7 @@ static int replace_or_close(weir_stream *s, bool give_up)
 static struct outcome replace_it(const struct weir_options *options)
 {
     struct outcome o = {0};
-    weir_stream *s;
+    weir_stream *s = NULL;
     o.opened = weir_open_replace(&s, path, options);
     if (o.opened < 0) {
         check(s == NULL, "no stream");
@@ -166,7 +166,7 @@ static void given_up(void)
 {
     check_begin("closed instead");
     set_up(true);
-    weir_stream *s;
+    weir_stream *s = NULL;
     check(weir_open_replace(&s, path, NULL) == 0 && weir_put_str(s, "x") == 1, "begun");
     check(weir_close(s) == 0 && what_is_there() == 'o' && files() == 1, "as it was");
     struct stat status;
@@ -184,7 +184,7 @@ static void behind_a_link(void)
     set_up(true);
     snprintf(link, sizeof link, "%s/link", directory);
     check(symlink(path, link) == 0, "made");
-    weir_stream *s;
+    weir_stream *s = NULL;
     struct stat status;
     check(weir_open_replace(&s, link, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "opened");
     check(weir_replace(s) == 0 && what_is_there() == 'n', "its file is replaced");

@@ -33,7 +33,7 @@ static size_t drop(int fd)
 
 static weir_stream *open_pipe(int ends[2], struct weir_options options)
 {
-    weir_stream *s;
+    weir_stream *s = NULL;
     check(pipe2(ends, O_CLOEXEC) == 0 && weir_fdopen(&s, ends[1], &options) == 0, "opens");
     return s;
 }
@@ -101,9 +101,9 @@ static void *collect(void *argument)
 }
 
 /* The program never locks: it only appends, and now and then something else. */
-static void bytes_are_exact(size_t buffer_bytes, unsigned flags)
+static void bytes_are_exact(size_t buffer_bytes, unsigned flags, bool unlocked)
 {
-    check_begin("bytes are exact, %zu bytes, flags %u", buffer_bytes, flags);
+    check_begin("bytes are exact, %zu bytes, flags %u%s", buffer_bytes, flags, unlocked ? ", weir_putc_unlocked" : "");
     enum { BYTES = CHECK_SANITIZED ? 300000 : 1000000 };
     int ends[2];
     pthread_t collector;
@@ -111,7 +111,7 @@ static void bytes_are_exact(size_t buffer_bytes, unsigned flags)
     struct stream_of_bytes in = {.fd = ends[0]};
     pthread_create(&collector, NULL, collect, &in);
     for (uint64_t i = 0; i < BYTES; i++) {
-        if (weir_putc(s, byte_at(i)) < 0)
+        if ((unlocked ? weir_putc_unlocked(s, byte_at(i)) : weir_putc(s, byte_at(i))) < 0)
             break;
         if (i % 100003 == 0)
             sleep_seconds(0.002);
@@ -186,7 +186,7 @@ static void reader_is_asleep(bool is_socket)
 static void error_of_the_timer(void)
 {
     check_begin("an error that the timer met is the program's");
-    weir_stream *s;
+    weir_stream *s = NULL;
     struct weir_options options = {.mode = WEIR_FULL, .stale_ms = 5};
     check(weir_open(&s, "/dev/full", O_WRONLY, &options) == 0, "opens");
     check(weir_put_str(s, "lost") == 4, "accepted");
@@ -218,9 +218,10 @@ int main(void)
     static const unsigned shared[] = {0, WEIR_THREADS};
     for (int i = 0; i < 2; i++) {
         arrives_in_time(i ? "full, threads" : "full", (struct weir_options){.mode = WEIR_FULL, .stale_ms = STALE_MS, .flags = shared[i]});
-        bytes_are_exact(0, shared[i]);
-        bytes_are_exact(5000, shared[i]);
-        bytes_are_exact(1, shared[i]);
+        bytes_are_exact(0, shared[i], false);
+        bytes_are_exact(5000, shared[i], false);
+        bytes_are_exact(1, shared[i], false);
+        bytes_are_exact(300, shared[i], !shared[i]);
     }
     arrives_in_time("line", (struct weir_options){.mode = WEIR_LINE, .stale_ms = STALE_MS});
     arrives_in_time("record", (struct weir_options){.mode = WEIR_RECORD, .stale_ms = STALE_MS});

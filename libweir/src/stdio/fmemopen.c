@@ -97,8 +97,9 @@ static int fixed_close(void *context)
     return 0;
 }
 
-static struct fixed *fixed_new(void *data, size_t bytes, char first)
+static struct fixed *fixed_new(void *data, size_t bytes, const char *mode)
 {
+    char first = mode[0];
     struct fixed *memory = calloc(1, sizeof *memory);
     if (!memory)
         return NULL;
@@ -107,9 +108,9 @@ static struct fixed *fixed_new(void *data, size_t bytes, char first)
         free(memory);
         return NULL;
     }
-    if (first == 'w')
+    if (first == 'w' && strchr(mode, '+'))
         memory->data[0] = '\0';
-    memory->end = first == 'r' ? bytes : strnlen(memory->data, bytes);
+    memory->end = first == 'r' ? bytes : first == 'w' ? 0 : strnlen(memory->data, bytes);
     memory->here = first == 'a' ? memory->end : 0;
     return memory;
 }
@@ -125,7 +126,7 @@ weir_stream *weir_stdio_fmemopen(void *data, size_t bytes, const char *mode)
     weir_stream *s = NULL;
     if (bytes == 0)
         return weir__stdio_result(NULL, -EINVAL);
-    struct fixed *memory = fixed_new(data, bytes, mode[0]);
+    struct fixed *memory = fixed_new(data, bytes, mode);
     if (!memory)
         return weir__stdio_result(NULL, -ENOMEM);
     int result = weir__stdio_open_callbacks(&s, &callbacks, memory, mode, WEIR_FORK_KEEP);

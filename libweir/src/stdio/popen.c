@@ -12,7 +12,7 @@ static int spawn(int *child, const char *command, int end, int number)
 {
     char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
     posix_spawn_file_actions_t actions;
-    pid_t pid;
+    pid_t pid = -1;
     int error = posix_spawn_file_actions_init(&actions);
     if (error)
         return -error;

@@ -98,13 +98,13 @@ static void SIDE(read)(struct SIDE(state) *at, struct step *step, int number, st
         break;
     case FGETS:
         memset(at->memory, 0, 600);
-        line = fgets(at->memory, 1 + step->a % (step->b % 4 ? 20 : 600), at->file);
+        line = fgets(at->memory, 1 + at->pushed + step->a % (step->b % 4 ? 20 : 599), at->file);
         note(log, number, line != NULL, line == NULL, line ? hash(line, 600) : 0);
         at->after_read = line && *line;
         break;
     case FREAD:
         size = 1 + (size_t)step->a % 7;
-        count = (size_t)step->b % (step->c % 8 ? 50 : 50000);
+        count = at->pushed + (size_t)step->b % (step->c % 8 ? 50 : 50000);
         memset(at->memory, 0, size * count);
         length = (ssize_t)fread(at->memory, size, count, at->file);
         note(log, number, length, (size_t)length < count, hash(at->memory, size * count));

@@ -2,34 +2,7 @@
 #ifndef WEIR_TEST_PLAN_H
 #define WEIR_TEST_PLAN_H
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- chance: xorshift64* ---------------------------------------------------------------------------- */
-
-static uint64_t chance_state;
-
-static uint64_t chance(void)
-{
-    chance_state ^= chance_state >> 12;
-    chance_state ^= chance_state << 25;
-    chance_state ^= chance_state >> 27;
-    return chance_state * UINT64_C(2685821657736338717);
-}
-static unsigned below(unsigned limit) { return (unsigned)((chance() >> 32) % limit); }
-static bool one_in(unsigned n) { return below(n) == 0; }
-
-static void seed(uint64_t number)
-{
-    chance_state = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    for (int i = 0; i < 4; i++)
-        chance();
-}
+#include "chance.h"
 
 /* ---- the calls -------------------------------------------------------------------------------------- */
 
@@ -122,9 +95,6 @@ static enum call pick_call(bool reads, bool writes, enum last last)
     }
 }
 
-static bool can_read(const char *mode) { return mode[0] == 'r' || strchr(mode, '+'); }
-static bool can_write(const char *mode) { return mode[0] != 'r' || strchr(mode, '+'); }
-
 static void add_step(struct plan *plan, struct step step)
 {
     if (plan->count < STEPS)
@@ -183,14 +153,6 @@ struct log {
     struct entry entries[STEPS + 4];
     int count;
 };
-
-static uint64_t hash(const void *from, size_t bytes)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ ((const unsigned char *)from)[i]) * UINT64_C(1099511628211);
-    return h;
-}
 
 static void note(struct log *log, int step, int64_t result, bool failed, uint64_t bytes)
 {

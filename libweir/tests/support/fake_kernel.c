@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../src/kernel.h"
@@ -20,7 +21,7 @@ static struct fake_note notes[NOTES];
 const char *fake_call_name(enum fake_call call)
 {
     static const char *const names[FAKE_CALLS] = {"write", "read",  "lseek",  "fstat",  "fcntl", "fsync", "fdatasync",
-                                                  "close", "open",  "rename", "unlink", "poll",  "mmap"};
+                                                  "close", "open",  "rename", "unlink", "poll",  "mmap", "pipe2", "tee", "recv"};
     return names[call];
 }
 
@@ -235,6 +236,38 @@ static void *fake_mmap(void *address, size_t bytes, int protection, int flags, i
     return begin(FAKE_MMAP, fd, NULL) ? real.mmap(address, bytes, protection, flags, fd, offset) : MAP_FAILED;
 }
 
+static int fake_pipe2(int fds[2], int flags) { return begin(FAKE_PIPE2, -1, NULL) ? real.pipe2(fds, flags) : -1; }
+
+/* Into a real pipe, 4096 bytes at most. */
+static ssize_t fake_tee(int from, int to, size_t bytes, unsigned flags)
+{
+    char copy[4096];
+    bytes = bytes < sizeof copy ? bytes : sizeof copy;
+    if (!begin(FAKE_TEE, from, &bytes))
+        return -1;
+    struct fake_file *f = fake_file_of(from);
+    if (!f)
+        return end(real.tee(from, to, bytes, flags));
+    size_t before = f->begin;
+    ssize_t got = fake_get(from, copy, bytes, NULL);
+    f->begin = before;
+    return end(got > 0 ? real.write(to, copy, (size_t)got) : got);
+}
+
+static ssize_t fake_recv(int fd, void *to, size_t bytes, int flags)
+{
+    if (!begin(FAKE_RECV, fd, &bytes))
+        return -1;
+    struct fake_file *f = fake_file_of(fd);
+    if (!f)
+        return end(real.recv(fd, to, bytes, flags));
+    size_t before = f->begin;
+    ssize_t got = fake_get(fd, to, bytes, NULL);
+    if (flags & MSG_PEEK)
+        f->begin = before;
+    return end(got);
+}
+
 void fake_install(void)
 {
     if (installed)
@@ -257,6 +290,9 @@ void fake_install(void)
     weir__kernel.unlink = fake_unlink;
     weir__kernel.poll = fake_poll;
     weir__kernel.mmap = fake_mmap;
+    weir__kernel.pipe2 = fake_pipe2;
+    weir__kernel.tee = fake_tee;
+    weir__kernel.recv = fake_recv;
     installed = true;
 }
 

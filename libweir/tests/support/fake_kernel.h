@@ -22,6 +22,9 @@ enum fake_call {
     FAKE_UNLINK,
     FAKE_POLL,
     FAKE_MMAP,
+    FAKE_PIPE2,
+    FAKE_TEE,
+    FAKE_RECV,
     FAKE_CALLS
 };
 

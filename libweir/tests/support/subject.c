@@ -243,7 +243,7 @@ static void note_result(struct subject *t, int64_t result)
 int64_t subject_step(struct subject *t, enum op op, uint64_t argument)
 {
     note(t, op, argument);
-    bool was_reading = t->hot->reading;
+    bool was_reading = t->hot->reading, was_empty = weir__unread(t->s) == 0;
     int64_t result = op < OP_FLUSH                        ? subject_write_step(t, op, argument)
                      : op >= OP_GETC && op <= OP_UNGETC ? subject_read_step(t, op, argument)
                                                           : other_step(t, op, argument);
@@ -252,6 +252,9 @@ int64_t subject_step(struct subject *t, enum op op, uint64_t argument)
         forget_pushed(t);
     if (t->own->sync_error)
         t->sync_failed = t->own->sync_error;
+    bool takes = op >= OP_GETC && op <= OP_UNGETC && op != OP_PEEK && op != OP_UNGETC && !t->options.max_record_bytes;
+    if (takes && was_empty && result >= 0 && t->own->share && !t->seekable && weir__unread(t->s))
+        subject_wrong(t, "%s took %llu bytes that belong to others", op_name(op), (unsigned long long)weir__unread(t->s));
     all_is_there(t);
     promises(t, result, op);
     return result;

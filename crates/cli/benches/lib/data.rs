@@ -12,10 +12,10 @@ use crate::{Failed, rust_std, target_dir};
 
 /// A line with its newline.
 pub const LINE_BYTES: u64 = 81;
-/// Lines of the input: 64 MiB.
-const LINES: u64 = (64 << 20) / LINE_BYTES;
+/// Lines of the input: 32 MiB.
+const LINES: u64 = (32 << 20) / LINE_BYTES;
 /// Of the short input: 8 MiB.
-const SHORT_LINES: u64 = LINES / 8;
+const SHORT_LINES: u64 = LINES / 4;
 /// What tail looks at.
 const BIG_BYTES: u64 = 1 << 30;
 /// What tr translates.

@@ -25,7 +25,7 @@ pub struct Times {
     pub user: Option<Summary>,
     pub cpu: Summary,
     pub elapsed: Summary,
-    /// Medians of what getrusage(2) says.
+    /// Means of what getrusage(2) says: single samples are a few ticks long.
     pub ticks: [f64; 2],
 }
 
@@ -36,9 +36,8 @@ pub fn of(group: &Group, taken: &Taken) -> Vec<Figures> {
     let measured = taken.samples.iter().filter_map(|(entry, samples)| {
         let summary = |time| Summary::of(&per_unit(taken, entry, samples, time));
         let user = if entry.bare.is_some() { summary(Time::User) } else { None };
-        let ticks = [|s: &Sample| s.user_ns / s.units, |s: &Sample| s.system_ns / s.units];
-        let ticks =
-            ticks.map(|pick| weir_model::stats::median(&mut samples.iter().map(pick).collect::<Vec<_>>()));
+        let sum = |pick: fn(&Sample) -> f64| samples.iter().map(pick).sum::<f64>();
+        let ticks = [sum(|s| s.user_ns), sum(|s| s.system_ns)].map(|ns| ns / sum(|s| s.units));
         let times = Times { user, cpu: summary(Time::Cpu)?, elapsed: summary(Time::Elapsed)?, ticks };
         Some(figures(&entry.label, Ok(times)))
     });

@@ -90,7 +90,8 @@ fn bare(label: &str, buffer_bytes: u64) -> Entry {
 
 fn bytes(buffers: Buffers) -> Group {
     use Program::{Glibc, Go, Hand, Musl, Rust, Sfio, Weir};
-    let entry = |label: &str, program, name, calls| Entry::new(label, program, "bytes", name).bare(calls);
+    let plain = |label: &str, program, name| Entry::new(label, program, "bytes", name).short().passes(2);
+    let entry = |label: &str, program, name, calls| plain(label, program, name).bare(calls);
     let hand = |label, name| entry(label, Hand, name, BARE).buffer(buffers.weir);
     let ours = entry(OURS, Weir, "getc-putc", BARE);
     let entries = vec![
@@ -101,14 +102,14 @@ fn bytes(buffers: Buffers) -> Group {
         entry(UNLOCKED, Glibc, "unlocked", BARE_STDIO),
         hand(MEMORY, "memory"),
         hand(REGISTERS, "registers"),
-        Entry::new("musl, locked", Musl, "bytes", "locked"),
-        Entry::new("musl, unlocked", Musl, "bytes", "unlocked"),
+        plain("musl, locked", Musl, "locked"),
+        plain("musl, unlocked", Musl, "unlocked"),
         entry("sfio", Sfio, "getc-putc", BARE_8K),
         entry("Rust, bytes and write_all", Rust, "-", BARE_8K),
         entry("Go, ReadByte and WriteByte", Go, "-", BARE_STDIO),
-        bare(BARE, buffers.weir),
-        bare(BARE_STDIO, buffers.stdio),
-        bare(BARE_8K, 8 << 10),
+        bare(BARE, buffers.weir).short().passes(2),
+        bare(BARE_STDIO, buffers.stdio).short().passes(2),
+        bare(BARE_8K, 8 << 10).short().passes(2),
     ];
     let cursor = "libweir, cursor";
     let rows = vec![
@@ -126,7 +127,7 @@ fn bytes(buffers: Buffers) -> Group {
 /// everything is shorter; putc also alone, so that a fast getc cannot hide it.
 fn locked(buffers: Buffers) -> Group {
     use Program::{Glibc, Weir};
-    const COUNT: u64 = 8 << 20;
+    const COUNT: u64 = 4 << 20;
     let (copy, put) = ("copy: libweir, WEIR_THREADS", "putc: libweir, WEIR_THREADS");
     let (copy_held, copy_unlocked) = ("copy: libweir, lock held", "copy: glibc, unlocked");
     let (copy_idle, put_idle) =
@@ -183,10 +184,9 @@ const GETLINE: &str = "glibc, getline and fwrite";
 const MEMCHR: &str = "memchr loop, 64 KiB";
 
 /// Everyone, with `out`, and with what its own system calls cost.
-fn line_entries(out: Out, passes: u32) -> Vec<Entry> {
+fn line_entries(out: Out) -> Vec<Entry> {
     use Program::{Glibc, Go, Hand, Musl, Rust, Sfio, Weir};
-    let entry =
-        |label: &str, program, name| Entry::new(label, program, "lines", name).out(out).passes(passes);
+    let entry = |label: &str, program, name| Entry::new(label, program, "lines", name).out(out);
     let ours = entry(OURS, Weir, "getrec-write").bare(BARE);
     vec![
         ours.again(),
@@ -204,11 +204,13 @@ fn line_entries(out: Out, passes: u32) -> Vec<Entry> {
 }
 
 fn lines_user(buffers: Buffers) -> Group {
-    const PASSES: u32 = 2;
-    let mut entries = line_entries(Out::Null, PASSES);
+    const PASSES: u32 = 8;
+    let mut entries: Vec<Entry> =
+        line_entries(Out::Null).into_iter().map(|entry| entry.short().passes(PASSES)).collect();
     let bares =
         [(BARE, buffers.weir), (BARE_STDIO, buffers.stdio), (BARE_8K, 8 << 10), (BARE_64K, MEMCHR_BUFFER)];
-    entries.extend(bares.map(|(label, bytes)| bare(label, bytes).passes(PASSES).per_unit(LINE_BYTES)));
+    entries
+        .extend(bares.map(|(label, bytes)| bare(label, bytes).short().passes(PASSES).per_unit(LINE_BYTES)));
     let rows = vec![
         row("lines, user time: fgets+fputs", OURS, FGETS, Time::User, Want::TimesAsFast(2.5)),
         row("lines, user time: getline+fwrite", OURS, GETLINE, Time::User, Want::TimesAsFast(2.5)),
@@ -221,7 +223,7 @@ fn lines_user(buffers: Buffers) -> Group {
 
 fn lines_elapsed() -> Group {
     // Of new files nothing is taken off: the bare calls are not run here.
-    let entries = line_entries(Out::New, 1).into_iter().map(|entry| Entry { bare: None, ..entry }).collect();
+    let entries = line_entries(Out::New).into_iter().map(|entry| Entry { bare: None, ..entry }).collect();
     let rows = vec![
         row("lines, elapsed: fgets+fputs", OURS, FGETS, Time::Elapsed, Want::TimesAsFast(1.5)),
         row("lines, elapsed: getline+fwrite", OURS, GETLINE, Time::Elapsed, Want::TimesAsFast(1.5)),
@@ -234,7 +236,7 @@ fn lines_elapsed() -> Group {
 
 fn formatted() -> Group {
     use Program::{Glibc, Go, Musl, Rust, Sfio, Weir};
-    const COUNT: u64 = 300_000;
+    const COUNT: u64 = 100_000;
     let entry = |label: &str, program, name| Entry::new(label, program, "formatted", name).count(COUNT);
     let (printf, put) = ("libweir, weir_printf", "libweir, weir_put_*");
     let (fprintf, rust) = ("glibc, fprintf", "Rust, write!");

@@ -9,11 +9,12 @@
 //!   machines), too coarse for a ratio of 1.1. User time is therefore the exact CPU time of the process less
 //!   that of a loop of bare read(2) and write(2) of the same sizes, measured in the same rounds. What
 //!   getrusage(2) says stands beside it in the table of figures.
-//! * Input: 64 MiB of log lines, 80 characters and a newline, on tmpfs (/dev/shm if it has the room, else
-//!   the target directory) and in memory since it was written. For user and CPU time the output is /dev/null:
-//!   neither the allocation of pages nor the copy into them is the library's. For elapsed time of lines it is
-//!   a new file on the same tmpfs, as a program has it; of large calls, tail and tr a file whose pages are
-//!   there, so that the cost of new pages does not hide a difference.
+//! * Input: log lines of 80 characters and a newline, on tmpfs (/dev/shm if it has the room, else the target
+//!   directory) and in memory since it was written: 32 MiB for elapsed time, 8 MiB, read again and again, for
+//!   user and CPU time, so that a round is short: what disturbs the machine then disturbs all of it.
+//! * Output: for user and CPU time /dev/null, as neither the allocation of pages nor the copy into them is the
+//!   library's. For elapsed time of lines a new file on the same tmpfs, as a program has it; of large calls,
+//!   tail and tr a file whose pages are there, so that the cost of new ones does not hide a difference.
 //! * Everybody has its own default buffer; the hand-written loops have libweir's, memchr has 64 KiB. All C is
 //!   compiled with -O2, Rust as cargo bench does.
 //! * Everyone's output is compared with what it must be before anything is measured.

@@ -1,0 +1,435 @@
+/* kill_holder.c: WEIR_HOLDER: whatever ends the owner, what it left arrives, then the end of the pipe; a clean
+ * close leaves no process and no file. --rounds=N: kills at random moments (60); --seed=N. */
+#include "support/kill.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+enum { TEXT = 4 << 20, PATIENCE_MS = 10000 };
+
+static char text[TEXT];
+
+struct shared {
+    _Atomic int holder;
+    _Atomic unsigned done; /* records */
+    _Atomic int ready;
+};
+static struct shared *shared;
+
+static const struct weir_options with_holder = {
+    .mode = WEIR_FULL, .durability = WEIR_KILL, .flags = WEIR_HOLDER, .buffer_bytes = 20000};
+
+static weir_stream *open_pipe(int fd)
+{
+    weir_stream *s = NULL;
+    must(weir_fdopen(&s, fd, &with_holder));
+    shared->holder = weir__own(s)->spill->holder;
+    return s;
+}
+
+static weir_stream *open_sink(int oflags)
+{
+    weir_stream *s = NULL;
+    must(weir_open(&s, in_dir("sink"), O_WRONLY | oflags, &with_holder));
+    shared->holder = weir__own(s)->spill->holder;
+    return s;
+}
+
+/* Until the writers have gone. Returns the bytes, or -1 if they do not go. */
+static ssize_t read_to_end(int fd)
+{
+    size_t length = 0;
+    for (;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (poll(&ready, 1, PATIENCE_MS) <= 0)
+            return -1;
+        ssize_t got = read(fd, text + length, TEXT - length);
+        if (got <= 0)
+            return (ssize_t)length;
+        length += (size_t)got;
+    }
+}
+
+/* Its new parent is this process. */
+static bool holder_ends(int pid)
+{
+    for (int ms = 0; ms < PATIENCE_MS; ms += 5) {
+        int result = waitpid(pid, NULL, WNOHANG | __WALL);
+        if (result == pid || (result < 0 && errno == ECHILD))
+            return true;
+        usleep(5000);
+    }
+    return false;
+}
+
+static void start_test(const char *name)
+{
+    check_begin("%s", name);
+    memset(shared, 0, sizeof *shared);
+    write_file(in_dir("sink"), "", 0);
+}
+
+static void check_records(ssize_t bytes, unsigned records)
+{
+    unsigned count[1] = {0};
+    check(bytes >= 0, "the pipe has no end");
+    if (bytes >= 0 && kill_check_records(text, (size_t)bytes, 1, count))
+        check(count[0] == records, "%u records of %u", count[0], records);
+}
+
+static void check_clean(void)
+{
+    check(holder_ends(shared->holder), "the holder is still there");
+    check(count_files("weir") == 0, "a file is left");
+}
+
+/* ---- ends of an owner that had written some records and left them in its buffer ---- */
+
+static void by_kill(void) { kill(getpid(), SIGKILL); }
+static void by_group(void) { kill(0, SIGKILL); }
+static void by_silence(void) { _exit(0); }
+static void by_abort(void) { abort(); }
+static void by_term(void) { raise(SIGTERM); }
+static void by_exec(void) /* past the C library; the new program lives on */
+{
+    char *const arguments[] = {"sleep", "0.3", NULL};
+    syscall(SYS_execve, "/bin/sleep", arguments, NULL);
+}
+static void with_child(void) /* that lives on, and has nothing to do with it */
+{
+    if (fork() == 0) {
+        for (int fd = 0; fd < 64; fd++)
+            close(fd);
+        usleep(300000);
+        _exit(0);
+    }
+    by_kill();
+}
+static void all_closed(void) /* the lock is lost, the owner lives: nothing may be written yet */
+{
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+    usleep(300000);
+    shared->ready = 1;
+    by_kill();
+}
+
+struct way {
+    const char *name;
+    void (*end)(void);
+};
+static const struct way ways[] = {
+    {"SIGKILL", by_kill}, {"SIGKILL to its process group", by_group}, {"_exit", by_silence}, {"abort", by_abort},
+    {"SIGTERM", by_term}, {"execve(2)", by_exec}, {"SIGKILL, with a child that lives on", with_child},
+    {"SIGKILL after it closed all descriptors", all_closed},
+};
+
+static pid_t start_owner(int fd, int oflags, unsigned records, void (*end)(void))
+{
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    setpgid(0, 0);
+    weir_stream *s = fd >= 0 ? open_pipe(fd) : open_sink(oflags);
+    kill_write(s, 0, 0, records);
+    end();
+    _exit(0);
+}
+
+static void ends(const struct way *way)
+{
+    static const struct {
+        const char *name;
+        int oflags;
+    } sinks[] = {{"a pipe", -1}, {"a plain file", 0}, {"an O_APPEND file", O_APPEND}};
+    for (int i = 0; i < 3; i++) {
+        char name[128];
+        int p[2];
+        snprintf(name, sizeof name, "%s: %s", sinks[i].name, way->name);
+        start_test(name);
+        must(pipe2(p, O_CLOEXEC));
+        pid_t pid = start_owner(i == 0 ? p[1] : -1, sinks[i].oflags, 300, way->end);
+        close(p[1]);
+        ssize_t bytes = i == 0 ? read_to_end(p[0]) : 0;
+        if (way->end == all_closed)
+            check(i > 0 || shared->ready, "it was written while the owner lived");
+        wait_for(pid);
+        check_clean();
+        if (i > 0)
+            bytes = (ssize_t)read_file(in_dir("sink"), text, TEXT);
+        check_records(bytes, 300);
+        close(p[0]);
+    }
+}
+
+/* ---- kills at random moments ---- */
+
+static void write_for_ever(weir_stream *s)
+{
+    for (unsigned number = 0; number < 40000; number++) {
+        kill_write(s, 0, number, number + 1);
+        shared->done = number + 1;
+    }
+    for (;;)
+        pause();
+}
+
+static void random_kill(bool is_pipe, struct random *random)
+{
+    int p[2];
+    memset(shared, 0, sizeof *shared);
+    write_file(in_dir("sink"), "", 0);
+    must(pipe2(p, O_CLOEXEC));
+    pid_t pid = fork();
+    if (pid == 0) {
+        weir_stream *s = is_pipe ? open_pipe(p[1]) : open_sink(0);
+        shared->ready = 1;
+        write_for_ever(s);
+    }
+    close(p[1]);
+    while (!shared->ready)
+        usleep(100);
+    usleep((useconds_t)random_below(random, 3000));
+    kill(pid, SIGKILL);
+    ssize_t bytes = is_pipe ? read_to_end(p[0]) : 0;
+    wait_for(pid);
+    check_clean();
+    if (!is_pipe)
+        bytes = (ssize_t)read_file(in_dir("sink"), text, TEXT);
+    close(p[0]);
+    /* A pipe may get one write twice, or a part of it; then the record at the seam is not whole. */
+    char record[KILL_RECORD];
+    unsigned seams = 0, number = 0;
+    for (ssize_t at = 0; at < bytes;) {
+        size_t length = kill_record(record, 0, number);
+        if ((size_t)(bytes - at) >= length && memcmp(text + at, record, length) == 0) {
+            at += (ssize_t)length;
+            number++;
+            continue;
+        }
+        const char *line = memchr(text + at, '\n', (size_t)(bytes - at));
+        if (!line || seams++ > 0 || !is_pipe)
+            break;
+        at = line + 1 - text;
+        if (at < bytes) /* on with the first record that was repeated whole */
+            number = (unsigned)strtoul(text + at + 2, NULL, 10);
+    }
+    check(number >= shared->done, "%u records of %u are there", number, shared->done);
+}
+
+/* ---- clean ends ---- */
+
+static void clean_close(void)
+{
+    int p[2];
+    char byte;
+    start_test("a clean close");
+    while (waitpid(-1, NULL, 0) > 0) /* orphans of earlier tests */
+        ;
+    must(pipe2(p, O_CLOEXEC));
+    weir_stream *s = open_pipe(p[1]);
+    kill_write(s, 0, 0, 100);
+    check(kill(shared->holder, 0) == 0, "there is no holder");
+    check(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "the program's wait(2) sees the holder");
+    check(weir_close(s) == 0, "close");
+    check(kill(shared->holder, 0) != 0, "the holder outlives weir_close");
+    fcntl(p[0], F_SETFL, O_NONBLOCK); /* the end is there at once */
+    ssize_t bytes = read(p[0], text, TEXT);
+    check(read(p[0], &byte, 1) == 0, "the pipe has no end");
+    check_records(bytes, 100);
+    check(count_files("weir") == 0, "a file is left");
+    close(p[0]);
+}
+
+static void clean_exit(void)
+{
+    int p[2];
+    start_test("exit(3)");
+    must(pipe2(p, O_CLOEXEC));
+    pid_t pid = fork();
+    if (pid == 0) {
+        kill_write(open_pipe(p[1]), 0, 0, 100);
+        exit(0);
+    }
+    close(p[1]);
+    check_records(read_to_end(p[0]), 100);
+    wait_for(pid);
+    check_clean();
+    close(p[0]);
+}
+
+/* ---- the process itself ---- */
+
+static bool first_line_is(int pid, const char *file, const char *wanted)
+{
+    char path[64], have[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    size_t length = read_file(path, have, sizeof have - 1);
+    have[length] = 0;
+    have[strcspn(have, "\n")] = 0;
+    return strcmp(have, wanted) == 0;
+}
+
+static int count_descriptors(int pid)
+{
+    char path[64];
+    int count = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        count += isdigit((unsigned char)entry->d_name[0]) != 0;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static void what_it_is(void)
+{
+    int p[2];
+    start_test("the holder as others see it");
+    must(pipe2(p, O_CLOEXEC));
+    weir_stream *s = open_pipe(p[1]);
+    int holder = shared->holder;
+    check(first_line_is(holder, "comm", "weir-holder"), "its name");
+    check(first_line_is(holder, "cmdline", "weir-holder"), "its arguments");
+    check(!first_line_is(getpid(), "cmdline", "weir-holder"), "the owner's arguments");
+    check(count_descriptors(holder) == 2, "it has %d descriptors", count_descriptors(holder));
+    check(getsid(holder) == holder, "it is in session %d", (int)getsid(holder));
+    kill(holder, SIGTERM);
+    kill(holder, SIGHUP);
+    usleep(20000);
+    check(waitpid(holder, NULL, WNOHANG | __WALL) == 0, "a signal has ended it");
+    kill(holder, SIGKILL); /* the owner does not need it */
+    kill_write(s, 0, 0, 100);
+    check(weir_close(s) == 0 && count_files("weir") == 0, "close");
+    close(p[0]);
+}
+
+static void in_a_child(void)
+{
+    int p[2];
+    start_test("a child has a holder of its own");
+    must(pipe2(p, O_CLOEXEC));
+    weir_stream *s = open_pipe(p[1]);
+    int first = shared->holder;
+    pid_t pid = fork();
+    if (pid == 0) {
+        kill_write(s, 0, 0, 50);
+        shared->holder = weir__own(s)->spill->holder;
+        by_kill();
+    }
+    wait_for(pid);
+    check(shared->holder != first && holder_ends(shared->holder), "the child's holder");
+    check(waitpid(first, NULL, WNOHANG | __WALL) == 0, "the parent's has gone as well");
+    check(weir_close(s) == 0, "close");
+    check_records(read_to_end(p[0]), 50);
+    check(count_files("weir") == 0, "a file is left");
+    close(p[0]);
+}
+
+/* ---- where it cannot write ---- */
+
+static void nobody_reads(void)
+{
+    int p[2];
+    start_test("nobody reads the pipe any more: the file stays");
+    must(pipe2(p, O_CLOEXEC));
+    pid_t pid = start_owner(p[1], 0, 100, by_kill);
+    close(p[0]);
+    close(p[1]);
+    wait_for(pid);
+    check(holder_ends(shared->holder), "the holder is still there");
+    int fd = (int)must(open(in_dir("sink"), O_WRONLY));
+    const char *spill = find_file("", ".weir");
+    check(spill && weir_recover(spill, fd, NULL) == 0, "weir_recover");
+    check_records((ssize_t)read_file(in_dir("sink"), text, TEXT), 100);
+    close(fd);
+}
+
+static void close_that_fails(void)
+{
+    int p[2];
+    uint64_t lost;
+    start_test("a close that fails keeps the file, and no holder");
+    signal(SIGPIPE, SIG_IGN);
+    must(pipe2(p, O_CLOEXEC));
+    weir_stream *s = open_pipe(p[1]);
+    kill_write(s, 0, 0, 100);
+    close(p[0]);
+    check(weir_close_lost(s, &lost) == -EPIPE && lost > 0, "close");
+    check(kill(shared->holder, 0) != 0, "the holder is still there");
+    int fd = (int)must(open(in_dir("sink"), O_WRONLY));
+    const char *spill = find_file("", ".weir");
+    struct weir_recovered found;
+    check(spill && weir_recover(spill, fd, &found) == 0 && found.bytes == lost, "weir_recover");
+    check_records((ssize_t)read_file(in_dir("sink"), text, TEXT), 100);
+    close(fd);
+    signal(SIGPIPE, SIG_DFL);
+}
+
+static void full_pipe(void)
+{
+    int p[2];
+    start_test("a full pipe that does not block: it waits for the reader");
+    must(pipe2(p, O_CLOEXEC | O_NONBLOCK));
+    fcntl(p[1], F_SETPIPE_SZ, 4096);
+    pid_t pid = start_owner(p[1], 0, 200, by_kill); /* more than the pipe takes */
+    close(p[1]);
+    wait_for(pid);
+    usleep(50000);
+    check(waitpid(shared->holder, NULL, WNOHANG | __WALL) == 0, "it has given up");
+    check_records(read_to_end(p[0]), 200);
+    check_clean();
+    close(p[0]);
+}
+
+/* As in { program; echo done; } >file */
+static void next_writer(void)
+{
+    start_test("who has the same descriptor goes on behind what the holder wrote");
+    int fd = (int)must(open(in_dir("sink"), O_WRONLY | O_TRUNC));
+    pid_t pid = fork();
+    if (pid == 0) {
+        weir_stream *s;
+        must(weir_fdopen(&s, fd, &with_holder));
+        shared->holder = weir__own(s)->spill->holder;
+        kill_write(s, 0, 0, 500);
+        by_kill();
+    }
+    wait_for(pid);
+    check_clean();
+    char record[KILL_RECORD];
+    size_t length = kill_record(record, 0, 500);
+    must(write(fd, record, length));
+    check_records((ssize_t)read_file(in_dir("sink"), text, TEXT), 501);
+    close(fd);
+}
+
+int main(int count, char **arguments)
+{
+    uint64_t rounds = check_option(count, arguments, "rounds", 60);
+    struct random random = random_from(check_option(count, arguments, "seed", 1));
+    kill_dir("/dev/shm");
+    shared = shared_memory(sizeof *shared);
+    must(prctl(PR_SET_CHILD_SUBREAPER, 1));
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        ends(&ways[i]);
+    for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+        start_test(is_pipe ? "a pipe: kills at random moments" : "a plain file: kills at random moments");
+        for (uint64_t round = 0; round < rounds; round++)
+            random_kill(is_pipe, &random);
+    }
+    clean_close();
+    clean_exit();
+    what_it_is();
+    in_a_child();
+    nobody_reads();
+    close_that_fails();
+    full_pipe();
+    next_writer();
+    kill_dir_remove();
+    return check_finish("kill_holder");
+}
