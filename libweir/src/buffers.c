@@ -18,6 +18,10 @@ static int map(char **memory, size_t bytes)
 static int make_read(struct weir__own *own, size_t before, size_t capacity)
 {
     before = round_to_page(before ? before : 1);
+    if (own->direct) { /* room for the block that the first byte is in */
+        before = weir__direct_size(own, before);
+        capacity = weir__direct_size(own, capacity);
+    }
     size_t bytes = before + round_to_page(capacity);
     int result = map(&own->read_buffer, bytes);
     if (result < 0)
@@ -30,6 +34,8 @@ static int make_read(struct weir__own *own, size_t before, size_t capacity)
 
 static int make_write(struct weir__own *own, size_t capacity)
 {
+    if (own->direct)
+        capacity = weir__direct_size(own, capacity);
     /* Numbers are formatted in the buffer whatever its size as the program sees it: a page at least. */
     size_t bytes = round_to_page(capacity);
     int result = map(&own->buffer, bytes);
@@ -37,6 +43,25 @@ static int make_write(struct weir__own *own, size_t capacity)
         return result;
     own->mapped = bytes;
     own->capacity = capacity;
+    if (own->direct)
+        weir__direct_sized(own);
+    return 0;
+}
+
+/* Of the caller's memory what lies right for O_DIRECT; to read from an odd position takes a block more. */
+static int take_aligned(struct weir__own *own)
+{
+    if (own->can_write && !weir__direct_part_of(own, &own->buffer, &own->capacity))
+        return -EINVAL;
+    if (own->can_read && !weir__direct_part_of(own, &own->read_buffer, &own->read_capacity))
+        return -EINVAL;
+    if (own->can_write)
+        weir__direct_sized(own);
+    size_t before = weir__direct_size(own, 1);
+    if (own->can_read && own->read_capacity > before) {
+        own->read_start = before;
+        own->read_capacity -= before;
+    }
     return 0;
 }
 
@@ -51,7 +76,7 @@ static int take_callers(struct weir__own *own, char *memory, size_t bytes)
     own->read_buffer = memory + for_writing;
     own->read_start = 0;
     own->read_capacity = bytes - for_writing;
-    return 0;
+    return own->direct ? take_aligned(own) : 0;
 }
 
 int weir__buffers_make(weir_stream *s, const struct weir_options *options, size_t default_bytes)

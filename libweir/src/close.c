@@ -7,11 +7,11 @@ static int first_of(int a, int b) { return a < 0 ? a : b < 0 ? b : 0; }
 int weir__let_go(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
-    int result = own->keep_open || !own->sink->close ? 0 : own->sink->close(s);
     if (own->uring)
         weir__uring_free(s);
     if (own->direct)
         weir__direct_free(s);
+    int result = own->keep_open || !own->sink->close ? 0 : own->sink->close(s);
     weir__remove_temporary(s);
     weir__look_ahead_end(s);
     return result;
@@ -36,6 +36,8 @@ int weir_close_lost(weir_stream *s, uint64_t *lost_bytes)
     struct weir__own *own = weir__own(s);
     int result = weir__finish(s);
     uint64_t lost = own->sink->write ? weir__pending(s) + weir__hot(s)->record_bytes : 0;
+    if (own->uring)
+        lost += weir__uring_left(s, true);
     if (lost_bytes)
         *lost_bytes = lost;
     if (result == -EAGAIN) {

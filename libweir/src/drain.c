@@ -69,7 +69,7 @@ static void account(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t aske
     *more_done += taken - of_buffer;
 }
 
-static int fail(weir_stream *s, ssize_t error)
+int weir__fail(weir_stream *s, ssize_t error)
 {
     struct weir__hot *hot = weir__hot(s);
     if (weir__own(s)->spill)
@@ -90,6 +90,8 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
     struct iovec vector[count < VECTOR ? count + 1 : VECTOR];
     for (;;) {
         int used = gather(s, upto, more, count, *more_done, vector);
+        if (own->direct)
+            used = weir__direct_cut(s, vector, used);
         uint64_t asked = length_of(vector, used);
         if (asked == 0)
             return 0;
@@ -102,7 +104,7 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
         else if (taken == -EINTR)
             hot->stats.interrupted++;
         else /* a sink that takes nothing and says nothing would keep us here for ever */
-            return fail(s, taken ? taken : -EIO);
+            return weir__fail(s, taken ? taken : -EIO);
     }
 }
 
@@ -139,7 +141,7 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
         return write_loop(s, upto, more, count, more_done);
     int result = lock_at_end(s);
     if (result < 0)
-        return fail(s, result);
+        return weir__fail(s, result);
     weir__hot(s)->pos = -1;
     result = write_loop(s, upto, more, count, more_done);
     lock_file(s, F_UNLCK);
@@ -151,14 +153,19 @@ void weir__reset(weir_stream *s)
     struct weir_head *head = weir__head(s);
     struct weir__own *own = weir__own(s);
     uint64_t bytes = weir__written(s), record = weir__hot(s)->record_bytes;
-    if (bytes == 0)
-        return;
-    WEIR_PUBLISH(&head->written, 0);
-    if (own->spill)
-        weir__spill_reset(s, bytes);
-    WEIR_PUBLISH(&head->drained, 0);
-    if (record)
-        memmove(own->buffer, own->buffer + bytes, record);
+    const char *begun = own->buffer + bytes;
+    if (bytes > 0) {
+        WEIR_PUBLISH(&head->written, 0);
+        if (own->spill)
+            weir__spill_reset(s, bytes);
+        WEIR_PUBLISH(&head->drained, 0);
+        if (own->uring)
+            weir__uring_swap(s);
+        if (record)
+            memmove(own->buffer, begun, record);
+    }
+    if (own->direct)
+        weir__direct_fit(s);
 }
 
 int weir__drain_to(weir_stream *s, uint64_t upto)
@@ -171,6 +178,17 @@ int weir__drain_to(weir_stream *s, uint64_t upto)
 }
 
 int weir__drain(weir_stream *s) { return weir__drain_to(s, weir__written(s)); }
+
+int weir__drain_ahead(weir_stream *s)
+{
+    struct weir__uring *uring = weir__own(s)->uring;
+    if (uring)
+        weir__uring_ahead(uring, true);
+    int result = weir__drain(s);
+    if (uring)
+        weir__uring_ahead(uring, false);
+    return result;
+}
 
 /* Where the last complete line among the bytes from `from` on ends; 0: none is complete. */
 static uint64_t last_line(const weir_stream *s, uint64_t from)

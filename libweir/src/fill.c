@@ -103,12 +103,15 @@ static int make_space(weir_stream *s)
         weir__drop_read(s);
         return 0;
     }
-    if (s->held_read_limit < end)
+    size_t least = own->direct ? weir__direct_block(own) : 1; /* less would be read by way of a copy */
+    if (end - s->held_read_limit >= least)
         return 0;
     if (s->read > own->read_start && unread <= own->read_capacity / 2) {
-        memmove(own->read_buffer + own->read_start, own->read_buffer + s->read, unread);
-        s->read = own->read_start;
-        s->held_read_limit = own->read_start + unread;
+        /* Where blocks are read, the next one begins where a block may lie. */
+        size_t to = own->direct && unread <= own->read_start ? own->read_start - unread : own->read_start;
+        memmove(own->read_buffer + to, own->read_buffer + s->read, unread);
+        s->read = to;
+        s->held_read_limit = to + unread;
         weir__set_limits(s);
         return 0;
     }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,7 +18,17 @@ static int call_open(const char *path, int flags, mode_t permissions) { return o
 static int call_fcntl(int fd, int command, void *argument) { return fcntl(fd, command, argument); }
 static int call_fstat(int fd, struct stat *status) { return fstat(fd, status); }
 
-/* The system call itself: older C libraries have no function for its flags. */
+static int call_ioctl(int fd, unsigned long request, void *argument)
+{
+    return ioctl(fd, (unsigned)request, argument); /* its type is not the same everywhere */
+}
+
+/* The system calls themselves: older C libraries have no function for them, or not for their flags. */
+static int call_statx(int fd, const char *path, int flags, unsigned mask, void *status)
+{
+    return (int)syscall(SYS_statx, fd, path, flags, mask, status);
+}
+
 static ssize_t call_pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
     return syscall(SYS_pwritev2, fd, iov, (long)count, (long)offset, 0L, (long)flags);
@@ -47,6 +58,8 @@ struct weir__kernel weir__kernel = {
     .recv = recv,
     .lseek = lseek,
     .fstat = call_fstat,
+    .statx = call_statx,
+    .ioctl = call_ioctl,
     .fcntl = call_fcntl,
     .fsync = fsync,
     .fdatasync = fdatasync,

@@ -26,6 +26,8 @@ struct weir__kernel {
     ssize_t (*recv)(int fd, void *to, size_t bytes, int flags);
     off_t (*lseek)(int fd, off_t offset, int whence);
     int (*fstat)(int fd, struct stat *status);
+    int (*statx)(int fd, const char *path, int flags, unsigned mask, void *status); /* the kernel's struct statx */
+    int (*ioctl)(int fd, unsigned long request, void *argument);
     int (*fcntl)(int fd, int command, void *argument); /* an int argument is cast */
     int (*fsync)(int fd);
     int (*fdatasync)(int fd);

@@ -8,6 +8,8 @@ static int begin_mode(weir_stream *s, enum weir_mode mode)
     enum weir_mode before = own->mode;
     own->mode = mode;
     int result = own->can_write && own->sink->write ? weir__after_append(s, weir__drained(s)) : 0;
+    if (result == 0 && own->uring && mode != WEIR_FULL)
+        result = own->sink->finish(s);
     if (result < 0)
         own->mode = before;
     return result;

@@ -50,8 +50,8 @@ static int choose_sink(weir_stream *s, const struct weir_options *options)
         return weir__direct_make(s);
     }
     if (options->flags & WEIR_URING) {
-        if (own->can_read || !own->can_write)
-            return -EINVAL; /* it is for writing ahead of the device */
+        if (!own->can_write || (own->can_read && own->seekable))
+            return -EINVAL; /* it is for writing ahead; only a socket is read meanwhile */
         own->sink = &weir__sink_uring;
     }
     return 0;

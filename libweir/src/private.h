@@ -189,7 +189,8 @@ void weir__free(weir_stream *s); /* the memory, not the descriptor */
 void weir__wipe(weir_stream *s); /* what the kernel does to a child's copy, where it cannot */
 void weir__set_limits(weir_stream *s);
 void weir__set_on_fork(weir_stream *s, enum weir_on_fork on_fork);
-/* s, whose lock is held and whose descriptor is gone, becomes what the unregistered `made` is, which ends. */
+/* s, whose lock is held and whose descriptor is gone, becomes what `made` is, which ends. Both are locked by
+ * their calls and not in the registry. */
 void weir__become(weir_stream *s, weir_stream *made);
 
 /* buffers.c */
@@ -211,6 +212,7 @@ int weir__let_go(weir_stream *s); /* of the descriptor or callbacks */
 
 /* std.c */
 bool weir__is_standard(const weir_stream *s);
+extern _Atomic bool weir__stdio_used; /* from then on they are opened as stdio/ wants them */
 
 /* options.c */
 int weir__options_check(const struct weir_options *options);
@@ -250,6 +252,8 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
 void weir__reset(weir_stream *s);                  /* the owner, when nothing waits */
 int weir__drain(weir_stream *s);                   /* everything complete, then reset */
 int weir__drain_to(weir_stream *s, uint64_t upto); /* part of it */
+int weir__drain_ahead(weir_stream *s);             /* as weir__drain, but a ring may have it in flight */
+int weir__fail(weir_stream *s, ssize_t error);     /* of writing; sticks, but for -EAGAIN */
 /* How many of the `bytes` at `from` may go into one write(2) on a pipe without tearing a record. */
 uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes);
 int weir__after_append(weir_stream *s, uint64_t from); /* what the mode asks for after bytes from `from` */
@@ -333,9 +337,28 @@ ssize_t weir__fd_read(weir_stream *s, void *to, size_t bytes);
 int64_t weir__fd_seek(weir_stream *s, int64_t offset, int whence);
 int weir__fd_sync(weir_stream *s, enum weir_durability level);
 int weir__fd_close(weir_stream *s);
+
+/* direct.h; hooks are called only if own->direct */
 int weir__direct_make(weir_stream *s);
-void weir__direct_free(weir_stream *s);
+void weir__direct_free(weir_stream *s); /* before the descriptor is closed */
+size_t weir__direct_size(const struct weir__own *own, size_t bytes); /* of a buffer, rounded up */
+bool weir__direct_part_of(const struct weir__own *own, char **memory, size_t *bytes); /* that serves */
+void weir__direct_sized(struct weir__own *own); /* own->capacity is that of a new buffer */
+void weir__direct_fit(weir_stream *s); /* the buffer begins anew: a full one is to end at a boundary */
+int weir__direct_cut(weir_stream *s, struct iovec *vector, int count); /* to what one write takes */
+/* How many of the caller's bytes may go past the buffer; 0: they must be copied. */
+size_t weir__direct_past(weir_stream *s, const char *from, size_t bytes);
+bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes); /* past the buffer */
+size_t weir__direct_block(const struct weir__own *own);
+
+/* uring.h; hooks are called only if own->uring */
 int weir__uring_make(weir_stream *s, const struct weir_options *options);
-void weir__uring_free(weir_stream *s);
+void weir__uring_free(weir_stream *s); /* before the descriptor is closed */
+void weir__uring_forget(weir_stream *s); /* at fork(3), in the child */
+void weir__uring_renew(weir_stream *s);  /* in a child that uses the stream */
+void weir__uring_ahead(struct weir__uring *uring, bool may); /* the next write may stay in flight */
+void weir__uring_swap(weir_stream *s); /* what is in flight keeps its memory, the stream gets the other */
+uint64_t weir__uring_left(weir_stream *s, bool wait); /* bytes taken from the buffer, not yet written */
+int weir__uring_resume(weir_stream *s); /* the timer's: 1 something is in flight, 0 nothing, or -errno */
 
 #endif /* WEIR_PRIVATE_H */

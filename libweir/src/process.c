@@ -22,7 +22,7 @@ static bool is_ours(const weir_stream *s, int pid)
 static bool try_enter(weir_stream *s)
 {
     struct weir__lock *lock = &weir__hot(s)->lock;
-    bool waiting = weir__pending(s) || weir__hot(s)->record_bytes;
+    bool waiting = weir__pending(s) || weir__hot(s)->record_bytes || weir__own(s)->uring;
     return !weir__own(s)->locking || (waiting ? weir__timedlock(lock, s, PATIENCE_MS) : weir__trylock(lock));
 }
 
@@ -125,6 +125,8 @@ static void after_fork_in_child(void)
         if (own->on_fork != WEIR_FORK_KEEP) {
             if (!own->wiped)
                 weir__wipe(s);
+            if (own->uring)
+                weir__uring_forget(s);
             continue;
         }
         own->pid = (int)getpid();
@@ -147,7 +149,7 @@ static void start(void)
         return;
     }
     globals_wiped = madvise(memory, weir__page, MADV_WIPEONFORK) == 0;
-    weir__globals = memory;
+    __atomic_store_n(&weir__globals, memory, __ATOMIC_RELEASE);
     if (atexit(at_exit) != 0 || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         start_result = -ENOMEM;
 }

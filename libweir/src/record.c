@@ -8,7 +8,7 @@ static int make_room(weir_stream *s, size_t bytes)
     struct weir__own *own = weir__own(s);
     if (bytes <= weir__room(s))
         return 0;
-    int result = own->sink->write ? weir__drain(s) : 0;
+    int result = own->sink->write ? weir__drain_ahead(s) : 0;
     if (result < 0 || bytes <= weir__room(s))
         return result;
     uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;

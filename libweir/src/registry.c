@@ -47,6 +47,27 @@ int weir__register(weir_stream *s)
     return result;
 }
 
+/* Those who came by the registry may want the lock that this thread has: they get it. */
+static void wait_for_holders(weir_stream *s)
+{
+    struct weir__hot *hot = weir__hot(s);
+    bool ours = atomic_load(&hot->lock.holder) == (uintptr_t)&weir__thread_mark;
+    uint32_t depth = ours ? hot->lock.depth : 0;
+    struct timespec moment = {0, 50000};
+    if (!atomic_load(&hot->holders) || weir__own(s)->pid != (int)getpid()) /* a child has no other threads */
+        return;
+    if (ours) {
+        hot->lock.depth = 0;
+        weir__unlock(&hot->lock);
+    }
+    while (atomic_load(&hot->holders))
+        nanosleep(&moment, NULL);
+    if (ours) {
+        weir__lock(&hot->lock, s);
+        hot->lock.depth = depth;
+    }
+}
+
 void weir__unregister(weir_stream *s)
 {
     size_t slot = weir__own(s)->slot;
@@ -60,14 +81,12 @@ void weir__unregister(weir_stream *s)
             weir__own(other)->tied = NULL;
     weir__registry_unlock();
     weir__stale_forget(s);
-    struct timespec moment = {0, 50000};
-    while (atomic_load(&weir__hot(s)->holders) && weir__own(s)->pid == (int)getpid()) /* a child has no others */
-        nanosleep(&moment, NULL);
+    wait_for_holders(s);
 }
 
 weir_stream *weir__hold_next(size_t *slot)
 {
-    if (!weir__globals) /* there was never one */
+    if (!__atomic_load_n(&weir__globals, __ATOMIC_ACQUIRE)) /* there was never one */
         return NULL;
     weir__registry_lock();
     weir_stream *s = weir__next_stream(slot);

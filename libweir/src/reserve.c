@@ -12,7 +12,7 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
         return -EMSGSIZE;
     bytes += bytes == 0; /* whatever there is, but not nothing */
     if (bytes > weir__room(s)) {
-        result = own->sink->write ? weir__drain(s) : 0;
+        result = own->sink->write ? weir__drain_ahead(s) : 0;
         if (result < 0)
             return result;
     }

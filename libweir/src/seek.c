@@ -35,6 +35,8 @@ static int64_t tell_held(weir_stream *s)
     uint64_t waiting = weir__pending(s) + weir__hot(s)->record_bytes;
     if (!own->seekable)
         return -ESPIPE;
+    if (own->uring && own->append) /* neither the file's size nor its position knows of it */
+        waiting += weir__uring_left(s, true);
     int64_t pos = own->append && waiting ? append_pos(s) : weir__kernel_pos(s);
     if (pos < 0)
         return pos;

@@ -63,6 +63,9 @@ static int64_t drain(weir_stream *s, int64_t time)
     struct weir__hot *hot = weir__hot(s);
     uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE); /* and the bytes below it */
     size_t none = 0;
+    int flight = weir__own(s)->uring ? weir__uring_resume(s) : 0;
+    if (flight)
+        return flight > 0 ? time + NOT_WRITABLE : time + HEARTBEAT;
     while (weir__drained(s) < upto) {
         if (would_block(s))
             return time + NOT_WRITABLE;
@@ -83,7 +86,7 @@ static int64_t visit(weir_stream *s, int64_t time)
         return time + HEARTBEAT;
     if (hot->armed && time < hot->deadline)
         return hot->deadline;
-    if (weir__drained(s) < weir__written(s))
+    if (weir__drained(s) < weir__written(s) || (weir__own(s)->uring && weir__uring_left(s, false)))
         return drain(s, time);
     if (!hot->armed)
         return time + HEARTBEAT;

@@ -38,6 +38,11 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats)
     const struct weir__hot *hot = weir__hot(s);
     *stats = hot->stats;
     stats->pending_bytes = weir__pending(s) + hot->record_bytes;
+    if (own->uring) {
+        uint64_t left = weir__uring_left(s, false);
+        stats->pending_bytes += left;
+        stats->written_bytes -= left;
+    }
     stats->unread_bytes = weir__unread(s);
     stats->buffer_bytes = own->capacity;
     stats->read_buffer_bytes = own->read_capacity;

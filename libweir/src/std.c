@@ -7,10 +7,16 @@
 static weir_stream *standard[3];
 static pthread_once_t once[3] = {PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT};
 
+_Atomic bool weir__stdio_used;
+
 /* A descriptor that is closed has a stream as well: using it fails, calling it does not crash. */
 static void open_standard(int fd)
 {
     struct weir_options options = {.flags = WEIR_KEEP_OPEN};
+    if (weir__stdio_used) {
+        options.flags |= WEIR_THREADS;
+        options.on_fork = fd == STDIN_FILENO ? WEIR_FORK_KEEP : WEIR_FORK_EMPTY;
+    }
     if (weir_fdopen(&standard[fd], fd, &options) < 0)
         weir__closed_stream(&standard[fd], fd, &options);
 }

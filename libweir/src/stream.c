@@ -73,6 +73,8 @@ static void set_up(weir_stream *s)
     s->read = s->held_read_limit = own->read_start;
     weir__hot(s)->pos = -1;
     weir__buffers_point(s);
+    if (own->direct)
+        weir__direct_fit(s);
     weir__set_limits(s);
     WEIR_PUBLISH(&s->magic, WEIR_STREAM_MAGIC); /* last: other threads of a child wait for it */
 }
@@ -96,6 +98,8 @@ WEIR_COLD void weir__adopt(weir_stream *s)
     }
     own->pid = (int)getpid();
     int result = own->spill ? weir__spill_renew(s) : 0;
+    if (own->uring)
+        weir__uring_renew(s);
     set_up(s);
     if (result < 0) {
         hot->error = result;
@@ -114,20 +118,23 @@ void weir__free(weir_stream *s)
     weir__kernel.munmap(s, all_bytes());
 }
 
-/* Who waits for the lock of s goes on waiting for it. */
+/* Who waits for the lock of s goes on waiting for it; what weir__enter looks at before it has the lock is the
+ * same in both, and not written. */
 void weir__become(weir_stream *s, weir_stream *made)
 {
-    struct weir__own *own = weir__own(s);
-    size_t slot = own->slot;
+    struct weir__own *own = weir__own(s), *other = weir__own(made);
     bool wiped = own->wiped;
-    size_t locked = offsetof(struct weir__hot, lock), behind = offsetof(struct weir__hot, adopting);
+    size_t known = offsetof(weir_stream, layout), lock = offsetof(struct weir__hot, lock);
+    size_t behind = offsetof(struct weir__hot, adopting);
     weir__buffers_free(s);
     free(own->path);
     free(own->temporary);
-    memcpy(s, made, locked);
+    memcpy((char *)s + known, (char *)made + known, lock - known);
     memcpy((char *)s + behind, (char *)made + behind, sizeof(struct weir__hot) - behind);
-    memcpy(own, weir__own(made), sizeof *own);
-    own->slot = slot;
+    size_t threads = offsetof(struct weir__own, threads);
+    behind = offsetof(struct weir__own, share);
+    memcpy(own, other, threads);
+    memcpy((char *)own + behind, (char *)other + behind, sizeof *own - behind);
     own->wiped = wiped;
     weir__set_on_fork(s, own->on_fork);
     weir__kernel.munmap(made, all_bytes());

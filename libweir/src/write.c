@@ -13,6 +13,8 @@ static int turn_to_writing(weir_stream *s)
     weir__drop_read(s);
     hot->reading = false;
     hot->eof = false;
+    if (weir__own(s)->direct)
+        weir__direct_fit(s);
     weir__set_limits(s);
     return 0;
 }
@@ -50,6 +52,15 @@ static void copy_in(weir_stream *s, const char *from, size_t bytes)
     weir__publish(s, bytes);
 }
 
+/* How many of the caller's bytes need no copy: with a buffer's worth of them it gains nothing. */
+static size_t past_of(weir_stream *s, const char *from, size_t bytes)
+{
+    const struct weir__own *own = weir__own(s);
+    if (!own->sink->write || bytes < own->capacity)
+        return 0;
+    return own->direct ? weir__direct_past(s, from, bytes) : bytes;
+}
+
 /* Filled to the brim before it is written out, so that a file is written in blocks. */
 static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
 {
@@ -57,12 +68,15 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
     size_t done = 0;
     while (done < bytes) {
         size_t room = weir__room(s), left = bytes - done;
-        if (left >= own->capacity && own->sink->write) {
-            struct iovec rest = {(char *)(uintptr_t)from + done, left};
+        size_t past = past_of(s, from + done, left);
+        if (past) {
+            struct iovec rest = {(char *)(uintptr_t)from + done, past};
             ssize_t taken = write_past(s, &rest, 1);
             if (taken > 0)
                 done += (size_t)taken;
-            return done ? (ssize_t)done : taken;
+            if (taken < (ssize_t)past)
+                return done ? (ssize_t)done : taken;
+            continue;
         }
         if (left <= room) {
             copy_in(s, from + done, left);
@@ -70,7 +84,7 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
         }
         copy_in(s, from + done, room);
         done += room;
-        int result = own->sink->write ? weir__drain(s) : weir__grow_write(s, own->capacity * 2);
+        int result = own->sink->write ? weir__drain_ahead(s) : weir__grow_write(s, own->capacity * 2);
         if (result < 0)
             return done ? (ssize_t)done : result;
     }
@@ -136,8 +150,8 @@ ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, si
     struct weir__own *own = weir__own(s);
     if (own->mode == WEIR_RECORD)
         return weir__record_append(s, iov, count);
-    bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && total > weir__room(s)) ||
-                (own->durability >= WEIR_KERNEL && own->mode == WEIR_FULL);
+    bool whole = total >= own->capacity && !own->direct; /* O_DIRECT is by blocks, which the copy makes */
+    bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && (whole || own->durability >= WEIR_KERNEL));
     if (past && own->sink->write)
         return write_past(s, iov, count);
     return write_each(s, iov, count);
@@ -163,7 +177,7 @@ static int putc_slow_held(weir_stream *s, int c)
     if (own->mode == WEIR_LINE && (unsigned char)c == own->separator)
         return putc_unbuffered(s, c);
     if (weir__room(s) == 0) {
-        result = own->sink->write ? weir__drain(s) : weir__grow_write(s, own->capacity * 2);
+        result = own->sink->write ? weir__drain_ahead(s) : weir__grow_write(s, own->capacity * 2);
         if (weir__room(s) == 0)
             return result;
     }
@@ -218,6 +232,15 @@ ssize_t weir_write_slow(weir_stream *s, const void *from, size_t bytes)
     return result;
 }
 
+/* What does not fit is not copied first. */
+static ssize_t writev_held(weir_stream *s, const struct iovec *iov, int count, size_t total)
+{
+    struct weir__own *own = weir__own(s);
+    if (own->mode == WEIR_FULL && total > weir__room(s) && own->sink->write)
+        return write_past(s, iov, count);
+    return weir__write_parts(s, iov, count, total);
+}
+
 ssize_t weir_writev(weir_stream *s, const struct iovec *iov, int count)
 {
     ssize_t total = count < 0 ? -EINVAL : weir__length(iov, count);
@@ -226,7 +249,7 @@ ssize_t weir_writev(weir_stream *s, const struct iovec *iov, int count)
     weir__enter(s);
     ssize_t result = weir__start_writing(s);
     if (result == 0)
-        result = weir__write_parts(s, iov, count, (size_t)total);
+        result = writev_held(s, iov, count, (size_t)total);
     weir__leave(s);
     return result;
 }

@@ -102,7 +102,7 @@ static void fork_between_calls(void)
 /* ---- a fork while another thread is in the middle of a call ---- */
 
 struct writer {
-    weir_stream *s = NULL;
+    weir_stream *s;
     _Atomic unsigned written;
     _Atomic bool stop;
 };

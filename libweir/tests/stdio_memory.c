@@ -112,7 +112,13 @@ static void test_cookies_without(void)
 
 int main(void)
 {
+#if defined(__GLIBC__)
     compare("fmemopen, compared", libc_fixed, ours_fixed, 20000);
+#else
+    (void)libc_fixed;
+    (void)ours_fixed;
+    skip("fmemopen, compared", "weir/stdio.h does as glibc where POSIX leaves it open");
+#endif
     compare("open_memstream, compared", libc_growing, ours_growing, 5000);
     compare("fopencookie, compared", libc_cookies, ours_cookies, 5000);
     test_fixed();

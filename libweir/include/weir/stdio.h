@@ -60,13 +60,10 @@
 
 #include "../weir.h"
 
-#if defined(__has_include)
-#if __has_include(<sys/single_threaded.h>)
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
 #include <sys/single_threaded.h>
 #define WEIR_STDIO_ALONE __libc_single_threaded
-#endif
-#endif
-#ifndef WEIR_STDIO_ALONE /* the C library does not say whether there are threads */
+#else /* the C library does not say whether there are threads */
 #define WEIR_STDIO_ALONE 0
 #endif
 

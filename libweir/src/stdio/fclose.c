@@ -19,12 +19,14 @@ int weir__stdio_finish(weir_stream *s)
 
 int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor)
 {
+    weir__unregister(s); /* nobody else comes by it meanwhile */
     weir_lock(s);
     int result = weir__stdio_finish(s);
     weir__own(s)->keep_open = keep_descriptor;
     result = first_of(result, weir__let_go(s));
     weir__become(s, made);
     weir_unlock(s);
+    weir__register(s); /* without memory for it, exit will not write it out */
     return result;
 }
 

@@ -8,14 +8,14 @@ int weir__stdio_parse_mode(struct weir__stdio_mode *mode, const char *string)
     char first = string[0];
     if (first != 'r' && first != 'w' && first != 'a')
         return -EINVAL;
-    string = strndupa(string, strcspn(string, ",")); /* ,ccs= is about wide streams */
-    bool both = strchr(string, '+');
+    size_t length = strcspn(string, ","); /* ,ccs= is about wide streams */
+    bool both = memchr(string, '+', length);
     mode->reads = both || first == 'r';
     mode->writes = both || first != 'r';
     mode->oflags = both ? O_RDWR : first == 'r' ? O_RDONLY : O_WRONLY;
     if (first != 'r')
-        mode->oflags |= O_CREAT | (first == 'w' ? O_TRUNC : O_APPEND) | (strchr(string, 'x') ? O_EXCL : 0);
-    if (strchr(string, 'e'))
+        mode->oflags |= O_CREAT | (first == 'w' ? O_TRUNC : O_APPEND) | (memchr(string, 'x', length) ? O_EXCL : 0);
+    if (memchr(string, 'e', length))
         mode->oflags |= O_CLOEXEC;
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+/* One that was opened by weir_stdin() or its relatives before. */
 static void adapt(weir_stream *s, int fd)
 {
     struct weir__own *own = weir__own(s);
@@ -23,6 +24,7 @@ weir_stream *weir_stdio_standard(int fd)
     if (WEIR_LIKELY(s != NULL))
         return s;
     int before = errno;
+    weir__stdio_used = true;
     s = fd == STDIN_FILENO ? weir_stdin() : fd == STDOUT_FILENO ? weir_stdout() : weir_stderr();
     if (s) {
         adapt(s, fd);

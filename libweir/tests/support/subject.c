@@ -148,7 +148,10 @@ static bool all_is_there(struct subject *t)
 static void promises(struct subject *t, int64_t result, enum op op)
 {
     uint64_t waits = weir__pending(t->s);
-    if (subject_may_fail(t) || t->hot->error || result < 0 || !t->can_write)
+    if (op == OP_CLEAR && waits)
+        t->excused = true;
+    t->excused = t->excused && waits;
+    if (subject_may_fail(t) || t->excused || t->hot->error || result < 0 || !t->can_write)
         return;
     const char *from = t->own->buffer + weir__drained(t->s);
     bool through = t->own->mode == WEIR_NONE ||

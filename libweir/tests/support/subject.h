@@ -34,6 +34,7 @@ struct subject {
     size_t pushed_count;
     uint64_t made;        /* bytes of text that were made up */
     bool spoilt;          /* what the plan does is more than a short count or EINTR, which nobody must notice */
+    bool excused;         /* bytes wait that an error, now cleared, had left */
     int sync_failed;      /* a sync has: none may say 0 again */
     uint64_t failures;    /* checks that went wrong */
     char log[4096];       /* the steps */

@@ -90,7 +90,7 @@ fn bare(label: &str, buffer_bytes: u64) -> Entry {
 
 fn bytes(buffers: Buffers) -> Group {
     use Program::{Glibc, Go, Hand, Musl, Rust, Sfio, Weir};
-    let plain = |label: &str, program, name| Entry::new(label, program, "bytes", name).short().passes(2);
+    let plain = |label: &str, program, name| Entry::new(label, program, "bytes", name);
     let entry = |label: &str, program, name, calls| plain(label, program, name).bare(calls);
     let hand = |label, name| entry(label, Hand, name, BARE).buffer(buffers.weir);
     let ours = entry(OURS, Weir, "getc-putc", BARE);
@@ -107,9 +107,9 @@ fn bytes(buffers: Buffers) -> Group {
         entry("sfio", Sfio, "getc-putc", BARE_8K),
         entry("Rust, bytes and write_all", Rust, "-", BARE_8K),
         entry("Go, ReadByte and WriteByte", Go, "-", BARE_STDIO),
-        bare(BARE, buffers.weir).short().passes(2),
-        bare(BARE_STDIO, buffers.stdio).short().passes(2),
-        bare(BARE_8K, 8 << 10).short().passes(2),
+        bare(BARE, buffers.weir),
+        bare(BARE_STDIO, buffers.stdio),
+        bare(BARE_8K, 8 << 10),
     ];
     let cursor = "libweir, cursor";
     let rows = vec![
@@ -204,13 +204,12 @@ fn line_entries(out: Out) -> Vec<Entry> {
 }
 
 fn lines_user(buffers: Buffers) -> Group {
-    const PASSES: u32 = 8;
+    const PASSES: u32 = 2;
     let mut entries: Vec<Entry> =
-        line_entries(Out::Null).into_iter().map(|entry| entry.short().passes(PASSES)).collect();
+        line_entries(Out::Null).into_iter().map(|entry| entry.passes(PASSES)).collect();
     let bares =
         [(BARE, buffers.weir), (BARE_STDIO, buffers.stdio), (BARE_8K, 8 << 10), (BARE_64K, MEMCHR_BUFFER)];
-    entries
-        .extend(bares.map(|(label, bytes)| bare(label, bytes).short().passes(PASSES).per_unit(LINE_BYTES)));
+    entries.extend(bares.map(|(label, bytes)| bare(label, bytes).passes(PASSES).per_unit(LINE_BYTES)));
     let rows = vec![
         row("lines, user time: fgets+fputs", OURS, FGETS, Time::User, Want::TimesAsFast(2.5)),
         row("lines, user time: getline+fwrite", OURS, GETLINE, Time::User, Want::TimesAsFast(2.5)),

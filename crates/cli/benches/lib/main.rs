@@ -9,9 +9,10 @@
 //!   machines), too coarse for a ratio of 1.1. User time is therefore the exact CPU time of the process less
 //!   that of a loop of bare read(2) and write(2) of the same sizes, measured in the same rounds. What
 //!   getrusage(2) says stands beside it in the table of figures.
-//! * Input: log lines of 80 characters and a newline, on tmpfs (/dev/shm if it has the room, else the target
-//!   directory) and in memory since it was written: 32 MiB for elapsed time, 8 MiB, read again and again, for
-//!   user and CPU time, so that a round is short: what disturbs the machine then disturbs all of it.
+//! * Input: 32 MiB of log lines, 80 characters and a newline, on tmpfs (/dev/shm if it has the room, else the
+//!   target directory) and in memory since it was written; 8 MiB of them for locked streams, which take long.
+//!   Long enough that opening the files is nothing, and short enough for rounds of about a second: what
+//!   disturbs the machine then disturbs all of a round.
 //! * Output: for user and CPU time /dev/null, as neither the allocation of pages nor the copy into them is the
 //!   library's. For elapsed time of lines a new file on the same tmpfs, as a program has it; of large calls,
 //!   tail and tr a file whose pages are there, so that the cost of new ones does not hide a difference.

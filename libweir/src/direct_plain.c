@@ -1,0 +1,107 @@
+/* direct_plain.c: the way through the page cache, for what O_DIRECT cannot take: parts of blocks. */
+#include "direct.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int64_t move(int fd, int64_t offset, int whence) { return WEIR_CALL(weir__kernel.lseek(fd, offset, whence)); }
+
+static int64_t length_of(const struct iovec *iov, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += (int64_t)iov[i].iov_len;
+    return bytes;
+}
+
+/* It may be another's by now, if the program closed all descriptors above some number. */
+static bool is_still_ours(const struct weir__direct *d)
+{
+    struct stat status;
+    return d->plain >= 0 && weir__kernel.fstat(d->plain, &status) == 0 && status.st_dev == d->dev &&
+           status.st_ino == d->ino;
+}
+
+static bool have_plain(weir_stream *s)
+{
+    const struct weir__own *own = weir__own(s);
+    char path[32];
+    if (is_still_ours(own->direct))
+        return true;
+    int oflags = own->can_read && own->can_write ? O_RDWR : own->can_write ? O_WRONLY : O_RDONLY;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own->fd);
+    own->direct->plain = weir__kernel.open(path, oflags | (own->append ? O_APPEND : 0) | O_CLOEXEC, 0);
+    return is_still_ours(own->direct); /* and not, say, that of a process that /proc belongs to */
+}
+
+void weir__plain_close(weir_stream *s)
+{
+    struct weir__direct *d = weir__own(s)->direct;
+    if (is_still_ours(d))
+        weir__kernel.close(d->plain);
+    d->plain = -1;
+}
+
+/* Appended bytes go behind the file's end, wherever that is; and the position behind them. */
+static ssize_t append(weir_stream *s, const struct iovec *iov, int count)
+{
+    const struct weir__own *own = weir__own(s);
+    ssize_t taken = WEIR_CALL(weir__kernel.writev(own->direct->plain, iov, count));
+    int64_t end = taken > 0 ? move(own->direct->plain, 0, SEEK_CUR) : -1;
+    if (end >= 0)
+        move(own->fd, end, SEEK_SET);
+    return taken;
+}
+
+/* The place is taken first, in one step with finding it, and what is not used of it given back: so who
+ * shares the position and writes at the same time has a place of his own, as with write(2). */
+static ssize_t write_at_position(weir_stream *s, const struct iovec *iov, int count)
+{
+    const struct weir__own *own = weir__own(s);
+    int64_t bytes = length_of(iov, count), end = move(own->fd, bytes, SEEK_CUR);
+    if (end < 0)
+        return end;
+    ssize_t taken = WEIR_CALL(weir__kernel.pwritev2(own->direct->plain, iov, count, end - bytes, 0));
+    if (taken < bytes)
+        move(own->fd, (taken > 0 ? taken : 0) - bytes, SEEK_CUR);
+    return taken;
+}
+
+static int64_t set_flags(int fd, int64_t flags)
+{
+    return WEIR_CALL(weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)flags));
+}
+
+/* Without a second descriptor. */
+static ssize_t put_off(weir_stream *s, const struct iovec *iov, int count, void *to, size_t bytes)
+{
+    int fd = weir__own(s)->fd;
+    int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
+    int64_t result = flags < 0 ? flags : set_flags(fd, flags & ~O_DIRECT);
+    if (result < 0)
+        return result;
+    result = iov ? weir__fd_write(s, iov, count) : weir__fd_read(s, to, bytes);
+    set_flags(fd, flags);
+    return result;
+}
+
+ssize_t weir__plain_write(weir_stream *s, const struct iovec *iov, int count)
+{
+    if (!have_plain(s))
+        return put_off(s, iov, count, NULL, 0);
+    return weir__own(s)->append ? append(s, iov, count) : write_at_position(s, iov, count);
+}
+
+ssize_t weir__plain_read(weir_stream *s, void *to, size_t bytes)
+{
+    const struct weir__own *own = weir__own(s);
+    if (!have_plain(s))
+        return put_off(s, NULL, 0, to, bytes);
+    int64_t at = move(own->fd, 0, SEEK_CUR);
+    if (at < 0)
+        return at;
+    ssize_t got = WEIR_CALL(weir__kernel.pread(own->direct->plain, to, bytes, at));
+    if (got > 0)
+        move(own->fd, at + got, SEEK_SET);
+    return got;
+}

@@ -1,0 +1,13 @@
+/* places.h: directories to test in: one on a disk, and file systems of the test's own on loop devices. */
+#ifndef WEIR_TESTS_PLACES_H
+#define WEIR_TESTS_PLACES_H
+
+#include <stddef.h>
+
+/* A new directory of the test's, on a disk if there is one; removed at the end. */
+const char *place_make(void);
+/* A new file system of that type (ext4, xfs, btrfs) in a file of so many bytes, mounted; unmounted at the end.
+ * NULL: that cannot be done here, and *why says why. */
+const char *place_mount(const char *type, size_t bytes, const char *options, const char **why);
+
+#endif /* WEIR_TESTS_PLACES_H */
