@@ -12,8 +12,8 @@
  * call locks it. Different streams never need a lock. No call is safe in a signal handler.
  *
  * Fork: bytes that wait to be written, and bytes read ahead, belong to the parent; the child's stream
- * starts empty (weir_on_fork has the other choices). exit(3) and exec(3) write out what waits, _exit(2)
- * and signals do what weir_durability says.
+ * starts empty (weir_on_fork has the other choices; streams over memory are copied as all memory is).
+ * exit(3) and exec(3) write out what waits, _exit(2) and signals do what weir_durability says.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -134,7 +134,7 @@ struct weir_stream {
     uint64_t read;       /* next byte to be read */
     uint64_t read_limit; /* weir_getc goes the short way below it */
     uint64_t held_read_limit;
-    int32_t separator;   /* a byte, or -1 */
+    int32_t separator;   /* that weir_getrec may look for: a byte; -1: none, or there is a limit to mind */
     int32_t reserved;
     struct weir_head head;
 };
@@ -174,8 +174,9 @@ weir_stream *weir_stdin(void);
 weir_stream *weir_stdout(void);
 weir_stream *weir_stderr(void);
 
-/* Writes out, closes and frees. Returns the first error that the stream ever had, or that of closing.
- * -EAGAIN alone leaves the stream open, with nothing lost: try again. */
+/* Writes out, closes and frees. Returns the error of writing that sticks, else of syncing, of reading, or of
+ * closing: what weir_clear forgot is forgotten, except a failed sync. -EAGAIN alone leaves the stream open,
+ * with nothing lost: try again. */
 int weir_close(weir_stream *s);
 /* The same, and says in *lost_bytes how many accepted bytes could not be written. */
 int weir_close_lost(weir_stream *s, uint64_t *lost_bytes);
@@ -313,7 +314,7 @@ void weir_unlock(weir_stream *s);
 /* ---- state ----------------------------------------------------------------------------------------- */
 
 int weir_error(weir_stream *s); /* the error that sticks, or 0 */
-int weir_eof(weir_stream *s);   /* 1: a read met the end; later reads say so again until weir_clear or a seek */
+int weir_eof(weir_stream *s); /* 1: a read met the end, until weir_clear, a seek, weir_ungetc or a write */
 void weir_clear(weir_stream *s); /* forgets both; what could not be written is tried again by the next flush */
 
 struct weir_stats {

@@ -123,7 +123,7 @@ struct weir__own {
     int pid;                /* whose the stream is */
     bool can_read, can_write;
     bool seekable, append, is_pipe, is_socket, regular, block, terminal;
-    bool threads, locking, share, lock_file, keep_open, wiped;
+    bool threads, locking, share, lock_file, keep_open;
     bool copied;            /* a child's copy of a WEIR_FORK_KEEP stream */
     enum weir_mode mode;    /* never WEIR_AUTO */
     enum weir_durability durability;

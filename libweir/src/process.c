@@ -8,7 +8,6 @@
 enum { PATIENCE_MS = 1000 }; /* at exit, with a stream that another thread holds */
 
 struct weir__globals *weir__globals;
-static bool globals_wiped;
 static int start_result;
 
 /* May this process write out what waits in the stream? Not a child of vfork(2): it is its parent's. */
@@ -118,12 +117,11 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     weir_stream *s;
-    if (!globals_wiped)
-        memset(weir__globals, 0, sizeof *weir__globals);
+    memset(weir__globals, 0, sizeof *weir__globals);
     for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
         struct weir__own *own = weir__own(s);
         if (own->on_fork != WEIR_FORK_KEEP) {
-            if (!own->wiped)
+            if (s->magic) /* the kernel did not, or an emulator said so and did not */
                 weir__wipe(s);
             if (own->uring)
                 weir__uring_forget(s);
@@ -148,7 +146,7 @@ static void start(void)
         start_result = -errno;
         return;
     }
-    globals_wiped = madvise(memory, weir__page, MADV_WIPEONFORK) == 0;
+    madvise(memory, weir__page, MADV_WIPEONFORK); /* for clone(2); the handler of fork(3) does it in any case */
     __atomic_store_n(&weir__globals, memory, __ATOMIC_RELEASE);
     if (atexit(at_exit) != 0 || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         start_result = -ENOMEM;

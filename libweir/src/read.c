@@ -132,7 +132,6 @@ ssize_t weir_peek(weir_stream *s, char **from, size_t bytes)
     return result;
 }
 
-/* A file is skipped by lseek(2), as far as it reaches; its end is where reading will say it is. */
 ssize_t weir_skip(weir_stream *s, size_t bytes)
 {
     if (bytes > SSIZE_MAX)

@@ -35,14 +35,11 @@ static void copy_options(struct weir__own *own, const struct weir_options *optio
     own->keep_open = options->flags & WEIR_KEEP_OPEN;
 }
 
+/* Where the kernel cannot (emulators), the handler of fork(3) wipes. */
 void weir__set_on_fork(weir_stream *s, enum weir_on_fork on_fork)
 {
-    struct weir__own *own = weir__own(s);
-    if (on_fork != WEIR_FORK_KEEP)
-        own->wiped = madvise(s, weir__page, MADV_WIPEONFORK) == 0;
-    else if (own->wiped)
-        own->wiped = madvise(s, weir__page, MADV_KEEPONFORK) != 0;
-    own->on_fork = on_fork;
+    madvise(s, weir__page, on_fork == WEIR_FORK_KEEP ? MADV_KEEPONFORK : MADV_WIPEONFORK);
+    weir__own(s)->on_fork = on_fork;
 }
 
 int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_options *options)
@@ -123,7 +120,6 @@ void weir__free(weir_stream *s)
 void weir__become(weir_stream *s, weir_stream *made)
 {
     struct weir__own *own = weir__own(s), *other = weir__own(made);
-    bool wiped = own->wiped;
     size_t known = offsetof(weir_stream, layout), lock = offsetof(struct weir__hot, lock);
     size_t behind = offsetof(struct weir__hot, adopting);
     weir__buffers_free(s);
@@ -135,7 +131,6 @@ void weir__become(weir_stream *s, weir_stream *made)
     behind = offsetof(struct weir__own, share);
     memcpy(own, other, threads);
     memcpy((char *)own + behind, (char *)other + behind, sizeof *own - behind);
-    own->wiped = wiped;
     weir__set_on_fork(s, own->on_fork);
     weir__kernel.munmap(made, all_bytes());
 }

@@ -216,8 +216,8 @@ static void read_both(struct pair *p, enum op op)
     case LINE: line_both(p); break;
     default: unget_both(p, argument); return;
     }
-    if (bytes || op == GETC || op == LINE)
-        p->pushed = p->pushed && op == GETC ? p->pushed - 1 : 0;
+    int64_t taken = op == GETC ? p->our_result >= 0 : p->our_result;
+    p->pushed = taken < (int64_t)p->pushed ? p->pushed - (unsigned)taken : 0;
 }
 
 static void seek_both(struct pair *p, enum op op)

@@ -65,6 +65,8 @@ static void spoil(struct input *in, struct subject *t)
         fault.times = 3; /* for ever is for ever */
     if (fault.error == EAGAIN || fault.error == 0)
         fault.calls &= 1u << FAKE_WRITE | 1u << FAKE_READ;
+    if (fault.error == ENOMEM && t->sync_failed)
+        return; /* no memory for the rest of a unit whose beginning met an error: unit.c says what then */
     t->spoilt = fault.error != 0 && fault.error != EINTR;
     fake_plan(&fault);
 }

@@ -8,9 +8,15 @@
 
 #include "stdio/plan.h"
 
+#if defined(__GLIBC__)
+#define CLOSE_AFTER_FAILED_FREOPEN true
+#else
+#define CLOSE_AFTER_FAILED_FREOPEN false
+#endif
 #define SIDE(name) libc_##name
 #include "stdio/operations.h"
 #undef SIDE
+#undef CLOSE_AFTER_FAILED_FREOPEN
 
 static char directory[64];
 
@@ -103,6 +109,7 @@ static int report(uint64_t passed, uint64_t failed, uint64_t calls, const uint64
 
 #include <weir/stdio.h>
 
+#define CLOSE_AFTER_FAILED_FREOPEN true
 #define SIDE(name) ours_##name
 #include "stdio/operations.h"
 

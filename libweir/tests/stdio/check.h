@@ -19,6 +19,17 @@
 #define MAY_BE_UNUSED
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define WITH_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WITH_TSAN 1
+#endif
+#endif
+#ifndef WITH_TSAN
+#define WITH_TSAN 0
+#endif
+
 static struct {
     const char *test;
     uint64_t checked, wrong;

@@ -1,5 +1,5 @@
 /* operations.h: carries out a plan with whatever <stdio.h> the names are of. Included once for each; SIDE(x)
- * gives the functions different names. */
+ * gives the functions different names, CLOSE_AFTER_FAILED_FREOPEN says whether the stream is still there. */
 
 struct SIDE(state) {
     FILE *file;
@@ -220,7 +220,7 @@ static void SIDE(open)(struct SIDE(state) *at, struct step *step, int number, st
     if (step->call == FREOPEN) {
         FILE *same = freopen(at->path, at->mode, at->file);
         note(log, number, same == at->file ? 1 : same ? 2 : 0, !same, 0);
-        if (!same)
+        if (!same && CLOSE_AFTER_FAILED_FREOPEN)
             fclose(at->file);
         at->file = same;
     } else {

@@ -251,8 +251,8 @@ int64_t subject_step(struct subject *t, enum op op, uint64_t argument)
                      : op >= OP_GETC && op <= OP_UNGETC ? subject_read_step(t, op, argument)
                                                           : other_step(t, op, argument);
     note_result(t, result);
-    if (was_reading && !t->hot->reading)
-        forget_pushed(t);
+    if ((was_reading && !t->hot->reading) || weir__unread(t->s) < t->pushed_count)
+        forget_pushed(t); /* a sync of a shared stream gives back as well */
     if (t->own->sync_error)
         t->sync_failed = t->own->sync_error;
     bool takes = op >= OP_GETC && op <= OP_UNGETC && op != OP_PEEK && op != OP_UNGETC && !t->options.max_record_bytes;
