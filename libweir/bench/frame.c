@@ -93,7 +93,8 @@ int main(int argc, char **argv)
         units += done;
     }
     struct instant end = now();
-    printf("%lld %lld %lld %lld %ld\n", (long long)(end.user - start.user), (long long)(end.system - start.system),
-           (long long)(end.cpu - start.cpu), (long long)(end.elapsed - start.elapsed), units);
+    printf("%lld %lld %lld %lld %ld\n", (long long)(end.user - start.user),
+           (long long)(end.system - start.system), (long long)(end.cpu - start.cpu),
+           (long long)(end.elapsed - start.elapsed), units);
     return 0;
 }

@@ -118,7 +118,8 @@ static long bytes_registers(const struct work *work)
 
 /* ---- lines: memchr in, memcpy out ---- */
 
-/* Moves the begun line to the front and reads on. Returns where what is read ends; `front` + the line: the end. */
+/* Moves the begun line to the front and reads on. Returns where what is read ends: right behind the begun
+ * line at the end of the file. */
 static char *read_on(int fd, char *front, size_t size, const char *line, size_t bytes)
 {
     memmove(front, line, bytes);

@@ -103,10 +103,13 @@ struct weir_options {
 };
 
 #define WEIR_BUFFER_MAX ((size_t)1 << 30)
+/* So many bytes in one call are not copied through a buffer whose size the program left open. */
+#define WEIR_LARGE ((size_t)32768)
 
 /* ---- what a stream looks like --------------------------------------------------------------------
  * Public for the inline calls below and for tools that look at a process from outside; programs use the
- * calls. Offsets are from the start of the buffer. Its bytes [drained, written) are complete and wait. */
+ * calls. Offsets are from the start of the buffer. Its bytes [drained, written - base) are complete and wait.
+ * The offset that is published is kept as an address: a load less for each byte. */
 
 #define WEIR_HEAD_MAGIC UINT64_C(0x6461656872696577)   /* "weirhead" in memory */
 #define WEIR_STREAM_MAGIC UINT64_C(0x6d72747372696577) /* "weirstrm" in memory */
@@ -119,15 +122,16 @@ struct weir_head {
     uint32_t layout;       /* WEIR_LAYOUT */
     int32_t pid;           /* the owner */
     uint64_t buffer_bytes;
-    uint64_t written;      /* stored with release order after the bytes are there */
-    uint64_t drained;      /* written < drained: empty, the owner is about to reset both */
+    uint64_t base;         /* the buffer's address in the owner; 0 in a shared mapping: offsets there */
+    uint64_t written;      /* base + the offset; stored with release order after the bytes are there */
+    uint64_t drained;      /* an offset; written < base + drained: empty, the owner is about to reset both */
 };
 
 struct weir_stream {
     uint64_t magic;  /* WEIR_STREAM_MAGIC; 0 in a forked child that has not used the stream yet */
     uint32_t layout; /* WEIR_LAYOUT */
     int32_t fd;      /* -1: none */
-    uint64_t limit;      /* weir_putc goes the short way below it; 0: never (lock, line mode, error …) */
+    uint64_t limit;      /* of head.written: weir_putc goes the short way below it; 0: never (lock, line mode …) */
     uint64_t held_limit; /* the same for one who holds the lock */
     char *buffer;
     char *read_buffer;
@@ -361,7 +365,7 @@ static inline int weir_putc(weir_stream *s, int c)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->limit)) || (WEIR_ONE_THREAD() && at < WEIR_LOAD(&s->held_limit))) {
-        s->buffer[at] = (char)c;
+        *(char *)(uintptr_t)at = (char)c;
         WEIR_PUBLISH(&s->head.written, at + 1);
         return (unsigned char)c;
     }
@@ -373,7 +377,7 @@ static inline int weir_putc_unlocked(weir_stream *s, int c)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_limit))) {
-        s->buffer[at] = (char)c;
+        *(char *)(uintptr_t)at = (char)c;
         WEIR_PUBLISH(&s->head.written, at + 1);
         return (unsigned char)c;
     }
@@ -405,8 +409,8 @@ static inline int weir_getc_unlocked(weir_stream *s)
 static inline ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
-    if (WEIR_LIKELY(at < limit && bytes < limit - at)) { /* a whole buffer full is not copied */
-        memcpy(s->buffer + at, from, bytes);
+    if (WEIR_LIKELY(at < limit && bytes < limit - at && bytes < WEIR_LARGE)) {
+        memcpy((char *)(uintptr_t)at, from, bytes);
         WEIR_PUBLISH(&s->head.written, at + bytes);
         return (ssize_t)bytes;
     }

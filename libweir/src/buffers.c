@@ -83,6 +83,8 @@ int weir__buffers_make(weir_stream *s, const struct weir_options *options, size_
 {
     struct weir__own *own = weir__own(s);
     size_t bytes = options->buffer_bytes ? options->buffer_bytes : default_bytes;
+    bool in_blocks = options->flags & (WEIR_DIRECT | WEIR_URING);
+    own->past_bytes = options->buffer_bytes || in_blocks || bytes < WEIR_LARGE ? bytes : WEIR_LARGE;
     if (own->durability == WEIR_KILL && own->can_write) {
         own->capacity = bytes;
         return weir__spill_make(s, options);
@@ -100,6 +102,11 @@ void weir__buffers_point(weir_stream *s)
     struct weir__own *own = weir__own(s);
     struct weir_head *head = weir__head(s);
     s->buffer = own->buffer;
+    if (!own->spill) { /* what is in the buffer keeps its offset */
+        uint64_t written = weir__written(s);
+        head->base = (uint64_t)(uintptr_t)own->buffer;
+        WEIR_PUBLISH(&head->written, head->base + written);
+    }
     s->read_buffer = own->read_buffer;
     if (own->spill && !own->shared_head)
         return; /* a child's: its head comes with its file */

@@ -155,7 +155,7 @@ void weir__reset(weir_stream *s)
     uint64_t bytes = weir__written(s), record = weir__hot(s)->record_bytes;
     const char *begun = own->buffer + bytes;
     if (bytes > 0) {
-        WEIR_PUBLISH(&head->written, 0);
+        WEIR_PUBLISH(&head->written, head->base);
         if (own->spill)
             weir__spill_reset(s, bytes);
         WEIR_PUBLISH(&head->drained, 0);

@@ -38,6 +38,8 @@ static int set_mode_held(weir_stream *s, enum weir_mode mode, size_t bytes)
         result = weir__grow_read(s, 0, bytes);
     if (result == 0)
         result = begin_mode(s, mode);
+    if (result == 0 && bytes)
+        own->past_bytes = bytes;
     weir__set_limits(s);
     return result;
 }

@@ -5,7 +5,10 @@
  * offsets, the limits, the lock, what waits; the second struct weir__own: what the stream is. The buffers
  * are mappings of their own or the caller's memory. Only weir__buffers_* change where they are.
  *
- * THE PUBLISHED OFFSET. head->written is stored with release order after the bytes below it are there.
+ * THE PUBLISHED OFFSET. head->written is stored with release order after the bytes below it are there. It is
+ * head->base + the offset: an address where the head is the stream's own, so that weir_putc has one load less,
+ * and the bare offset in a shared mapping, where base is 0. The limits are in the same measure. Below, and in
+ * the code (weir__written), `written` is the offset.
  * Bytes [drained, written) are complete and wait; who writes them out (the owner, the delay timer, the
  * recovery after a kill, a process that peeks) reads the same two numbers. In WEIR_RECORD the bytes of a
  * record that is not complete lie above `written`, hot->record_bytes of them.
@@ -106,6 +109,9 @@ struct weir__hot {
     uint64_t synced_whole;  /* the same with all metadata */
     uint32_t syncing;       /* threads in fdatasync; one is for all who wait */
     _Atomic uint32_t sync_round; /* futex: goes up when one has ended */
+    uint32_t sync_waiting;  /* threads that wait for it */
+    uint32_t sync_group;    /* how many there were, with the leader, the last time */
+    int64_t sync_ns;        /* how long it took then */
     int64_t deadline;       /* of the oldest byte, ns of CLOCK_MONOTONIC, see stale.c */
     unsigned idle_ticks;    /* of the timer with nothing to do */
     unsigned far_seeks;     /* out of the buffer in a row: the file is read at random */
@@ -136,6 +142,7 @@ struct weir__own {
     weir_stream *tied;      /* flushed before this one is read */
     char *buffer;           /* for writing */
     size_t capacity;        /* where weir__set_limits puts the limit */
+    size_t past_bytes;      /* so many in one call go past the buffers: copying them would cost more */
     size_t mapped;          /* bytes of our mapping at `buffer`; 0: the caller's memory */
     char *read_buffer;
     size_t read_start;      /* fills begin here; what is below is room for pushed-back bytes */
@@ -168,7 +175,10 @@ static inline struct weir_head *weir__head(const weir_stream *s)
     struct weir_head *shared = weir__own(s)->shared_head;
     return WEIR_LIKELY(!shared) ? &((weir_stream *)(uintptr_t)s)->head : shared;
 }
-static inline uint64_t weir__written(const weir_stream *s) { return WEIR_LOAD(&weir__head(s)->written); }
+static inline uint64_t weir__written(const weir_stream *s)
+{
+    return WEIR_LOAD(&weir__head(s)->written) - weir__head(s)->base;
+}
 static inline uint64_t weir__drained(const weir_stream *s) { return WEIR_LOAD(&weir__head(s)->drained); }
 static inline uint64_t weir__pending(const weir_stream *s) { return weir__written(s) - weir__drained(s); }
 static inline uint64_t weir__unread(const weir_stream *s) { return s->held_read_limit - s->read; }
@@ -179,7 +189,7 @@ static inline size_t weir__room(const weir_stream *s)
 }
 static inline void weir__publish(weir_stream *s, uint64_t bytes)
 {
-    WEIR_PUBLISH(&weir__head(s)->written, weir__written(s) + bytes);
+    WEIR_PUBLISH(&weir__head(s)->written, WEIR_LOAD(&weir__head(s)->written) + bytes);
 }
 
 /* stream.c: making, finding again in a child, and freeing */

@@ -10,7 +10,7 @@
 static char *quick(weir_stream *s, size_t most)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
-    return at < limit && limit - at >= most ? s->buffer + at : NULL;
+    return at < limit && limit - at >= most ? (char *)(uintptr_t)at : NULL;
 }
 
 static void advance(weir_stream *s, size_t bytes)

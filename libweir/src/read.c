@@ -51,7 +51,7 @@ static ssize_t read_step(weir_stream *s, char *to, size_t bytes)
         return result;
     uint64_t unread = weir__unread(s);
     if (unread == 0) {
-        bool past = to && bytes >= own->read_capacity && own->sink->read;
+        bool past = to && bytes >= own->past_bytes && own->sink->read;
         if (past && (!own->direct || weir__direct_reads(s, to, bytes)))
             return weir__read_direct(s, to, bytes);
         ssize_t got = weir__fill(s, bytes);

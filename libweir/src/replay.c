@@ -42,7 +42,7 @@ static bool in_flight(const struct weir__remains *r) { return waiting(r) && r->f
 
 static bool is_layout_right(const struct weir__spill_file *file)
 {
-    return file->head.magic == WEIR_HEAD_MAGIC && file->head.layout == WEIR_LAYOUT &&
+    return file->head.magic == WEIR_HEAD_MAGIC && file->head.layout == WEIR_LAYOUT && file->head.base == 0 &&
            file->magic == WEIR_SPILL_MAGIC && file->layout == WEIR_SPILL_LAYOUT &&
            file->seal == weir__spill_seal(&file->sink);
 }

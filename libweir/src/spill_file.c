@@ -144,7 +144,8 @@ static int fill(struct weir__spill *spill, size_t buffer_bytes, const struct wei
     spill->mapped = bytes;
     if (spill->fd >= 0 && madvise(file, bytes, MADV_DONTFORK) != 0)
         return -errno;
-    file->head = (struct weir_head){WEIR_HEAD_MAGIC, WEIR_LAYOUT, (int32_t)getpid(), buffer_bytes, 0, 0};
+    file->head = (struct weir_head){
+        .magic = WEIR_HEAD_MAGIC, .layout = WEIR_LAYOUT, .pid = (int32_t)getpid(), .buffer_bytes = buffer_bytes};
     file->magic = WEIR_SPILL_MAGIC;
     file->layout = WEIR_SPILL_LAYOUT;
     file->buffer_at = before;

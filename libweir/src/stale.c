@@ -61,7 +61,7 @@ static uint64_t part_of(const weir_stream *s, uint64_t upto)
 static int64_t drain(weir_stream *s, int64_t time)
 {
     struct weir__hot *hot = weir__hot(s);
-    uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE); /* and the bytes below it */
+    uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE) - weir__head(s)->base; /* and the bytes below it */
     size_t none = 0;
     int flight = weir__own(s)->uring ? weir__uring_resume(s) : 0;
     if (flight)

@@ -147,7 +147,7 @@ static bool appends_quickly(const weir_stream *s)
 void weir__set_limits(weir_stream *s)
 {
     const struct weir__own *own = weir__own(s);
-    uint64_t held = appends_quickly(s) ? own->capacity : 0;
+    uint64_t held = appends_quickly(s) ? s->head.base + own->capacity : 0;
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, own->threads ? 0 : held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->read_limit, own->threads ? 0 : s->held_read_limit, __ATOMIC_RELAXED);

@@ -56,7 +56,7 @@ static void copy_in(weir_stream *s, const char *from, size_t bytes)
 static size_t past_of(weir_stream *s, const char *from, size_t bytes)
 {
     const struct weir__own *own = weir__own(s);
-    if (!own->sink->write || bytes < own->capacity)
+    if (!own->sink->write || bytes < own->past_bytes)
         return 0;
     return own->direct ? weir__direct_past(s, from, bytes) : bytes;
 }
@@ -150,7 +150,7 @@ ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, si
     struct weir__own *own = weir__own(s);
     if (own->mode == WEIR_RECORD)
         return weir__record_append(s, iov, count);
-    bool whole = total >= own->capacity && !own->direct; /* O_DIRECT is by blocks, which the copy makes */
+    bool whole = total >= own->past_bytes && !own->direct; /* O_DIRECT is by blocks, which the copy makes */
     bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && (whole || own->durability >= WEIR_KERNEL));
     if (past && own->sink->write)
         return write_past(s, iov, count);
@@ -198,7 +198,7 @@ int weir_putc_held(weir_stream *s, int c) { return putc_enter(s, c); }
 
 static inline int put_quickly(weir_stream *s, uint64_t at, int c)
 {
-    s->buffer[at] = (char)c;
+    *(char *)(uintptr_t)at = (char)c;
     WEIR_PUBLISH(&s->head.written, at + 1);
     return (unsigned char)c;
 }

@@ -1,8 +1,8 @@
-/* regressions.c: one test for each bug that was found once. */
+/* regressions.c: one test for each bug that was found once; those of the delay and of children are in
+ * regressions_processes.c. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../src/private.h"
@@ -80,8 +80,7 @@ static void lengths_that_overflow(void)
     struct iovec parts[3] = {{&byte, SIZE_MAX}, {&byte, 2}, {&byte, 1}};
     check(weir_writev(s, parts, 3) == -EINVAL, "as writev(2)");
     check(weir_writev(s, parts, -1) == -EINVAL, "no negative count");
-    weir_close(s);
-    check(f.size == 0, "nothing written");
+    check(weir_close(s) == 0 && f.size == 0, "nothing written, and it does not stick");
     fake_file_free(&f);
 }
 
@@ -283,117 +282,6 @@ static void directory_that_cannot_be_opened(void)
     fake_file_free(&f);
 }
 
-/* ---- the delay ---- */
-
-static void delay_off_and_on(void)
-{
-    int ends[2];
-    weir_stream *s = NULL;
-    char byte;
-    struct weir_options options = {.mode = WEIR_FULL, .stale_ms = 20};
-    check(pipe2(ends, O_NONBLOCK) == 0 && weir_fdopen(&s, ends[1], &options) == 0, "opens");
-    weir_putc(s, 'a'); /* armed */
-    weir_flush(s);
-    weir_set_stale(s, 0);
-    sleep_seconds(0.1); /* the timer sees that there is nothing for it */
-    weir_set_stale(s, 20);
-    check(read(ends[0], &byte, 1) == 1, "the first");
-    weir_putc(s, 'b');
-    sleep_seconds(0.5);
-    check(read(ends[0], &byte, 1) == 1 && byte == 'b', "the delay counts again");
-    weir_set_stale(s, 5000);
-    weir_putc(s, 'c');
-    weir_flush(s);
-    check(read(ends[0], &byte, 1) == 1, "flushed");
-    weir_set_stale(s, 20);
-    weir_putc(s, 'd');
-    sleep_seconds(0.5);
-    check(read(ends[0], &byte, 1) == 1 && byte == 'd', "the new delay counts, not the old one");
-    weir_close(s);
-    close(ends[0]);
-}
-
-/* ---- children ---- */
-
-static int status_of(pid_t child)
-{
-    int status = -1;
-    waitpid(child, &status, 0);
-    return status;
-}
-
-static void child_leaves_the_parents_temporary(void)
-{
-    static const enum weir_on_fork all[] = {WEIR_FORK_EMPTY, WEIR_FORK_FLUSH, WEIR_FORK_KEEP};
-    char path[] = "/tmp/weir-regression-XXXXXX", found[8] = "";
-    close(mkstemp(path));
-    for (int i = 0; i < 3; i++) {
-        weir_stream *s;
-        struct weir_options options = {.on_fork = all[i]};
-        check(weir_open_replace(&s, path, &options) == 0, "begun");
-        weir_put_str(s, "new");
-        pid_t child = fork();
-        if (child == 0)
-            _exit(i == 1 ? weir_replace(s) == 0 : weir_close(s) != 0 && all[i] != WEIR_FORK_KEEP);
-        check(status_of(child) == 0, "the child closes its copy (%d)", i);
-        check(weir_replace(s) == 0, "the parent replaces (%d)", i);
-        int fd = open(path, O_RDONLY);
-        ssize_t got = read(fd, found, 8);
-        check(got == 3 || (all[i] == WEIR_FORK_KEEP && got == 6), "%zd bytes (%d)", got, i);
-        close(fd);
-    }
-    unlink(path);
-}
-
-static void exit_removes_the_temporary(void)
-{
-    char directory[] = "/tmp/weir-regression-XXXXXX", path[64];
-    check(mkdtemp(directory) != NULL, "a directory");
-    snprintf(path, sizeof path, "%s/file", directory);
-    pid_t child = fork();
-    if (child == 0) {
-        weir_stream *s;
-        weir_open_replace(&s, path, NULL);
-        weir_put_str(s, "new");
-        exit(0);
-    }
-    check(status_of(child) == 0 && rmdir(directory) == 0, "nothing is left in it");
-}
-
-static void child_reads_on_in_memory(void)
-{
-    weir_stream *s, *c;
-    char *memory;
-    weir_open_memory(&s, "abc", 3, NULL);
-    weir_open_collector(&c, NULL);
-    check(weir_getc(s) == 'a' && weir_put_str(c, "xy") == 2, "before");
-    pid_t child = fork();
-    if (child == 0)
-        _exit(weir_getc(s) == 'b' && weir_putc(c, 'z') == 'z' && weir_memory(c, &memory) == 3 ? 0 : 1);
-    check(status_of(child) == 0, "its memory is a copy, and no bytes are read or written twice");
-    check(weir_getc(s) == 'b' && weir_memory(c, &memory) == 2, "the parent's is as it was");
-    weir_close(s);
-    weir_close(c);
-}
-
-static void kept_copy_leaves_the_position(void)
-{
-    char path[] = "/tmp/weir-regression-XXXXXX";
-    int fd = mkstemp(path);
-    unlink(path);
-    check(write(fd, "0123456789", 10) == 10 && lseek(fd, 0, SEEK_SET) == 0, "a file");
-    weir_stream *s = NULL;
-    struct weir_options options = {.on_fork = WEIR_FORK_KEEP};
-    weir_fdopen(&s, fd, &options);
-    check(weir_getc(s) == '0', "read ahead");
-    pid_t child = fork();
-    if (child == 0)
-        exit(0);
-    check(status_of(child) == 0 && weir_fileno(s) == fd, "given back");
-    check(lseek(fd, 0, SEEK_CUR) == 1, "once: at %d", (int)lseek(fd, 0, SEEK_CUR));
-    weir_close(s);
-}
-
 /* ---- all ---- */
 
 static const struct {
@@ -419,11 +307,6 @@ static const struct {
     TEST(sync_that_each_record_needs),
     TEST(promise_that_cannot_be_kept),
     TEST(directory_that_cannot_be_opened),
-    TEST(delay_off_and_on),
-    TEST(child_leaves_the_parents_temporary),
-    TEST(exit_removes_the_temporary),
-    TEST(child_reads_on_in_memory),
-    TEST(kept_copy_leaves_the_position),
 };
 
 int main(int count, char **arguments)

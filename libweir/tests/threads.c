@@ -1,5 +1,5 @@
-/* threads.c: streams that threads share: lines are whole, locks nest, syncs are shared, and every stream may
- * come and go while others work. The delay's timer has a test of its own: stale.c. */
+/* threads.c: streams that threads share: lines are whole, locks nest, and every stream may come and go while
+ * others work. Syncs that they share: group_commit.c; the delay's timer: stale.c. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,29 +15,10 @@
 #include "../src/private.h"
 #include "support/check.h"
 
-enum { THREADS = 8, SYNCERS = 16, LINES = CHECK_SANITIZED ? 400 : 4000, SYNCED_RECORDS = 40 };
+enum { THREADS = 8, LINES = CHECK_SANITIZED ? 400 : 4000 };
 
 static weir_stream *shared;
 static struct weir__kernel real;
-
-static void together(int count, void *(*work)(void *))
-{
-    pthread_t threads[64];
-    for (intptr_t i = 0; i < count; i++)
-        pthread_create(&threads[i], NULL, work, (void *)i);
-    for (int i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-}
-
-static int file_without_name(void)
-{
-    char path[] = "/dev/shm/weir-threads-XXXXXX", other[] = "/tmp/weir-threads-XXXXXX", *name = path;
-    int fd = mkstemp(path);
-    if (fd < 0)
-        fd = mkstemp(name = other);
-    unlink(name);
-    return fd;
-}
 
 /* ---- lines ---- */
 
@@ -107,10 +88,10 @@ static void lines_are_whole(int fd)
 static void whole_lines(const char *name, struct weir_options options)
 {
     check_begin("lines of 8 threads, %s, %zu bytes", name, options.buffer_bytes);
-    int fd = file_without_name();
+    int fd = nameless_file();
     options.flags |= WEIR_THREADS | WEIR_KEEP_OPEN;
     check(weir_fdopen(&shared, fd, &options) == 0, "opens");
-    together(THREADS, write_lines);
+    in_threads(THREADS, write_lines);
     check(weir_close(shared) == 0, "closes");
     lines_are_whole(fd);
     close(fd);
@@ -126,10 +107,10 @@ static void *put_bytes(void *argument)
 static void bytes_are_all_there(void)
 {
     check_begin("bytes of 8 threads");
-    int fd = file_without_name(), seen[256] = {0};
+    int fd = nameless_file(), seen[256] = {0};
     struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN, .buffer_bytes = 1000};
     weir_fdopen(&shared, fd, &options);
-    together(THREADS, put_bytes);
+    in_threads(THREADS, put_bytes);
     check(weir_close(shared) == 0, "closes");
     unsigned char bytes[4096];
     lseek(fd, 0, SEEK_SET);
@@ -179,136 +160,6 @@ static void locks_nest(unsigned flags)
     weir_close(shared);
 }
 
-/* ---- syncs ---- */
-
-static _Atomic int sync_calls, fail_from, seen_failure;
-static _Atomic int durable[SYNCERS]; /* number of the last record that the device has, and 1 */
-static int sync_fd;
-
-/* What is in the file when the call begins is on the device when it ends. */
-static int slow_fdatasync(int fd)
-{
-    (void)fd;
-    int call = atomic_fetch_add(&sync_calls, 1) + 1, had[SYNCERS] = {0};
-    char record[16];
-    for (off_t at = 0; pread(sync_fd, record, 8, at) == 8; at += 8) {
-        int thread = (record[0] - '0') * 10 + record[1] - '0', number = atoi(record + 3) + 1;
-        if (thread >= 0 && thread < SYNCERS && number > had[thread])
-            had[thread] = number;
-    }
-    sleep_seconds(0.002);
-    if (fail_from && call >= fail_from) {
-        errno = EIO;
-        return -1;
-    }
-    for (int i = 0; i < SYNCERS; i++)
-        for (int is = durable[i]; is < had[i] && !atomic_compare_exchange_weak(&durable[i], &is, had[i]);)
-            ;
-    return 0;
-}
-
-static void *sync_records(void *argument)
-{
-    int thread = (int)(intptr_t)argument;
-    char record[16];
-    for (int i = 0; i < SYNCED_RECORDS; i++) {
-        sprintf(record, "%02d %04d", thread, i);
-        if (weir_putrec(shared, record, 7) != 7)
-            break;
-        int result = weir_sync(shared, WEIR_DATA);
-        if (result < 0) {
-            atomic_fetch_add(&seen_failure, result == -EIO);
-            break;
-        }
-        if (durable[thread] <= i)
-            atomic_fetch_add(&seen_failure, 1000);
-    }
-    return NULL;
-}
-
-static void begin_syncs(struct weir_options options)
-{
-    sync_fd = file_without_name();
-    options.flags |= WEIR_THREADS;
-    sync_calls = fail_from = seen_failure = 0;
-    for (int i = 0; i < SYNCERS; i++)
-        durable[i] = 0;
-    weir__kernel.fdatasync = slow_fdatasync;
-    check(weir_fdopen(&shared, dup(sync_fd), &options) == 0, "opens");
-}
-
-static void end_syncs(int expected)
-{
-    int result = weir_close(shared);
-    check(result == expected, "close returned %d", result);
-    weir__kernel.fdatasync = real.fdatasync;
-    close(sync_fd);
-}
-
-static void group_commit(const char *name, struct weir_options options)
-{
-    check_begin("16 threads sync each record, %s", name);
-    begin_syncs(options);
-    together(SYNCERS, sync_records);
-    int records = SYNCERS * SYNCED_RECORDS;
-    check(seen_failure == 0, "%d syncs said 0 too early", seen_failure / 1000);
-    check(sync_calls * 4 < records, "%d calls for %d records", sync_calls, records);
-    struct weir_stats stats;
-    weir_get_stats(shared, &stats);
-    check(stats.syncs == (uint64_t)sync_calls && stats.shared_syncs > (uint64_t)records / 2, "stats: %llu of its own, %llu shared",
-          (unsigned long long)stats.syncs, (unsigned long long)stats.shared_syncs);
-    printf("  %d fdatasync calls for %d records\n", sync_calls, records);
-    end_syncs(0);
-}
-
-static void failed_sync_is_for_all(void)
-{
-    check_begin("a failed sync is seen by all threads, for ever");
-    begin_syncs((struct weir_options){.mode = WEIR_RECORD});
-    fail_from = 5;
-    together(SYNCERS, sync_records);
-    check(seen_failure == SYNCERS, "%d of %d threads saw it", seen_failure, SYNCERS);
-    fail_from = 0;
-    weir_clear(shared);
-    check(weir_sync(shared, WEIR_DATA) == -EIO, "for ever");
-    end_syncs(-EIO);
-}
-
-/* A thread that holds the lock and syncs while another is in the device. */
-static int again_write(int fd, const void *from, size_t bytes)
-{
-    (void)fd, (void)from, (void)bytes;
-    errno = EAGAIN;
-    return -1;
-}
-static ssize_t again(int fd, const void *from, size_t bytes) { return again_write(fd, from, bytes); }
-
-static void *sync_once(void *unused)
-{
-    weir_sync(shared, WEIR_DATA);
-    return unused;
-}
-
-static void sync_with_the_lock_held(void)
-{
-    check_begin("a sync by one who holds the lock");
-    begin_syncs((struct weir_options){.mode = WEIR_FULL});
-    pthread_t thread;
-    weir_putrec(shared, "00 0000", 7);
-    pthread_create(&thread, NULL, sync_once, NULL);
-    while (sync_calls == 0)
-        sched_yield();
-    weir_lock(shared); /* the other is in the device, without it */
-    weir_putrec(shared, "01 0000", 7);
-    weir__kernel.write = again;
-    check(weir_sync(shared, WEIR_DATA) == -EAGAIN, "nothing is said to be there that is not");
-    weir__kernel.write = real.write;
-    check(weir_sync(shared, WEIR_DATA) == 0 && durable[1] == 1, "now it is");
-    weir_unlock(shared);
-    pthread_join(thread, NULL);
-    end_syncs(0);
-}
-
 /* ---- coming and going ---- */
 
 static _Atomic bool stop;
@@ -353,7 +204,7 @@ static void flush_all_meanwhile(void)
     weir__kernel.write = slow_write;
     for (int i = 0; i < 2; i++)
         pthread_create(&flushers[i], NULL, flush_all_the_time, NULL);
-    together(4, open_and_close);
+    in_threads(4, open_and_close);
     stop = true;
     for (int i = 0; i < 2; i++)
         pthread_join(flushers[i], NULL);
@@ -381,7 +232,7 @@ static void exit_meanwhile(void)
         return;
     }
     for (int round = 0; round < 20; round++) {
-        int fd = file_without_name(), status = -1;
+        int fd = nameless_file(), status = -1;
         pid_t child = fork();
         if (child == 0) {
             pthread_t thread;
@@ -419,12 +270,6 @@ int main(void)
     bytes_are_all_there();
     locks_nest(WEIR_THREADS);
     locks_nest(0);
-    group_commit("full", (struct weir_options){.mode = WEIR_FULL});
-    group_commit("record", (struct weir_options){.mode = WEIR_RECORD});
-    group_commit("line", (struct weir_options){.mode = WEIR_LINE});
-    group_commit("none", (struct weir_options){.mode = WEIR_NONE});
-    failed_sync_is_for_all();
-    sync_with_the_lock_held();
     flush_all_meanwhile();
     exit_meanwhile();
     return check_finish("threads");

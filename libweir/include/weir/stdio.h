@@ -60,13 +60,6 @@
 
 #include "../weir.h"
 
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
-#include <sys/single_threaded.h>
-#define WEIR_STDIO_ALONE __libc_single_threaded
-#else /* the C library does not say whether there are threads */
-#define WEIR_STDIO_ALONE 0
-#endif
-
 #if defined(__GNUC__)
 #define WEIR_STDIO_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 #define WEIR_STDIO_SCANF(at, first) __attribute__((__format__(__scanf__, at, first)))
@@ -177,7 +170,7 @@ static inline int weir_stdio_putc_unlocked(int c, weir_stream *s)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_limit))) {
-        s->buffer[at] = (char)c;
+        *(char *)(uintptr_t)at = (char)c;
         WEIR_PUBLISH(&s->head.written, at + 1);
         return (unsigned char)c;
     }
@@ -196,11 +189,11 @@ static inline int weir_stdio_getc_unlocked(weir_stream *s)
 
 static inline int weir_stdio_putc(int c, weir_stream *s)
 {
-    return WEIR_LIKELY(WEIR_STDIO_ALONE) ? weir_stdio_putc_unlocked(c, s) : weir_stdio_putc_slow(c, s);
+    return WEIR_LIKELY(WEIR_ONE_THREAD()) ? weir_stdio_putc_unlocked(c, s) : weir_stdio_putc_slow(c, s);
 }
 static inline int weir_stdio_getc(weir_stream *s)
 {
-    return WEIR_LIKELY(WEIR_STDIO_ALONE) ? weir_stdio_getc_unlocked(s) : weir_stdio_getc_slow(s);
+    return WEIR_LIKELY(WEIR_ONE_THREAD()) ? weir_stdio_getc_unlocked(s) : weir_stdio_getc_slow(s);
 }
 static inline int weir_stdio_putchar(int c) { return weir_stdio_putc(c, weir_stdio_known(1)); }
 static inline int weir_stdio_putchar_unlocked(int c) { return weir_stdio_putc_unlocked(c, weir_stdio_known(1)); }

@@ -90,9 +90,18 @@
 #define ferror weir_stdio_ferror
 #define clearerr weir_stdio_clearerr
 
-/* What only systems have: where the program asked <stdio.h> for C alone, these names are its own. */
-#if !defined(__STRICT_ANSI__) || defined(_POSIX_C_SOURCE) || defined(_POSIX_SOURCE) || defined(_XOPEN_SOURCE) || \
-    defined(_GNU_SOURCE) || defined(_DEFAULT_SOURCE) || defined(_BSD_SOURCE)
+/* What only systems have: where the program asked the C library for less, these names are its own. */
+#if defined(__GLIBC__) ? defined(__USE_MISC) : !defined(__STRICT_ANSI__) || defined(_GNU_SOURCE) || defined(_BSD_SOURCE)
+#define WEIR_STDIO_LEVEL 3
+#elif defined(__GLIBC__) ? defined(__USE_XOPEN2K8) : defined(_POSIX_C_SOURCE) || defined(_XOPEN_SOURCE)
+#define WEIR_STDIO_LEVEL 2
+#elif defined(__GLIBC__) && defined(__USE_POSIX)
+#define WEIR_STDIO_LEVEL 1
+#else
+#define WEIR_STDIO_LEVEL 0
+#endif
+
+#if WEIR_STDIO_LEVEL >= 1
 /* POSIX */
 #undef fdopen
 #undef popen
@@ -100,8 +109,6 @@
 #undef fileno
 #undef fseeko
 #undef ftello
-#undef fmemopen
-#undef open_memstream
 #undef flockfile
 #undef ftrylockfile
 #undef funlockfile
@@ -115,8 +122,6 @@
 #define fileno weir_stdio_fileno
 #define fseeko weir_stdio_fseeko
 #define ftello weir_stdio_ftello
-#define fmemopen weir_stdio_fmemopen
-#define open_memstream weir_stdio_open_memstream
 #define flockfile weir_stdio_flockfile
 #define ftrylockfile weir_stdio_ftrylockfile
 #define funlockfile weir_stdio_funlockfile
@@ -124,6 +129,15 @@
 #define getchar_unlocked weir_stdio_getchar_unlocked
 #define putc_unlocked weir_stdio_putc_unlocked
 #define putchar_unlocked weir_stdio_putchar_unlocked
+
+#endif
+
+#if WEIR_STDIO_LEVEL >= 2
+/* POSIX since 2008 */
+#undef fmemopen
+#undef open_memstream
+#define fmemopen weir_stdio_fmemopen
+#define open_memstream weir_stdio_open_memstream
 
 #ifdef __cplusplus /* no macros: std::getline is another function, and in the library */
 static inline ssize_t getline(char **line, size_t *room, weir_stream *s)
@@ -140,7 +154,9 @@ static inline ssize_t getdelim(char **line, size_t *room, int delimiter, weir_st
 #define getline weir_stdio_getline
 #define getdelim weir_stdio_getdelim
 #endif
+#endif
 
+#if WEIR_STDIO_LEVEL >= 3
 /* older ones, and those of single systems */
 #undef setbuffer
 #undef setlinebuf

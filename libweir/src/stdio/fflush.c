@@ -39,7 +39,7 @@ static int set_unbuffered(weir_stream *s)
     if (result == 0)
         result = weir_set_mode(s, WEIR_NONE, 0);
     if (result == 0 && own->can_read && own->sink->read)
-        own->read_capacity = 1;
+        own->read_capacity = own->past_bytes = 1;
     return result;
 }
 

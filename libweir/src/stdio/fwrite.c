@@ -34,7 +34,7 @@ int weir_stdio_putc_slow(int c, weir_stream *s)
     uint64_t at = WEIR_LOAD(&s->head.written);
     int result = (unsigned char)c;
     if (at < s->held_limit) {
-        s->buffer[at] = (char)c;
+        *(char *)(uintptr_t)at = (char)c;
         WEIR_PUBLISH(&s->head.written, at + 1);
     } else {
         result = weir__stdio_start_writing(s);
@@ -54,7 +54,7 @@ static size_t write_bytes(weir_stream *s, const void *from, size_t bytes)
     uint64_t at = WEIR_LOAD(&s->head.written), limit = s->held_limit;
     size_t taken = bytes;
     if (at < limit && bytes <= limit - at) {
-        memcpy(s->buffer + at, from, bytes);
+        memcpy((char *)(uintptr_t)at, from, bytes);
         WEIR_PUBLISH(&s->head.written, at + bytes);
     } else {
         struct iovec all = {(void *)(uintptr_t)from, bytes};

@@ -33,7 +33,7 @@ static void seed(uint64_t number)
 static inline bool can_read(const char *mode) { return mode[0] == 'r' || strchr(mode, '+'); }
 static inline bool can_write(const char *mode) { return mode[0] != 'r' || strchr(mode, '+'); }
 
-static uint64_t hash(const void *from, size_t bytes)
+static inline uint64_t hash(const void *from, size_t bytes)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     for (size_t i = 0; i < bytes; i++)

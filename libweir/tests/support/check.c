@@ -1,8 +1,9 @@
-/* check.c: counting what passed, random numbers, options and the time, for all tests. */
+/* check.c: counting what passed, random numbers, options, threads and the time, for all tests. */
 #include "check.h"
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,28 @@ uint64_t random_next(struct random *r)
 }
 
 uint64_t random_below(struct random *r, uint64_t limit) { return random_next(r) % limit; }
+
+int nameless_file(void)
+{
+    char path[] = "/dev/shm/weir-test-XXXXXX", other[] = "/tmp/weir-test-XXXXXX", *name = path;
+    int fd = mkstemp(path);
+    if (fd < 0)
+        fd = mkstemp(name = other);
+    if (fd < 0)
+        abort();
+    unlink(name);
+    return fd;
+}
+
+void in_threads(int count, void *(*work)(void *number))
+{
+    pthread_t threads[64];
+    for (intptr_t i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, work, (void *)i) != 0)
+            abort();
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
 
 double seconds_now(void)
 {

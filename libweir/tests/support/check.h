@@ -45,6 +45,11 @@ struct random random_from(uint64_t seed);
 uint64_t random_next(struct random *r);
 uint64_t random_below(struct random *r, uint64_t limit);
 
+/* An open file without a name, in memory where that can be. */
+int nameless_file(void);
+/* `count` threads, at most 64, each with its number; returns when all have. */
+void in_threads(int count, void *(*work)(void *number));
+
 double seconds_now(void);
 /* For shorter waits than a second as well. */
 void sleep_seconds(double seconds);

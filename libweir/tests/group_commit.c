@@ -1,0 +1,193 @@
+/* group_commit.c: threads that sync one stream at the same time share the calls; no sync says that a record is
+ * on the device before it is; and a sync that failed is never forgotten. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../src/private.h"
+#include "support/check.h"
+
+enum { SYNCERS = 16, SYNCED_RECORDS = 40 };
+
+static weir_stream *shared;
+static struct weir__kernel real;
+
+static _Atomic int sync_calls, fail_from, seen_failure;
+static _Atomic int durable[SYNCERS]; /* number of the last record that the device has, and 1 */
+static int sync_fd;
+
+/* What is in the file when the call begins is on the device when it ends. */
+static int slow_fdatasync(int fd)
+{
+    (void)fd;
+    int call = atomic_fetch_add(&sync_calls, 1) + 1, had[SYNCERS] = {0};
+    char record[16];
+    for (off_t at = 0; pread(sync_fd, record, 8, at) == 8; at += 8) {
+        int thread = (record[0] - '0') * 10 + record[1] - '0', number = atoi(record + 3) + 1;
+        if (thread >= 0 && thread < SYNCERS && number > had[thread])
+            had[thread] = number;
+    }
+    sleep_seconds(0.002);
+    if (fail_from && call >= fail_from) {
+        errno = EIO;
+        return -1;
+    }
+    for (int i = 0; i < SYNCERS; i++)
+        for (int is = durable[i]; is < had[i] && !atomic_compare_exchange_weak(&durable[i], &is, had[i]);)
+            ;
+    return 0;
+}
+
+static void *sync_records(void *argument)
+{
+    int thread = (int)(intptr_t)argument;
+    char record[16];
+    for (int i = 0; i < SYNCED_RECORDS; i++) {
+        sprintf(record, "%02d %04d", thread, i);
+        if (weir_putrec(shared, record, 7) != 7)
+            break;
+        int result = weir_sync(shared, WEIR_DATA);
+        if (result < 0) {
+            atomic_fetch_add(&seen_failure, result == -EIO);
+            break;
+        }
+        if (durable[thread] <= i)
+            atomic_fetch_add(&seen_failure, 1000);
+    }
+    return NULL;
+}
+
+static void begin_syncs(struct weir_options options)
+{
+    sync_fd = nameless_file();
+    options.flags |= WEIR_THREADS;
+    sync_calls = fail_from = seen_failure = 0;
+    for (int i = 0; i < SYNCERS; i++)
+        durable[i] = 0;
+    weir__kernel.fdatasync = slow_fdatasync;
+    check(weir_fdopen(&shared, dup(sync_fd), &options) == 0, "opens");
+}
+
+static void end_syncs(int expected)
+{
+    int result = weir_close(shared);
+    check(result == expected, "close returned %d", result);
+    weir__kernel.fdatasync = real.fdatasync;
+    close(sync_fd);
+}
+
+static void group_commit(const char *name, struct weir_options options)
+{
+    check_begin("16 threads sync each record, %s", name);
+    begin_syncs(options);
+    in_threads(SYNCERS, sync_records);
+    int records = SYNCERS * SYNCED_RECORDS;
+    check(seen_failure == 0, "%d syncs said 0 too early", seen_failure / 1000);
+    check(sync_calls * 4 < records, "%d calls for %d records", sync_calls, records);
+    struct weir_stats stats;
+    weir_get_stats(shared, &stats);
+    check(stats.syncs == (uint64_t)sync_calls && stats.shared_syncs > (uint64_t)records / 2, "stats: %llu of its own, %llu shared",
+          (unsigned long long)stats.syncs, (unsigned long long)stats.shared_syncs);
+    printf("  %d fdatasync calls for %d records\n", sync_calls, records);
+    end_syncs(0);
+}
+
+static void failed_sync_is_for_all(void)
+{
+    check_begin("a failed sync is seen by all threads, for ever");
+    begin_syncs((struct weir_options){.mode = WEIR_RECORD});
+    fail_from = 5;
+    in_threads(SYNCERS, sync_records);
+    check(seen_failure == SYNCERS, "%d of %d threads saw it", seen_failure, SYNCERS);
+    fail_from = 0;
+    weir_clear(shared);
+    check(weir_sync(shared, WEIR_DATA) == -EIO, "for ever");
+    end_syncs(-EIO);
+}
+
+/* A thread that holds the lock and syncs while another is in the device. */
+static ssize_t again(int fd, const void *from, size_t bytes)
+{
+    (void)fd, (void)from, (void)bytes;
+    errno = EAGAIN;
+    return -1;
+}
+
+static void *sync_once(void *unused)
+{
+    weir_sync(shared, WEIR_DATA);
+    return unused;
+}
+
+static void sync_with_the_lock_held(void)
+{
+    check_begin("a sync by one who holds the lock");
+    begin_syncs((struct weir_options){.mode = WEIR_FULL});
+    pthread_t thread;
+    weir_putrec(shared, "00 0000", 7);
+    pthread_create(&thread, NULL, sync_once, NULL);
+    while (sync_calls == 0)
+        sched_yield();
+    weir_lock(shared); /* the other is in the device, without it */
+    weir_putrec(shared, "01 0000", 7);
+    weir__kernel.write = again;
+    check(weir_sync(shared, WEIR_DATA) == -EAGAIN, "nothing is said to be there that is not");
+    weir__kernel.write = real.write;
+    check(weir_sync(shared, WEIR_DATA) == 0 && durable[1] == 1, "now it is");
+    weir_unlock(shared);
+    pthread_join(thread, NULL);
+    end_syncs(0);
+}
+
+/* Two lines by one call, in two pieces that are not split at the line's end. */
+static void *write_pairs(void *argument)
+{
+    char first[64], second[16];
+    for (int i = 0; i < 40; i++) {
+        int length = sprintf(first, "%d-%d\n%d-", (int)(intptr_t)argument, i, (int)(intptr_t)argument);
+        int rest = sprintf(second, "%d\n", i);
+        struct iovec parts[2] = {{first, (size_t)length}, {second, (size_t)rest}};
+        if (i % 2 ? weir_writev(shared, parts, 2) != length + rest : weir_printf(shared, "%s%s", first, second) < 0)
+            break;
+    }
+    return NULL;
+}
+
+/* While one is in the device for the first line, the lock is free: nobody may come before the second. */
+static void one_call_stays_together(struct weir_options options)
+{
+    check_begin("what one call writes stays together, mode %d, %zu bytes", (int)options.mode, options.buffer_bytes);
+    options.durability = WEIR_DATA;
+    begin_syncs(options);
+    in_threads(8, write_pairs);
+    int copy = dup(sync_fd), pairs = 0;
+    end_syncs(0);
+    char first[64], second[64];
+    FILE *f = fdopen(copy, "r");
+    rewind(f);
+    for (; fgets(first, sizeof first, f) && fgets(second, sizeof second, f); pairs++)
+        if (!check(strcmp(first, second) == 0, "%s and %s", first, second))
+            break;
+    check(pairs == 8 * 40, "%d pairs", pairs);
+    fclose(f);
+}
+
+int main(void)
+{
+    real = weir__kernel;
+    group_commit("full", (struct weir_options){.mode = WEIR_FULL});
+    group_commit("record", (struct weir_options){.mode = WEIR_RECORD});
+    group_commit("line", (struct weir_options){.mode = WEIR_LINE});
+    group_commit("none", (struct weir_options){.mode = WEIR_NONE});
+    failed_sync_is_for_all();
+    sync_with_the_lock_held();
+    one_call_stays_together((struct weir_options){.mode = WEIR_LINE, .buffer_bytes = 1});
+    one_call_stays_together((struct weir_options){.mode = WEIR_LINE});
+    one_call_stays_together((struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 1});
+    one_call_stays_together((struct weir_options){.mode = WEIR_NONE, .buffer_bytes = 1});
+    one_call_stays_together((struct weir_options){.mode = WEIR_RECORD, .buffer_bytes = 1});
+    return check_finish("group_commit");
+}

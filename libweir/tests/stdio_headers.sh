@@ -1,0 +1,106 @@
+#!/bin/bash
+# stdio_headers.sh BUILD: weir/stdio.h in C++ programs, in C of all standards, with what must not compile, and
+# through the shared library.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")"
+build=$(readlink -f "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    echo "stdio_headers: FAILED: $*"
+}
+skip() {
+    skipped=$((skipped + 1))
+    echo "stdio_headers: skipped: $*"
+}
+finish() {
+    echo "stdio_headers: $passed passed, $failed failed, $skipped skipped"
+    exit "$((failed > 0))"
+}
+
+# The library may be of another C library, or with a sanitizer: the programs have to be so too.
+if ! readelf -d "$build/libweir.so" | grep -q 'NEEDED.*libc\.so\.6'; then
+    skip "the library is not of glibc"
+    finish
+fi
+flags=()
+for sanitizer in address thread undefined; do
+    case $sanitizer in address) mark=__asan_init ;; thread) mark=__tsan_init ;; *) mark=__ubsan_handle ;; esac
+    nm "$build/libweir.a" 2>/dev/null | grep -q "$mark" && flags+=("-fsanitize=$sanitizer")
+done
+
+can() { # COMPILER: can it make programs of the language, and with the sanitizer
+    command -v "$1" >/dev/null && echo 'int main(void) { return 0; }' | "$1" "${flags[@]}" -x "$2" -o "$work/can" - 2>/dev/null
+}
+
+expected=$'first line 7\nsecond\nx'
+for compiler in g++ clang++; do
+    for standard in c++11 c++17 gnu++20; do
+        for library in "$build/libweir.a" "-L$build -lweir -Wl,-rpath,$build"; do
+            if ! can "$compiler" c++; then
+                skip "no working $compiler"
+                continue
+            fi
+            # shellcheck disable=SC2086
+            "$compiler" "-std=$standard" -Wall -Wextra -Werror "${flags[@]}" -I../include stdio/cplusplus.cpp -o "$work/c++" \
+                $library -pthread -lm || {
+                fail "$compiler -std=$standard"
+                continue
+            }
+            if out=$("$work/c++" "$work/file") && [ "$out" = $'C++ stdout\nputs' ] && [ "$(cat "$work/file")" = "$expected" ]; then
+                pass
+            else
+                fail "$compiler -std=$standard: the program says: $out"
+            fi
+        done
+    done
+done
+
+# A program that only knows C has getline and others for itself.
+for compiler in gcc clang; do
+    for standard in c11 c17 gnu11 gnu17; do
+        if ! can "$compiler" c; then
+            skip "no working $compiler"
+            continue
+        fi
+        own=""
+        case $standard in c*) own='static int getline(char *to, int room) { return fgets(to, room, stdin) != NULL; }' ;; esac
+        printf '#include <weir/stdio.h>\n%s\nint main(void) { char a[9]; (void)a; return %s ? putchar(10) != 10 || fclose(stdout) : 1; }\n' \
+            "$own" "$([ -n "$own" ] && echo 'getline(a, 9)' || echo '1')" >"$work/own.c"
+        if "$compiler" "-std=$standard" -Wall -Wextra -Werror "${flags[@]}" -I../include "$work/own.c" -o "$work/own" \
+            "$build/libweir.a" -pthread -lm && echo line | "$work/own" >/dev/null; then
+            pass
+        else
+            fail "$compiler -std=$standard with a getline of its own"
+        fi
+    done
+done
+
+# What would crash if it were compiled is an error; the same file without the line is none.
+refused() { # WHAT CODE
+    for compiler in gcc g++ clang clang++; do
+        case $compiler in *++) language=c++ ;; *) language=c ;; esac
+        command -v "$compiler" >/dev/null || continue
+        code='#include <weir/stdio.h>\nint main(void) { FILE *f = stdout; (void)f; %s return 0; }\n'
+        # shellcheck disable=SC2059
+        printf "$code" "" | "$compiler" -x "$language" -I../include -O1 -Wall -Werror -c -o /dev/null - ||
+            fail "$compiler: $1: the file without it"
+        # shellcheck disable=SC2059
+        if printf "$code" "$2" | "$compiler" -x "$language" -I../include -O1 -Wall -Werror -c -o /dev/null - 2>"$work/said"; then
+            fail "$compiler: $1 compiles"
+        else
+            pass
+        fi
+        grep -q "$3" "$work/said" || fail "$compiler: $1: it does not say $3: $(cat "$work/said")"
+    done
+}
+refused "a wide function" 'fputws(L"x", f);' no_wide_streams
+refused "another" 'return (int)getwchar();' no_wide_streams
+refused "fwide" 'return fwide(f, 0);' no_wide_streams
+refused "assigning to stdout" 'stdout = f;' 'assign\|lvalue'
+refused "a wrong conversion" 'printf("%%s", 1);' format
+finish
