@@ -18,10 +18,8 @@ static int map(char **memory, size_t bytes)
 static int make_read(struct weir__own *own, size_t before, size_t capacity)
 {
     before = round_to_page(before ? before : 1);
-    if (own->direct) { /* room for the block that the first byte is in */
-        before = weir__direct_size(own, before);
+    if (own->direct)
         capacity = weir__direct_size(own, capacity);
-    }
     size_t bytes = before + round_to_page(capacity);
     int result = map(&own->read_buffer, bytes);
     if (result < 0)
@@ -48,7 +46,7 @@ static int make_write(struct weir__own *own, size_t capacity)
     return 0;
 }
 
-/* Of the caller's memory what lies right for O_DIRECT; to read from an odd position takes a block more. */
+/* Of the caller's memory what lies right for O_DIRECT; the part of a line that is left goes before a block. */
 static int take_aligned(struct weir__own *own)
 {
     if (own->can_write && !weir__direct_part_of(own, &own->buffer, &own->capacity))

@@ -97,8 +97,6 @@ size_t weir__direct_size(const struct weir__own *own, size_t bytes)
 
 void weir__direct_sized(struct weir__own *own) { own->direct->capacity = own->capacity; }
 
-size_t weir__direct_block(const struct weir__own *own) { return own->direct->block; }
-
 /* Of the caller's memory the part that serves: whole units at an address that is right. False: there is
  * less than one. */
 bool weir__direct_part_of(const struct weir__own *own, char **memory, size_t *bytes)

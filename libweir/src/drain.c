@@ -139,6 +139,8 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
         return weir__hot(s)->error;
     if (!own->lock_file)
         return write_loop(s, upto, more, count, more_done);
+    if (upto <= weir__drained(s) && count == 0)
+        return 0; /* a forked child that closes its copy must not let go of its parent's lock */
     int result = lock_at_end(s);
     if (result < 0)
         return weir__fail(s, result);

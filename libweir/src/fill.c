@@ -103,8 +103,7 @@ static int make_space(weir_stream *s)
         weir__drop_read(s);
         return 0;
     }
-    size_t least = own->direct ? weir__direct_block(own) : 1; /* less would be read by way of a copy */
-    if (end - s->held_read_limit >= least)
+    if (s->held_read_limit < end)
         return 0;
     if (s->read > own->read_start && unread <= own->read_capacity / 2) {
         /* Where blocks are read, the next one begins where a block may lie. */
@@ -141,10 +140,13 @@ ssize_t weir__fill(weir_stream *s, size_t want)
     int result = make_space(s);
     if (result < 0)
         return result;
-    size_t space = own->read_start + own->read_capacity - s->held_read_limit;
-    ssize_t got = read_loop(s, own->read_buffer + s->held_read_limit, request(s, space, want));
+    uint64_t from = s->held_read_limit;
+    if (own->direct && weir__unread(s) == 0) /* behind the part of the block that comes along */
+        from += weir__direct_skew(s);
+    ssize_t got = read_loop(s, own->read_buffer + from, request(s, own->read_start + own->read_capacity - from, want));
     if (got > 0) {
-        s->held_read_limit += (uint64_t)got;
+        s->read += from - s->held_read_limit;
+        s->held_read_limit = from + (uint64_t)got;
         weir__set_limits(s);
     }
     return got;

@@ -62,17 +62,16 @@ static bool have_bounce(struct weir__direct *d)
 }
 
 /* How much of `total` bytes at `pos` one call takes, by which way. A write that is all whole blocks of the
- * device goes straight; any other is cut at whole pages, which the two ways do not share. */
+ * device goes straight; any other is cut at whole pages, which the two ways do not share, but only if there
+ * is a whole one in it: what is small stays in one piece. */
 static uint64_t cut_at(struct weir__direct *d, uint64_t pos, uint64_t total)
 {
     size_t unit = is_multiple(pos | total, d->block) ? d->block : d->unit;
     uint64_t over = pos % unit, head = over ? unit - over : 0;
-    if (head || total < unit) {
-        d->way = WEIR_PLAIN;
-        return head && head < total ? head : total;
-    }
-    d->way = WEIR_STRAIGHT;
-    return weir__round_down(total, unit);
+    d->way = head || total < unit ? WEIR_PLAIN : WEIR_STRAIGHT;
+    if (total < head + unit)
+        return total;
+    return head ? head : weir__round_down(total, unit);
 }
 
 /* From where it lies, or as much as the bounce takes. */
@@ -144,16 +143,29 @@ bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes)
            bytes >= d->block;
 }
 
-/* A read from `head` bytes below the position: is there memory that is free below `to`, and all of it at a
- * right address? Below an empty read buffer there is. */
+size_t weir__direct_skew(weir_stream *s)
+{
+    int64_t pos = weir__kernel_pos(s);
+    return pos > 0 ? (size_t)pos % weir__own(s)->direct->block : 0;
+}
+
+/* A read from `head` bytes below the position: is the memory below `to` free, and all at a right address?
+ * Below what weir__fill asks for there is as much as it left out. */
 static bool fits(const weir_stream *s, const char *to, size_t head)
 {
     const struct weir__own *own = weir__own(s);
-    bool below = own->read_start >= head && to == own->read_buffer + own->read_start && s->read >= own->read_start;
+    bool below = weir__unread(s) == 0 && to - head == own->read_buffer + s->held_read_limit;
     return (head == 0 || below) && is_multiple((uintptr_t)to - head, own->direct->memory);
 }
 
-/* Whole blocks that begin at or below the position `pos`. Returns how many bytes behind it were read. */
+static bool is_behind_end(const struct weir__own *own, int64_t pos)
+{
+    struct stat status;
+    return own->regular && weir__kernel.fstat(own->fd, &status) == 0 && pos >= (int64_t)status.st_size;
+}
+
+/* Whole blocks that begin at or below the position `pos`. Returns how many bytes behind it were read, or
+ * -EINVAL where only the page cache can say. */
 static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos)
 {
     const struct weir__own *own = weir__own(s);
@@ -168,8 +180,10 @@ static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos)
     }
     char *at = in_place ? to - head : d->bounce;
     ssize_t got = WEIR_CALL(weir__kernel.pread(own->fd, at, room, pos - (int64_t)head));
-    if (got <= (ssize_t)head)
-        return got < 0 ? got : 0;
+    if (got <= 0)
+        return got;
+    if (got <= (ssize_t)head) /* the end, or a short count */
+        return is_behind_end(own, pos) ? 0 : -EINVAL;
     got -= (ssize_t)head;
     if (in_place)
         return got;

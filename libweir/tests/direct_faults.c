@@ -116,12 +116,14 @@ static bool each_line_once(int writers, int lines)
 static void two_processes(int oflags, unsigned flags, bool flush_each)
 {
     enum { LINES = 3000 };
+    struct weir_options options = {.flags = flags, .buffer_bytes = flush_each ? 0 : 4096};
+    options.mode = flags & WEIR_LOCK_FILE ? WEIR_RECORD : WEIR_FULL;
     fill_file(0);
-    weir_stream *s = open_file(O_WRONLY | oflags, (struct weir_options){.flags = flags, .buffer_bytes = 4096});
+    weir_stream *s = open_file(O_WRONLY | oflags, options);
     pid_t child = fork();
     if (child == 0 && flags & WEIR_LOCK_FILE) {
         weir_close(s);
-        s = open_file(O_WRONLY | oflags, (struct weir_options){.flags = flags, .buffer_bytes = 4096});
+        s = open_file(O_WRONLY | oflags, options);
     }
     for (int i = 0; i < LINES; i++) {
         weir_printf(s, "writer %d line %d.\n", child == 0, i);
@@ -132,7 +134,7 @@ static void two_processes(int oflags, unsigned flags, bool flush_each)
     if (child == 0)
         _exit(result != 0);
     check(result == 0 && waitpid(child, &status, 0) == child && status == 0, "both closed: %d", result);
-    if (flush_each)
+    if (flush_each || flags & WEIR_LOCK_FILE)
         each_line_once(2, LINES);
     size_t bytes = 0;
     for (int i = 0; i < LINES; i++)
@@ -177,6 +179,7 @@ int main(void)
     TEST(two_processes(O_APPEND, 0, true));
     TEST(two_processes(O_APPEND, 0, false));
     TEST(two_processes(0, WEIR_LOCK_FILE, true));
+    TEST(two_processes(0, WEIR_LOCK_FILE, false));
     TEST(another_file_has_the_number());
     return check_finish("direct_faults");
 }

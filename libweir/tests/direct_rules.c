@@ -66,14 +66,15 @@ static void lines_are_read_in_whole_buffers(void)
     check(weir_close(s) == 0, "close");
     s = open_file(O_RDONLY, (struct weir_options){0});
     check(weir_seek(s, 1001, SEEK_SET) == 1001, "to an odd place");
+    seen.buffer = weir__own(s)->read_buffer;
+    seen.buffer_bytes = weir__own(s)->read_mapped;
     char *line;
     ssize_t got;
     while ((got = weir_getrec(s, &line)) > 0)
         got_bytes += (size_t)got;
     check(got == 0 && got_bytes == bytes - 1001, "%zu of %zu", got_bytes, bytes - 1001);
     check(seen.reads <= bytes / 131072 + 4, "%u reads", seen.reads);
-    const char *buffer = weir__own(s)->read_buffer, *last = seen.last;
-    check(last >= buffer && last < buffer + weir__own(s)->read_mapped, "by way of a copy");
+    check(seen.elsewhere <= 2, "%u by way of a copy", seen.elsewhere); /* at the odd end of the file */
     check(weir_close(s) == 0, "close");
 }
 
@@ -116,7 +117,7 @@ static void bounded_delay(void)
 static void flags_and_locks_stay(void)
 {
     struct flock lock = {.l_type = F_WRLCK};
-    weir_stream *s;
+    weir_stream *s = NULL;
     struct weir_options options = {.flags = WEIR_DIRECT | WEIR_KEEP_OPEN};
     fill_file(0);
     int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -177,6 +177,28 @@ static void given_up(void)
     check(weir_open_replace(&s, "/tmp/weir-no-such-directory/file", NULL) == -ENOENT, "nowhere");
 }
 
+/* The last write, then the file's sync, then the name, then the directory's sync. */
+static void in_order(void)
+{
+    check_begin("the calls are in order");
+    set_up(true);
+    weir_stream *s;
+    check(weir_open_replace(&s, path, NULL) == 0 && weir_write(s, new_text, sizeof new_text) > 0, "begun");
+    int fd = weir_fd(s);
+    fake_forget();
+    check(weir_replace(s) == 0, "done");
+    uint64_t written = 0, synced = 0, renamed = 0, directory_synced = 0;
+    for (uint64_t i = 1; i <= fake_count(); i++) {
+        const struct fake_note *note = fake_note_at(i);
+        written = note->call == FAKE_WRITE ? i : written;
+        synced = note->call == FAKE_FSYNC && note->fd == fd && !synced ? i : synced;
+        renamed = note->call == FAKE_RENAME ? i : renamed;
+        directory_synced = note->call == FAKE_FSYNC && note->fd != fd ? i : directory_synced;
+    }
+    check(written && written < synced && synced < renamed && renamed < directory_synced, "write %d, fsync %d, rename %d, directory %d",
+          (int)written, (int)synced, (int)renamed, (int)directory_synced);
+}
+
 static void behind_a_link(void)
 {
     check_begin("a link stays a link");
@@ -228,6 +250,7 @@ int main(void)
     fake_install();
     replaced();
     given_up();
+    in_order();
     behind_a_link();
     opening_fails();
     unlink(path);

@@ -56,7 +56,7 @@ static void make_input(char *to, size_t limit, uint64_t number)
                     : kind == 1 ? sprintf(to + length, "\n")
                     : kind < 5  ? sprintf(to + length, "word%u %u.%u text\n", below(100), below(5000), below(100))
                                 : sprintf(to + length, "%u,%u;%x\t%s\n", below(9), below(1u << 30), below(65536),
-                                          "the same again\nthe same again" + 15 * below(2));
+                                          &"the same again\nthe same again"[15 * below(2)]);
         length += (size_t)bytes;
     }
     if (length && number % 3 == 0)

@@ -42,16 +42,22 @@ static ssize_t note_writev(int fd, const struct iovec *iov, int count)
 {
     return note(fd, iov->iov_base, real.writev(fd, iov, count));
 }
-static ssize_t note_pread(int fd, void *to, size_t bytes, off_t offset)
+static void note_place(const void *to)
 {
+    const char *at = to;
     seen.reads++;
     seen.last = to;
+    seen.elsewhere += at < seen.buffer || at >= seen.buffer + seen.buffer_bytes;
+}
+
+static ssize_t note_pread(int fd, void *to, size_t bytes, off_t offset)
+{
+    note_place(to);
     return real.pread(fd, to, bytes, offset);
 }
 static ssize_t note_read(int fd, void *to, size_t bytes)
 {
-    seen.reads++;
-    seen.last = to;
+    note_place(to);
     return real.read(fd, to, bytes);
 }
 

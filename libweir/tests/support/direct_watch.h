@@ -9,6 +9,9 @@ extern struct direct_seen {
     unsigned direct, plain, reads;
     uint64_t direct_bytes, plain_bytes;
     const void *last; /* address of the last direct call */
+    const char *buffer; /* where reads should go to */
+    size_t buffer_bytes;
+    unsigned elsewhere; /* reads that did not */
     int fail_direct;  /* errno of all direct writes; 0: they go well */
 } seen;
 
