@@ -30,6 +30,7 @@ struct weir__direct {
     uint64_t dev, ino;   /* of the file: a program may close descriptors that are not its own */
     int plain;           /* the second descriptor; -1: none */
     int was;             /* the descriptor's flags as they were found; -1: as weir_open made them */
+    size_t skew;         /* what was read lies so far behind where it was wanted: its block begins there */
     /* What weir__direct_cut found for the write that comes next. */
     int error;
     enum { WEIR_STRAIGHT, WEIR_BOUNCED, WEIR_PLAIN } way;

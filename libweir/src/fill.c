@@ -140,13 +140,12 @@ ssize_t weir__fill(weir_stream *s, size_t want)
     int result = make_space(s);
     if (result < 0)
         return result;
-    uint64_t from = s->held_read_limit;
-    if (own->direct && weir__unread(s) == 0) /* behind the part of the block that comes along */
-        from += weir__direct_skew(s);
-    ssize_t got = read_loop(s, own->read_buffer + from, request(s, own->read_start + own->read_capacity - from, want));
+    size_t space = own->read_start + own->read_capacity - s->held_read_limit;
+    ssize_t got = read_loop(s, own->read_buffer + s->held_read_limit, request(s, space, want));
     if (got > 0) {
-        s->read += from - s->held_read_limit;
-        s->held_read_limit = from + (uint64_t)got;
+        size_t skew = own->direct ? weir__direct_skew(own) : 0;
+        s->read += skew;
+        s->held_read_limit += skew + (uint64_t)got;
         weir__set_limits(s);
     }
     return got;

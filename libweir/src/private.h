@@ -359,7 +359,7 @@ int weir__direct_cut(weir_stream *s, struct iovec *vector, int count); /* to wha
 /* How many of the caller's bytes may go past the buffer; 0: they must be copied. */
 size_t weir__direct_past(weir_stream *s, const char *from, size_t bytes);
 bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes); /* past the buffer */
-size_t weir__direct_skew(weir_stream *s); /* how far behind a block's beginning the next byte to be read is */
+size_t weir__direct_skew(const struct weir__own *own); /* bytes that the last fill has from before the position */
 
 /* uring.h; hooks are called only if own->uring */
 int weir__uring_make(weir_stream *s, const struct weir_options *options);

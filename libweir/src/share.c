@@ -33,7 +33,8 @@ int weir_fileno(weir_stream *s)
         if (result == 0)
             weir__drop_read(s);
     }
-    weir__hot(s)->pos = -1; /* the caller may move it */
+    weir__hot(s)->pos = -1; /* the caller may move it, and write what the next sync is to cover */
+    weir__hot(s)->synced = weir__hot(s)->synced_whole = 0;
     weir__leave(s);
     return result < 0 ? result : weir_fd(s);
 }

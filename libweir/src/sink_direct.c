@@ -143,19 +143,15 @@ bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes)
            bytes >= d->block;
 }
 
-size_t weir__direct_skew(weir_stream *s)
-{
-    int64_t pos = weir__kernel_pos(s);
-    return pos > 0 ? (size_t)pos % weir__own(s)->direct->block : 0;
-}
+size_t weir__direct_skew(const struct weir__own *own) { return own->direct->skew; }
 
-/* A read from `head` bytes below the position: is the memory below `to` free, and all at a right address?
- * Below what weir__fill asks for there is as much as it left out. */
+/* Blocks may be read to there: from `head` bytes before the position on only if it is for weir__fill, into an
+ * empty buffer, as these bytes lie before those that were asked for. */
 static bool fits(const weir_stream *s, const char *to, size_t head)
 {
     const struct weir__own *own = weir__own(s);
-    bool below = weir__unread(s) == 0 && to - head == own->read_buffer + s->held_read_limit;
-    return (head == 0 || below) && is_multiple((uintptr_t)to - head, own->direct->memory);
+    bool fills = weir__unread(s) == 0 && to == own->read_buffer + s->held_read_limit;
+    return (head == 0 || fills) && is_multiple((uintptr_t)to, own->direct->memory);
 }
 
 static bool is_behind_end(const struct weir__own *own, int64_t pos)
@@ -164,13 +160,13 @@ static bool is_behind_end(const struct weir__own *own, int64_t pos)
     return own->regular && weir__kernel.fstat(own->fd, &status) == 0 && pos >= (int64_t)status.st_size;
 }
 
-/* Whole blocks that begin at or below the position `pos`. Returns how many bytes behind it were read, or
- * -EINVAL where only the page cache can say. */
-static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos)
+/* Whole blocks, of which `head` bytes are before the position `pos`. Returns how many bytes behind it were
+ * read, or -EINVAL where only the page cache can say. */
+static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos, size_t head)
 {
     const struct weir__own *own = weir__own(s);
     struct weir__direct *d = own->direct;
-    size_t head = (size_t)(pos % (int64_t)d->block), room = weir__round_down(bytes + head, d->block);
+    size_t room = weir__round_down(bytes, d->block);
     bool in_place = room && fits(s, to, head);
     if (!in_place) {
         if (!have_bounce(d))
@@ -178,15 +174,16 @@ static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos)
         room = weir__round_up(bytes + head, d->block);
         room = room < d->bounce_bytes ? room : d->bounce_bytes;
     }
-    char *at = in_place ? to - head : d->bounce;
-    ssize_t got = WEIR_CALL(weir__kernel.pread(own->fd, at, room, pos - (int64_t)head));
+    ssize_t got = WEIR_CALL(weir__kernel.pread(own->fd, in_place ? to : d->bounce, room, pos - (int64_t)head));
     if (got <= 0)
         return got;
     if (got <= (ssize_t)head) /* the end, or a short count */
         return is_behind_end(own, pos) ? 0 : -EINVAL;
     got -= (ssize_t)head;
-    if (in_place)
+    if (in_place) {
+        d->skew = head;
         return got;
+    }
     got = (size_t)got < bytes ? got : (ssize_t)bytes;
     memcpy(to, d->bounce + head, (size_t)got);
     return got;
@@ -195,15 +192,17 @@ static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos)
 static ssize_t direct_read(weir_stream *s, void *to, size_t bytes)
 {
     const struct weir__own *own = weir__own(s);
-    const struct weir__direct *d = own->direct;
+    struct weir__direct *d = own->direct;
     int64_t pos = WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_CUR));
     if (pos < 0)
         return pos;
+    d->skew = 0;
+    size_t head = (size_t)((uint64_t)pos % d->block);
     ssize_t got;
-    if (is_multiple((uint64_t)pos, d->block) && bytes >= d->block && fits(s, to, 0)) {
+    if (head == 0 && bytes >= d->block && fits(s, to, 0)) {
         got = weir__fd_read(s, to, weir__round_down(bytes, d->block)); /* which moves the position as well */
     } else {
-        got = read_blocks(s, to, bytes, pos);
+        got = read_blocks(s, to, bytes, pos, head);
         int64_t moved = got > 0 ? WEIR_CALL(weir__kernel.lseek(own->fd, pos + got, SEEK_SET)) : 0;
         got = moved < 0 ? moved : got;
     }

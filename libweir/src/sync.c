@@ -141,9 +141,11 @@ static int lead(weir_stream *s, enum weir_durability level)
     hot->sync_ns = now() - began;
     if (stays(file, directory))
         own->sync_error = file < 0 ? file : directory;
-    else if (file == 0)
+    else if (file == 0 && !own->sync_error)
         remember(s, covers, directory < 0 ? WEIR_DATA : level);
     end_round(s);
+    if (own->sync_error) /* perhaps of another's call meanwhile: the kernel says it once */
+        return own->sync_error;
     return file < 0 ? file : directory;
 }
 

@@ -232,11 +232,12 @@ ssize_t weir_write_slow(weir_stream *s, const void *from, size_t bytes)
     return result;
 }
 
-/* What does not fit is not copied first. */
+/* What does not fit is not copied first, but where copying makes blocks or lets the program go on. */
 static ssize_t writev_held(weir_stream *s, const struct iovec *iov, int count, size_t total)
 {
     struct weir__own *own = weir__own(s);
-    if (own->mode == WEIR_FULL && total > weir__room(s) && own->sink->write)
+    bool copied = own->direct || (own->uring && total < own->capacity);
+    if (own->mode == WEIR_FULL && total > weir__room(s) && own->sink->write && !copied)
         return write_past(s, iov, count);
     return weir__write_parts(s, iov, count, total);
 }

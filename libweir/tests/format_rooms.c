@@ -99,6 +99,19 @@ static void rooms_of_library(void)
     TRY("%m"); /* errno stays what it was, or the text would change */
 }
 
+/* Strings that end where memory does, and not with a NUL: a precision is the limit of reading as well. */
+static void strings_without_end(void)
+{
+    char to[64], *string = block(3);
+    begin("strings without an end");
+    memcpy(string, "abc", 3);
+    expect(ours(to, sizeof to, "%.3s", string) == 3 && memcmp(to, "abc", 3) == 0, "whole");
+    expect(ours(to, sizeof to, "%.*s|", 2, string + 1) == 3 && memcmp(to, "bc|", 3) == 0, "by an argument");
+    expect(ours(to, sizeof to, "%-5.1s|", string + 2) == 6 && memcmp(to, "c    |", 6) == 0, "padded");
+    expect(ours(to, sizeof to, "%.0s|", string + 3) == 1 && *to == '|', "nothing");
+    expect(ours(to, 2, "%.3s", string) == 3, "without room");
+}
+
 /* Sizes that no buffer has. */
 static void lengths(void)
 {
@@ -150,6 +163,7 @@ int main(int argc, char **argv)
     rooms_of_plain();
     rooms_of_fields();
     rooms_of_library();
+    strings_without_end();
     lengths();
     random_rooms(rounds);
     return finish("format_rooms");

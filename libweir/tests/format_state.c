@@ -134,6 +134,7 @@ static void extensions(void)
     SAME("%2$s %1$d", 5, "positional");
     SAME("%2$*1$d|%3$.*1$f", 5, 42, 1.5);
     SAME("%1$s %1$s", "twice");
+    SAME("%2$*1$d and %3$.*1$f: 100%% now", 5, 42, 1.5); /* no %n */
     SAME("%2$s %1$f %2$s", 1.5, "mixed");
     SAME("%C %S", (wint_t)L'c', L"wide");
     for (int error = 0; error < 135; error++) {

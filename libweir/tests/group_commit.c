@@ -142,6 +142,48 @@ static void sync_with_the_lock_held(void)
     end_syncs(0);
 }
 
+/* The kernel says it once, to one of two calls that were made at the same time. */
+static _Atomic int in_device;
+
+static int second_fails(int fd)
+{
+    (void)fd;
+    if (atomic_fetch_add(&in_device, 1) == 0) {
+        while (in_device < 3)
+            sched_yield();
+        return 0;
+    }
+    errno = EIO;
+    return -1;
+}
+
+static void *first_result(void *result)
+{
+    *(int *)result = weir_sync(shared, WEIR_DATA);
+    return NULL;
+}
+
+static void error_that_another_was_told(void)
+{
+    check_begin("an error that another thread was told");
+    begin_syncs((struct weir_options){.mode = WEIR_FULL});
+    weir__kernel.fdatasync = second_fails;
+    int result = 1;
+    pthread_t thread;
+    in_device = 0;
+    weir_putrec(shared, "00 0000", 7);
+    pthread_create(&thread, NULL, first_result, &result);
+    while (in_device == 0)
+        sched_yield();
+    weir_lock(shared);
+    check(weir_sync(shared, WEIR_DATA) == -EIO, "a call of its own");
+    weir_unlock(shared);
+    in_device = 3;
+    pthread_join(thread, NULL);
+    check(result == -EIO, "the first returned %d", result);
+    end_syncs(-EIO);
+}
+
 /* Two lines by one call, in two pieces that are not split at the line's end. */
 static void *write_pairs(void *argument)
 {
@@ -184,6 +226,7 @@ int main(void)
     group_commit("none", (struct weir_options){.mode = WEIR_NONE});
     failed_sync_is_for_all();
     sync_with_the_lock_held();
+    error_that_another_was_told();
     one_call_stays_together((struct weir_options){.mode = WEIR_LINE, .buffer_bytes = 1});
     one_call_stays_together((struct weir_options){.mode = WEIR_LINE});
     one_call_stays_together((struct weir_options){.mode = WEIR_FULL, .buffer_bytes = 1});

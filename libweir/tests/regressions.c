@@ -269,6 +269,19 @@ static void promise_that_cannot_be_kept(void)
     close(ends[1]);
 }
 
+static void written_by_hand_and_synced(void)
+{
+    struct fake_file f;
+    weir_stream *s = open_fake(&f, FAKE_FILE, O_WRONLY, (struct weir_options){0});
+    weir_put_str(s, "x");
+    check(weir_sync(s, WEIR_DATA) == 0 && f.syncs == 1, "synced");
+    check(weir_sync(s, WEIR_DATA) == 0 && f.syncs == 1, "nothing new, so no call");
+    check(weir__kernel.write(weir_fileno(s), "y", 1) == 1, "by hand");
+    check(weir_sync(s, WEIR_DATA) == 0 && f.syncs == 2, "%u syncs", f.syncs);
+    check(weir_close(s) == 0, "closes");
+    fake_file_free(&f);
+}
+
 static void directory_that_cannot_be_opened(void)
 {
     struct fake_file f;
@@ -307,6 +320,7 @@ static const struct {
     TEST(sync_that_each_record_needs),
     TEST(promise_that_cannot_be_kept),
     TEST(directory_that_cannot_be_opened),
+    TEST(written_by_hand_and_synced),
 };
 
 int main(int count, char **arguments)

@@ -1,12 +1,16 @@
-/* fscanf.c: scanf's language by the C library. Its vfscanf reads, byte by byte, a FILE of its own whose bytes
- * are those of the stream; what it puts back there is put back into the stream afterwards. */
+/* fscanf.c: scanf's language by the C library. Its vfscanf reads a FILE of its own, whose bytes are those of the
+ * stream, a few at a time; those that it has left there afterwards, or put back, go back into the stream. */
 #include "stdio_private.h"
 
 #include <pthread.h>
 
+/* Most scans take less; musl keeps 8 bytes of it for itself. */
+enum { SOME = 40 };
+
 /* One a thread, made at its first scanf: opening it takes longer than most of them. */
 struct scanner {
     FILE *file;
+    char buffer[SOME];
     weir_stream *from; /* NULL: the end, whatever the stream has */
 };
 
@@ -14,14 +18,19 @@ static _Thread_local struct scanner scanner;
 static pthread_key_t key;
 static bool have_key;
 
-/* One byte at most, so that the C library has never more of the stream than it wants. */
-static ssize_t next_byte(void *cookie, char *to, size_t bytes)
+/* What was read already, or else one read: as if the C library read the stream itself. */
+static ssize_t next_bytes(void *cookie, char *to, size_t bytes)
 {
     struct scanner *self = cookie;
-    int there = self->from && bytes ? weir__stdio_fill(self->from) : 0;
-    if (there > 0)
-        *to = self->from->read_buffer[self->from->read++];
-    return there;
+    weir_stream *s = self->from;
+    int there = s && bytes ? weir__stdio_fill(s) : 0;
+    if (there <= 0)
+        return there;
+    if (bytes > weir__unread(s))
+        bytes = (size_t)weir__unread(s);
+    memcpy(to, s->read_buffer + s->read, bytes);
+    s->read += bytes;
+    return (ssize_t)bytes;
 }
 
 static void close_scanner(void *self)
@@ -35,10 +44,10 @@ static void make_key(void) { have_key = pthread_key_create(&key, close_scanner) 
 
 static FILE *open_file(struct scanner *self)
 {
-    static const cookie_io_functions_t functions = {.read = next_byte};
+    static const cookie_io_functions_t functions = {.read = next_bytes};
     FILE *file = fopencookie(self, "r", functions);
     if (file) {
-        setvbuf(file, NULL, _IONBF, 0);
+        setvbuf(file, self->buffer, _IOFBF, sizeof self->buffer);
         __fsetlocking(file, FSETLOCKING_BYCALLER);
     }
     return file;
@@ -56,16 +65,17 @@ static FILE *get_file(void)
     return scanner.file;
 }
 
-/* After a real end of the file the indicators of `file` are set, and nothing was put back. Seldom more than
- * one byte was: the C library keeps it until it is read again. */
-static void put_back(FILE *file, weir_stream *s)
+/* The last that the stream gave, unchanged, so that taking them back is moving its offset; but for a C library
+ * that puts back what it never got. */
+static void take_back(FILE *file, weir_stream *s)
 {
-    char bytes[16];
-    size_t count = 0;
-    int c;
-    while (count < sizeof bytes && (c = getc_unlocked(file)) != EOF)
-        bytes[count++] = (char)c;
+    char bytes[2 * SOME];
+    size_t count = fread_unlocked(bytes, 1, sizeof bytes, file);
     clearerr_unlocked(file);
+    if (count <= s->read && memcmp(s->read_buffer + s->read - count, bytes, count) == 0) {
+        s->read -= count;
+        return;
+    }
     while (count > 0)
         weir_ungetc(s, (unsigned char)bytes[--count]);
 }
@@ -81,7 +91,7 @@ static int scan_held(weir_stream *s, const char *format, va_list arguments)
     int result = vfscanf(file, format, arguments);
     int error = errno;
     self->from = NULL;
-    put_back(file, s);
+    take_back(file, s);
     if (inner.file)
         fclose(inner.file);
     errno = error;

@@ -17,6 +17,7 @@ static bool installed;
 static struct fake_fault plan;
 static uint64_t calls, hits, calls_of[FAKE_CALLS];
 static struct fake_note notes[NOTES];
+static int failed_sync;
 
 const char *fake_call_name(enum fake_call call)
 {
@@ -35,9 +36,11 @@ uint64_t fake_hits(void) { return hits; }
 void fake_forget(void)
 {
     calls = 0;
+    failed_sync = 0;
     memset(calls_of, 0, sizeof calls_of);
 }
 
+int fake_failed_sync(void) { return failed_sync; }
 uint64_t fake_count(void) { return calls; }
 uint64_t fake_count_of(enum fake_call call) { return calls_of[call]; }
 
@@ -172,8 +175,10 @@ static int fake_fcntl(int fd, int command, void *argument)
 
 static int sync_call(enum fake_call call, int fd, int (*really)(int fd))
 {
-    if (!begin(call, fd, NULL))
+    if (!begin(call, fd, NULL)) {
+        failed_sync = errno == EINTR ? failed_sync : errno;
         return -1;
+    }
     struct fake_file *f = fake_file_of(fd);
     if (!f)
         return (int)end(really(fd));

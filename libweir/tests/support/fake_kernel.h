@@ -76,6 +76,7 @@ void fake_set_position(int fd, int64_t position); /* as another process that sha
 void fake_plan(const struct fake_fault *fault); /* NULL: all goes well again */
 uint64_t fake_hits(void);                       /* calls that the plan spoiled */
 void fake_forget(void);                         /* no calls yet */
+int fake_failed_sync(void); /* errno of a sync, of a file or directory, that the plan made fail; or 0 */
 uint64_t fake_count(void);
 uint64_t fake_count_of(enum fake_call call);
 const struct fake_note *fake_note_at(uint64_t number); /* from 1; NULL: no such call, or too long ago to be kept */

@@ -253,8 +253,8 @@ int64_t subject_step(struct subject *t, enum op op, uint64_t argument)
     note_result(t, result);
     if ((was_reading && !t->hot->reading) || weir__unread(t->s) < t->pushed_count)
         forget_pushed(t); /* a sync of a shared stream gives back as well */
-    if (t->own->sync_error)
-        t->sync_failed = t->own->sync_error;
+    if (fake_failed_sync())
+        t->sync_failed = -fake_failed_sync();
     bool takes = op >= OP_GETC && op <= OP_UNGETC && op != OP_PEEK && op != OP_UNGETC && !t->options.max_record_bytes;
     if (takes && was_empty && result >= 0 && t->own->share && !t->seekable && weir__unread(t->s))
         subject_wrong(t, "%s took %llu bytes that belong to others", op_name(op), (unsigned long long)weir__unread(t->s));
@@ -275,7 +275,7 @@ void subject_heal(struct subject *t)
 int subject_close(struct subject *t)
 {
     uint64_t lost = 0;
-    bool sync_failed = t->own->sync_error != 0;
+    bool sync_failed = t->sync_failed != 0;
     size_t used = strlen(t->log);
     snprintf(t->log + used, sizeof t->log - used, " close");
     int result = weir_close_lost(t->s, &lost);
