@@ -37,12 +37,13 @@
  * begins with weir__enter, which sees magic 0 and sets the stream up again from own (weir__adopt). This
  * needs no handler, so it works after clone(2). vfork(2) and CLONE_VM share the memory: there is one
  * stream, and what exit and exec flush is only what own->pid == getpid() owns. WEIR_FORK_KEEP streams
- * are not wiped. A WEIR_KILL buffer is MADV_DONTFORK; the child makes its own at weir__adopt.
+ * are not wiped. A WEIR_KILL buffer is MADV_DONTFORK; the child makes its own when it first adds a byte.
  *
  * WHAT RECOVERY MAY REPEAT. A kill between a write and the update of `drained` leaves bytes that are both
  * in the file and in the buffer. For a file that is not O_APPEND the position of each byte is kept
- * (spill.h): recovery writes it there again, exactly once. For an O_APPEND file its size before the write
- * tells, if nobody else writes to it. For pipes, sockets, terminals: at least once, one write at most.
+ * (spill.h): recovery writes it there again, exactly once. For an O_APPEND or locked file its size before the
+ * write tells, if nobody else wrote to it; else, and for pipes, sockets, terminals: at least once, one write
+ * at most is repeated.
  *
  * SYSTEM CALLS go through weir__kernel (kernel.c), so that tests can make any of them fail.
  */
@@ -329,7 +330,7 @@ void weir__remove_temporary(const weir_stream *s);
 
 /* spill.c; hooks are called only if own->spill */
 int weir__spill_make(weir_stream *s, const struct weir_options *options);
-int weir__spill_renew(weir_stream *s); /* in a child */
+int weir__spill_renew(weir_stream *s); /* in a child; more than once does no harm */
 int weir__spill_grow(weir_stream *s, size_t capacity);
 int weir__spill_begin(weir_stream *s); /* bytes are about to be added */
 void weir__spill_before(weir_stream *s, uint64_t bytes, uint64_t total); /* a write of [drained…), and of others */

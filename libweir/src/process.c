@@ -125,6 +125,8 @@ static void after_fork_in_child(void)
                 weir__wipe(s);
             if (own->uring)
                 weir__uring_forget(s);
+            if (own->spill)
+                weir__spill_renew(s); /* a copy of its descriptor would keep the memory of the file */
             continue;
         }
         own->pid = (int)getpid();

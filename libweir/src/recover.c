@@ -101,17 +101,13 @@ static int open_fifo(int found)
 static int open_sink(const struct weir__remains *r)
 {
     const struct weir__spill_sink *sink = &r->file.sink;
-    struct stat status;
     if (sink->path[0] == 0 || (sink->type != S_IFREG && sink->type != S_IFBLK && sink->type != S_IFIFO))
         return -ENXIO; /* the number of a terminal may be another's by now; a pipe has no name at all */
     int found = (int)WEIR_CALL(weir__kernel.open(sink->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
     if (found < 0)
         return found;
-    int fd = (int)WEIR_CALL(weir__kernel.fstat(found, &status));
-    if (fd == 0 && !weir__is_sink(r, &status))
-        fd = -ESTALE;
-    int append = sink->kind == WEIR_SPILL_APPEND && !sink->lock ? O_APPEND : 0;
-    if (fd == 0)
+    int append = sink->kind == WEIR_SPILL_APPEND && !sink->lock ? O_APPEND : 0, fd = -ESTALE;
+    if (weir__is_sink(r, found))
         fd = sink->type == S_IFIFO ? open_fifo(found) : weir__open_again(found, O_WRONLY | append);
     weir__kernel.close(found);
     return fd;
@@ -120,14 +116,10 @@ static int open_sink(const struct weir__remains *r)
 /* Linux appends with an O_APPEND descriptor even where pwrite(2) says; then it is opened anew. */
 static int suit_given(const struct weir__remains *r, struct weir__target *target)
 {
-    struct stat status;
-    int result = (int)WEIR_CALL(weir__kernel.fstat(target->fd, &status));
-    if (result < 0)
-        return result;
-    target->same = weir__is_sink(r, &status);
     int flags = (int)WEIR_CALL(weir__kernel.fcntl(target->fd, F_GETFL, NULL));
     if (flags < 0)
         return flags;
+    target->same = weir__is_sink(r, target->fd);
     if ((flags & O_ACCMODE) == O_RDONLY || flags & O_PATH)
         return -EBADF;
     if (target->same && r->file.sink.kind == WEIR_SPILL_PLAIN && flags & O_APPEND)

@@ -96,6 +96,7 @@ void weir__remains_tell(const struct weir__remains *r, struct weir_recovered *fo
     found->pid = r->file.head.pid;
     found->exact = 1;
     found->repeated = 0;
+    _Static_assert(sizeof found->path == sizeof r->file.sink.path, "a path is a path");
     memcpy(found->path, r->file.sink.path, sizeof found->path);
 }
 
@@ -125,10 +126,13 @@ static int note_origin(struct weir__remains *r, uint64_t next)
 
 /* ---- what of it the sink has already ---- */
 
-bool weir__is_sink(const struct weir__remains *r, const struct stat *status)
+bool weir__is_sink(const struct weir__remains *r, int fd)
 {
-    const struct weir__spill_sink *sink = &r->file.sink;
-    return status->st_dev == sink->dev && status->st_ino == sink->ino && (status->st_mode & S_IFMT) == sink->type;
+    struct weir__spill_sink now;
+    const struct weir__spill_sink *was = &r->file.sink;
+    if (weir__spill_identify(fd, &now) < 0 || now.dev != was->dev || now.ino != was->ino || now.type != was->type)
+        return false;
+    return now.born == was->born || !now.born || !was->born;
 }
 
 static int64_t end_of(const struct weir__target *target)

@@ -1,7 +1,9 @@
 /* spill.c: the buffer of a WEIR_KILL stream in its file: spill.h says what is stored there in which order. */
 #include "spill.h"
 
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "format.h"
@@ -24,17 +26,45 @@ static void find_path(int fd, char *path)
     path[length > 0 && path[0] == '/' ? length : 0] = 0;
 }
 
-static int describe(const weir_stream *s, struct weir__spill_sink *sink)
+/* What of struct statx is of interest; not every C library has it. */
+struct birth {
+    uint32_t known;
+    char before[76];
+    int64_t seconds;
+    uint32_t ns;
+    char behind[256 - 92];
+};
+enum { BIRTH = 0x800 };
+_Static_assert(offsetof(struct birth, seconds) == 80 && sizeof(struct birth) == 256, "as the kernel has it");
+
+static uint64_t birth_of(int fd)
 {
-    const struct weir__own *own = weir__own(s);
+    struct birth birth = {0};
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, BIRTH, &birth) != 0 || !(birth.known & BIRTH))
+        return 0;
+    return (uint64_t)birth.seconds * 1000000000 + birth.ns;
+}
+
+int weir__spill_identify(int fd, struct weir__spill_sink *sink)
+{
     struct stat status;
-    memset(sink, 0, sizeof *sink); /* the padding and what is behind the path are sealed as well */
-    int result = (int)WEIR_CALL(weir__kernel.fstat(own->fd, &status));
+    int result = (int)WEIR_CALL(weir__kernel.fstat(fd, &status));
     if (result < 0)
         return result;
     sink->dev = status.st_dev;
     sink->ino = status.st_ino;
     sink->type = status.st_mode & S_IFMT;
+    sink->born = birth_of(fd);
+    return 0;
+}
+
+static int describe(const weir_stream *s, struct weir__spill_sink *sink)
+{
+    const struct weir__own *own = weir__own(s);
+    memset(sink, 0, sizeof *sink); /* the padding and what is behind the path are sealed as well */
+    int result = weir__spill_identify(own->fd, sink);
+    if (result < 0)
+        return result;
     sink->kind = kind_of(own);
     sink->lock = own->lock_file;
     sink->separator = own->separator;

@@ -29,7 +29,7 @@
  *           into what was no part of the file before, theirs stay, and ours go behind the file's end.
  *   APPEND  (O_APPEND, WEIR_LOCK_FILE) exactly once if nobody else wrote to the file between the owner's last
  *           write and the recovery: its growth since flight.end is what the write did, if these bytes are
- *           ours. If it is not, at least once: the flight is repeated.
+ *           the ones in the buffer. If they are not, at least once: the flight is repeated.
  *   FLOW    (pipes, sockets, terminals, and any other descriptor that weir_recover is given) at least
  *           once: at most one flight is repeated.
  * Only PLAIN and APPEND can be opened again by their path, and a FIFO; others need a descriptor. */
@@ -48,6 +48,7 @@ enum weir__spill_kind { WEIR_SPILL_PLAIN, WEIR_SPILL_APPEND, WEIR_SPILL_FLOW };
 /* Never changes; `seal` below is its sum. */
 struct weir__spill_sink {
     uint64_t dev, ino;
+    uint64_t born; /* ns; 0: not known. A new file may have the inode number of one that was removed */
     uint32_t type; /* S_IFMT of its mode */
     uint32_t kind;
     uint32_t lock; /* WEIR_LOCK_FILE: written under a lock on the whole file */
@@ -93,6 +94,9 @@ struct weir__spill {
     char path[WEIR_SPILL_PATH];
 };
 
+/* spill.c */
+int weir__spill_identify(int fd, struct weir__spill_sink *sink); /* dev, ino, born and type */
+
 /* spill_file.c: making, naming and removing the file */
 int weir__spill_create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink);
 int weir__spill_absolute(char *path, size_t bytes);
@@ -119,7 +123,7 @@ struct weir__target {
 int weir__remains_load(struct weir__remains *r, int fd);
 void weir__remains_tell(const struct weir__remains *r, struct weir_recovered *found);
 int weir__replay(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found);
-bool weir__is_sink(const struct weir__remains *r, const struct stat *status);
+bool weir__is_sink(const struct weir__remains *r, int fd);
 int weir__open_again(int fd, int oflags); /* the file of a descriptor, with other flags */
 bool weir__owner_maps(const struct weir__remains *r, uint64_t ino);
 

@@ -42,10 +42,7 @@ static void make_base(int oflags)
 /* Names the sink that is there now, as put_sink makes a new one. */
 static void adapt(char *memory)
 {
-    struct stat status;
-    must(stat(in_dir("sink"), &status));
-    file_of(memory)->sink.dev = status.st_dev;
-    file_of(memory)->sink.ino = status.st_ino;
+    identify(in_dir("sink"), &file_of(memory)->sink);
     file_of(memory)->seal = weir__spill_seal(&file_of(memory)->sink);
 }
 
@@ -191,6 +188,14 @@ static void another_sink(void)
     lead_astray("no file", in_dir("nothing"), -ENOENT);
     lead_astray("a relative path", "sink", -EBADMSG);
     lead_astray("no path", "", -ENXIO);
+    adapt(base);
+    if (file_of(base)->sink.born) {
+        memcpy(copy, base, base_bytes);
+        file_of(copy)->sink.born--;
+        file_of(copy)->seal = weir__spill_seal(&file_of(copy)->sink);
+        write_file(in_dir("copy"), copy, base_bytes);
+        expect_refusal("a later file that got the old one's inode number", in_dir("copy"), -ESTALE);
+    }
     write_file(in_dir("copy"), base, base_bytes);
     rename(in_dir("sink"), in_dir("sink.1")); /* rotated */
     put_sink();

@@ -93,6 +93,10 @@ static void fork_between_calls(void)
     static const size_t sizes[] = {1, 20, 300, 70000};
     for (int raw = 0; raw <= 1; raw++) {
         check_begin("%s after each call", raw ? "clone(2)" : "fork(3)");
+        if (raw && raw_clone_obstacle()) {
+            check_skip(raw_clone_obstacle());
+            continue;
+        }
         for (unsigned step = 0; step <= STEPS; step++)
             for (int how = 0; how < ENDS; how++)
                 fork_after(step, raw, (enum end)how, sizes[(step + (unsigned)how) % 4]);
@@ -119,11 +123,15 @@ static void *write_on(void *context)
 
 static void fork_beside_thread(bool raw, unsigned flags, uint64_t rounds)
 {
-    struct writer w = {.s = open_sink(O_APPEND, flags, 50)};
     pthread_t thread;
     unsigned children = 0;
-    write_file(in_dir("sink"), "", 0);
     check_begin("%s beside a thread that writes%s", raw ? "clone(2)" : "fork(3)", flags ? ", with a lock" : "");
+    if (raw && raw_clone_obstacle()) {
+        check_skip(raw_clone_obstacle());
+        return;
+    }
+    write_file(in_dir("sink"), "", 0);
+    struct writer w = {.s = open_sink(O_APPEND, flags, 50)};
     must(-pthread_create(&thread, NULL, write_on, &w));
     while (rounds--) {
         pid_t child = raw ? raw_clone() : fork();
@@ -182,7 +190,7 @@ static void grandchild(bool used)
     if (child == 0) {
         if (used)
             kill_write(s, CHILD, 0, 20);
-        pid_t second = raw_clone();
+        pid_t second = raw_clone_obstacle() ? fork() : raw_clone();
         if (second == 0) {
             kill_write(s, GRANDCHILD, 0, 30);
             end(s, END_KILL);

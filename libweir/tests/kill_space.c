@@ -164,6 +164,10 @@ static void no_space_to_recover(int oflags, const char *name)
 static void no_space_for_holder(void)
 {
     check_begin("no space for the holder: the file stays");
+    if (holder_obstacle()) {
+        check_skip(holder_obstacle());
+        return;
+    }
     leave_behind(0, true);
     struct stat status;
     int fd, result = -EBUSY;

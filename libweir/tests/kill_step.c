@@ -61,7 +61,7 @@ static void walk_all(struct watch *w, enum plan_sink sink, uint64_t first, uint6
     static const size_t sizes[] = {16, 33, 64, 1};
     for (uint64_t seed = first; seed < first + seeds; seed++)
         for (int mode = WEIR_NONE; mode <= WEIR_RECORD; mode++) {
-            size_t bytes = sizes[(seed + (uint64_t)mode) % 4];
+            size_t bytes = sizes[(seed + (uint64_t)mode + 1) % 4];
             check_begin("%s, mode %d, buffer of %zu, seed %" PRIu64, plan_sink_names[sink], mode, bytes, seed);
             plan_make(&w->plan, sink, (enum weir_mode)mode, bytes, 24, seed * 100 + (uint64_t)sink * 10 + (uint64_t)mode);
             w->plan.options.spill = strdup(in_dir("spill"));

@@ -64,7 +64,7 @@ static void many_parts_are_one_write(void)
     weir_stream *s = open_fake(&f, FAKE_FILE, O_WRONLY | O_APPEND, (struct weir_options){.mode = WEIR_NONE});
     struct iovec parts[100];
     for (int i = 0; i < 100; i++)
-        parts[i] = (struct iovec){(char[]){'x', 'y'}, 2};
+        parts[i] = (struct iovec){(char *)(uintptr_t)"xy", 2};
     fake_forget();
     check(weir_writev(s, parts, 100) == 200, "all");
     check(fake_count_of(FAKE_WRITE) == 1, "%d writes", (int)fake_count_of(FAKE_WRITE));

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 static char directory[128];
@@ -112,6 +113,13 @@ void write_file(const char *path, const void *from, size_t bytes)
     close(fd);
 }
 
+void identify(const char *path, struct weir__spill_sink *sink)
+{
+    int fd = (int)must(open(path, O_RDONLY | O_CLOEXEC));
+    must(weir__spill_identify(fd, sink));
+    close(fd);
+}
+
 int wait_for(pid_t pid)
 {
     int status;
@@ -122,6 +130,29 @@ int wait_for(pid_t pid)
 }
 
 pid_t raw_clone(void) { return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L); }
+
+const char *raw_clone_obstacle(void)
+{
+    char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(memory == MAP_FAILED ? -errno : 0);
+    *memory = 1;
+    bool asked = madvise(memory, 4096, MADV_WIPEONFORK) == 0;
+    pid_t pid = raw_clone();
+    if (pid == 0)
+        _exit(*memory);
+    bool wiped = asked && pid > 0 && wait_for(pid) == 0;
+    munmap(memory, 4096);
+    return wiped ? NULL : "memory is not wiped at clone(2) here";
+}
+
+const char *holder_obstacle(void)
+{
+    pid_t pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+    if (pid == 0)
+        _exit(0);
+    bool well = pid > 0 && waitpid(pid, NULL, __WALL) == pid && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    return well ? NULL : "clone(2) and prctl(2) do not do all here";
+}
 
 void *shared_memory(size_t bytes)
 {

@@ -34,9 +34,15 @@ const char *find_file(const char *prefix, const char *suffix);
 size_t read_file(const char *path, void *to, size_t bytes);
 void write_file(const char *path, const void *from, size_t bytes);
 
+/* Makes the file the sink that a spill file speaks of. */
+void identify(const char *path, struct weir__spill_sink *sink);
+
 /* The status as a shell gives it. */
 int wait_for(pid_t pid);
 pid_t raw_clone(void); /* as fork(2), without the C library's handlers */
+/* NULL, or why this machine (an emulator) cannot do what these things need. */
+const char *raw_clone_obstacle(void); /* memory that a child finds wiped */
+const char *holder_obstacle(void);    /* a child of which wait(2) knows nothing */
 /* Memory that children share. */
 void *shared_memory(size_t bytes);
 

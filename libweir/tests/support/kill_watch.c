@@ -33,11 +33,8 @@ static void copy_spill(const struct watch *w, const char *sink)
 {
     static char copy[sizeof w->spill];
     struct weir__spill_file *file = (void *)copy;
-    struct stat status;
     memcpy(copy, w->spill, w->spill_bytes);
-    must(stat(sink, &status));
-    file->sink.dev = status.st_dev;
-    file->sink.ino = status.st_ino;
+    identify(sink, &file->sink);
     memset(file->sink.path, 0, sizeof file->sink.path);
     strcpy(file->sink.path, sink);
     file->seal = weir__spill_seal(&file->sink);
