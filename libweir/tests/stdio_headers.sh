@@ -2,8 +2,8 @@
 # stdio_headers.sh BUILD: weir/stdio.h in C++ programs, in C of all standards, with what must not compile, and
 # through the shared library.
 set -uo pipefail
-cd "$(dirname "$(readlink -f "$0")")" || exit
 build=$(readlink -f "$1")
+cd "$(dirname "$(readlink -f "$0")")" || exit
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
