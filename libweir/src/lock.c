@@ -1,6 +1,7 @@
 /* lock.c: waiting for a stream's lock, and waking who waits. */
 #include "private.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,6 +15,7 @@ enum { BARRIER_PRIVATE_EXPEDITED = 1 << 3, BARRIER_REGISTER_PRIVATE_EXPEDITED = 
 _Thread_local char weir__thread_mark;
 _Atomic int weir__barrier;
 
+/* Quick in a process with one thread; with more the kernel waits some milliseconds. */
 WEIR_COLD int weir__barrier_ask(void)
 {
     int answer = syscall(SYS_membarrier, BARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1 : -1;
@@ -32,16 +34,30 @@ static bool left_behind(const weir_stream *s)
     return true;
 }
 
-static void sleep_on(struct weir__lock *lock)
+/* The half of the holder's address in which threads differ: a futex has 32 bits. That two threads have the
+ * same there, or that it is 0, only makes a thread that waits look again. */
+static uint32_t *futex_of(struct weir__lock *lock)
+{
+    const uint16_t one = 1;
+    bool little = *(const char *)&one;
+    return (uint32_t *)(void *)&lock->holder + (little ? 0 : sizeof lock->holder / sizeof(uint32_t) - 1);
+}
+
+/* Returns about how many milliseconds it took: more than none, so that the wait for a busy lock ends too. */
+static unsigned sleep_on(struct weir__lock *lock)
 {
     struct timespec slice = {0, SLICE_MS * 1000000};
-    syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 1, &slice, NULL, 0);
+    uintptr_t holder = atomic_load(&lock->holder);
+    if (!holder)
+        return 1;
+    long result = syscall(SYS_futex, futex_of(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder, &slice, NULL, 0);
+    return result < 0 && errno == ETIMEDOUT ? SLICE_MS : 1;
 }
 
 static bool spin(struct weir__lock *lock)
 {
     for (int i = 0; i < SPINS; i++)
-        if (!atomic_load_explicit(&lock->word, memory_order_relaxed) && weir__lock_take(lock))
+        if (!atomic_load_explicit(&lock->holder, memory_order_relaxed) && weir__lock_take(lock))
             return true;
     return false;
 }
@@ -56,19 +72,19 @@ WEIR_COLD bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, un
         for (unsigned waited = 0; !(got = weir__lock_take(lock)) && waited <= ms;) {
             if ((got = left_behind(s)))
                 break;
-            sleep_on(lock);
-            waited += ms == UINT32_MAX ? 0 : SLICE_MS;
+            unsigned slept = sleep_on(lock);
+            waited += ms == UINT32_MAX ? 0 : slept;
         }
         atomic_fetch_sub(&lock->waiters, 1);
     }
     if (!got)
         return false;
-    atomic_store_explicit(&lock->holder, (uintptr_t)&weir__thread_mark, memory_order_relaxed);
+    atomic_store_explicit(&lock->holder, weir__this_thread(), memory_order_relaxed);
     lock->depth = 0;
     return true;
 }
 
 WEIR_COLD void weir__lock_wake(struct weir__lock *lock)
 {
-    syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -12,9 +12,8 @@
 
 /* All zero when free. */
 struct weir__lock {
-    _Atomic uint32_t word;    /* 0 free, 1 held */
+    _Atomic uintptr_t holder; /* the thread, as the address of something of its own; 0: free */
     _Atomic uint32_t waiters;
-    _Atomic uintptr_t holder; /* the thread, as the address of something of its own */
     uint32_t depth;           /* of nesting, beyond the first */
 };
 
@@ -37,28 +36,26 @@ bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms)
 void weir__lock_wake(struct weir__lock *lock);
 int weir__barrier_ask(void);
 
+static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }
+
 static inline bool weir__lock_take(struct weir__lock *lock)
 {
-    uint32_t no = 0;
+    uintptr_t nobody = 0, self = weir__this_thread();
     if (weir__one_thread()) {
-        if (atomic_load_explicit(&lock->word, memory_order_relaxed))
+        if (atomic_load_explicit(&lock->holder, memory_order_relaxed))
             return false;
-        atomic_store_explicit(&lock->word, 1, memory_order_relaxed);
+        atomic_store_explicit(&lock->holder, self, memory_order_relaxed);
         return true;
     }
-    return atomic_compare_exchange_strong_explicit(&lock->word, &no, 1, memory_order_acquire, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&lock->holder, &nobody, self, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 static inline bool weir__trylock(struct weir__lock *lock)
 {
-    uintptr_t self = (uintptr_t)&weir__thread_mark;
-    if (atomic_load_explicit(&lock->holder, memory_order_relaxed) == self) {
-        lock->depth++;
-        return true;
-    }
-    if (!weir__lock_take(lock))
-        return false;
-    atomic_store_explicit(&lock->holder, self, memory_order_relaxed);
+    if (atomic_load_explicit(&lock->holder, memory_order_relaxed) != weir__this_thread())
+        return weir__lock_take(lock);
+    lock->depth++;
     return true;
 }
 
@@ -72,20 +69,24 @@ static inline void weir__lock(struct weir__lock *lock, const weir_stream *s)
     weir__timedlock(lock, s, UINT32_MAX);
 }
 
-static inline void weir__unlock(struct weir__lock *lock)
+/* Of a lock that this thread has once. */
+static inline void weir__lock_let_go(struct weir__lock *lock)
 {
-    if (lock->depth) {
-        lock->depth--;
-        return;
-    }
-    atomic_store_explicit(&lock->holder, 0, memory_order_relaxed);
-    atomic_store_explicit(&lock->word, 0, memory_order_release);
+    atomic_store_explicit(&lock->holder, 0, memory_order_release);
     int barrier = atomic_load_explicit(&weir__barrier, memory_order_relaxed);
     if (!WEIR_LIKELY(barrier > 0) && (barrier < 0 || weir__barrier_ask() < 0))
         atomic_thread_fence(memory_order_seq_cst);
     atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order; membarrier does the rest */
     if (!WEIR_LIKELY(!atomic_load_explicit(&lock->waiters, memory_order_relaxed)))
         weir__lock_wake(lock);
+}
+
+static inline void weir__unlock(struct weir__lock *lock)
+{
+    if (lock->depth)
+        lock->depth--;
+    else
+        weir__lock_let_go(lock);
 }
 
 #endif /* WEIR_LOCK_H */

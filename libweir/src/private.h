@@ -96,6 +96,7 @@ struct weir__sink {
 struct weir__hot {
     weir_stream s; /* first: a weir_stream pointer is a pointer to this */
     struct weir__lock lock;
+    bool locking;              /* own->locking, where a byte under the lock finds it at once */
     _Atomic uint32_t holders;  /* threads that came by the registry; behind the lock, see weir__become */
     _Atomic uint32_t adopting; /* a thread of the child sets the stream up */
     int error;              /* of writing; sticks */

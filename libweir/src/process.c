@@ -81,7 +81,7 @@ static void lock_kept(weir_stream *s)
 
 static void unlock_kept(weir_stream *s)
 {
-    if (weir__hot(s)->lock.holder == (uintptr_t)&weir__thread_mark)
+    if (weir__hot(s)->lock.holder == weir__this_thread())
         weir__unlock(&weir__hot(s)->lock);
 }
 

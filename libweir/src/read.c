@@ -23,7 +23,7 @@ int weir__getc_held(weir_stream *s)
     return (unsigned char)weir__own(s)->read_buffer[s->read++];
 }
 
-static WEIR_APART int getc_locked(weir_stream *s)
+static WEIR_COLD int getc_enter(weir_stream *s)
 {
     weir__enter(s);
     int result = s->read < s->held_read_limit ? (unsigned char)s->read_buffer[s->read++] : weir__getc_held(s);
@@ -31,8 +31,28 @@ static WEIR_APART int getc_locked(weir_stream *s)
     return result;
 }
 
+static WEIR_APART int getc_taken(weir_stream *s)
+{
+    int result = weir__getc_held(s);
+    weir__leave(s);
+    return result;
+}
+
+/* As putc_locked. */
+static WEIR_APART int getc_locked(weir_stream *s)
+{
+    struct weir__lock *lock = &weir__hot(s)->lock;
+    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_RELAXED) || !weir__lock_take(lock))
+        return getc_enter(s);
+    if (!WEIR_LIKELY(s->read < s->held_read_limit))
+        return getc_taken(s);
+    int c = (unsigned char)s->read_buffer[s->read++];
+    weir__lock_let_go(lock);
+    return c;
+}
+
 /* As weir_putc_held. */
-int weir_getc_held(weir_stream *s) { return getc_locked(s); }
+int weir_getc_held(weir_stream *s) { return getc_enter(s); }
 
 /* As weir_putc_slow: threads that share a stream come here for every byte. */
 int weir_getc_slow(weir_stream *s)

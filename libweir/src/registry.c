@@ -51,7 +51,7 @@ int weir__register(weir_stream *s)
 static void wait_for_holders(weir_stream *s)
 {
     struct weir__hot *hot = weir__hot(s);
-    bool ours = atomic_load(&hot->lock.holder) == (uintptr_t)&weir__thread_mark;
+    bool ours = atomic_load(&hot->lock.holder) == weir__this_thread();
     uint32_t depth = ours ? hot->lock.depth : 0;
     struct timespec moment = {0, 50000};
     if (!atomic_load(&hot->holders) || weir__own(s)->pid != (int)getpid()) /* a child has no other threads */

@@ -56,6 +56,8 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     own->fd = -1;
     own->pid = (int)getpid();
     copy_options(own, options);
+    if (own->locking && !atomic_load_explicit(&weir__barrier, memory_order_relaxed))
+        weir__barrier_ask();
     weir__set_on_fork(memory, own->on_fork);
     *s = memory;
     return 0;
@@ -147,6 +149,7 @@ static bool appends_quickly(const weir_stream *s)
 void weir__set_limits(weir_stream *s)
 {
     const struct weir__own *own = weir__own(s);
+    __atomic_store_n(&weir__hot(s)->locking, own->locking, __ATOMIC_RELAXED);
     uint64_t held = appends_quickly(s) ? s->head.base + own->capacity : 0;
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, own->threads ? 0 : held, __ATOMIC_RELAXED);

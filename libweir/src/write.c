@@ -203,15 +203,26 @@ static inline int put_quickly(weir_stream *s, uint64_t at, int c)
     return (unsigned char)c;
 }
 
+/* The lock is taken. */
+static WEIR_APART int putc_taken(weir_stream *s, int c)
+{
+    int result = putc_slow_held(s, c);
+    weir__leave(s);
+    return result;
+}
+
+/* Without a call but as its last act, so it saves no registers. */
 static WEIR_APART int putc_locked(weir_stream *s, int c)
 {
     struct weir__lock *lock = &weir__hot(s)->lock;
-    if (WEIR_LOAD(&s->held_limit) == 0 || !weir__own(s)->locking || !weir__trylock(lock))
+    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_RELAXED) || !weir__lock_take(lock))
         return putc_enter(s, c);
     uint64_t at = WEIR_LOAD(&s->head.written);
-    int result = at < s->held_limit ? put_quickly(s, at, c) : putc_slow_held(s, c);
-    weir__unlock(lock);
-    return result;
+    if (!WEIR_LIKELY(at < s->held_limit))
+        return putc_taken(s, c);
+    put_quickly(s, at, c);
+    weir__lock_let_go(lock);
+    return (unsigned char)c;
 }
 
 /* Threads that share a stream come here for every byte: the common case first, and no more than it needs.
