@@ -7,6 +7,7 @@ pub mod knee;
 pub mod size;
 pub mod stats;
 pub mod stream;
+pub mod trace;
 
 pub use cost::{Cost, CostModel, Observation};
 pub use finding::{Finding, FindingId, Gain, Severity};

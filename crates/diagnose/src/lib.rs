@@ -1,0 +1,1 @@
+//! Events to findings. One file a rule: pure functions of a [`weir_model::trace::Recording`].

@@ -1,0 +1,186 @@
+//! What was seen of a program's input and output: the one form that every engine fills and every rule reads.
+//!
+//! All times are seconds since the recording began. Nothing here is a judgement.
+
+mod buffer;
+mod event;
+mod flow;
+mod prices;
+
+pub use buffer::{Buffer, Moment, Walker};
+pub use event::{Call, Event, Op, What};
+pub use flow::{Flow, Histogram};
+pub use prices::Prices;
+
+use serde::{Deserialize, Serialize};
+
+use crate::StreamKind;
+
+/// Where the calls were seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// In the kernel, by tracepoints.
+    Ebpf,
+    /// By stopping the program at its calls.
+    Ptrace,
+    /// From /proc only.
+    Sample,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// exit(2) with this status.
+    Code(i32),
+    /// This signal.
+    Signal(i32),
+}
+
+/// What watching cost, and what it missed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// Seconds until the program could start.
+    pub startup_s: f64,
+    /// Seconds in which the calls of the program were seen one by one.
+    pub watched_s: f64,
+    /// Seconds in which only totals were kept.
+    pub unwatched_s: f64,
+    /// Calls that a handler or a stop saw.
+    pub seen_calls: u64,
+    /// Events that found no room.
+    pub lost_events: u64,
+    /// Estimated seconds that watching added.
+    pub cost_s: f64,
+}
+
+/// Bytes and calls as the kernel counts them for a process (/proc/PID/io), its reaped children left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoTotals {
+    /// Calls that read.
+    pub read_calls: u64,
+    /// Calls that write.
+    pub write_calls: u64,
+    /// Bytes read by calls.
+    pub read_bytes: u64,
+    /// Bytes written by calls.
+    pub written_bytes: u64,
+}
+
+/// What a process runs, from one execve(2) to the next.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// When it began.
+    pub started_s: f64,
+    /// The executable.
+    pub exe: String,
+    /// Its name, as in /proc/PID/comm.
+    pub comm: String,
+    /// Its arguments, as far as known.
+    pub argv: Vec<String>,
+}
+
+/// One process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its parent, if that was recorded as well.
+    pub parent: Option<u32>,
+    /// Images in order; there is always one.
+    pub images: Vec<Image>,
+    /// When it began, or the recording did.
+    pub started_s: f64,
+    /// When it ended; None: it was running at the end.
+    pub ended_s: Option<f64>,
+    /// How it ended.
+    pub exit: Option<Exit>,
+    /// Processor time in user mode, seconds.
+    pub user_s: f64,
+    /// Processor time in the kernel, seconds.
+    pub system_s: f64,
+    /// The kernel's own counts, where they could be read.
+    pub io: Option<IoTotals>,
+    /// Most threads it had at a time, as far as seen; 0: not known.
+    pub threads: u32,
+}
+
+impl Process {
+    /// The name of what it ran last.
+    pub fn comm(&self) -> &str {
+        self.images.last().map_or("?", |image| &image.comm)
+    }
+}
+
+/// One open file (open(2) says "open file description"): what fork(2) and dup(2) share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenFile {
+    /// Index in [`Recording::files`].
+    pub id: u32,
+    /// Path, or what /proc/PID/fd shows of it (`pipe:[123]`).
+    pub path: String,
+    /// What it is.
+    pub kind: StreamKind,
+    /// Device number of the file system, 0 where not known.
+    pub dev: u64,
+    /// Inode number; with `dev` it is the same for two openings of one file.
+    pub ino: u64,
+    /// Flags of open(2) (O_APPEND, O_SYNC, O_DIRECT …).
+    pub flags: i32,
+    /// The process that opened it; None: it was open before.
+    pub opened_by: Option<u32>,
+    /// st_blksize; 0 where not known.
+    pub block_bytes: u32,
+    /// Size of a regular file when last looked at.
+    pub size_bytes: Option<u64>,
+    /// Capacity of a pipe, where known.
+    pub pipe_bytes: Option<u64>,
+    /// What O_DIRECT needs of addresses and of offsets and lengths (statx STATX_DIOALIGN).
+    pub direct_align: Option<(u32, u32)>,
+}
+
+/// Everything that was seen of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The command, or empty when attached.
+    pub command: Vec<String>,
+    /// The process that was started or attached to.
+    pub root: u32,
+    /// Where the calls were seen.
+    pub engine: Engine,
+    /// Why this engine and no better one; empty when it is the best.
+    pub engine_reason: String,
+    /// Every call was counted.
+    pub exact: bool,
+    /// How long it lasted.
+    pub elapsed_s: f64,
+    /// How the command ended; None when it was left running.
+    pub exit: Option<Exit>,
+    /// What watching cost.
+    pub overhead: Overhead,
+    /// What could not be seen, in sentences.
+    pub blind: Vec<String>,
+    /// What calls and bytes cost here.
+    pub prices: Prices,
+    /// Processes in order of their beginning.
+    pub processes: Vec<Process>,
+    /// Open files by id.
+    pub files: Vec<OpenFile>,
+    /// Counters per process, image, descriptor, open file and direction.
+    pub flows: Vec<Flow>,
+    /// Rare things and the first and last calls of each flow, in order of time.
+    pub events: Vec<Event>,
+}
+
+impl Recording {
+    /// The process with this number.
+    pub fn process(&self, pid: u32) -> Option<&Process> {
+        self.processes.iter().find(|process| process.pid == pid)
+    }
+
+    /// The open file with this id.
+    pub fn file(&self, id: u32) -> Option<&OpenFile> {
+        self.files.get(id as usize)
+    }
+}

@@ -1,0 +1,57 @@
+//! What calls and bytes cost on this machine, for what a finding's cure would save.
+
+use serde::{Deserialize, Serialize};
+
+use crate::StreamKind;
+
+/// Prices in nanoseconds, measured once for a machine and a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// A read(2) of one byte of a file in the page cache.
+    pub file_read_ns: f64,
+    /// A write(2) of one byte to a file.
+    pub file_write_ns: f64,
+    /// A write(2) or read(2) of one byte on a pipe, with nobody waiting.
+    pub pipe_ns: f64,
+    /// A write(2) of one byte to /dev/null: what entering the kernel costs.
+    pub call_ns: f64,
+    /// A byte of a large write(2) or read(2) on a file.
+    pub byte_ns: f64,
+    /// An fdatasync(2) after a small write.
+    pub sync_ns: f64,
+    /// A byte through a buffer of the program's own (stdio unlocked).
+    pub buffered_byte_ns: f64,
+}
+
+impl Prices {
+    /// One small call on what is behind a descriptor.
+    pub fn small_call_ns(&self, kind: StreamKind, writes: bool) -> f64 {
+        match kind {
+            StreamKind::File if writes => self.file_write_ns,
+            StreamKind::File => self.file_read_ns,
+            StreamKind::Pipe | StreamKind::Socket | StreamKind::Terminal => self.pipe_ns,
+            StreamKind::Device | StreamKind::Other => self.call_ns,
+        }
+    }
+
+    /// `calls` that move `bytes` in all, in seconds.
+    pub fn transfer_s(&self, kind: StreamKind, writes: bool, calls: u64, bytes: u64) -> f64 {
+        (self.small_call_ns(kind, writes) * calls as f64 + self.byte_ns * bytes as f64) / 1e9
+    }
+}
+
+/// What one kind of machine was measured to cost (see the design's floors); for tests and where nothing can
+/// be measured.
+impl Default for Prices {
+    fn default() -> Self {
+        Self {
+            file_read_ns: 400.0,
+            file_write_ns: 900.0,
+            pipe_ns: 450.0,
+            call_ns: 300.0,
+            byte_ns: 0.3,
+            sync_ns: 600_000.0,
+            buffered_byte_ns: 3.0,
+        }
+    }
+}

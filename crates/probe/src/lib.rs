@@ -1,0 +1,11 @@
+//! Sees into other processes and writes down what they do with their bytes.
+//!
+//! Three engines (eBPF, ptrace, /proc) say what happens in one vocabulary, [`raw`]; the assembler makes a
+//! [`weir_model::trace::Recording`] of it; [`walk`] reads the stream buffers in a program's own memory.
+
+pub mod error;
+pub mod memory;
+pub mod raw;
+pub mod walk;
+
+pub use error::Error;

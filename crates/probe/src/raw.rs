@@ -1,0 +1,130 @@
+//! What an engine says, before the assembler makes a recording of it.
+//!
+//! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
+//! the tables of open files by following open, dup, fork, exec and close.
+
+use weir_model::Direction;
+use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op};
+
+/// One report.
+#[derive(Debug, Clone)]
+pub struct Raw {
+    /// CLOCK_MONOTONIC, nanoseconds.
+    pub ns: u64,
+    /// The process (thread group).
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// What.
+    pub what: RawWhat,
+}
+
+/// What is reported.
+#[derive(Debug, Clone)]
+pub enum RawWhat {
+    /// A system call that returned.
+    Call(RawCall),
+    /// Counters of a descriptor since they were last reported, when it is closed or the process ends.
+    Counts(Box<RawCounts>),
+    /// A process was there when the recording began, or was started by weir: its descriptors are in /proc.
+    Begin,
+    /// A new process; its descriptors are copies of the parent's (all of them shared if `shares_files`).
+    Fork {
+        /// The child.
+        child: u32,
+        /// CLONE_FILES.
+        shares_files: bool,
+    },
+    /// execve(2) succeeded.
+    Exec {
+        /// The executable, as /proc/PID/exe has it.
+        exe: String,
+        /// Its name.
+        comm: String,
+        /// Its arguments, as far as known.
+        argv: Vec<String>,
+    },
+    /// The process ended.
+    Exit {
+        /// How.
+        exit: Exit,
+        /// The kernel's counts, its own only.
+        io: Option<IoTotals>,
+        /// Processor time, nanoseconds, user mode.
+        user_ns: u64,
+        /// Processor time, nanoseconds, kernel.
+        system_ns: u64,
+    },
+    /// A signal that ends the process.
+    Signal {
+        /// Which.
+        number: i32,
+    },
+    /// A walker looked.
+    Buffers {
+        /// When.
+        moment: Moment,
+        /// What it found.
+        buffers: Vec<Buffer>,
+        /// What the main thread waits in, by its system call's name; empty: nothing, or not known.
+        waits_in: String,
+    },
+    /// From `ns` to `until_ns` the calls of this process (0: of all) were not seen.
+    Unwatched {
+        /// CLOCK_MONOTONIC, nanoseconds.
+        until_ns: u64,
+    },
+    /// The kernel's counts of a process at this moment (not only at its end).
+    Totals(IoTotals),
+}
+
+/// A system call.
+#[derive(Debug, Clone)]
+pub struct RawCall {
+    /// Which.
+    pub op: Op,
+    /// Its arguments.
+    pub args: [u64; 6],
+    /// What it returned; -errno.
+    pub result: i64,
+    /// It is in a later [`RawCounts`] already: the assembler does not count it again.
+    pub counted: bool,
+    /// Bytes asked for, where the arguments alone do not say (vectors).
+    pub asked: Option<u64>,
+    /// The first bytes of what was written (at most 64).
+    pub head: Vec<u8>,
+    /// The last byte of what was written.
+    pub tail: Option<u8>,
+    /// Paths among the arguments, as the program gave them; relative ones against its directory.
+    pub paths: Vec<String>,
+    /// Where the file stood before the call, where known.
+    pub position: Option<u64>,
+}
+
+/// Counters of one direction of one descriptor; meanings as in [`weir_model::trace::Flow`].
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct RawCounts {
+    pub fd: i32,
+    pub direction: Direction,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub calls: u64,
+    pub bytes: u64,
+    pub errors: u64,
+    pub again: u64,
+    pub zeros: u64,
+    pub short: u64,
+    /// By powers of two, as `weir_model::trace::Histogram`.
+    pub sizes: Vec<u64>,
+    pub asked: Vec<u64>,
+    pub asked_max: u64,
+    pub newline_ends: u64,
+    pub jumps: u64,
+    pub again_bytes: u64,
+    pub unaligned: u64,
+    pub in_kernel: u64,
+}
+
+/// Where an engine reports to.
+pub type Sink<'a> = dyn FnMut(Raw) + 'a;
