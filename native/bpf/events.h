@@ -95,6 +95,8 @@ struct life {
     unsigned int flags; /* of a fork: 1 for CLONE_FILES; of an exit: 1 when descriptors above 63 were used */
     char comm[16];
     char path[PATH];
+    unsigned long long argument_bytes; /* of an exec: the beginning of its arguments, each with its NUL */
+    char arguments[PATH];
 };
 
 struct buffer {
@@ -130,7 +132,7 @@ struct stream_key {
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 712, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 728 && sizeof(struct life) == 344, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 728 && sizeof(struct life) == 600, "as wire.rs has them");
 _Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 72, "as wire.rs has them");
 
 #endif

@@ -36,7 +36,7 @@ struct files_struct {
     struct fdtable *fdt;
 } KERNEL_STRUCT;
 struct mm_struct {
-    unsigned long start_code;
+    unsigned long start_code, arg_start, arg_end;
 } KERNEL_STRUCT;
 struct task_io_accounting {
     u64 rchar, wchar, syscr, syscw;

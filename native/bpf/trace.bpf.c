@@ -295,6 +295,7 @@ static __always_inline struct life *begin_life(u32 kind)
     life->user_ns = life->system_ns = 0;
     life->other = life->flags = 0;
     life->path[0] = 0;
+    life->argument_bytes = 0;
     bpf_get_current_comm(life->comm, sizeof life->comm);
     return life;
 }
@@ -358,6 +359,11 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     if (!life)
         return 0;
     bpf_probe_read_kernel_str(life->path, PATH, BPF_CORE_READ(program, filename));
+    u64 from = BPF_CORE_READ(task, mm, arg_start), bytes = BPF_CORE_READ(task, mm, arg_end) - from;
+    if (bytes > PATH)
+        bytes = PATH;
+    if (bytes && bpf_probe_read_user(life->arguments, bytes & 255, (void *)from) == 0)
+        life->argument_bytes = bytes;
     bpf_ringbuf_submit(life, 0);
     return 0;
 }

@@ -53,6 +53,8 @@ pub struct Ended {
     pub watched_ns: u64,
     /// Time in which only totals were kept, over all processes.
     pub unwatched_ns: u64,
+    /// Reports that found no room.
+    pub lost_events: u64,
 }
 
 /// Takes the reports. The ptrace engine calls it from a thread of its own, hence Send.

@@ -3,6 +3,8 @@
 //! Three engines (eBPF, ptrace, /proc) say what happens in one vocabulary, [`raw`]; the assembler makes a
 //! [`weir_model::trace::Recording`] of it; [`walk`] reads the stream buffers in a program's own memory.
 
+mod assemble;
+mod ebpf;
 pub mod engine;
 pub mod error;
 mod inherited;
@@ -10,6 +12,8 @@ pub mod launch;
 pub mod memory;
 pub mod raw;
 pub mod syscalls;
+pub mod totals;
+pub mod trace;
 pub mod walk;
 
 pub use error::Error;

@@ -30,6 +30,10 @@ pub(super) struct Files {
 }
 
 impl Files {
+    pub fn new(told_by_kernel: bool) -> Self {
+        Self { told_by_kernel, ..Self::default() }
+    }
+
     fn add(&mut self, file: OpenFile) -> u32 {
         let id = self.all.len() as u32;
         self.all.push(OpenFile { id, ..file });
@@ -94,7 +98,8 @@ impl Files {
             Some(file) if Some(&file.path) == given.as_ref() || same_file(&file, given.as_deref()) => file,
             _ => named(given.as_deref().unwrap_or(name)),
         };
-        let path = given.unwrap_or_else(|| if name.is_empty() { file.path.clone() } else { name.to_string() });
+        let path =
+            given.unwrap_or_else(|| if name.is_empty() { file.path.clone() } else { name.to_string() });
         self.add(OpenFile { path, flags, opened_by: Some(pid), ..file })
     }
 
@@ -141,7 +146,10 @@ fn unnamed(raw: &RawFile) -> String {
 }
 
 fn is_terminal(path: &str) -> bool {
-    path.starts_with("/dev/pts/") || path == "/dev/tty" || path.starts_with("/dev/ttyS") || path == "/dev/console"
+    path.starts_with("/dev/pts/")
+        || path == "/dev/tty"
+        || path.starts_with("/dev/ttyS")
+        || path == "/dev/console"
 }
 
 fn from_stat(path: String, status: &Stat) -> OpenFile {
@@ -207,7 +215,8 @@ fn absolute(pid: u32, name: &str) -> Option<String> {
     if name.starts_with('/') {
         return Some(name.to_string());
     }
-    let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).or_else(|_| std::env::current_dir()).ok()?;
+    let directory =
+        std::fs::read_link(format!("/proc/{pid}/cwd")).or_else(|_| std::env::current_dir()).ok()?;
     let name = name.strip_prefix("./").unwrap_or(name);
     let path: PathBuf = directory.join(name);
     Some(path.to_string_lossy().into_owned())
@@ -237,7 +246,9 @@ pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
 fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: kcmp reads numbers only.
-    unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one as libc::c_ulong, other as libc::c_ulong) == 0 }
+    unsafe {
+        libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one as libc::c_ulong, other as libc::c_ulong) == 0
+    }
 }
 
 /// The descriptor that a call is about; -1: none.
@@ -245,12 +256,12 @@ pub(super) fn descriptor_of(call: &RawCall) -> i32 {
     use Op::*;
     let returned = if call.result >= 0 { call.result as i32 } else { -1 };
     match call.op {
-        Open | Openat | Openat2 | Creat | Dup | Socket | Accept | Accept4 | Eventfd2 | MemfdCreate | IoUringSetup => {
-            returned
-        }
+        Open | Openat | Openat2 | Creat | Dup | Socket | Accept | Accept4 | Eventfd2 | MemfdCreate
+        | IoUringSetup => returned,
         Dup2 | Dup3 => returned,
         Sendfile => call.args[1] as i32,
-        Pipe | Pipe2 | Socketpair | Rename | Renameat | Renameat2 | Unlink | Unlinkat | Link | Linkat | Truncate => -1,
+        Pipe | Pipe2 | Socketpair | Rename | Renameat | Renameat2 | Unlink | Unlinkat | Link | Linkat
+        | Truncate => -1,
         Sync | Msync | Kill | Tgkill | Execve | Execveat => -1,
         Mmap => call.args[4] as i32,
         _ => call.args[0] as i32,

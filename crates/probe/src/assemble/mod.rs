@@ -27,7 +27,7 @@ struct Live {
     descriptors: Arc<std::sync::Mutex<Descriptors>>,
     at_start: Option<IoTotals>,
     latest: Option<IoTotals>,
-    unwatched: bool,
+    unwatched_since_s: Option<f64>,
     after_fork: u32,
     alike: HashMap<(Op, i32), u32>,
 }
@@ -57,21 +57,22 @@ pub struct Assembler {
     flows: Flows,
     events: Vec<Event>,
     left_out: u64,
-    everybody_unwatched: bool,
+    unwatched_since_s: Option<f64>,
 }
 
 impl Assembler {
-    /// A recording that begins at `start_ns` (CLOCK_MONOTONIC).
-    pub fn new(start_ns: u64) -> Self {
+    /// A recording that begins at `start_ns` (CLOCK_MONOTONIC). `told_by_kernel`: the engine says what is
+    /// behind each descriptor.
+    pub fn new(start_ns: u64, told_by_kernel: bool) -> Self {
         Self {
             start_ns,
             processes: Vec::new(),
             live: HashMap::new(),
-            files: Files::default(),
+            files: Files::new(told_by_kernel),
             flows: Flows::default(),
             events: Vec::new(),
             left_out: 0,
-            everybody_unwatched: false,
+            unwatched_since_s: None,
         }
     }
 
@@ -91,7 +92,9 @@ impl Assembler {
                 self.flows.add_counts(raw.pid, image, file, &counts, self.start_ns);
             }
             RawWhat::Fork { child, shares_files } => self.fork(raw.pid, raw.tid, child, shares_files, at_s),
-            RawWhat::Exec { exe, comm, argv } => self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv }),
+            RawWhat::Exec { exe, comm, argv } => {
+                self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv })
+            }
             RawWhat::Exit { exit, io, user_ns, system_ns } => {
                 self.exit(raw.pid, exit, io, (user_ns, system_ns), at_s);
             }
@@ -159,7 +162,10 @@ impl Assembler {
         self.with_table(pid, |table, files| {
             let known = table.get(&fd).copied();
             let id = files.seen(known.map(|known| known.file), file, pid, fd);
-            table.insert(fd, Descriptor { file: id, close_on_exec: known.is_some_and(|known| known.close_on_exec) });
+            table.insert(
+                fd,
+                Descriptor { file: id, close_on_exec: known.is_some_and(|known| known.close_on_exec) },
+            );
         });
     }
 
@@ -227,17 +233,19 @@ impl Assembler {
             None => total,
         };
         process.io = Some(own);
-        if live.unwatched {
-            scale::to_totals(self.flows.of_process_mut(process.pid), &self.files.all, own);
+        if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
+            let mut flows = self.flows.of_process_mut(process.pid);
+            // What was closed before is known already.
+            let (open, done): (Vec<_>, Vec<_>) = flows.drain(..).partition(|flow| flow.last_s >= since_s);
+            scale::to_totals(open, &done, &self.files.all, own);
         }
     }
 
     fn unwatched(&mut self, pid: u32, at_s: f64, until_ns: u64) {
         if pid == 0 {
-            self.everybody_unwatched = true;
-            self.live.values_mut().for_each(|live| live.unwatched = true);
+            self.unwatched_since_s.get_or_insert(at_s);
         } else {
-            self.live_of(pid, at_s).unwatched = true;
+            self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
         }
         let until_s = self.seconds(until_ns);
         self.event(at_s, pid, pid, What::Unwatched { until_s });
@@ -289,7 +297,8 @@ impl Assembler {
             let regular = self.files.is_regular(file);
             let after_fork = self.live_of(pid, 0.0).after_fork < flows::FIRST_CALLS;
             let relative = ns.saturating_sub(self.start_ns);
-            told |= self.flows.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);
+            told |=
+                self.flows.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);
             if after_fork && call.op.writes() {
                 self.live_of(pid, 0.0).after_fork += 1;
             }
@@ -299,7 +308,10 @@ impl Assembler {
 
     /// The same rare call of the same descriptor over and over is told only so often.
     fn is_new(&mut self, pid: u32, call: &RawCall, fd: i32) -> bool {
-        if !matches!(call.op, Op::Lseek | Op::Fsync | Op::Fdatasync | Op::SyncFileRange | Op::Mmap | Op::Fadvise) {
+        if !matches!(
+            call.op,
+            Op::Lseek | Op::Fsync | Op::Fdatasync | Op::SyncFileRange | Op::Mmap | Op::Fadvise
+        ) {
             return true;
         }
         let count = self.live_of(pid, 0.0).alike.entry((call.op, fd)).or_default();

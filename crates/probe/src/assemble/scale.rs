@@ -14,14 +14,23 @@ pub(super) fn less(now: IoTotals, before: IoTotals) -> IoTotals {
 }
 
 /// Spreads the calls and bytes of one process that nobody saw over its flows, in the shares that were seen.
-/// Sockets are left as they are: their own calls are not in the totals.
-pub(super) fn to_totals(flows: Vec<&mut Flow>, files: &[OpenFile], totals: IoTotals) {
-    let (mut into, mut out): (Vec<&mut Flow>, Vec<&mut Flow>) = flows
-        .into_iter()
-        .filter(|flow| files.get(flow.file as usize).is_none_or(|file| file.kind != StreamKind::Socket))
-        .partition(|flow| flow.direction == Direction::In);
-    spread(&mut into, totals.read_calls, totals.read_bytes);
-    spread(&mut out, totals.write_calls, totals.written_bytes);
+/// Those in `done` are known whole. Sockets are left as they are: their own calls are not in the totals.
+pub(super) fn to_totals(flows: Vec<&mut Flow>, done: &[&mut Flow], files: &[OpenFile], totals: IoTotals) {
+    let counted =
+        |flow: &Flow| files.get(flow.file as usize).is_none_or(|file| file.kind != StreamKind::Socket);
+    let (mut into, mut out): (Vec<&mut Flow>, Vec<&mut Flow>) =
+        flows.into_iter().filter(|flow| counted(flow)).partition(|flow| flow.direction == Direction::In);
+    let known = |direction| {
+        let flows = done.iter().filter(|flow| counted(flow) && flow.direction == direction);
+        flows.fold((0, 0), |sum, flow| (sum.0 + flow.calls, sum.1 + flow.bytes))
+    };
+    let (read, written) = (known(Direction::In), known(Direction::Out));
+    spread(&mut into, totals.read_calls.saturating_sub(read.0), totals.read_bytes.saturating_sub(read.1));
+    spread(
+        &mut out,
+        totals.write_calls.saturating_sub(written.0),
+        totals.written_bytes.saturating_sub(written.1),
+    );
 }
 
 fn spread(flows: &mut [&mut Flow], calls: u64, bytes: u64) {
@@ -82,7 +91,7 @@ mod tests {
             flow.sizes.add(1, calls);
         }
         let totals = IoTotals { read_calls: 1_000_000, read_bytes: 999_999, ..IoTotals::default() };
-        to_totals(flows.iter_mut().collect(), &[], totals);
+        to_totals(flows.iter_mut().collect(), &[], &[], totals);
         assert_eq!(flows.iter().map(|flow| flow.calls).sum::<u64>(), 1_000_000);
         assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
         assert!(flows[2].calls > 900_000 && !flows[2].exact);
@@ -93,7 +102,7 @@ mod tests {
         let mut flow = Flow::new(1, 0, 0, 0, Direction::In);
         (flow.calls, flow.bytes) = (5, 50);
         let totals = IoTotals { read_calls: 5, read_bytes: 50, ..IoTotals::default() };
-        to_totals(vec![&mut flow], &[], totals);
+        to_totals(vec![&mut flow], &[], &[], totals);
         assert_eq!((flow.calls, flow.bytes, flow.exact), (5, 50, true));
     }
 }

@@ -93,9 +93,10 @@ wire! {
         writes: u32, told: u32, failed: u32, regular: u32,
         sizes: [u64; SLOTS], asked_other: [u64; SLOTS],
     }
-    struct Life: 344 {
+    struct Life: 600 {
         head: Head, read_calls: u64, write_calls: u64, read_bytes: u64, written_bytes: u64,
         user_ns: u64, system_ns: u64, other: u32, flags: u32, comm: [u8; 16], path: [u8; PATH],
+        argument_bytes: u64, arguments: [u8; PATH],
     }
     struct BufferSeen: 336 {
         head: Head, address: u64, base: u64, end: u64, pending: u64, unread: u64,
@@ -108,6 +109,23 @@ wire! {
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }
     struct StreamKey: 8 { pid: u32, fd_out: u32, }
+}
+
+impl ProcessState {
+    /// Of a process of which nothing is known.
+    pub const EMPTY: Self = Self {
+        list: 0,
+        walker: 0,
+        image: 0,
+        read_calls: 0,
+        write_calls: 0,
+        read_bytes: 0,
+        written_bytes: 0,
+        user_ns: 0,
+        system_ns: 0,
+        high_fds: 0,
+        told: 0,
+    };
 }
 
 // SAFETY: as for Wire.
