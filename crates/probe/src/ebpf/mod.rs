@@ -86,6 +86,7 @@ impl Engine {
             duty,
             root,
             command,
+            reaped: false,
             hidden: command,
             exit: None,
             sink,
