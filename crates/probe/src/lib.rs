@@ -7,5 +7,6 @@ pub mod error;
 pub mod memory;
 pub mod raw;
 pub mod walk;
+pub mod watch;
 
 pub use error::Error;

@@ -14,7 +14,7 @@ mod musl_search;
 mod read;
 mod search;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use weir_model::trace::{Buffer, Walker};
 

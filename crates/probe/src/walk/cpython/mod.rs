@@ -7,6 +7,8 @@ mod layout;
 mod objects;
 mod scan;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -102,7 +102,7 @@ pub(super) fn text_from(memory: &dyn Memory, layout: &Layout, string: u64, from:
         return None;
     }
     let start = string + if ascii { layout.ascii } else { layout.compact };
-    let data = memory.bytes(start.checked_add(from * width)?, (count * width) as usize);
+    let data = memory.bytes(start.checked_add(from.checked_mul(width)?)?, (count * width) as usize);
     let characters = data.chunks_exact(width as usize).map(|one| {
         let mut word = [0; 4];
         word[..one.len()].copy_from_slice(one);

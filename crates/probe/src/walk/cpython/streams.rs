@@ -51,7 +51,7 @@ impl Kind {
 
 /// The types' addresses, each seen to have its name and the size that we know.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Types(Vec<(u64, Kind)>);
+pub(super) struct Types(pub(super) Vec<(u64, Kind)>);
 
 impl Types {
     /// `found` in the order of [`Kind::ALL`].
