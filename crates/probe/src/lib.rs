@@ -15,5 +15,6 @@ pub mod syscalls;
 pub mod totals;
 pub mod trace;
 pub mod walk;
+pub mod watch;
 
 pub use error::Error;
