@@ -3,9 +3,13 @@
 //! Three engines (eBPF, ptrace, /proc) say what happens in one vocabulary, [`raw`]; the assembler makes a
 //! [`weir_model::trace::Recording`] of it; [`walk`] reads the stream buffers in a program's own memory.
 
+pub mod engine;
 pub mod error;
+mod inherited;
+pub mod launch;
 pub mod memory;
 pub mod raw;
+pub mod syscalls;
 pub mod walk;
 
 pub use error::Error;
