@@ -8,7 +8,10 @@ pub mod error;
 mod inherited;
 pub mod launch;
 pub mod memory;
+pub mod proc;
+pub mod ptrace;
 pub mod raw;
+pub mod sample;
 pub mod syscalls;
 pub mod walk;
 
