@@ -111,6 +111,85 @@ pub fn foreign(arch: u32, number: u64) -> bool {
     arch != NATIVE_ARCH || (cfg!(target_arch = "x86_64") && number != u64::MAX && number & X32_BIT != 0)
 }
 
+/// The names of other calls that programs wait in.
+pub fn waiting_name(number: i64) -> Option<&'static str> {
+    Some(match number {
+        libc::SYS_futex => "futex",
+        libc::SYS_wait4 => "wait4",
+        libc::SYS_waitid => "waitid",
+        libc::SYS_ppoll => "ppoll",
+        libc::SYS_pselect6 => "pselect6",
+        libc::SYS_epoll_pwait => "epoll_pwait",
+        libc::SYS_nanosleep => "nanosleep",
+        libc::SYS_clock_nanosleep => "clock_nanosleep",
+        libc::SYS_restart_syscall => "restart_syscall",
+        libc::SYS_rt_sigtimedwait => "rt_sigtimedwait",
+        libc::SYS_rt_sigsuspend => "rt_sigsuspend",
+        libc::SYS_flock => "flock",
+        libc::SYS_connect => "connect",
+        libc::SYS_semop => "semop",
+        libc::SYS_semtimedop => "semtimedop",
+        libc::SYS_msgrcv => "msgrcv",
+        libc::SYS_msgsnd => "msgsnd",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => "poll",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => "select",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => "epoll_wait",
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => "pause",
+        _ => return None,
+    })
+}
+
+/// Whether a wait in this call goes on by itself when a tracer stops it for a moment. Those not named here end
+/// with EINTR (epoll_wait, semop, rt_sigtimedwait, socket calls with a timeout) or with a part of the work done.
+pub fn restarts(number: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(number, libc::SYS_poll | libc::SYS_select | libc::SYS_pause) {
+        return true;
+    }
+    matches!(
+        number,
+        libc::SYS_futex
+            | libc::SYS_wait4
+            | libc::SYS_waitid
+            | libc::SYS_ppoll
+            | libc::SYS_pselect6
+            | libc::SYS_nanosleep
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_restart_syscall
+            | libc::SYS_rt_sigsuspend
+            | libc::SYS_flock
+    )
+}
+
+/// Whether a wait in this call would end with EINTR when a tracer stops it, whatever its arguments.
+pub fn broken_off(number: i64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_epoll_wait {
+        return true;
+    }
+    matches!(
+        number,
+        libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | libc::SYS_msgrcv
+            | libc::SYS_msgsnd
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_io_getevents
+            | libc::SYS_connect
+            | libc::SYS_recvmmsg
+            | libc::SYS_sendmmsg
+            | libc::SYS_getrandom
+            | libc::SYS_mq_timedreceive
+            | libc::SYS_mq_timedsend
+    )
+}
+
 /// Bytes asked for; None where only memory says (vectors, messages) and of calls that move none.
 pub fn asked_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
     match op {
