@@ -16,8 +16,11 @@ pub struct Stream<'a> {
     pub flow: Flow,
     /// How it is buffered, where that can be told.
     pub mode: Option<SeenMode>,
-    /// What its calls cost by this machine's prices, seconds.
+    /// What its calls cost by this machine's prices, waiting for the device included; never more than the
+    /// processor time that its process had. Seconds.
     pub cost_s: f64,
+    /// What of it is waiting for the device.
+    pub waits_s: f64,
     /// The same as a part of the run's time.
     pub share: f64,
 }
@@ -34,10 +37,7 @@ pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
             None => streams.push(stream),
         }
     }
-    for stream in &mut streams {
-        stream.share =
-            if recording.elapsed_s > 0.0 { (stream.cost_s / recording.elapsed_s).min(1.0) } else { 0.0 };
-    }
+    bound(recording, &mut streams);
     let order = |pid: u32| recording.processes.iter().position(|process| process.pid == pid);
     streams.sort_by_key(|stream| (order(stream.flow.pid), stream.flow.pid));
     streams
@@ -48,13 +48,17 @@ impl<'a> Stream<'a> {
         let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
         let file = recording.file(flow.file);
         let kind = file.map_or(StreamKind::Other, |file| file.kind);
+        let writes = flow.direction == Direction::Out;
+        let transfer_s = recording.prices.transfer_s(kind, writes, flow.calls, flow.bytes);
+        let waits_s = waits_s(recording, flow, file);
         Self {
             comm: image.map_or("?", |image| &image.comm),
             path: file.map_or("?", |file| &file.path),
             kind,
             flow: flow.clone(),
             mode: recording.mode(flow),
-            cost_s: cost_s(recording, flow, kind, file),
+            cost_s: transfer_s + waits_s,
+            waits_s,
             share: 0.0,
         }
     }
@@ -70,6 +74,7 @@ impl<'a> Stream<'a> {
             self.mode = other.mode;
         }
         self.cost_s += other.cost_s;
+        self.waits_s += other.waits_s;
         add_flow(&mut self.flow, &other.flow);
     }
 
@@ -94,17 +99,31 @@ impl<'a> Stream<'a> {
     }
 }
 
-fn cost_s(recording: &Recording, flow: &Flow, kind: StreamKind, file: Option<&OpenFile>) -> f64 {
-    let prices = &recording.prices;
-    let synced_calls =
-        if file.is_some_and(|file| waits_for_device(file.flags)) && flow.direction == Direction::Out {
-            flow.calls
-        } else {
-            0
-        };
-    let syncs = if flow.direction == Direction::Out { flow.syncs } else { 0 };
-    prices.transfer_s(kind, flow.direction == Direction::Out, flow.calls, flow.bytes)
-        + (syncs + synced_calls) as f64 * prices.sync_ns / 1e9
+/// Prices are of small runs: calls can have cost no more than the processor time that their process had.
+fn bound(recording: &Recording, streams: &mut [Stream]) {
+    let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
+    for process in &recording.processes {
+        let cpu_s = process.user_s + process.system_s;
+        let own = || streams.iter().filter(|stream| stream.flow.pid == process.pid);
+        let calls_s: f64 = own().map(|stream| stream.cost_s - stream.waits_s).sum();
+        if cpu_s > 0.0 && calls_s > cpu_s {
+            for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {
+                stream.cost_s = (stream.cost_s - stream.waits_s) * cpu_s / calls_s + stream.waits_s;
+            }
+        }
+    }
+    for stream in streams {
+        stream.share = if run_s > 0.0 { (stream.cost_s / run_s).clamp(0.0, 1.0) } else { 0.0 };
+    }
+}
+
+/// What waiting for the device takes: by sync calls, or in every write of a file opened so.
+fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
+    if flow.direction != Direction::Out {
+        return 0.0;
+    }
+    let in_calls = if file.is_some_and(|file| waits_for_device(file.flags)) { flow.calls } else { 0 };
+    (flow.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
 }
 
 /// O_DSYNC, which O_SYNC contains; the same bit on every architecture that weir is built for.

