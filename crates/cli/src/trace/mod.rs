@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write all that was seen, for a report about weir itself; --replay shows it again
+    /// Write all that was seen, for a report about weir itself
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 

@@ -223,17 +223,25 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
             "sys.stdout.flush()",
         ),
     ];
-    let end = |pid, comm: &str| End { pid, comm: comm.into() };
-    let hop = Hop {
-        writer: end(4712, "python3"),
-        reader: end(4713, "tee"),
-        mode: Some(Mode::Full),
-        buffer_bytes: Some(8192),
-        waiting_bytes: Some(41),
+    let end = |pid, comm: &str, fd, buffer_bytes, waiting_bytes| End {
+        pid,
+        comm: comm.into(),
+        fd,
+        calls: 3,
         bytes: 24576,
-        line_waits: true,
+        mean_bytes: 8192.0,
+        mode: Some(Mode::Full),
+        buffer_bytes,
+        waiting_bytes,
     };
-    (recording, findings, vec![Pipeline { hops: vec![hop] }])
+    let hop = Hop {
+        pipe: "pipe:[88123]".into(),
+        pipe_bytes: Some(65536),
+        writer: end(4712, "python3", 1, Some(8192), 41),
+        reader: end(4713, "tee", 0, None, 0),
+        holds_lines: true,
+    };
+    (recording, findings, vec![Pipeline { hops: vec![hop], waits_at: Some(0) }])
 }
 
 /// A program that does everything right.

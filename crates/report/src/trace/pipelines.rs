@@ -5,51 +5,61 @@ use weir_model::{Mode, Size};
 
 use super::words::{mode, who};
 use crate::block::Block;
+use crate::number::ABSENT;
 use crate::style::Emphasis;
 use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
 
-/// A program at one end of a hop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One side of a pipe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The process.
     pub pid: u32,
     /// Its name.
     pub comm: String,
+    /// Its descriptor.
+    pub fd: i32,
+    /// Calls on it.
+    pub calls: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Mean bytes of a call.
+    pub mean_bytes: f64,
+    /// How it buffers; None: it cannot be told.
+    pub mode: Option<Mode>,
+    /// Size of its buffer, as far as known.
+    pub buffer_bytes: Option<u64>,
+    /// Most bytes seen waiting in that buffer.
+    pub waiting_bytes: u64,
 }
 
-/// One pipe between two programs.
+/// One pipe between two processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hop {
+    /// The pipe, as /proc/PID/fd shows it.
+    pub pipe: String,
+    /// What the pipe holds, where known.
+    pub pipe_bytes: Option<u64>,
     /// Who writes.
     pub writer: End,
     /// Who reads.
     pub reader: End,
-    /// How the writer buffers; None: not known.
-    pub mode: Option<Mode>,
-    /// Size of the writer's buffer, where known.
-    pub buffer_bytes: Option<u64>,
-    /// Most bytes that were seen waiting in it; None: nobody could look.
-    pub waiting_bytes: Option<u64>,
-    /// Bytes that went through.
-    pub bytes: u64,
-    /// A line that enters here waits for more to come.
-    pub line_waits: bool,
+    /// A line may wait here until a buffer is full.
+    pub holds_lines: bool,
 }
 
-/// Programs joined by pipes, from the first writer to the last reader.
+/// Processes connected by pipes, from the first to the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pipeline {
     /// Its pipes in order.
     pub hops: Vec<Hop>,
+    /// The hop where a line waits longest.
+    pub waits_at: Option<usize>,
 }
 
 /// All pipelines in one table, so that their columns align.
 pub(super) fn blocks(pipelines: &[Pipeline]) -> Vec<Block> {
-    let rows: Vec<Row> = pipelines
-        .iter()
-        .enumerate()
-        .flat_map(|(number, pipeline)| pipeline.hops.iter().map(move |hop| row(number, hop)))
-        .collect();
+    let rows: Vec<Row> =
+        pipelines.iter().enumerate().flat_map(|(number, pipeline)| rows(number, pipeline)).collect();
     if rows.is_empty() {
         return Vec::new();
     }
@@ -61,26 +71,33 @@ fn columns() -> Vec<Column> {
     vec![
         Column::new("writer", "", Align::Left),
         Column::new("buffer", "", Align::Left),
-        Column::new("waiting", "", Align::Right),
-        Column::new("through", "", Align::Right).keep(Keep::Rank(1)),
+        Column::new("waited", "", Align::Right),
+        Column::new("written", "", Align::Right).keep(Keep::Rank(1)),
         Column::new("", "", Align::Left),
         Column::new("reader", "", Align::Left),
+        Column::new("buffer", "", Align::Left).keep(Keep::Rank(2)),
     ]
 }
 
-fn row(heading: usize, hop: &Hop) -> Row {
-    let waits = hop.waiting_bytes.is_some_and(|bytes| bytes > 0);
-    let emphasis = if waits { Emphasis::Bad } else { Emphasis::Plain };
+fn rows(heading: usize, pipeline: &Pipeline) -> impl Iterator<Item = Row> {
+    pipeline.hops.iter().enumerate().map(move |(at, hop)| row(heading, hop, pipeline.waits_at == Some(at)))
+}
+
+fn row(heading: usize, hop: &Hop, waits_here: bool) -> Row {
+    let Hop { writer, reader, .. } = hop;
+    let emphasis = if writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
+    let buffer = |end: &End| end.mode.map_or(ABSENT.into(), |seen| mode(seen, end.buffer_bytes));
     let cells = vec![
-        who(&hop.writer.comm, hop.writer.pid).into(),
-        hop.mode.map_or("?".into(), |seen| mode(seen, hop.buffer_bytes)).into(),
-        Cell::new(hop.waiting_bytes.map_or("?".into(), |bytes| Size(bytes).to_string()), emphasis),
-        Size(hop.bytes).to_string().into(),
+        who(&writer.comm, writer.pid).into(),
+        buffer(writer).into(),
+        Cell::new(Size(writer.waiting_bytes).to_string(), emphasis),
+        Size(writer.bytes).to_string().into(),
         "→".into(),
-        who(&hop.reader.comm, hop.reader.pid).into(),
+        who(&reader.comm, reader.pid).into(),
+        buffer(reader).into(),
     ];
     let remarks =
-        if hop.line_waits { vec!["◀ a line waits here".into(), "◀".into()] } else { Vec::new() };
+        if waits_here { vec!["◀ a line waits here".into(), "◀ waits here".into()] } else { Vec::new() };
     Row { heading: Some(heading), cells, remarks, ..Row::default() }
 }
 

@@ -12,15 +12,26 @@ use crate::table::{Align, Cell, Column, Keep, Row, Table};
 
 /// A share from which a stream stands out.
 const MUCH: f64 = 0.2;
+/// A stream with less than one in so many of all calls and of all bytes is not worth a line.
+const PART: u64 = 200;
 
 /// Is some finding about this stream?
 pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
     findings.iter().any(|finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd))
 }
 
-/// The `most` streams that matter: those with a finding, then those that cost most; in the order of `streams`.
-pub(super) fn choose(streams: &[Stream], findings: &[Finding], most: usize) -> Vec<usize> {
+/// The streams that matter, at most `most`: those with a finding first, then those that cost most; in the order
+/// of `streams`. None: all of them.
+pub(super) fn choose(streams: &[Stream], findings: &[Finding], most: Option<usize>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..streams.len()).collect();
+    let Some(most) = most else { return order };
+    let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
+    let (calls, bytes) = (sum(|stream| stream.flow.calls), sum(|stream| stream.flow.bytes));
+    order.retain(|&index| {
+        let stream = &streams[index];
+        let much = stream.flow.calls * PART >= calls || stream.flow.bytes * PART >= bytes;
+        much || stream.flow.fd <= 2 || is_found(stream, findings)
+    });
     order.sort_by(|&a, &b| {
         let (a, b) = (&streams[a], &streams[b]);
         let found = is_found(b, findings).cmp(&is_found(a, findings));

@@ -94,6 +94,13 @@ fn twelve_streams_are_shown_and_the_rest_is_summed() {
 }
 
 #[test]
+fn a_stream_of_little_is_summed_with_the_rest() {
+    let (recording, findings) = bytewise();
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    assert!(!text.contains("libc") && text.contains("and 1 stream more: 1 call, 832 B"), "{text}");
+}
+
+#[test]
 fn a_walker_knows_the_mode_better_than_the_calls() {
     let (recording, ..) = pipeline();
     let streams = streams(&recording);
@@ -112,7 +119,7 @@ fn a_pipeline_shows_where_a_line_waits() {
     assert!(
         at("python3 4712") < at("full 8 KiB") && at("full 8 KiB") < at("41 B") && at("41 B") < at("tee 4713")
     );
-    assert!(row.ends_with("◀ a line waits here"), "{text}");
+    assert!(row.ends_with("waits here"), "{text}");
 }
 
 #[test]
