@@ -7,11 +7,29 @@ use common::{disk_dir, names, run, text};
 #[test]
 fn help_has_examples_and_exit_statuses() {
     let dir = disk_dir();
-    for arguments in [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"]] {
+    for arguments in
+        [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"], &["trace", "--help"]]
+    {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Examples:"), "{arguments:?}");
     }
+    let trace = text(&run(dir.path(), &["trace", "--help"]).stdout);
+    for option in [
+        "--pid",
+        "--time",
+        "--engine",
+        "--exact",
+        "--all",
+        "--fail-on",
+        "--json",
+        "--timeline",
+        "--output",
+        "125",
+    ] {
+        assert!(trace.contains(option), "{option}");
+    }
+    assert!(!trace.contains("--replay"));
     let help = text(&run(dir.path(), &["bench", "--help"]).stdout);
     for option in [
         "--records",
@@ -42,7 +60,7 @@ fn man_pages_and_completions_are_made() {
     assert!(run(dir.path(), &["dist", "out"]).status.success());
     let mut pages = names(&dir.path().join("out/man"));
     pages.sort();
-    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir.1"]);
+    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir-trace.1", "weir.1"]);
     let page = std::fs::read_to_string(dir.path().join("out/man/weir-bench.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("budget") && page.contains("Examples"), "{page}");
     for file in ["weir.bash", "_weir", "weir.fish"] {
@@ -52,6 +70,7 @@ fn man_pages_and_completions_are_made() {
             text.contains("stdio-char-unlocked") && text.contains("rwf_dsync"),
             "{file} completes values"
         );
+        assert!(text.contains("fail-on") && text.contains("ptrace"), "{file}");
     }
     let blocked = run(dir.path(), &["dist", "/proc/nowhere"]);
     assert_eq!(blocked.status.code(), Some(1), "{}", text(&blocked.stderr));

@@ -24,6 +24,7 @@ pub mod needs;
 mod pilot;
 pub mod place;
 pub mod plan;
+pub mod prices;
 pub mod published;
 pub mod result;
 mod rounds;

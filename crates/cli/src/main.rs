@@ -5,6 +5,7 @@ mod dist;
 mod export;
 mod progress;
 mod screen;
+mod trace;
 mod words;
 
 use std::process::ExitCode;
@@ -29,12 +30,15 @@ Examples:
   weir bench copy                     what a copy costs here, by record size and method
   weir bench write --sync none,o_sync what durability costs
   weir bench --published tlpi-13      the textbook's tables, measured here
+  weir trace -- ./program             what a program does with its bytes, and what is wrong
 
-Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.";
+Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
+With 'weir trace' the command's own; see 'weir trace --help'.";
 
 #[derive(Subcommand)]
 enum Verb {
     Bench(Box<bench::Args>),
+    Trace(Box<trace::Args>),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
     }
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(*args),
+        Verb::Trace(args) => trace::run(*args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

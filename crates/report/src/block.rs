@@ -1,5 +1,7 @@
 //! What a report is made of, before anyone has decided how it is drawn.
 
+use weir_model::Severity;
+
 use crate::plot::Plot;
 use crate::table::Table;
 
@@ -10,6 +12,8 @@ pub enum Block {
     Title(String),
     /// What to read if only one line is read.
     Lead(String),
+    /// What all comes to, a sentence or command a line: with weir's name, as it stands among others' output.
+    Verdict(Vec<String>),
     /// A sentence.
     Text(String),
     /// A sentence for those who want to know.
@@ -32,18 +36,49 @@ pub enum Block {
     },
     /// What to know before trusting the figures.
     Warning(String),
+    /// Something that is wrong, with what to do about it.
+    Finding(Finding),
     /// A table.
     Table(Table),
     /// A plot.
     Plot(Plot),
 }
 
+/// What a finding shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Its identifier.
+    pub name: String,
+    /// The stream it is about.
+    pub place: String,
+    /// What there is to say: names (`why`, `fix`, `gain` …) with their texts.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+impl Finding {
+    /// The word for how much it matters: loud only where bytes are lost or most of the time.
+    pub fn level(&self) -> &'static str {
+        match self.severity {
+            Severity::High => "HIGH",
+            Severity::Warn => "WARN",
+            Severity::Info => "info",
+        }
+    }
+
+    /// Is the fact to be typed or pasted, so that it must not be changed?
+    pub(crate) fn is_verbatim(&self, fact: &str) -> bool {
+        matches!(fact, "run" | "code")
+    }
+}
+
 /// Blocks that follow each other without a blank line share a number.
 pub(crate) fn belongs_to(previous: &Block, next: &Block) -> bool {
-    use Block::{Answer, Aside, Facts, Lead, Missing, Table, Text, Title, Warning};
+    use Block::{Answer, Aside, Facts, Lead, Missing, Table, Text, Title, Verdict, Warning};
     matches!(
         (previous, next),
-        (Title(_) | Aside(_) | Facts(_) | Missing { .. }, Aside(_) | Facts(_))
+        (Title(_) | Verdict(_) | Aside(_) | Facts(_) | Missing { .. }, Aside(_) | Facts(_))
             | (Lead(_), Lead(_))
             | (Text(_), Text(_) | Aside(_))
             | (Answer { .. }, Answer { .. })

@@ -17,6 +17,11 @@ pub mod style;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod trace;
+
+// The fixture of a trace is also the example's, to which this crate is another.
+#[cfg(test)]
+extern crate self as weir_report;
 
 pub use block::Block;
 pub use style::{Emphasis, Style};

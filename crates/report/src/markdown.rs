@@ -1,6 +1,6 @@
 //! A report as GitHub shows it.
 
-use crate::block::{Block, belongs_to};
+use crate::block::{Block, Finding, belongs_to};
 use crate::style::Style;
 use crate::table::{Align, Cell, Row, Table};
 
@@ -36,18 +36,31 @@ fn piece(block: &Block) -> String {
     match block {
         Block::Title(text) => format!("## {}", escape(text)),
         Block::Lead(text) => format!("**{}**", escape(text)),
+        Block::Verdict(sentences) => format!("**{}**", escape(&sentences.join(" "))),
         Block::Text(text) => escape(text),
         Block::Aside(text) => format!("<sub>{}</sub>", escape(text)),
         Block::Facts(facts) => format!("<sub>{}</sub>", escape(&facts.join(" · "))),
         Block::Warning(text) => format!("> [!WARNING]\n> {}", escape(text)),
         Block::Missing { what, why } => format!("- {}: {}", escape(what), escape(why)),
         Block::Answer { question, answer } => format!("- **{}** {}", escape(question), escape(answer)),
+        Block::Finding(finding) => self::finding(finding),
         Block::Table(table) => self::table(table),
         Block::Plot(plot) => match plot.lines(0, &CODE) {
             lines if lines.is_empty() => String::new(),
             lines => format!("```text\n{}\n```", lines.join("\n")),
         },
     }
+}
+
+/// The finding's head as an item, what is said about it below; what may be typed stays as it is.
+fn finding(finding: &Finding) -> String {
+    let mut lines =
+        vec![format!("- **{}** {} {}", finding.level(), escape(&finding.name), escape(&finding.place))];
+    lines.extend(finding.facts.iter().map(|(name, text)| match finding.is_verbatim(name) {
+        true => format!("  - {name}: `{}`", text.replace('`', "'").replace('\n', " ")),
+        false => format!("  - {name}: {}", escape(text)),
+    }));
+    lines.join("\n")
 }
 
 /// `text` on one line and with no sign that Markdown or HTML would take for its own.
@@ -74,7 +87,7 @@ fn table(table: &Table) -> String {
         unit => format!("{} ({})", escape(&column.head), escape(unit)),
     });
     let rule = table.columns.iter().map(|column| match column.align {
-        Align::Left => ":---".into(),
+        Align::Left | Align::Path => ":---".into(),
         Align::Right | Align::Decimal => "---:".into(),
     });
     let mut lines = vec![line(head.collect()), line(rule.collect())];

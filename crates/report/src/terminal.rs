@@ -1,6 +1,8 @@
 //! A report on a terminal.
 
-use crate::block::{Block, belongs_to};
+use weir_model::Severity;
+
+use crate::block::{Block, Finding, belongs_to};
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, wrap, wrap_parts};
 
@@ -36,6 +38,13 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
     match block {
         Block::Title(text) => say(Emphasis::Strong, text, "", "  "),
         Block::Lead(text) => say(Emphasis::Strong, text, "  ", "  "),
+        Block::Verdict(sentences) => {
+            let (first, rest) = ("weir: ", "      ");
+            let line = |(at, text): (usize, &String)| {
+                say(Emphasis::Strong, text, if at == 0 { first } else { rest }, rest)
+            };
+            sentences.iter().enumerate().flat_map(line).collect()
+        }
         Block::Text(text) => say(Emphasis::Plain, text, "  ", "    "),
         Block::Aside(text) => say(Emphasis::Faint, text, "  ", "    "),
         Block::Facts(facts) => self::facts(facts, style),
@@ -44,6 +53,7 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
             say(Emphasis::Faint, &format!("{what}: {why}"), &format!("  {} ", style.sign("–", "-")), "    ")
         }
         Block::Answer { question, answer } => self::answer(question, answer, style),
+        Block::Finding(finding) => self::finding(finding, style),
         Block::Table(table) => table.lines(INDENT, style),
         Block::Plot(plot) => plot.lines(INDENT, style),
     }
@@ -68,6 +78,46 @@ fn answer(question: &str, answer: &str, style: &Style) -> Vec<String> {
         *line = style.paint(Emphasis::Strong, &line[..end]) + &line[end..];
     }
     lines
+}
+
+/// The head with its level in colour; each fact indented under its name.
+fn finding(finding: &Finding, style: &Style) -> Vec<String> {
+    let emphasis = match finding.severity {
+        Severity::High => Emphasis::Bad,
+        Severity::Warn => Emphasis::Series(1),
+        Severity::Info => Emphasis::Faint,
+    };
+    let (level, name) = (finding.level(), clean(&finding.name, style));
+    let place = clean(&finding.place, style);
+    let mut head = wrap(&format!("{level} {name} {place}"), style.width - 2, "  ", "        ");
+    if let Some(rest) = head[0].strip_prefix(&format!("  {level} {name}")) {
+        let (level, name) = (style.paint(emphasis, level), style.paint(Emphasis::Strong, &name));
+        head[0] = format!("  {level}  {name} {rest}");
+    }
+    head.extend(
+        finding.facts.iter().flat_map(|(name, text)| fact(name, text, finding.is_verbatim(name), style)),
+    );
+    head
+}
+
+/// One fact: sentences are wrapped, what is to be pasted is left as it is.
+fn fact(name: &str, text: &str, verbatim: bool, style: &Style) -> Vec<String> {
+    const NAME: usize = 6;
+    let rest = " ".repeat(8 + NAME);
+    let lines: Vec<String> = match verbatim {
+        true => text.lines().map(|line| format!("{rest}{}", clean(line, style))).collect(),
+        false => wrap(&clean(text, style), style.width, &rest, &rest),
+    };
+    let name = format!(
+        "        {}{}",
+        style.paint(Emphasis::Faint, name),
+        " ".repeat(NAME.saturating_sub(name.len()))
+    );
+    let named = lines.iter().enumerate().map(|(at, line)| match at {
+        0 => format!("{name}{}", &line[rest.len()..]),
+        _ => line.clone(),
+    });
+    named.collect()
 }
 
 /// Where word number `words` of `line` ends, in bytes.

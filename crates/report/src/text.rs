@@ -126,6 +126,17 @@ pub fn shorten(text: &str, width: usize, style: &Style) -> String {
     short + dots
 }
 
+/// The end of `text` in at most `width` columns, its beginning replaced by `…` where it is too long.
+pub fn shorten_front(text: &str, width: usize, style: &Style) -> String {
+    if self::width(text) <= width {
+        return text.into();
+    }
+    let dots = style.sign("…", "...");
+    let room = width.saturating_sub(self::width(dots));
+    let fits = text.char_indices().map(|(at, _)| &text[at..]).find(|end| self::width(end) <= room);
+    format!("{dots}{}", fits.unwrap_or(""))
+}
+
 /// Splits `text` behind `columns` columns.
 pub fn split(text: &str, columns: usize) -> (&str, &str) {
     let mut end = text.len();
@@ -183,6 +194,8 @@ mod tests {
         assert_eq!(shorten("日本語", 5, &UNICODE), "日本…");
         assert_eq!(shorten("abcdef", 4, &PLAIN), "a...");
         assert_eq!(shorten("abc", 3, &UNICODE), "abc");
+        assert_eq!(shorten_front("/a/long/path", 6, &UNICODE), "…/path");
+        assert_eq!(shorten_front("/a", 6, &UNICODE), "/a");
     }
 
     #[test]

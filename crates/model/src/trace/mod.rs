@@ -5,11 +5,13 @@
 mod buffer;
 mod event;
 mod flow;
+mod mode;
 mod prices;
 
 pub use buffer::{Buffer, Moment, Walker};
 pub use event::{Call, Event, Op, What};
 pub use flow::{Flow, Histogram};
+pub use mode::{SeenMode, mode_of_calls};
 pub use prices::Prices;
 
 use serde::{Deserialize, Serialize};

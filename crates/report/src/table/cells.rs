@@ -15,7 +15,7 @@ pub(super) fn texts<'a>(cells: impl Iterator<Item = &'a Cell>, align: Align, sty
         cells.map(|cell| (clean(&cell.text, style), clean(&cell.marks, style))).collect();
     let most = |length: fn(&(String, String)) -> usize| cells.iter().map(length).max().unwrap_or(0);
     let decimals = if align == Align::Decimal { most(|(text, _)| width(at_point(text).1)) } else { 0 };
-    let marks = if align == Align::Left { 0 } else { most(|(_, marks)| width(marks)) };
+    let marks = if matches!(align, Align::Left | Align::Path) { 0 } else { most(|(_, marks)| width(marks)) };
     cells
         .iter()
         .map(|(text, marks_of)| {

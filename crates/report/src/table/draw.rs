@@ -46,7 +46,7 @@ impl Table {
             let left = if shown.index == fitted.columns[0].index { indent } else { GAP };
             column.set_padding((left as u16, 0));
             column.set_cell_alignment(match self.columns[shown.index].align {
-                Align::Left => CellAlignment::Left,
+                Align::Left | Align::Path => CellAlignment::Left,
                 Align::Right | Align::Decimal => CellAlignment::Right,
             });
         }

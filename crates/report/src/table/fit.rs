@@ -2,7 +2,7 @@
 
 use super::{Align, Keep, Table};
 use crate::style::Style;
-use crate::text::{clean, shorten, width};
+use crate::text::{clean, shorten, shorten_front, width};
 
 /// Columns between two columns of the table.
 pub(super) const GAP: usize = 2;
@@ -10,6 +10,11 @@ pub(super) const GAP: usize = 2;
 const BAR: [usize; 2] = [8, 24];
 /// A word shortened further than this says nothing.
 const SHORTEST_WORD: usize = 6;
+/// A path is shortened to this before a column is left out.
+const SHORT_PATH: usize = 10;
+
+/// Makes a text fit into some columns.
+type Cut = fn(&str, usize, &Style) -> String;
 
 /// What is shown of a table.
 pub(super) struct Fitted {
@@ -64,7 +69,8 @@ impl Table {
             .map(|index| self.shown(index, style))
             .partition(|column| self.rank(column) == 0);
         let remark = self.remark_width(style);
-        let mut used = indent + taken(&columns) + remark;
+        let spared = columns.iter().map(|column| column.width - self.wanted(column)).sum::<usize>();
+        let mut used = indent + taken(&columns) + remark - spared;
         let space = usize::from(remark > 0); // between a bar and the remark behind it
         let mut bars = false;
         for rank in self.ranks(&dropped) {
@@ -82,7 +88,7 @@ impl Table {
             }
         }
         columns.sort_by_key(|column| column.index);
-        self.shorten_words(&mut columns, used.saturating_sub(style.width + GAP), style);
+        self.shorten_words(&mut columns, (used + spared).saturating_sub(style.width + GAP), style);
         let room = style.width.saturating_sub(indent + taken(&columns));
         let bar_cells = if bars { room.saturating_sub(remark + space).clamp(BAR[0], BAR[1]) } else { 0 };
         Fitted { columns, room, bar_cells }
@@ -97,14 +103,24 @@ impl Table {
         ranks
     }
 
-    /// Takes `over` columns from the widest column of words, as far as it goes.
+    /// What a column must have before others are shown.
+    fn wanted(&self, column: &Shown) -> usize {
+        let path = self.columns[column.index].align == Align::Path;
+        if path { column.width.min(SHORT_PATH) } else { column.width }
+    }
+
+    /// Takes `over` columns from the columns of paths, then from the widest of words, as far as it goes.
     fn shorten_words(&self, columns: &mut [Shown], over: usize, style: &Style) {
-        let words = columns.iter_mut().filter(|column| self.columns[column.index].align == Align::Left);
-        let Some(widest) = words.max_by_key(|column| column.width) else { return };
-        if over > 0 {
-            widest.width = widest.width.saturating_sub(over).max(SHORTEST_WORD.min(widest.width));
+        let cuts: [(Align, Cut); 2] = [(Align::Path, shorten_front), (Align::Left, shorten)];
+        let mut over = over;
+        for (align, cut) in cuts {
+            let words = columns.iter_mut().filter(|column| self.columns[column.index].align == align);
+            let Some(widest) = words.max_by_key(|column| column.width).filter(|_| over > 0) else { continue };
+            let width = widest.width.saturating_sub(over).max(SHORTEST_WORD.min(widest.width));
+            over -= widest.width - width;
+            widest.width = width;
             for text in widest.texts.iter_mut().chain(&mut widest.head) {
-                *text = shorten(text, widest.width, style);
+                *text = cut(text, width, style);
             }
         }
     }

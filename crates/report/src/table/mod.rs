@@ -13,6 +13,8 @@ use crate::style::Emphasis;
 pub enum Align {
     /// Words.
     Left,
+    /// Paths: as words, but what has no room goes from their beginning, and much of it may.
+    Path,
     /// Numbers that stand alone.
     Right,
     /// Numbers of one unit, with their decimal points under each other.

@@ -1,0 +1,157 @@
+//! Prices that were measured before: `weir/prices.json` in the user's cache directory.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{major, minor, stat};
+use serde::{Deserialize, Serialize};
+use weir_model::trace::Prices;
+
+/// A machine changes: updates of its firmware, a neighbour that is gone.
+const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// More file systems than this are not kept.
+const MOST: usize = 64;
+
+/// What the prices are of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Key {
+    machine: String,
+    kernel: String,
+    device: String,
+}
+
+/// One entry of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Known {
+    key: Key,
+    at_s: u64,
+    prices: Prices,
+}
+
+impl Key {
+    /// Of this machine, its kernel and the device of `directory`.
+    pub(super) fn of(directory: &Path) -> Option<Self> {
+        let device = stat(directory).ok()?.st_dev;
+        let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_string());
+        Some(Self {
+            machine: read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))?,
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            device: format!("{}:{}", major(device), minor(device)),
+        })
+    }
+}
+
+/// `$XDG_CACHE_HOME/weir/prices.json`, else below `$HOME/.cache`.
+fn path() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("weir/prices.json"))
+}
+
+/// What is known of `key` and fresh.
+pub(super) fn load(key: &Key) -> Option<Prices> {
+    load_from(&path()?, key, now_s())
+}
+
+/// Keeps `prices`.
+pub(super) fn store(key: &Key, prices: &Prices) -> io::Result<()> {
+    let path = path().ok_or(io::ErrorKind::NotFound)?;
+    store_to(&path, key, prices, now_s())
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn is_fresh(known: &Known, now_s: u64) -> bool {
+    known.at_s <= now_s && now_s - known.at_s < STALE.as_secs()
+}
+
+fn entries(path: &Path) -> Vec<Known> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn load_from(path: &Path, key: &Key, now_s: u64) -> Option<Prices> {
+    let known = entries(path).into_iter().find(|known| known.key == *key && is_fresh(known, now_s))?;
+    Some(known.prices).filter(is_sane)
+}
+
+/// A file that somebody edited must not make every gain infinite.
+fn is_sane(prices: &Prices) -> bool {
+    let Prices { file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns } =
+        *prices;
+    [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns]
+        .iter()
+        .all(|ns| ns.is_finite() && *ns > 0.0)
+}
+
+/// Replaces the file in one step: another weir may read it.
+fn store_to(path: &Path, key: &Key, prices: &Prices, now_s: u64) -> io::Result<()> {
+    let mut known = entries(path);
+    known.retain(|known| known.key != *key && is_fresh(known, now_s));
+    known.insert(0, Known { key: key.clone(), at_s: now_s, prices: *prices });
+    known.truncate(MOST);
+    let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
+    fs::create_dir_all(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(serde_json::to_string_pretty(&known)?.as_bytes())?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(device: &str) -> Key {
+        Key { machine: "m".into(), kernel: "6.1".into(), device: device.into() }
+    }
+
+    fn priced(call_ns: f64) -> Prices {
+        Prices { call_ns, ..Prices::default() }
+    }
+
+    #[test]
+    fn what_is_stored_is_found_by_its_key_until_it_is_stale() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("weir/prices.json");
+        store_to(&path, &key("8:1"), &priced(250.0), 1000).unwrap();
+        store_to(&path, &key("8:2"), &priced(260.0), 1000).unwrap();
+        assert_eq!(load_from(&path, &key("8:1"), 2000), Some(priced(250.0)));
+        assert_eq!(load_from(&path, &key("8:2"), 2000), Some(priced(260.0)));
+        assert_eq!(load_from(&path, &key("8:3"), 2000), None);
+        assert_eq!(load_from(&path, &key("8:1"), 1000 + STALE.as_secs()), None);
+        assert_eq!(load_from(&path, &key("8:1"), 999), None, "from the future");
+    }
+
+    #[test]
+    fn a_new_measurement_replaces_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prices.json");
+        for call_ns in [1.0, 2.0] {
+            store_to(&path, &key("8:1"), &priced(call_ns), 1000).unwrap();
+        }
+        assert_eq!(entries(&path).len(), 1);
+        assert_eq!(load_from(&path, &key("8:1"), 1000), Some(priced(2.0)));
+    }
+
+    #[test]
+    fn a_broken_file_is_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prices.json");
+        fs::write(&path, "{ not json").unwrap();
+        assert_eq!(load_from(&path, &key("8:1"), 1000), None);
+        store_to(&path, &key("8:1"), &priced(0.0), 1000).unwrap();
+        assert_eq!(load_from(&path, &key("8:1"), 1000), None, "a call costs something");
+    }
+
+    #[test]
+    fn this_machine_has_a_key() {
+        let key = Key::of(Path::new("/")).unwrap();
+        assert!(!key.machine.is_empty() && key.device.contains(':'), "{key:?}");
+        assert_eq!(Key::of(Path::new("/no/such/directory")), None);
+    }
+}

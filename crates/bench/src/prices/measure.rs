@@ -1,0 +1,154 @@
+//! Measures prices: rounds of short loops, one of each kind a round, and of each the median over the rounds.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, fdatasync, open};
+use rustix::io::{pread, pwrite, read, write};
+use rustix::pipe::pipe;
+use weir_model::trace::Prices;
+
+/// Calls of one loop: long enough for the clock, short enough for twenty rounds.
+const CALLS: u32 = 1000;
+const ROUNDS: usize = 21;
+const BLOCK: usize = 65_536;
+/// Syncs may be slow: no more than this long.
+const SYNCS: usize = 5;
+const SYNC_TIME: Duration = Duration::from_millis(80);
+/// All of it; rounds that find no time are left out, but never the first three.
+const TIME: Duration = Duration::from_millis(150);
+const LEAST_ROUNDS: usize = 3;
+
+/// What the loops work on.
+struct Bench {
+    file: File,
+    null: OwnedFd,
+    reader: OwnedFd,
+    writer: OwnedFd,
+    block: Vec<u8>,
+    /// Where the file of single bytes ends: they are appended, as programs do.
+    end: u64,
+}
+
+/// Nanoseconds a call of the loops of one round: read, write, pipe, null, byte of a block, buffered byte.
+type Round = [f64; 6];
+
+/// Measures in `directory`, in a file without a name.
+pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
+    let (reader, writer) = pipe()?;
+    let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let file = tempfile::tempfile_in(directory)?;
+    let mut bench = Bench { file, null, reader, writer, block: vec![b'w'; BLOCK], end: BLOCK as u64 };
+    // The first round makes pages and fills caches.
+    bench.round()?;
+    let start = Instant::now();
+    let mut rounds: Vec<Round> = Vec::new();
+    while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
+        rounds.push(bench.round()?);
+    }
+    let [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, buffered_byte_ns] =
+        std::array::from_fn(|kind| median(rounds.iter().map(|round| round[kind]).collect()));
+    let sync_ns = bench.sync_ns()?;
+    Ok(Prices { file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    // A clock too coarse for a loop must not make anything free.
+    values[values.len() / 2].max(0.001)
+}
+
+/// Nanoseconds for each of `times`.
+fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<f64> {
+    let start = Instant::now();
+    for number in 0..times {
+        work(number)?;
+    }
+    Ok(start.elapsed().as_nanos() as f64 / f64::from(times))
+}
+
+impl Bench {
+    fn round(&mut self) -> io::Result<Round> {
+        let Self { file, null, reader, writer, block, end } = self;
+        let (file, null) = (file.as_fd(), null.as_fd());
+        let from = *end;
+        *end += u64::from(CALLS);
+        let byte = [b'w'];
+        let mut one = [0u8];
+        let written = timed(CALLS, |at| done(pwrite(file, &byte, from + u64::from(at))?, 1))?;
+        let taken = timed(CALLS, |at| done(pread(file, &mut one, from + u64::from(at))?, 1))?;
+        let called = timed(CALLS, |_| done(write(null, &byte)?, 1))?;
+        let piped = timed(CALLS / 2, |_| {
+            done(write(&*writer, &byte)?, 1)?;
+            done(read(&*reader, &mut one)?, 1)
+        })? / 2.0;
+        let blocks = timed(4, |_| done(pwrite(file, block, 0)?, BLOCK))?;
+        let blocks_back = timed(4, |_| done(pread(file, block.as_mut_slice(), 0)?, BLOCK))?;
+        // A block is a call and its bytes.
+        let of_call = (written + taken) / 2.0;
+        let byte_ns = (((blocks + blocks_back) / 2.0 - of_call) / BLOCK as f64).max(0.001);
+        Ok([taken, written, piped, called, byte_ns, buffered_byte_ns(block)])
+    }
+
+    /// A few, because one can be slow and another find nothing to do.
+    fn sync_ns(&mut self) -> io::Result<f64> {
+        let start = Instant::now();
+        let mut times = Vec::new();
+        while times.len() < SYNCS && (times.is_empty() || start.elapsed() < SYNC_TIME) {
+            done(pwrite(&self.file, &self.block[..64], 0)?, 64)?;
+            times.push(timed(1, |_| Ok(fdatasync(&self.file)?))?);
+        }
+        Ok(median(times))
+    }
+}
+
+/// A byte in and out through a program's own buffer: look at it, put it down, step on, test for the end.
+fn buffered_byte_ns(block: &[u8]) -> f64 {
+    let mut out: Vec<u8> = Vec::with_capacity(block.len());
+    let start = Instant::now();
+    for &byte in block {
+        if out.len() == out.capacity() {
+            out.clear();
+        }
+        out.push(black_box(byte));
+    }
+    let ns = start.elapsed().as_nanos() as f64;
+    black_box(&out);
+    ns / block.len() as f64
+}
+
+/// A loop that moved less than it should measured something else.
+fn done(moved: usize, wanted: usize) -> io::Result<()> {
+    if moved == wanted { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_have_the_order_that_every_machine_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let prices = measure(dir.path()).unwrap();
+        let all = [prices.file_read_ns, prices.file_write_ns, prices.pipe_ns, prices.call_ns, prices.sync_ns];
+        assert!(all.iter().all(|ns| (10.0..1e10).contains(ns)), "{prices:?}");
+        assert!(prices.byte_ns < prices.call_ns && prices.buffered_byte_ns < prices.call_ns, "{prices:?}");
+        assert!(prices.byte_ns > 0.0 && prices.buffered_byte_ns > 0.0, "{prices:?}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_an_error() {
+        assert!(measure(Path::new("/no/such/directory")).is_err());
+    }
+
+    #[test]
+    fn the_median_of_little() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![0.0]), 0.001);
+    }
+}

@@ -1,0 +1,212 @@
+//! `weir trace`: the command line, and what is done with it.
+
+mod judge;
+mod record;
+mod show;
+mod status;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use weir_bench::{Error, prices};
+use weir_model::trace::Recording;
+use weir_model::{Severity, duration};
+
+use crate::USAGE;
+use show::Outputs;
+use status::{FailOn, Failure};
+
+/// See what a program does with its bytes, what is wrong, and what would fix it
+///
+/// Runs a command, or attaches to a process, and follows its children and threads. At the end comes the verdict,
+/// a table of streams (calls, bytes, sizes, how each is buffered), what is wrong with a fix and its gain, and
+/// what could not be seen. The command's input, output, terminal, signals and exit status are its own; weir
+/// writes to standard error or a file.
+#[derive(clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("what").required(true).args(["command", "pid", "replay"]),
+    after_help = EXAMPLES,
+    after_long_help = EXAMPLES
+)]
+pub struct Args {
+    /// Command to run, with its arguments
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, value_hint = clap::ValueHint::CommandWithArguments)]
+    command: Vec<OsString>,
+
+    /// Attach to a process, all its threads and what it starts from now on, until Ctrl-C
+    #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+
+    /// Stop watching after this time, e.g. 10s; the program goes on
+    #[arg(long, short, value_name = "TIME", value_parser = parse_time, conflicts_with = "replay")]
+    time: Option<Duration>,
+
+    /// Where to see the calls: ebpf (needs root, or CAP_BPF and CAP_PERFMON), ptrace (needs nothing), sample (only
+    /// looks into /proc), auto (the best that works here)
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        default_value = "auto",
+        hide_possible_values = true,
+        conflicts_with = "replay"
+    )]
+    engine: Engine,
+
+    /// Look at every call, whatever it costs: no bursts
+    #[arg(long, conflicts_with = "replay")]
+    exact: bool,
+
+    /// Show all streams and sizes, not only those that matter most
+    #[arg(long)]
+    all: bool,
+
+    /// Exit with 1 when there is a finding of this severity or a worse one: high, warn
+    #[arg(long, value_name = "SEVERITY", hide_possible_values = true)]
+    fail_on: Option<FailOn>,
+
+    /// Write the result as JSON (schema weir-trace/1); - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write what happened when, for ui.perfetto.dev or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+
+    /// Write the screen to a file, not to standard error
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write all that was seen, for a report about weir itself
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Judge and show what --record wrote; no program is run
+    #[arg(long, value_name = "FILE", hide = true)]
+    replay: Option<PathBuf>,
+
+    /// No screen: only the files and errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Where calls are seen, as asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// The best that works here.
+    Auto,
+    /// In the kernel.
+    Ebpf,
+    /// By stopping the program.
+    Ptrace,
+    /// From /proc.
+    Sample,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir trace -- ./program < input > output      its streams, what is wrong, what would fix it
+  weir trace -p 4711 -t 10s                     ten seconds of a process that runs
+  weir trace --json trace.json -- make          the result for other programs, the screen as well
+  weir trace --fail-on high -q -- ./test        for CI: status 1 when bytes are lost or time is wasted
+  weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
+  weir trace -o report.txt -- sh -c 'a | b'     nothing on the terminal but the program's own
+
+Signals from the terminal (Ctrl-C, Ctrl-\\) reach the command; the report comes when it has ended.
+
+Exit status: the command's own, 128+N when signal N ended it; 0 with --pid. 1 with --fail-on and such a
+finding, if the command itself ended with 0; 2 wrong usage; 125 weir itself failed, but after a command that
+did not end with 0 its status, with the error on standard error; 126 the command cannot be executed;
+127 it was not found. A report that cannot be written is such a failure: the command is run to its end.";
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    match duration::parse(text)? {
+        Duration::ZERO => Err("0: give it at least some time, such as 10s".into()),
+        time => Ok(time),
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    if let Err(text) = one_stdout(&args) {
+        eprintln!("weir: {text}\nweir: try 'weir trace --help'");
+        return ExitCode::from(USAGE);
+    }
+    let traced = Outputs::open(&args).and_then(|outputs| Ok((outputs, obtain(&args)?)));
+    match traced {
+        Ok((outputs, recording)) => ExitCode::from(conclude(&args, outputs, &recording)),
+        Err(failure) => {
+            eprintln!("weir: {}", failure.text);
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+/// Two texts on standard output could not be told apart.
+fn one_stdout(args: &Args) -> Result<(), String> {
+    let files = [&args.json, &args.timeline, &args.output, &args.record];
+    let to_stdout = files.into_iter().flatten().filter(|path| path.as_path() == Path::new("-")).count();
+    match to_stdout {
+        0 | 1 => Ok(()),
+        _ => Err("standard output (-) can take one of --json, --timeline, --output and --record".into()),
+    }
+}
+
+/// The recording: of a run, or of a file.
+fn obtain(args: &Args) -> Result<Recording, Failure> {
+    if let Some(path) = &args.replay {
+        return replay(path);
+    }
+    let directory = Path::new(".");
+    let request = record::Request {
+        command: args.command.clone(),
+        pid: args.pid,
+        engine: args.engine,
+        exact: args.exact,
+        limit: args.time,
+        stop: stop_flag(args.pid.is_some())?,
+        prices: prices::cached(directory).unwrap_or_default(),
+    };
+    let mut recording = record::record(request)?;
+    // Measured behind the run, if they are not known: the program does not wait for them.
+    recording.prices = prices::prices(directory);
+    Ok(recording)
+}
+
+/// Set by the signals that end watching. A command gets those of the terminal itself, and weir outlives them.
+fn stop_flag(attached: bool) -> Result<Arc<AtomicBool>, Failure> {
+    let (stop, ignored) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
+        let of_terminal = signal == SIGINT || signal == SIGQUIT;
+        let flag = if of_terminal && !attached { &ignored } else { &stop };
+        signal_hook::flag::register(signal, Arc::clone(flag))
+            .map_err(|error| Failure::own(format!("sigaction: {error}")))?;
+    }
+    Ok(stop)
+}
+
+fn replay(path: &Path) -> Result<Recording, Failure> {
+    let advice = "give a file that 'weir trace --record' wrote";
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::own(Error::system("read", path, &error, advice).to_string()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::own(format!("{}: no recording ({error}); {advice}", path.display())))
+}
+
+/// Judges, writes, and says how weir ends.
+fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
+    let judged = judge::judge(recording);
+    let errors = outputs.write(args, recording, &judged);
+    for error in &errors {
+        eprintln!("weir: {error}");
+    }
+    let worst = judged.findings.iter().map(|finding| finding.severity).max();
+    let failed = args.fail_on.is_some_and(|fail_on| worst >= Some(Severity::from(fail_on)));
+    let ended = if args.replay.is_some() { None } else { recording.exit };
+    status::status(ended, !errors.is_empty(), failed)
+}

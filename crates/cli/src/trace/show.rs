@@ -1,0 +1,61 @@
+//! The report and the files that were asked for.
+
+use weir_bench::Error;
+use weir_model::trace::Recording;
+use weir_report::Style;
+use weir_report::trace::{Trace, document, screen, timeline};
+
+use super::Args;
+use super::judge::Judged;
+use super::status::Failure;
+use crate::export::{Export, json};
+use crate::screen as terminal;
+
+/// Files that were opened before the program starts, so that a wrong name costs no run.
+pub struct Outputs {
+    screen: Option<Export>,
+    json: Option<Export>,
+    timeline: Option<Export>,
+    record: Option<Export>,
+}
+
+impl Outputs {
+    /// Opens what was asked for.
+    pub fn open(args: &Args) -> Result<Self, Failure> {
+        let open = |path: &Option<std::path::PathBuf>| {
+            path.as_deref().map(Export::open).transpose().map_err(Failure::own)
+        };
+        Ok(Self {
+            screen: open(&args.output)?,
+            json: open(&args.json)?,
+            timeline: open(&args.timeline)?,
+            record: open(&args.record)?,
+        })
+    }
+
+    /// Writes everything; what could not be written keeps nothing else from being written.
+    pub fn write(self, args: &Args, recording: &Recording, judged: &Judged) -> Vec<String> {
+        let Judged { findings, verdict, pipelines } = judged;
+        let trace = Trace { recording, findings, verdict, pipelines };
+        let mut done = vec![match self.screen {
+            Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
+            None if args.quiet => Ok(()),
+            None => to_stderr(&trace, args.all),
+        }];
+        let mut write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
+            done.extend(export.map(|export| text().and_then(|text| export.write(&text))));
+        };
+        write(self.json, &|| json(&document(&trace)));
+        write(self.timeline, &|| json(&timeline(recording)));
+        write(self.record, &|| json(recording));
+        done.into_iter().filter_map(Result::err).collect()
+    }
+}
+
+fn to_stderr(trace: &Trace, all: bool) -> Result<(), String> {
+    let text = screen(trace, all, &terminal::error_style());
+    terminal::print_error(&text).map_err(|error| {
+        Error::system("write", std::path::Path::new("standard error"), &error, "use --output FILE")
+            .to_string()
+    })
+}

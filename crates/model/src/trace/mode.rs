@@ -1,0 +1,157 @@
+//! How a stream is buffered: as a walker saw it in the program's memory, else as its calls look.
+
+use super::{Flow, Histogram, Recording, What};
+use crate::{Direction, Mode};
+
+/// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
+const BLOCK: u64 = 512;
+
+/// A stream's mode, and where it is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenMode {
+    /// The mode.
+    pub mode: Mode,
+    /// Size of the user-space buffer, where a walker saw one.
+    pub buffer_bytes: Option<u64>,
+    /// A walker saw it; false: deduced from the calls.
+    pub walked: bool,
+}
+
+/// What the calls of `flow` tell of the buffer they came from; None: there are too few of them to tell.
+///
+/// * none: bytes that the kernel moves itself, calls below 512 bytes, or all of one size that no buffer has;
+/// * line: at least 90 % of the writes end in a newline;
+/// * full: all but the last are of one size, a multiple of 512;
+/// * mixed: anything else.
+pub fn mode_of_calls(flow: &Flow) -> Option<Mode> {
+    let moving = flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros);
+    if moving == 0 {
+        return None;
+    }
+    if flow.in_kernel >= moving || flow.asked_max == 1 {
+        return Some(Mode::None);
+    }
+    let writes = flow.direction == Direction::Out;
+    if writes && moving > 1 && flow.newline_ends * 10 >= moving * 9 {
+        return Some(Mode::Line);
+    }
+    let sized = asked_alike(flow, moving);
+    if sized && flow.asked_max >= BLOCK && flow.asked_max.is_multiple_of(BLOCK) && (moving > 1 || !writes) {
+        return Some(Mode::Full);
+    }
+    // One short call may be what an exit flushed, or all that there was to read.
+    if moving == 1 {
+        return None;
+    }
+    let small = flow.asked.below(BLOCK) == flow.asked.total();
+    Some(if small || (sized && writes && flow.bytes == flow.asked_max * moving) {
+        Mode::None
+    } else {
+        Mode::Mixed
+    })
+}
+
+/// Did all calls but the last ask for as much as the largest did?
+fn asked_alike(flow: &Flow, moving: u64) -> bool {
+    let slot = Histogram::slot(flow.asked_max);
+    let total = flow.asked.total();
+    let alike = flow.asked.0.get(slot).is_some_and(|&count| count + 1 >= total);
+    // The slot holds sizes up to twice its least; what a write moved tells them apart. Reads are often short.
+    let whole = flow.asked_max.saturating_mul(moving);
+    let sums_up = flow.bytes <= whole && flow.bytes >= whole.saturating_sub(flow.asked_max);
+    alike && (flow.direction == Direction::In || !flow.exact || flow.short > 0 || sums_up)
+}
+
+impl Recording {
+    /// The mode of `flow`: what a walker saw last of that descriptor while the same image ran, else
+    /// [`mode_of_calls`].
+    pub fn mode(&self, flow: &Flow) -> Option<SeenMode> {
+        let deduced = || Some(SeenMode { mode: mode_of_calls(flow)?, buffer_bytes: None, walked: false });
+        self.walked_mode(flow).or_else(deduced)
+    }
+
+    fn walked_mode(&self, flow: &Flow) -> Option<SeenMode> {
+        let images = self.process(flow.pid).map_or(&[][..], |process| &process.images);
+        let begin = |image: u32| images.get(image as usize).map(|image| image.started_s);
+        let (from, to) = (begin(flow.image).unwrap_or(0.0), begin(flow.image + 1).unwrap_or(f64::INFINITY));
+        let of_image =
+            self.events.iter().rev().filter(|e| e.pid == flow.pid && e.at_s >= from && e.at_s <= to);
+        let buffers = of_image.filter_map(|event| match &event.what {
+            What::Buffers { buffers, .. } => Some(buffers),
+            _ => None,
+        });
+        let of_fd = buffers.flatten().filter(|buffer| buffer.fd == flow.fd);
+        // A stream that was never used has no mode and no buffer: the program goes past it.
+        of_fd
+            .filter_map(|buffer| Some((buffer.mode?, buffer.buffer_bytes)))
+            .next()
+            .map(|(mode, bytes)| SeenMode { mode, buffer_bytes: (bytes > 0).then_some(bytes), walked: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(direction: Direction, sizes: &[u64]) -> Flow {
+        let mut flow = Flow::new(1, 0, 1, 0, direction);
+        for &size in sizes {
+            flow.calls += 1;
+            flow.bytes += size;
+            flow.sizes.add(size, 1);
+            flow.asked.add(size, 1);
+            flow.asked_max = flow.asked_max.max(size);
+        }
+        flow
+    }
+
+    fn of(sizes: &[u64]) -> Option<Mode> {
+        mode_of_calls(&flow(Direction::Out, sizes))
+    }
+
+    #[test]
+    fn tiny_and_odd_writes_have_no_buffer() {
+        assert_eq!(of(&[1; 50]), Some(Mode::None));
+        assert_eq!(of(&[3, 80, 17, 200]), Some(Mode::None));
+        assert_eq!(of(&[9999; 4]), Some(Mode::None));
+        let copied = Flow { in_kernel: 3, ..flow(Direction::Out, &[70_000, 80_000, 123]) };
+        assert_eq!(mode_of_calls(&copied), Some(Mode::None));
+    }
+
+    #[test]
+    fn lines_are_told_by_their_ends() {
+        let lines = |ends: u64| Flow {
+            newline_ends: ends,
+            ..flow(Direction::Out, &[30, 41, 22, 80, 77, 1, 5, 9, 600, 7])
+        };
+        assert_eq!(mode_of_calls(&lines(9)), Some(Mode::Line));
+        assert_eq!(mode_of_calls(&lines(8)), Some(Mode::Mixed));
+        let bytes = Flow { newline_ends: 40, ..flow(Direction::Out, &[1; 40]) };
+        assert_eq!(mode_of_calls(&bytes), Some(Mode::None), "newlines written one at a time");
+    }
+
+    #[test]
+    fn a_full_buffer_leaves_by_calls_of_one_size_and_a_rest() {
+        assert_eq!(of(&[4096, 4096, 4096, 17]), Some(Mode::Full));
+        assert_eq!(of(&[4096, 4096]), Some(Mode::Full));
+        assert_eq!(of(&[4096, 5000, 7168, 17]), Some(Mode::Mixed), "one power of two, several sizes");
+        assert_eq!(of(&[4096, 100, 4096, 100]), Some(Mode::Mixed));
+        assert_eq!(of(&[5000, 5000, 17]), Some(Mode::Mixed));
+    }
+
+    #[test]
+    fn reads_are_told_by_what_they_ask_for() {
+        let mut read = flow(Direction::In, &[4096; 3]);
+        (read.bytes, read.zeros, read.calls) = (4100, 1, 3);
+        assert_eq!(mode_of_calls(&read), Some(Mode::Full));
+        assert_eq!(mode_of_calls(&flow(Direction::In, &[1; 9])), Some(Mode::None));
+    }
+
+    #[test]
+    fn too_little_tells_nothing() {
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[100]), None);
+        let ended = Flow { zeros: 1, ..flow(Direction::In, &[0]) };
+        assert_eq!(mode_of_calls(&ended), None);
+    }
+}

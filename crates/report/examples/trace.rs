@@ -1,0 +1,36 @@
+//! Prints made-up recordings, to look at: `trace [pipeline|clean] [WIDTH] [colour] [ascii] [json] [timeline]`.
+
+#[path = "../src/trace/fixture.rs"]
+#[allow(missing_docs)]
+mod fixture;
+
+use weir_report::trace::{Trace, document, screen, timeline};
+use weir_report::{Style, json};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| words.iter().any(|given| given == word);
+    let width = words.iter().find_map(|word| word.parse().ok()).unwrap_or(80);
+    let style = Style { colour: has("colour"), unicode: !has("ascii"), width };
+    let (recording, findings, pipelines) = match (has("pipeline"), has("clean")) {
+        (true, _) => fixture::pipeline(),
+        (_, true) => (fixture::clean(), vec![], vec![]),
+        _ => {
+            let (recording, findings) = fixture::bytewise();
+            (recording, findings, vec![])
+        }
+    };
+    let verdict = match (has("pipeline"), has("clean")) {
+        (true, _) => "41 bytes were lost when signal 9 ended python3.",
+        (_, true) => "",
+        _ => fixture::VERDICT,
+    };
+    let trace = Trace { recording: &recording, findings: &findings, verdict, pipelines: &pipelines };
+    let text = match (has("json"), has("timeline"), has("recording")) {
+        (true, ..) => json::pretty(&document(&trace)),
+        (_, true, _) => json::pretty(&timeline(&recording)),
+        (_, _, true) => json::pretty(&recording),
+        _ => Ok(screen(&trace, has("all"), &style)),
+    };
+    print!("{}", text.expect("keys are strings"));
+}

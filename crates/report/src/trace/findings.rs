@@ -1,0 +1,79 @@
+//! What is wrong, the worst first.
+
+use weir_model::duration::format_seconds;
+use weir_model::{Finding, Gain};
+
+use super::Trace;
+use super::words::{evidence, place, plural};
+use crate::block::{self, Block};
+
+/// The findings by severity; those of one severity stay in their order, in which the dearest is first.
+pub(super) fn blocks(trace: &Trace) -> Vec<Block> {
+    let mut findings: Vec<&Finding> = trace.findings.iter().collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings.into_iter().map(|finding| Block::Finding(shown(trace, finding))).collect()
+}
+
+fn shown(trace: &Trace, finding: &Finding) -> block::Finding {
+    let mut facts = Vec::new();
+    let figures: Vec<String> = finding.evidence.iter().map(|(name, value)| evidence(name, *value)).collect();
+    if !finding.why.is_empty() {
+        facts.push(("why", finding.why.clone()));
+    }
+    if !figures.is_empty() {
+        facts.push(("seen", figures.join(" · ")));
+    }
+    facts.extend(fix(&finding.fix));
+    facts.extend(finding.gain.and_then(gain).map(|text| ("gain", text)));
+    block::Finding {
+        severity: finding.severity,
+        name: finding.id.name().into(),
+        place: place(trace.recording, finding.pid, finding.fd, &finding.path),
+        facts,
+    }
+}
+
+/// The first line of a fix is a sentence or a command; lines of code follow it.
+fn fix(text: &str) -> Vec<(&'static str, String)> {
+    let mut facts: Vec<(&'static str, String)> = Vec::new();
+    for (number, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+        let name = match line.trim_start() {
+            bare if bare.starts_with("weir ") => "run",
+            _ if number == 0 => "fix",
+            _ => "code",
+        };
+        match facts.last_mut().filter(|(last, _)| *last == name) {
+            Some((_, text)) => *text += &format!("\n{line}"),
+            None => facts.push((name, line.into())),
+        }
+    }
+    facts
+}
+
+fn gain(gain: Gain) -> Option<String> {
+    let seconds = (gain.elapsed_s > 0.0).then(|| format!("about {}", format_seconds(gain.elapsed_s)));
+    let calls = (gain.calls > 0).then(|| plural(gain.calls, "call"));
+    let parts: Vec<String> = seconds.into_iter().chain(calls).collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fix_is_a_command_or_a_sentence_and_then_code() {
+        let names = |text: &str| fix(text).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names("weir run --coalesce -- ./a\nsetvbuf(f,\n    b);"), ["run", "code"]);
+        assert_eq!(names("flush before fork"), ["fix"]);
+        assert_eq!(fix("flush\nfflush(NULL);\nfork();")[1], ("code", "fflush(NULL);\nfork();".into()));
+        assert!(names("").is_empty());
+    }
+
+    #[test]
+    fn a_gain_of_nothing_is_not_said() {
+        assert_eq!(gain(Gain { elapsed_s: 0.0, calls: 0 }), None);
+        let some = gain(Gain { elapsed_s: 2.84, calls: 4_998_000 });
+        assert_eq!(some.as_deref(), Some("about 2.84 s and 4,998,000 calls"));
+    }
+}

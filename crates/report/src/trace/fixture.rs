@@ -1,0 +1,255 @@
+//! Recordings as an engine might make them, for tests and for looking at; nobody's measurements.
+
+use std::collections::BTreeMap;
+
+use weir_model::trace::{
+    Buffer, Call, Engine, Event, Exit, Flow, Image, IoTotals, Moment, Op, OpenFile, Overhead, Prices,
+    Process, Recording, Walker, What,
+};
+use weir_model::{Direction, Finding, FindingId, Gain, Mode, Severity, StreamKind};
+
+use weir_report::trace::{End, Hop, Pipeline};
+
+pub const VERDICT: &str = "4,999,998 of 5,000,000 bytes were written one at a time: 2.90 of 3.00 s.\n\
+                           Gathering them would take about 0.06 s:   weir run --coalesce -- ./tr2u a w";
+
+pub fn process(pid: u32, parent: Option<u32>, comm: &str, argv: &[&str]) -> Process {
+    let image = Image {
+        started_s: 0.0,
+        exe: format!("/usr/bin/{comm}"),
+        comm: comm.into(),
+        argv: argv.iter().map(|word| word.to_string()).collect(),
+    };
+    Process { pid, parent, images: vec![image], threads: 1, ..Process::default() }
+}
+
+pub fn file(id: u32, path: &str, kind: StreamKind) -> OpenFile {
+    OpenFile {
+        id,
+        path: path.into(),
+        kind,
+        dev: 1,
+        ino: u64::from(id),
+        flags: 0,
+        opened_by: None,
+        block_bytes: 4096,
+        size_bytes: None,
+        pipe_bytes: None,
+        direct_align: None,
+    }
+}
+
+/// A flow of `calls` calls of `size` bytes each.
+pub fn flow(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> Flow {
+    let mut flow = Flow::new(pid, 0, fd, file, direction);
+    (flow.calls, flow.bytes, flow.asked_max, flow.last_s) = (calls, calls * size, size, 2.5);
+    flow.sizes.add(size, calls);
+    flow.asked.add(size, calls);
+    flow
+}
+
+fn recording(command: &[&str]) -> Recording {
+    Recording {
+        command: command.iter().map(|word| word.to_string()).collect(),
+        root: 4711,
+        engine: Engine::Ebpf,
+        engine_reason: String::new(),
+        exact: true,
+        elapsed_s: 3.0,
+        exit: Some(Exit::Code(0)),
+        overhead: Overhead { startup_s: 0.041, watched_s: 3.0, ..Overhead::default() },
+        blind: vec![],
+        prices: Prices::default(),
+        processes: vec![],
+        files: vec![],
+        flows: vec![],
+        events: vec![],
+    }
+}
+
+fn event(at_s: f64, pid: u32, what: What) -> Event {
+    Event { at_s, pid, tid: pid, what }
+}
+
+/// `tr`, byte by byte.
+pub fn bytewise() -> (Recording, Vec<Finding>) {
+    let mut recording = recording(&["./tr2u", "a", "w"]);
+    recording.exact = false;
+    recording.overhead = Overhead {
+        startup_s: 0.041,
+        watched_s: 1.2,
+        unwatched_s: 1.8,
+        seen_calls: 4_100_000,
+        lost_events: 0,
+        cost_s: 0.2,
+    };
+    let mut process = process(4711, None, "tr2u", &["./tr2u", "a", "w"]);
+    process.ended_s = Some(3.0);
+    process.exit = Some(Exit::Code(0));
+    process.io = Some(IoTotals {
+        read_calls: 5_000_001,
+        write_calls: 5_000_000,
+        read_bytes: 5_000_000,
+        written_bytes: 5_000_000,
+    });
+    recording.processes = vec![process];
+    recording.files = vec![
+        file(0, "/home/user/data/in", StreamKind::File),
+        file(1, "/home/user/data/out", StreamKind::File),
+        file(2, "/usr/lib/x86_64-linux-gnu/libc.so.6", StreamKind::File),
+    ];
+    let mut input = flow(4711, 0, 0, Direction::In, 5_000_001, 1);
+    (input.bytes, input.zeros) = (5_000_000, 1);
+    let mut output = flow(4711, 1, 1, Direction::Out, 4_999_998, 1);
+    (output.calls, output.bytes) = (5_000_000, 5_008_190);
+    output.sizes.add(4096, 2);
+    output.exact = false;
+    recording.flows = vec![input, output, flow(4711, 3, 2, Direction::In, 1, 832)];
+    let call = Call {
+        op: Op::Write,
+        fd: 1,
+        file: Some(1),
+        args: [1, 0, 1, 0, 0, 0],
+        result: 1,
+        asked: 1,
+        position: Some(0),
+        head: b"w".to_vec(),
+        tail: Some(b'w'),
+        paths: vec![],
+    };
+    recording.events = vec![
+        event(0.01, 4711, What::Call(call)),
+        event(1.2, 4711, What::Unwatched { until_s: 3.0 }),
+        event(3.0, 4711, What::Exit(Exit::Code(0))),
+    ];
+    let finding = Finding {
+        id: FindingId::TinyWrites,
+        severity: Severity::High,
+        pid: 4711,
+        fd: 1,
+        path: "/home/user/data/out".into(),
+        evidence: BTreeMap::from([("calls".into(), 5e6), ("mean_bytes".into(), 1.0), ("call_ns".into(), 580.0)]),
+        why: "Each write of 1 byte enters the kernel: 5,000,000 times.".into(),
+        fix: "weir run --coalesce -- ./tr2u a w\nchar buffer[65536];\nif (used == sizeof buffer)\n    write(1, buffer, used);"
+            .into(),
+        gain: Some(Gain { elapsed_s: 2.84, calls: 4_999_923 }),
+    };
+    (recording, vec![finding])
+}
+
+/// A shell's pipeline in which Python's line waits, with more streams than are shown, and a name that would
+/// steer the terminal.
+pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
+    let mut recording = recording(&["sh", "-c", "python3 worker.py | tee log"]);
+    recording.engine = Engine::Ptrace;
+    recording.engine_reason = "ebpf needs root or CAP_BPF and CAP_PERFMON".into();
+    recording.exit = Some(Exit::Signal(9));
+    recording.overhead.lost_events = 3;
+    recording.blind = vec!["su (4713) is a set-user-ID program: it ran without its privilege.".into()];
+    recording.processes = vec![
+        process(4711, None, "sh", &["sh"]),
+        process(4712, Some(4711), "python3", &["python3", "worker.py"]),
+        process(4713, Some(4711), "tee", &["tee", "log"]),
+    ];
+    recording.files =
+        vec![file(0, "pipe:[88123]", StreamKind::Pipe), file(1, "/tmp/\u{1b}[31mlog", StreamKind::File)];
+    recording.flows = vec![
+        flow(4712, 1, 0, Direction::Out, 3, 8192),
+        flow(4713, 0, 0, Direction::In, 3, 8192),
+        flow(4713, 3, 1, Direction::Out, 3, 8192),
+    ];
+    for number in 0..20 {
+        let id = recording.files.len() as u32;
+        recording.files.push(file(id, &format!("/usr/lib/python3.11/module{number}.py"), StreamKind::File));
+        recording.flows.push(flow(4712, 4, id, Direction::In, 2, 1000));
+    }
+    recording.flows[3].errors = 1;
+    let buffer = Buffer {
+        walker: Walker::Cpython,
+        address: 0x7f00_1000,
+        fd: 1,
+        mode: Some(Mode::Full),
+        buffer_bytes: 8192,
+        pending_bytes: 41,
+        pending: b"ready: listening on port 8080\nconnected\n".to_vec(),
+        unread_bytes: 0,
+        unread: vec![],
+    };
+    let looked = What::Buffers {
+        moment: Moment::Sample,
+        buffers: vec![buffer],
+        waits_in: None,
+        waits_in_name: "poll".into(),
+    };
+    recording.events = vec![
+        event(0.1, 4711, What::Fork { child: 4712 }),
+        event(0.2, 4712, What::Exec { image: 0 }),
+        event(1.5, 4712, looked),
+        event(2.9, 4712, What::Signal { number: 9 }),
+        event(3.0, 4712, What::Exit(Exit::Signal(9))),
+    ];
+    let finding = |id, severity, fd, why: &str, fix: &str| Finding {
+        id,
+        severity,
+        pid: 4712,
+        fd,
+        path: "pipe:[88123]".into(),
+        evidence: BTreeMap::from([("pending_bytes".into(), 41.0), ("since_s".into(), 1.4)]),
+        why: why.into(),
+        fix: fix.into(),
+        gain: None,
+    };
+    let findings = vec![
+        finding(
+            FindingId::SmallPipe,
+            Severity::Info,
+            1,
+            "The pipe was full twice.",
+            "fcntl(1, F_SETPIPE_SZ, 1048576);",
+        ),
+        finding(
+            FindingId::StuckOutput,
+            Severity::Warn,
+            1,
+            "41 bytes, \"ready: listening on port 8080\\nconnected\\n\", wait while python3 is in poll(2): its standard output \
+             is a pipe, so Python fills 8 KiB before it writes.",
+            "weir run --max-delay 100ms -- python3 worker.py\nprint(line, flush=True)",
+        ),
+        finding(
+            FindingId::LostAtKill,
+            Severity::High,
+            1,
+            "SIGKILL ended python3 with 41 bytes in its buffer.",
+            "sys.stdout.flush()",
+        ),
+    ];
+    let end = |pid, comm: &str, fd, buffer_bytes, waiting_bytes| End {
+        pid,
+        comm: comm.into(),
+        fd,
+        calls: 3,
+        bytes: 24576,
+        mean_bytes: 8192.0,
+        mode: Some(Mode::Full),
+        buffer_bytes,
+        waiting_bytes,
+    };
+    let hop = Hop {
+        pipe: "pipe:[88123]".into(),
+        pipe_bytes: Some(65536),
+        writer: end(4712, "python3", 1, Some(8192), 41),
+        reader: end(4713, "tee", 0, None, 0),
+        holds_lines: true,
+    };
+    (recording, findings, vec![Pipeline { hops: vec![hop], waits_at: Some(0) }])
+}
+
+/// A program that does everything right.
+pub fn clean() -> Recording {
+    let mut recording = recording(&["cp", "a", "b"]);
+    recording.processes = vec![process(4711, None, "cp", &["cp", "a", "b"])];
+    recording.files = vec![file(0, "/tmp/a", StreamKind::File), file(1, "/tmp/b", StreamKind::File)];
+    recording.flows =
+        vec![flow(4711, 3, 0, Direction::In, 80, 131_072), flow(4711, 4, 1, Direction::Out, 80, 131_072)];
+    recording
+}

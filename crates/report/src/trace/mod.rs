@@ -1,0 +1,63 @@
+//! What `weir trace` shows of a [`Recording`] and of what was found in it.
+
+mod document;
+mod findings;
+mod notes;
+mod pipelines;
+mod sizes;
+mod streams;
+mod table;
+mod timeline;
+mod words;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;
+
+use weir_model::Finding;
+use weir_model::trace::Recording;
+
+use crate::block::Block;
+use crate::style::Style;
+use crate::terminal;
+
+pub use document::{Document, SCHEMA, document};
+pub use pipelines::{End, Hop, Pipeline};
+pub use streams::{Stream, streams};
+pub use timeline::timeline;
+
+/// Streams that are shown where not all are asked for.
+const MOST_STREAMS: usize = 12;
+
+/// A recording with what was concluded from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Trace<'a> {
+    /// What was seen.
+    pub recording: &'a Recording,
+    /// What is wrong.
+    pub findings: &'a [Finding],
+    /// The same in one or two sentences, one a line, commands on lines of their own; empty: nothing is wrong.
+    pub verdict: &'a str,
+    /// Who wrote into whom.
+    pub pipelines: &'a [Pipeline],
+}
+
+/// Everything that is to be said of a run, in the order of reading; `all` leaves no stream out.
+pub fn blocks(trace: &Trace, all: bool) -> Vec<Block> {
+    let streams = streams(trace.recording);
+    let shown = table::choose(&streams, trace.findings, (!all).then_some(MOST_STREAMS));
+    let mut blocks = notes::verdict(trace, &streams);
+    blocks.extend(table::blocks(&streams, &shown, trace.recording));
+    blocks.extend(sizes::blocks(&streams, &shown, trace.findings, all));
+    blocks.extend(findings::blocks(trace));
+    blocks.extend(pipelines::blocks(trace.pipelines));
+    blocks.extend(notes::blind(trace.recording));
+    blocks.push(notes::engine(trace.recording));
+    blocks
+}
+
+/// The run as a terminal shows it.
+pub fn screen(trace: &Trace, all: bool, style: &Style) -> String {
+    terminal::text(&blocks(trace, all), style)
+}

@@ -1,0 +1,100 @@
+//! The verdict at the head of the report; what was not seen and what watching cost at its end.
+
+use weir_model::Size;
+use weir_model::duration::format_seconds;
+use weir_model::trace::{Engine, Exit, Recording};
+
+use super::Trace;
+use super::streams::Stream;
+use super::words::plural;
+use crate::block::Block;
+use crate::number::{count, percent};
+
+/// The verdict: its first line with weir's name, the others below it.
+pub(super) fn verdict(trace: &Trace, streams: &[Stream]) -> Vec<Block> {
+    let lines = trace.verdict.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines: Vec<String> = lines.map(str::to_string).collect();
+    if lines.is_empty() {
+        lines.push(nothing_wrong(trace, streams));
+    }
+    let mut blocks = vec![Block::Verdict(lines)];
+    blocks.extend(ending(trace.recording).map(Block::Aside));
+    blocks
+}
+
+fn nothing_wrong(trace: &Trace, streams: &[Stream]) -> String {
+    let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
+    let what = match trace.findings.len() {
+        0 => "nothing wrong was seen".into(),
+        number => plural(number as u64, "finding"),
+    };
+    format!(
+        "{what} in {}: {}, {} in {}.",
+        plural(streams.len() as u64, "stream"),
+        plural(sum(|stream| stream.flow.calls), "call"),
+        Size(sum(|stream| stream.flow.bytes)),
+        format_seconds(trace.recording.elapsed_s)
+    )
+}
+
+/// How the command ended, where that is not the plain end.
+fn ending(recording: &Recording) -> Option<String> {
+    match recording.exit {
+        Some(Exit::Code(0)) => None,
+        Some(Exit::Code(code)) => Some(format!("The command ended with status {code}.")),
+        Some(Exit::Signal(number)) => Some(format!("The command was ended by signal {number}.")),
+        None => Some("It was still running when weir stopped watching.".into()),
+    }
+}
+
+/// What weir could not see.
+pub(super) fn blind(recording: &Recording) -> Vec<Block> {
+    let lost = recording.overhead.lost_events;
+    let dropped =
+        (lost > 0).then(|| format!("{} found no room and {} missing", plural(lost, "event"), are(lost)));
+    let sentences = recording.blind.iter().cloned().chain(dropped);
+    sentences.map(|why| Block::Warning(format!("not seen: {why}"))).collect()
+}
+
+fn are(number: u64) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
+/// The name of an engine.
+pub(super) fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Ebpf => "ebpf",
+        Engine::Ptrace => "ptrace",
+        Engine::Sample => "sample",
+    }
+}
+
+/// Which engine, how much of the run it saw call by call, and what that cost.
+pub(super) fn engine(recording: &Recording) -> Block {
+    let overhead = &recording.overhead;
+    let mut facts = vec![match recording.engine_reason.as_str() {
+        "" => format!("engine {}", engine_name(recording.engine)),
+        reason => format!("engine {} ({reason})", engine_name(recording.engine)),
+    }];
+    facts.push(if recording.exact {
+        "every call counted".into()
+    } else if overhead.watched_s > 0.0 {
+        format!("exact for {}, then bursts", format_seconds(overhead.watched_s))
+    } else {
+        "totals only".into()
+    });
+    if !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
+        facts.push("totals exact".into());
+    }
+    let base = recording.elapsed_s - overhead.cost_s;
+    if overhead.cost_s > 0.0 && base > 0.0 {
+        facts.push(format!("cost about {} %", percent(overhead.cost_s / base)));
+    }
+    if overhead.startup_s > 0.0 {
+        facts.push(format!("start-up {}", format_seconds(overhead.startup_s)));
+    }
+    if overhead.seen_calls > 0 {
+        facts.push(format!("{} calls seen", count(overhead.seen_calls as f64)));
+    }
+    Block::Facts(facts)
+}

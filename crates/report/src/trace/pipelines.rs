@@ -1,0 +1,109 @@
+//! Pipelines as one picture each: who writes to whom, how, and where bytes wait.
+
+use serde::{Deserialize, Serialize};
+use weir_model::{Mode, Size};
+
+use super::words::{mode, who};
+use crate::block::Block;
+use crate::number::ABSENT;
+use crate::style::Emphasis;
+use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
+
+/// One side of a pipe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Its descriptor.
+    pub fd: i32,
+    /// Calls on it.
+    pub calls: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Mean bytes of a call.
+    pub mean_bytes: f64,
+    /// How it buffers; None: it cannot be told.
+    pub mode: Option<Mode>,
+    /// Size of its buffer, as far as known.
+    pub buffer_bytes: Option<u64>,
+    /// Most bytes seen waiting in that buffer.
+    pub waiting_bytes: u64,
+}
+
+/// One pipe between two processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hop {
+    /// The pipe, as /proc/PID/fd shows it.
+    pub pipe: String,
+    /// What the pipe holds, where known.
+    pub pipe_bytes: Option<u64>,
+    /// Who writes.
+    pub writer: End,
+    /// Who reads.
+    pub reader: End,
+    /// A line may wait here until a buffer is full.
+    pub holds_lines: bool,
+}
+
+/// Processes connected by pipes, from the first to the last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pipeline {
+    /// Its pipes in order.
+    pub hops: Vec<Hop>,
+    /// The hop where a line waits longest.
+    pub waits_at: Option<usize>,
+}
+
+/// All pipelines in one table, so that their columns align.
+pub(super) fn blocks(pipelines: &[Pipeline]) -> Vec<Block> {
+    let rows: Vec<Row> =
+        pipelines.iter().enumerate().flat_map(|(number, pipeline)| rows(number, pipeline)).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let headings = pipelines.iter().map(|pipeline| Heading { text: title(pipeline), series: None }).collect();
+    vec![Block::Table(Table { columns: columns(), headings, rows, bars: None })]
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::new("writer", "", Align::Left),
+        Column::new("buffer", "", Align::Left),
+        Column::new("waited", "", Align::Right),
+        Column::new("written", "", Align::Right).keep(Keep::Rank(1)),
+        Column::new("", "", Align::Left),
+        Column::new("reader", "", Align::Left),
+        Column::new("buffer", "", Align::Left).keep(Keep::Rank(2)),
+    ]
+}
+
+fn rows(heading: usize, pipeline: &Pipeline) -> impl Iterator<Item = Row> {
+    pipeline.hops.iter().enumerate().map(move |(at, hop)| row(heading, hop, pipeline.waits_at == Some(at)))
+}
+
+fn row(heading: usize, hop: &Hop, waits_here: bool) -> Row {
+    let Hop { writer, reader, .. } = hop;
+    let emphasis = if writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
+    let buffer = |end: &End| end.mode.map_or(ABSENT.into(), |seen| mode(seen, end.buffer_bytes));
+    let cells = vec![
+        who(&writer.comm, writer.pid).into(),
+        buffer(writer).into(),
+        Cell::new(Size(writer.waiting_bytes).to_string(), emphasis),
+        Size(writer.bytes).to_string().into(),
+        "→".into(),
+        who(&reader.comm, reader.pid).into(),
+        buffer(reader).into(),
+    ];
+    let remarks =
+        if waits_here { vec!["◀ a line waits here".into(), "◀ waits here".into()] } else { Vec::new() };
+    Row { heading: Some(heading), cells, remarks, ..Row::default() }
+}
+
+/// `sort | uniq | head`.
+fn title(pipeline: &Pipeline) -> String {
+    let first = pipeline.hops.first().map(|hop| hop.writer.comm.as_str());
+    let names = first.into_iter().chain(pipeline.hops.iter().map(|hop| hop.reader.comm.as_str()));
+    format!("pipeline {}", names.collect::<Vec<_>>().join(" | "))
+}

@@ -1,0 +1,158 @@
+//! The streams of a recording: what readers call one, put together from the counters of its openings.
+
+use weir_model::trace::{Flow, Histogram, OpenFile, Recording, SeenMode};
+use weir_model::{Direction, StreamKind};
+
+/// One descriptor of one program in one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stream<'a> {
+    /// The name of the program.
+    pub comm: &'a str,
+    /// Where it leads.
+    pub path: &'a str,
+    /// What is there.
+    pub kind: StreamKind,
+    /// All its counters, of every opening of the path.
+    pub flow: Flow,
+    /// How it is buffered, where that can be told.
+    pub mode: Option<SeenMode>,
+    /// What its calls cost by this machine's prices, waiting for the device included; never more than the
+    /// processor time that its process had. Seconds.
+    pub cost_s: f64,
+    /// What of it is waiting for the device.
+    pub waits_s: f64,
+    /// The same as a part of the run's time.
+    pub share: f64,
+}
+
+/// All streams, by process, descriptor and direction, in the order in which they were first used.
+pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
+    let mut streams: Vec<Stream> = Vec::new();
+    let mut flows: Vec<&Flow> = recording.flows.iter().filter(|flow| flow.calls > 0).collect();
+    flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
+    for flow in flows {
+        let stream = Stream::of(recording, flow);
+        match streams.iter_mut().find(|known| known.is_same(&stream)) {
+            Some(known) => known.add(stream),
+            None => streams.push(stream),
+        }
+    }
+    bound(recording, &mut streams);
+    let order = |pid: u32| recording.processes.iter().position(|process| process.pid == pid);
+    streams.sort_by_key(|stream| (order(stream.flow.pid), stream.flow.pid));
+    streams
+}
+
+impl<'a> Stream<'a> {
+    fn of(recording: &'a Recording, flow: &Flow) -> Self {
+        let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
+        let file = recording.file(flow.file);
+        let kind = file.map_or(StreamKind::Other, |file| file.kind);
+        let writes = flow.direction == Direction::Out;
+        let transfer_s = recording.prices.transfer_s(kind, writes, flow.calls, flow.bytes);
+        let waits_s = waits_s(recording, flow, file);
+        Self {
+            comm: image.map_or("?", |image| &image.comm),
+            path: file.map_or("?", |file| &file.path),
+            kind,
+            flow: flow.clone(),
+            mode: recording.mode(flow),
+            cost_s: transfer_s + waits_s,
+            waits_s,
+            share: 0.0,
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let key = |stream: &Self| (stream.flow.pid, stream.flow.fd, stream.flow.direction, stream.kind);
+        key(self) == key(other) && self.path == other.path && self.comm == other.comm
+    }
+
+    fn add(&mut self, other: Self) {
+        // What most of the calls say counts.
+        if other.mode.is_some() && (self.mode.is_none() || other.flow.calls > self.flow.calls) {
+            self.mode = other.mode;
+        }
+        self.cost_s += other.cost_s;
+        self.waits_s += other.waits_s;
+        add_flow(&mut self.flow, &other.flow);
+    }
+
+    /// Does the program write?
+    pub fn writes(&self) -> bool {
+        self.flow.direction == Direction::Out
+    }
+
+    /// What a call in the middle of all, by size, moved: the mean where that is in the same power of two, else
+    /// the least of that power.
+    pub fn typical_bytes(&self) -> Option<u64> {
+        let sizes = &self.flow.sizes;
+        let zeros = sizes.0.first().copied().unwrap_or(0);
+        let half = (sizes.total() - zeros).div_ceil(2);
+        let mut below = 0;
+        let slot = sizes.0.iter().skip(1).position(|count| {
+            below += count;
+            below >= half && half > 0
+        })? + 1;
+        let mean = self.flow.mean_bytes().round() as u64;
+        Some(if Histogram::slot(mean) == slot { mean } else { Histogram::floor(slot) })
+    }
+}
+
+/// Prices are of small runs: calls can have cost no more than the processor time that their process had.
+fn bound(recording: &Recording, streams: &mut [Stream]) {
+    let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
+    for process in &recording.processes {
+        let cpu_s = process.user_s + process.system_s;
+        let own = || streams.iter().filter(|stream| stream.flow.pid == process.pid);
+        let calls_s: f64 = own().map(|stream| stream.cost_s - stream.waits_s).sum();
+        if cpu_s > 0.0 && calls_s > cpu_s {
+            for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {
+                stream.cost_s = (stream.cost_s - stream.waits_s) * cpu_s / calls_s + stream.waits_s;
+            }
+        }
+    }
+    for stream in streams {
+        stream.share = if run_s > 0.0 { (stream.cost_s / run_s).clamp(0.0, 1.0) } else { 0.0 };
+    }
+}
+
+/// What waiting for the device takes: by sync calls, or in every write of a file opened so.
+fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
+    if flow.direction != Direction::Out {
+        return 0.0;
+    }
+    let in_calls = if file.is_some_and(|file| waits_for_device(file.flags)) { flow.calls } else { 0 };
+    (flow.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
+}
+
+/// O_DSYNC, which O_SYNC contains; the same bit on every architecture that weir is built for.
+fn waits_for_device(flags: i32) -> bool {
+    const O_DSYNC: i32 = 0o10000;
+    flags & O_DSYNC != 0
+}
+
+fn add_flow(to: &mut Flow, more: &Flow) {
+    let pairs = [
+        (&mut to.calls, more.calls),
+        (&mut to.bytes, more.bytes),
+        (&mut to.errors, more.errors),
+        (&mut to.again, more.again),
+        (&mut to.zeros, more.zeros),
+        (&mut to.short, more.short),
+        (&mut to.newline_ends, more.newline_ends),
+        (&mut to.jumps, more.jumps),
+        (&mut to.again_bytes, more.again_bytes),
+        (&mut to.unaligned, more.unaligned),
+        (&mut to.in_kernel, more.in_kernel),
+        (&mut to.syncs, more.syncs),
+        (&mut to.seeks, more.seeks),
+    ];
+    pairs.into_iter().for_each(|(sum, part)| *sum += part);
+    to.sizes.merge(&more.sizes);
+    to.asked.merge(&more.asked);
+    to.asked_max = to.asked_max.max(more.asked_max);
+    to.first_s = to.first_s.min(more.first_s);
+    to.last_s = to.last_s.max(more.last_s);
+    to.exact &= more.exact;
+}

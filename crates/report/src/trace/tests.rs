@@ -1,0 +1,252 @@
+use super::fixture::{VERDICT, bytewise, clean, pipeline};
+use super::*;
+use crate::text::width;
+
+fn screen_at(trace: &Trace, width: usize) -> String {
+    screen(trace, false, &Style { width, ..Style::default() })
+}
+
+fn of<'a>(recording: &'a Recording, findings: &'a [Finding], verdict: &'a str) -> Trace<'a> {
+    Trace { recording, findings, verdict, pipelines: &[] }
+}
+
+#[test]
+fn the_verdict_comes_first_and_the_engine_last() {
+    let (recording, findings) = bytewise();
+    let text = screen_at(&of(&recording, &findings, VERDICT), 80);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("weir: 4,999,998 of 5,000,000 bytes"), "{text}");
+    assert!(lines[1].contains("weir run --coalesce -- ./tr2u a w"), "{text}");
+    let last = lines[lines.len() - 2..].join(" ");
+    for words in ["engine ebpf", "exact for 1.20 s, then bursts", "totals exact", "cost about 7.1 %"] {
+        assert!(last.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn the_table_has_calls_bytes_and_typical_size() {
+    let (recording, findings) = bytewise();
+    for width in [80, 120] {
+        let text = screen_at(&of(&recording, &findings, VERDICT), width);
+        let row = text.lines().find(|line| line.contains(">") && line.contains("out")).unwrap();
+        for cell in ["tr2u 4711", "5,000,000", "4.78 MiB", "1 B", "none"] {
+            assert!(row.contains(cell), "{cell} at {width}: {text}");
+        }
+        assert_eq!(row.contains("/home/user/data/out "), width == 120, "{text}");
+    }
+}
+
+#[test]
+fn sizes_of_a_stream_that_matters_are_drawn() {
+    let (recording, findings) = bytewise();
+    let text = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(text.contains("4 – 8 KiB") && text.contains("4,999,998"), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let (recording, findings, pipelines) = pipeline();
+    let trace = Trace { pipelines: &pipelines, ..of(&recording, &findings, "one\ntwo") };
+    for columns in [67, 72, 80, 100, 120] {
+        for line in screen_at(&trace, columns).lines() {
+            assert!(width(line) <= columns, "{columns}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_worst_finding_comes_first_with_its_fix() {
+    let (recording, findings, _) = pipeline();
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
+    assert!(
+        at("HIGH  lost-at-kill") < at("WARN  stuck-output") && at("stuck-output") < at("info  small-pipe")
+    );
+    assert!(text.contains("run   weir run --max-delay 100ms -- python3 worker.py"), "{text}");
+    assert!(text.contains("code  print(line, flush=True)"), "{text}");
+    assert!(text.contains("pending bytes 41 B · since 1.40 s"), "{text}");
+}
+
+#[test]
+fn levels_are_coloured_on_terminals_only() {
+    let (recording, findings, _) = pipeline();
+    let trace = of(&recording, &findings, "x");
+    let colour = screen(&trace, false, &Style { colour: true, ..Style::default() });
+    assert!(
+        colour.contains("\u{1b}[31mHIGH\u{1b}[0m") && colour.contains("\u{1b}[33mWARN\u{1b}[0m"),
+        "{colour:?}"
+    );
+    assert!(!colour.contains("\u{1b}[31mlog"), "a path steers the terminal");
+    assert!(!screen_at(&trace, 80).contains('\u{1b}'));
+}
+
+#[test]
+fn twelve_streams_are_shown_and_the_rest_is_summed() {
+    let (recording, findings, _) = pipeline();
+    let trace = of(&recording, &findings, "x");
+    let rows = |text: &str| text.lines().filter(|line| line.contains("module")).count();
+    let text = screen_at(&trace, 80);
+    assert_eq!(rows(&text), 9, "{text}");
+    assert!(text.contains("and 11 streams more: 22 calls"), "{text}");
+    let everything = screen(&trace, true, &Style::default());
+    assert_eq!(rows(&everything), 20);
+    assert!(!everything.contains("--all"));
+}
+
+#[test]
+fn a_stream_of_little_is_summed_with_the_rest() {
+    let (recording, findings) = bytewise();
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    assert!(!text.contains("libc") && text.contains("and 1 stream more: 1 call, 832 B"), "{text}");
+}
+
+#[test]
+fn a_walker_knows_the_mode_better_than_the_calls() {
+    let (recording, ..) = pipeline();
+    let streams = streams(&recording);
+    let python = streams.iter().find(|stream| stream.flow.fd == 1).unwrap().mode.unwrap();
+    assert_eq!((python.walked, python.buffer_bytes), (true, Some(8192)));
+    let tee = streams.iter().find(|stream| stream.comm == "tee" && stream.writes()).unwrap().mode.unwrap();
+    assert_eq!((tee.walked, tee.mode), (false, weir_model::Mode::Full));
+}
+
+#[test]
+fn a_pipeline_shows_where_a_line_waits() {
+    let (recording, findings, pipelines) = pipeline();
+    let text = screen_at(&Trace { pipelines: &pipelines, ..of(&recording, &findings, "x") }, 80);
+    let row = text.lines().find(|line| line.contains('→')).unwrap();
+    let at = |word: &str| row.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
+    assert!(
+        at("python3 4712") < at("full 8 KiB") && at("full 8 KiB") < at("41 B") && at("41 B") < at("tee 4713")
+    );
+    assert!(row.ends_with("waits here"), "{text}");
+}
+
+#[test]
+fn what_was_not_seen_is_said() {
+    let (recording, findings, _) = pipeline();
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    assert!(text.contains("set-user-ID program") && text.contains("3 events found no room"), "{text}");
+    assert!(text.contains("ended by signal 9") && text.contains("needs root or CAP_BPF"), "{text}");
+}
+
+#[test]
+fn nothing_wrong_is_one_line() {
+    let recording = clean();
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    let first = text.lines().next().unwrap();
+    assert_eq!(first, "weir: nothing wrong was seen in 2 streams: 160 calls, 20 MiB in 3.00 s.");
+    assert!(!text.contains("HIGH") && text.contains("every call counted"));
+}
+
+#[test]
+fn openings_of_one_path_are_one_stream_and_images_are_not() {
+    let mut recording = clean();
+    let again = recording.flows[0].clone();
+    recording.flows.push(again);
+    recording.processes[0]
+        .images
+        .push(weir_model::trace::Image { comm: "next".into(), ..Default::default() });
+    let mut next = recording.flows[0].clone();
+    next.image = 1;
+    recording.flows.push(next);
+    let streams = streams(&recording);
+    let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.flow.calls)).collect();
+    assert_eq!(calls, [("cp", 160), ("cp", 80), ("next", 80)]);
+}
+
+#[test]
+fn streams_cost_no_more_than_the_processor_time_of_their_process() {
+    let (mut recording, _) = bytewise();
+    let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
+    assert!(cost(&recording) > 6.0, "by the default prices");
+    (recording.processes[0].user_s, recording.processes[0].system_s) = (0.3, 2.5);
+    assert!((cost(&recording) - 2.8).abs() < 1e-9);
+    recording.flows[1].syncs = 1000;
+    assert!((cost(&recording) - 3.4).abs() < 1e-9, "syncs wait, and take no processor");
+}
+
+#[test]
+fn markdown_keeps_what_is_to_be_pasted() {
+    let (recording, findings) = bytewise();
+    let text = crate::markdown::text(&blocks(&of(&recording, &findings, VERDICT), false));
+    assert!(text.contains("  - run: `weir run --coalesce -- ./tr2u a w`"), "{text}");
+}
+
+mod documents {
+    use super::*;
+    use serde_json::Value;
+
+    fn check(value: &Value) {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/weir-trace-1.schema.json");
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let errors: Vec<String> =
+            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    #[test]
+    fn what_is_written_obeys_the_schema_and_is_read_again() {
+        let (bytewise, tiny) = bytewise();
+        let (piped, found, pipelines) = pipeline();
+        let clean = clean();
+        let traces = [
+            of(&bytewise, &tiny, VERDICT),
+            Trace { pipelines: &pipelines, ..of(&piped, &found, "x") },
+            of(&clean, &[], ""),
+        ];
+        for trace in traces {
+            let document = document(&trace);
+            let text = crate::json::pretty(&document).unwrap();
+            check(&serde_json::from_str(&text).unwrap());
+            assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
+        }
+    }
+
+    #[test]
+    fn sizes_are_keyed_by_the_least_of_their_slot() {
+        let (recording, findings) = bytewise();
+        let value = serde_json::to_value(document(&of(&recording, &findings, VERDICT))).unwrap();
+        let output = &value["streams"][1];
+        assert_eq!(output["sizes"], serde_json::json!({"1": 4_999_998, "4096": 2}));
+        assert_eq!(
+            (&output["mode"], &output["direction"], &output["fd"]),
+            (&"none".into(), &"out".into(), &1.into())
+        );
+        assert_eq!(value["exit"], serde_json::json!({"code": 0}));
+        assert_eq!(value["findings"][0]["gain"]["calls"], 4_999_923);
+    }
+
+    #[test]
+    fn a_schema_that_is_broken_is_noticed() {
+        let clean = clean();
+        let mut value = serde_json::to_value(document(&of(&clean, &[], ""))).unwrap();
+        value["more"] = 1.into();
+        assert!(std::panic::catch_unwind(|| check(&value)).is_err());
+    }
+
+    #[test]
+    fn the_timeline_has_slices_instants_and_counters() {
+        let (recording, ..) = pipeline();
+        let value = timeline(&recording);
+        let events = value["traceEvents"].as_array().unwrap();
+        let with = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
+        assert!(with("M").iter().any(|event| event["args"]["name"] == "python3"));
+        let instants: Vec<_> =
+            with("i").iter().map(|event| event["name"].as_str().unwrap().to_string()).collect();
+        for name in ["fork 4712", "exec /usr/bin/python3", "buffers", "signal 9", "ended by signal 9"] {
+            assert!(instants.iter().any(|seen| seen == name), "{name}: {instants:?}");
+        }
+        assert_eq!(with("C")[0]["args"]["bytes"], 41);
+        assert_eq!(with("b").len(), with("e").len());
+        let (recording, _) = bytewise();
+        let value = timeline(&recording);
+        let call =
+            value["traceEvents"].as_array().unwrap().iter().find(|event| event["cat"] == "call").unwrap();
+        assert_eq!(
+            (&call["name"], &call["args"]["asked"], &call["ts"]),
+            (&"write".into(), &1.into(), &10000.0.into())
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! A recording as Chrome's trace event format, which Perfetto and chrome://tracing show.
+//!
+//! A call that was looked at has a moment, not a length: it is a slice of no width. Images, streams from first to
+//! last call and unwatched spans have both ends.
+
+use serde_json::{Value, json};
+use weir_model::trace::{Buffer, Call, Event, Exit, Recording, What};
+
+use super::streams::streams;
+use super::words::{kind, sign};
+
+/// The events of `recording` as one JSON object; times are microseconds.
+pub fn timeline(recording: &Recording) -> Value {
+    let mut events = names(recording);
+    events.extend(images(recording));
+    events.extend(spans(recording));
+    events.extend(recording.events.iter().flat_map(|event| of_event(recording, event)));
+    json!({ "displayTimeUnit": "ms", "traceEvents": events })
+}
+
+fn micros(seconds: f64) -> f64 {
+    (seconds * 1e9).round() / 1e3
+}
+
+/// Names of processes and of the threads that events are on.
+fn names(recording: &Recording) -> Vec<Value> {
+    let mut threads: Vec<(u32, u32)> = recording.events.iter().map(|event| (event.pid, event.tid)).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let name = |what: &str, pid: u32, tid: u32, name: String| json!({ "ph": "M", "name": what, "pid": pid, "tid": tid, "args": { "name": name } });
+    let of_processes = recording
+        .processes
+        .iter()
+        .map(|process| name("process_name", process.pid, process.pid, process.comm().into()));
+    let of_threads =
+        threads.into_iter().map(|(pid, tid)| name("thread_name", pid, tid, format!("thread {tid}")));
+    of_processes.chain(of_threads).collect()
+}
+
+/// What each process ran, as slices one behind the other.
+fn images(recording: &Recording) -> Vec<Value> {
+    let of_process = recording.processes.iter().flat_map(|process| {
+        let end = process.ended_s.unwrap_or(recording.elapsed_s);
+        process.images.iter().enumerate().map(move |(number, image)| {
+            let until = process.images.get(number + 1).map_or(end, |next| next.started_s);
+            json!({
+                "ph": "X", "cat": "image", "name": image.comm, "pid": process.pid, "tid": process.pid,
+                "ts": micros(image.started_s), "dur": micros((until - image.started_s).max(0.0)),
+                "args": { "exe": image.exe, "argv": image.argv }
+            })
+        })
+    });
+    of_process.collect()
+}
+
+/// Each stream from its first call to its last, on a track of its own.
+fn spans(recording: &Recording) -> Vec<Value> {
+    let mut events = Vec::new();
+    for (id, stream) in streams(recording).iter().enumerate() {
+        let flow = &stream.flow;
+        let name = format!("fd {} {} {}", flow.fd, sign(flow.direction), stream.path);
+        let end = |ph: &str, at_s: f64, args: Value| {
+            json!({
+                "ph": ph, "cat": "stream", "name": name, "id": id, "pid": flow.pid, "tid": flow.pid,
+                "ts": micros(at_s), "args": args
+            })
+        };
+        let args = json!({ "calls": flow.calls, "bytes": flow.bytes, "kind": kind(stream.kind) });
+        events.push(end("b", flow.first_s, args));
+        events.push(end("e", flow.last_s.max(flow.first_s), json!({})));
+    }
+    events
+}
+
+fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
+    let instant = |name: String, args: Value| {
+        json!({
+            "ph": "i", "s": "p", "cat": "process", "name": name, "pid": event.pid, "tid": event.tid,
+            "ts": micros(event.at_s), "args": args
+        })
+    };
+    match &event.what {
+        What::Call(call) => vec![of_call(recording, event, call)],
+        What::Fork { child } => vec![instant(format!("fork {child}"), json!({ "child": child }))],
+        What::Exec { image } => {
+            let images = recording.process(event.pid).map_or(&[][..], |process| &process.images);
+            let exe = images.get(*image as usize).map_or("", |image| &image.exe);
+            vec![instant(format!("exec {exe}"), json!({ "exe": exe }))]
+        }
+        What::Exit(Exit::Code(code)) => vec![instant(format!("exit {code}"), json!({ "code": code }))],
+        What::Exit(Exit::Signal(number)) => {
+            vec![instant(format!("ended by signal {number}"), json!({ "signal": number }))]
+        }
+        What::Signal { number } => vec![instant(format!("signal {number}"), json!({ "signal": number }))],
+        What::Buffers { moment, buffers, waits_in_name, .. } => {
+            let args = json!({ "moment": moment, "waits_in": waits_in_name, "buffers": buffers.len() });
+            let looked = instant("buffers".into(), args);
+            [looked].into_iter().chain(buffers.iter().map(|buffer| pending(event, buffer))).collect()
+        }
+        What::Unwatched { until_s } => vec![json!({
+            "ph": "X", "cat": "weir", "name": "totals only", "pid": event.pid, "tid": event.tid,
+            "ts": micros(event.at_s), "dur": micros((until_s - event.at_s).max(0.0)), "args": {}
+        })],
+    }
+}
+
+fn of_call(recording: &Recording, event: &Event, call: &Call) -> Value {
+    let path = call.file.and_then(|id| recording.file(id)).map_or("", |file| &file.path);
+    json!({
+        "ph": "X", "cat": "call", "name": call.op.name(), "pid": event.pid, "tid": event.tid,
+        "ts": micros(event.at_s), "dur": 0,
+        "args": {
+            "fd": call.fd, "path": path, "asked": call.asked, "result": call.result, "paths": call.paths,
+            "position": call.position
+        }
+    })
+}
+
+/// The bytes that wait in a stream's buffer, as a curve.
+fn pending(event: &Event, buffer: &Buffer) -> Value {
+    json!({
+        "ph": "C", "cat": "buffer", "name": format!("pending fd {}", buffer.fd), "id": format!("{:#x}", buffer.address),
+        "pid": event.pid, "ts": micros(event.at_s), "args": { "bytes": buffer.pending_bytes }
+    })
+}

@@ -1,0 +1,152 @@
+//! Processes, places, counts and evidence in words.
+
+use weir_model::duration::format_seconds;
+use weir_model::trace::{Recording, SeenMode};
+use weir_model::{Direction, Mode, Size, StreamKind};
+
+use crate::number::{count, percent};
+
+/// `4,999,999`.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 write`, `2 writes`.
+pub(super) fn plural(number: u64, one: &str) -> String {
+    format!("{} {one}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
+/// `tr2u 4711`.
+pub(super) fn who(comm: &str, pid: u32) -> String {
+    format!("{comm} {pid}")
+}
+
+/// `<` into the program, `>` out of it.
+pub(super) fn sign(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "<",
+        Direction::Out => ">",
+        Direction::Both => "<>",
+    }
+}
+
+/// The name of a kind.
+pub(super) fn kind(kind: StreamKind) -> &'static str {
+    match kind {
+        StreamKind::File => "file",
+        StreamKind::Pipe => "pipe",
+        StreamKind::Socket => "socket",
+        StreamKind::Terminal => "terminal",
+        StreamKind::Device => "device",
+        StreamKind::Other => "other",
+    }
+}
+
+/// `full 64 KiB`, `line`, `none`.
+pub(super) fn mode(mode: Mode, buffer_bytes: Option<u64>) -> String {
+    match buffer_bytes.filter(|_| mode != Mode::None) {
+        Some(bytes) => format!("{} {}", mode.name(), Size(bytes)),
+        None => mode.name().into(),
+    }
+}
+
+/// The same, marked where it is deduced; a dash where nothing tells.
+pub(super) fn seen_mode(seen: Option<SeenMode>) -> (String, &'static str) {
+    match seen {
+        Some(seen) => (mode(seen.mode, seen.buffer_bytes), if seen.walked { "" } else { "~" }),
+        None => (crate::number::ABSENT.into(), ""),
+    }
+}
+
+/// `tr2u 4711, fd 1 > out`, as far as the finding says it.
+pub(super) fn place(recording: &Recording, pid: u32, fd: i32, path: &str) -> String {
+    let comm = recording.process(pid).map_or("process", |process| process.comm());
+    let mut text = if pid == 0 { String::new() } else { who(comm, pid) };
+    let add = |text: &mut String, more: String| {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&more);
+    };
+    if fd >= 0 {
+        add(&mut text, format!("fd {fd}"));
+    }
+    if !path.is_empty() {
+        if fd >= 0 { text.push_str(&format!(" ({path})")) } else { add(&mut text, path.into()) }
+    }
+    text
+}
+
+/// Writes a value with its unit.
+type Show = fn(f64) -> String;
+
+/// A figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`.
+pub(super) fn evidence(name: &str, value: f64) -> String {
+    let units: [(&str, Show); 6] = [
+        ("_s", format_seconds),
+        ("_ms", |v| format_seconds(v / 1e3)),
+        ("_us", |v| format_seconds(v / 1e6)),
+        ("_ns", |v| format_seconds(v / 1e9)),
+        ("bytes", bytes),
+        ("share", |v| format!("{} %", percent(v))),
+    ];
+    let unit = units.iter().find(|(end, _)| name.ends_with(end));
+    let shown = unit.map_or_else(|| number(value), |(_, show)| show(value));
+    let bare =
+        unit.map_or(name, |(end, _)| if end.starts_with('_') { name.trim_end_matches(end) } else { name });
+    format!("{} {shown}", bare.replace(['_', '-'], " "))
+}
+
+fn bytes(value: f64) -> String {
+    let whole = value.is_finite() && value >= 10.0 || value.fract() == 0.0 && value >= 0.0;
+    if whole { Size(value.round() as u64).to_string() } else { format!("{} B", count(value)) }
+}
+
+fn number(value: f64) -> String {
+    match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+        true => thousands(value as u64),
+        false => count(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([0, 999, 1000, 5_000_000].map(thousands), ["0", "999", "1,000", "5,000,000"]);
+        assert_eq!([plural(1, "call"), plural(1200, "call")], ["1 call", "1,200 calls"]);
+    }
+
+    #[test]
+    fn evidence_has_the_unit_of_its_name() {
+        let shown = [
+            ("call_ns", 900.0),
+            ("mean_bytes", 1.0),
+            ("cost_share", 0.971),
+            ("calls", 5e6),
+            ("waits_s", 11.5),
+        ];
+        let expected =
+            ["call 900 ns", "mean bytes 1 B", "cost share 97 %", "calls 5,000,000", "waits 11.5 s"];
+        assert_eq!(shown.map(|(name, value)| evidence(name, value)), expected);
+    }
+
+    #[test]
+    fn a_buffer_belongs_to_a_mode_that_has_one() {
+        assert_eq!(mode(Mode::Full, Some(65536)), "full 64 KiB");
+        assert_eq!(mode(Mode::None, Some(1)), "none");
+        let deduced = SeenMode { mode: Mode::Line, buffer_bytes: None, walked: false };
+        assert_eq!(seen_mode(Some(deduced)), ("line".into(), "~"));
+        assert_eq!(seen_mode(None).0, "–");
+    }
+}
