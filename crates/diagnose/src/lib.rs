@@ -21,7 +21,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use pipelines::{End, Hop, Pipeline, pipelines};
+pub use pipelines::pipelines;
 pub use verdict::{Verdict, verdict};
 
 use weir_model::Finding;
