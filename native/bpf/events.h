@@ -116,10 +116,11 @@ struct library {
     unsigned int how;          /* 0: from the mapping's address; 1: from mm->start_code; 2: absolute */
 };
 
+enum { GATED = -1 }; /* the image of a command that weir has not let go yet */
 struct process {
     unsigned long long list; /* the address of the list's head; 0: not known */
     unsigned int walker;
-    unsigned int image;
+    int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
     unsigned int high_fds;
     unsigned int told; /* the first calls after fork(2), whatever the stream has told before */

@@ -345,6 +345,12 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         return 0;
     flush_range(pid, 0, 63);
     process->list = process->walker = 0;
+    if (process->image == GATED) { /* what was read until now is weir's own start, and the kernel's */
+        process->read_calls = -task->ioac.syscr;
+        process->write_calls = -task->ioac.syscw;
+        process->read_bytes = -task->ioac.rchar;
+        process->written_bytes = -task->ioac.wchar;
+    }
     process->image++;
     process->told = 0;
     key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);

@@ -69,10 +69,9 @@ impl Engine {
         let followed = if command { vec![root] } else { totals::with_descendants(root) };
         let start = now_ns();
         for &pid in &followed {
-            self.follow(pid)?;
+            self.follow(pid, command)?;
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
-            let gate = IoTotals { read_calls: 1, read_bytes: 1, ..IoTotals::default() };
-            let before = if command { gate } else { totals::own(pid).unwrap_or_default() };
+            let before = if command { IoTotals::default() } else { totals::own(pid).unwrap_or_default() };
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
         }
         self.loaded.attach_calls()?;
@@ -96,9 +95,10 @@ impl Engine {
     }
 
     /// From here on the kernel counts what the process does.
-    fn follow(&mut self, pid: u32) -> Result<(), Error> {
+    fn follow(&mut self, pid: u32, gated: bool) -> Result<(), Error> {
         let (list, walker) = libraries::list_of(pid).unwrap_or((0, 0));
-        let state = ProcessState { list, walker, ..ProcessState::EMPTY };
+        let image = if gated { wire::GATED } else { 0 };
+        let state = ProcessState { list, walker, image, ..ProcessState::EMPTY };
         self.loaded.processes.insert(pid, state, 0).map_err(|error| Error::Engine {
             engine: "ebpf",
             reason: format!("process {pid} cannot be followed: {error}"),

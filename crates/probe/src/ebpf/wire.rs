@@ -103,13 +103,16 @@ wire! {
         moment: u32, flags: u32, walker: u32, call_fd: i32, data: [u8; PREVIEW],
     }
     struct ProcessState: 72 {
-        list: u64, walker: u32, image: u32, read_calls: u64, write_calls: u64, read_bytes: u64,
+        list: u64, walker: u32, image: i32, read_calls: u64, write_calls: u64, read_bytes: u64,
         written_bytes: u64, user_ns: u64, system_ns: u64, high_fds: u32, told: u32,
     }
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }
     struct StreamKey: 8 { pid: u32, fd_out: u32, }
 }
+
+/// The image of a command that weir has not let go yet.
+pub const GATED: i32 = -1;
 
 impl ProcessState {
     /// Of a process of which nothing is known.
