@@ -36,6 +36,8 @@ pub(super) struct Thread {
     pub shy_calls: u32,
     /// When it was last let go.
     pub let_go_ns: u64,
+    /// When its last counted call returned, while it was watched without a break.
+    pub returned_ns: Option<u64>,
     /// It has begun to end, with this status.
     pub ending: Option<i32>,
     /// The counts at the entry of execve(2), to leave out what the kernel reads for it.
@@ -56,6 +58,8 @@ pub(super) struct Process {
     /// Since when what is not seen of it was not reported, where some threads are watched and others not.
     pub partly_since: u64,
     pub budget: Budget,
+    /// What a counted call took, with all that the program did for it, when nobody watched.
+    pub bare_ns: Option<f64>,
     pub account: Account,
     /// What has been reported of it, by calls and by gaps.
     pub told: IoTotals,
@@ -82,6 +86,7 @@ impl Process {
             gap: None,
             partly_since: now,
             budget: Budget::new(now),
+            bare_ns: None,
             account: Account::default(),
             told: IoTotals::default(),
             foreign: false,
