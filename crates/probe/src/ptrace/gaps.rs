@@ -5,7 +5,7 @@
 
 use weir_model::trace::Op;
 
-use super::account::most;
+use super::account::{counted, most};
 use super::os;
 use super::tracer::{Process, Tracer};
 use crate::engine::now_ns;
@@ -129,6 +129,23 @@ impl Tracer<'_, '_> {
             {
                 thread.interrupted = os::interrupt(*tid).is_ok();
             }
+        }
+    }
+
+    /// Undoes what the stop that weir asked for did to the call that it came into: between the look at what a
+    /// thread does and the stop, it may have gone into a call that ends with EINTR. It is made again, unless
+    /// there is a signal, which would have ended it as well.
+    pub(super) fn mend_call(&mut self, pid: u32, tid: u32) {
+        const EINTR: i64 = -(libc::EINTR as i64);
+        let Some((number, result)) = os::broken_call(tid) else { return };
+        if result == EINTR && syscalls::may_be_made_again(number) && !proc::has_signal(tid) {
+            os::make_again(tid);
+        }
+        // The kernel counts the attempt as a call, and the one that follows.
+        if let (EINTR | -516..=-512, Some(op)) = (result, syscalls::op(number))
+            && let Some(process) = self.process(pid)
+        {
+            process.account.leave_out(counted(op, result));
         }
     }
 

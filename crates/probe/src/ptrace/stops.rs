@@ -56,6 +56,7 @@ impl Tracer<'_, '_> {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let pid = thread.pid;
         if std::mem::take(&mut thread.interrupted) {
+            self.mend_call(pid, tid);
             self.end_gap(pid, now);
         }
         self.go_on(tid, 0, now);
