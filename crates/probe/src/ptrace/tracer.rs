@@ -21,6 +21,9 @@ const TICK_NS: u64 = 100_000_000;
 /// How long a child may wait for the event that says whose it is.
 const EARLY_NS: u64 = 20_000_000;
 
+/// How long the end waits for threads that were asked to stop.
+const CLOSING_NS: u64 = 500_000_000;
+
 /// A thread that is traced.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
@@ -118,6 +121,8 @@ pub(super) struct Tracer<'h, 'c> {
     pub seen_calls: u64,
     pub watched_ns: u64,
     pub unwatched_ns: u64,
+    /// Since when it is to end.
+    closing_since: Option<u64>,
     timer: Timer,
     tick_at: u64,
 }
@@ -141,6 +146,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             seen_calls: 0,
             watched_ns: 0,
             unwatched_ns: 0,
+            closing_since: None,
             timer,
             tick_at: 0,
         })
@@ -171,11 +177,14 @@ impl<'h, 'c> Tracer<'h, 'c> {
             let now = now_ns();
             if now >= due {
                 self.on_time(now);
-                due = self.next_due(now).min(limit);
+                due = self.next_due(now).min(limit.max(now + 200_000));
                 self.timer.set(due);
             }
             let stopped = self.attached && self.options.stop.load(std::sync::atomic::Ordering::Relaxed);
-            if self.root_gone || stopped || now >= limit {
+            if stopped || now >= limit {
+                self.closing_since.get_or_insert(now);
+            }
+            if self.root_gone || self.closed(now) {
                 return Ok(());
             }
             match os::wait() {
@@ -193,9 +202,15 @@ impl<'h, 'c> Tracer<'h, 'c> {
         }
     }
 
+    /// Whether watching is over, and no thread is on its way to a stop that would have to be mended.
+    fn closed(&self, now: u64) -> bool {
+        let settled = || self.threads.values().all(|thread| !thread.interrupted);
+        self.closing_since.is_some_and(|since| settled() || now >= since + CLOSING_NS)
+    }
+
     /// What is to be done at times, not at stops.
     fn on_time(&mut self, now: u64) {
-        if now >= self.tick_at {
+        if now >= self.tick_at && self.closing_since.is_none() {
             self.tick_at = now + TICK_NS;
             self.tell_partly_unwatched(now);
             (self.hooks.tick)(now, self.hooks.sink);
@@ -205,7 +220,9 @@ impl<'h, 'c> Tracer<'h, 'c> {
         for child in lost {
             self.adopt(child);
         }
-        self.catch_those_ready(now);
+        if self.closing_since.is_none() {
+            self.catch_those_ready(now);
+        }
     }
 
     fn next_due(&self, now: u64) -> u64 {
