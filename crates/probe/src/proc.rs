@@ -52,6 +52,11 @@ pub fn status(tid: u32) -> Option<Status> {
     process(tid)?.status().ok()
 }
 
+/// Whether a signal waits that the thread does not block.
+pub fn has_signal(tid: u32) -> bool {
+    status(tid).is_none_or(|status| (status.sigpnd | status.shdpnd) & !status.sigblk != 0)
+}
+
 /// Whether there is such a process, be it a zombie.
 pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()

@@ -1,13 +1,298 @@
-//! The engine without any right: looks at /proc now and then.
-use crate::Error;
-use crate::engine::{Ended, Look, Options, SendSink, Target, Tick};
-/// x
+//! The engine that needs no right but to read /proc: looks now and then, and says what it cannot know.
+//!
+//! It sees processes come and go, their totals, and how far descriptors of files have moved; no call.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::time::Duration;
+
+use weir_model::Direction;
+use weir_model::trace::{Exit, IoTotals, Moment};
+
+use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
+use crate::raw::{Raw, RawCounts, RawWhat};
+use crate::{Error, proc};
+
+/// Between looks.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// One process, as it was at the last look.
+struct Known {
+    exe: String,
+    began_ns: u64,
+    /// What was counted before it was watched.
+    before: IoTotals,
+    totals: IoTotals,
+    times: (u64, u64),
+    /// Where its files stood.
+    positions: HashMap<i32, Position>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Position {
+    path: String,
+    flags: i32,
+    at: u64,
+}
+
+struct Sampler<'s, 'c> {
+    sink: &'s mut SendSink<'c>,
+    look: &'s mut Look<'c>,
+    known: HashMap<u32, Known>,
+    ended: Ended,
+    blind: BTreeSet<String>,
+}
+
+/// Looks until the target has ended, the time is over or weir is to stop.
 pub fn run(
-    _t: Target,
-    _o: &Options,
-    _s: &mut SendSink<'_>,
-    _l: &mut Look<'_>,
-    _k: &mut Tick<'_>,
+    target: Target,
+    options: &Options,
+    sink: &mut SendSink<'_>,
+    look: &mut Look<'_>,
+    tick: &mut Tick<'_>,
 ) -> Result<Ended, Error> {
-    Err(Error::Engine { engine: "sample", reason: String::new() })
+    let (root, began) = (target.pid(), now_ns());
+    let ours = matches!(target, Target::Command(_));
+    if let Target::Command(gated) = target {
+        gated.release()?;
+    }
+    if proc::io(root).is_none() {
+        let source =
+            std::io::Error::from_raw_os_error(if proc::exists(root) { libc::EACCES } else { libc::ESRCH });
+        return Err(Error::Process { call: "read of /proc/PID/io", pid: root, source });
+    }
+    let mut sampler = Sampler { sink, look, known: HashMap::new(), ended: Ended::default(), blind: blind() };
+    sampler.begin(root, None, now_ns(), ours);
+    loop {
+        let now = now_ns();
+        let exit = if ours { ended_child(root) } else { None };
+        if exit.is_some() || !lives(root) {
+            sampler.leave(root, exit, now);
+            if ours {
+                reap(root);
+            }
+            break;
+        }
+        sampler.round(root, now);
+        tick(now, sampler.sink);
+        let stopped = !ours && options.stop.load(std::sync::atomic::Ordering::Relaxed);
+        if stopped || options.limit.is_some_and(|limit| now - began >= limit.as_nanos() as u64) {
+            break;
+        }
+        std::thread::sleep(EVERY);
+    }
+    Ok(sampler.finish(now_ns()))
+}
+
+fn blind() -> BTreeSet<String> {
+    let all = [
+        "single calls, their sizes, order and errors: only totals and positions of files were looked at",
+        "processes that lived for less than 50 ms, and what was done in the last 50 ms of each",
+        "which of pipes, sockets and terminals the bytes of a process went to",
+    ];
+    all.map(str::to_string).into()
+}
+
+/// How a child of weir's ended, if it has. It stays a zombie, to be looked at.
+fn ended_child(pid: u32) -> Option<Exit> {
+    // SAFETY: zero is a valid siginfo_t; the call fills it, and si_pid and si_status are set by it for a child.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let known = libc::waitid(libc::P_PID, pid, &mut info, flags) == 0 && info.si_pid() as u32 == pid;
+        known.then(|| match info.si_code {
+            libc::CLD_EXITED => Exit::Code(info.si_status()),
+            _ => Exit::Signal(info.si_status()),
+        })
+    }
+}
+
+fn reap(pid: u32) {
+    // SAFETY: the child's status is known already.
+    unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), 0) };
+}
+
+fn lives(pid: u32) -> bool {
+    proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
+}
+
+fn minus(now: IoTotals, before: IoTotals) -> IoTotals {
+    IoTotals {
+        read_calls: now.read_calls.saturating_sub(before.read_calls),
+        write_calls: now.write_calls.saturating_sub(before.write_calls),
+        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+        written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
+    }
+}
+
+impl Sampler<'_, '_> {
+    fn tell(&mut self, ns: u64, pid: u32, what: RawWhat) {
+        (self.sink)(Raw { ns, pid, tid: pid, what });
+    }
+
+    /// A process that is seen for the first time.
+    fn begin(&mut self, pid: u32, parent: Option<u32>, now: u64, from_its_start: bool) {
+        let (exe, comm, argv) = proc::names(pid);
+        let before = if from_its_start { IoTotals::default() } else { proc::io(pid).unwrap_or_default() };
+        match parent {
+            Some(parent) => self.tell(now, parent, RawWhat::Fork { child: pid, shares_files: false }),
+            None => self.tell(now, pid, RawWhat::Begin),
+        }
+        self.tell(now, pid, RawWhat::Totals(IoTotals::default()));
+        if from_its_start
+            && parent.and_then(|parent| self.known.get(&parent)).is_none_or(|known| known.exe != exe)
+        {
+            self.tell(now, pid, RawWhat::Exec { exe: exe.clone(), comm, argv });
+        }
+        let known = Known {
+            exe,
+            began_ns: now,
+            before,
+            totals: IoTotals::default(),
+            times: (0, 0),
+            positions: positions(pid),
+        };
+        self.known.insert(pid, known);
+    }
+
+    /// Looks at the root and all below it.
+    fn round(&mut self, root: u32, now: u64) {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![root];
+        while let Some(pid) = next.pop() {
+            if !seen.insert(pid) || !lives(pid) {
+                continue;
+            }
+            self.look_at(pid, now);
+            for child in proc::children(pid) {
+                if !self.known.contains_key(&child) && lives(child) {
+                    self.begin(child, Some(pid), now, true);
+                }
+                next.push(child);
+            }
+        }
+        let gone: Vec<u32> = self.known.keys().copied().filter(|pid| !lives(*pid)).collect();
+        for pid in gone {
+            self.leave(pid, None, now);
+        }
+    }
+
+    fn look_at(&mut self, pid: u32, now: u64) {
+        let (exe, comm, argv) = proc::names(pid);
+        let Some(known) = self.known.get_mut(&pid) else { return };
+        // Its threads' own counts, and those of children that it has waited for: nobody tells them apart here.
+        known.totals = proc::io(pid).map_or(known.totals, |io| minus(io, known.before));
+        known.times = proc::times_ns(pid).unwrap_or(known.times);
+        let (totals, changed) = (known.totals, !exe.is_empty() && known.exe != exe);
+        if changed {
+            known.exe = exe.clone();
+            self.tell(now, pid, RawWhat::Exec { exe, comm, argv });
+        }
+        self.tell(now, pid, RawWhat::Totals(totals));
+        self.follow_positions(pid, now);
+        let buffers = (self.look)(pid, Moment::Sample);
+        if !buffers.is_empty() {
+            let waits_in = proc::waits_in(pid);
+            self.tell(now, pid, RawWhat::Buffers { moment: Moment::Sample, buffers, waits_in });
+        }
+    }
+
+    /// Says how far each file has moved since the last look.
+    fn follow_positions(&mut self, pid: u32, now: u64) {
+        let Some(known) = self.known.get_mut(&pid) else { return };
+        let (before, after) = (std::mem::take(&mut known.positions), positions(pid));
+        let since = now.saturating_sub(EVERY.as_nanos() as u64);
+        let counts: Vec<RawCounts> = after
+            .iter()
+            .filter_map(|(fd, position)| {
+                let last = before.get(fd).filter(|last| last.path == position.path)?;
+                moved(*fd, position, last.at).map(|counts| RawCounts {
+                    first_ns: since,
+                    last_ns: now,
+                    ..counts
+                })
+            })
+            .collect();
+        known.positions = after;
+        for each in counts {
+            self.tell(now, pid, RawWhat::Counts(Box::new(each)));
+        }
+    }
+
+    fn leave(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
+        let Some(mut known) = self.known.remove(&pid) else { return };
+        // A zombie still has its counts.
+        known.totals = proc::io(pid).map_or(known.totals, |io| minus(io, known.before));
+        known.times = proc::times_ns(pid).unwrap_or(known.times);
+        self.unwatched(pid, &known, now);
+        let (user_ns, system_ns) = known.times;
+        match exit {
+            Some(exit) => {
+                self.ended.exit = Some(exit);
+                self.tell(now, pid, RawWhat::Exit { exit, io: Some(known.totals), user_ns, system_ns });
+            }
+            None => {
+                self.blind.insert("how processes ended that weir did not start itself".to_string());
+            }
+        }
+    }
+
+    fn unwatched(&mut self, pid: u32, known: &Known, now: u64) {
+        self.ended.unwatched_ns += now.saturating_sub(known.began_ns);
+        self.tell(known.began_ns, pid, RawWhat::Unwatched { until_ns: now });
+        self.tell(now, pid, RawWhat::Totals(known.totals));
+    }
+
+    fn finish(mut self, now: u64) -> Ended {
+        for (pid, known) in std::mem::take(&mut self.known) {
+            self.unwatched(pid, &known, now);
+        }
+        self.ended.blind = self.blind.into_iter().collect();
+        self.ended
+    }
+}
+
+/// Where the descriptors of files stand.
+fn positions(pid: u32) -> HashMap<i32, Position> {
+    let of = |fd: u32| {
+        let path = proc::descriptor(pid, fd as i32)?;
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+        let field = |name| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let at = field("pos:")?.parse().ok()?;
+        let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
+        Some((fd as i32, Position { path, flags, at }))
+    };
+    let files = |position: &(i32, Position)| position.1.path.starts_with('/');
+    proc::numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(of).filter(files).collect()
+}
+
+/// Bytes between two positions, of a descriptor that goes one way only. How many calls is not known,
+/// and said as none.
+fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
+    let bytes = now.at.checked_sub(before).filter(|bytes| *bytes > 0)?;
+    let direction = match now.flags & libc::O_ACCMODE {
+        libc::O_RDONLY => Direction::In,
+        libc::O_WRONLY => Direction::Out,
+        _ => return None,
+    };
+    Some(RawCounts {
+        fd,
+        direction,
+        first_ns: 0,
+        last_ns: 0,
+        calls: 0,
+        bytes,
+        errors: 0,
+        again: 0,
+        zeros: 0,
+        short: 0,
+        sizes: Vec::new(),
+        asked: Vec::new(),
+        asked_max: 0,
+        newline_ends: 0,
+        jumps: 0,
+        again_bytes: 0,
+        unaligned: 0,
+        in_kernel: 0,
+    })
 }

@@ -190,6 +190,15 @@ pub fn broken_off(number: i64) -> bool {
     )
 }
 
+/// Whether this call, when it ended with EINTR, has done nothing and may simply be made again.
+pub fn may_be_made_again(number: i64) -> bool {
+    match op(number) {
+        Some(op) => op.reads() || op.writes() || matches!(op, Op::Accept | Op::Accept4),
+        // connect(2) goes on by itself, and would say EALREADY.
+        None => broken_off(number) && number != libc::SYS_connect,
+    }
+}
+
 /// Bytes asked for; None where only memory says (vectors, messages) and of calls that move none.
 pub fn asked_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
     match op {

@@ -29,6 +29,11 @@ impl Account {
         self.excess = plus(self.excess, minus(now, before));
     }
 
+    /// These calls were counted and not made by the program.
+    pub(super) fn leave_out(&mut self, calls: IoTotals) {
+        self.excess = plus(self.excess, calls);
+    }
+
     /// A child ended with these counts.
     pub(super) fn child_ended(&mut self, child: u32, io: IoTotals) {
         // Not without bound when a program starts many and none of its totals are asked for.

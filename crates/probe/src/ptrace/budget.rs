@@ -5,7 +5,7 @@
 //! [`SHARE`] whatever a stop costs here, and nothing has to be known about the program.
 
 /// The part of a process's time that watching may take.
-const SHARE: f64 = 0.11;
+const SHARE: f64 = 0.1;
 
 /// The most that is saved up.
 const FULL_NS: f64 = 12_000_000.0;

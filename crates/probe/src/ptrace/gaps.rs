@@ -5,7 +5,7 @@
 
 use weir_model::trace::Op;
 
-use super::account::most;
+use super::account::{counted, most};
 use super::os;
 use super::tracer::{Process, Tracer};
 use crate::engine::now_ns;
@@ -16,6 +16,9 @@ use crate::syscalls;
 /// The first wait until a process that could not be caught is tried again; it doubles.
 pub(super) const TRY_NS: u64 = 4_000_000;
 const TRY_MOST_NS: u64 = 100_000_000;
+
+/// The most that one call is charged for being late: it may have waited for its own reasons.
+const BEYOND_NS: f64 = 5_000_000.0;
 
 /// Calls for which a thread is not interrupted while it runs, after one that must not be.
 pub(super) const SHY_CALLS: u32 = 200;
@@ -60,6 +63,9 @@ impl Tracer<'_, '_> {
         process.partly_since = now;
         let totals =
             process.account.read(pid).map(|totals| most(process.told, totals)).unwrap_or(process.told);
+        let calls =
+            totals.read_calls + totals.write_calls - process.told.read_calls - process.told.write_calls;
+        process.bare_ns = Some(now.saturating_sub(since) as f64 / calls.max(1) as f64);
         process.told = totals;
         self.tell(since, pid, pid, RawWhat::Unwatched { until_ns: now });
         self.tell(now, pid, pid, RawWhat::Totals(totals));
@@ -126,6 +132,23 @@ impl Tracer<'_, '_> {
         }
     }
 
+    /// Undoes what the stop that weir asked for did to the call that it came into: between the look at what a
+    /// thread does and the stop, it may have gone into a call that ends with EINTR. It is made again, unless
+    /// there is a signal, which would have ended it as well.
+    pub(super) fn mend_call(&mut self, pid: u32, tid: u32) {
+        const EINTR: i64 = -(libc::EINTR as i64);
+        let Some((number, result)) = os::broken_call(tid) else { return };
+        if result == EINTR && syscalls::may_be_made_again(number) && !proc::has_signal(tid) {
+            os::make_again(tid);
+        }
+        // The kernel counts the attempt as a call, and the one that follows.
+        if let (EINTR | -516..=-512, Some(op)) = (result, syscalls::op(number))
+            && let Some(process) = self.process(pid)
+        {
+            process.account.leave_out(counted(op, result));
+        }
+    }
+
     /// A call that a stop would break off: its thread is not interrupted for some time, unless it waits safely.
     pub(super) fn note_shyness(&mut self, tid: u32, number: u64, args: &[u64; 6]) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -133,6 +156,18 @@ impl Tracer<'_, '_> {
             true => SHY_CALLS,
             false => thread.shy_calls.saturating_sub(1),
         };
+    }
+
+    /// Charges what a counted call took beyond what it takes unwatched and what its stops were thought to cost:
+    /// on a busy machine, the time until the tracer gets a processor.
+    pub(super) fn charge_call(&mut self, pid: u32, tid: u32, now: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let before = thread.returned_ns.replace(now);
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if let (Some(before), Some(bare_ns)) = (before, process.bare_ns) {
+            let beyond = now.saturating_sub(before) as f64 - bare_ns - self.stop_cost.call_ns();
+            process.budget.spend(now, beyond.clamp(0.0, BEYOND_NS));
+        }
     }
 
     /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.

@@ -117,3 +117,37 @@ pub(super) fn share_files(one: u32, other: u32) -> bool {
     // SAFETY: compares and returns a number.
     unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_FILES, 0, 0) == 0 }
 }
+
+/// The system call that a stop came into the middle of, and what it is about to return. Known on x86-64 only:
+/// on aarch64 the kernel has put the registers back before the stop.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn broken_call(tid: u32) -> Option<(i64, i64)> {
+    let registers = registers(tid)?;
+    let number = registers.orig_rax as i64;
+    (number >= 0).then_some((number, registers.rax as i64))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn broken_call(_tid: u32) -> Option<(i64, i64)> {
+    None
+}
+
+/// Has the kernel make the broken call again, as it does by itself for most calls.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn make_again(tid: u32) {
+    const ERESTARTNOINTR: i64 = 513;
+    let Some(mut registers) = registers(tid) else { return };
+    registers.rax = (-ERESTARTNOINTR) as u64;
+    let _died = ptrace(libc::PTRACE_SETREGS as i64, tid, 0, (&raw const registers) as usize);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn make_again(_tid: u32) {}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(tid: u32) -> Option<libc::user_regs_struct> {
+    // SAFETY: plain numbers, for which zero is a value.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    ptrace(libc::PTRACE_GETREGS as i64, tid, 0, (&raw mut registers) as usize).ok()?;
+    Some(registers)
+}

@@ -56,6 +56,7 @@ impl Tracer<'_, '_> {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let pid = thread.pid;
         if std::mem::take(&mut thread.interrupted) {
+            self.mend_call(pid, tid);
             self.end_gap(pid, now);
         }
         self.go_on(tid, 0, now);
@@ -75,7 +76,7 @@ impl Tracer<'_, '_> {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.watched = watched;
             if !watched {
-                thread.inside = None;
+                (thread.inside, thread.returned_ns) = (None, None);
             }
             thread.let_go_ns = now_ns();
         }
@@ -126,7 +127,11 @@ impl Tracer<'_, '_> {
         let (pid, Some(inside)) = (thread.pid, thread.inside.take()) else { return };
         // Another thread has begun a gap, whose totals have this call.
         let Some(process) = self.process(pid).filter(|process| process.gap.is_none()) else { return };
-        process.told = plus(process.told, counted(inside.op, result));
+        let counts = counted(inside.op, result);
+        process.told = plus(process.told, counts);
+        if counts.read_calls + counts.write_calls > 0 {
+            self.charge_call(pid, tid, now);
+        }
         let call = inside.leave(tid, result);
         self.seen_calls += 1;
         self.tell(now, pid, tid, RawWhat::Call(call));

@@ -21,6 +21,9 @@ const TICK_NS: u64 = 100_000_000;
 /// How long a child may wait for the event that says whose it is.
 const EARLY_NS: u64 = 20_000_000;
 
+/// How long the end waits for threads that were asked to stop.
+const CLOSING_NS: u64 = 500_000_000;
+
 /// A thread that is traced.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
@@ -36,6 +39,8 @@ pub(super) struct Thread {
     pub shy_calls: u32,
     /// When it was last let go.
     pub let_go_ns: u64,
+    /// When its last counted call returned, while it was watched without a break.
+    pub returned_ns: Option<u64>,
     /// It has begun to end, with this status.
     pub ending: Option<i32>,
     /// The counts at the entry of execve(2), to leave out what the kernel reads for it.
@@ -56,6 +61,8 @@ pub(super) struct Process {
     /// Since when what is not seen of it was not reported, where some threads are watched and others not.
     pub partly_since: u64,
     pub budget: Budget,
+    /// What a counted call took, with all that the program did for it, when nobody watched.
+    pub bare_ns: Option<f64>,
     pub account: Account,
     /// What has been reported of it, by calls and by gaps.
     pub told: IoTotals,
@@ -82,6 +89,7 @@ impl Process {
             gap: None,
             partly_since: now,
             budget: Budget::new(now),
+            bare_ns: None,
             account: Account::default(),
             told: IoTotals::default(),
             foreign: false,
@@ -113,6 +121,8 @@ pub(super) struct Tracer<'h, 'c> {
     pub seen_calls: u64,
     pub watched_ns: u64,
     pub unwatched_ns: u64,
+    /// Since when it is to end.
+    closing_since: Option<u64>,
     timer: Timer,
     tick_at: u64,
 }
@@ -136,6 +146,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             seen_calls: 0,
             watched_ns: 0,
             unwatched_ns: 0,
+            closing_since: None,
             timer,
             tick_at: 0,
         })
@@ -166,11 +177,14 @@ impl<'h, 'c> Tracer<'h, 'c> {
             let now = now_ns();
             if now >= due {
                 self.on_time(now);
-                due = self.next_due(now).min(limit);
+                due = self.next_due(now).min(limit.max(now + 200_000));
                 self.timer.set(due);
             }
             let stopped = self.attached && self.options.stop.load(std::sync::atomic::Ordering::Relaxed);
-            if self.root_gone || stopped || now >= limit {
+            if stopped || now >= limit {
+                self.closing_since.get_or_insert(now);
+            }
+            if self.root_gone || self.closed(now) {
                 return Ok(());
             }
             match os::wait() {
@@ -188,9 +202,15 @@ impl<'h, 'c> Tracer<'h, 'c> {
         }
     }
 
+    /// Whether watching is over, and no thread is on its way to a stop that would have to be mended.
+    fn closed(&self, now: u64) -> bool {
+        let settled = || self.threads.values().all(|thread| !thread.interrupted);
+        self.closing_since.is_some_and(|since| settled() || now >= since + CLOSING_NS)
+    }
+
     /// What is to be done at times, not at stops.
     fn on_time(&mut self, now: u64) {
-        if now >= self.tick_at {
+        if now >= self.tick_at && self.closing_since.is_none() {
             self.tick_at = now + TICK_NS;
             self.tell_partly_unwatched(now);
             (self.hooks.tick)(now, self.hooks.sink);
@@ -200,7 +220,9 @@ impl<'h, 'c> Tracer<'h, 'c> {
         for child in lost {
             self.adopt(child);
         }
-        self.catch_those_ready(now);
+        if self.closing_since.is_none() {
+            self.catch_those_ready(now);
+        }
     }
 
     fn next_due(&self, now: u64) -> u64 {
