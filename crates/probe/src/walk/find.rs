@@ -50,10 +50,13 @@ impl Process {
             found.1.push(self.cannot("a program of 32 bits"));
             return found;
         }
+        if exe.go {
+            found.1.push(self.cannot("a Go program"));
+        }
         for region in self.regions.iter().filter(|one| one.offset == 0) {
             self.add_image(region, &exe, &mut found);
         }
-        if !exe.interpreted && !self.has_library() {
+        if !exe.interpreted && !exe.go && !self.has_library() {
             self.add_static(&exe, &mut found);
         }
         found

@@ -50,9 +50,12 @@ impl Walk for Glibc {
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
-        let whole = lists.filter(|list| self.must.is_none_or(|must| list.contains(&must)));
+        let whole = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
         let longest = whole.max_by_key(Vec::len).unwrap_or_default();
-        longest.into_iter().filter_map(|at| steady(memory, at, |file| stream(memory, at, file))).collect()
+        longest
+            .into_iter()
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file)))
+            .collect()
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
@@ -60,13 +63,13 @@ impl Walk for Glibc {
     }
 }
 
-/// The addresses of the streams from `first` on, as far as they are streams.
-pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<u64> {
+/// The streams from `first` on, as far as they are streams: their addresses, and copies.
+pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let mut at = first;
     while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
         let Some(file) = structure::<FILE_BYTES>(memory, at).filter(is_file) else { break };
-        found.push(at);
+        found.push((at, file));
         at = word(&file, CHAIN);
     }
     found

@@ -58,9 +58,12 @@ impl Walk for Musl {
             Others::At(head) => list(memory, memory.u64(*head).unwrap_or(0)),
             Others::Within(ground) => ground.longest_list(memory, &self.standard),
         };
-        let plain = self.standard.iter().find_map(|at| stderr_write(memory, *at));
-        let all = self.standard.iter().chain(&others);
-        all.filter_map(|at| steady(memory, *at, |file| stream(memory, *at, file, plain))).collect()
+        let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
+        let all: Vec<_> = standard.chain(others).collect();
+        let plain = all.iter().find_map(|(_, file)| stderr_write(file));
+        all.into_iter()
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain)))
+            .collect()
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
@@ -68,8 +71,8 @@ impl Walk for Musl {
     }
 }
 
-/// The addresses of the streams from `first` on; each names the one before it.
-pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<u64> {
+/// The streams from `first` on, with copies of them; each names the one before it.
+pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let (mut before, mut at) = (0, first);
     while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
@@ -77,16 +80,15 @@ pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<u64> {
         if word(&file, PREV) != before || word(&file, CLOSE) == 0 {
             break;
         }
-        found.push(at);
+        found.push((at, file));
         (before, at) = (at, word(&file, NEXT));
     }
     found
 }
 
 /// The write function of ordinary streams: stderr has it from the start.
-fn stderr_write(memory: &dyn Memory, at: u64) -> Option<u64> {
-    let file = structure::<FILE_BYTES>(memory, at)?;
-    (int(&file, FD) == 2).then(|| word(&file, WRITE))
+fn stderr_write(file: &[u8; FILE_BYTES]) -> Option<u64> {
+    (int(file, FD) == 2).then(|| word(file, WRITE))
 }
 
 fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Option<u64>) -> Option<Buffer> {

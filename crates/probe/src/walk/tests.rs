@@ -166,7 +166,7 @@ fn what_moves_is_read_again_or_not_believed() {
     let moving = |stops_after| Moving {
         memory: glibc_streams(1),
         stops_after,
-        reads: AtomicU64::new(0),
+        reads: AtomicU64::new(1),
         at: Cell::new(0),
     };
     let settles = moving(4);

@@ -92,7 +92,6 @@ impl Walk for Python {
         }
         let types = &seen.types.clone();
         let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
-        objects.retain(|at| types.kind(memory, *at).is_some());
         streams::buffers(memory, &self.layout, types, objects)
     }
 
