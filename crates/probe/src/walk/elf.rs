@@ -83,8 +83,17 @@ static CACHE: LazyLock<Mutex<HashMap<Key, Option<Arc<Image>>>>> = LazyLock::new(
 
 /// The facts of the file; None where it is no ELF file or cannot be read.
 pub(crate) fn image(path: &Path) -> Option<Arc<Image>> {
+    image_if(path, |_| true)
+}
+
+/// The same, if the file has this inode number.
+pub(crate) fn image_of(path: &Path, inode: u64) -> Option<Arc<Image>> {
+    image_if(path, |found| found == inode)
+}
+
+fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<Image>> {
     let file = File::open(path).ok()?;
-    let about = file.metadata().ok().filter(|about| about.is_file())?;
+    let about = file.metadata().ok().filter(|about| about.is_file() && fits(about.ino()))?;
     let key = (about.dev(), about.ino(), about.mtime(), about.mtime_nsec(), about.size());
     if let Some(known) = CACHE.lock().unwrap_or_else(|broken| broken.into_inner()).get(&key) {
         return known.clone();

@@ -149,15 +149,14 @@ impl Process {
         matches!(&region.place, Place::File(path) if *path == self.exe)
     }
 
-    /// Of the file that the process sees under this path, which need not be ours: it may be in a container.
+    /// Of the file that is mapped. Its path is that of a container, which leads there by the process's own root, or
+    /// one of ours; a file that was removed since is opened by its mapping, which takes privilege.
     fn image(&self, region: &Region) -> Option<Arc<Image>> {
         let Place::File(path) = &region.place else { return None };
-        if path.to_str().is_some_and(|path| path.ends_with(" (deleted)")) {
-            let link = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
-            return elf::image(Path::new(&link));
-        }
-        let inside = path.strip_prefix("/").ok()?;
-        elf::image(&Path::new(&format!("/proc/{}/root", self.pid)).join(inside))
+        let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
+        let mapping = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
+        let named = elf::image_of(&inside, region.inode).or_else(|| elf::image_of(path, region.inode));
+        named.or_else(|| elf::image(Path::new(&mapping)))
     }
 }
 
