@@ -16,10 +16,13 @@ use weir_model::trace::Walker;
 const WANTED: [&str; 8] =
     ["_IO_list_all", "ofl_head", "stdin", "stdout", "stderr", "_PyRuntime", "Py_Version", "weir_flush"];
 
+/// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
+pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";
+
 /// A symbol table larger than this is not read, to be quick: what a dynamic image exports, all that it has (which
 /// adds little to what it exports), and all that a static program or a library has.
 const DYNAMIC_MOST: u64 = 1 << 20;
-const SYMTAB_MOST: u64 = 256 << 10;
+const SYMTAB_MOST: u64 = 1 << 20;
 const STATIC_MOST: u64 = 8 << 20;
 
 /// Past these many files the cache begins anew: a build makes new programs for ever.
@@ -159,13 +162,26 @@ fn add_symbols<'data, R: ReadRef<'data>>(
         if symbol.st_shndx(endian) == elf::SHN_UNDEF || symbol.st_value(endian) == 0 {
             continue;
         }
-        let name = strings.get(symbol.st_name(endian) as usize..).unwrap_or_default();
-        let known = WANTED.iter().find(|wanted| {
-            name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
-        });
+        let known = strings.get(symbol.st_name(endian) as usize..).and_then(wanted);
         if let Some(wanted) = known.filter(|wanted| image.symbol(wanted).is_none()) {
             image.symbols.push((wanted, symbol.st_value(endian)));
         }
     }
     Ok(())
+}
+
+/// Which of the wanted symbols it is; the name ends at a NUL.
+fn wanted(name: &[u8]) -> Option<&'static str> {
+    let is = |wanted: &&&str| {
+        name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
+    };
+    WANTED.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
+}
+
+/// In both of Rust's ways to write a path: _RNvNtNtCs…_3std2io5stdio6STDOUT, _ZN3std2io5stdio6STDOUT17h…E.
+fn is_rust_stdout(name: &[u8]) -> bool {
+    let old = b"_ZN3std2io5stdio6STDOUT17h";
+    let (start, end) = (b"_RNvNtNtCs", b"_3std2io5stdio6STDOUT\0");
+    name.starts_with(old)
+        || name.starts_with(start) && name[..name.len().min(64)].windows(end.len()).any(|part| part == end)
 }

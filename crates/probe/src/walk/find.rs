@@ -10,6 +10,7 @@ use super::libweir::Libweir;
 use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
 use super::musl_search::Ground;
+use super::rust::Rust;
 use super::search::Area;
 use super::{Walk, glibc_search, musl_search};
 use crate::memory::{Memory, ProcessMemory};
@@ -83,6 +84,9 @@ impl Process {
             self.add_python(library.as_deref(), region, found);
         } else if own && exe.symbol("_PyRuntime").is_some() {
             self.add_python(Some(exe), region, found);
+        }
+        if let Some(stdout) = exe.symbol_at(elf::RUST_STDOUT, region.start).filter(|_| own) {
+            found.0.push(Box::new(Rust { stdout }));
         }
         let has_libweir = name.starts_with("libweir") || own && exe.symbol("weir_flush").is_some();
         if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {

@@ -12,6 +12,7 @@ mod maps;
 mod musl;
 mod musl_search;
 mod read;
+mod rust;
 mod search;
 #[cfg(test)]
 pub(crate) mod tests;
