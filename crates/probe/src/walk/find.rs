@@ -98,6 +98,9 @@ impl Process {
     }
 
     fn add_python(&self, image: Option<&Image>, region: &Region, found: &mut Found) {
+        if region.name().starts_with("libpython2") {
+            found.1.push(self.cannot("python 2"));
+        }
         let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else { return };
         match cpython::version(&self.memory, image, region) {
             Ok(layout) => found.0.extend(

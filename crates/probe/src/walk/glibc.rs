@@ -129,8 +129,8 @@ fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> O
 fn mode(flags: u64, base: u64) -> Option<Mode> {
     match flags {
         _ if flags & UNBUFFERED != 0 => Some(Mode::None),
-        _ if base == 0 => None,
         _ if flags & LINE_BUFFERED != 0 => Some(Mode::Line),
+        _ if base == 0 => None,
         _ => Some(Mode::Full),
     }
 }

@@ -5,7 +5,7 @@ use crate::memory::Memory;
 /// Offsets of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::walk) struct Layout {
-    /// In _PyRuntime: the first interpreter.
+    /// In _PyRuntime: the list of interpreters; behind its head is the main one.
     pub head: u64,
     /// In PyInterpreterState: sys.modules.
     pub modules: u64,

@@ -30,7 +30,7 @@ fn claim_types(words: &mut [u64]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn garbage_is_survived(mut words in hostile_words(600)) {
