@@ -88,7 +88,8 @@ impl Process {
         if let Some(stdout) = exe.symbol_at(elf::RUST_STDOUT, region.start).filter(|_| own) {
             found.0.push(Box::new(Rust { stdout }));
         }
-        let has_libweir = name.starts_with("libweir") || own && exe.symbol("weir_flush").is_some();
+        let has_libweir =
+            name.starts_with("libweir") && name.contains(".so") || own && exe.symbol("weir_flush").is_some();
         if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {
             found.0.push(Box::new(Libweir { pid: self.pid }));
         }

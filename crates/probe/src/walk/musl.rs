@@ -28,6 +28,9 @@ pub(super) const NEXT: usize = 112;
 pub(super) const FD: usize = 120;
 const LBF: usize = 144;
 
+/// In `flags`.
+pub(super) const NO_WRITING: i32 = 8;
+
 /// Before its buffer a stream keeps room for pushed-back bytes.
 const UNGET: u64 = 8;
 
@@ -122,12 +125,14 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Opt
     Some(buffer)
 }
 
-/// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set.
+/// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set. Of a
+/// stream that is only read `lbf` means nothing.
 fn mode(file: &[u8; FILE_BYTES], plain: Option<u64>) -> Option<Mode> {
     let decided = int(file, FD) != 1 || plain == Some(word(file, WRITE));
-    match (word(file, BUF_SIZE), int(file, LBF)) {
-        (0, _) => Some(Mode::None),
-        (_, lbf) if lbf >= 0 => decided.then_some(Mode::Line),
+    let by_line = int(file, LBF) >= 0 && int(file, 0) & NO_WRITING == 0;
+    match word(file, BUF_SIZE) {
+        0 => Some(Mode::None),
+        _ if by_line => decided.then_some(Mode::Line),
         _ => Some(Mode::Full),
     }
 }

@@ -1,13 +1,14 @@
 //! musl's streams where no symbol leads to them: their shape is searched in the memory of the library or program.
 
-use super::musl::{BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, Musl, NEXT, Others, PREV, READ, SEEK, WRITE, list};
+use super::musl::{
+    BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, Musl, NEXT, NO_WRITING, Others, PREV, READ, SEEK, WRITE, list,
+};
 use super::read::{BUFFER_MOST, int, structure, word};
 use super::search::Area;
 use crate::memory::Memory;
 
 const PERMANENT: i32 = 1;
 const NO_READING: i32 = 4;
-const NO_WRITING: i32 = 8;
 const ALL_FLAGS: i32 = 0xff;
 
 /// Where to search: an image's writable memory, and its code, to which a stream's functions must point.
