@@ -66,6 +66,28 @@ fn before_the_first_write() {
     }
 }
 
+#[test]
+fn wide_characters() {
+    let dir = tempfile::tempdir().unwrap();
+    for compiler in ["gcc", "musl-gcc"] {
+        let program = dir.path().join("wide");
+        let Some(program) = compile("wide_characters", compiler, &[], "wide.c", &program) else { return };
+        let waiting = Waiting::start(Command::new(program).arg(dir.path()));
+        let found = waiting.buffers();
+        let of = |name: &str| found.iter().find(|one| waiting.name(one.fd) == name).unwrap();
+        let expected = "grüße ".repeat(200);
+        let (out, written) = (of("output"), std::fs::read(dir.path().join("output")).unwrap().len());
+        assert_eq!(
+            out.pending_bytes as usize,
+            expected.len() - written,
+            "what is not in the file; {compiler}"
+        );
+        assert_eq!(out.pending, expected.as_bytes()[written..][..256], "{compiler}");
+        let unread = "second líne\nthird";
+        assert_eq!((of("input").unread_bytes, of("input").unread.as_slice()), (18, unread.as_bytes()));
+    }
+}
+
 macro_rules! stdio {
     ($($name:ident: $compiler:literal $flags:expr, $walker:ident;)*) => {
         $(#[test] fn $name() { check(stringify!($name), $compiler, &$flags, Walker::$walker); })*

@@ -6,6 +6,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
+use super::glibc_wide;
 use super::read::{
     BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word,
 };
@@ -15,6 +16,9 @@ use crate::memory::Memory;
 pub(super) const FILE_BYTES: usize = 224;
 pub(super) const CHAIN: usize = 104;
 pub(super) const FILENO: usize = 112;
+const WIDE_DATA: usize = 160;
+/// More than 0: of wide characters.
+const ORIENTATION: usize = 192;
 pub(super) const VTABLE: usize = 216;
 
 const MAGIC: u64 = 0xfbad_0000;
@@ -112,6 +116,9 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES]) -> Option<
         let parts =
             [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
         unread(memory, &mut buffer, parts)?;
+    }
+    if int(file, ORIENTATION) > 0 {
+        glibc_wide::add(memory, word(file, WIDE_DATA), flags & PUTTING != 0, &mut buffer)?;
     }
     Some(buffer)
 }

@@ -7,6 +7,7 @@ mod elf;
 mod find;
 mod glibc;
 mod glibc_search;
+mod glibc_wide;
 mod libweir;
 mod maps;
 mod musl;

@@ -12,7 +12,7 @@ use super::glibc_search;
 use super::libweir;
 use super::musl::{Musl, Others};
 use super::musl_search::{self, Ground};
-use super::read::{PENDING_KEPT, UNREAD_KEPT, structure};
+use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
 use super::rust::Rust;
 use super::search::Area;
 use super::{Walk, list_head};
@@ -64,7 +64,7 @@ fn sound(found: &[Buffer]) {
     for one in found {
         assert_eq!(one.pending.len() as u64, one.pending_bytes.min(PENDING_KEPT));
         assert_eq!(one.unread.len() as u64, one.unread_bytes.min(UNREAD_KEPT));
-        assert!(one.pending_bytes <= one.buffer_bytes.max(1) && one.fd >= -1, "{one:?}");
+        assert!(one.pending_bytes.max(one.unread_bytes) <= 5 * BUFFER_MOST && one.fd >= -1, "{one:?}");
     }
 }
 
