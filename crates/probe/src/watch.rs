@@ -23,10 +23,10 @@ const INTERVAL_NS: u64 = 100 * MILLISECOND;
 const INTERVAL_MOST_NS: u64 = 1000 * MILLISECOND;
 /// What has not changed is said again after this time.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
-/// The share of time that looks may take: one part in so many.
-const SHARE: u64 = 100;
-/// Unused time is kept up to this much, so that a wake-up of many processes is seen soon.
-const CREDIT_MOST_NS: i64 = 10 * MILLISECOND as i64;
+/// The share of time that looks may take, one part in so many: with what is around them, a hundredth.
+const SHARE: u64 = 125;
+/// Unused time is kept up to this much: longer than this, an engine does not wait for a tick.
+const CREDIT_MOST_NS: i64 = 2 * MILLISECOND as i64;
 /// A program is not all there when it starts: so often its walkers are searched anew.
 const SEARCHES: u32 = 3;
 
@@ -122,21 +122,21 @@ impl Watch {
     /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
     /// every 20 ms or so; it returns at once if there is nothing to do.
     pub fn tick(&mut self, now_ns: u64, sink: &mut Sink) {
-        let passed = now_ns.saturating_sub(self.last_ns);
+        let earned = now_ns.saturating_sub(self.last_ns) / SHARE;
         self.last_ns = now_ns;
-        self.credit_ns =
-            (self.credit_ns + i64::try_from(passed / SHARE).unwrap_or(i64::MAX / 2)).min(CREDIT_MOST_NS);
+        self.credit_ns = self.credit_ns.saturating_add_unsigned(earned).min(CREDIT_MOST_NS);
+        let mut start = Instant::now();
         while self.credit_ns > 0 {
             let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
-                return;
+                break;
             };
             self.due.pop();
-            if self.processes.get(&pid).is_none_or(|one| one.due_ns != due_ns) {
-                continue;
+            if self.processes.get(&pid).is_some_and(|one| one.due_ns == due_ns) {
+                self.visit(pid, now_ns, sink);
             }
-            let start = Instant::now();
-            self.visit(pid, now_ns, sink);
-            self.credit_ns -= i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX / 2);
+            let end = Instant::now();
+            self.credit_ns = self.credit_ns.saturating_sub_unsigned((end - start).as_nanos() as u64);
+            start = end;
         }
     }
 

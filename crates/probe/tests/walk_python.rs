@@ -10,25 +10,22 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 use weir_probe::walk::walkers_missing;
 
-/// Debian's, and those that pyenv has built, with the versions that the walker knows.
+/// Debian's, and those that pyenv has built, of the versions that the walker knows.
 fn pythons() -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/usr/bin/python3")];
-    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
-    let pyenv = pyenv.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv")));
-    for minor in 9..=14 {
-        let versions = pyenv.as_ref().and_then(|root| std::fs::read_dir(root.join("versions")).ok());
-        let fits = |name: &str| name.starts_with(&format!("3.{minor}."));
-        found.extend(
-            versions
-                .into_iter()
-                .flatten()
-                .flatten()
-                .filter(|entry| entry.file_name().to_str().is_some_and(fits))
-                .map(|entry| entry.path().join("bin/python3")),
-        );
-    }
+    found.extend((9..=14).flat_map(of_pyenv));
     found.retain(|path| path.exists());
     found
+}
+
+fn of_pyenv(minor: u32) -> Vec<PathBuf> {
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv")));
+    let versions = pyenv.and_then(|root| std::fs::read_dir(root.join("versions")).ok());
+    let fits = |name: &str| name.starts_with(&format!("3.{minor}."));
+    let found = versions.into_iter().flatten().flatten();
+    let found = found.filter(|entry| entry.file_name().to_str().is_some_and(fits));
+    found.map(|entry| entry.path().join("bin/python3")).collect()
 }
 
 fn start(python: &Path, options: &[&str], dir: &Path) -> Waiting {
@@ -86,4 +83,16 @@ fn unbuffered() {
         let stdout = found.iter().find(|one| one.fd == 1).expect("stdout");
         assert_eq!((stdout.mode, stdout.pending_bytes), (Some(Mode::None), 0), "{python:?}");
     }
+}
+
+#[test]
+fn one_that_is_too_old_is_said_to_be_so() {
+    let Some(python) = of_pyenv(8).into_iter().find(|path| path.exists()) else {
+        return skip("one_that_is_too_old_is_said_to_be_so", "there is no python 3.8");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = start(&python, &[], dir.path());
+    assert!(python_streams(&waiting).is_empty());
+    let expected = format!("python 3.8 (pid {}): its buffers cannot be read", waiting.pid());
+    assert_eq!(walkers_missing(waiting.pid()), [expected]);
 }

@@ -31,6 +31,9 @@ fn check_output<'a>(found: &'a [Buffer], of: &dyn Fn(&str) -> Vec<&'a Buffer>) {
     assert_eq!((stdout.mode, stdout.pending.as_slice()), (Some(Mode::Full), &b"in stdout"[..]));
     assert_eq!((stdout.pending_bytes, stdout.unread_bytes), (9, 0));
     assert!(stdout.buffer_bytes >= 1024);
+    let stdin = found.iter().find(|one| one.fd == 0).unwrap();
+    let undecided = if stdin.walker == Walker::Glibc { None } else { Some(Mode::Full) };
+    assert_eq!((stdin.mode, stdin.unread_bytes), (undecided, 0));
     let stderr = found.iter().find(|one| one.fd == 2).unwrap();
     assert_eq!((stderr.mode, stderr.pending_bytes), (Some(Mode::None), 0));
     let line = of("line")[0];
@@ -42,6 +45,47 @@ fn check_output<'a>(found: &'a [Buffer], of: &dyn Fn(&str) -> Vec<&'a Buffer>) {
     assert_eq!((full.mode, full.pending_bytes), (Some(Mode::Full), 300));
     assert_eq!(full.pending, expected, "the first 256 of them");
     assert!(found.iter().all(|one| one.pending_bytes == 0 || one.unread_bytes == 0));
+}
+
+/// musl looks for a terminal when it first writes; glibc when it makes the buffer.
+#[test]
+fn before_the_first_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("early.c");
+    let text =
+        "int main(void) { fprintf(stderr, \"%s\", \"\"); printf(\"early\"); write(2, \".\", 1); pause(); }\n";
+    std::fs::write(&source, format!("#include <stdio.h>\n#include <unistd.h>\n{text}")).unwrap();
+    for (compiler, mode) in [("gcc", Some(Mode::Full)), ("musl-gcc", None)] {
+        let (program, source) = (dir.path().join("early"), source.to_str().unwrap());
+        let Some(program) = compile("before_the_first_write", compiler, &[], source, &program) else {
+            return;
+        };
+        let found = Waiting::start(&mut Command::new(program)).buffers();
+        let stdout = found.iter().find(|one| one.fd == 1).unwrap();
+        assert_eq!((stdout.mode, stdout.pending.as_slice()), (mode, &b"early"[..]), "{compiler}");
+    }
+}
+
+#[test]
+fn wide_characters() {
+    let dir = tempfile::tempdir().unwrap();
+    for compiler in ["gcc", "musl-gcc"] {
+        let program = dir.path().join("wide");
+        let Some(program) = compile("wide_characters", compiler, &[], "wide.c", &program) else { return };
+        let waiting = Waiting::start(Command::new(program).arg(dir.path()));
+        let found = waiting.buffers();
+        let of = |name: &str| found.iter().find(|one| waiting.name(one.fd) == name).unwrap();
+        let expected = "grüße ".repeat(200);
+        let (out, written) = (of("output"), std::fs::read(dir.path().join("output")).unwrap().len());
+        assert_eq!(
+            out.pending_bytes as usize,
+            expected.len() - written,
+            "what is not in the file; {compiler}"
+        );
+        assert_eq!(out.pending, expected.as_bytes()[written..][..256], "{compiler}");
+        let unread = "second líne\nthird";
+        assert_eq!((of("input").unread_bytes, of("input").unread.as_slice()), (18, unread.as_bytes()));
+    }
 }
 
 macro_rules! stdio {

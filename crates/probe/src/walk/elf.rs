@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use object::elf;
 use object::read::ReadCache;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::{LittleEndian, ReadRef};
 use weir_model::trace::Walker;
 
@@ -16,8 +16,14 @@ use weir_model::trace::Walker;
 const WANTED: [&str; 8] =
     ["_IO_list_all", "ofl_head", "stdin", "stdout", "stderr", "_PyRuntime", "Py_Version", "weir_flush"];
 
-/// A full symbol table of a dynamic image larger than this is not read: what it exports is enough.
-const SYMTAB_MOST: u64 = 4 << 20;
+/// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
+pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";
+
+/// A symbol table larger than this is not read, to be quick: what a dynamic image exports, all that it has (which
+/// adds little to what it exports), and all that a static program or a library has.
+const DYNAMIC_MOST: u64 = 1 << 20;
+const SYMTAB_MOST: u64 = 1 << 20;
+const STATIC_MOST: u64 = 8 << 20;
 
 /// Past these many files the cache begins anew: a build makes new programs for ever.
 const CACHE_MOST: usize = 1024;
@@ -33,6 +39,8 @@ pub(crate) struct Image {
     pub first: u64,
     /// It is of 32 bits or of another byte order: no walker knows it.
     pub foreign: bool,
+    /// It was made by Go's compiler: its symbols are many and lead to no stream.
+    pub go: bool,
     symbols: Vec<(&'static str, u64)>,
 }
 
@@ -78,8 +86,17 @@ static CACHE: LazyLock<Mutex<HashMap<Key, Option<Arc<Image>>>>> = LazyLock::new(
 
 /// The facts of the file; None where it is no ELF file or cannot be read.
 pub(crate) fn image(path: &Path) -> Option<Arc<Image>> {
+    image_if(path, |_| true)
+}
+
+/// The same, if the file has this inode number.
+pub(crate) fn image_of(path: &Path, inode: u64) -> Option<Arc<Image>> {
+    image_if(path, |found| found == inode)
+}
+
+fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<Image>> {
     let file = File::open(path).ok()?;
-    let about = file.metadata().ok().filter(|about| about.is_file())?;
+    let about = file.metadata().ok().filter(|about| about.is_file() && fits(about.ino()))?;
     let key = (about.dev(), about.ino(), about.mtime(), about.mtime_nsec(), about.size());
     if let Some(known) = CACHE.lock().unwrap_or_else(|broken| broken.into_inner()).get(&key) {
         return known.clone();
@@ -113,14 +130,18 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
     image.interpreted = segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP);
     let first = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_LOAD);
     image.first = first.map_or(0, |segment| segment.p_vaddr(endian) & !0xfff);
-    for section in header.section_headers(endian, data)? {
+    let sections = header.sections(endian, data)?;
+    image.go = sections.section_by_name(endian, b".gopclntab").is_some();
+    let (own, most) =
+        if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
+    for section in sections.iter() {
         let wanted = match section.sh_type(endian) {
-            elf::SHT_DYNSYM => true,
-            elf::SHT_SYMTAB => !image.interpreted || section.sh_size(endian) <= SYMTAB_MOST,
+            elf::SHT_DYNSYM => section.sh_size(endian) <= own,
+            elf::SHT_SYMTAB => section.sh_size(endian) <= most,
             _ => false,
         };
-        if wanted {
-            add_symbols(&mut image, header, section, data)?;
+        if wanted && !image.go {
+            add_symbols(&mut image, &sections, section, data)?;
         }
     }
     Ok(image)
@@ -128,13 +149,12 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
 
 fn add_symbols<'data, R: ReadRef<'data>>(
     image: &mut Image,
-    header: &elf::FileHeader64<LittleEndian>,
+    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
     section: &elf::SectionHeader64<LittleEndian>,
     data: R,
 ) -> object::Result<()> {
     let endian = LittleEndian;
     let symbols: &[elf::Sym64<LittleEndian>] = section.data_as_array(endian, data)?;
-    let sections = header.sections(endian, data)?;
     let strings =
         sections.section(object::SectionIndex(section.sh_link(endian) as usize))?.data(endian, data)?;
     for symbol in symbols {
@@ -142,13 +162,26 @@ fn add_symbols<'data, R: ReadRef<'data>>(
         if symbol.st_shndx(endian) == elf::SHN_UNDEF || symbol.st_value(endian) == 0 {
             continue;
         }
-        let name = strings.get(symbol.st_name(endian) as usize..).unwrap_or_default();
-        let known = WANTED.iter().find(|wanted| {
-            name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
-        });
+        let known = strings.get(symbol.st_name(endian) as usize..).and_then(wanted);
         if let Some(wanted) = known.filter(|wanted| image.symbol(wanted).is_none()) {
             image.symbols.push((wanted, symbol.st_value(endian)));
         }
     }
     Ok(())
+}
+
+/// Which of the wanted symbols it is; the name ends at a NUL.
+fn wanted(name: &[u8]) -> Option<&'static str> {
+    let is = |wanted: &&&str| {
+        name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
+    };
+    WANTED.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
+}
+
+/// In both of Rust's ways to write a path: _RNvNtNtCs…_3std2io5stdio6STDOUT, _ZN3std2io5stdio6STDOUT17h…E.
+fn is_rust_stdout(name: &[u8]) -> bool {
+    let old = b"_ZN3std2io5stdio6STDOUT17h";
+    let (start, end) = (b"_RNvNtNtCs", b"_3std2io5stdio6STDOUT\0");
+    name.starts_with(old)
+        || name.starts_with(start) && name[..name.len().min(64)].windows(end.len()).any(|part| part == end)
 }

@@ -10,6 +10,7 @@ use super::libweir::Libweir;
 use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
 use super::musl_search::Ground;
+use super::rust::Rust;
 use super::search::Area;
 use super::{Walk, glibc_search, musl_search};
 use crate::memory::{Memory, ProcessMemory};
@@ -50,10 +51,13 @@ impl Process {
             found.1.push(self.cannot("a program of 32 bits"));
             return found;
         }
+        if exe.go {
+            found.1.push(self.cannot("a Go program"));
+        }
         for region in self.regions.iter().filter(|one| one.offset == 0) {
             self.add_image(region, &exe, &mut found);
         }
-        if !exe.interpreted && !self.has_library() {
+        if !exe.interpreted && !exe.go && !self.has_library() {
             self.add_static(&exe, &mut found);
         }
         found
@@ -81,7 +85,11 @@ impl Process {
         } else if own && exe.symbol("_PyRuntime").is_some() {
             self.add_python(Some(exe), region, found);
         }
-        let has_libweir = name.starts_with("libweir") || own && exe.symbol("weir_flush").is_some();
+        if let Some(stdout) = exe.symbol_at(elf::RUST_STDOUT, region.start).filter(|_| own) {
+            found.0.push(Box::new(Rust { stdout }));
+        }
+        let has_libweir =
+            name.starts_with("libweir") && name.contains(".so") || own && exe.symbol("weir_flush").is_some();
         if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {
             found.0.push(Box::new(Libweir { pid: self.pid }));
         }
@@ -91,6 +99,9 @@ impl Process {
     }
 
     fn add_python(&self, image: Option<&Image>, region: &Region, found: &mut Found) {
+        if region.name().starts_with("libpython2") {
+            found.1.push(self.cannot("python 2"));
+        }
         let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else { return };
         match cpython::version(&self.memory, image, region) {
             Ok(layout) => found.0.extend(
@@ -146,15 +157,14 @@ impl Process {
         matches!(&region.place, Place::File(path) if *path == self.exe)
     }
 
-    /// Of the file that the process sees under this path, which need not be ours: it may be in a container.
+    /// Of the file that is mapped. Its path is that of a container, which leads there by the process's own root, or
+    /// one of ours; a file that was removed since is opened by its mapping, which takes privilege.
     fn image(&self, region: &Region) -> Option<Arc<Image>> {
         let Place::File(path) = &region.place else { return None };
-        if path.to_str().is_some_and(|path| path.ends_with(" (deleted)")) {
-            let link = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
-            return elf::image(Path::new(&link));
-        }
-        let inside = path.strip_prefix("/").ok()?;
-        elf::image(&Path::new(&format!("/proc/{}/root", self.pid)).join(inside))
+        let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
+        let mapping = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
+        let named = elf::image_of(&inside, region.inode).or_else(|| elf::image_of(path, region.inode));
+        named.or_else(|| elf::image(Path::new(&mapping)))
     }
 }
 

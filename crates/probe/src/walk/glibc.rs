@@ -6,6 +6,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
+use super::glibc_wide;
 use super::read::{
     BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word,
 };
@@ -15,6 +16,9 @@ use crate::memory::Memory;
 pub(super) const FILE_BYTES: usize = 224;
 pub(super) const CHAIN: usize = 104;
 pub(super) const FILENO: usize = 112;
+const WIDE_DATA: usize = 160;
+/// More than 0: of wide characters.
+const ORIENTATION: usize = 192;
 pub(super) const VTABLE: usize = 216;
 
 const MAGIC: u64 = 0xfbad_0000;
@@ -50,9 +54,12 @@ impl Walk for Glibc {
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
-        let whole = lists.filter(|list| self.must.is_none_or(|must| list.contains(&must)));
+        let whole = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
         let longest = whole.max_by_key(Vec::len).unwrap_or_default();
-        longest.into_iter().filter_map(|at| steady(memory, at, |file| stream(memory, at, file))).collect()
+        longest
+            .into_iter()
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file)))
+            .collect()
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
@@ -60,13 +67,13 @@ impl Walk for Glibc {
     }
 }
 
-/// The addresses of the streams from `first` on, as far as they are streams.
-pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<u64> {
+/// The streams from `first` on, as far as they are streams: their addresses, and copies.
+pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let mut at = first;
     while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
         let Some(file) = structure::<FILE_BYTES>(memory, at).filter(is_file) else { break };
-        found.push(at);
+        found.push((at, file));
         at = word(&file, CHAIN);
     }
     found
@@ -110,6 +117,9 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES]) -> Option<
             [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
         unread(memory, &mut buffer, parts)?;
     }
+    if int(file, ORIENTATION) > 0 {
+        glibc_wide::add(memory, word(file, WIDE_DATA), flags & PUTTING != 0, &mut buffer)?;
+    }
     Some(buffer)
 }
 
@@ -126,8 +136,8 @@ fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> O
 fn mode(flags: u64, base: u64) -> Option<Mode> {
     match flags {
         _ if flags & UNBUFFERED != 0 => Some(Mode::None),
-        _ if base == 0 => None,
         _ if flags & LINE_BUFFERED != 0 => Some(Mode::Line),
+        _ if base == 0 => None,
         _ => Some(Mode::Full),
     }
 }

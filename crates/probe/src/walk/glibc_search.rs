@@ -13,15 +13,15 @@ const CANDIDATES_MOST: usize = 4096;
 
 /// The streams of a stripped static program.
 pub(super) fn search(memory: &dyn Memory, area: &Area) -> Option<Glibc> {
-    let files = area.structures::<FILE_BYTES>(memory, |flags| flags & 0xffff_0000 == 0xfbad_0000);
+    let memory = &area.copy(memory);
+    let files = memory.structures::<FILE_BYTES>(|flags| flags & 0xffff_0000 == 0xfbad_0000);
     let mut ends = files.iter().filter(|(_, file)| is_stderr(memory, area, file));
     let (stderr, None) = (ends.next()?.0, ends.next()) else { return None };
-    let words = area.pointers(memory, 8);
     let mut heads = Vec::new();
-    for (at, first) in words.iter().take(CANDIDATES_MOST) {
+    for (at, first) in memory.pointers(8).iter().take(CANDIDATES_MOST) {
         let likely = structure::<FILE_BYTES>(memory, *first).is_some_and(|file| is_file(&file));
         let inside = files.iter().any(|(file, _)| (*file..file + FILE_BYTES as u64).contains(at));
-        if likely && !inside && list(memory, *first).contains(&stderr) {
+        if likely && !inside && list(memory, *first).iter().any(|one| one.0 == stderr) {
             heads.push(*at);
         }
     }

@@ -5,7 +5,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
 use super::maps::{Place, Region, regions};
-use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, word};
+use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
 use crate::memory::Memory;
 
 const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
@@ -49,8 +49,11 @@ impl Walk for Libweir {
         let likely =
             regions.iter().filter(|one| one.writable && one.private && one.place == Place::Anonymous);
         let starts = likely.flat_map(|one| pages(one, page));
-        let streams = starts.filter(|at| memory.u64(*at) == Some(STREAM_MAGIC));
-        streams.filter_map(|at| steady(memory, at, |stream| read(memory, at, stream, page))).collect()
+        let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
+        let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);
+        streams
+            .filter_map(|(at, copy)| steady(memory, at, copy, |stream| read(memory, at, stream, page)))
+            .collect()
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {

@@ -14,6 +14,7 @@ pub(crate) struct Region {
     pub private: bool,
     /// Of the file, where `start` is.
     pub offset: u64,
+    pub inode: u64,
     pub place: Place,
 }
 
@@ -50,6 +51,7 @@ fn region(map: procfs::process::MemoryMap) -> Region {
         executable: map.perms.contains(MMPermissions::EXECUTE),
         private: map.perms.contains(MMPermissions::PRIVATE),
         offset: map.offset,
+        inode: map.inode,
         place: match map.pathname {
             MMapPath::Path(path) => Place::File(path),
             MMapPath::Anonymous => Place::Anonymous,

@@ -7,11 +7,13 @@ mod elf;
 mod find;
 mod glibc;
 mod glibc_search;
+mod glibc_wide;
 mod libweir;
 mod maps;
 mod musl;
 mod musl_search;
 mod read;
+mod rust;
 mod search;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -28,6 +28,9 @@ pub(super) const NEXT: usize = 112;
 pub(super) const FD: usize = 120;
 const LBF: usize = 144;
 
+/// In `flags`.
+pub(super) const NO_WRITING: i32 = 8;
+
 /// Before its buffer a stream keeps room for pushed-back bytes.
 const UNGET: u64 = 8;
 
@@ -58,9 +61,12 @@ impl Walk for Musl {
             Others::At(head) => list(memory, memory.u64(*head).unwrap_or(0)),
             Others::Within(ground) => ground.longest_list(memory, &self.standard),
         };
-        let plain = self.standard.iter().find_map(|at| stderr_write(memory, *at));
-        let all = self.standard.iter().chain(&others);
-        all.filter_map(|at| steady(memory, *at, |file| stream(memory, *at, file, plain))).collect()
+        let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
+        let all: Vec<_> = standard.chain(others).collect();
+        let plain = all.iter().find_map(|(_, file)| stderr_write(file));
+        all.into_iter()
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain)))
+            .collect()
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
@@ -68,8 +74,8 @@ impl Walk for Musl {
     }
 }
 
-/// The addresses of the streams from `first` on; each names the one before it.
-pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<u64> {
+/// The streams from `first` on, with copies of them; each names the one before it.
+pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let (mut before, mut at) = (0, first);
     while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
@@ -77,16 +83,15 @@ pub(super) fn list(memory: &dyn Memory, first: u64) -> Vec<u64> {
         if word(&file, PREV) != before || word(&file, CLOSE) == 0 {
             break;
         }
-        found.push(at);
+        found.push((at, file));
         (before, at) = (at, word(&file, NEXT));
     }
     found
 }
 
 /// The write function of ordinary streams: stderr has it from the start.
-fn stderr_write(memory: &dyn Memory, at: u64) -> Option<u64> {
-    let file = structure::<FILE_BYTES>(memory, at)?;
-    (int(&file, FD) == 2).then(|| word(&file, WRITE))
+fn stderr_write(file: &[u8; FILE_BYTES]) -> Option<u64> {
+    (int(file, FD) == 2).then(|| word(file, WRITE))
 }
 
 fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Option<u64>) -> Option<Buffer> {
@@ -120,12 +125,14 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Opt
     Some(buffer)
 }
 
-/// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set.
+/// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set. Of a
+/// stream that is only read `lbf` means nothing.
 fn mode(file: &[u8; FILE_BYTES], plain: Option<u64>) -> Option<Mode> {
     let decided = int(file, FD) != 1 || plain == Some(word(file, WRITE));
-    match (word(file, BUF_SIZE), int(file, LBF)) {
-        (0, _) => Some(Mode::None),
-        (_, lbf) if lbf >= 0 => decided.then_some(Mode::Line),
+    let by_line = int(file, LBF) >= 0 && int(file, 0) & NO_WRITING == 0;
+    match word(file, BUF_SIZE) {
+        0 => Some(Mode::None),
+        _ if by_line => decided.then_some(Mode::Line),
         _ => Some(Mode::Full),
     }
 }

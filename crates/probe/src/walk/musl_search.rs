@@ -1,13 +1,14 @@
 //! musl's streams where no symbol leads to them: their shape is searched in the memory of the library or program.
 
-use super::musl::{BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, Musl, NEXT, Others, PREV, READ, SEEK, WRITE, list};
+use super::musl::{
+    BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, Musl, NEXT, NO_WRITING, Others, PREV, READ, SEEK, WRITE, list,
+};
 use super::read::{BUFFER_MOST, int, structure, word};
 use super::search::Area;
 use crate::memory::Memory;
 
 const PERMANENT: i32 = 1;
 const NO_READING: i32 = 4;
-const NO_WRITING: i32 = 8;
 const ALL_FLAGS: i32 = 0xff;
 
 /// Where to search: an image's writable memory, and its code, to which a stream's functions must point.
@@ -18,10 +19,11 @@ pub(super) struct Ground {
 
 impl Ground {
     /// The list of which a word of this memory is the head: the longest, none if there is none.
-    pub fn longest_list(&self, memory: &dyn Memory, standard: &[u64]) -> Vec<u64> {
+    pub fn longest_list(&self, memory: &dyn Memory, standard: &[u64]) -> Vec<(u64, [u8; FILE_BYTES])> {
+        let memory = &self.area.copy(memory);
         let mut best = Vec::new();
-        for (_, first) in self.area.pointers(memory, 8) {
-            if first % 16 != 0 || standard.contains(&first) || !self.is_first(memory, first) {
+        for (_, first) in memory.pointers(16) {
+            if standard.contains(&first) || !self.is_first(memory, first) {
                 continue;
             }
             let found = list(memory, first);
@@ -57,7 +59,8 @@ impl Ground {
 pub(super) fn search(memory: &dyn Memory, area: Area) -> Option<Musl> {
     let ground = Ground { area };
     let mut found: Vec<(i32, u64)> = Vec::new();
-    for (at, bytes) in ground.area.structures::<FILE_BYTES>(memory, |head| head & !0xff == 0 && head & 1 != 0)
+    for (at, bytes) in
+        ground.area.copy(memory).structures::<FILE_BYTES>(|head| head & !0xff == 0 && head & 1 != 0)
     {
         found.extend(ground.standard(&bytes).map(|fd| (fd, at)));
     }

@@ -1,5 +1,7 @@
 //! What the walkers share: words out of copied bytes, reading until nothing moves, lists that may be hostile.
 
+use weir_model::trace::Buffer;
+
 use crate::memory::Memory;
 
 /// No process has more streams; a list that goes on longer is broken.
@@ -31,18 +33,24 @@ pub(crate) fn structure<const BYTES: usize>(memory: &dyn Memory, address: u64) -
     (memory.read(address, &mut into) == BYTES).then_some(into)
 }
 
-/// Reads a structure and what it points to, and believes it only if the structure is the same afterwards.
-pub(crate) fn steady<const BYTES: usize, T>(
+/// Makes a buffer of a structure's copy and of what that points to, and believes it only if the structure is the
+/// same afterwards; one with nothing in it is believed at once.
+pub(crate) fn steady<const BYTES: usize>(
     memory: &dyn Memory,
     address: u64,
-    read: impl Fn(&[u8; BYTES]) -> Option<T>,
-) -> Option<T> {
+    mut copy: [u8; BYTES],
+    read: impl Fn(&[u8; BYTES]) -> Option<Buffer>,
+) -> Option<Buffer> {
     for _ in 0..TRIES {
-        let before = structure::<BYTES>(memory, address)?;
-        let found = read(&before)?;
-        if structure::<BYTES>(memory, address)? == before {
-            return Some(found);
+        let found = read(&copy);
+        if found.as_ref().is_some_and(|one| one.pending_bytes == 0 && one.unread_bytes == 0) {
+            return found;
         }
+        let again = structure::<BYTES>(memory, address)?;
+        if again == copy {
+            return found;
+        }
+        copy = again;
     }
     None
 }

@@ -43,14 +43,49 @@ impl Area {
         (self.image.0..self.image.1).contains(&address)
     }
 
-    /// Every word of the writable memory that could be a pointer to data, with its address.
-    pub fn pointers(&self, memory: &dyn Memory, align: u64) -> Vec<(u64, u64)> {
+    /// Could a stream be there? In the image itself, only where it is writable.
+    fn may_hold_stream(&self, address: u64) -> bool {
+        let likely = (0x1000..1 << 56).contains(&address) && !self.is_code(address);
+        likely
+            && (!self.is_own(address)
+                || self.writable.iter().any(|(start, end)| (*start..*end).contains(&address)))
+    }
+
+    /// A copy of the writable memory, in front of all the other memory.
+    pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> Copy<'a> {
+        let read = |(start, end): &(u64, u64)| (*start, memory.bytes(*start, (end - start) as usize));
+        Copy { area: self, memory, parts: self.writable.iter().map(read).collect() }
+    }
+}
+
+/// What is in the copy costs no system call to read.
+pub(super) struct Copy<'a> {
+    area: &'a Area,
+    memory: &'a dyn Memory,
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl Memory for Copy<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        for (start, data) in &self.parts {
+            let at = address.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
+            if let Some(part) = at.and_then(|at| data.get(at..)).and_then(|rest| rest.get(..into.len())) {
+                into.copy_from_slice(part);
+                return into.len();
+            }
+        }
+        self.memory.read(address, into)
+    }
+}
+
+impl Copy<'_> {
+    /// Every word of the writable memory that could point to a stream, with its address.
+    pub fn pointers(&self, align: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
-        for (start, data) in self.copies(memory) {
+        for (start, data) in &self.parts {
             for (index, value) in data.chunks_exact(8).enumerate() {
                 let value = u64::from_le_bytes(value.try_into().unwrap_or_default());
-                let likely = value >= 0x1000 && value < 1 << 56 && value % align == 0 && !self.is_code(value);
-                if likely {
+                if value != 0 && value % align == 0 && self.area.may_hold_stream(value) {
                     found.push((start + 8 * index as u64, value));
                 }
             }
@@ -59,13 +94,9 @@ impl Area {
     }
 
     /// Copies of what begins with a fitting word of 4 bytes, with its address.
-    pub fn structures<const BYTES: usize>(
-        &self,
-        memory: &dyn Memory,
-        fits: impl Fn(u32) -> bool,
-    ) -> Vec<(u64, [u8; BYTES])> {
+    pub fn structures<const BYTES: usize>(&self, fits: impl Fn(u32) -> bool) -> Vec<(u64, [u8; BYTES])> {
         let mut found = Vec::new();
-        for (start, data) in self.copies(memory) {
+        for (start, data) in &self.parts {
             for at in (0..data.len().saturating_sub(BYTES - 1)).step_by(8) {
                 let head = data[at..].first_chunk().map(|four| u32::from_le_bytes(*four));
                 if let Some(bytes) = data[at..].first_chunk().filter(|_| head.is_some_and(&fits)) {
@@ -74,9 +105,5 @@ impl Area {
             }
         }
         found
-    }
-
-    fn copies(&self, memory: &dyn Memory) -> impl Iterator<Item = (u64, Vec<u8>)> {
-        self.writable.iter().map(|(start, end)| (*start, memory.bytes(*start, (end - start) as usize)))
     }
 }

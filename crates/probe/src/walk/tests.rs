@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use weir_model::trace::Buffer;
 
+use super::elf;
 use super::glibc::Glibc;
 use super::glibc_search;
 use super::libweir;
 use super::musl::{Musl, Others};
 use super::musl_search::{self, Ground};
-use super::read::{PENDING_KEPT, UNREAD_KEPT, structure};
+use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
+use super::rust::Rust;
 use super::search::Area;
 use super::{Walk, list_head};
 use crate::memory::Memory;
@@ -47,6 +49,7 @@ pub(crate) fn hostile_words(count: usize) -> impl Strategy<Value = Vec<u64>> {
     let word = prop_oneof![
         4 => (0..count as u64).prop_map(|index| BASE + 8 * index),
         2 => (0..0x1000u64).prop_map(|flags| 0xfbad_0000 | flags),
+        1 => Just(1024),
         1 => Just(0x6d72_7473_7269_6577),
         1 => Just(0x6461_6568_7269_6577),
         2 => 0..64u64,
@@ -61,12 +64,12 @@ fn sound(found: &[Buffer]) {
     for one in found {
         assert_eq!(one.pending.len() as u64, one.pending_bytes.min(PENDING_KEPT));
         assert_eq!(one.unread.len() as u64, one.unread_bytes.min(UNREAD_KEPT));
-        assert!(one.pending_bytes <= one.buffer_bytes.max(1) && one.fd >= -1, "{one:?}");
+        assert!(one.pending_bytes.max(one.unread_bytes) <= 5 * BUFFER_MOST && one.fd >= -1, "{one:?}");
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn garbage_is_survived(words in hostile_words(600)) {
@@ -74,6 +77,7 @@ proptest! {
         let area = || Area::test((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
         for at in (BASE..BASE + 8 * 600).step_by(8 * 7) {
             sound(&Glibc::at(at).buffers(&memory));
+            sound(&Rust { stdout: at }.buffers(&memory));
             let others = [Others::At(at), Others::Within(Ground { area: area() })];
             for others in others {
                 sound(&Musl { standard: vec![at, at + 8], others }.buffers(&memory));
@@ -96,6 +100,15 @@ proptest! {
         let start: &[u8] = if elf { b"\x7fELF\x02\x01\x01" } else { b"" };
         std::fs::write(file.path(), [start, &bytes].concat()).unwrap();
         prop_assert_eq!(list_head(file.path()), None);
+    }
+}
+
+#[test]
+fn files_of_other_machines_are_foreign() {
+    for (class, order, foreign) in [(1, 1, true), (2, 2, true), (2, 1, false)] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [b"\x7fELF".as_slice(), &[class, order], &[0; 100]].concat()).unwrap();
+        assert_eq!(elf::image(file.path()).is_some_and(|image| image.foreign), foreign);
     }
 }
 
@@ -166,7 +179,7 @@ fn what_moves_is_read_again_or_not_believed() {
     let moving = |stops_after| Moving {
         memory: glibc_streams(1),
         stops_after,
-        reads: AtomicU64::new(0),
+        reads: AtomicU64::new(1),
         at: Cell::new(0),
     };
     let settles = moving(4);

@@ -60,11 +60,16 @@ impl Drop for Waiting {
     }
 }
 
-/// Compiles a program of tests/programs; None if the compiler is not there.
+/// Compiles a C program of tests/programs; None if the compiler is not there.
 pub fn compile(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
+    compile_with(test, compiler, &[&["-O1"], flags].concat(), source, to)
+}
+
+/// The same with any compiler.
+pub fn compile_with(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let mut command = Command::new(compiler);
-    command.arg("-O1").args(["-o".as_ref(), to.as_os_str()]).arg(sources.join(source)).args(flags);
+    command.args(["-o".as_ref(), to.as_os_str()]).arg(sources.join(source)).args(flags);
     match command.status() {
         Ok(status) => assert!(status.success(), "{command:?}"),
         Err(why) => {

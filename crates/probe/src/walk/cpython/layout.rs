@@ -5,7 +5,7 @@ use crate::memory::Memory;
 /// Offsets of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::walk) struct Layout {
-    /// In _PyRuntime: the first interpreter.
+    /// In _PyRuntime: the list of interpreters; behind its head is the main one.
     pub head: u64,
     /// In PyInterpreterState: sys.modules.
     pub modules: u64,
@@ -16,13 +16,29 @@ pub(in crate::walk) struct Layout {
     pub compact: u64,
     /// The dictionary's keys have their sizes as powers of two (3.11).
     pub log2_keys: bool,
+    /// A string's state begins at this bit (3.14 has 16 bits for `interned` where there were 2).
+    pub state_shift: u32,
 }
 
-const UP_TO_3_10: Layout =
-    Layout { head: 32, modules: 856, text_bytes: 192, ascii: 48, compact: 72, log2_keys: false };
+const UP_TO_3_10: Layout = Layout {
+    head: 32,
+    modules: 856,
+    text_bytes: 192,
+    ascii: 48,
+    compact: 72,
+    log2_keys: false,
+    state_shift: 0,
+};
 const OF_3_11: Layout = Layout { head: 40, modules: 888, log2_keys: true, ..UP_TO_3_10 };
-const OF_3_12: Layout =
-    Layout { head: 40, modules: 944, text_bytes: 200, ascii: 40, compact: 56, log2_keys: true };
+const OF_3_12: Layout = Layout {
+    head: 40,
+    modules: 944,
+    text_bytes: 200,
+    ascii: 40,
+    compact: 56,
+    log2_keys: true,
+    state_shift: 0,
+};
 
 /// "xdebugpy": at the start of _PyRuntime there is a table of offsets.
 const COOKIE: u64 = 0x7970_6775_6265_6478;
@@ -35,7 +51,7 @@ impl Layout {
             11 => Some(OF_3_11),
             12 => Some(OF_3_12),
             13 => Layout::told(memory, runtime, 88),
-            14 => Layout::told(memory, runtime, 96),
+            14 => Some(Layout { state_shift: 14, ..Layout::told(memory, runtime, 96)? }),
             _ => None,
         }
     }

@@ -68,7 +68,8 @@ impl Python {
 
     /// The types of the module `_io`; none before the interpreter is set up and after it was taken down.
     fn types(&self, memory: &dyn Memory) -> Option<Types> {
-        let interpreter = memory.u64(self.runtime + self.layout.head).filter(|at| *at != 0)?;
+        let main = self.runtime + self.layout.head + 8; // the first of the list is the newest
+        let interpreter = memory.u64(main).filter(|at| *at != 0)?;
         let modules = memory.u64(interpreter.checked_add(self.layout.modules)?)?;
         let module = dict_get(memory, &self.layout, modules, &["_io"])[0]?;
         let names = Kind::ALL.map(Kind::name);
@@ -92,7 +93,6 @@ impl Walk for Python {
         }
         let types = &seen.types.clone();
         let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
-        objects.retain(|at| types.kind(memory, *at).is_some());
         streams::buffers(memory, &self.layout, types, objects)
     }
 

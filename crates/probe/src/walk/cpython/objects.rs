@@ -13,7 +13,7 @@ const DICT_KEYS: u64 = 32;
 const LIST_ITEMS: u64 = 24;
 const BYTES_DATA: u64 = 32;
 /// PyASCIIObject.state: kind in bits 2 to 4, compact 5, ascii 6.
-const STRING_STATE: u64 = 32;
+const STRING_STATE: usize = 32;
 
 /// A dictionary with more entries is none that we look for.
 const ENTRIES_MOST: u64 = 1 << 16;
@@ -84,18 +84,22 @@ fn entries(memory: &dyn Memory, layout: &Layout, dict: u64) -> Option<Vec<(u64, 
     )
 }
 
+fn state(layout: &Layout, string: &[u8; 40]) -> u32 {
+    (word(string, STRING_STATE) as u32) >> layout.state_shift
+}
+
 /// A short ASCII string, as names are.
 fn ascii(memory: &dyn Memory, layout: &Layout, string: u64) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
     let length = word(&head, SIZE as usize);
-    let plain = head[STRING_STATE as usize] & 0x60 == 0x60;
+    let plain = state(layout, &head) & 0x60 == 0x60;
     (plain && length <= 64).then(|| memory.bytes(string + layout.ascii, length as usize))
 }
 
 /// The characters from `from` on in UTF-8, and how many bytes they are; at most `most` are returned.
 pub(super) fn text_from(memory: &dyn Memory, layout: &Layout, string: u64, from: u64) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
-    let state = head[STRING_STATE as usize];
+    let state = state(layout, &head);
     let (width, ascii) = (u64::from(state >> 2 & 7), state & 0x40 != 0);
     let count = word(&head, SIZE as usize).checked_sub(from).filter(|count| *count <= 1 << 24)?;
     if state & 0x20 == 0 || !matches!(width, 1 | 2 | 4) || !is(memory, string, b"str") {

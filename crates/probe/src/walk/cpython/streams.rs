@@ -10,12 +10,11 @@ use super::objects::{TYPE, pending_bytes, text_from, type_name};
 use crate::memory::Memory;
 use crate::walk::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
 
-/// Of `buffered` in bufferedio.c.
-const BUFFERED_BYTES: usize = 136;
-/// Of `textio` in textio.c.
-const TEXT_BYTES: usize = 152;
-/// Of `fileio`: the descriptor.
-const FILE_FD: u64 = 16;
+/// Of `buffered` in bufferedio.c and of `textio` in textio.c, what is needed.
+const OBJECT_BYTES: usize = 152;
+/// Of `fileio`, up to its descriptor.
+const FILE_BYTES: usize = 24;
+const FILE_FD: usize = 16;
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,24 +73,27 @@ impl Types {
 
     /// False when the interpreter took them down or there are none yet.
     pub fn still_there(&self, memory: &dyn Memory) -> bool {
-        !self.is_empty() && self.0.iter().all(|(at, kind)| is_named(memory, *at, *kind))
+        self.0.first().is_some_and(|(at, kind)| is_named(memory, *at, *kind))
     }
 
-    pub fn of_type(&self, at: u64) -> Option<Kind> {
-        self.0.iter().find(|(known, kind)| *known == at && *kind != Kind::File).map(|(_, kind)| *kind)
+    /// Of all objects but files.
+    pub fn of_streams(&self) -> [u64; 4] {
+        let kinds = [Kind::Text, Kind::Writer, Kind::Reader, Kind::Random];
+        kinds.map(|kind| self.0.iter().find(|one| one.1 == kind).map_or(u64::MAX, |one| one.0))
     }
 
-    /// What a living object is.
-    pub fn kind(&self, memory: &dyn Memory, object: u64) -> Option<Kind> {
-        let head: [u8; 16] = structure(memory, object)?;
+    /// What a living object is, by a copy of its beginning.
+    fn kind(&self, object: &[u8]) -> Option<Kind> {
         // A freed object begins with a pointer to the next free one, or with no references.
-        let references = int(&head, 0);
-        (references != 0).then(|| self.of_type(word(&head, TYPE as usize)))?
+        let at = word(object, TYPE as usize);
+        (int(object, 0) != 0).then(|| self.0.iter().find(|(known, _)| *known == at).map(|(_, kind)| *kind))?
     }
 
-    fn is_file(&self, memory: &dyn Memory, object: u64) -> bool {
-        let kind = object.checked_add(TYPE).and_then(|at| memory.u64(at));
-        kind.is_some_and(|kind| self.0.contains(&(kind, Kind::File)))
+    /// The descriptor of a file object; None if it is closed.
+    fn fd(&self, memory: &dyn Memory, object: u64) -> Option<i32> {
+        let file: [u8; FILE_BYTES] = structure(memory, object)?;
+        let fd = int(&file, FILE_FD);
+        (fd >= 0 && self.kind(&file) == Some(Kind::File)).then_some(fd)
     }
 }
 
@@ -100,21 +102,28 @@ fn is_named(memory: &dyn Memory, at: u64, kind: Kind) -> bool {
     name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
 }
 
-/// A buffer for every one of the objects that has a file under it.
+/// A buffer for every one of the objects that has a file under it. Those that are no streams any more leave.
 pub(super) fn buffers(
     memory: &dyn Memory,
     layout: &Layout,
     types: &Types,
-    objects: &BTreeSet<u64>,
+    objects: &mut BTreeSet<u64>,
 ) -> Vec<Buffer> {
-    let mut found: BTreeMap<u64, Buffer> = BTreeMap::new();
-    let (texts, others): (Vec<u64>, Vec<u64>) =
-        objects.iter().partition(|at| types.kind(memory, **at) == Some(Kind::Text));
-    for at in others {
-        found.extend(steady(memory, at, |object| buffered(memory, types, at, object)).map(|one| (at, one)));
-    }
-    for at in texts {
-        let with_text = steady(memory, at, |object: &[u8; TEXT_BYTES]| {
+    let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
+    objects.retain(|&at| {
+        let Some(copy) = structure::<OBJECT_BYTES>(memory, at) else { return false };
+        let kind = types.kind(&copy);
+        if kind == Some(Kind::Text) {
+            texts.push((at, copy));
+        } else if kind.is_some() {
+            found.extend(
+                steady(memory, at, copy, |copy| buffered(memory, types, at, copy)).map(|one| (at, one)),
+            );
+        }
+        kind.is_some_and(|kind| kind != Kind::File)
+    });
+    for (at, copy) in texts {
+        let with_text = steady(memory, at, copy, |object| {
             let below = word(object, 32);
             let one = found.get(&below).cloned().or_else(|| unbuffered(memory, types, at, below))?;
             add_text(memory, layout, object, one)
@@ -124,14 +133,14 @@ pub(super) fn buffers(
     found.into_values().collect()
 }
 
-fn buffered(memory: &dyn Memory, types: &Types, at: u64, object: &[u8; BUFFERED_BYTES]) -> Option<Buffer> {
+fn buffered(memory: &dyn Memory, types: &Types, at: u64, object: &[u8; OBJECT_BYTES]) -> Option<Buffer> {
     let [buffer, position, _, read_end, write_pos, write_end, ..] =
         std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
     let (raw, size) = (word(object, 16), word(object, 120));
-    if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST || !types.is_file(memory, raw) {
+    if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST {
         return None;
     }
-    let fd = memory.i32(raw + FILE_FD).filter(|fd| *fd >= 0)?;
+    let fd = types.fd(memory, raw)?;
     let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
     let waits = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
     let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
@@ -156,7 +165,7 @@ fn buffered(memory: &dyn Memory, types: &Types, at: u64, object: &[u8; BUFFERED_
 
 /// A text stream right over a file (`python -u`).
 fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Buffer> {
-    let fd = types.is_file(memory, raw).then(|| memory.i32(raw + FILE_FD))?.filter(|fd| *fd >= 0)?;
+    let fd = types.fd(memory, raw)?;
     Some(Buffer {
         walker: Walker::Cpython,
         address: at,
@@ -174,7 +183,7 @@ fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<B
 fn add_text(
     memory: &dyn Memory,
     layout: &Layout,
-    text: &[u8; TEXT_BYTES],
+    text: &[u8; OBJECT_BYTES],
     mut one: Buffer,
 ) -> Option<Buffer> {
     if int(text, 16) != 1 || word(text, 24) == 0 {

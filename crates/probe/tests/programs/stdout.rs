@@ -1,0 +1,12 @@
+//! Leaves known bytes in Rust's standard output, says so with a byte on stderr, and waits.
+
+use std::io::Write;
+
+fn main() {
+    println!("a whole line");
+    print!("in stdout");
+    std::io::stderr().write_all(b".").unwrap();
+    loop {
+        std::thread::park();
+    }
+}

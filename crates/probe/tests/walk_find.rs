@@ -1,0 +1,141 @@
+//! Which walkers are found: in a changed root, after an upgrade of the library, and what is said where there is none.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use support::{Waiting, compile, skip};
+use weir_model::trace::Walker;
+use weir_probe::memory::ProcessMemory;
+use weir_probe::walk::{ListHead, list_head, walkers, walkers_missing};
+
+fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skip(test, "needs root");
+    }
+    root
+}
+
+/// The files that a program maps at its start.
+fn libraries(program: &Path) -> Vec<PathBuf> {
+    let listed = Command::new("ldd").arg(program).output().unwrap();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    text.split_ascii_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
+}
+
+/// A folder with the program and copies of its libraries, to be its root.
+fn root(test: &str) -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().unwrap();
+    let program = compile(test, "gcc", &[], "streams.c", &dir.path().join("program"))?;
+    for library in libraries(&program) {
+        let to = dir.path().join(library.strip_prefix("/").unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(&library, to).unwrap();
+    }
+    Some(dir)
+}
+
+fn in_stdout(waiting: &Waiting) -> Option<Vec<u8>> {
+    waiting.buffers().into_iter().find(|one| one.fd == 1).map(|one| one.pending)
+}
+
+#[test]
+fn in_a_changed_root() {
+    let Some(dir) = is_root("in_a_changed_root").then(|| root("in_a_changed_root")).flatten() else { return };
+    let waiting = Waiting::start(Command::new("chroot").arg(dir.path()).args(["/program", "/"]));
+    assert_eq!(in_stdout(&waiting).as_deref(), Some(&b"in stdout"[..]));
+}
+
+#[test]
+fn in_a_container() {
+    let Some(dir) = is_root("in_a_container").then(|| root("in_a_container")).flatten() else { return };
+    fs::create_dir(dir.path().join("old")).unwrap();
+    let script = r#"mount --bind "$0" "$0" && cd "$0" && pivot_root . old && exec /program /"#;
+    let waiting =
+        Waiting::start(Command::new("unshare").args(["--mount", "sh", "-c", script]).arg(dir.path()));
+    assert_eq!(in_stdout(&waiting).as_deref(), Some(&b"in stdout"[..]));
+}
+
+#[test]
+fn after_the_library_was_replaced() {
+    let test = "after_the_library_was_replaced";
+    let Some(dir) = is_root(test).then(|| root(test)).flatten() else { return };
+    let waiting = Waiting::start(Command::new("chroot").arg(dir.path()).args(["/program", "/"]));
+    let library = libraries(&dir.path().join("program")).into_iter().find(|path| path.ends_with("libc.so.6"));
+    let library = dir.path().join(library.unwrap().strip_prefix("/").unwrap());
+    fs::remove_file(&library).unwrap();
+    fs::write(&library, "not the same").unwrap();
+    assert_eq!(in_stdout(&waiting).as_deref(), Some(&b"in stdout"[..]));
+}
+
+/// Kills it at the end.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_is_not_known_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bare.c"), "void _start(void) { for (;;) __asm__ volatile(\"\"); }\n").unwrap();
+    let (source, program) = (dir.path().join("bare.c"), dir.path().join("bare"));
+    let flags = ["-static", "-nostdlib", "-ffreestanding"];
+    let test = "what_is_not_known_is_said";
+    let Some(program) = compile(test, "gcc", &flags, source.to_str().unwrap(), &program) else { return };
+    let bare = Ending(Command::new(program).spawn().unwrap());
+    let perl = Command::new("perl").args(["-e", "$| = 1; print STDERR '.'; sleep 1000"]).spawn();
+    wait_for_exec(bare.0.id());
+    assert_eq!(walkers(bare.0.id()).len(), 0);
+    let said = walkers_missing(bare.0.id());
+    assert!(said.len() == 1 && said[0].starts_with("a static program"), "{said:?}");
+    assert!(said[0].ends_with(&format!("(pid {}): its buffers cannot be read", bare.0.id())), "{said:?}");
+    let Ok(perl) = perl.map(Ending) else { return skip(test, "there is no perl") };
+    while !fs::read_to_string(format!("/proc/{}/maps", perl.0.id())).unwrap().contains("libc.so") {}
+    assert_eq!(
+        walkers_missing(perl.0.id()),
+        [format!("perl (pid {}): its buffers cannot be read", perl.0.id())]
+    );
+    assert!(walkers(u32::MAX).is_empty() && walkers_missing(u32::MAX).is_empty(), "there is no such process");
+}
+
+fn wait_for_exec(pid: u32) {
+    let own = fs::read_link("/proc/self/exe").unwrap();
+    while fs::read_link(format!("/proc/{pid}/exe")).unwrap() == own {}
+}
+
+#[test]
+fn heads_in_files() {
+    let dir = tempfile::tempdir().unwrap();
+    for (compiler, flags, walker) in [
+        ("gcc", vec!["-static"], Some(Walker::Glibc)),
+        ("gcc", vec!["-static-pie"], Some(Walker::Glibc)),
+        ("gcc", vec!["-static", "-s"], None),
+        ("gcc", vec![], None),
+        ("musl-gcc", vec!["-static"], Some(Walker::Musl)),
+    ] {
+        let program = dir.path().join("program");
+        let Some(program) = compile("heads_in_files", compiler, &flags, "streams.c", &program) else {
+            return;
+        };
+        let head = list_head(&program);
+        assert_eq!(head.map(|head| head.walker), walker, "{compiler} {flags:?}");
+        let relative = flags.contains(&"-static-pie");
+        assert!(head.is_none_or(|head| head.relative == relative), "{compiler} {flags:?}");
+        if let Some(ListHead { address, relative: false, .. }) = head {
+            let waiting = Waiting::start(Command::new(program).arg(dir.path()));
+            let first =
+                weir_probe::memory::Memory::u64(&ProcessMemory { pid: waiting.pid() }, address).unwrap();
+            assert!(waiting.buffers().iter().any(|one| one.address == first), "{compiler} {flags:?}");
+        }
+    }
+    let library = libraries(Path::new("/bin/sh")).into_iter().find(|path| path.ends_with("libc.so.6"));
+    let head = library.and_then(|library| list_head(&library)).expect("of the C library of this system");
+    assert!(head.walker == Walker::Glibc && head.relative);
+}
