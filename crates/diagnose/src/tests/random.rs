@@ -56,7 +56,7 @@ fn odd_what(a: u8) -> What {
 }
 
 fn odd_flow(tape: &mut Tape, (pid, fd, file): (u32, i32, u32), large: u64, small: u64) {
-    let direction = if small % 2 == 0 { In } else { Out };
+    let direction = if small.is_multiple_of(2) { In } else { Out };
     let flow = tape.flow(pid, fd, file, direction, 0, 1);
     (flow.calls, flow.bytes, flow.image) = (large, small, (small % 3) as u32);
     (flow.errors, flow.zeros, flow.short) = (small, large, small);
