@@ -198,7 +198,7 @@ impl Tape {
 pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
     Buffer {
         walker: Walker::Glibc,
-        address: 0x5000 + fd as u64,
+        address: 0x5000u64.wrapping_add_signed(fd.into()),
         fd,
         mode: Some(Mode::Full),
         buffer_bytes: 4096,

@@ -75,7 +75,7 @@ fn last_look<'a>(context: &Context<'a>, flow: &Flow, next: &Flow) -> Option<(Loo
 fn guessed(context: &Context, flow: &Flow) -> bool {
     let passed_on = |out: &&Flow| out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes;
     let blocks = flow.asked_max >= BLOCK && flow.asked.below(BLOCK) == 0 && flow.asked.total() > 0;
-    blocks && flow.zeros == 0 && flow.errors == 0 && flow.seeks == 0 && !context.flows(flow.pid).iter().any(|out| passed_on(&out))
+    blocks && flow.zeros == 0 && flow.errors == 0 && flow.seeks == 0 && !context.flows(flow.pid).iter().any(passed_on)
 }
 
 fn found(context: &Context, flow: &Flow, next: &Flow, unread: Option<(u64, &Vec<u8>)>) -> Finding {

@@ -1,1 +1,11 @@
-//! Each rule on a program that has it, its repaired twin, and the edge between.
+//! Each rule on a program that has it, on its repaired twin, and at the edge between.
+
+mod copies;
+mod durability;
+mod errors;
+mod loss;
+mod order;
+mod random;
+mod reads;
+mod small_calls;
+mod whole;

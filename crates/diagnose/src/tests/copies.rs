@@ -1,0 +1,126 @@
+//! double-buffered, could-copy-in-kernel, small-pipe.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+
+use crate::testing::*;
+
+const BLOCKS: [&[u8]; 3] = [b"first block", b"other block", b"third block"];
+
+/// A process that reads one thing and writes another, 64 KiB at a time; what it makes of the third block.
+fn copying(from: weir_model::StreamKind, to: weir_model::StreamKind, third: &[u8], calls: u64) -> Tape {
+    let mut tape = tape(0.1);
+    let (input, output) = (tape.file("/d/in", from), tape.file("/d/out", to));
+    tape.flow(1, 0, input, In, calls, 65_536);
+    tape.flow(1, 1, output, Out, calls, 65_536);
+    for (turn, block) in BLOCKS.iter().enumerate() {
+        let at_s = 0.001 + turn as f64 * 0.001;
+        tape.read(at_s, 1, 0, input, block).result = 65_536;
+        let written = if turn == 2 { third } else { block };
+        tape.write(at_s + 0.0005, 1, 1, output, written).result = 65_536;
+    }
+    tape
+}
+
+#[test]
+fn a_copy_from_file_to_file_could_stay_in_the_kernel() {
+    let finding = copying(File, File, BLOCKS[2], 1600).one(CouldCopyInKernel);
+    // 1,600 × 1.3 µs and 105 MB × 0.3 ns.
+    assert_eq!(finding.severity, Warn);
+    assert!((finding.gain.unwrap().elapsed_s - 0.0335).abs() < 0.001, "{finding:#?}");
+    assert!(copying(File, Socket, BLOCKS[2], 1600).one(CouldCopyInKernel).fix.contains("sendfile"));
+}
+
+#[test]
+fn many_small_copies_add_up() {
+    let mut tape = copying(File, File, BLOCKS[2], 60);
+    tape.none(CouldCopyInKernel);
+    for id in 1..12 {
+        let other = copying(File, File, BLOCKS[2], 60);
+        for mut flow in other.0.flows {
+            flow.file += id * 2;
+            tape.0.flows.push(flow);
+        }
+        for mut event in other.0.events {
+            if let weir_model::trace::What::Call(call) = &mut event.what {
+                call.file = call.file.map(|file| file + id * 2);
+            }
+            tape.0.events.push(event);
+        }
+        tape.file("/d/in", File);
+        tape.file("/d/out", File);
+    }
+    // One after the other in truth; at one time two outputs would look like tee.
+    for (index, flow) in tape.0.flows.iter_mut().enumerate() {
+        flow.first_s = (index / 2) as f64 * 0.008;
+        flow.last_s = flow.first_s + 0.007;
+    }
+    assert_eq!(tape.one(CouldCopyInKernel).evidence["files"], 12.0);
+}
+
+#[test]
+fn bytes_that_are_changed_or_only_of_equal_number_stay() {
+    copying(File, File, b"THIRD BLOCK", 1600).none(CouldCopyInKernel);
+    let mut unseen = copying(File, File, BLOCKS[2], 1600);
+    unseen.0.events.clear();
+    unseen.none(CouldCopyInKernel);
+    let mut filtered = copying(File, File, BLOCKS[2], 1600);
+    filtered.0.flows[1].bytes -= 1;
+    filtered.none(CouldCopyInKernel);
+    // sort writes only when it has read everything.
+    let mut sorted = copying(File, File, BLOCKS[2], 1600);
+    (sorted.0.flows[0].last_s, sorted.0.flows[1].first_s) = (0.04, 0.05);
+    sorted.none(CouldCopyInKernel);
+    let mut kernel = copying(File, File, BLOCKS[2], 1600);
+    (kernel.0.flows[0].in_kernel, kernel.0.flows[1].in_kernel) = (1600, 1600);
+    kernel.none(CouldCopyInKernel);
+}
+
+#[test]
+fn a_process_that_only_feeds_a_pipe_is_one_buffer_too_many() {
+    let mut tape = copying(File, Pipe, BLOCKS[2], 1600);
+    tape.none(DoubleBuffered);
+    tape.process(2, None, "wc");
+    tape.flow(2, 0, 1, In, 1600, 65_536);
+    let finding = tape.one(DoubleBuffered);
+    assert!(finding.severity == Warn && finding.fix.contains("wc (2)") && finding.fix.contains("/d/in"));
+    tape.none(CouldCopyInKernel);
+    let mut sink = copying(Pipe, File, BLOCKS[2], 300);
+    sink.process(2, None, "make");
+    sink.flow(2, 1, 0, Out, 300, 65_536);
+    assert!(sink.one(DoubleBuffered).fix.contains("> /d/out"));
+    // tee keeps a copy.
+    let extra = sink.file("/d/copy", File);
+    sink.flow(1, 3, extra, Out, 300, 65_536);
+    sink.none(DoubleBuffered);
+}
+
+/// A producer hands so much at a time through a pipe; processor seconds of both, in a run of one second.
+fn produced(asked: u64, cpu: [f64; 2]) -> Tape {
+    let mut tape = tape(1.0);
+    let pipe = tape.file("pipe:[9]", Pipe);
+    tape.process(2, None, "consumer").user_s = cpu[1];
+    tape.root().user_s = cpu[0];
+    tape.flow(1, 1, pipe, Out, (60 << 20) / asked, asked);
+    tape.flow(2, 0, pipe, In, 960, 65_536);
+    tape
+}
+
+#[test]
+fn two_that_compute_by_turns_would_overlap_with_a_larger_pipe() {
+    let finding = produced(1 << 20, [0.5, 0.45]).one(SmallPipe);
+    assert_eq!((finding.severity, finding.evidence["pipe_bytes"]), (Warn, 65_536.0));
+    assert!((finding.gain.unwrap().elapsed_s - 0.42).abs() < 0.01, "{finding:#?}");
+    assert!(finding.fix.contains("1048576"));
+}
+
+#[test]
+fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
+    produced(65_536, [0.5, 0.45]).none(SmallPipe);
+    produced(1 << 20, [0.004, 0.95]).none(SmallPipe);
+    // Both had a processor all the time.
+    produced(1 << 20, [1.0, 1.0]).none(SmallPipe);
+    let mut large = produced(1 << 20, [0.5, 0.45]);
+    large.open_file(0).pipe_bytes = Some(1 << 20);
+    large.none(SmallPipe);
+}

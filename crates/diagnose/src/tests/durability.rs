@@ -1,0 +1,140 @@
+//! sync-tiny-writes, sync-every-write, missing-sync-before-rename, missing-dir-sync.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+use weir_model::StreamKind;
+use weir_model::trace::Op;
+
+use crate::testing::*;
+
+const O_DSYNC: i32 = 0o10000;
+
+#[test]
+fn small_writes_that_wait_for_the_device_are_found_with_their_time() {
+    let mut tape = tape(0.5);
+    let file = tape.file("/d/log", File);
+    tape.open_file(file).flags |= O_DSYNC;
+    tape.flow(1, 3, file, Out, 500, 40);
+    let finding = tape.one(SyncTinyWrites);
+    // 500 × 600 µs, all but one of them for nothing.
+    assert_eq!(finding.severity, High);
+    assert!((finding.gain.unwrap().elapsed_s - 0.2994).abs() < 1e-6, "{finding:#?}");
+    tape.none(TinyWrites);
+}
+
+#[test]
+fn pwritev2_with_a_flag_waits_as_well() {
+    let run = |flags: u64| {
+        let mut tape = tape(0.5);
+        let file = tape.file("/d/log", File);
+        tape.flow(1, 3, file, Out, 500, 40);
+        for call in 0..8 {
+            tape.call(0.01 * f64::from(call), 1, Op::Pwritev2, 3, file, b"x").args[5] = flags;
+        }
+        tape
+    };
+    assert_eq!(run(2).severity(SyncTinyWrites), High);
+    run(0).none(SyncTinyWrites);
+}
+
+#[test]
+fn large_synced_writes_and_memory_file_systems_do_not_count() {
+    let mut tape = tape(0.5);
+    let file = tape.file("/d/log", File);
+    tape.open_file(file).flags |= O_DSYNC;
+    tape.flow(1, 3, file, Out, 500, 4096);
+    // tmpfs: 500 of them within a millisecond.
+    let flow = tape.flow(1, 4, file, Out, 500, 40);
+    flow.last_s = 0.001;
+    tape.none(SyncTinyWrites);
+}
+
+#[test]
+fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
+    let run = |syncs: u64, size: u64| {
+        let mut tape = tape(0.4);
+        let file = tape.file("/d/store.db", File);
+        tape.flow(1, 3, file, Out, 400, size).syncs = syncs;
+        tape
+    };
+    let finding = run(400, 110).one(SyncEveryWrite);
+    assert_eq!((finding.severity, finding.gain.unwrap().calls), (High, 399));
+    assert!((finding.gain.unwrap().elapsed_s - 0.2394).abs() < 1e-3);
+    assert_eq!(run(200, 110).severity(SyncEveryWrite), Warn);
+    run(199, 110).none(SyncEveryWrite);
+    run(1, 110).none(SyncEveryWrite);
+    // Blocks may be somebody's transactions.
+    assert_eq!(run(400, 8192).severity(SyncEveryWrite), Warn);
+}
+
+/// A file is written, perhaps synced, renamed; then perhaps its directory is synced.
+fn replaced(synced: bool, directory: Option<&str>) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/new/settings.tmp", File);
+    let flow = tape.flow(1, 3, file, Out, 2, 600);
+    flow.last_s = 0.2;
+    if synced {
+        tape.call(0.3, 1, Op::Fsync, 3, file, b"");
+    }
+    tape.rename(0.4, "new/settings.tmp", "old/settings");
+    if let Some(path) = directory {
+        let id = tape.file(path, StreamKind::Other);
+        tape.call(0.5, 1, Op::Fsync, 4, id, b"");
+    }
+    tape
+}
+
+#[test]
+fn a_rename_before_the_data_is_safe_is_a_warning() {
+    let finding = replaced(false, None).one(MissingSyncBeforeRename);
+    assert_eq!((finding.severity, finding.path.as_str(), finding.pid), (Warn, "/d/old/settings", 1));
+    assert_eq!(finding.evidence["unsynced_bytes"], 1200.0);
+    replaced(false, None).none(MissingDirSync);
+}
+
+#[test]
+fn synced_data_is_safe_whoever_synced_it() {
+    replaced(true, None).none(MissingSyncBeforeRename);
+    let mut counted = replaced(false, None);
+    counted.0.flows[0].syncs = 1;
+    counted.none(MissingSyncBeforeRename);
+    let mut flagged = replaced(false, None);
+    flagged.open_file(0).flags |= O_DSYNC;
+    flagged.none(MissingSyncBeforeRename);
+    // sync(1) opens the file again.
+    let mut other = replaced(false, None);
+    let again = other.file("/d/new/settings.tmp", File);
+    other.call(0.35, 9, Op::Fsync, 3, again, b"");
+    other.none(MissingSyncBeforeRename);
+    let mut late = replaced(false, None);
+    late.call(0.45, 1, Op::Fsync, 3, 0, b"");
+    assert_eq!(late.severity(MissingSyncBeforeRename), Warn);
+}
+
+#[test]
+fn renames_of_others_files_failed_ones_and_those_in_memory_are_left_alone() {
+    let mut failed = replaced(false, None);
+    if let weir_model::trace::What::Call(call) = &mut failed.0.events[0].what {
+        call.result = -18;
+    }
+    failed.none(MissingSyncBeforeRename);
+    let mut unwritten = replaced(false, None);
+    unwritten.0.flows[0].bytes = 0;
+    unwritten.none(MissingSyncBeforeRename);
+    let mut volatile = tape(1.0);
+    let file = volatile.file("/run/x.tmp", File);
+    volatile.flow(1, 3, file, Out, 1, 5).last_s = 0.1;
+    volatile.rename(0.4, "/run/x.tmp", "/run/x");
+    volatile.none(MissingSyncBeforeRename);
+}
+
+#[test]
+fn a_rename_needs_its_directory_synced() {
+    let finding = replaced(true, None).one(MissingDirSync);
+    assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/old/settings"));
+    assert_eq!(replaced(true, Some("/d/new")).severity(MissingDirSync), Warn);
+    replaced(true, Some("/d/old")).none(MissingDirSync);
+    let mut all = replaced(true, None);
+    all.call(0.6, 1, Op::Sync, -1, 0, b"").file = None;
+    all.none(MissingDirSync);
+}

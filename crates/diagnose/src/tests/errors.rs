@@ -1,0 +1,160 @@
+//! ignored-write-error, ignored-close-error, short-write-unhandled, direct-misaligned.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+use weir_model::trace::{Exit, Op};
+
+use crate::testing::*;
+
+fn failing(error: i64) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/full", File);
+    tape.flow(1, 1, file, Out, 1, 0).errors = 1;
+    tape.write(0.5, 1, 1, file, b"report\n").result = -error;
+    tape
+}
+
+#[test]
+fn an_error_that_nobody_hears_of_is_high() {
+    let finding = failing(28).one(IgnoredWriteError);
+    assert_eq!(
+        (finding.severity, finding.evidence["lost_bytes"], finding.evidence["errno"]),
+        (High, 7.0, 28.0)
+    );
+    assert!(finding.why.contains("ENOSPC") && finding.why.contains("/d/full"), "{}", finding.why);
+    assert_eq!(failing(9).severity(IgnoredWriteError), Warn);
+    assert_eq!(failing(32).severity(IgnoredWriteError), Info);
+    failing(11).none(IgnoredWriteError);
+}
+
+#[test]
+fn a_program_that_fails_complains_or_tries_again_knows() {
+    let mut failed = failing(28);
+    failed.root().exit = Some(Exit::Code(1));
+    failed.none(IgnoredWriteError);
+    let mut told = failing(28);
+    let terminal = told.file("/dev/pts/1", Terminal);
+    told.flow(1, 2, terminal, Out, 1, 40);
+    told.none(IgnoredWriteError);
+    let mut again = failing(28);
+    again.write(0.6, 1, 1, 0, b"report\n");
+    again.none(IgnoredWriteError);
+    let mut killed = failing(28);
+    killed.root().exit = Some(Exit::Signal(15));
+    killed.none(IgnoredWriteError);
+}
+
+#[test]
+fn messages_before_the_error_do_not_tell_of_it() {
+    let mut tape = failing(28);
+    let terminal = tape.file("/dev/pts/1", Terminal);
+    tape.flow(1, 2, terminal, Out, 1, 40).last_s = 0.4;
+    assert_eq!(tape.severity(IgnoredWriteError), High);
+}
+
+#[test]
+fn a_sync_that_fails_is_an_error_of_the_data() {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/db", File);
+    tape.call(0.5, 1, Op::Fsync, 3, file, b"").result = -5;
+    assert_eq!(tape.severity(IgnoredWriteError), High);
+}
+
+fn closing(results: &[(i32, i64)]) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/report", File);
+    tape.flow(1, 3, file, Out, 1, 100).last_s = 0.4;
+    for (index, (fd, result)) in results.iter().enumerate() {
+        tape.call(0.5 + 0.001 * index as f64, 1, Op::Close, *fd, file, b"").result = *result;
+    }
+    tape
+}
+
+#[test]
+fn errors_of_close_are_errors() {
+    let finding = closing(&[(3, -122)]).one(IgnoredCloseError);
+    assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/report"));
+    closing(&[(3, 0)]).none(IgnoredCloseError);
+    let mut told = closing(&[(3, -122)]);
+    told.root().exit = Some(Exit::Code(1));
+    told.none(IgnoredCloseError);
+}
+
+#[test]
+fn closed_twice_is_a_warning_and_a_loop_over_all_numbers_is_not() {
+    assert_eq!(closing(&[(3, 0), (3, -9)]).severity(IgnoredCloseError), Warn);
+    closing(&[(3, 0), (2, -9), (3, -9), (4, -9), (5, -9)]).none(IgnoredCloseError);
+    closing(&[(7, -9)]).none(IgnoredCloseError);
+    let mut unwritten = closing(&[(3, 0), (3, -9)]);
+    unwritten.0.flows.clear();
+    unwritten.none(IgnoredCloseError);
+}
+
+/// A write of 300 bytes of which 100 are taken, then what follows: address, asked, result.
+fn short(next: Option<(u64, u64, i64)>) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/image", File);
+    let flow = tape.flow(1, 3, file, Out, 1 + u64::from(next.is_some()), 100);
+    (flow.short, flow.last_s) = (1, 0.5);
+    let call = tape.write(0.5, 1, 3, file, b"x");
+    (call.asked, call.result) = (300, 100);
+    if let Some((address, asked, result)) = next {
+        let call = tape.write(0.6, 1, 3, file, b"x");
+        (call.args[1], call.asked, call.result) = (address, asked, result);
+        tape.0.flows[0].last_s = 0.6;
+    }
+    tape
+}
+
+#[test]
+fn a_rest_that_is_never_written_is_lost() {
+    let finding = short(None).one(ShortWriteUnhandled);
+    assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 200.0));
+    assert_eq!(short(Some((0x9000, 300, 300))).severity(ShortWriteUnhandled), High);
+}
+
+#[test]
+fn a_rest_that_is_written_or_fails_or_is_complained_of_is_not() {
+    short(Some((0x1000 + 100, 200, 200))).none(ShortWriteUnhandled);
+    short(Some((0x9000, 200, 200))).none(ShortWriteUnhandled);
+    short(Some((0x1000 + 100, 200, -27))).none(ShortWriteUnhandled);
+    let mut told = short(None);
+    told.root().exit = Some(Exit::Code(1));
+    told.none(ShortWriteUnhandled);
+    // Calls that were not seen may have written it.
+    let mut unseen = short(Some((0x9000, 300, 300)));
+    unseen.0.flows[0].calls = 900;
+    unseen.none(ShortWriteUnhandled);
+}
+
+fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/volume", File);
+    tape.open_file(file).flags |= crate::flags::O_DIRECT;
+    tape.open_file(file).direct_align = Some((512, 4096));
+    let call = tape.call(0.5, 1, Op::Pwrite, 3, file, b"v");
+    (call.args[1], call.position, call.asked, call.result) = (address, position, asked, result);
+    tape
+}
+
+#[test]
+fn each_misalignment_is_named_with_its_nearest_right_value() {
+    let length = direct(0x1000, Some(0), 10_000, -22).one(DirectMisaligned);
+    assert!(length.severity == Warn && length.why.contains("take 12288"), "{}", length.why);
+    let offset = direct(0x1000, Some(8292), 4096, -22).one(DirectMisaligned);
+    assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
+    let address = direct(0x1010, None, 4096, -22).one(DirectMisaligned);
+    assert!(
+        address.evidence.contains_key("misaligned_address")
+            && !address.evidence.contains_key("misaligned_length")
+    );
+}
+
+#[test]
+fn what_fits_what_works_and_other_files_are_not_misaligned() {
+    direct(0x1000, Some(4096), 4096, -22).none(DirectMisaligned);
+    direct(0x1010, Some(3), 100, 100).none(DirectMisaligned);
+    let mut buffered = direct(0x1010, Some(3), 100, -22);
+    (buffered.open_file(0).flags, buffered.open_file(0).direct_align) = (0o1101, None);
+    buffered.none(DirectMisaligned);
+}

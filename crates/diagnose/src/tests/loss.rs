@@ -1,0 +1,194 @@
+//! stuck-output, lost-at-kill, lost-at-exec, lost-at-exit, doubled-at-fork.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+use weir_model::StreamKind;
+use weir_model::trace::{Exit, Moment};
+
+use crate::testing::*;
+
+const LINE: &[u8] = b"temperature 21.5\n";
+
+/// Looks every quarter of a second, while the program sleeps.
+fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -> Tape {
+    let mut tape = tape(seconds + 0.2);
+    let file = tape.file("/d/out", File);
+    // The open, so that the descriptor is known.
+    tape.call(0.0, 1, weir_model::trace::Op::Openat, -1, file, b"").result = 1;
+    let mut at_s = 0.1;
+    while at_s <= seconds + 0.1 {
+        tape.look_in(at_s, 1, Moment::Sample, waits_in, &[pending(1, &pending_at(at_s))]);
+        at_s += 0.25;
+    }
+    tape
+}
+
+#[test]
+fn bytes_that_wait_a_second_are_stuck() {
+    let finding = sleeping(1.5, "clock_nanosleep", |_| LINE.into()).one(StuckOutput);
+    assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/out"));
+    assert_eq!(finding.evidence["pending_bytes"], 17.0);
+    assert!(
+        (finding.evidence["waited_s"] - 1.5).abs() < 1e-6 && (finding.evidence["since_s"] - 0.1).abs() < 1e-6
+    );
+    assert!(finding.why.contains("clock_nanosleep") && finding.why.contains("21.5"), "{}", finding.why);
+    assert!(sleeping(40.0, "poll", |_| LINE.into()).severity(StuckOutput) == High);
+}
+
+#[test]
+fn the_oldest_byte_waits_also_when_others_join_it() {
+    let growing = |at_s: f64| LINE.repeat(1 + (at_s / 0.4) as usize);
+    assert_eq!(sleeping(1.5, "clock_nanosleep", growing).severity(StuckOutput), Warn);
+}
+
+#[test]
+fn shorter_waits_busy_programs_and_slow_readers_are_not_stuck() {
+    sleeping(0.8, "poll", |_| LINE.into()).none(StuckOutput);
+    sleeping(3.0, "", |_| LINE.into()).none(StuckOutput);
+    sleeping(3.0, "write", |_| LINE.into()).none(StuckOutput);
+    sleeping(3.0, "poll", |_| Vec::new()).none(StuckOutput);
+    // Another line each time: it was flushed in between.
+    sleeping(3.0, "poll", |at_s| format!("{at_s} is now\n").into_bytes()).none(StuckOutput);
+}
+
+#[test]
+fn a_write_in_between_ends_the_wait() {
+    let mut tape = sleeping(1.5, "poll", |_| LINE.into());
+    tape.flow(1, 1, 0, Out, 1, 17);
+    let flow = tape.0.flows.last_mut().unwrap();
+    (flow.first_s, flow.last_s) = (0.7, 0.7);
+    tape.none(StuckOutput);
+}
+
+#[test]
+fn what_is_pending_at_a_signal_is_lost() {
+    for (number, high) in [(9, true), (6, true), (11, true), (13, false)] {
+        let mut tape = tape(1.0);
+        let pipe = tape.file("pipe:[4]", Pipe);
+        tape.flow(1, 1, pipe, Out, 3, 4096).last_s = 0.5;
+        tape.look(0.9, 1, Moment::Signal, &[pending(1, LINE)]);
+        tape.root().exit = Some(Exit::Signal(number));
+        if high {
+            let finding = tape.one(LostAtKill);
+            assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
+            assert!(finding.fix.contains("weir run --rescue"));
+        } else {
+            tape.none(LostAtKill); // SIGPIPE: nobody reads the pipe any more
+        }
+    }
+}
+
+#[test]
+fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since() {
+    let killed = |last_write_s: f64| {
+        let mut tape = tape(1.0);
+        let file = tape.file("/d/log", File);
+        let flow = tape.flow(1, 3, file, Out, 3, 4096);
+        (flow.first_s, flow.last_s) = (0.1, last_write_s);
+        tape.look(0.5, 1, Moment::Sample, &[pending(3, LINE)]);
+        tape.root().exit = Some(Exit::Signal(9));
+        tape
+    };
+    assert_eq!(killed(0.4).severity(LostAtKill), High);
+    killed(0.6).none(LostAtKill);
+    let mut clean = killed(0.4);
+    clean.root().exit = Some(Exit::Code(0));
+    clean.none(LostAtKill);
+}
+
+#[test]
+fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
+    let mut tape = tape(1.0);
+    tape.file("pipe:[4]", Pipe);
+    tape.look(0.5, 1, Moment::Exec, &[pending(1, LINE)]);
+    tape.none(LostAtExec);
+    tape.exec(0.5001, 1, "sort");
+    let finding = tape.one(LostAtExec);
+    assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
+    assert!(finding.fix.contains("before"), "{}", finding.fix);
+}
+
+#[test]
+fn an_exec_with_empty_buffers_loses_nothing() {
+    let mut tape = tape(1.0);
+    tape.look(0.5, 1, Moment::Exec, &[pending(1, b"")]);
+    tape.exec(0.5001, 1, "sort");
+    tape.none(LostAtExec);
+}
+
+#[test]
+fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
+    let mut tape = tape(1.0);
+    tape.file("pipe:[4]", Pipe);
+    tape.look(0.3, 1, Moment::Fork, &[pending(1, LINE)]);
+    tape.fork(0.3, 2);
+    tape.look(0.4, 2, Moment::Exec, &[pending(1, LINE)]);
+    tape.exec(0.41, 2, "ls");
+    tape.fork(0.5, 3);
+    tape.look(0.6, 3, Moment::Exit, &[pending(1, LINE)]);
+    for id in [LostAtExec, LostAtExit] {
+        tape.none(id);
+    }
+    // What the child added of its own is.
+    tape.fork(0.7, 4);
+    tape.look(0.8, 4, Moment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
+    let finding = tape.one(LostAtExit);
+    assert_eq!((finding.pid, finding.evidence["lost_bytes"]), (4, 5.0));
+    assert!(finding.why.contains("mine") && !finding.why.contains("temperature"), "{}", finding.why);
+}
+
+#[test]
+fn a_child_of_a_parent_that_nobody_looked_at_is_not_judged() {
+    let mut tape = tape(1.0);
+    tape.fork(0.3, 2);
+    tape.look(0.6, 2, Moment::Exit, &[pending(1, LINE)]);
+    tape.none(LostAtExit);
+    tape.look(0.3, 1, Moment::Fork, &[pending(1, b"")]);
+    assert_eq!(tape.one(LostAtExit).pid, 2);
+}
+
+#[test]
+fn what_is_pending_at_exit_is_lost_unless_nobody_wants_it() {
+    let at_exit = |path: &str, kind: StreamKind| {
+        let mut tape = tape(1.0);
+        let file = tape.file(path, kind);
+        tape.flow(1, 1, file, Out, 3, 4096).last_s = 0.4;
+        tape.look(0.9, 1, Moment::Exit, &[pending(1, LINE)]);
+        tape
+    };
+    assert_eq!(at_exit("/d/out", File).severity(LostAtExit), High);
+    at_exit("/dev/null", StreamKind::Device).none(LostAtExit);
+    let mut gone = at_exit("pipe:[5]", Pipe);
+    gone.process(2, None, "head").ended_s = Some(0.5);
+    gone.flow(2, 0, 0, In, 3, 4096);
+    assert_eq!(gone.severity(LostAtExit), Info);
+    let mut failed = at_exit("/d/out", File);
+    failed.write(0.5, 1, 1, 0, LINE).result = -28;
+    failed.none(LostAtExit);
+}
+
+/// A parent with a line pending at the fork; what both write afterwards.
+fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/out", File);
+    tape.look(0.3, 1, Moment::Fork, &[pending(1, pending_bytes)]);
+    tape.fork(0.3001, 2);
+    tape.write(0.4, 2, 1, file, child);
+    tape.write(0.5, 1, 1, file, parent);
+    tape
+}
+
+#[test]
+fn bytes_written_by_both_sides_of_a_fork_are_doubled() {
+    let finding = forked(b"start\n", b"start\nchild\n", b"start\nparent\n").one(DoubledAtFork);
+    assert_eq!((finding.severity, finding.evidence["doubled_bytes"]), (High, 6.0));
+    assert!(finding.fix.contains("fflush(NULL)"));
+}
+
+#[test]
+fn the_same_words_twice_or_a_silent_child_double_nothing() {
+    forked(b"", b"start\n", b"start\n").none(DoubledAtFork);
+    forked(b"start\n", b"child\n", b"start\nparent\n").none(DoubledAtFork);
+    forked(b"start\n", b"", b"start\nparent\n").none(DoubledAtFork);
+    forked(b"start\n", b"start\n", b"parent\n").none(DoubledAtFork);
+}

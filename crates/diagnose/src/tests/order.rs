@@ -1,0 +1,232 @@
+//! over-read, eaten-stdin, mixed-order, torn-records, shared-offset.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+use weir_model::trace::{Moment, Op};
+
+use crate::testing::*;
+
+fn timed(flow: &mut weir_model::trace::Flow, first_s: f64, last_s: f64) -> &mut weir_model::trace::Flow {
+    (flow.first_s, flow.last_s) = (first_s, last_s);
+    flow
+}
+
+/// A program reads a block of a file, and sort goes on with the same open file after execve(2).
+fn heading_then_sort(left: &[u8]) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/in", File);
+    timed(tape.flow(1, 0, file, In, 1, 4096), 0.1, 0.1);
+    tape.look(0.2, 1, Moment::Exec, &[unread(0, left)]);
+    tape.exec(0.21, 1, "sort");
+    timed(tape.flow(1, 0, file, In, 2, 4096), 0.3, 0.4).image = 1;
+    tape
+}
+
+#[test]
+fn unread_bytes_that_the_next_program_misses_are_over_read() {
+    let finding = heading_then_sort(b"3000\n2999\n").one(OverRead);
+    assert_eq!((finding.severity, finding.evidence["unread_bytes"]), (High, 10.0));
+    assert!(finding.why.contains("2999"), "{}", finding.why);
+}
+
+#[test]
+fn bytes_that_were_all_used_or_given_back_are_not() {
+    heading_then_sort(b"").none(OverRead);
+    let mut back = heading_then_sort(b"3000\n");
+    back.call(0.205, 1, Op::Lseek, 0, 0, b"");
+    back.none(OverRead);
+    let mut alone = heading_then_sort(b"3000\n");
+    alone.0.flows.pop();
+    alone.none(OverRead);
+}
+
+/// Two programs one after the other on one pipe; no walker knows the first one's buffer.
+fn head_then_sort(written: u64, zeros: u64) -> Tape {
+    let mut tape = tape(1.0);
+    let (pipe, out) = (tape.file("pipe:[1]", Pipe), tape.file("/d/out", File));
+    tape.process(2, Some(1), "head").ended_s = Some(0.3);
+    tape.process(3, Some(1), "sort");
+    let flow = timed(tape.flow(2, 0, pipe, In, 1, 8192), 0.2, 0.2);
+    (flow.bytes, flow.zeros) = (27, zeros);
+    timed(tape.flow(2, 1, out, Out, 1, written), 0.21, 0.21);
+    timed(tape.flow(3, 0, pipe, In, 1, 0), 0.4, 0.4);
+    tape
+}
+
+#[test]
+fn blocks_taken_from_a_pipe_by_one_that_leaves_early_are_a_warning() {
+    assert_eq!(head_then_sort(5, 0).severity(OverRead), Warn);
+    // dd count=1 passes on what it takes; cat has seen the end.
+    head_then_sort(27, 0).none(OverRead);
+    head_then_sort(5, 1).none(OverRead);
+}
+
+/// A loop reads a line, starts a child, and reads again.
+fn looping(child_takes: u64, after: &[u8]) -> Tape {
+    let mut tape = tape(1.0);
+    let input = tape.file("/d/hosts", File);
+    timed(tape.flow(1, 0, input, In, 7, 1), 0.1, 0.9);
+    let child = tape.fork(0.2, 2);
+    child.ended_s = Some(0.5);
+    let flow = timed(tape.flow(2, 0, input, In, 1, child_takes), 0.3, 0.4);
+    (flow.calls, flow.zeros) = (2, 1);
+    tape.read(0.1, 1, 0, input, b"h");
+    tape.read(0.9, 1, 0, input, after);
+    tape
+}
+
+#[test]
+fn a_child_that_leaves_nothing_of_the_loops_input_has_eaten_it() {
+    let finding = looping(80, b"").one(EatenStdin);
+    assert_eq!((finding.severity, finding.pid, finding.evidence["eaten_bytes"]), (High, 2, 80.0));
+}
+
+#[test]
+fn a_child_that_takes_nothing_or_leaves_something_is_well() {
+    looping(0, b"").none(EatenStdin);
+    looping(80, b"host2").none(EatenStdin);
+    // The input was handed over: its owner does not come back.
+    let mut handed = looping(80, b"");
+    handed.0.flows[0].last_s = 0.1;
+    handed.none(EatenStdin);
+}
+
+fn heading_and_body(heading: &[u8], last: &[u8], fd: i32) -> Tape {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/out", File);
+    tape.look(0.2, 1, Moment::Sample, &[pending(1, heading)]);
+    tape.write(0.2, 1, fd, file, b"alpha 1\n");
+    tape.write(0.9, 1, 1, file, last);
+    tape
+}
+
+#[test]
+fn a_direct_write_before_older_buffered_bytes_is_mixed() {
+    let finding = heading_and_body(b"name value\n", b"name value\nend\n", 1).one(MixedOrder);
+    assert_eq!((finding.severity, finding.evidence["overtaken_bytes"]), (High, 11.0));
+    assert!(finding.why.contains("alpha") && finding.why.contains("name value"));
+    assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity(MixedOrder), Warn);
+}
+
+#[test]
+fn flushed_bytes_are_in_order() {
+    heading_and_body(b"", b"name value\n", 1).none(MixedOrder);
+    // Flushed before the direct write.
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/out", File);
+    tape.look(0.1, 1, Moment::Sample, &[pending(1, b"name\n")]);
+    tape.write(0.2, 1, 1, file, b"name\n");
+    tape.write(0.3, 1, 1, file, b"alpha\n");
+    tape.write(0.4, 1, 1, file, b"name\n");
+    tape.none(MixedOrder);
+}
+
+#[test]
+fn a_childs_output_before_the_parents_heading_is_mixed() {
+    let run = |flushed: bool| {
+        let mut tape = tape(1.0);
+        let file = tape.file("/d/out", File);
+        let heading: &[u8] = if flushed { b"" } else { b"The sysname:\n" };
+        tape.write(0.1, 1, 1, file, if flushed { b"The sysname:\n" } else { b"" });
+        tape.look(0.2, 1, Moment::Fork, &[pending(1, heading)]);
+        tape.fork(0.2, 2);
+        tape.write(0.3, 2, 1, file, b"Linux\n");
+        tape.write(0.9, 1, 1, file, b"The sysname:\nThe machine:\n");
+        tape
+    };
+    assert_eq!(run(false).severity(MixedOrder), High);
+    run(true).none(MixedOrder);
+}
+
+/// Two writers of one log, each with its own opening.
+fn two_writers(flags: i32, size: u64, ends: u64) -> Tape {
+    let mut tape = tape(1.0);
+    for pid in [2, 3] {
+        tape.fork(0.1, pid);
+        let file = tape.file("/d/events.log", File);
+        (tape.open_file(file).flags, tape.open_file(file).ino) = (flags, 77);
+        tape.call(0.1, pid, Op::Openat, -1, file, b"").result = 3;
+        timed(tape.flow(pid, 3, file, Out, 28, size), 0.2 + 0.01 * f64::from(pid), 0.8).newline_ends = ends;
+        tape.write(0.2, pid, 3, file, &[b"process one\n".repeat(400).as_slice(), b"cut"].concat());
+    }
+    tape
+}
+
+const APPEND: i32 = 0o2101;
+
+#[test]
+fn full_buffers_of_two_writers_tear_their_lines() {
+    let finding = two_writers(APPEND, 4096, 1).one(TornRecords);
+    assert_eq!(
+        (finding.severity, finding.evidence["cut_calls"], finding.evidence["writers"]),
+        (High, 27.0, 2.0)
+    );
+}
+
+#[test]
+fn whole_lines_and_writers_one_after_the_other_do_not() {
+    two_writers(APPEND, 4096, 28).none(TornRecords);
+    two_writers(APPEND, 40, 28).none(TornRecords);
+    // Short pieces on purpose: a prompt and its answer.
+    two_writers(APPEND, 40, 1).none(TornRecords);
+    let mut later = two_writers(APPEND, 4096, 1);
+    timed(&mut later.0.flows[1], 0.9, 0.95);
+    later.none(TornRecords);
+}
+
+#[test]
+fn two_openings_without_append_overwrite_each_other() {
+    assert_eq!(two_writers(0o101, 40, 28).severity(TornRecords), High);
+    let mut placed = two_writers(0o101, 40, 28);
+    placed.call(0.3, 2, Op::Pwrite, 3, 0, b"x");
+    placed.call(0.3, 3, Op::Pwrite, 3, 1, b"x");
+    placed.none(TornRecords);
+    let mut later = two_writers(0o101, 40, 28);
+    timed(&mut later.0.flows[0], 0.01, 0.05);
+    later.none(TornRecords);
+}
+
+fn seek(tape: &mut Tape, at_s: f64, pid: u32, file: u32, whence: u64) {
+    tape.call(at_s, pid, Op::Lseek, 3, file, b"").args[2] = whence;
+}
+
+#[test]
+fn two_processes_that_seek_and_read_by_turns_share_an_offset() {
+    let run = |own: bool, whence: u64| {
+        let mut tape = tape(1.0);
+        let files = [tape.file("/d/table", File), tape.file("/d/table", File)];
+        tape.fork(0.05, 2);
+        for turn in 0..3 {
+            for pid in [1u32, 2] {
+                let file = files[if own { pid as usize - 1 } else { 0 }];
+                let at_s = 0.1 + f64::from(turn) * 0.1 + f64::from(pid) * 0.01;
+                seek(&mut tape, at_s, pid, file, whence);
+                tape.read(at_s + 0.005, pid, 3, file, b"record");
+            }
+        }
+        tape.flow(1, 3, files[0], In, 3, 6).seeks = 3;
+        tape
+    };
+    assert_eq!(run(false, 0).severity(SharedOffset), High);
+    run(true, 0).none(SharedOffset);
+    // Giving back what was not used, as shells do before each command.
+    run(false, 1).none(SharedOffset);
+}
+
+#[test]
+fn a_rewind_under_a_writer_makes_it_overwrite() {
+    let run = |flags: i32, whence: u64| {
+        let mut tape = tape(1.0);
+        let file = tape.file("/d/service.log", File);
+        tape.open_file(file).flags = flags;
+        tape.write(0.1, 1, 3, file, b"event 1\n");
+        tape.fork(0.2, 2);
+        seek(&mut tape, 0.3, 2, file, whence);
+        tape.read(0.31, 2, 3, file, b"event 1\n");
+        tape.write(0.4, 1, 3, file, b"event 2\n");
+        tape
+    };
+    assert_eq!(run(0o102, 0).severity(SharedOffset), High);
+    run(0o2102, 0).none(SharedOffset);
+    run(0o102, 1).none(SharedOffset);
+}

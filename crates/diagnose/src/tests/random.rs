@@ -1,0 +1,93 @@
+//! No recording, however odd, makes the rules panic, and what they say is well-formed.
+
+use proptest::prelude::*;
+use weir_model::StreamKind;
+use weir_model::trace::{Exit, Moment, Op, What};
+
+use crate::testing::*;
+use crate::{diagnose, pipelines, verdict};
+
+const KINDS: [StreamKind; 6] = [File, Pipe, Socket, Terminal, StreamKind::Device, StreamKind::Other];
+const MOMENTS: [Moment; 5] = [Moment::Sample, Moment::Fork, Moment::Exec, Moment::Exit, Moment::Signal];
+
+/// Numbers from which a recording is made; small ones, so that they meet.
+type Seeds = Vec<(u8, u8, u64, u64)>;
+
+fn seeds() -> impl Strategy<Value = Seeds> {
+    let odd = prop_oneof![0u64..5, 100u64..10_000, Just(1 << 31), Just(1 << 40), Just(1 << 50)];
+    prop::collection::vec((any::<u8>(), any::<u8>(), odd, 0u64..5_000), 0..60)
+}
+
+fn recording(seeds: &Seeds, elapsed_s: f64) -> Tape {
+    let mut tape = tape(elapsed_s);
+    for pid in 2..6 {
+        tape.process(pid, Some(pid % 3 + 1), "other").exit = Some(Exit::Signal(9));
+    }
+    for &(a, b, large, small) in seeds {
+        let (pid, fd, file) = (u32::from(a % 7), i32::from(b % 5) - 1, u32::from(a % 9));
+        let at_s = small as f64 / 1000.0;
+        match b % 6 {
+            0 => {
+                let id = tape.file(&format!("/d/{}", a % 3), KINDS[usize::from(a % 6)]);
+                tape.open_file(id).flags = large as i32;
+                tape.open_file(id).size_bytes = Some(small);
+                tape.open_file(id).direct_align = Some((large as u32, small as u32));
+            }
+            1 | 2 => odd_flow(&mut tape, (pid, fd, file), large, small),
+            3 => odd_call(&mut tape, at_s, (pid, fd, file), large, small),
+            4 => {
+                let head = vec![b'x'; (large % 300) as usize];
+                let mut buffers = [pending(fd, &head), unread(fd, &head)];
+                buffers[0].pending_bytes = large;
+                tape.look_in(at_s, pid, MOMENTS[usize::from(a % 5)], "poll", &buffers);
+            }
+            _ => tape.event(at_s, pid, odd_what(a)),
+        }
+    }
+    tape
+}
+
+fn odd_what(a: u8) -> What {
+    match a % 3 {
+        0 => What::Fork { child: u32::from(a % 7) },
+        1 => What::Exec { image: u32::from(a) },
+        _ => What::Signal { number: i32::from(a) },
+    }
+}
+
+fn odd_flow(tape: &mut Tape, (pid, fd, file): (u32, i32, u32), large: u64, small: u64) {
+    let direction = if small.is_multiple_of(2) { In } else { Out };
+    let flow = tape.flow(pid, fd, file, direction, 0, 1);
+    (flow.calls, flow.bytes, flow.image) = (large, small, (small % 3) as u32);
+    (flow.errors, flow.zeros, flow.short) = (small, large, small);
+    (flow.jumps, flow.again_bytes, flow.unaligned) = (small, large, small);
+    (flow.newline_ends, flow.syncs, flow.seeks) = (large, small, small);
+    (flow.first_s, flow.last_s, flow.asked_max) = (small as f64, large as f64, large);
+    flow.sizes.add(small, small);
+}
+
+fn odd_call(tape: &mut Tape, at_s: f64, (pid, fd, file): (u32, i32, u32), large: u64, small: u64) {
+    let op = Op::ALL[small as usize % Op::ALL.len()];
+    let head = vec![b'x'; (small % 70) as usize];
+    let call = tape.call(at_s, pid, op, fd, file, &head);
+    (call.asked, call.result, call.position) = (large, small as i64 - 40, Some(large));
+    call.args = [large; 6];
+    call.paths = vec![format!("/d/{}", small % 3), "other".into()];
+    call.paths.truncate((small % 4) as usize);
+}
+
+proptest! {
+    #[test]
+    fn any_recording_can_be_judged(seeds in seeds(), elapsed_s in prop_oneof![Just(0.0), Just(1e-9), 0.1f64..100.0]) {
+        let tape = recording(&seeds, elapsed_s);
+        let found = diagnose(&tape.0);
+        prop_assert!(found.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity)));
+        for finding in &found {
+            prop_assert!(!finding.why.is_empty() && !finding.fix.is_empty(), "{:?}", finding);
+            prop_assert!(finding.evidence.values().all(|value| value.is_finite()));
+            prop_assert!(finding.gain.is_none_or(|gain| gain.elapsed_s >= 0.0));
+        }
+        prop_assert!(!verdict(&tape.0, &found).text.is_empty());
+        pipelines(&tape.0);
+    }
+}

@@ -1,0 +1,107 @@
+//! random-without-advice, seek-and-reread, unaligned-writes.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+use weir_model::trace::Op;
+
+use crate::testing::*;
+
+/// 3,000 reads of 8 KiB all over a file of 20 MB, in so many seconds of which the processor had some.
+fn random(span_s: f64, cpu_s: f64) -> Tape {
+    let mut tape = tape(span_s);
+    let file = tape.file("/d/table", File);
+    tape.open_file(file).size_bytes = Some(20_000_000);
+    let flow = tape.flow(1, 3, file, In, 3000, 8192);
+    (flow.jumps, flow.again_bytes) = (2990, 20_000_000);
+    tape.root().user_s = cpu_s;
+    tape
+}
+
+#[test]
+fn random_reads_that_wait_are_a_warning_and_cached_ones_a_hint() {
+    assert_eq!(random(0.4, 0.05).severity(RandomWithoutAdvice), Warn);
+    assert_eq!(random(0.05, 0.05).severity(RandomWithoutAdvice), Info);
+}
+
+#[test]
+fn advice_order_and_small_files_need_none() {
+    let mut advised = random(0.4, 0.05);
+    advised.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 1;
+    advised.none(RandomWithoutAdvice);
+    let mut sequential_advice = random(0.4, 0.05);
+    sequential_advice.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 2;
+    assert_eq!(sequential_advice.severity(RandomWithoutAdvice), Warn);
+    let mut ordered = random(0.4, 0.05);
+    ordered.0.flows[0].jumps = 599;
+    ordered.none(RandomWithoutAdvice);
+    ordered.0.flows[0].jumps = 600;
+    assert_eq!(ordered.severity(RandomWithoutAdvice), Warn);
+    let mut small = random(0.4, 0.05);
+    small.open_file(0).size_bytes = Some(1_000_000);
+    small.none(RandomWithoutAdvice);
+}
+
+/// 200,000 reads of 4 KiB of a file of 4.8 MB, with a seek before each.
+fn rereading(bytes_again: u64) -> Tape {
+    let mut tape = tape(0.6);
+    let file = tape.file("/d/table", File);
+    tape.open_file(file).size_bytes = Some(4_800_000);
+    let flow = tape.flow(1, 3, file, In, 200_000, 4096);
+    (flow.jumps, flow.seeks, flow.again_bytes) = (199_000, 200_000, bytes_again);
+    tape
+}
+
+#[test]
+fn a_buffer_filled_again_after_each_seek_is_found_and_priced() {
+    let tape = rereading(810_000_000);
+    let finding = tape.one(SeekAndReread);
+    assert_eq!(finding.severity, High);
+    // 200,000 × (400 + 300) ns and 819 MB × 0.3 ns, nearly all for nothing.
+    assert!((finding.gain.unwrap().elapsed_s - 0.383).abs() < 0.005, "{finding:#?}");
+    tape.none(RandomWithoutAdvice);
+}
+
+#[test]
+fn an_inherited_input_is_at_most_a_warning() {
+    let mut tape = rereading(810_000_000);
+    tape.open_file(0).opened_by = None;
+    assert_eq!(tape.severity(SeekAndReread), Warn);
+}
+
+#[test]
+fn bytes_that_are_read_about_once_are_no_reread() {
+    rereading(10_000_000).none(SeekAndReread);
+    let mut large = rereading(810_000_000);
+    large.open_file(0).size_bytes = Some(400_000_000);
+    large.none(SeekAndReread);
+    random(0.4, 0.05).none(SeekAndReread);
+}
+
+/// 4,000 writes of 5,000 bytes.
+fn records(flags: i32, size: Option<u64>, unaligned: u64) -> Tape {
+    let mut tape = tape(0.4);
+    let file = tape.file("/d/volume", File);
+    (tape.open_file(file).flags, tape.open_file(file).size_bytes) = (flags, size);
+    tape.flow(1, 3, file, Out, 4000, 5000).unaligned = unaligned;
+    tape.root().system_s = 0.05;
+    tape
+}
+
+#[test]
+fn records_over_an_old_file_that_straddle_blocks_are_found() {
+    let finding = records(0o1, Some(20_000_000), 4000).one(UnalignedWrites);
+    assert!(finding.severity == Warn && finding.fix.contains("8192"), "{finding:#?}");
+    let mut warm = records(0o1, Some(20_000_000), 4000);
+    warm.root().system_s = 0.4;
+    assert_eq!(warm.severity(UnalignedWrites), Info);
+    assert_eq!(records(0o10001, None, 4000).severity(UnalignedWrites), Warn);
+    assert_eq!(records(0o101, Some(30_000_000), 4000).severity(UnalignedWrites), Warn);
+}
+
+#[test]
+fn new_files_appends_and_whole_blocks_are_not() {
+    records(0o1101, Some(20_000_000), 4000).none(UnalignedWrites);
+    records(0o101, Some(20_000_000), 4000).none(UnalignedWrites);
+    records(0o2001, Some(90_000_000), 4000).none(UnalignedWrites);
+    records(0o1, Some(20_000_000), 399).none(UnalignedWrites);
+}

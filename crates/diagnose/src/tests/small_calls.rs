@@ -1,0 +1,181 @@
+//! tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk, read-after-eof-spin.
+
+use weir_model::FindingId::*;
+use weir_model::Severity::*;
+use weir_model::StreamKind;
+
+use crate::testing::*;
+
+#[test]
+fn byte_by_byte_writes_are_found_and_priced() {
+    let mut tape = tape(5.0);
+    let file = tape.file("/d/out", File);
+    tape.flow(1, 1, file, Out, 5_000_000, 1);
+    let finding = tape.one(TinyWrites);
+    assert_eq!((finding.severity, finding.fd, finding.path.as_str()), (High, 1, "/d/out"));
+    assert_eq!((finding.evidence["calls"], finding.evidence["mean_bytes"]), (5e6, 1.0));
+    let gain = finding.gain.unwrap();
+    // 5,000,000 × 900 ns, less 3 ns a byte through a buffer.
+    assert!((gain.elapsed_s - 4.485).abs() < 0.01 && gain.calls > 4_999_900, "{gain:?}");
+    assert!(finding.fix.contains("weir run --coalesce -- ./prog 'a b'") && finding.fix.contains("setvbuf"));
+}
+
+#[test]
+fn gathered_writes_are_well() {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/out", File);
+    tape.flow(1, 1, file, Out, 80, 65_536);
+    tape.flow(1, 3, file, Out, 99, 1);
+    tape.none(TinyWrites);
+    tape.none(LineBufferedBulk);
+}
+
+#[test]
+fn severity_is_the_share_and_not_the_count() {
+    // 250,000 × 0.9 µs, less what a buffer takes: about 0.224 s.
+    for (elapsed, severity) in [(0.5, Some(High)), (2.0, Some(Warn)), (10.0, Some(Info)), (60.0, None)] {
+        let mut tape = tape(elapsed);
+        let file = tape.file("/d/out", File);
+        tape.flow(1, 1, file, Out, 250_000, 1);
+        assert_eq!(tape.found(TinyWrites).first().map(|found| found.severity), severity, "{elapsed}");
+    }
+}
+
+#[test]
+fn the_processor_time_is_the_most_that_calls_can_cost() {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/out", File);
+    tape.flow(1, 1, file, Out, 1_000_000, 1);
+    (tape.root().user_s, tape.root().system_s) = (0.01, 0.02);
+    let finding = tape.one(TinyWrites);
+    assert!(finding.evidence["cost_s"] <= 0.03 && finding.severity == Info, "{finding:#?}");
+}
+
+#[test]
+fn commands_and_answers_cannot_be_gathered() {
+    let mut tape = tape(1.0);
+    let device = tape.file("/dev/ttyUSB0", StreamKind::Device);
+    tape.flow(1, 3, device, Out, 1_000_000, 4);
+    let socket = tape.file("socket:[7]", Socket);
+    tape.flow(1, 4, socket, Out, 1_000_000, 9);
+    tape.flow(1, 4, socket, In, 1_000_000, 12);
+    let (there, back) = (tape.file("pipe:[1]", Pipe), tape.file("pipe:[2]", Pipe));
+    tape.process(2, Some(1), "server");
+    tape.flow(1, 5, there, Out, 1_000_000, 8);
+    tape.flow(2, 0, there, In, 1_000_000, 8);
+    tape.flow(2, 1, back, Out, 1_000_000, 8);
+    tape.flow(1, 6, back, In, 1_000_000, 8);
+    let scattered = tape.file("/d/index", File);
+    tape.flow(1, 7, scattered, Out, 1_000_000, 8).jumps = 900_000;
+    tape.none(TinyWrites);
+    let null = tape.file("/dev/null", StreamKind::Device);
+    tape.flow(1, 8, null, Out, 1_000_000, 1);
+    assert_eq!(tape.one(TinyWrites).fd, 8);
+}
+
+#[test]
+fn a_one_way_pipe_of_bytes_can_be_gathered() {
+    let mut tape = tape(2.0);
+    let (first, second) = (tape.file("pipe:[1]", Pipe), tape.file("pipe:[2]", Pipe));
+    tape.process(2, None, "next");
+    tape.flow(1, 0, first, In, 1_000_000, 1);
+    tape.flow(1, 1, second, Out, 1_000_000, 1);
+    tape.flow(2, 0, second, In, 1_000_000, 1).asked = tape_asked(1_000_000, 65_536);
+    assert_eq!(tape.one(TinyWrites).pid, 1);
+    // The next one asks for much and gets little: that is the writer's doing.
+    assert_eq!(tape.one(TinyReads).pid, 1);
+}
+
+fn tape_asked(calls: u64, size: u64) -> weir_model::trace::Histogram {
+    let mut asked = weir_model::trace::Histogram::default();
+    asked.add(size, calls);
+    asked
+}
+
+#[test]
+fn byte_by_byte_reads_are_found_and_blocks_are_not() {
+    let mut broken = tape(1.0);
+    let input = broken.file("/d/in", File);
+    broken.flow(1, 0, input, In, 600_000, 1);
+    let finding = broken.one(TinyReads);
+    assert_eq!(finding.severity, Warn);
+    assert!((finding.gain.unwrap().elapsed_s - 0.238).abs() < 0.005, "{finding:#?}");
+    let mut fixed = tape(1.0);
+    let input = fixed.file("/d/in", File);
+    fixed.flow(1, 0, input, In, 150, 4096);
+    fixed.none(TinyReads);
+    let mut typed = tape(1.0);
+    let terminal = typed.file("/dev/tty", Terminal);
+    typed.flow(1, 0, terminal, In, 600_000, 1);
+    typed.none(TinyReads);
+}
+
+#[test]
+fn lines_one_by_one_into_a_file_are_line_buffered_bulk() {
+    let mut tape = tape(0.6);
+    let file = tape.file("/d/out", File);
+    tape.flow(1, 1, file, Out, 300_000, 30).newline_ends = 300_000;
+    let finding = tape.one(LineBufferedBulk);
+    assert_eq!(finding.severity, High);
+    assert!(finding.fix.contains("--full"));
+    tape.none(TinyWrites);
+}
+
+#[test]
+fn words_are_not_lines_and_a_slow_pipe_wants_its_lines() {
+    let mut tape = tape(300.0);
+    let (file, pipe) = (tape.file("/d/out", File), tape.file("pipe:[3]", Pipe));
+    tape.flow(1, 3, file, Out, 30_000_000, 5).newline_ends = 1_500_000;
+    // 3,300 lines a second: somebody may look at them.
+    tape.flow(1, 1, pipe, Out, 1_000_000, 30).newline_ends = 1_000_000;
+    tape.none(LineBufferedBulk);
+    assert_eq!(tape.one(TinyWrites).fd, 3);
+}
+
+#[test]
+fn writers_of_one_log_keep_their_lines() {
+    let mut tape = tape(0.6);
+    let file = tape.file("/d/log", File);
+    tape.open_file(file).flags |= 0o2000;
+    tape.process(2, None, "other");
+    for pid in [1, 2] {
+        tape.flow(pid, 1, file, Out, 300_000, 30).newline_ends = 300_000;
+    }
+    let found = tape.found(LineBufferedBulk);
+    assert!(found.len() == 2 && found.iter().all(|finding| finding.severity == Info), "{found:#?}");
+}
+
+#[test]
+fn much_on_a_terminal_is_said_but_never_high() {
+    let mut tape = tape(1.0);
+    let terminal = tape.file("/dev/pts/3", Terminal);
+    tape.flow(1, 1, terminal, Out, 100_000, 34).newline_ends = 100_000;
+    tape.root().user_s = 0.1;
+    let finding = tape.one(TerminalBulk);
+    assert_eq!(finding.severity, Warn);
+    assert!((finding.gain.unwrap().elapsed_s - 0.9).abs() < 0.01);
+    tape.none(LineBufferedBulk);
+    let mut little = crate::testing::tape(1.0);
+    let terminal = little.file("/dev/pts/3", Terminal);
+    little.flow(1, 1, terminal, Out, 30_000, 34);
+    little.none(TerminalBulk);
+}
+
+#[test]
+fn reading_on_at_the_end_is_a_spin_only_without_pauses() {
+    let mut tape = tape(0.8);
+    let log = tape.file("/d/app.log", File);
+    tape.flow(1, 3, log, In, 1_500_000, 0).zeros = 1_499_990;
+    (tape.root().user_s, tape.root().system_s) = (0.2, 0.55);
+    let finding = tape.one(ReadAfterEofSpin);
+    assert_eq!((finding.severity, finding.evidence["zero_reads"]), (High, 1_499_990.0));
+    let mut patient = crate::testing::tape(1000.0);
+    let log = patient.file("/d/app.log", File);
+    patient.flow(1, 3, log, In, 1000, 0).zeros = 1000;
+    patient.none(ReadAfterEofSpin);
+    // Most calls bring something: a reader that meets the end now and then.
+    let mut reader = crate::testing::tape(0.8);
+    let log = reader.file("/d/app.log", File);
+    reader.flow(1, 3, log, In, 1_500_000, 10).zeros = 500_000;
+    reader.none(ReadAfterEofSpin);
+}

@@ -1,0 +1,136 @@
+//! Everything together: order, merging, the verdict, pipelines, and ordinary programs that have nothing.
+
+use weir_model::FindingId::*;
+use weir_model::trace::{Exit, Histogram, Moment, Op};
+use weir_model::{Mode, Severity};
+
+use crate::testing::*;
+use crate::{diagnose, pipelines, verdict};
+
+#[test]
+fn the_worst_comes_first_and_the_verdict_says_it() {
+    let mut tape = tape(7.0);
+    let (input, output) = (tape.file("/d/a", File), tape.file("/d/w", File));
+    tape.flow(1, 3, input, In, 5_000_000, 1);
+    tape.flow(1, 4, output, Out, 5_000_000, 1);
+    let found = diagnose(&tape.0);
+    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [TinyWrites, TinyReads]);
+    let said = verdict(&tape.0, &found);
+    assert_eq!(
+        said.text,
+        "5,000,000 of 5,000,000 bytes were written one at a time: 6.50 s of 7.00 s. Gathering them would take about 530 ms:"
+    );
+    assert_eq!(said.command.as_deref(), Some("weir run --coalesce -- ./prog 'a b'"));
+}
+
+#[test]
+fn a_clean_run_is_one_line() {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/out", File);
+    tape.flow(1, 1, file, Out, 100, 65_536);
+    let found = diagnose(&tape.0);
+    assert!(found.is_empty());
+    let said = verdict(&tape.0, &found);
+    assert_eq!((said.to_string().lines().count(), said.command), (1, None));
+    assert!(said.text.starts_with("Nothing is wrong"));
+}
+
+#[test]
+fn one_cause_is_one_finding() {
+    let mut tape = tape(0.5);
+    let file = tape.file("/d/log", File);
+    tape.open_file(file).flags = 0o10001;
+    let flow = tape.flow(1, 3, file, Out, 700, 600);
+    (flow.syncs, flow.unaligned, flow.newline_ends) = (700, 700, 700);
+    assert!(!tape.found(SyncEveryWrite).is_empty() && !tape.found(UnalignedWrites).is_empty());
+    let found = diagnose(&tape.0);
+    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [SyncTinyWrites]);
+}
+
+#[test]
+fn bytes_that_waited_and_were_lost_are_one_loss() {
+    let mut tape = tape(3.0);
+    let file = tape.file("/d/log", File);
+    tape.call(0.0, 1, Op::Openat, -1, file, b"").result = 3;
+    for at_s in [0.5, 1.0, 1.5, 2.0, 2.5] {
+        tape.look_in(at_s, 1, Moment::Sample, "poll", &[pending(3, b"listening\n")]);
+    }
+    tape.root().exit = Some(Exit::Signal(9));
+    assert_eq!(tape.found(StuckOutput).len(), 1);
+    let found = diagnose(&tape.0);
+    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [LostAtKill]);
+    let said = verdict(&tape.0, &found);
+    assert!(said.command.unwrap().starts_with("weir run --rescue"));
+}
+
+#[test]
+fn the_same_fault_of_many_processes_is_one_finding() {
+    let mut tape = tape(1.0);
+    for pid in 2..12 {
+        tape.process(pid, None, "worker");
+        let file = tape.file(&format!("/d/out{pid}"), File);
+        tape.flow(pid, 1, file, Out, 30_000, 1);
+    }
+    let found = diagnose(&tape.0);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].evidence["more"], 9.0);
+    assert!((found[0].gain.unwrap().elapsed_s - 0.269).abs() < 0.005);
+}
+
+#[test]
+fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
+    let mut tape = tape(10.0);
+    for (pid, comm) in [(2, "tail"), (3, "grep"), (4, "cat")] {
+        tape.process(pid, Some(1), comm);
+    }
+    let (first, second) = (tape.file("pipe:[1]", Pipe), tape.file("pipe:[2]", Pipe));
+    tape.flow(2, 1, first, Out, 50, 40).newline_ends = 50;
+    tape.flow(3, 0, first, In, 50, 40);
+    tape.flow(3, 1, second, Out, 1, 4096);
+    tape.flow(4, 0, second, In, 1, 4096);
+    tape.look(5.0, 3, Moment::Sample, &[pending(1, b"error: hot\n"), unread(0, b"")]);
+    let found = pipelines(&tape.0);
+    assert_eq!(found.len(), 1);
+    let hops = &found[0].hops;
+    assert_eq!(hops.iter().map(|hop| hop.writer.comm.as_str()).collect::<Vec<_>>(), ["tail", "grep"]);
+    assert_eq!((hops[0].writer.mode, hops[0].holds_lines), (Some(Mode::Line), false));
+    assert_eq!((hops[1].writer.mode, hops[1].writer.buffer_bytes), (Some(Mode::Full), Some(4096)));
+    assert_eq!((hops[1].writer.waiting_bytes, found[0].waits_at), (11, Some(1)));
+}
+
+#[test]
+fn ordinary_programs_have_nothing() {
+    let mut tape = tape(2.0);
+    let script = tape.file("/d/configure", File);
+    let (log, archive) = (tape.file("/d/log", File), tape.file("/d/a.tar", File));
+    // A shell that reads a script from a pipe a byte at a time, as it must.
+    let pipe = tape.file("pipe:[1]", Pipe);
+    tape.flow(1, 0, pipe, In, 4000, 1);
+    tape.flow(1, 10, script, In, 12, 8192);
+    // Its commands write short lines to the log that they share, one after the other.
+    for pid in 2..200 {
+        tape.process(pid, Some(1), "expr");
+        let flow = tape.flow(pid, 1, log, Out, 2, 11);
+        (flow.first_s, flow.last_s, flow.newline_ends) =
+            (0.01 * f64::from(pid), 0.01 * f64::from(pid) + 0.002, 2);
+    }
+    tape.flow(1, 1, log, Out, 400, 20).newline_ends = 150;
+    tape.flow(1, 3, archive, Out, 500, 10_240);
+    // make's tokens: one byte there, one byte back.
+    let tokens = tape.file("pipe:[2]", Pipe);
+    tape.flow(1, 4, tokens, In, 300, 1);
+    tape.flow(1, 5, tokens, Out, 300, 1);
+    let found = diagnose(&tape.0);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_reader_that_asks_for_much_is_not_blamed_for_its_writer() {
+    let mut tape = tape(1.0);
+    let pipe = tape.file("pipe:[1]", Pipe);
+    let flow = tape.flow(1, 0, pipe, In, 1_000_000, 1);
+    let mut asked = Histogram::default();
+    asked.add(65_536, 1_000_000);
+    flow.asked = asked;
+    assert!(diagnose(&tape.0).iter().all(|finding| finding.severity < Severity::Warn));
+}
