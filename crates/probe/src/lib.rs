@@ -3,9 +3,21 @@
 //! Three engines (eBPF, ptrace, /proc) say what happens in one vocabulary, [`raw`]; the assembler makes a
 //! [`weir_model::trace::Recording`] of it; [`walk`] reads the stream buffers in a program's own memory.
 
+mod assemble;
+mod ebpf;
+pub mod engine;
 pub mod error;
+mod inherited;
+pub mod launch;
 pub mod memory;
+pub mod proc;
+pub mod ptrace;
 pub mod raw;
+pub mod sample;
+pub mod syscalls;
+pub mod totals;
+pub mod trace;
 pub mod walk;
+pub mod watch;
 
 pub use error::Error;

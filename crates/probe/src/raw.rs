@@ -28,6 +28,13 @@ pub enum RawWhat {
     Counts(Box<RawCounts>),
     /// A process was there when the recording began, or was started by weir: its descriptors are in /proc.
     Begin,
+    /// What is behind a descriptor: said before the first report that it matters to.
+    File {
+        /// The descriptor.
+        fd: i32,
+        /// The open file.
+        file: RawFile,
+    },
     /// A new process; its descriptors are copies of the parent's (all of them shared if `shares_files`).
     Fork {
         /// The child.
@@ -99,6 +106,24 @@ pub struct RawCall {
     pub paths: Vec<String>,
     /// Where the file stood before the call, where known.
     pub position: Option<u64>,
+}
+
+/// An open file as the kernel has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RawFile {
+    /// The same number is the same open file, as long as it is open.
+    pub key: u64,
+    /// As stat(2) has it.
+    pub dev: u64,
+    pub ino: u64,
+    /// st_mode.
+    pub mode: u32,
+    /// Flags of open(2).
+    pub flags: i32,
+    pub size_bytes: u64,
+    pub block_bytes: u32,
+    pub pipe_bytes: Option<u64>,
 }
 
 /// Counters of one direction of one descriptor; meanings as in [`weir_model::trace::Flow`].

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_model::trace::{Prices, Recording};
+use weir_probe::trace::{self, EngineChoice, Options, Target};
 
 use super::Engine;
 use super::status::Failure;
@@ -30,7 +31,16 @@ pub struct Request {
 
 /// Records until the program ends, the time is over, or watching is to end.
 pub fn record(request: Request) -> Result<Recording, Failure> {
-    let Request { command, pid, engine, exact, limit, stop, prices } = request;
-    let _ = (command, pid, exact, limit, stop, prices);
-    Err(Failure::own(format!("no engine is built in (asked for: {engine:?}); only --replay works")))
+    let target = match request.pid {
+        Some(pid) => Target::Process(pid),
+        None => Target::Command(request.command),
+    };
+    let engine = match request.engine {
+        Engine::Auto => EngineChoice::Auto,
+        Engine::Ebpf => EngineChoice::Ebpf,
+        Engine::Ptrace => EngineChoice::Ptrace,
+        Engine::Sample => EngineChoice::Sample,
+    };
+    let Request { exact, limit, stop, prices, .. } = request;
+    Ok(trace::record(&Options { target, engine, exact, limit, stop, prices })?)
 }

@@ -6,12 +6,14 @@ mod buffer;
 mod event;
 mod flow;
 mod mode;
+mod pipeline;
 mod prices;
 
 pub use buffer::{Buffer, Moment, Walker};
 pub use event::{Call, Event, Op, What};
 pub use flow::{Flow, Histogram};
 pub use mode::{SeenMode, mode_of_calls};
+pub use pipeline::{End, Hop, Pipeline};
 pub use prices::Prices;
 
 use serde::{Deserialize, Serialize};

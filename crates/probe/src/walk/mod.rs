@@ -2,9 +2,26 @@
 //!
 //! A walker never trusts a pointer: bounds, loops and torn reads are checked before anything is believed.
 
+mod cpython;
+mod elf;
+mod find;
+mod glibc;
+mod glibc_search;
+mod libweir;
+mod maps;
+mod musl;
+mod musl_search;
+mod read;
+mod search;
+#[cfg(test)]
+pub(crate) mod tests;
+
 use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
+
+pub use elf::{ListHead, list_head};
+pub use find::{walkers, walkers_missing};
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.
 pub trait Walk: Send {
@@ -13,4 +30,13 @@ pub trait Walk: Send {
 
     /// Every stream, those with nothing in them as well.
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer>;
+
+    /// The same for a process that was just forked from this one; None: it is to be found anew.
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        let _ = child;
+        None
+    }
+
+    /// Forgets where streams were seen, so that the next look finds those that are new, whatever that costs.
+    fn search_again(&self) {}
 }

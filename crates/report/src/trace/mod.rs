@@ -23,9 +23,9 @@ use crate::style::Style;
 use crate::terminal;
 
 pub use document::{Document, SCHEMA, document};
-pub use pipelines::{End, Hop, Pipeline};
 pub use streams::{Stream, streams};
 pub use timeline::timeline;
+pub use weir_model::trace::{End, Hop, Pipeline};
 
 /// Streams that are shown where not all are asked for.
 const MOST_STREAMS: usize = 12;

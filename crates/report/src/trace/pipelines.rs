@@ -1,60 +1,13 @@
 //! Pipelines as one picture each: who writes to whom, how, and where bytes wait.
 
-use serde::{Deserialize, Serialize};
-use weir_model::{Mode, Size};
+use weir_model::Size;
+use weir_model::trace::{End, Hop, Pipeline};
 
 use super::words::{mode, who};
 use crate::block::Block;
 use crate::number::ABSENT;
 use crate::style::Emphasis;
 use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
-
-/// One side of a pipe.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct End {
-    /// The process.
-    pub pid: u32,
-    /// Its name.
-    pub comm: String,
-    /// Its descriptor.
-    pub fd: i32,
-    /// Calls on it.
-    pub calls: u64,
-    /// Bytes that they moved.
-    pub bytes: u64,
-    /// Mean bytes of a call.
-    pub mean_bytes: f64,
-    /// How it buffers; None: it cannot be told.
-    pub mode: Option<Mode>,
-    /// Size of its buffer, as far as known.
-    pub buffer_bytes: Option<u64>,
-    /// Most bytes seen waiting in that buffer.
-    pub waiting_bytes: u64,
-}
-
-/// One pipe between two processes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hop {
-    /// The pipe, as /proc/PID/fd shows it.
-    pub pipe: String,
-    /// What the pipe holds, where known.
-    pub pipe_bytes: Option<u64>,
-    /// Who writes.
-    pub writer: End,
-    /// Who reads.
-    pub reader: End,
-    /// A line may wait here until a buffer is full.
-    pub holds_lines: bool,
-}
-
-/// Processes connected by pipes, from the first to the last.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pipeline {
-    /// Its pipes in order.
-    pub hops: Vec<Hop>,
-    /// The hop where a line waits longest.
-    pub waits_at: Option<usize>,
-}
 
 /// All pipelines in one table, so that their columns align.
 pub(super) fn blocks(pipelines: &[Pipeline]) -> Vec<Block> {

@@ -1,0 +1,111 @@
+//! What is known of bytes in user-space buffers: whose they are, and whether they ever left.
+
+use weir_model::trace::{Buffer, Moment};
+use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+
+use crate::context::{Context, Look, Seen, same_beginning};
+use crate::fix::Topic;
+use crate::words::{count, preview};
+
+/// Bytes that a process had pending when it, or its image, ended.
+pub(crate) struct Lost<'a> {
+    pub id: FindingId,
+    pub look: Look<'a>,
+    pub buffer: &'a Buffer,
+    /// How it ended, as in "SIGKILL ended it" or "it called _exit(2)".
+    pub how: String,
+}
+
+impl<'a> Context<'a> {
+    /// Pending bytes that are the process's own: a forked child's copy of its parent's is not.
+    ///
+    /// Where the parent was not looked at when it forked, nobody knows, and none are counted.
+    pub fn own_pending(&self, look: &Look, buffer: &Buffer) -> u64 {
+        if buffer.fd < 0 || buffer.pending_bytes == 0 {
+            return 0;
+        }
+        let image = self.image_at(look.pid, look.at_s).map_or(0, |(index, _)| index);
+        let parent = self.process(look.pid).and_then(|process| process.parent);
+        let Some(parent) = parent.filter(|&parent| image == 0 && self.process(parent).is_some()) else {
+            return buffer.pending_bytes;
+        };
+        if let Some(inherited) = self.inherited(look, buffer) {
+            return buffer.pending_bytes.saturating_sub(inherited);
+        }
+        let forked = self.forked_at(look.pid);
+        let looked_at = |look: &Look| look.moment == Moment::Fork && (look.at_s - forked).abs() < 0.5;
+        if self.looks(parent).iter().any(looked_at) { buffer.pending_bytes } else { 0 }
+    }
+
+    /// How many of a forked child's pending bytes an ancestor had in the same stream.
+    fn inherited(&self, look: &Look, buffer: &Buffer) -> Option<u64> {
+        let mut current = look.pid;
+        let mut most = None;
+        for _ in 0..64 {
+            let Some(parent) = self.process(current).and_then(|process| process.parent) else { break };
+            let buffers = self.looks(parent).iter().flat_map(|look| look.buffers);
+            let same = buffers.filter(|theirs| {
+                theirs.address == buffer.address && same_beginning(&theirs.pending, &buffer.pending)
+            });
+            most = most.max(same.map(|theirs| theirs.pending_bytes).max());
+            current = parent;
+        }
+        most
+    }
+
+    /// Whether a process wrote to a descriptor in this time, as far as was seen.
+    pub fn wrote_between(&self, pid: u32, fd: i32, from_s: f64, to_s: f64) -> bool {
+        let seen = self.calls(pid).iter().any(|seen| {
+            let call = seen.call;
+            call.fd == fd && call.op.writes() && call.result > 0 && seen.at_s > from_s && seen.at_s < to_s
+        });
+        let flows = self.flows(pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
+        seen || flows.into_iter().any(|flow| {
+            let starts = flow.first_s > from_s && flow.first_s < to_s;
+            let ends = flow.last_s > from_s && flow.last_s < to_s;
+            flow.bytes > 0 && (starts || ends)
+        })
+    }
+
+    /// Whether the last write that was seen on a descriptor failed.
+    pub fn last_write_failed(&self, pid: u32, fd: i32) -> bool {
+        let writes = |seen: &&Seen| seen.call.fd == fd && seen.call.op.writes();
+        self.calls(pid).iter().rfind(writes).is_some_and(|seen| seen.call.result < 0)
+    }
+
+    /// The finding for bytes that never left, unless nobody could miss them.
+    pub fn lost(&self, lost: &Lost) -> Option<Finding> {
+        let Lost { id, look, buffer, how } = lost;
+        let bytes = self.own_pending(look, buffer);
+        let file = self.file_at(look.pid, buffer.fd, look.at_s);
+        let forgotten = file.is_some_and(|file| self.is_null(file));
+        if bytes == 0 || forgotten || self.last_write_failed(look.pid, buffer.fd) {
+            return None;
+        }
+        let unread = file.is_some_and(|file| self.reader_gone(file, look.at_s));
+        let severity = if unread { Severity::Info } else { Severity::High };
+        let path = file.and_then(|file| self.file(file)).map_or("?", |file| &file.path);
+        let skipped = (buffer.pending_bytes - bytes) as usize;
+        let text = buffer.pending.get(skipped..).unwrap_or_default();
+        let shown = if text.is_empty() { String::new() } else { format!(", beginning {}", preview(text)) };
+        let why = format!(
+            "{} for {path} were still in the buffer of {} when {how}: they are lost{shown}.",
+            count(bytes, "byte"),
+            self.name(look.pid)
+        );
+        let rescue = self.weir_run("--rescue", look.pid);
+        let fix = format!("{rescue}   or in code: {}.", self.code(look.pid, look.at_s, cure(*id)));
+        let draft = self.draft(*id, severity, look.pid, buffer.fd, file);
+        let draft = draft.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
+        Some(draft.figure("at_s", look.at_s).say(why, fix))
+    }
+
+    /// Whether bytes can get lost in a thing of this kind at all.
+    pub fn is_shared_input(&self, file: u32) -> bool {
+        matches!(self.kind(file), StreamKind::File | StreamKind::Pipe | StreamKind::Socket)
+    }
+}
+
+fn cure(id: FindingId) -> Topic {
+    if id == FindingId::LostAtExec { Topic::FlushBeforeFork } else { Topic::Flush }
+}

@@ -1,0 +1,219 @@
+//! A recording with what every rule asks of it: events by process and by open file, who descends from whom.
+
+use std::collections::HashMap;
+
+use weir_model::trace::{Buffer, Call, Flow, Image, Moment, OpenFile, Process, Recording, What};
+use weir_model::{Direction, StreamKind};
+
+/// A call with when and by whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub at_s: f64,
+    pub pid: u32,
+    pub call: &'a Call,
+}
+
+/// What a walker saw in one process at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    pub at_s: f64,
+    pub pid: u32,
+    pub moment: Moment,
+    pub buffers: &'a [Buffer],
+    pub waits_in: &'a str,
+}
+
+/// Indexes of a recording, made once.
+pub(crate) struct Context<'a> {
+    pub recording: &'a Recording,
+    processes: HashMap<u32, &'a Process>,
+    calls_by_pid: HashMap<u32, Vec<Seen<'a>>>,
+    calls_by_file: HashMap<u32, Vec<Seen<'a>>>,
+    looks: HashMap<u32, Vec<Look<'a>>>,
+    flows_by_pid: HashMap<u32, Vec<&'a Flow>>,
+    flows_by_file: HashMap<u32, Vec<&'a Flow>>,
+    /// When each process was forked, by the fork's own event.
+    forked: HashMap<u32, f64>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(recording: &'a Recording) -> Self {
+        let mut context = Self {
+            recording,
+            processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
+            calls_by_pid: HashMap::new(),
+            calls_by_file: HashMap::new(),
+            looks: HashMap::new(),
+            flows_by_pid: HashMap::new(),
+            flows_by_file: HashMap::new(),
+            forked: HashMap::new(),
+        };
+        for event in &recording.events {
+            context.index_event(event);
+        }
+        for flow in &recording.flows {
+            context.flows_by_pid.entry(flow.pid).or_default().push(flow);
+            context.flows_by_file.entry(flow.file).or_default().push(flow);
+        }
+        context
+    }
+
+    fn index_event(&mut self, event: &'a weir_model::trace::Event) {
+        let (at_s, pid) = (event.at_s, event.pid);
+        match &event.what {
+            What::Call(call) => {
+                let seen = Seen { at_s, pid, call };
+                self.calls_by_pid.entry(pid).or_default().push(seen);
+                if let Some(file) = call.file {
+                    self.calls_by_file.entry(file).or_default().push(seen);
+                }
+            }
+            What::Buffers { moment, buffers, waits_in_name, .. } => {
+                let look = Look { at_s, pid, moment: *moment, buffers, waits_in: waits_in_name };
+                self.looks.entry(pid).or_default().push(look);
+            }
+            What::Fork { child } => {
+                self.forked.insert(*child, at_s);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn process(&self, pid: u32) -> Option<&'a Process> {
+        self.processes.get(&pid).copied()
+    }
+
+    pub fn file(&self, id: u32) -> Option<&'a OpenFile> {
+        self.recording.file(id)
+    }
+
+    pub fn kind(&self, id: u32) -> StreamKind {
+        self.file(id).map_or(StreamKind::Other, |file| file.kind)
+    }
+
+    /// The calls of a process that were looked at, in order of time.
+    pub fn calls(&self, pid: u32) -> &[Seen<'a>] {
+        self.calls_by_pid.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The calls on an open file that were looked at, whoever made them.
+    pub fn calls_on(&self, file: u32) -> &[Seen<'a>] {
+        self.calls_by_file.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// What walkers saw in a process, in order of time.
+    pub fn looks(&self, pid: u32) -> &[Look<'a>] {
+        self.looks.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every look at every process, in order of process and time.
+    pub fn all_looks(&self) -> impl Iterator<Item = Look<'a>> + '_ {
+        let mut pids: Vec<_> = self.looks.keys().copied().collect();
+        pids.sort_unstable();
+        pids.into_iter().flat_map(|pid| self.looks(pid).iter().copied())
+    }
+
+    pub fn flows(&self, pid: u32) -> &[&'a Flow] {
+        self.flows_by_pid.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn flows_on(&self, file: u32) -> &[&'a Flow] {
+        self.flows_by_file.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// Flows that go out, or in.
+    pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a Flow> + use<'a> {
+        self.recording.flows.iter().filter(move |flow| flow.direction == direction)
+    }
+
+    /// The image that a process ran at a time, with its number.
+    pub fn image_at(&self, pid: u32, at_s: f64) -> Option<(usize, &'a Image)> {
+        let images = &self.process(pid)?.images;
+        let last = images.iter().rposition(|image| image.started_s <= at_s).unwrap_or(0);
+        images.get(last).map(|image| (last, image))
+    }
+
+    /// The open file behind a descriptor at a time: from its flows, its calls, or what the parent had there.
+    pub fn file_at(&self, pid: u32, fd: i32, at_s: f64) -> Option<u32> {
+        let mut at = (pid, at_s);
+        // A chain of parents longer than this is no family but a broken recording.
+        for _ in 0..64 {
+            if let Some(file) = self.own_file_at(at.0, fd, at.1) {
+                return Some(file);
+            }
+            let process = self.process(at.0)?;
+            at = (process.parent?, self.forked_at(at.0));
+        }
+        None
+    }
+
+    fn own_file_at(&self, pid: u32, fd: i32, at_s: f64) -> Option<u32> {
+        let flows = self.flows(pid).iter().filter(|flow| flow.fd == fd).map(|flow| (flow.first_s, flow.file));
+        let calls = self.calls(pid).iter().filter(|seen| {
+            let opened = seen.call.fd < 0 && seen.call.result == i64::from(fd);
+            seen.call.fd == fd || opened
+        });
+        let known = calls.filter_map(|seen| Some((seen.at_s, seen.call.file?)));
+        let all: Vec<_> = flows.chain(known).collect();
+        let before = all.iter().filter(|(from, _)| *from <= at_s).max_by(|a, b| a.0.total_cmp(&b.0));
+        before.or_else(|| all.iter().min_by(|a, b| a.0.total_cmp(&b.0))).map(|(_, file)| *file)
+    }
+
+    /// When a process came to be.
+    pub fn forked_at(&self, pid: u32) -> f64 {
+        let started = || self.process(pid).map_or(0.0, |process| process.started_s);
+        self.forked.get(&pid).copied().unwrap_or_else(started)
+    }
+
+    /// When it ended, or the end of the recording.
+    pub fn ended_at(&self, pid: u32) -> f64 {
+        self.process(pid).and_then(|process| process.ended_s).unwrap_or(self.recording.elapsed_s)
+    }
+
+    /// Whether `pid` is a child, or a child's child …, of `ancestor`.
+    pub fn descends(&self, pid: u32, ancestor: u32) -> bool {
+        let mut current = pid;
+        for _ in 0..64 {
+            match self.process(current).and_then(|process| process.parent) {
+                Some(parent) if parent == ancestor => return true,
+                Some(parent) => current = parent,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// What two openings of one thing have in common: the pipe, or the file's number.
+    pub fn target(&self, file: u32) -> String {
+        match self.file(file) {
+            Some(file) if file.kind == StreamKind::File && file.ino != 0 => {
+                format!("{}:{}", file.dev, file.ino)
+            }
+            Some(file) if file.path.is_empty() => format!("#{}", file.id),
+            Some(file) => file.path.clone(),
+            None => format!("#{file}"),
+        }
+    }
+
+    /// Whether everyone who read from this pipe had ended by then.
+    pub fn reader_gone(&self, file: u32, at_s: f64) -> bool {
+        if !matches!(self.kind(file), StreamKind::Pipe | StreamKind::Socket) {
+            return false;
+        }
+        let target = self.target(file);
+        let mut readers =
+            self.toward(Direction::In).filter(|flow| self.target(flow.file) == target).peekable();
+        readers.peek().is_some() && readers.all(|flow| self.ended_at(flow.pid) <= at_s)
+    }
+
+    /// Whether a descriptor leads where bytes go to be forgotten.
+    pub fn is_null(&self, file: u32) -> bool {
+        self.file(file).is_some_and(|file| file.path == "/dev/null")
+    }
+}
+
+/// Whether two of a kind of text begin alike as far as both are known; nothing known is nothing alike.
+pub(crate) fn same_beginning(one: &[u8], other: &[u8]) -> bool {
+    let common = one.len().min(other.len());
+    common > 0 && one[..common] == other[..common]
+}

@@ -1,0 +1,78 @@
+//! What a flow costs, what its cure would cost, and how bad that is.
+
+use weir_model::trace::Flow;
+use weir_model::{Direction, Gain, Severity};
+
+use crate::context::Context;
+
+/// Bytes that a cured program moves with one call.
+pub(crate) const BUFFER: u64 = 65_536;
+
+/// A record passed through a buffer costs at least this call in the program itself …
+const BUFFERED_RECORD_NS: f64 = 40.0;
+
+/// … and a large one no more than the copying of its bytes.
+const COPIED_BYTE_NS: f64 = 0.1;
+
+/// Waking the other side of a pipe and being woken, seen as a multiple of a call that wakes nobody.
+pub(crate) const WAKE_CALLS: f64 = 10.0;
+
+impl Context<'_> {
+    /// Seconds of the run that are the program's, without what watching added.
+    pub fn run_s(&self) -> f64 {
+        let elapsed = self.recording.elapsed_s.max(1e-6);
+        (elapsed - self.recording.overhead.cost_s.max(0.0)).max(elapsed / 10.0)
+    }
+
+    /// Share of the run that these seconds are.
+    pub fn share(&self, seconds: f64) -> f64 {
+        (seconds / self.run_s()).clamp(0.0, 1.0)
+    }
+
+    /// Processor seconds of a process, where known.
+    pub fn cpu_s(&self, pid: u32) -> Option<f64> {
+        let process = self.process(pid)?;
+        Some(process.user_s + process.system_s).filter(|&cpu| cpu > 0.0)
+    }
+
+    /// Seconds that cannot be more than the process had the processor, nor than the run lasted.
+    pub fn at_most_cpu(&self, pid: u32, seconds: f64) -> f64 {
+        seconds.min(self.cpu_s(pid).unwrap_or(f64::INFINITY)).min(self.run_s())
+    }
+
+    /// Seconds that the calls of a flow cost.
+    pub fn flow_s(&self, flow: &Flow) -> f64 {
+        let writes = flow.direction != Direction::In;
+        let seconds = self.recording.prices.transfer_s(self.kind(flow.file), writes, flow.calls, flow.bytes);
+        self.at_most_cpu(flow.pid, seconds)
+    }
+
+    /// What gathering a flow's calls into large ones would save.
+    pub fn gathered(&self, flow: &Flow) -> Gain {
+        let prices = &self.recording.prices;
+        let calls = flow.bytes.div_ceil(BUFFER) + 1;
+        let writes = flow.direction != Direction::In;
+        let large = prices.transfer_s(self.kind(flow.file), writes, calls, flow.bytes);
+        let record_ns = (flow.mean_bytes() * prices.buffered_byte_ns)
+            .min(BUFFERED_RECORD_NS + flow.mean_bytes() * COPIED_BYTE_NS);
+        let cured = large + record_ns * flow.calls as f64 / 1e9;
+        Gain { elapsed_s: (self.flow_s(flow) - cured).max(0.0), calls: flow.calls.saturating_sub(calls) }
+    }
+
+    /// Seconds from the first to the last call of a flow: what waits in between cannot be longer.
+    pub fn span_s(&self, flow: &Flow) -> f64 {
+        (flow.last_s - flow.first_s).clamp(0.0, self.recording.elapsed_s.max(0.0))
+    }
+
+    /// How bad wasted seconds are; None when they are not worth a word.
+    pub fn severity(&self, wasted_s: f64) -> Option<Severity> {
+        let share = self.share(wasted_s);
+        match () {
+            () if !wasted_s.is_finite() => None,
+            () if share >= 0.30 && wasted_s >= 0.1 => Some(Severity::High),
+            () if share >= 0.05 && wasted_s >= 0.02 => Some(Severity::Warn),
+            () if share >= 0.01 && wasted_s >= 0.005 => Some(Severity::Info),
+            () => None,
+        }
+    }
+}

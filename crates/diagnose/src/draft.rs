@@ -1,0 +1,81 @@
+//! Puts a finding together.
+
+use std::collections::BTreeMap;
+
+use weir_model::{Finding, FindingId, Gain, Severity};
+
+use crate::context::Context;
+use crate::fix::{Topic, code};
+use crate::words::quoted;
+
+/// A finding that is being written.
+pub(crate) struct Draft(Finding);
+
+impl Context<'_> {
+    pub fn draft(&self, id: FindingId, severity: Severity, pid: u32, fd: i32, file: Option<u32>) -> Draft {
+        let path = file.and_then(|id| self.file(id)).map_or(String::new(), |file| file.path.clone());
+        let (evidence, why, fix, gain) = (BTreeMap::new(), String::new(), String::new(), None);
+        Draft(Finding { id, severity, pid, fd, path, evidence, why, fix, gain })
+    }
+
+    /// The command that runs this process's program again under `weir run` with these options.
+    pub fn weir_run(&self, options: &str, pid: u32) -> String {
+        format!("weir run {options} -- {}", self.command(pid))
+    }
+
+    /// A process's command as a shell would take it.
+    pub fn command(&self, pid: u32) -> String {
+        let image = self.process(pid).and_then(|process| process.images.last());
+        let argv = image.map(|image| image.argv.as_slice()).filter(|argv| !argv.is_empty());
+        let argv = match argv {
+            Some(argv) => argv,
+            None if pid == self.recording.root && !self.recording.command.is_empty() => {
+                &self.recording.command
+            }
+            None => return image.map_or("COMMAND".into(), |image| quoted(&image.comm)),
+        };
+        argv.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The cure as code in the language of what the process ran at that time.
+    pub fn code(&self, pid: u32, at_s: f64, topic: Topic) -> String {
+        code(self.language(pid, at_s), topic)
+    }
+
+    /// What a process is called in a sentence.
+    pub fn name(&self, pid: u32) -> String {
+        match self.process(pid).map(|process| process.comm()) {
+            Some(comm) if !comm.is_empty() => format!("{comm} ({pid})"),
+            _ => format!("process {pid}"),
+        }
+    }
+}
+
+impl Draft {
+    pub fn figure(mut self, name: &str, value: f64) -> Self {
+        self.0.evidence.insert(name.into(), if value.is_finite() { value } else { 0.0 });
+        self
+    }
+
+    pub fn count(self, name: &str, value: u64) -> Self {
+        self.figure(name, value as f64)
+    }
+
+    pub fn gain(mut self, gain: Gain) -> Self {
+        if gain.elapsed_s.is_finite() {
+            self.0.gain = Some(gain);
+        }
+        self
+    }
+
+    pub fn at_path(mut self, path: &str) -> Self {
+        self.0.path = path.into();
+        self
+    }
+
+    pub fn say(mut self, why: impl Into<String>, fix: impl Into<String>) -> Finding {
+        self.0.why = why.into();
+        self.0.fix = fix.into();
+        self.0
+    }
+}

@@ -1,0 +1,58 @@
+//! eaten-stdin: a program started in a loop consumed the input that the loop itself reads.
+//!
+//! Evidence: an ancestor reads an open file before the child starts and comes back for more after the child has
+//! read it to the end: nothing is left. An ancestor that does not come back handed its input over on purpose.
+
+use weir_model::trace::Flow;
+use weir_model::{Direction, Finding, FindingId, Severity};
+
+use super::Rule;
+use crate::context::Context;
+use crate::language::Language;
+use crate::words::count;
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::EatenStdin, judge };
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let eaters = context.toward(Direction::In).filter(|flow| {
+        flow.bytes > 0 && flow.zeros > 0 && context.is_shared_input(flow.file) && context.flows_on(flow.file).len() > 1
+    });
+    eaters.filter_map(|eater| owner(context, eater).map(|owner| found(context, eater, owner))).collect()
+}
+
+/// The ancestor's flow that this one starved.
+fn owner<'a>(context: &Context<'a>, eater: &Flow) -> Option<&'a Flow> {
+    let flows = context.flows_on(eater.file).iter().copied();
+    let mut owners = flows.filter(|owner| {
+        let loops = owner.direction == Direction::In && owner.pid != eater.pid && owner.bytes > 0;
+        let around = owner.first_s < context.forked_at(eater.pid) && owner.last_s > eater.last_s;
+        loops && around && context.descends(eater.pid, owner.pid) && starved(context, owner, eater)
+    });
+    owners.next()
+}
+
+/// Whether the ancestor got nothing any more once the child had read.
+fn starved(context: &Context, owner: &Flow, eater: &Flow) -> bool {
+    let calls = context.calls_on(eater.file).iter().filter(|seen| seen.pid == owner.pid && seen.call.op.reads());
+    let after: Vec<i64> = calls.filter(|seen| seen.at_s > eater.first_s).map(|seen| seen.call.result).collect();
+    // Its last calls are always seen; none at all means that they were not kept.
+    !after.is_empty() && after.iter().all(|&result| result <= 0) && after.contains(&0)
+}
+
+fn found(context: &Context, eater: &Flow, owner: &Flow) -> Finding {
+    let why = format!(
+        "{} read {} from the input of {}, which reads it in a loop and then found its end: the loop stops early.",
+        context.name(eater.pid),
+        count(eater.bytes, "byte"),
+        context.name(owner.pid)
+    );
+    let fix = match context.language(owner.pid, owner.first_s) {
+        Language::Python => "subprocess.run(…, stdin=subprocess.DEVNULL)",
+        Language::Perl => "system(\"COMMAND < /dev/null\"), or give the child a file",
+        Language::C => "open /dev/null as the child's descriptor 0 before exec",
+        _ => "COMMAND < /dev/null in the loop (ssh -n), or let the loop read another descriptor: while read -r x <&3; do …; done 3< FILE",
+    };
+    let draft = context.draft(RULE.id, Severity::High, eater.pid, eater.fd, Some(eater.file));
+    let draft = draft.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
+    draft.count("loop_pid", owner.pid.into()).say(why, format!("{fix}."))
+}

@@ -1,0 +1,73 @@
+//! line-buffered-bulk: much output, a call for each line, to where nobody waits for lines.
+//!
+//! Evidence: nearly every write ends with a newline and is about a line long, and full buffers would save time
+//! by the prices. A terminal wants lines. A pipe's reader may want them as well: there the lines must come
+//! faster than anyone looks at them. Several writers that append to one file need whole lines: at most Info.
+
+use weir_model::trace::Flow;
+use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+
+use super::Rule;
+use super::tiny_writes::moving;
+use crate::context::Context;
+use crate::fix::Topic;
+use crate::flags::O_APPEND;
+use crate::words::{count, thousands};
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::LineBufferedBulk, judge };
+
+/// Longer records than this are worth a call.
+const LINE: f64 = 1024.0;
+
+/// Lines a second that no reader takes one by one.
+const BULK_RATE: f64 = 5_000.0;
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let flows = context.toward(Direction::Out);
+    flows.filter(|flow| applies(context, flow)).filter_map(|flow| found(context, flow)).collect()
+}
+
+/// Whether a flow goes out line by line.
+pub(super) fn by_line(flow: &Flow) -> bool {
+    let calls = moving(flow);
+    calls >= 100 && flow.newline_ends * 10 >= calls * 9 && (2.0..LINE).contains(&flow.mean_bytes())
+}
+
+fn applies(context: &Context, flow: &Flow) -> bool {
+    let bulk = match context.kind(flow.file) {
+        StreamKind::File => true,
+        StreamKind::Pipe => flow.calls as f64 / context.span_s(flow).max(1e-3) >= BULK_RATE,
+        _ => false,
+    };
+    bulk && by_line(flow) && !super::sync_tiny_writes::waits(context, flow) && flow.syncs * 2 < moving(flow)
+}
+
+/// Whether somebody else appends to the same file.
+fn shared_log(context: &Context, flow: &Flow) -> bool {
+    let appends = context.file(flow.file).is_some_and(|file| file.flags & O_APPEND != 0);
+    let target = context.target(flow.file);
+    let mut others = context.toward(Direction::Out).filter(|other| other.pid != flow.pid && other.bytes > 0);
+    appends && others.any(|other| context.target(other.file) == target)
+}
+
+fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+    let gain = context.gathered(flow);
+    let mut severity = context.severity(gain.elapsed_s)?;
+    if shared_log(context, flow) {
+        severity = Severity::Info;
+    }
+    let share = context.share(context.flow_s(flow));
+    let why = format!(
+        "{} wrote {} in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by line.",
+        context.name(flow.pid),
+        count(flow.bytes, "byte"),
+        thousands(flow.calls),
+        share * 100.0
+    );
+    let run = context.weir_run("--full --max-delay 100ms", flow.pid);
+    let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, Topic::BufferOutput));
+    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes).count("lines", flow.newline_ends);
+    let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
+    Some(draft.figure("cost_s", context.flow_s(flow)).say(why, fix))
+}

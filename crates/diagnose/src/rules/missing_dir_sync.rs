@@ -1,0 +1,34 @@
+//! missing-dir-sync: the file was synced, its new name was not.
+//!
+//! Evidence: a file was written, synced and renamed, so the program cares for power cuts, and nobody synced the
+//! directory that it was renamed into, or everything, afterwards.
+
+use weir_model::{Finding, FindingId, Severity, StreamKind};
+
+use super::Rule;
+use crate::context::Context;
+use crate::fix::Topic;
+use crate::renames::{Renamed, directory};
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::MissingDirSync, judge };
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let renamed = context.renamed();
+    let synced = renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
+    synced.filter(|renamed| !context.directory_synced(directory(&renamed.to), renamed.at_s))
+        .map(|renamed| found(context, renamed))
+        .collect()
+}
+
+fn found(context: &Context, renamed: &Renamed) -> Finding {
+    let why = format!(
+        "{} renamed a synced file to {} and did not sync {}: a power cut can undo the rename.",
+        context.name(renamed.pid),
+        renamed.to,
+        directory(&renamed.to)
+    );
+    let code = context.code(renamed.writer, renamed.at_s, Topic::SyncRename);
+    let draft = context.draft(RULE.id, Severity::Warn, renamed.pid, renamed.fd, Some(renamed.file));
+    let draft = draft.count("bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
+    draft.say(why, format!("{code}."))
+}

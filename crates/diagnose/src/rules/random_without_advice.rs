@@ -1,0 +1,63 @@
+//! random-without-advice: random reads of a large file with read-ahead left on.
+//!
+//! Evidence: a fifth of at least 500 reads of a regular file jump, they take a share of the run's time, the
+//! file is large, and nobody said POSIX_FADV_RANDOM. Info, as files in the cache lose nothing; Warn where the
+//! process waited much longer in that time than it had the processor. Not meant: the same few blocks over and
+//! over (seek-and-reread) and O_DIRECT, which has no read-ahead.
+
+use weir_model::trace::{Flow, Op};
+use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+
+use super::Rule;
+use super::tiny_writes::moving;
+use crate::context::Context;
+use crate::flags::{FADV_RANDOM, O_DIRECT};
+use crate::words::{count, thousands};
+use weir_model::duration::format_seconds;
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::RandomWithoutAdvice, judge };
+
+/// A smaller file is read in whole by a few read-aheads.
+const LARGE: u64 = 4 << 20;
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let flows = context.toward(Direction::In).filter(|flow| applies(context, flow));
+    flows.filter_map(|flow| found(context, flow)).collect()
+}
+
+fn applies(context: &Context, flow: &Flow) -> bool {
+    let Some(file) = context.file(flow.file) else { return false };
+    let large = file.size_bytes.is_some_and(|size| size >= LARGE);
+    let random = moving(flow) >= 500 && flow.jumps * 5 >= flow.calls && flow.mean_bytes() < 131_072.0;
+    let rereads = super::seek_and_reread::rereads(context, flow);
+    file.kind == StreamKind::File && file.flags & O_DIRECT == 0 && large && random && !rereads && !advised(context, flow)
+}
+
+fn advised(context: &Context, flow: &Flow) -> bool {
+    let advice = |call: &weir_model::trace::Call| call.op == Op::Fadvise && call.args[3] == FADV_RANDOM;
+    context.calls_on(flow.file).iter().any(|seen| advice(seen.call))
+        || context.calls(flow.pid).iter().any(|seen| {
+            seen.call.file.is_none() && seen.call.fd == flow.fd && advice(seen.call)
+        })
+}
+
+fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+    let span_s = context.span_s(flow);
+    context.severity(span_s)?;
+    let waited_s = context.cpu_s(flow.pid).map_or(0.0, |cpu| (span_s - cpu).max(0.0));
+    let waits = waited_s >= span_s / 3.0 && context.severity(waited_s) >= Some(Severity::Warn);
+    let severity = if waits { Severity::Warn } else { Severity::Info };
+    let why = format!(
+        "{} read {} with {} calls, {} of them at another place than the last one ended; they took {}, and the kernel was not told.",
+        context.name(flow.pid),
+        count(flow.bytes, "byte"),
+        thousands(flow.calls),
+        thousands(flow.jumps),
+        format_seconds(span_s)
+    );
+    let fix = "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) after open (Python: os.posix_fadvise), or sort the places and \
+               read in their order; POSIX_FADV_WILLNEED for those that are known beforehand.";
+    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
+    let draft = draft.count("calls", flow.calls).count("jumps", flow.jumps).count("bytes", flow.bytes);
+    Some(draft.figure("span_s", span_s).figure("waited_s", waited_s).say(why, fix))
+}

@@ -1,0 +1,59 @@
+//! seek-and-reread: a stream's buffer is thrown away and filled again after each seek.
+//!
+//! Evidence: a regular file's bytes were read at least four times over on the average, half of all below a
+//! place where it had been before, with jumps between, and it costs by the prices. Random reads of a
+//! large file read each byte about once. A program that seeks back in an input that others gave it (a shell
+//! that leaves the rest to its commands) may have to: at most Warn.
+
+use weir_model::trace::Flow;
+use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
+
+use super::Rule;
+use crate::context::Context;
+use crate::words::{count, thousands};
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::SeekAndReread, judge };
+
+/// How many times over a file must have been read.
+const TIMES: u64 = 4;
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let flows = context.toward(Direction::In).filter(|flow| rereads(context, flow));
+    flows.filter_map(|flow| found(context, flow)).collect()
+}
+
+/// Whether a flow reads the same bytes over and over.
+pub(super) fn rereads(context: &Context, flow: &Flow) -> bool {
+    let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else { return false };
+    let over = file.size_bytes.is_some_and(|size| size > 0 && flow.bytes / TIMES >= size);
+    let moves = flow.jumps.max(flow.seeks);
+    over && flow.again_bytes >= flow.bytes / 2 && moves >= 50 && moves * 5 >= flow.calls
+}
+
+fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+    let prices = &context.recording.prices;
+    let file = context.file(flow.file)?;
+    let needed = file.size_bytes.unwrap_or(0);
+    let reads_s = context.recording.prices.transfer_s(StreamKind::File, false, flow.calls, flow.bytes);
+    let cost_s = context.at_most_cpu(flow.pid, reads_s + flow.seeks as f64 * prices.call_ns / 1e9);
+    let saved = cost_s * (1.0 - needed as f64 / flow.bytes as f64);
+    let mut severity = context.severity(saved)?;
+    if file.opened_by != Some(flow.pid) {
+        severity = severity.min(Severity::Warn);
+    }
+    let why = format!(
+        "{} read {} of a file of {} with {} calls and {} seeks: each seek throws the buffer away, and the same bytes are read again.",
+        context.name(flow.pid),
+        count(flow.bytes, "byte"),
+        count(needed, "byte"),
+        thousands(flow.calls),
+        thousands(flow.seeks)
+    );
+    let fix = "a stream of its own for each place that is read in turn; no seek to where the stream is already; pread(2) of \
+               just the record, or mmap(2).";
+    let calls = (flow.calls + flow.seeks).saturating_sub(needed / 4096 + 1);
+    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
+    let draft = draft.count("calls", flow.calls).count("seeks", flow.seeks).count("bytes", flow.bytes);
+    let draft = draft.count("again_bytes", flow.again_bytes).count("file_bytes", needed).figure("cost_s", cost_s);
+    Some(draft.gain(Gain { elapsed_s: saved, calls }).say(why, fix))
+}

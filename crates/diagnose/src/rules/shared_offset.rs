@@ -1,0 +1,78 @@
+//! shared-offset: processes share one file offset and move it under each other.
+//!
+//! Evidence: calls that use the offset of one open regular file by two processes that take turns, with an
+//! lseek(2) among them; or an lseek(2) to a stated place by one process, after which another one writes where
+//! it did not mean to. Not meant: programs that read a shared input one after the other, an lseek(2) backwards
+//! that gives back what was not used, appending to one log, and calls with an offset of their own.
+
+use weir_model::trace::{Op, OpenFile};
+use weir_model::{Finding, FindingId, Severity, StreamKind};
+
+use super::Rule;
+use crate::context::{Context, Seen};
+use crate::flags::{O_APPEND, SEEK_SET};
+use crate::words::thousands;
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::SharedOffset, judge };
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let files = context.recording.files.iter().filter(|file| file.kind == StreamKind::File);
+    files.filter_map(|file| of_file(context, file)).collect()
+}
+
+fn of_file(context: &Context, file: &OpenFile) -> Option<Finding> {
+    let moves: Vec<Seen> = context.calls_on(file.id).iter().copied().filter(uses_offset).collect();
+    let first = moves.first()?;
+    if moves.iter().all(|seen| seen.pid == first.pid) {
+        return None;
+    }
+    let (one, other) = turns(&moves).or_else(|| overwritten(file, &moves))?;
+    Some(found(context, file, &moves, one, other))
+}
+
+fn uses_offset(seen: &Seen) -> bool {
+    let op = seen.call.op;
+    seen.call.result >= 0 && !op.positioned() && (op.reads() || op.writes() || op == Op::Lseek)
+}
+
+fn seeks_to(seen: &Seen) -> bool {
+    seen.call.op == Op::Lseek && seen.call.args[2] == SEEK_SET
+}
+
+/// Two processes that both seek to stated places and take turns: one, the other, one, the other.
+fn turns(moves: &[Seen]) -> Option<(u32, u32)> {
+    let mut order: Vec<u32> = moves.iter().map(|seen| seen.pid).collect();
+    order.dedup();
+    let seeks = |pid: u32| moves.iter().any(|seen| seen.pid == pid && seeks_to(seen));
+    let mut found = order.windows(4).filter(|w| w[0] == w[2] && w[1] == w[3] && seeks(w[0]) && seeks(w[1]));
+    found.next().map(|w| (w[0], w[1]))
+}
+
+/// A process that seeks to a stated place, and another that then writes there without a seek of its own.
+fn overwritten(file: &OpenFile, moves: &[Seen]) -> Option<(u32, u32)> {
+    if file.flags & O_APPEND != 0 {
+        return None;
+    }
+    for (index, seek) in moves.iter().enumerate().filter(|(_, seen)| seeks_to(seen)) {
+        let wrote_before = |pid: u32| moves[..index].iter().any(|seen| seen.pid == pid && seen.call.op.writes());
+        let next = moves[index + 1..].iter().find(|seen| seen.pid != seek.pid);
+        if let Some(next) = next.filter(|next| next.call.op.writes() && wrote_before(next.pid)) {
+            return Some((seek.pid, next.pid));
+        }
+    }
+    None
+}
+
+fn found(context: &Context, file: &OpenFile, moves: &[Seen], one: u32, other: u32) -> Finding {
+    let fd = moves.iter().find(|seen| seen.pid == one).map_or(-1, |seen| seen.call.fd);
+    let seeks: u64 = context.flows_on(file.id).iter().map(|flow| flow.seeks).sum();
+    let why = format!(
+        "{} and {} have one offset in common, since the file was opened before the fork, and each moves it under the other ({} seeks).",
+        context.name(one),
+        context.name(other),
+        thousands(seeks)
+    );
+    let fix = "open the file again in the child, or use pread(2) and pwrite(2), which have an offset of their own.";
+    let draft = context.draft(RULE.id, Severity::High, one, fd, Some(file.id));
+    draft.count("seeks", seeks).count("other", other.into()).say(why, fix)
+}

@@ -1,0 +1,118 @@
+//! stuck-output: bytes wait in the program while it waits for something else.
+//!
+//! Evidence: looks at least a second apart show the same oldest byte of a stream pending, nothing was written
+//! there in between, and the program was in a waiting call at most of the looks. Not meant: a program that
+//! waits in a write (its reader is slow), one that computes, and a copy inherited over a fork.
+
+use weir_model::trace::Buffer;
+use weir_model::{Direction, Finding, FindingId, Severity};
+
+use super::Rule;
+use crate::context::{Context, Look, same_beginning};
+use crate::fix::Topic;
+use crate::words::{count, preview};
+use weir_model::duration::format_seconds;
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::StuckOutput, judge };
+
+/// Sooner than this nobody misses a line.
+const PATIENCE_S: f64 = 1.0;
+
+/// Longer than this somebody has given up on it.
+const LONG_S: f64 = 30.0;
+
+/// One stream with bytes pending from the first look to the last.
+struct Wait<'a> {
+    first: Look<'a>,
+    last: Look<'a>,
+    buffer: &'a Buffer,
+    looks: u32,
+    waiting: u32,
+    waits_in: &'a str,
+}
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let pids = context.recording.processes.iter().map(|process| process.pid);
+    pids.filter_map(|pid| longest(context, pid)).filter_map(|wait| found(context, &wait)).collect()
+}
+
+/// The longest wait of a process's bytes.
+fn longest<'a>(context: &Context<'a>, pid: u32) -> Option<Wait<'a>> {
+    let mut open: Vec<Wait> = Vec::new();
+    let mut longest: Option<Wait> = None;
+    for look in context.looks(pid) {
+        let mut next = Vec::new();
+        for buffer in look.buffers.iter().filter(|buffer| context.own_pending(look, buffer) > 0) {
+            let same = open.iter().position(|wait| continues(context, wait, look, buffer));
+            let mut wait = match same {
+                Some(index) => open.swap_remove(index),
+                None => Wait { first: *look, last: *look, buffer, looks: 0, waiting: 0, waits_in: "" },
+            };
+            (wait.last, wait.buffer, wait.looks) = (*look, buffer, wait.looks + 1);
+            if waits(look.waits_in) {
+                (wait.waiting, wait.waits_in) = (wait.waiting + 1, look.waits_in);
+            }
+            next.push(wait);
+        }
+        longest = open.into_iter().chain(longest).max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
+        open = next;
+    }
+    open.into_iter().chain(longest).max_by(|a, b| a.length_s().total_cmp(&b.length_s()))
+}
+
+impl Wait<'_> {
+    fn length_s(&self) -> f64 {
+        self.last.at_s - self.first.at_s
+    }
+}
+
+/// Whether a stream's oldest pending byte is still the one of the looks before.
+fn continues(context: &Context, wait: &Wait, look: &Look, buffer: &Buffer) -> bool {
+    let before = wait.buffer;
+    let image = |at_s| context.image_at(look.pid, at_s).map(|(index, _)| index);
+    before.address == buffer.address
+        && before.fd == buffer.fd
+        && same_beginning(&before.pending, &buffer.pending)
+        && buffer.pending_bytes >= before.pending_bytes
+        && image(wait.last.at_s) == image(look.at_s)
+        && !context.wrote_between(look.pid, buffer.fd, wait.last.at_s, look.at_s)
+        && (before.pending_bytes == buffer.pending_bytes || !busy(context, wait, look, buffer.fd))
+}
+
+/// Whether calls on the descriptor may have gone by unseen between two looks.
+fn busy(context: &Context, wait: &Wait, look: &Look, fd: i32) -> bool {
+    let flows = context.flows(look.pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
+    let around = |first_s: f64, last_s: f64| first_s <= wait.last.at_s && last_s >= look.at_s;
+    // Up to eight calls of a flow are seen one by one.
+    flows.into_iter().any(|flow| around(flow.first_s, flow.last_s) && flow.calls > 8)
+}
+
+/// Whether a system call is one to wait in for others; a write waits for the reader of these very bytes.
+fn waits(call: &str) -> bool {
+    !call.is_empty() && !["write", "send", "splice", "vmsplice", "tee", "fsync", "fdatasync", "running"].iter().any(|no| call.contains(no))
+}
+
+fn found(context: &Context, wait: &Wait) -> Option<Finding> {
+    let length_s = wait.length_s();
+    let (pid, fd) = (wait.first.pid, wait.buffer.fd);
+    let file = context.file_at(pid, fd, wait.last.at_s);
+    let forgotten = file.is_some_and(|file| context.is_null(file));
+    if length_s < PATIENCE_S - 0.05 || wait.waiting * 2 < wait.looks || forgotten {
+        return None;
+    }
+    let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };
+    let why = format!(
+        "{} have waited in the buffer of {} for {} since {} into the run, while it waits in {}: {}.",
+        count(wait.buffer.pending_bytes, "byte"),
+        context.name(pid),
+        format_seconds(length_s),
+        format_seconds(wait.first.at_s),
+        wait.waits_in,
+        preview(&wait.buffer.pending)
+    );
+    let (run, code) = (context.weir_run("--max-delay 100ms", pid), context.code(pid, wait.first.at_s, Topic::Flush));
+    let draft = context.draft(RULE.id, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
+    let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);
+    let draft = draft.count("buffer_bytes", wait.buffer.buffer_bytes).count("looks", wait.looks.into());
+    Some(draft.say(why, format!("{run}   or in code: {code}.")))
+}

@@ -1,0 +1,62 @@
+//! sync-tiny-writes: every write of a few bytes waits for the device.
+//!
+//! Evidence: the file was opened with O_SYNC or O_DSYNC, or pwritev2(2) is called with RWF_DSYNC or RWF_SYNC;
+//! the writes are below a block; and the waits cost by the prices, never more than the time in which they
+//! happened. On tmpfs, where nothing waits, that time is short and there is no finding.
+
+use weir_model::trace::{Flow, Op};
+use weir_model::{Direction, Finding, FindingId, Gain, StreamKind};
+
+use super::Rule;
+use super::tiny_writes::moving;
+use crate::context::Context;
+use crate::cost::BUFFER;
+use crate::flags::{O_DSYNC, RWF_SYNCS};
+use crate::words::{count, thousands};
+use weir_model::duration::format_seconds;
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::SyncTinyWrites, judge };
+
+/// A write of a block has its price.
+const BLOCK: f64 = 4096.0;
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let flows = context.toward(Direction::Out).filter(|flow| {
+        let small = flow.mean_bytes() < BLOCK && moving(flow) >= 10;
+        small && context.kind(flow.file) == StreamKind::File && waits(context, flow)
+    });
+    flows.filter_map(|flow| found(context, flow)).collect()
+}
+
+/// Whether each write of a flow waits for the device.
+pub(super) fn waits(context: &Context, flow: &Flow) -> bool {
+    let by_file = context.file(flow.file).is_some_and(|file| file.flags & O_DSYNC != 0);
+    let mut calls = context.calls_on(flow.file).iter();
+    let mut writes = calls.by_ref().filter(|seen| seen.pid == flow.pid && seen.call.op.writes()).peekable();
+    let by_call = writes.peek().is_some()
+        && writes.all(|seen| seen.call.op == Op::Pwritev2 && seen.call.args[5] & RWF_SYNCS != 0);
+    by_file || by_call
+}
+
+fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+    let calls = moving(flow);
+    let needed = flow.bytes.div_ceil(BUFFER).max(1);
+    let cost_s = (calls as f64 * context.recording.prices.sync_ns / 1e9).min(context.span_s(flow));
+    let gain = Gain {
+        elapsed_s: cost_s * (1.0 - needed as f64 / calls as f64).max(0.0),
+        calls: calls.saturating_sub(needed),
+    };
+    let severity = context.severity(gain.elapsed_s)?;
+    let why = format!(
+        "{} wrote {} in {} calls that each wait for the device: about {} of {}.",
+        context.name(flow.pid),
+        count(flow.bytes, "byte"),
+        thousands(calls),
+        format_seconds(cost_s),
+        format_seconds(context.run_s())
+    );
+    let fix = "open it without O_SYNC and O_DSYNC, gather records into large writes and call fdatasync(2) once where the data must be safe.";
+    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let draft = draft.count("calls", calls).count("bytes", flow.bytes).figure("mean_bytes", flow.mean_bytes());
+    Some(draft.figure("cost_s", cost_s).figure("share", context.share(cost_s)).say(why, fix))
+}

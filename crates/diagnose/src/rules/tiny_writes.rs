@@ -1,0 +1,91 @@
+//! tiny-writes: a call for every few bytes.
+//!
+//! Evidence: most calls of a flow move less than 256 bytes, and gathering them saves time by the prices. Not
+//! meant are lines (line-buffered-bulk), writes at scattered places, writes that wait for the device (the
+//! sync- rules), commands to devices, and questions to a peer that answers each: those cannot be gathered.
+
+use weir_model::trace::Flow;
+use weir_model::{Direction, Finding, FindingId, StreamKind};
+
+use super::Rule;
+use crate::context::Context;
+use crate::fix::Topic;
+use crate::words::{count, thousands};
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::TinyWrites, judge };
+
+/// A call that moves this much is no longer tiny.
+pub(super) const TINY: u64 = 512;
+
+fn judge(context: &Context) -> Vec<Finding> {
+    context.toward(Direction::Out).filter(|flow| applies(context, flow)).filter_map(|flow| found(context, flow)).collect()
+}
+
+fn applies(context: &Context, flow: &Flow) -> bool {
+    let moving = moving(flow);
+    let sizes = flow.sizes.total().max(1);
+    let small = flow.mean_bytes() < TINY as f64 && flow.sizes.below(TINY / 2) * 2 >= sizes;
+    let kind = context.kind(flow.file);
+    let gatherable = kind != StreamKind::Other && (kind != StreamKind::Device || harmless(context, flow.file));
+    moving >= 100
+        && small
+        && gatherable
+        && flow.jumps * 2 < flow.calls
+        && !super::line_buffered_bulk::by_line(flow)
+        && !super::sync_tiny_writes::waits(context, flow)
+        && flow.syncs * 2 < moving
+        && !answered(context, flow)
+}
+
+/// Devices that take bytes without doing anything for each call.
+fn harmless(context: &Context, file: u32) -> bool {
+    let path = context.file(file).map_or("", |file| file.path.as_str());
+    matches!(path, "/dev/null" | "/dev/zero" | "/dev/full")
+}
+
+/// Calls that moved bytes.
+pub(super) fn moving(flow: &Flow) -> u64 {
+    flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros)
+}
+
+/// Whether each write is followed by an answer from the same peer.
+fn answered(context: &Context, flow: &Flow) -> bool {
+    match context.kind(flow.file) {
+        StreamKind::Socket => {
+            let both = |other: &&&Flow| other.direction == Direction::In && other.file == flow.file;
+            context.flows(flow.pid).iter().find(both).is_some_and(|back| back.calls * 2 >= flow.calls)
+        }
+        StreamKind::Pipe => {
+            let target = context.target(flow.file);
+            let readers = context.toward(Direction::In).filter(|other| context.target(other.file) == target);
+            let peers: Vec<u32> = readers.map(|other| other.pid).filter(|&pid| pid != flow.pid).collect();
+            let answers = peers.iter().flat_map(|&peer| context.flows(peer)).filter(|other| {
+                let back = context.target(other.file);
+                let mine = |mine: &&Flow| mine.direction == Direction::In && context.target(mine.file) == back;
+                other.direction == Direction::Out && context.flows(flow.pid).iter().any(mine)
+            });
+            answers.map(|answer| answer.calls).sum::<u64>() * 2 >= flow.calls
+        }
+        _ => false,
+    }
+}
+
+fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+    let gain = context.gathered(flow);
+    let severity = context.severity(gain.elapsed_s)?;
+    let share = context.share(context.flow_s(flow));
+    let why = format!(
+        "{} wrote {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel.",
+        context.name(flow.pid),
+        count(flow.bytes, "byte"),
+        thousands(flow.calls),
+        flow.mean_bytes(),
+        share * 100.0
+    );
+    let run = context.weir_run("--coalesce", flow.pid);
+    let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, Topic::BufferOutput));
+    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes);
+    let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
+    Some(draft.figure("cost_s", context.flow_s(flow)).say(why, fix))
+}

@@ -1,0 +1,109 @@
+//! torn-records: records of several writers are cut into each other, or written over each other.
+//!
+//! Evidence, cut: two processes that run side by side write text to one target; one of them ends its calls in
+//! the middle of a line because its buffer was full, and the other writes meanwhile. Evidence, overwritten: two
+//! have opened one file each for itself without O_APPEND, both write from its beginning, and overlap in time.
+//! Not meant: a prompt whose answer a child prints, whole lines by several processes, writes at stated places.
+
+use std::collections::HashMap;
+
+use weir_model::trace::Flow;
+use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+
+use super::Rule;
+use super::tiny_writes::moving;
+use crate::context::Context;
+use crate::flags::O_APPEND;
+use crate::words::{count, thousands};
+
+pub(crate) const RULE: Rule = Rule { id: FindingId::TornRecords, judge };
+
+/// Writers of one target that are compared with each other; more of them tell nothing new.
+const COMPARED: usize = 32;
+
+/// A buffer is at least this large: a shorter call that ends within a line was meant to.
+const BUFFER: f64 = 512.0;
+
+fn judge(context: &Context) -> Vec<Finding> {
+    let mut targets: HashMap<String, Vec<&Flow>> = HashMap::new();
+    for flow in context.toward(Direction::Out).filter(|flow| flow.bytes > 0) {
+        let kind = context.kind(flow.file);
+        if matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket) && flow.jumps == 0 {
+            targets.entry(context.target(flow.file)).or_default().push(flow);
+        }
+    }
+    let mut shared: Vec<_> = targets.into_values().filter(|writers| writers.len() > 1).collect();
+    shared.sort_by_key(|writers| (writers[0].file, writers[0].pid));
+    shared.iter().filter_map(|writers| of_target(context, &writers[..writers.len().min(COMPARED)])).collect()
+}
+
+fn of_target(context: &Context, writers: &[&Flow]) -> Option<Finding> {
+    let pairs = || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b))).filter(|(a, b)| a.pid != b.pid);
+    if let Some((a, b)) = pairs().find(|(a, b)| overwrites(context, a, b)) {
+        return Some(overwritten(context, a, b, writers.len()));
+    }
+    let (torn, other) = pairs().filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cuts(a))?;
+    Some(cut(context, torn, other, writers.len()))
+}
+
+/// Calls that ended within a line.
+fn cuts(flow: &Flow) -> u64 {
+    moving(flow).saturating_sub(flow.newline_ends)
+}
+
+fn tears(context: &Context, a: &Flow, b: &Flow) -> bool {
+    let calls = || context.calls_on(a.file).iter().filter(|seen| seen.pid == a.pid && seen.call.op.writes());
+    let text = a.newline_ends > 0 || calls().any(|seen| seen.call.head.contains(&b'\n'));
+    let known = calls().any(|seen| seen.call.tail.is_some());
+    let buffered = a.mean_bytes() >= BUFFER && cuts(a) >= 2;
+    text && known && buffered && meanwhile(context, a, b)
+}
+
+/// Whether the other's calls fall between calls of this one.
+fn meanwhile(context: &Context, a: &Flow, b: &Flow) -> bool {
+    let inside = |at_s: f64| at_s > a.first_s && at_s < a.last_s;
+    let seen = context.calls_on(b.file).iter().filter(|seen| seen.pid == b.pid && seen.call.op.writes());
+    seen.map(|seen| seen.at_s).chain([b.first_s, b.last_s]).any(inside)
+}
+
+fn overwrites(context: &Context, a: &Flow, b: &Flow) -> bool {
+    let (Some(one), Some(other)) = (context.file(a.file), context.file(b.file)) else { return false };
+    let separate = one.id != other.id && one.kind == StreamKind::File;
+    let appending = one.flags & other.flags & O_APPEND != 0;
+    let positioned = |flow: &Flow| {
+        let mut calls = context.calls_on(flow.file).iter().filter(|seen| seen.pid == flow.pid);
+        flow.seeks > 0 || calls.any(|seen| seen.call.op.positioned())
+    };
+    let began = |flow: &Flow| context.calls_on(flow.file).first().map_or(flow.first_s, |seen| seen.at_s.min(flow.first_s));
+    let overlap = began(a).max(began(b)) < a.last_s.min(b.last_s);
+    separate && !appending && overlap && !positioned(a) && !positioned(b)
+}
+
+fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding {
+    let why = format!(
+        "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a line: the other's lines come between.",
+        context.name(torn.pid),
+        context.name(other.pid),
+        if context.kind(torn.file) == StreamKind::File { "file" } else { "pipe" },
+        thousands(cuts(torn)),
+        thousands(moving(torn))
+    );
+    let run = context.weir_run("--line", torn.pid);
+    let fix = format!("{run}   for every writer, or whole records in one write(2) each (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer), with O_APPEND.");
+    let draft = context.draft(RULE.id, Severity::High, torn.pid, torn.fd, Some(torn.file));
+    let draft = draft.count("cut_calls", cuts(torn)).count("calls", moving(torn)).count("writers", writers as u64);
+    draft.figure("mean_bytes", torn.mean_bytes()).say(why, fix)
+}
+
+fn overwritten(context: &Context, a: &Flow, b: &Flow, writers: usize) -> Finding {
+    let bytes = a.bytes.min(b.bytes);
+    let why = format!(
+        "{} and {} opened one file each for itself without O_APPEND and write from its beginning: up to {} overwrite each other.",
+        context.name(a.pid),
+        context.name(b.pid),
+        count(bytes, "byte")
+    );
+    let fix = "open it with O_APPEND (fopen(path, \"a\"), open(path, 'a'), >> in a shell) and write whole records, or open it once before the fork.";
+    let draft = context.draft(RULE.id, Severity::High, a.pid, a.fd, Some(a.file));
+    draft.count("overwritten_bytes", bytes).count("writers", writers as u64).say(why, fix)
+}

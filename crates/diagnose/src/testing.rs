@@ -1,0 +1,219 @@
+//! Recordings for tests, written down call by call.
+
+use weir_model::trace::{
+    Buffer, Call, Engine, Event, Exit, Flow, Image, Moment, Op, OpenFile, Overhead, Prices, Process,
+    Recording, Walker, What,
+};
+use weir_model::{Direction, Finding, FindingId, Mode, Severity, StreamKind};
+
+pub(crate) use weir_model::Direction::{In, Out};
+pub(crate) use weir_model::StreamKind::{File, Pipe, Socket, Terminal};
+
+/// A recording in the making.
+pub(crate) struct Tape(pub Recording);
+
+/// A tape of a run that lasted so long, with process 1 as the command.
+pub(crate) fn tape(elapsed_s: f64) -> Tape {
+    let mut tape = Tape(Recording {
+        command: vec!["./prog".into(), "a b".into()],
+        root: 1,
+        engine: Engine::Ebpf,
+        engine_reason: String::new(),
+        exact: true,
+        elapsed_s,
+        exit: Some(Exit::Code(0)),
+        overhead: Overhead::default(),
+        blind: Vec::new(),
+        prices: Prices::default(),
+        processes: Vec::new(),
+        files: Vec::new(),
+        flows: Vec::new(),
+        events: Vec::new(),
+    });
+    tape.process(1, None, "prog");
+    tape
+}
+
+impl Tape {
+    pub fn process(&mut self, pid: u32, parent: Option<u32>, comm: &str) -> &mut Process {
+        let image = Image { exe: format!("/bin/{comm}"), comm: comm.into(), ..Image::default() };
+        let ended_s = Some(self.0.elapsed_s);
+        let exit = Some(Exit::Code(0));
+        self.0.processes.push(Process {
+            pid,
+            parent,
+            images: vec![image],
+            ended_s,
+            exit,
+            ..Process::default()
+        });
+        self.0.processes.last_mut().unwrap()
+    }
+
+    /// A child that process 1 forks at a time.
+    pub fn fork(&mut self, at_s: f64, child: u32) -> &mut Process {
+        self.event(at_s, 1, What::Fork { child });
+        let process = self.process(child, Some(1), "prog");
+        process.started_s = at_s;
+        process
+    }
+
+    pub fn exec(&mut self, at_s: f64, pid: u32, comm: &str) {
+        let process = self.0.processes.iter_mut().find(|process| process.pid == pid).unwrap();
+        let image = process.images.len() as u32;
+        let exe = format!("/bin/{comm}");
+        process.images.push(Image { started_s: at_s, exe, comm: comm.into(), argv: Vec::new() });
+        self.event(at_s, pid, What::Exec { image });
+    }
+
+    pub fn root(&mut self) -> &mut Process {
+        &mut self.0.processes[0]
+    }
+
+    pub fn file(&mut self, path: &str, kind: StreamKind) -> u32 {
+        let id = self.0.files.len() as u32;
+        self.0.files.push(OpenFile {
+            id,
+            path: path.into(),
+            kind,
+            dev: 0,
+            ino: 0,
+            flags: 0o1101,
+            opened_by: Some(1),
+            block_bytes: 4096,
+            size_bytes: None,
+            pipe_bytes: None,
+            direct_align: None,
+        });
+        id
+    }
+
+    pub fn open_file(&mut self, id: u32) -> &mut OpenFile {
+        &mut self.0.files[id as usize]
+    }
+
+    /// A flow of so many calls of one size, over the whole run.
+    pub fn flow(
+        &mut self,
+        pid: u32,
+        fd: i32,
+        file: u32,
+        direction: Direction,
+        calls: u64,
+        size: u64,
+    ) -> &mut Flow {
+        let mut flow = Flow::new(pid, 0, fd, file, direction);
+        flow.last_s = self.0.elapsed_s;
+        (flow.calls, flow.bytes, flow.asked_max) = (calls, calls * size, size);
+        flow.sizes.add(size, calls);
+        flow.asked.add(size, calls);
+        self.0.flows.push(flow);
+        self.0.flows.last_mut().unwrap()
+    }
+
+    pub fn event(&mut self, at_s: f64, pid: u32, what: What) {
+        self.0.events.push(Event { at_s, pid, tid: pid, what });
+    }
+
+    /// A call that did what it was asked.
+    pub fn call(&mut self, at_s: f64, pid: u32, op: Op, fd: i32, file: u32, head: &[u8]) -> &mut Call {
+        let call = Call {
+            op,
+            fd,
+            file: Some(file),
+            args: [fd as u64, 0x1000, head.len() as u64, 0, 0, 0],
+            result: head.len() as i64,
+            asked: head.len() as u64,
+            position: None,
+            head: head[..head.len().min(64)].into(),
+            tail: head.last().copied(),
+            paths: Vec::new(),
+        };
+        self.event(at_s, pid, What::Call(call));
+        match &mut self.0.events.last_mut().unwrap().what {
+            What::Call(call) => call,
+            _ => unreachable!(),
+        }
+    }
+
+    pub fn write(&mut self, at_s: f64, pid: u32, fd: i32, file: u32, head: &[u8]) -> &mut Call {
+        self.call(at_s, pid, Op::Write, fd, file, head)
+    }
+
+    pub fn read(&mut self, at_s: f64, pid: u32, fd: i32, file: u32, head: &[u8]) -> &mut Call {
+        self.call(at_s, pid, Op::Read, fd, file, head)
+    }
+
+    pub fn rename(&mut self, at_s: f64, from: &str, to: &str) {
+        let call = self.call(at_s, 1, Op::Rename, -1, 0, b"");
+        (call.file, call.paths) = (None, vec![from.into(), to.into()]);
+    }
+
+    pub fn look(&mut self, at_s: f64, pid: u32, moment: Moment, buffers: &[Buffer]) {
+        self.look_in(at_s, pid, moment, "", buffers);
+    }
+
+    pub fn look_in(&mut self, at_s: f64, pid: u32, moment: Moment, waits_in: &str, buffers: &[Buffer]) {
+        let buffers = buffers.to_vec();
+        self.event(
+            at_s,
+            pid,
+            What::Buffers { moment, buffers, waits_in: None, waits_in_name: waits_in.into() },
+        );
+    }
+
+    /// What the rules say of it, one kind only, before anything is merged.
+    pub fn found(&self, id: FindingId) -> Vec<Finding> {
+        let context = crate::context::Context::new(&self.0);
+        let rule = crate::rules::ALL.iter().find(|rule| rule.id == id).unwrap();
+        rule.apply(&context)
+    }
+
+    /// The one finding of a kind.
+    #[track_caller]
+    pub fn one(&self, id: FindingId) -> Finding {
+        let mut found = self.found(id);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        let finding = found.remove(0);
+        assert!(
+            !finding.why.is_empty() && !finding.fix.is_empty() && !finding.evidence.is_empty(),
+            "{finding:#?}"
+        );
+        finding
+    }
+
+    #[track_caller]
+    pub fn severity(&self, id: FindingId) -> Severity {
+        self.one(id).severity
+    }
+
+    #[track_caller]
+    pub fn none(&self, id: FindingId) {
+        let found = self.found(id);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+}
+
+/// A stream with bytes that were not written yet.
+pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
+    Buffer {
+        walker: Walker::Glibc,
+        address: 0x5000 + fd as u64,
+        fd,
+        mode: Some(Mode::Full),
+        buffer_bytes: 4096,
+        pending_bytes: bytes.len() as u64,
+        pending: bytes[..bytes.len().min(256)].into(),
+        unread_bytes: 0,
+        unread: Vec::new(),
+    }
+}
+
+/// A stream with bytes that the program has not taken yet.
+pub(crate) fn unread(fd: i32, bytes: &[u8]) -> Buffer {
+    Buffer {
+        unread_bytes: bytes.len() as u64,
+        unread: bytes[..bytes.len().min(64)].into(),
+        ..pending(fd, b"")
+    }
+}

@@ -1,0 +1,106 @@
+//! The report's first lines: what matters most in one or two sentences, and the command that cures it.
+
+use serde::{Deserialize, Serialize};
+use weir_model::duration::format_seconds;
+use weir_model::trace::Recording;
+use weir_model::{Finding, FindingId, Severity};
+
+use crate::context::Context;
+use crate::words::thousands;
+
+/// The judgement of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// One or two sentences.
+    pub text: String,
+    /// The command that cures it, where there is one.
+    pub command: Option<String>,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.command {
+            Some(command) => write!(f, "{}\n  {command}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+/// What to say first of a run with these findings, which are sorted.
+pub fn verdict(recording: &Recording, findings: &[Finding]) -> Verdict {
+    let context = Context::new(recording);
+    let worst = findings.iter().find(|finding| finding.severity > Severity::Info);
+    let Some(worst) = worst else { return nothing_wrong(recording, findings) };
+    match worst.id {
+        FindingId::TinyWrites | FindingId::TinyReads | FindingId::LineBufferedBulk => {
+            small_calls(&context, findings, worst)
+        }
+        _ => Verdict { text: with_gain(&context, worst), command: command(worst) },
+    }
+}
+
+fn nothing_wrong(recording: &Recording, findings: &[Finding]) -> Verdict {
+    let seen = match recording.flows.len() {
+        0 => "No stream was seen".to_string(),
+        1 => "Nothing is wrong with the one stream of this run".into(),
+        count => format!("Nothing is wrong with the {count} streams of this run"),
+    };
+    let hints = match findings.len() {
+        0 => ".".to_string(),
+        1 => "; one hint below.".into(),
+        count => format!("; {count} hints below."),
+    };
+    Verdict { text: seen + &hints, command: None }
+}
+
+/// Many small calls: how many, of how many bytes, what they cost and what is left of it.
+fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verdict {
+    let figure = |name: &str| worst.evidence.get(name).copied().unwrap_or(0.0);
+    let kin = findings.iter().filter(|finding| {
+        let small =
+            matches!(finding.id, FindingId::TinyWrites | FindingId::TinyReads | FindingId::LineBufferedBulk);
+        small && finding.pid == worst.pid
+    });
+    let kin: Vec<&Finding> = kin.collect();
+    let sum = |of: &dyn Fn(&Finding) -> f64| {
+        kin.iter().map(|finding| of(finding)).sum::<f64>().min(context.run_s())
+    };
+    let cost_s = sum(&|finding| finding.evidence.get("cost_s").copied().unwrap_or(0.0));
+    let saved = sum(&|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s));
+    let verb = if worst.id == FindingId::TinyReads { "read" } else { "written" };
+    let (calls, bytes) = (thousands(figure("calls") as u64), thousands(figure("bytes") as u64));
+    let how = match (worst.id, figure("mean_bytes")) {
+        (FindingId::LineBufferedBulk, _) => {
+            format!("{bytes} bytes were written in {calls} calls, line by line")
+        }
+        (_, mean) if mean < 1.005 => format!("{calls} of {bytes} bytes were {verb} one at a time"),
+        (_, mean) => format!("{bytes} bytes were {verb} with {calls} calls of about {mean:.0} bytes"),
+    };
+    let text = format!(
+        "{how}: {} of {}. Gathering them would take about {}:",
+        format_seconds(cost_s),
+        format_seconds(context.run_s()),
+        format_seconds((context.run_s() - saved).max(0.0))
+    );
+    Verdict { text, command: command(worst) }
+}
+
+fn with_gain(context: &Context, finding: &Finding) -> String {
+    match finding.gain.filter(|gain| gain.elapsed_s >= 0.001) {
+        Some(gain) => format!(
+            "{} The cure saves about {} of {}.",
+            finding.why,
+            format_seconds(gain.elapsed_s),
+            format_seconds(context.run_s())
+        ),
+        None => finding.why.clone(),
+    }
+}
+
+/// The `weir run` command in a fix.
+fn command(finding: &Finding) -> Option<String> {
+    let start = finding.fix.find("weir run ")?;
+    let rest = &finding.fix[start..];
+    let end = rest.find("   ").unwrap_or(rest.len());
+    Some(rest[..end].into())
+}

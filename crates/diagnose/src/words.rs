@@ -1,0 +1,94 @@
+//! Numbers and bytes in sentences.
+
+/// 1,234,567.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 byte`, `2,000 bytes`.
+pub(crate) fn count(number: u64, word: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {word}{plural}", thousands(number))
+}
+
+/// The first bytes as text in quotes, control characters escaped.
+pub(crate) fn preview(bytes: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
+    let more = if bytes.len() > SHOWN { " …" } else { "" };
+    format!("\"{text}\"{more}")
+}
+
+/// The usual signals by name.
+pub(crate) fn signal(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    name.into()
+}
+
+/// The usual errors by name.
+pub(crate) fn errno(number: i64) -> String {
+    let name = match number {
+        5 => "EIO",
+        9 => "EBADF",
+        22 => "EINVAL",
+        27 => "EFBIG",
+        28 => "ENOSPC",
+        32 => "EPIPE",
+        104 => "ECONNRESET",
+        122 => "EDQUOT",
+        _ => return format!("error {number}"),
+    };
+    name.into()
+}
+
+/// An argument as a shell needs it.
+pub(crate) fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.into();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_readable() {
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!((count(1, "byte"), count(2000, "byte")), ("1 byte".into(), "2,000 bytes".into()));
+        assert_eq!(preview(b"a\n\"\xff"), "\"a\\n\\\"\u{fffd}\"");
+        assert!(preview(&[b'x'; 100]).len() < 60);
+        assert_eq!(
+            (quoted("a.b"), quoted("it's"), quoted("")),
+            ("a.b".into(), "'it'\\''s'".into(), "''".into())
+        );
+        assert_eq!(
+            (signal(9), signal(77), errno(28)),
+            ("SIGKILL".into(), "signal 77".into(), "ENOSPC".into())
+        );
+    }
+}

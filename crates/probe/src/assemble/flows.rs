@@ -1,0 +1,205 @@
+//! Adds up the calls of each flow: from the kernel's counters, or call by call.
+
+use std::collections::HashMap;
+
+use weir_model::Direction;
+use weir_model::trace::{Flow, Histogram, Op};
+
+use crate::raw::{RawCall, RawCounts};
+
+/// The first calls of a flow, and the first writes after a fork, are told one by one.
+pub(super) const FIRST_CALLS: u32 = 8;
+/// So many failures and short counts of a flow are told.
+const FAILED_CALLS: u32 = 32;
+const BLOCK: u64 = 4096;
+
+type Key = (u32, u32, i32, u32, Direction);
+
+/// Where a flow stands, for what depends on its last call.
+#[derive(Debug, Default, Clone, Copy)]
+struct Place {
+    position: Option<u64>,
+    high: u64,
+    told: u32,
+    failed: u32,
+}
+
+/// All flows.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    pub all: Vec<Flow>,
+    index: HashMap<Key, usize>,
+    places: HashMap<usize, Place>,
+}
+
+/// What a call asked for.
+pub(super) fn asked(call: &RawCall) -> u64 {
+    let argument = match call.op {
+        Op::Sendfile => call.args[3],
+        Op::Splice | Op::CopyFileRange => call.args[4],
+        op if op.reads() || op.writes() || op == Op::Tee => call.args[2],
+        _ => 0,
+    };
+    call.asked.unwrap_or(argument)
+}
+
+/// A signal or an empty pipe came between: the call is made again (the kernel's own codes are 512 and up).
+fn is_again(result: i64) -> bool {
+    let error = -result;
+    error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) || error >= 512
+}
+
+impl Flows {
+    fn get(&mut self, key: Key, at_s: f64) -> usize {
+        *self.index.entry(key).or_insert_with(|| {
+            let (pid, image, fd, file, direction) = key;
+            let mut flow = Flow::new(pid, image, fd, file, direction);
+            flow.first_s = at_s;
+            self.all.push(flow);
+            self.all.len() - 1
+        })
+    }
+
+    /// Those of one process.
+    pub fn of_process_mut(&mut self, pid: u32) -> Vec<&mut Flow> {
+        self.all.iter_mut().filter(|flow| flow.pid == pid).collect()
+    }
+
+    /// Counters that the kernel kept.
+    pub fn add_counts(&mut self, pid: u32, image: u32, file: u32, counts: &RawCounts, start_ns: u64) {
+        let seconds = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
+        let index = self.get((pid, image, counts.fd, file, counts.direction), seconds(counts.first_ns));
+        let flow = &mut self.all[index];
+        flow.last_s = flow.last_s.max(seconds(counts.last_ns));
+        flow.calls += counts.calls;
+        flow.bytes += counts.bytes;
+        flow.errors += counts.errors;
+        flow.again += counts.again;
+        flow.zeros += counts.zeros;
+        flow.short += counts.short;
+        flow.sizes.merge(&Histogram(counts.sizes.clone()));
+        flow.asked.merge(&Histogram(counts.asked.clone()));
+        flow.asked_max = flow.asked_max.max(counts.asked_max);
+        flow.newline_ends += counts.newline_ends;
+        flow.jumps += counts.jumps;
+        flow.again_bytes += counts.again_bytes;
+        flow.unaligned += counts.unaligned;
+        flow.in_kernel += counts.in_kernel;
+    }
+
+    /// One call; true when it is worth an event of its own.
+    pub fn add_call(&mut self, key: Key, call: &RawCall, ns: u64, regular: bool, after_fork: bool) -> bool {
+        let at_s = ns as f64 / 1e9;
+        let index = self.get(key, at_s);
+        let place = self.places.entry(index).or_default();
+        let flow = &mut self.all[index];
+        let asked = asked(call);
+        flow.last_s = at_s;
+        flow.calls += 1;
+        flow.asked.add(asked, 1);
+        flow.asked_max = flow.asked_max.max(asked);
+        flow.in_kernel += u64::from(call.op.copies());
+        let writes = key.4 == Direction::Out;
+        if call.result >= 0 {
+            count_moved(flow, place, call, regular);
+        } else if is_again(call.result) {
+            flow.again += 1;
+        } else {
+            flow.errors += 1;
+        }
+        if place.told < FIRST_CALLS || (after_fork && writes) {
+            place.told += 1;
+            return true;
+        }
+        let failed = call.result < 0 && !is_again(call.result);
+        let short = writes && call.result >= 0 && (call.result as u64) < asked;
+        place.failed += u32::from(failed || short);
+        (failed || short) && place.failed <= FAILED_CALLS
+    }
+
+    /// A rare call of a descriptor that belongs to its flows.
+    pub fn note(&mut self, pid: u32, image: u32, fd: i32, file: u32, op: Op, at_s: f64) {
+        match op {
+            Op::Lseek => {
+                for direction in [Direction::In, Direction::Out] {
+                    if let Some(&index) = self.index.get(&(pid, image, fd, file, direction)) {
+                        self.all[index].seeks += 1;
+                        self.places.entry(index).or_default().position = None;
+                    }
+                }
+            }
+            Op::Fsync | Op::Fdatasync | Op::SyncFileRange => {
+                let index = self.get((pid, image, fd, file, Direction::Out), at_s);
+                self.all[index].syncs += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn count_moved(flow: &mut Flow, place: &mut Place, call: &RawCall, regular: bool) {
+    let (moved, asked) = (call.result as u64, asked(call));
+    flow.bytes += moved;
+    flow.sizes.add(moved, 1);
+    if moved < asked {
+        *(if moved == 0 { &mut flow.zeros } else { &mut flow.short }) += 1;
+    }
+    flow.newline_ends += u64::from(moved > 1 && call.tail == Some(b'\n'));
+    let own = call.op.positioned().then_some(call.args[3]).filter(|&position| position as i64 >= 0);
+    if !regular || moved == 0 {
+        return;
+    }
+    let Some(from) = own.or(call.position).or(place.position) else {
+        return;
+    };
+    flow.jumps += u64::from(place.position.is_some_and(|expected| expected != from));
+    let to = from + moved;
+    flow.unaligned += u64::from(from % BLOCK != 0 || to % BLOCK != 0);
+    flow.again_bytes += to.min(place.high).saturating_sub(from);
+    place.high = place.high.max(to);
+    place.position = Some(to);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(asked: u64, result: i64) -> RawCall {
+        RawCall {
+            op: Op::Read,
+            args: [0, 0, asked, 0, 0, 0],
+            result,
+            counted: false,
+            asked: None,
+            head: Vec::new(),
+            tail: None,
+            paths: Vec::new(),
+            position: Some(0),
+        }
+    }
+
+    #[test]
+    fn calls_are_counted_by_how_they_ended() {
+        let mut flows = Flows::default();
+        let key = (1, 0, 0, 0, Direction::In);
+        for result in [10, 4, 0, -i64::from(libc::EAGAIN), -512, -i64::from(libc::EIO)] {
+            flows.add_call(key, &read(10, result), 0, false, false);
+        }
+        let flow = &flows.all[0];
+        assert_eq!((flow.calls, flow.bytes, flow.short, flow.zeros), (6, 14, 1, 1));
+        assert_eq!((flow.again, flow.errors), (2, 1));
+        assert_eq!(flow.sizes.total(), 3);
+        assert_eq!(flow.asked.total(), 6);
+    }
+
+    #[test]
+    fn bytes_read_again_are_seen_by_their_place() {
+        let mut flows = Flows::default();
+        let key = (1, 0, 0, 0, Direction::In);
+        for position in [0, 4096, 0] {
+            let call = RawCall { position: Some(position), ..read(4096, 4096) };
+            flows.add_call(key, &call, 0, true, false);
+        }
+        assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps, flows.all[0].unaligned), (4096, 1, 0));
+    }
+}

@@ -1,0 +1,350 @@
+//! Makes a recording of an engine's reports: follows descriptors by open, dup, fork, exec and close, and adds
+//! up what goes through them. Every engine's reports come here, so that a finding does not depend on one.
+
+mod descriptors;
+mod flows;
+mod scale;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_model::trace::{Call, Event, Exit, Image, IoTotals, Op, OpenFile, Process, What};
+
+use crate::raw::{Raw, RawCall, RawFile, RawWhat};
+use descriptors::{Descriptor, Descriptors, Files};
+use flows::Flows;
+
+/// Events kept; a longer recording says how many more there were.
+const MOST_EVENTS: usize = 1_000_000;
+/// Repeated events of one kind of one descriptor (lseek) that are kept.
+const MOST_ALIKE: u32 = 64;
+
+/// A process that has not ended.
+#[derive(Debug, Default)]
+struct Live {
+    process: usize,
+    image: u32,
+    descriptors: Arc<std::sync::Mutex<Descriptors>>,
+    at_start: Option<IoTotals>,
+    latest: Option<IoTotals>,
+    unwatched_since_s: Option<f64>,
+    after_fork: u32,
+    alike: HashMap<(Op, i32), u32>,
+}
+
+/// What was assembled.
+#[derive(Debug, Default)]
+pub struct Assembled {
+    /// In order of their beginning.
+    pub processes: Vec<Process>,
+    /// By id.
+    pub files: Vec<OpenFile>,
+    /// Counters.
+    pub flows: Vec<weir_model::trace::Flow>,
+    /// In order of time.
+    pub events: Vec<Event>,
+    /// Events that were too many.
+    pub left_out: u64,
+}
+
+/// Takes reports one after the other.
+#[derive(Debug)]
+pub struct Assembler {
+    start_ns: u64,
+    processes: Vec<Process>,
+    live: HashMap<u32, Live>,
+    files: Files,
+    flows: Flows,
+    events: Vec<Event>,
+    left_out: u64,
+    unwatched_since_s: Option<f64>,
+}
+
+impl Assembler {
+    /// A recording that begins at `start_ns` (CLOCK_MONOTONIC). `told_by_kernel`: the engine says what is
+    /// behind each descriptor.
+    pub fn new(start_ns: u64, told_by_kernel: bool) -> Self {
+        Self {
+            start_ns,
+            processes: Vec::new(),
+            live: HashMap::new(),
+            files: Files::new(told_by_kernel),
+            flows: Flows::default(),
+            events: Vec::new(),
+            left_out: 0,
+            unwatched_since_s: None,
+        }
+    }
+
+    fn seconds(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// Takes one report.
+    pub fn take(&mut self, raw: Raw) {
+        let at_s = self.seconds(raw.ns);
+        match raw.what {
+            RawWhat::Begin => self.begin(raw.pid, at_s),
+            RawWhat::File { fd, file } => self.file(raw.pid, fd, &file),
+            RawWhat::Call(ref call) => self.call(&raw, call, at_s),
+            RawWhat::Counts(counts) => {
+                let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, counts.fd));
+                self.flows.add_counts(raw.pid, image, file, &counts, self.start_ns);
+            }
+            RawWhat::Fork { child, shares_files } => self.fork(raw.pid, raw.tid, child, shares_files, at_s),
+            RawWhat::Exec { exe, comm, argv } => {
+                self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv })
+            }
+            RawWhat::Exit { exit, io, user_ns, system_ns } => {
+                self.exit(raw.pid, exit, io, (user_ns, system_ns), at_s);
+            }
+            RawWhat::Signal { number } => self.event(at_s, raw.pid, raw.tid, What::Signal { number }),
+            RawWhat::Buffers { moment, buffers, waits_in } => {
+                let waits = Op::ALL.iter().copied().find(|op| op.name() == waits_in);
+                let what = What::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in };
+                self.event(at_s, raw.pid, raw.tid, what);
+            }
+            RawWhat::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
+            RawWhat::Totals(totals) => {
+                self.live_of(raw.pid, at_s);
+                if let Some(live) = self.live.get_mut(&raw.pid) {
+                    live.at_start.get_or_insert(totals);
+                    live.latest = Some(totals);
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, at_s: f64, pid: u32, tid: u32, what: What) {
+        if self.events.len() < MOST_EVENTS {
+            self.events.push(Event { at_s, pid, tid, what });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// The process, made if a report of it comes before its beginning.
+    fn live_of(&mut self, pid: u32, at_s: f64) -> &mut Live {
+        if !self.live.contains_key(&pid) {
+            let process = self.new_process(pid, None, at_s);
+            self.live.insert(pid, Live { process, ..Live::default() });
+        }
+        self.live.get_mut(&pid).expect("it was just put there")
+    }
+
+    fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
+        let image = match parent.and_then(|parent| self.live.get(&parent)) {
+            Some(parent) => self.processes[parent.process].images.last().cloned().unwrap_or_default(),
+            None => image_of(pid),
+        };
+        let images = vec![Image { started_s: at_s, ..image }];
+        self.processes.push(Process { pid, parent, images, started_s: at_s, ..Process::default() });
+        self.processes.len() - 1
+    }
+
+    fn image(&mut self, pid: u32, at_s: f64) -> u32 {
+        self.live_of(pid, at_s).image
+    }
+
+    fn begin(&mut self, pid: u32, at_s: f64) {
+        self.live_of(pid, at_s);
+        let table = descriptors::from_proc(pid, &mut self.files);
+        self.live_of(pid, at_s).descriptors = Arc::new(std::sync::Mutex::new(table));
+    }
+
+    fn with_table<T>(&mut self, pid: u32, act: impl FnOnce(&mut Descriptors, &mut Files) -> T) -> T {
+        let table = Arc::clone(&self.live_of(pid, 0.0).descriptors);
+        let mut table = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        act(&mut table, &mut self.files)
+    }
+
+    fn file(&mut self, pid: u32, fd: i32, file: &RawFile) {
+        self.with_table(pid, |table, files| {
+            let known = table.get(&fd).copied();
+            let id = files.seen(known.map(|known| known.file), file, pid, fd);
+            table.insert(
+                fd,
+                Descriptor { file: id, close_on_exec: known.is_some_and(|known| known.close_on_exec) },
+            );
+        });
+    }
+
+    fn file_of(&mut self, pid: u32, fd: i32) -> u32 {
+        self.with_table(pid, |table, files| match table.get(&fd) {
+            Some(known) => known.file,
+            None => {
+                let id = files.unknown(pid, fd);
+                table.insert(fd, Descriptor { file: id, close_on_exec: false });
+                id
+            }
+        })
+    }
+
+    fn fork(&mut self, pid: u32, tid: u32, child: u32, shares_files: bool, at_s: f64) {
+        self.live_of(pid, at_s);
+        let table = Arc::clone(&self.live_of(pid, at_s).descriptors);
+        let table = if shares_files {
+            table
+        } else {
+            let copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            Arc::new(std::sync::Mutex::new(copy))
+        };
+        let process = self.new_process(child, Some(pid), at_s);
+        self.live.insert(child, Live { process, descriptors: table, ..Live::default() });
+        self.live_of(pid, at_s).after_fork = 0;
+        self.event(at_s, pid, tid, What::Fork { child });
+    }
+
+    fn exec(&mut self, pid: u32, tid: u32, image: Image) {
+        let at_s = image.started_s;
+        let live = self.live_of(pid, at_s);
+        live.image += 1;
+        live.after_fork = 0;
+        let (number, process) = (live.image, live.process);
+        self.with_table(pid, |table, _| table.retain(|_, descriptor| !descriptor.close_on_exec));
+        let mut image = image;
+        if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
+            image.exe = image_of(pid).exe;
+        }
+        if image.argv.is_empty() {
+            image.argv = image_of(pid).argv;
+        }
+        self.processes[process].images.push(image);
+        self.event(at_s, pid, tid, What::Exec { image: number });
+    }
+
+    fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, times: (u64, u64), at_s: f64) {
+        self.live_of(pid, at_s);
+        let Some(live) = self.live.remove(&pid) else { return };
+        let process = &mut self.processes[live.process];
+        process.ended_s = Some(at_s);
+        process.exit = Some(exit);
+        (process.user_s, process.system_s) = (times.0 as f64 / 1e9, times.1 as f64 / 1e9);
+        self.settle(&live, io);
+        self.event(at_s, pid, pid, What::Exit(exit));
+    }
+
+    /// What the kernel counted against what was seen, where calls went unseen.
+    fn settle(&mut self, live: &Live, io: Option<IoTotals>) {
+        let process = &mut self.processes[live.process];
+        let Some(total) = io.or(live.latest) else { return };
+        let own = match live.at_start {
+            Some(before) => scale::less(total, before),
+            None => total,
+        };
+        process.io = Some(own);
+        if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
+            let mut flows = self.flows.of_process_mut(process.pid);
+            // What was closed before is known already.
+            let (open, done): (Vec<_>, Vec<_>) = flows.drain(..).partition(|flow| flow.last_s >= since_s);
+            scale::to_totals(open, &done, &self.files.all, own);
+        }
+    }
+
+    fn unwatched(&mut self, pid: u32, at_s: f64, until_ns: u64) {
+        if pid == 0 {
+            self.unwatched_since_s.get_or_insert(at_s);
+        } else {
+            self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
+        }
+        let until_s = self.seconds(until_ns);
+        self.event(at_s, pid, pid, What::Unwatched { until_s });
+    }
+
+    fn call(&mut self, raw: &Raw, call: &RawCall, at_s: f64) {
+        let pid = raw.pid;
+        let image = self.image(pid, at_s);
+        let moves = call.op.reads() || call.op.writes() || call.op.copies();
+        let mut told = !moves;
+        if moves && !call.counted {
+            told = self.count(pid, image, call, raw.ns);
+        }
+        // What is closed is known for the last time, what is opened only afterwards.
+        let fd = descriptors::descriptor_of(call);
+        let before = self.with_table(pid, |table, _| table.get(&fd).map(|known| known.file));
+        self.with_table(pid, |table, files| descriptors::follow(table, files, call, pid));
+        let file = before.or_else(|| self.with_table(pid, |table, _| table.get(&fd).map(|known| known.file)));
+        if let (Some(file), true) = (file, call.result >= 0) {
+            self.flows.note(pid, image, fd, file, call.op, at_s);
+        }
+        if (told || call.counted) && self.is_new(pid, call, fd) {
+            let asked = flows::asked(call);
+            let event = Call {
+                op: call.op,
+                fd,
+                file,
+                args: call.args,
+                result: call.result,
+                asked,
+                position: call.position,
+                head: call.head.clone(),
+                tail: call.tail,
+                paths: call.paths.clone(),
+            };
+            self.event(at_s, pid, raw.tid, What::Call(event));
+        }
+    }
+
+    /// A call that no kernel counted; true when it is worth an event as well.
+    fn count(&mut self, pid: u32, image: u32, call: &RawCall, ns: u64) -> bool {
+        let sides = descriptors::sides(call);
+        let mut told = false;
+        for (fd, direction) in sides {
+            if call.result == -i64::from(libc::EBADF) {
+                continue;
+            }
+            let file = self.file_of(pid, fd);
+            let regular = self.files.is_regular(file);
+            let after_fork = self.live_of(pid, 0.0).after_fork < flows::FIRST_CALLS;
+            let relative = ns.saturating_sub(self.start_ns);
+            told |=
+                self.flows.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);
+            if after_fork && call.op.writes() {
+                self.live_of(pid, 0.0).after_fork += 1;
+            }
+        }
+        told
+    }
+
+    /// The same rare call of the same descriptor over and over is told only so often.
+    fn is_new(&mut self, pid: u32, call: &RawCall, fd: i32) -> bool {
+        if !matches!(
+            call.op,
+            Op::Lseek | Op::Fsync | Op::Fdatasync | Op::SyncFileRange | Op::Mmap | Op::Fadvise
+        ) {
+            return true;
+        }
+        let count = self.live_of(pid, 0.0).alike.entry((call.op, fd)).or_default();
+        *count += 1;
+        *count <= MOST_ALIKE
+    }
+
+    /// The end: processes that run on keep what they have.
+    pub fn finish(mut self) -> Assembled {
+        let running: Vec<Live> = self.live.drain().map(|(_, live)| live).collect();
+        for live in &running {
+            self.settle(live, None);
+        }
+        self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        Assembled {
+            processes: self.processes,
+            files: self.files.all,
+            flows: self.flows.all,
+            events: self.events,
+            left_out: self.left_out,
+        }
+    }
+}
+
+/// What /proc says of a process; empty where it says nothing (any more).
+fn image_of(pid: u32) -> Image {
+    let read = |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let comm = String::from_utf8_lossy(&read("comm")).trim_end().to_string();
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let words = read("cmdline");
+    let words = words.strip_suffix(b"\0").unwrap_or(&words);
+    let argv = words.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+    let argv = if words.is_empty() { Vec::new() } else { argv.collect() };
+    Image { started_s: 0.0, exe, comm, argv }
+}

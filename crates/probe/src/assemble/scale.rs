@@ -1,0 +1,108 @@
+//! Makes flows that were seen in part agree with the kernel's exact totals.
+
+use weir_model::trace::{Flow, Histogram, IoTotals, OpenFile};
+use weir_model::{Direction, StreamKind};
+
+/// What was added since.
+pub(super) fn less(now: IoTotals, before: IoTotals) -> IoTotals {
+    IoTotals {
+        read_calls: now.read_calls.saturating_sub(before.read_calls),
+        write_calls: now.write_calls.saturating_sub(before.write_calls),
+        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+        written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
+    }
+}
+
+/// Spreads the calls and bytes of one process that nobody saw over its flows, in the shares that were seen.
+/// Those in `done` are known whole. Sockets are left as they are: their own calls are not in the totals.
+pub(super) fn to_totals(flows: Vec<&mut Flow>, done: &[&mut Flow], files: &[OpenFile], totals: IoTotals) {
+    let counted =
+        |flow: &Flow| files.get(flow.file as usize).is_none_or(|file| file.kind != StreamKind::Socket);
+    let (mut into, mut out): (Vec<&mut Flow>, Vec<&mut Flow>) =
+        flows.into_iter().filter(|flow| counted(flow)).partition(|flow| flow.direction == Direction::In);
+    let known = |direction| {
+        let flows = done.iter().filter(|flow| counted(flow) && flow.direction == direction);
+        flows.fold((0, 0), |sum, flow| (sum.0 + flow.calls, sum.1 + flow.bytes))
+    };
+    let (read, written) = (known(Direction::In), known(Direction::Out));
+    spread(&mut into, totals.read_calls.saturating_sub(read.0), totals.read_bytes.saturating_sub(read.1));
+    spread(
+        &mut out,
+        totals.write_calls.saturating_sub(written.0),
+        totals.written_bytes.saturating_sub(written.1),
+    );
+}
+
+fn spread(flows: &mut [&mut Flow], calls: u64, bytes: u64) {
+    let seen_calls: u64 = flows.iter().map(|flow| flow.calls).sum();
+    let seen_bytes: u64 = flows.iter().map(|flow| flow.bytes).sum();
+    let missing = (calls.saturating_sub(seen_calls), bytes.saturating_sub(seen_bytes));
+    if seen_calls == 0 || missing.0 == 0 {
+        return;
+    }
+    // The flow with most calls takes what rounding leaves.
+    flows.sort_by_key(|flow| flow.calls);
+    let (mut left_calls, mut left_bytes) = missing;
+    let last = flows.len() - 1;
+    for (number, flow) in flows.iter_mut().enumerate() {
+        let share = |of: u64, whole: u64, seen: u64| {
+            if whole == 0 { 0 } else { (u128::from(of) * u128::from(seen) / u128::from(whole)) as u64 }
+        };
+        let mut more_calls = share(missing.0, seen_calls, flow.calls).min(left_calls);
+        let mut more_bytes = share(missing.1, seen_bytes, flow.bytes).min(left_bytes);
+        if number == last {
+            (more_calls, more_bytes) = (left_calls, left_bytes);
+        }
+        left_calls -= more_calls;
+        left_bytes -= more_bytes;
+        grow(flow, more_calls, more_bytes);
+    }
+}
+
+fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
+    if calls == 0 {
+        return;
+    }
+    let factor = (flow.calls + calls) as f64 / flow.calls.max(1) as f64;
+    let scaled = |count: u64| (count as f64 * factor).round() as u64;
+    let histogram = |of: &Histogram| Histogram(of.0.iter().map(|&count| scaled(count)).collect());
+    flow.sizes = histogram(&flow.sizes);
+    flow.asked = histogram(&flow.asked);
+    flow.newline_ends = scaled(flow.newline_ends);
+    flow.unaligned = scaled(flow.unaligned);
+    flow.jumps = scaled(flow.jumps);
+    flow.again_bytes = scaled(flow.again_bytes);
+    flow.in_kernel = scaled(flow.in_kernel);
+    flow.calls += calls;
+    flow.bytes += bytes;
+    flow.exact = false;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_seen_goes_where_most_was_seen_and_the_sum_is_exact() {
+        let mut flows: Vec<Flow> = (0..3).map(|fd| Flow::new(1, 0, fd, 0, Direction::In)).collect();
+        for (flow, calls) in flows.iter_mut().zip([1, 10, 100]) {
+            flow.calls = calls;
+            flow.bytes = calls;
+            flow.sizes.add(1, calls);
+        }
+        let totals = IoTotals { read_calls: 1_000_000, read_bytes: 999_999, ..IoTotals::default() };
+        to_totals(flows.iter_mut().collect(), &[], &[], totals);
+        assert_eq!(flows.iter().map(|flow| flow.calls).sum::<u64>(), 1_000_000);
+        assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
+        assert!(flows[2].calls > 900_000 && !flows[2].exact);
+    }
+
+    #[test]
+    fn nothing_is_made_up_where_all_was_seen() {
+        let mut flow = Flow::new(1, 0, 0, 0, Direction::In);
+        (flow.calls, flow.bytes) = (5, 50);
+        let totals = IoTotals { read_calls: 5, read_bytes: 50, ..IoTotals::default() };
+        to_totals(vec![&mut flow], &[], &[], totals);
+        assert_eq!((flow.calls, flow.bytes, flow.exact), (5, 50, true));
+    }
+}

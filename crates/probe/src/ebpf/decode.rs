@@ -1,0 +1,271 @@
+//! The kernel's events as reports.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker};
+use weir_model::{Direction, Mode};
+
+use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
+use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink};
+use crate::syscalls;
+
+/// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
+const UNBUFFERED: u32 = 0x2;
+const LINE_BUFFERED: u32 = 0x200;
+
+/// What the engine itself has to know of an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// Nothing.
+    Plain,
+    /// A process runs something else; its executable.
+    Exec(u32, PathBuf),
+    /// A process has ended; it used descriptors above 63.
+    Exit { pid: u32, exit: Exit, high: bool },
+}
+
+/// Buffers come one an event, and the event that they belong to follows.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    gathered: HashMap<u32, (u64, u32, Moment, Vec<Buffer>)>,
+}
+
+impl Decoder {
+    /// Reports one event.
+    pub fn take(&mut self, bytes: &[u8], sink: &mut Sink) -> Note {
+        let Some(head) = wire::read::<Head>(bytes) else { return Note::Plain };
+        if head.kind != wire::KIND_BUFFER {
+            self.flush(head.tid, sink);
+        }
+        let report = |what| Raw { ns: head.ns, pid: head.pid, tid: head.tid, what };
+        match head.kind {
+            wire::KIND_BUFFER => self.gather(bytes),
+            wire::KIND_CALL => {
+                for what in call(bytes) {
+                    sink(report(what));
+                }
+            }
+            wire::KIND_COUNTS => {
+                if let Some(counts) = wire::read::<Counts>(bytes) {
+                    report_counts(&counts, head.ns, sink);
+                }
+            }
+            wire::KIND_FORK | wire::KIND_EXEC | wire::KIND_EXIT => {
+                if let Some(life) = wire::read::<Life>(bytes) {
+                    return report_life(&life, sink);
+                }
+            }
+            _ => {}
+        }
+        Note::Plain
+    }
+
+    fn gather(&mut self, bytes: &[u8]) {
+        let Some(seen) = wire::read::<BufferSeen>(bytes) else { return };
+        let moment = match seen.moment {
+            1 => Moment::Fork,
+            2 => Moment::Exec,
+            3 => Moment::Exit,
+            4 => Moment::Signal,
+            _ => Moment::Sample,
+        };
+        let group = self.gathered.entry(seen.head.tid);
+        let group = group.or_insert_with(|| (seen.head.ns, seen.head.pid, moment, Vec::new()));
+        group.3.push(buffer(&seen));
+    }
+
+    fn flush(&mut self, tid: u32, sink: &mut Sink) {
+        if let Some((ns, pid, moment, buffers)) = self.gathered.remove(&tid) {
+            sink(Raw { ns, pid, tid, what: RawWhat::Buffers { moment, buffers, waits_in: String::new() } });
+        }
+    }
+}
+
+fn buffer(seen: &BufferSeen) -> Buffer {
+    let size = seen.end.saturating_sub(seen.base);
+    let mode = if seen.base == 0 {
+        None
+    } else if seen.flags & UNBUFFERED != 0 {
+        Some(Mode::None)
+    } else if seen.flags & LINE_BUFFERED != 0 {
+        Some(Mode::Line)
+    } else {
+        Some(Mode::Full)
+    };
+    let preview =
+        |bytes: u64, most: usize| seen.data[..(bytes as usize).min(most).min(wire::PREVIEW)].to_vec();
+    let pending = preview(seen.pending, wire::PREVIEW);
+    let unread = if seen.pending == 0 { preview(seen.unread, 64) } else { Vec::new() };
+    Buffer {
+        walker: Walker::Glibc,
+        address: seen.address,
+        fd: seen.head.fd,
+        mode,
+        buffer_bytes: size,
+        pending_bytes: seen.pending,
+        pending,
+        unread_bytes: seen.unread,
+        unread,
+    }
+}
+
+/// The kernel's own device numbers have 20 bits of minor; stat(2) shows them otherwise.
+fn device(dev: u64) -> u64 {
+    rustix::fs::makedev((dev >> 20) as u32, (dev & 0xf_ffff) as u32)
+}
+
+fn file(identity: &Identity) -> Option<RawFile> {
+    (identity.key != 0).then(|| RawFile {
+        key: identity.key,
+        dev: device(identity.dev),
+        ino: identity.ino,
+        mode: identity.mode,
+        flags: identity.flags as i32,
+        size_bytes: identity.size,
+        block_bytes: 1u32.checked_shl(identity.block_bits).unwrap_or(0),
+        pipe_bytes: (identity.pipe_pages > 0).then(|| u64::from(identity.pipe_pages) * 4096),
+    })
+}
+
+/// A call and what is behind its descriptor: before it, or after it when the call has made the descriptor.
+fn call(bytes: &[u8]) -> Vec<RawWhat> {
+    let Some(seen) = wire::read::<Call>(bytes) else { return Vec::new() };
+    let Some(op) = syscalls::op(i64::from(seen.nr)) else { return Vec::new() };
+    let paths = wire::read::<PathCall>(bytes).map_or_else(Vec::new, |event| {
+        event.path.iter().map(|path| wire::text(path)).filter(|path| !path.is_empty()).collect()
+    });
+    let counted = seen.counted != 0;
+    let call = RawCall {
+        op,
+        args: seen.args,
+        result: seen.result,
+        counted,
+        asked: counted.then_some(seen.args[2]),
+        head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
+        tail: u8::try_from(seen.tail).ok(),
+        paths,
+        position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
+    };
+    let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file });
+    let makes = matches!(
+        op,
+        Op::Open
+            | Op::Openat
+            | Op::Openat2
+            | Op::Creat
+            | Op::Dup
+            | Op::Dup2
+            | Op::Dup3
+            | Op::Socket
+            | Op::Accept
+            | Op::Accept4
+            | Op::Eventfd2
+            | Op::MemfdCreate
+            | Op::IoUringSetup
+    );
+    let call = RawWhat::Call(call);
+    match behind {
+        Some(behind) if makes => vec![call, behind],
+        Some(behind) => vec![behind, call],
+        None => vec![call],
+    }
+}
+
+/// The counters of a stream, with what is behind it.
+pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
+    let (pid, fd) = (counts.head.pid, counts.head.fd);
+    let mut say = |what| sink(Raw { ns, pid, tid: counts.head.tid, what });
+    if let Some(file) = file(&counts.file) {
+        say(RawWhat::File { fd, file });
+    }
+    let moved: u64 = counts.sizes.iter().sum();
+    let other: u64 = counts.asked_other.iter().sum();
+    let mut asked = counts.asked_other.to_vec();
+    // What asked for as much as it moved is not counted twice in the kernel: it is what is left, and where
+    // some calls were short the shares are by size.
+    let same = moved.saturating_sub(other);
+    for (slot, &count) in counts.sizes.iter().enumerate() {
+        asked[slot] +=
+            if moved == 0 { 0 } else { (u128::from(count) * u128::from(same) / u128::from(moved)) as u64 };
+    }
+    say(RawWhat::Counts(Box::new(RawCounts {
+        fd,
+        direction: if counts.writes != 0 { Direction::Out } else { Direction::In },
+        first_ns: counts.first_ns,
+        last_ns: counts.last_ns,
+        calls: moved + counts.errors + counts.again,
+        bytes: counts.bytes,
+        errors: counts.errors,
+        again: counts.again,
+        zeros: counts.zeros,
+        short: counts.shorts,
+        sizes: counts.sizes.to_vec(),
+        asked,
+        asked_max: counts.asked_max,
+        newline_ends: counts.newline_ends,
+        jumps: counts.jumps,
+        again_bytes: counts.again_bytes,
+        unaligned: counts.unaligned,
+        in_kernel: counts.in_kernel,
+    })));
+}
+
+/// wait(2)'s status.
+pub(super) fn exit_of(status: u32) -> Exit {
+    match status & 0x7f {
+        0 => Exit::Code((status >> 8 & 0xff) as i32),
+        signal => Exit::Signal(signal as i32),
+    }
+}
+
+/// The first of them, as far as there was room.
+fn arguments(life: &Life) -> Vec<String> {
+    let bytes = &life.arguments[..(life.argument_bytes as usize).min(wire::PATH)];
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+fn report_life(life: &Life, sink: &mut Sink) -> Note {
+    let pid = life.head.pid;
+    let mut say = |what| sink(Raw { ns: life.head.ns, pid, tid: life.head.tid, what });
+    match life.head.kind {
+        wire::KIND_FORK => {
+            say(RawWhat::Fork { child: life.other, shares_files: life.flags != 0 });
+            Note::Plain
+        }
+        wire::KIND_EXEC => {
+            let exe = wire::text(&life.path);
+            say(RawWhat::Exec { exe: exe.clone(), comm: wire::text(&life.comm), argv: arguments(life) });
+            Note::Exec(pid, exe.into())
+        }
+        _ => {
+            let exit = exit_of(life.other);
+            if let Exit::Signal(number) = exit {
+                say(RawWhat::Signal { number });
+            }
+            Note::Exit { pid, exit, high: life.flags != 0 }
+        }
+    }
+}
+
+/// The report of an exit comes last, when the counters have been swept.
+pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
+    let life = wire::read::<Life>(bytes)?;
+    let io = IoTotals {
+        read_calls: life.read_calls,
+        write_calls: life.write_calls,
+        read_bytes: life.read_bytes,
+        written_bytes: life.written_bytes,
+    };
+    let what = RawWhat::Exit {
+        exit: exit_of(life.other),
+        io: Some(io),
+        user_ns: life.user_ns,
+        system_ns: life.system_ns,
+    };
+    Some(Raw { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
+}

@@ -1,0 +1,127 @@
+//! When to look at calls and when not to: a program that makes a million calls a second is seen in short
+//! bursts, so that it is hardly slowed; one that makes a thousand is seen all the time.
+
+/// What one seen call costs the program, about (measured: 200 to 400 ns).
+const CALL_COST_NS: u64 = 300;
+/// The share of time that may be lost by looking.
+const SHARE: f64 = 0.03;
+/// A burst is at least this long.
+const BURST_NS: u64 = 10_000_000;
+/// A pause is at most this long, so that nothing is missed for long when the program calms down.
+const LONGEST_PAUSE_NS: u64 = 400_000_000;
+
+/// What to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Go on as it is.
+    Stay,
+    /// Look from now on.
+    Look,
+    /// Look away from now on.
+    Pause,
+}
+
+/// Watches the rate of calls.
+#[derive(Debug)]
+pub(super) struct Duty {
+    exact: bool,
+    looking: bool,
+    since_ns: u64,
+    calls: u64,
+    pause_ns: u64,
+    /// Nanoseconds of looking and of pauses, so far.
+    pub watched_ns: u64,
+    pub unwatched_ns: u64,
+}
+
+impl Duty {
+    /// Looks from the beginning; always, if it has to be exact.
+    pub fn new(now_ns: u64, exact: bool) -> Self {
+        Self { exact, looking: true, since_ns: now_ns, calls: 0, pause_ns: 0, watched_ns: 0, unwatched_ns: 0 }
+    }
+
+    /// When to be asked again, nanoseconds from now.
+    pub fn next_ns(&self, now_ns: u64) -> u64 {
+        let length = if self.looking { BURST_NS } else { self.pause_ns };
+        (self.since_ns + length).saturating_sub(now_ns).max(1_000_000)
+    }
+
+    /// When the present burst or pause began.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// Calls are not seen at present.
+    pub fn is_paused(&self) -> bool {
+        !self.looking
+    }
+
+    /// `calls`: all that were ever seen.
+    pub fn step(&mut self, now_ns: u64, calls: u64) -> Step {
+        let length = now_ns.saturating_sub(self.since_ns);
+        if self.looking && length >= BURST_NS {
+            let cost = (calls - self.calls) * CALL_COST_NS;
+            let share = cost as f64 / length as f64;
+            self.begin(now_ns, calls);
+            if self.exact || share <= SHARE {
+                return Step::Stay;
+            }
+            self.looking = false;
+            self.pause_ns = ((cost as f64 / SHARE) as u64).clamp(BURST_NS, LONGEST_PAUSE_NS);
+            return Step::Pause;
+        }
+        if !self.looking && length >= self.pause_ns {
+            self.begin(now_ns, calls);
+            self.looking = true;
+            return Step::Look;
+        }
+        Step::Stay
+    }
+
+    fn begin(&mut self, now_ns: u64, calls: u64) {
+        let length = now_ns.saturating_sub(self.since_ns);
+        *(if self.looking { &mut self.watched_ns } else { &mut self.unwatched_ns }) += length;
+        self.since_ns = now_ns;
+        self.calls = calls;
+    }
+
+    /// The end: what has passed since the last step counts too.
+    pub fn end(&mut self, now_ns: u64) {
+        self.begin(now_ns, self.calls);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_calm_program_is_always_seen() {
+        let mut duty = Duty::new(0, false);
+        for i in 1..100 {
+            assert_eq!(duty.step(i * 10 * MS, i * 100), Step::Stay);
+        }
+        assert_eq!(duty.unwatched_ns, 0);
+    }
+
+    #[test]
+    fn a_wild_one_is_seen_in_bursts_that_cost_the_share_at_most() {
+        let mut duty = Duty::new(0, false);
+        assert_eq!(duty.step(10 * MS, 10_000), Step::Pause);
+        let pause = duty.next_ns(10 * MS);
+        assert!(10_000.0 * CALL_COST_NS as f64 / pause as f64 <= SHARE * 1.01);
+        assert_eq!(duty.step(10 * MS + pause - 1, 10_000), Step::Stay);
+        assert_eq!(duty.step(10 * MS + pause, 10_000), Step::Look);
+        assert_eq!(duty.step(20 * MS + pause, 10_010), Step::Stay);
+    }
+
+    #[test]
+    fn exact_never_looks_away() {
+        let mut duty = Duty::new(0, true);
+        assert_eq!(duty.step(10 * MS, 10_000_000), Step::Stay);
+        duty.end(20 * MS);
+        assert_eq!((duty.watched_ns, duty.unwatched_ns), (20 * MS, 0));
+    }
+}

@@ -1,0 +1,297 @@
+//! The eBPF engine: programs at tracepoints in the kernel count reads and writes by stream and tell what is
+//! rare. Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+
+mod classes;
+mod decode;
+mod duty;
+mod libraries;
+mod load;
+mod wire;
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use weir_model::trace::{Exit, IoTotals};
+
+use crate::engine::{Ended, Options, SendSink, Target, Tick, now_ns};
+use crate::raw::{Raw, RawWhat};
+use crate::{Error, totals};
+use decode::{Decoder, Note};
+use duty::{Duty, Step};
+use libraries::Libraries;
+use load::Loaded;
+use wire::{ProcessState, StreamKey};
+
+const TICK_NS: u64 = 100_000_000;
+
+/// The engine, loaded and ready.
+pub struct Engine {
+    loaded: Loaded,
+    libraries: Libraries,
+}
+
+/// What one run keeps.
+struct Run<'a> {
+    engine: Engine,
+    decoder: Decoder,
+    duty: Duty,
+    root: u32,
+    /// It is weir's own child.
+    command: bool,
+    reaped: bool,
+    /// Nothing of the root before its first execve(2) is the command's.
+    hidden: bool,
+    exit: Option<Exit>,
+    sink: &'a mut SendSink<'a>,
+}
+
+impl Engine {
+    /// Loads the programs. The error says why they cannot be: [`Error::Engine`].
+    pub fn new() -> Result<Self, Error> {
+        let mut loaded = load::load()?;
+        let map = loaded.take_libraries()?;
+        Ok(Self { loaded, libraries: Libraries::new(map) })
+    }
+
+    /// Watches until the root process has ended, `options.limit` has passed or `options.stop` is set.
+    pub fn run<'a>(
+        mut self,
+        target: Target,
+        options: &Options,
+        sink: &'a mut SendSink<'a>,
+        tick: &mut Tick<'_>,
+    ) -> Result<Ended, Error> {
+        let root = target.pid();
+        let command = matches!(target, Target::Command(_));
+        let followed = if command { vec![root] } else { totals::with_descendants(root) };
+        let start = now_ns();
+        for &pid in &followed {
+            self.follow(pid)?;
+            sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
+            let gate = IoTotals { read_calls: 1, read_bytes: 1, ..IoTotals::default() };
+            let before = if command { gate } else { totals::own(pid).unwrap_or_default() };
+            sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
+        }
+        self.loaded.attach_calls()?;
+        if let Target::Command(gated) = target {
+            gated.release()?;
+        }
+        let duty = Duty::new(now_ns(), options.exact);
+        let mut run = Run {
+            engine: self,
+            decoder: Decoder::default(),
+            duty,
+            root,
+            command,
+            reaped: false,
+            hidden: command,
+            exit: None,
+            sink,
+        };
+        run.watch(options, tick)?;
+        run.finish(&followed)
+    }
+
+    /// From here on the kernel counts what the process does.
+    fn follow(&mut self, pid: u32) -> Result<(), Error> {
+        let (list, walker) = libraries::list_of(pid).unwrap_or((0, 0));
+        let state = ProcessState { list, walker, ..ProcessState::EMPTY };
+        self.loaded.processes.insert(pid, state, 0).map_err(|error| Error::Engine {
+            engine: "ebpf",
+            reason: format!("process {pid} cannot be followed: {error}"),
+        })
+    }
+}
+
+impl Run<'_> {
+    fn watch(&mut self, options: &Options, tick: &mut Tick<'_>) -> Result<(), Error> {
+        let end = options.limit.map(|limit| now_ns() + limit.as_nanos() as u64);
+        let mut next_tick = now_ns() + TICK_NS;
+        while self.exit.is_none() {
+            let now = now_ns();
+            if end.is_some_and(|end| now >= end) || (!self.command && options.stop.load(Ordering::Relaxed)) {
+                break;
+            }
+            let until_tick = next_tick.saturating_sub(now);
+            let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
+            self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
+            self.drain();
+            self.steer()?;
+            if now_ns() >= next_tick {
+                tick(now_ns(), self.sink);
+                next_tick = now_ns() + TICK_NS;
+            }
+            self.look_after_the_root();
+        }
+        Ok(())
+    }
+
+    /// Its end is told by an event, unless that found no room.
+    fn look_after_the_root(&mut self) {
+        if self.exit.is_some() {
+            return;
+        }
+        if self.command {
+            let mut status = 0;
+            // SAFETY: the child is weir's own, and `status` is valid.
+            let ended = unsafe { libc::waitpid(self.root as libc::pid_t, &mut status, libc::WNOHANG) };
+            self.reaped = ended == self.root as libc::pid_t;
+            if !self.reaped {
+                return;
+            }
+            self.drain();
+            self.exit.get_or_insert(decode::exit_of(status as u32));
+        } else if !Path::new("/proc").join(self.root.to_string()).exists() {
+            self.drain();
+            self.exit.get_or_insert(Exit::Code(0));
+        }
+    }
+
+    fn wait(&self, ns: u64) {
+        let timeout = Duration::from_nanos(ns).try_into().ok();
+        let mut fds = [PollFd::new(&self.engine.loaded.events, PollFlags::IN)];
+        // An interruption by a signal is a reason to look around as well.
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+
+    fn drain(&mut self) {
+        let mut events = Vec::new();
+        loop {
+            events.clear();
+            while let Some(event) = self.engine.loaded.events.next() {
+                events.extend_from_slice(&(event.len() as u32).to_le_bytes());
+                events.extend_from_slice(&event);
+                if events.len() > 1 << 20 {
+                    break;
+                }
+            }
+            if events.is_empty() {
+                return;
+            }
+            self.take_all(&events);
+        }
+    }
+
+    /// Events are copied out first: the kernel gets its room back while they are looked at.
+    fn take_all(&mut self, mut events: &[u8]) {
+        while let Some((length, rest)) = events.split_at_checked(4) {
+            let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+            let (event, rest) = rest.split_at(length);
+            self.take(event);
+            events = rest;
+        }
+    }
+
+    fn take(&mut self, event: &[u8]) {
+        let (root, hidden) = (self.root, self.hidden);
+        let sink = &mut *self.sink;
+        let note = self.decoder.take(event, &mut |raw: Raw| {
+            let own = hidden && raw.pid == root;
+            if !own || matches!(raw.what, RawWhat::Exec { .. }) {
+                sink(raw);
+            }
+        });
+        match note {
+            Note::Plain => {}
+            Note::Exec(pid, exe) => {
+                self.hidden &= pid != self.root;
+                self.engine.libraries.learn(&exe);
+            }
+            Note::Exit { pid, exit, high } => {
+                if high {
+                    self.sweep(Some(pid));
+                }
+                if let Some(report) = decode::exit_report(event) {
+                    (self.sink)(report);
+                }
+                if pid == self.root {
+                    self.exit = Some(exit);
+                }
+            }
+        }
+    }
+
+    /// Reports counters that the kernel did not: of high descriptors, or of all at the end.
+    fn sweep(&mut self, of: Option<u32>) {
+        let streams = &mut self.engine.loaded.streams;
+        let keys: Vec<StreamKey> =
+            streams.keys().flatten().filter(|key| of.is_none_or(|pid| key.pid == pid)).collect();
+        for key in keys {
+            if let Ok(counts) = streams.get(&key, 0) {
+                decode::report_counts(&counts, now_ns(), self.sink);
+            }
+            let _ = streams.remove(&key);
+        }
+    }
+
+    fn steer(&mut self) -> Result<(), Error> {
+        let now = now_ns();
+        let since = self.duty.since_ns();
+        match self.duty.step(now, self.engine.loaded.tallies().calls) {
+            Step::Stay => Ok(()),
+            Step::Pause => self.engine.loaded.detach_calls(),
+            Step::Look => {
+                (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
+                self.engine.loaded.attach_calls()
+            }
+        }
+    }
+
+    fn finish(mut self, followed: &[u32]) -> Result<Ended, Error> {
+        let now = now_ns();
+        let paused = self.duty.is_paused();
+        if paused {
+            let since = self.duty.since_ns();
+            (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
+        }
+        self.duty.end(now);
+        self.engine.loaded.detach_calls()?;
+        self.drain();
+        self.sweep(None);
+        for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
+            if let Some(totals) = totals::own(pid) {
+                (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what: RawWhat::Totals(totals) });
+            }
+        }
+        if self.exit.is_some() && self.command && !self.reaped {
+            // SAFETY: the child is weir's own; its status came from the kernel already.
+            unsafe { libc::waitpid(self.root as libc::pid_t, std::ptr::null_mut(), 0) };
+        }
+        let tallies = self.engine.loaded.tallies();
+        Ok(Ended {
+            exit: self.exit,
+            blind: blind(&tallies, self.engine.loaded.sees_exec),
+            seen_calls: tallies.calls,
+            watched_ns: self.duty.watched_ns,
+            unwatched_ns: self.duty.unwatched_ns,
+            lost_events: tallies.lost,
+        })
+    }
+}
+
+fn blind(tallies: &load::Tallies, sees_exec: bool) -> Vec<String> {
+    let mut blind = Vec::new();
+    if tallies.lost > 0 {
+        blind.push(format!("{} events found no room and are missing; the counters are right", tallies.lost));
+    }
+    if tallies.compat > 0 {
+        blind.push(format!("{} calls of 32-bit programs were not looked at", tallies.compat));
+    }
+    if tallies.streams > 0 {
+        blind.push(format!("{} calls were of more streams than there is room for", tallies.streams));
+    }
+    if !sees_exec {
+        blind.push("what is pending in buffers at execve(2): that needs Linux 6.10".into());
+    }
+    blind
+}
+
+impl AsFd for Engine {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        // SAFETY: the ring's descriptor is open as long as the map, which `self` owns.
+        unsafe { std::os::fd::BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(&self.loaded.events)) }
+    }
+}

@@ -1,0 +1,73 @@
+//! What every engine takes and gives: a target, options, callbacks, and how it ended.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use weir_model::trace::{Buffer, Exit, Moment};
+
+use crate::launch::Gated;
+use crate::raw::Raw;
+
+/// Whom to watch.
+#[derive(Debug)]
+pub enum Target {
+    /// A command that waits at its gate; its descendants too.
+    Command(Gated),
+    /// A process that runs already, all its threads, and whatever it starts from now on.
+    Process(u32),
+}
+
+impl Target {
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        match self {
+            Self::Command(gated) => gated.pid,
+            Self::Process(pid) => *pid,
+        }
+    }
+}
+
+/// How to watch.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// See every call, whatever it costs.
+    pub exact: bool,
+    /// Stop watching after this time.
+    pub limit: Option<Duration>,
+    /// Set by Ctrl-C. A process that was attached to is let go; a command got the signal itself, and is
+    /// watched until it ends.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// How watching ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ended {
+    /// How the root process ended; None: it runs on.
+    pub exit: Option<Exit>,
+    /// What could not be seen, in sentences.
+    pub blind: Vec<String>,
+    /// Calls that a stop or a handler saw.
+    pub seen_calls: u64,
+    /// Time in which calls were seen one by one, over all processes.
+    pub watched_ns: u64,
+    /// Time in which only totals were kept, over all processes.
+    pub unwatched_ns: u64,
+    /// Reports that found no room.
+    pub lost_events: u64,
+}
+
+/// Takes the reports. The ptrace engine calls it from a thread of its own, hence Send.
+pub type SendSink<'a> = dyn FnMut(Raw) + Send + 'a;
+
+/// Looks into the stream buffers of a process that is stopped.
+pub type Look<'a> = dyn FnMut(u32, Moment) -> Vec<Buffer> + Send + 'a;
+
+/// Called about every 100 ms with CLOCK_MONOTONIC.
+pub type Tick<'a> = dyn FnMut(u64, &mut SendSink<'_>) + Send + 'a;
+
+/// CLOCK_MONOTONIC, nanoseconds: the time in every report.
+pub fn now_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,84 @@
+//! What weir itself was started with: signals, and which of descriptors 0 to 2 were closed.
+//!
+//! Rust's runtime ignores SIGPIPE and opens /dev/null on closed standard descriptors before `main`, and weir
+//! catches SIGINT later. A command started by weir must get what weir got, so this is written down before the
+//! runtime begins: by a function in `.init_array`, which the loader (or a static program's start code) calls
+//! before `main`. It makes only async-signal-safe calls and touches nothing of Rust's runtime.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The highest signal number.
+const LAST_SIGNAL: i32 = 64;
+
+static KNOWN: AtomicBool = AtomicBool::new(false);
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = write_down;
+
+extern "C" fn write_down() {
+    let (mut ignored, mut blocked, mut closed) = (0u64, 0u64, 0u64);
+    // SAFETY: all of these structures are plain data for which zero is a valid value; the calls only fill
+    // them, and only query.
+    unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask);
+        for signal in signals() {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+                && action.sa_sigaction == libc::SIG_IGN
+            {
+                ignored |= bit(signal);
+            }
+            if libc::sigismember(&mask, signal) == 1 {
+                blocked |= bit(signal);
+            }
+        }
+        for fd in 0..3 {
+            if libc::fcntl(fd, libc::F_GETFD) == -1 {
+                closed |= 1 << fd;
+            }
+        }
+    }
+    IGNORED.store(ignored, Relaxed);
+    BLOCKED.store(blocked, Relaxed);
+    CLOSED.store(closed, Relaxed);
+    KNOWN.store(true, Relaxed);
+}
+
+/// Gives them to this process, which is about to call execve(2). Async-signal-safe.
+pub(crate) fn restore() {
+    if !KNOWN.load(Relaxed) {
+        return;
+    }
+    let (ignored, blocked, closed) = (IGNORED.load(Relaxed), BLOCKED.load(Relaxed), CLOSED.load(Relaxed));
+    // SAFETY: SIG_IGN and SIG_DFL are dispositions that call no code; the mask is initialised by
+    // sigemptyset; closing 0 to 2 takes nothing from Rust, since this process runs no Rust code any more.
+    unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut mask);
+        for signal in signals() {
+            let to = if ignored & bit(signal) != 0 { libc::SIG_IGN } else { libc::SIG_DFL };
+            libc::signal(signal, to);
+            if blocked & bit(signal) != 0 {
+                libc::sigaddset(&mut mask, signal);
+            }
+        }
+        for fd in (0..3).filter(|fd| closed & (1 << fd) != 0) {
+            libc::close(fd);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
+    }
+}
+
+/// All signals whose disposition can be changed.
+fn signals() -> impl Iterator<Item = i32> {
+    (1..=LAST_SIGNAL).filter(|&signal| signal != libc::SIGKILL && signal != libc::SIGSTOP)
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}

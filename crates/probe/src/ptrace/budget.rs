@@ -1,0 +1,119 @@
+//! How much a process may be slowed: an allowance that time fills and stops empty.
+//!
+//! A process that makes few calls never empties it, and every call is seen. One that makes many runs it dry and
+//! then goes unwatched until it has filled for another burst. So the burst's share of the time is bounded by
+//! [`SHARE`] whatever a stop costs here, and nothing has to be known about the program.
+
+/// The part of a process's time that watching may take.
+const SHARE: f64 = 0.11;
+
+/// The most that is saved up.
+const FULL_NS: f64 = 12_000_000.0;
+
+/// What a new process has: enough to see all of its start.
+const FIRST_NS: f64 = 4_000_000.0;
+
+/// Calls that a burst is to see.
+const BURST_CALLS: f64 = 100.0;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    left_ns: f64,
+    filled_at: u64,
+}
+
+impl Budget {
+    pub(super) fn new(now: u64) -> Self {
+        Self { left_ns: FIRST_NS, filled_at: now }
+    }
+
+    /// A stop at `now` cost this much. False: nothing is left.
+    pub(super) fn spend(&mut self, now: u64, cost_ns: f64) -> bool {
+        self.fill(now);
+        // Events that are always seen, such as births, may run up no debt without end.
+        self.left_ns = (self.left_ns - cost_ns).max(-FULL_NS);
+        self.left_ns > 0.0
+    }
+
+    /// When it will have filled for a burst whose calls cost `call_ns` each.
+    pub(super) fn ready_at(&self, call_ns: f64) -> u64 {
+        let missing = (BURST_CALLS * call_ns).min(FULL_NS) - self.left_ns;
+        self.filled_at + (missing.max(0.0) / SHARE) as u64
+    }
+
+    fn fill(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.filled_at) as f64;
+        self.left_ns = (self.left_ns + passed * SHARE).min(FULL_NS);
+        self.filled_at = self.filled_at.max(now);
+    }
+}
+
+/// What a stop costs here, beyond the tracer's own work: two switches between processes.
+///
+/// Seen is only the time from letting a thread go to its next stop, in which the program works as well; so the
+/// lower fifth of these times is taken, which is that of calls and work too short to matter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StopCost {
+    switches_ns: f64,
+}
+
+impl Default for StopCost {
+    fn default() -> Self {
+        Self { switches_ns: 10_000.0 }
+    }
+}
+
+impl StopCost {
+    /// A thread was let go and stopped again after this time.
+    pub(super) fn away(&mut self, ns: u64) {
+        // Steps whose sizes are as 4 to 1 settle where four in five times are above.
+        self.switches_ns *= if (ns as f64) < self.switches_ns { 0.96 } else { 1.01 };
+        self.switches_ns = self.switches_ns.clamp(1_000.0, 200_000.0);
+    }
+
+    /// A stop that took the tracer `work_ns`.
+    pub(super) fn stop_ns(&self, work_ns: u64) -> f64 {
+        self.switches_ns + work_ns as f64
+    }
+
+    /// A call: two stops with a little work.
+    pub(super) fn call_ns(&self) -> f64 {
+        2.0 * (self.switches_ns + 3_000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_few_calls_is_always_watched() {
+        let mut budget = Budget::new(0);
+        let ran_dry = (1..10_000u64).any(|call| !budget.spend(call * 1_000_000, 30_000.0));
+        assert!(!ran_dry);
+    }
+
+    #[test]
+    fn a_busy_one_is_watched_for_its_share_of_the_time() {
+        let (mut now, mut stopped) = (0u64, 0.0);
+        let mut budget = Budget::new(0);
+        for _burst in 0..100 {
+            while budget.spend(now, 20_000.0) {
+                stopped += 20_000.0;
+                now += 20_000 + 1_000;
+            }
+            now = now.max(budget.ready_at(40_000.0));
+        }
+        assert!(stopped / (now as f64) < SHARE * 1.15, "{}", stopped / now as f64);
+        assert!(stopped > 100.0 * BURST_CALLS * 40_000.0);
+    }
+
+    #[test]
+    fn the_cost_of_switches_is_learnt() {
+        let mut cost = StopCost::default();
+        for time in 0..5_000u64 {
+            cost.away(if time % 3 == 0 { 25_000 } else { 400_000 });
+        }
+        assert!((20_000.0..35_000.0).contains(&cost.switches_ns), "{}", cost.switches_ns);
+    }
+}

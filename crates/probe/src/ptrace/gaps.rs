@@ -1,0 +1,188 @@
+//! Letting a busy process run unwatched, and catching it again.
+//!
+//! A gap begins and ends with the process's totals, so that what was done in it is known though not seen. What
+//! has been told of a process, call by call and gap by gap, always adds up to what the kernel counted.
+
+use weir_model::trace::Op;
+
+use super::account::most;
+use super::os;
+use super::tracer::{Process, Tracer};
+use crate::engine::now_ns;
+use crate::proc::{self, Doing};
+use crate::raw::RawWhat;
+use crate::syscalls;
+
+/// The first wait until a process that could not be caught is tried again; it doubles.
+pub(super) const TRY_NS: u64 = 4_000_000;
+const TRY_MOST_NS: u64 = 100_000_000;
+
+/// Calls for which a thread is not interrupted while it runs, after one that must not be.
+pub(super) const SHY_CALLS: u32 = 200;
+
+/// The most that a write to a pipe puts there whole or not at all.
+const PIPE_BUF: u64 = 4096;
+
+impl Tracer<'_, '_> {
+    pub(super) fn process(&mut self, pid: u32) -> Option<&mut Process> {
+        self.processes.get_mut(&pid)
+    }
+
+    /// Stops seeing a process's calls. One of its threads is stopped behind a call.
+    pub(super) fn begin_gap(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.processes.get_mut(&pid).filter(|process| process.gap.is_none()) else {
+            return;
+        };
+        // With more threads, calls of others may be counted by the kernel and not told yet: what was told
+        // counts, then, and the gap takes them.
+        if !process.threaded
+            && let Some(totals) = process.account.read(pid)
+        {
+            process.told = totals;
+        }
+        process.gap = Some(now);
+        let told = process.told;
+        self.tell(now, pid, pid, RawWhat::Totals(told));
+    }
+
+    /// Tells of the gap that ends now, if there is one.
+    pub(super) fn end_gap(&mut self, pid: u32, now: u64) {
+        let Some(since) = self.process(pid).and_then(|process| process.gap.take()) else { return };
+        self.tell_unwatched(pid, since, now);
+        if let Some(process) = self.process(pid) {
+            process.unwatched_ns += now.saturating_sub(since);
+            process.try_ns = TRY_NS;
+        }
+    }
+
+    fn tell_unwatched(&mut self, pid: u32, since: u64, now: u64) {
+        let Some(process) = self.process(pid) else { return };
+        process.partly_since = now;
+        let totals =
+            process.account.read(pid).map(|totals| most(process.told, totals)).unwrap_or(process.told);
+        process.told = totals;
+        self.tell(since, pid, pid, RawWhat::Unwatched { until_ns: now });
+        self.tell(now, pid, pid, RawWhat::Totals(totals));
+    }
+
+    /// Tells what has been done unseen beside the calls that were seen, by threads that could not be caught yet,
+    /// and tries again to catch them.
+    pub(super) fn tell_partly_unwatched(&mut self, now: u64) {
+        let threads = &self.threads;
+        let free = |tid: &u32| threads.get(tid).is_some_and(|thread| !thread.watched);
+        let partly =
+            |process: &Process| process.gap.is_none() && !process.hidden && process.threads.iter().any(free);
+        let pids: Vec<u32> =
+            self.processes.iter().filter(|entry| partly(entry.1)).map(|entry| *entry.0).collect();
+        for pid in pids {
+            self.tell_rest(pid, now);
+            self.catch(pid, now);
+        }
+    }
+
+    /// Tells the difference between what was told and what the kernel counted, if any.
+    pub(super) fn tell_rest(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.process(pid).filter(|process| process.threaded) else { return };
+        let (told, since) = (process.told, process.partly_since);
+        let Some(totals) = process.account.read(pid) else { return };
+        if most(told, totals) != told {
+            self.tell(since, pid, pid, RawWhat::Totals(told));
+            self.tell_unwatched(pid, since, now);
+        }
+    }
+
+    /// When this process is to be caught; None: it need not be.
+    pub(super) fn catch_at(&self, process: &Process) -> Option<u64> {
+        process.gap?;
+        if process.foreign || process.hidden {
+            return None;
+        }
+        let ready = if self.options.exact { 0 } else { process.budget.ready_at(self.stop_cost.call_ns()) };
+        Some(ready.max(process.try_at))
+    }
+
+    pub(super) fn catch_those_ready(&mut self, now: u64) {
+        let due = |process: &Process| self.catch_at(process).is_some_and(|at| at <= now);
+        let pids: Vec<u32> =
+            self.processes.iter().filter(|entry| due(entry.1)).map(|entry| *entry.0).collect();
+        for pid in pids {
+            self.catch(pid, now);
+        }
+    }
+
+    /// Asks the threads of a process to stop, those that may be asked.
+    fn catch(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.try_at = now + process.try_ns;
+        process.try_ns = (process.try_ns * 2).min(TRY_MOST_NS);
+        for tid in process.threads.iter() {
+            let Some(thread) = self.threads.get_mut(tid) else { continue };
+            if !thread.interrupted
+                && thread.ending.is_none()
+                && may_interrupt(pid, *tid, thread.shy_calls > 0)
+            {
+                thread.interrupted = os::interrupt(*tid).is_ok();
+            }
+        }
+    }
+
+    /// A call that a stop would break off: its thread is not interrupted for some time, unless it waits safely.
+    pub(super) fn note_shyness(&mut self, tid: u32, number: u64, args: &[u64; 6]) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.shy_calls = match breaks_off(thread.pid, number as i64, args) {
+            true => SHY_CALLS,
+            false => thread.shy_calls.saturating_sub(1),
+        };
+    }
+
+    /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.
+    pub(super) fn charge(&mut self, pid: u32, seen_ns: u64) -> bool {
+        let now = now_ns();
+        let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns));
+        let Some(process) = self.processes.get_mut(&pid) else { return true };
+        process.budget.spend(now, cost) || self.options.exact
+    }
+}
+
+fn may_interrupt(pid: u32, tid: u32, shy: bool) -> bool {
+    match proc::doing(tid) {
+        Doing::Running => !shy,
+        Doing::Waiting { number, args } => goes_on(pid, number, &args),
+        Doing::Unknown => false,
+    }
+}
+
+/// Whether a wait in this call goes on unchanged after a stop.
+fn goes_on(pid: u32, number: i64, args: &[u64; 6]) -> bool {
+    match syscalls::op(number) {
+        Some(Op::Read | Op::Readv) => waits_well(pid, args[0]),
+        Some(Op::Write) => args[2] <= PIPE_BUF && waits_well(pid, args[0]),
+        Some(_) => false,
+        None => syscalls::restarts(number),
+    }
+}
+
+/// Whether a call of this kind, if it came to wait, would end by a stop or be cut short.
+fn breaks_off(pid: u32, number: i64, args: &[u64; 6]) -> bool {
+    use Op::*;
+    match syscalls::op(number) {
+        Some(Write | Writev | Pwrite | Pwritev | Pwritev2) => {
+            let small = matches!(syscalls::op(number), Some(Write)) && args[2] <= PIPE_BUF;
+            !small && !is_file(pid, args[0])
+        }
+        Some(Sendfile | Splice | Tee | Vmsplice | Recvfrom | Recvmsg | Sendto | Sendmsg) => true,
+        Some(Accept | Accept4 | IoUringEnter) => true,
+        Some(_) => false,
+        None => syscalls::broken_off(number),
+    }
+}
+
+/// A regular file never waits so that a stop would be noticed.
+fn is_file(pid: u32, fd: u64) -> bool {
+    proc::descriptor(pid, fd as i32).is_some_and(|link| link.starts_with('/') && !link.starts_with("/dev/"))
+}
+
+/// Pipes, terminals and files; a socket may have a timeout, which makes a stop end the call.
+fn waits_well(pid: u32, fd: u64) -> bool {
+    proc::descriptor(pid, fd as i32).is_some_and(|link| link.starts_with('/') || link.starts_with("pipe:"))
+}

@@ -1,0 +1,119 @@
+//! ptrace(2) and waitpid(2), which rustix has not, as functions that cannot be called wrongly.
+
+use std::io;
+
+/// What a tracee stops for. EXITKILL is never among them: a program outlives weir.
+const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT;
+
+pub(super) const EVENT_STOP: i32 = 128;
+
+const SEIZE: i64 = 0x4206;
+const INTERRUPT: i64 = 0x4207;
+const LISTEN: i64 = 0x4208;
+const GET_SYSCALL_INFO: i64 = 0x420e;
+
+/// A stop of a tracee, or its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stop {
+    pub tid: u32,
+    pub status: i32,
+}
+
+/// What a system call stop tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Entry { arch: u32, number: u64, args: [u64; 6] },
+    Exit { result: i64 },
+    Neither,
+}
+
+/// struct ptrace_syscall_info, which not every C library declares.
+#[repr(C)]
+#[derive(Default)]
+struct SyscallInfo {
+    op: u8,
+    pad: [u8; 3],
+    arch: u32,
+    instruction: u64,
+    stack: u64,
+    words: [u64; 8],
+}
+
+fn ptrace(request: i64, tid: u32, address: usize, data: usize) -> io::Result<i64> {
+    // SAFETY: the callers below pass what each request expects: numbers, or pointers to live locals of the
+    // size that the request writes.
+    let answer = unsafe { libc::ptrace(request as _, tid as libc::pid_t, address, data) };
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer as i64) }
+}
+
+/// Becomes the tracer of a thread without stopping it.
+pub(super) fn seize(tid: u32) -> io::Result<()> {
+    ptrace(SEIZE, tid, 0, OPTIONS as usize).map(drop)
+}
+
+/// Has it stop soon. Some system calls that it waits in would end with EINTR: see `catch`.
+pub(super) fn interrupt(tid: u32) -> io::Result<()> {
+    ptrace(INTERRUPT, tid, 0, 0).map(drop)
+}
+
+/// Lets it run, to the next system call stop if `watched`. That it has died meanwhile is no error.
+pub(super) fn resume(tid: u32, watched: bool, signal: i32) {
+    let request = if watched { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
+    let _died = ptrace(request as i64, tid, 0, signal as usize);
+}
+
+/// Leaves it stopped by job control, and able to be continued by SIGCONT.
+pub(super) fn listen(tid: u32) {
+    let _died = ptrace(LISTEN, tid, 0, 0);
+}
+
+/// Lets a stopped one go for good.
+pub(super) fn detach(tid: u32, signal: i32) {
+    let _died = ptrace(libc::PTRACE_DETACH as i64, tid, 0, signal as usize);
+}
+
+/// The child's number, the exit status or the former thread's number, by the event.
+pub(super) fn message(tid: u32) -> Option<u64> {
+    let mut message: libc::c_ulong = 0;
+    ptrace(libc::PTRACE_GETEVENTMSG as i64, tid, 0, (&raw mut message) as usize).ok()?;
+    Some(message)
+}
+
+/// Which call, at a system call stop.
+pub(super) fn side(tid: u32) -> Side {
+    let mut info = SyscallInfo::default();
+    if ptrace(GET_SYSCALL_INFO, tid, size_of::<SyscallInfo>(), (&raw mut info) as usize).is_err() {
+        return Side::Neither;
+    }
+    let words = info.words;
+    match info.op {
+        1 => Side::Entry { arch: info.arch, number: words[0], args: std::array::from_fn(|at| words[at + 1]) },
+        2 => Side::Exit { result: words[0] as i64 },
+        _ => Side::Neither,
+    }
+}
+
+/// The next stop of a tracee of this thread; Ok(None): a signal came first.
+pub(super) fn wait() -> io::Result<Option<Stop>> {
+    let mut status = 0;
+    // Only this thread's: other threads of this process may wait for children of their own.
+    // SAFETY: fills an integer.
+    let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+    if tid > 0 {
+        return Ok(Some(Stop { tid: tid as u32, status }));
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
+}
+
+/// Whether two processes have one table of descriptors (CLONE_FILES).
+pub(super) fn share_files(one: u32, other: u32) -> bool {
+    const KCMP_FILES: libc::c_int = 2;
+    // SAFETY: compares and returns a number.
+    unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_FILES, 0, 0) == 0 }
+}

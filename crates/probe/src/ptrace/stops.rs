@@ -1,0 +1,144 @@
+//! What a stop of a thread means, and how it goes on.
+
+use super::account::{counted, plus};
+use super::calls::Inside;
+use super::os::{self, EVENT_STOP, Side, Stop};
+use super::tracer::Tracer;
+use crate::engine::now_ns;
+use crate::raw::RawWhat;
+use crate::{proc, syscalls};
+
+/// A system call stop, with PTRACE_O_TRACESYSGOOD.
+const CALL: i32 = libc::SIGTRAP | 0x80;
+
+impl Tracer<'_, '_> {
+    /// Handles it and lets the thread go on. Returns when the next thing is due, if that is sooner than before.
+    pub(super) fn on_stop(&mut self, stop: Stop) -> Option<u64> {
+        let now = now_ns();
+        let Stop { tid, status } = stop;
+        if !libc::WIFSTOPPED(status) {
+            self.gone(tid, status, now);
+            return None;
+        }
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            self.early.insert(tid, (stop, now));
+            return Some(now);
+        };
+        if thread.watched && thread.let_go_ns > 0 {
+            self.stop_cost.away(now.saturating_sub(thread.let_go_ns));
+        }
+        if let Some(tracer) = thread.let_go_for {
+            self.let_go(tid, tracer, status);
+            return None;
+        }
+        let pid = thread.pid;
+        match (libc::WSTOPSIG(status), status >> 16) {
+            (CALL, 0) => self.on_call(tid, now),
+            (signal, 0) => self.go_on(tid, signal, now),
+            (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
+                self.on_birth(tid, status >> 16, now);
+            }
+            (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid, now),
+            (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid, now),
+            (libc::SIGTRAP, EVENT_STOP) => self.on_trap(tid, now),
+            (_, EVENT_STOP) => {
+                thread.interrupted = false;
+                thread.watched = false;
+                os::listen(tid);
+            }
+            _ => self.go_on(tid, 0, now),
+        }
+        self.processes.get(&pid).and_then(|process| self.catch_at(process))
+    }
+
+    /// The stop that was asked for, the first of a new thread, or the one that SIGCONT makes.
+    fn on_trap(&mut self, tid: u32, now: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let pid = thread.pid;
+        if std::mem::take(&mut thread.interrupted) {
+            self.end_gap(pid, now);
+        }
+        self.go_on(tid, 0, now);
+    }
+
+    /// Lets a stopped thread run, watched or not as its process is now.
+    pub(super) fn go_on(&mut self, tid: u32, signal: i32, seen_ns: u64) {
+        let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
+        let affordable = self.charge(pid, seen_ns);
+        let inside = self.threads.get(&tid).is_some_and(|thread| thread.inside.is_some());
+        if !affordable && !inside {
+            self.begin_gap(pid, now_ns());
+        }
+        let unseen =
+            |process: &super::tracer::Process| process.gap.is_some() || process.foreign || process.hidden;
+        let watched = !self.processes.get(&pid).is_none_or(unseen);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.watched = watched;
+            if !watched {
+                thread.inside = None;
+            }
+            thread.let_go_ns = now_ns();
+        }
+        os::resume(tid, watched, signal);
+    }
+
+    fn on_call(&mut self, tid: u32, now: u64) {
+        match os::side(tid) {
+            Side::Entry { arch, number, args } => {
+                if self.on_entry(tid, arch, number, args, now) {
+                    return;
+                }
+            }
+            Side::Exit { result } => self.on_return(tid, result, now),
+            Side::Neither => {}
+        }
+        self.go_on(tid, 0, now);
+    }
+
+    /// True: the thread stays stopped, or was let go for good.
+    fn on_entry(&mut self, tid: u32, arch: u32, number: u64, args: [u64; 6], now: u64) -> bool {
+        let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return false };
+        if syscalls::foreign(arch, number) {
+            self.make_foreign(pid, &proc::label(pid));
+            self.begin_gap(pid, now);
+            return false;
+        }
+        if number as i64 == libc::SYS_ptrace {
+            return self.on_ptrace(tid, args);
+        }
+        if !self.options.exact {
+            self.note_shyness(tid, number, &args);
+        }
+        let Some(op) = syscalls::op(number as i64) else { return false };
+        if matches!(op, weir_model::trace::Op::Execve | weir_model::trace::Op::Execveat) {
+            self.before_exec(tid, pid, now);
+        }
+        let inside = Inside::enter(tid, op, args);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.inside = Some(inside);
+        }
+        false
+    }
+
+    fn on_return(&mut self, tid: u32, result: i64, now: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.before_exec = None;
+        let (pid, Some(inside)) = (thread.pid, thread.inside.take()) else { return };
+        // Another thread has begun a gap, whose totals have this call.
+        let Some(process) = self.process(pid).filter(|process| process.gap.is_none()) else { return };
+        process.told = plus(process.told, counted(inside.op, result));
+        let call = inside.leave(tid, result);
+        self.seen_calls += 1;
+        self.tell(now, pid, tid, RawWhat::Call(call));
+    }
+
+    /// Its calls have other numbers: only its totals are kept.
+    pub(super) fn make_foreign(&mut self, pid: u32, label: &str) {
+        if let Some(process) = self.process(pid).filter(|process| !process.foreign) {
+            process.foreign = true;
+            self.blind.insert(format!(
+                "{label} runs code of another architecture (32-bit): only its totals are known"
+            ));
+        }
+    }
+}

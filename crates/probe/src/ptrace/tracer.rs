@@ -1,0 +1,246 @@
+//! The tracer: whom it has, and its loop.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use weir_model::trace::{Exit, IoTotals};
+
+use super::account::Account;
+use super::budget::{Budget, StopCost};
+use super::calls::Inside;
+use super::os::Stop;
+use super::timer::Timer;
+use super::{Hooks, not_started, os, unusable};
+use crate::Error;
+use crate::engine::{Ended, Options, Target, now_ns};
+use crate::launch::Gated;
+use crate::raw::{Raw, RawWhat};
+
+/// How often the caller gets its turn.
+const TICK_NS: u64 = 100_000_000;
+
+/// How long a child may wait for the event that says whose it is.
+const EARLY_NS: u64 = 20_000_000;
+
+/// A thread that is traced.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// It was let go towards its next system call stop.
+    pub watched: bool,
+    /// Between a call's entry and its exit.
+    pub inside: Option<Inside>,
+    /// It will stop because it was asked to.
+    pub interrupted: bool,
+    /// Calls until it may be interrupted while it runs: it made one lately that must not be.
+    pub shy_calls: u32,
+    /// When it was last let go.
+    pub let_go_ns: u64,
+    /// It has begun to end, with this status.
+    pub ending: Option<i32>,
+    /// The counts at the entry of execve(2), to leave out what the kernel reads for it.
+    pub before_exec: Option<IoTotals>,
+    /// A thread that is to be let go for good at its next stop, for this one, which wants to trace it.
+    pub let_go_for: Option<u32>,
+}
+
+/// A process that is traced.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub parent: Option<u32>,
+    pub threads: HashSet<u32>,
+    /// It has had more than one thread.
+    pub threaded: bool,
+    /// Since when its calls are not seen.
+    pub gap: Option<u64>,
+    /// Since when what is not seen of it was not reported, where some threads are watched and others not.
+    pub partly_since: u64,
+    pub budget: Budget,
+    pub account: Account,
+    /// What has been reported of it, by calls and by gaps.
+    pub told: IoTotals,
+    /// Its calls are of another architecture, and never seen.
+    pub foreign: bool,
+    /// It has not become the command yet: nothing of it is reported.
+    pub hidden: bool,
+    /// When to try again to catch it, and how long the next wait is.
+    pub try_at: u64,
+    pub try_ns: u64,
+    /// When it was first seen.
+    pub began_ns: u64,
+    pub unwatched_ns: u64,
+    /// Known at its end: its counts, processor times.
+    pub last: Option<(Option<IoTotals>, (u64, u64))>,
+}
+
+impl Process {
+    pub(super) fn new(parent: Option<u32>, now: u64) -> Self {
+        Self {
+            parent,
+            threads: HashSet::new(),
+            threaded: false,
+            gap: None,
+            partly_since: now,
+            budget: Budget::new(now),
+            account: Account::default(),
+            told: IoTotals::default(),
+            foreign: false,
+            hidden: false,
+            try_at: 0,
+            try_ns: super::gaps::TRY_NS,
+            began_ns: now,
+            unwatched_ns: 0,
+            last: None,
+        }
+    }
+}
+
+pub(super) struct Tracer<'h, 'c> {
+    pub hooks: Hooks<'h, 'c>,
+    pub options: &'h Options,
+    pub root: u32,
+    pub attached: bool,
+    /// The root, until it has become the command.
+    pub gated: Option<Gated>,
+    pub threads: HashMap<u32, Thread>,
+    pub processes: HashMap<u32, Process>,
+    /// Stopped before it was known whose they are, and since when.
+    pub early: HashMap<u32, (Stop, u64)>,
+    pub stop_cost: StopCost,
+    pub exit: Option<Exit>,
+    pub root_gone: bool,
+    pub blind: BTreeSet<String>,
+    pub seen_calls: u64,
+    pub watched_ns: u64,
+    pub unwatched_ns: u64,
+    timer: Timer,
+    tick_at: u64,
+}
+
+impl<'h, 'c> Tracer<'h, 'c> {
+    pub(super) fn new(root: u32, options: &'h Options, hooks: Hooks<'h, 'c>) -> Result<Self, Error> {
+        let timer = Timer::new().map_err(|error| unusable(&format!("timer_create: {error}")))?;
+        Ok(Self {
+            hooks,
+            options,
+            root,
+            attached: false,
+            gated: None,
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            early: HashMap::new(),
+            stop_cost: StopCost::default(),
+            exit: None,
+            root_gone: false,
+            blind: BTreeSet::new(),
+            seen_calls: 0,
+            watched_ns: 0,
+            unwatched_ns: 0,
+            timer,
+            tick_at: 0,
+        })
+    }
+
+    /// All of it, from the first look to the last.
+    pub(super) fn run(mut self, target: Target) -> Result<Ended, Error> {
+        let began = now_ns();
+        match target {
+            Target::Command(gated) => self.take_command(gated)?,
+            Target::Process(pid) => self.take_process(pid)?,
+        }
+        let limit =
+            self.options.limit.map_or(u64::MAX, |limit| began.saturating_add(limit.as_nanos() as u64));
+        self.tick_at = began + TICK_NS;
+        self.watch(limit)?;
+        if self.root_gone
+            && let Some(gated) = self.gated.take()
+        {
+            return Err(not_started(gated));
+        }
+        Ok(self.finish())
+    }
+
+    fn watch(&mut self, limit: u64) -> Result<(), Error> {
+        let mut due = 0;
+        loop {
+            let now = now_ns();
+            if now >= due {
+                self.on_time(now);
+                due = self.next_due(now).min(limit);
+                self.timer.set(due);
+            }
+            let stopped = self.attached && self.options.stop.load(std::sync::atomic::Ordering::Relaxed);
+            if self.root_gone || stopped || now >= limit {
+                return Ok(());
+            }
+            match os::wait() {
+                Ok(Some(stop)) => {
+                    if let Some(sooner) = self.on_stop(stop) {
+                        due = due.min(sooner);
+                        self.timer.set(due);
+                    }
+                }
+                Ok(None) => {}
+                // Nobody is left: the root was let go to a tracer of its own.
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+                Err(source) => return Err(Error::Process { call: "waitpid", pid: self.root, source }),
+            }
+        }
+    }
+
+    /// What is to be done at times, not at stops.
+    fn on_time(&mut self, now: u64) {
+        if now >= self.tick_at {
+            self.tick_at = now + TICK_NS;
+            self.tell_partly_unwatched(now);
+            (self.hooks.tick)(now, self.hooks.sink);
+        }
+        let old = |early: &(Stop, u64)| now >= early.1 + EARLY_NS;
+        let lost: Vec<u32> = self.early.iter().filter(|entry| old(entry.1)).map(|entry| *entry.0).collect();
+        for child in lost {
+            self.adopt(child);
+        }
+        self.catch_those_ready(now);
+    }
+
+    fn next_due(&self, now: u64) -> u64 {
+        let early = self.early.values().map(|early| early.1 + EARLY_NS);
+        let catches = self.processes.values().filter_map(|process| self.catch_at(process));
+        early.chain(catches).chain([self.tick_at]).min().unwrap_or(self.tick_at).max(now + 200_000)
+    }
+
+    /// Tells of those that live on, and lets them go by ending.
+    fn finish(mut self) -> Ended {
+        let now = now_ns();
+        let living: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in living {
+            self.end_gap(pid, now);
+            self.tell_rest(pid, now);
+            self.sum_up(pid, now);
+        }
+        Ended {
+            exit: self.exit,
+            blind: self.blind.into_iter().collect(),
+            seen_calls: self.seen_calls,
+            watched_ns: self.watched_ns,
+            lost_events: 0,
+            unwatched_ns: self.unwatched_ns,
+        }
+    }
+
+    /// Adds a process's times to those of all.
+    pub(super) fn sum_up(&mut self, pid: u32, now: u64) {
+        if let Some(process) = self.processes.get(&pid).filter(|process| !process.hidden) {
+            let lived = now.saturating_sub(process.began_ns);
+            self.unwatched_ns += process.unwatched_ns;
+            self.watched_ns += lived.saturating_sub(process.unwatched_ns);
+        }
+    }
+
+    /// Reports, unless it is of a child that has not become the command yet.
+    pub(super) fn tell(&mut self, ns: u64, pid: u32, tid: u32, what: RawWhat) {
+        if self.processes.get(&pid).is_none_or(|process| !process.hidden) {
+            (self.hooks.sink)(Raw { ns, pid, tid, what });
+        }
+    }
+}

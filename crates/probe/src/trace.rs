@@ -1,0 +1,254 @@
+//! Records a command or a process: chooses the engine, starts it, and makes a recording of what it reports.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_model::trace::{Buffer, Engine, Moment, Overhead, Prices, Recording};
+
+use crate::assemble::{Assembled, Assembler};
+use crate::engine::{self, Ended, now_ns};
+use crate::raw::{Raw, RawWhat};
+use crate::walk::walkers_missing;
+use crate::watch::Watch;
+use crate::{Error, ebpf, launch};
+
+/// Whom to watch.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// Runs a command.
+    Command(Vec<OsString>),
+    /// Attaches to a process.
+    Process(u32),
+}
+
+/// With which engine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The best one that works.
+    #[default]
+    Auto,
+    /// This one or none.
+    Ebpf,
+    /// This one or none.
+    Ptrace,
+    /// This one or none.
+    Sample,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Whom.
+    pub target: Target,
+    /// How.
+    pub engine: EngineChoice,
+    /// Every call.
+    pub exact: bool,
+    /// Stop after this time.
+    pub limit: Option<Duration>,
+    /// Set by Ctrl-C.
+    pub stop: Arc<AtomicBool>,
+    /// What calls cost here.
+    pub prices: Prices,
+}
+
+/// What seeing one call costs the program, about, in nanoseconds.
+fn price_of_a_call(engine: Engine) -> f64 {
+    match engine {
+        Engine::Ebpf => 300.0,
+        Engine::Ptrace => 12_000.0,
+        Engine::Sample => 0.0,
+    }
+}
+
+/// Watches until the target ends, or until it is told to stop, and says everything that was seen.
+pub fn record(options: &Options) -> Result<Recording, Error> {
+    let begun = now_ns();
+    let (ready, mut reason) = choose(options)?;
+    let target = match &options.target {
+        Target::Command(command) => engine::Target::Command(launch::start(command)?),
+        Target::Process(pid) => engine::Target::Process(*pid),
+    };
+    let root = target.pid();
+    let started = now_ns();
+    let asked =
+        engine::Options { exact: options.exact, limit: options.limit, stop: Arc::clone(&options.stop) };
+    let mut kind = ready.kind();
+    let mut scribe = Scribe::new(started, kind);
+    let ended = match run(ready, target, &asked, &scribe) {
+        // Whoever may not trace a process may still read about it in /proc.
+        Err(Error::Process { source, .. })
+            if options.engine == EngineChoice::Auto && options.limit.is_some() =>
+        {
+            reason = format!("{reason}; ptrace: {}", crate::error::errno_text(&source));
+            kind = Engine::Sample;
+            scribe = Scribe::new(started, kind);
+            run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
+        }
+        other => other?,
+    };
+    let elapsed_s = seconds(now_ns() - started);
+    let (assembled, unknown) = scribe.finish();
+    let overhead = overhead(kind, &ended, seconds(started - begun));
+    Ok(Recording {
+        command: words(&options.target),
+        root,
+        engine: kind,
+        engine_reason: reason,
+        exact: ended.unwatched_ns == 0 && ended.lost_events == 0 && kind != Engine::Sample,
+        elapsed_s,
+        exit: ended.exit,
+        overhead,
+        blind: blind(ended.blind, unknown, assembled.left_out),
+        prices: options.prices,
+        processes: assembled.processes,
+        files: assembled.files,
+        flows: assembled.flows,
+        events: assembled.events,
+    })
+}
+
+/// An engine that works here.
+enum Ready {
+    Ebpf(Box<ebpf::Engine>),
+    Ptrace,
+    Sample,
+}
+
+impl Ready {
+    fn kind(&self) -> Engine {
+        match self {
+            Self::Ebpf(_) => Engine::Ebpf,
+            Self::Ptrace => Engine::Ptrace,
+            Self::Sample => Engine::Sample,
+        }
+    }
+}
+
+/// The engine that was asked for, or the best that works, with the reason why it is not a better one.
+fn choose(options: &Options) -> Result<(Ready, String), Error> {
+    match options.engine {
+        EngineChoice::Ptrace => Ok((Ready::Ptrace, "it was asked for".into())),
+        EngineChoice::Sample => Ok((Ready::Sample, "it was asked for".into())),
+        EngineChoice::Ebpf => Ok((Ready::Ebpf(Box::new(ebpf::Engine::new()?)), String::new())),
+        EngineChoice::Auto => Ok(match ebpf::Engine::new() {
+            Ok(engine) => (Ready::Ebpf(Box::new(engine)), String::new()),
+            Err(Error::Engine { reason, .. }) => (Ready::Ptrace, format!("eBPF: {reason}")),
+            Err(error) => (Ready::Ptrace, format!("eBPF: {error}")),
+        }),
+    }
+}
+
+fn run(
+    ready: Ready,
+    target: engine::Target,
+    options: &engine::Options,
+    scribe: &Scribe,
+) -> Result<Ended, Error> {
+    let mut sink = |raw: Raw| scribe.take(raw);
+    let mut look = |pid: u32, moment: Moment| scribe.look(pid, moment);
+    let mut tick =
+        |now: u64, sink: &mut engine::SendSink<'_>| scribe.tick(now).into_iter().for_each(&mut *sink);
+    match ready {
+        Ready::Ebpf(engine) => engine.run(target, options, &mut sink, &mut tick),
+        Ready::Ptrace => crate::ptrace::run(target, options, &mut sink, &mut look, &mut tick),
+        Ready::Sample => crate::sample::run(target, options, &mut sink, &mut look, &mut tick),
+    }
+}
+
+/// Writes down what an engine reports, and looks into the buffers of those it reports of.
+struct Scribe {
+    assembler: Mutex<Assembler>,
+    watch: Mutex<Watch>,
+    unknown: Mutex<BTreeSet<String>>,
+    /// Processes that were not asked yet whether their buffers can be read.
+    young: Mutex<Vec<u32>>,
+}
+
+/// So many processes are asked at a tick: most of a build's thousands are gone before their turn.
+const ASKED_AT_A_TICK: usize = 8;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Scribe {
+    fn new(started: u64, engine: Engine) -> Self {
+        Self {
+            assembler: Mutex::new(Assembler::new(started, engine == Engine::Ebpf)),
+            watch: Mutex::new(Watch::new()),
+            unknown: Mutex::default(),
+            young: Mutex::default(),
+        }
+    }
+
+    fn take(&self, raw: Raw) {
+        match &raw.what {
+            RawWhat::Begin => {
+                lock(&self.watch).begin(raw.pid);
+                lock(&self.young).push(raw.pid);
+            }
+            RawWhat::Exec { .. } => {
+                lock(&self.watch).exec(raw.pid);
+                lock(&self.young).push(raw.pid);
+            }
+            RawWhat::Fork { child, .. } => lock(&self.watch).fork(raw.pid, *child),
+            RawWhat::Exit { .. } => lock(&self.watch).end(raw.pid),
+            _ => {}
+        }
+        lock(&self.assembler).take(raw);
+    }
+
+    fn look(&self, pid: u32, moment: Moment) -> Vec<Buffer> {
+        lock(&self.watch).look(pid, moment)
+    }
+
+    /// What the walkers see of those that sleep. Reported by the caller, when the walkers are free again.
+    fn tick(&self, now_ns: u64) -> Vec<Raw> {
+        let young = std::mem::take(&mut *lock(&self.young));
+        let missing = young.into_iter().rev().take(ASKED_AT_A_TICK).flat_map(walkers_missing);
+        lock(&self.unknown).extend(missing);
+        let mut seen = Vec::new();
+        lock(&self.watch).tick(now_ns, &mut |raw| seen.push(raw));
+        seen
+    }
+
+    fn finish(self) -> (Assembled, BTreeSet<String>) {
+        let assembler = self.assembler.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (assembler.finish(), unknown)
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn words(target: &Target) -> Vec<String> {
+    match target {
+        Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        Target::Process(_) => Vec::new(),
+    }
+}
+
+fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
+    Overhead {
+        startup_s,
+        watched_s: seconds(ended.watched_ns),
+        unwatched_s: seconds(ended.unwatched_ns),
+        seen_calls: ended.seen_calls,
+        lost_events: ended.lost_events,
+        cost_s: ended.seen_calls as f64 * price_of_a_call(engine) / 1e9,
+    }
+}
+
+fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, left_out: u64) -> Vec<String> {
+    sentences.extend(unknown);
+    if left_out > 0 {
+        sentences.push(format!("{left_out} events more than are kept; the counters have them"));
+    }
+    sentences
+}

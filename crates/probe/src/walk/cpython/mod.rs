@@ -1,0 +1,107 @@
+//! CPython's own buffers: io.BufferedWriter and its kin, and what TextIOWrapper holds before them.
+//!
+//! The interpreter's table of modules leads to the module `_io` and so to the types; every object of these
+//! types is then found by a search of the program's memory, and believed only if all that it refers to fits.
+
+mod layout;
+mod objects;
+mod scan;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use weir_model::trace::{Buffer, Walker};
+
+use super::Walk;
+use super::elf::Image;
+use super::maps::Region;
+use crate::memory::Memory;
+
+pub(super) use layout::Layout;
+use objects::{dict_get, module_dict};
+use streams::{Kind, Types};
+
+/// The layout of the interpreter in this image, or what to call it if it is not known.
+pub(super) fn version(memory: &dyn Memory, image: &Image, region: &Region) -> Result<Layout, String> {
+    let number = image.symbol_at("Py_Version", region.start).and_then(|at| memory.u64(at));
+    let minor = match number {
+        Some(number) if number >> 24 == 3 => u32::try_from(number >> 16 & 0xff).ok(),
+        Some(_) => None,
+        None => named_version(region.name()),
+    };
+    let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
+    let name =
+        || minor.map_or("python of an unknown version".to_string(), |minor| format!("python 3.{minor}"));
+    minor.and_then(|minor| Layout::of(memory, minor, runtime)).ok_or_else(name)
+}
+
+/// Before 3.11 only the file's name says it: python3.9, libpython3.10.so.1.0.
+fn named_version(name: &str) -> Option<u32> {
+    let (_, rest) = name.split_once("python3.")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+    digits.parse().ok()
+}
+
+/// The streams of a process with CPython.
+#[derive(Debug)]
+pub struct Python {
+    pid: u32,
+    runtime: u64,
+    layout: Layout,
+    seen: RefCell<Seen>,
+}
+
+/// What the last search found.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    types: Types,
+    objects: Option<BTreeSet<u64>>,
+}
+
+impl Python {
+    pub(super) fn new(pid: u32, runtime: u64, layout: Layout) -> Python {
+        Python { pid, runtime, layout, seen: RefCell::default() }
+    }
+
+    /// The types of the module `_io`; none before the interpreter is set up and after it was taken down.
+    fn types(&self, memory: &dyn Memory) -> Option<Types> {
+        let interpreter = memory.u64(self.runtime + self.layout.head).filter(|at| *at != 0)?;
+        let modules = memory.u64(interpreter.checked_add(self.layout.modules)?)?;
+        let module = dict_get(memory, &self.layout, modules, &["_io"])[0]?;
+        let names = Kind::ALL.map(Kind::name);
+        let found = dict_get(memory, &self.layout, module_dict(memory, module)?, &names);
+        Types::of(memory, &self.layout, &found)
+    }
+}
+
+impl Walk for Python {
+    fn walker(&self) -> Walker {
+        Walker::Cpython
+    }
+
+    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let mut seen = self.seen.borrow_mut();
+        if !seen.types.still_there(memory) {
+            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
+        }
+        if seen.types.is_empty() {
+            return Vec::new();
+        }
+        let types = &seen.types.clone();
+        let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
+        objects.retain(|at| types.kind(memory, *at).is_some());
+        streams::buffers(memory, &self.layout, types, objects)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        let seen = self.seen.clone();
+        Some(Box::new(Python { pid: child, runtime: self.runtime, layout: self.layout, seen }))
+    }
+
+    fn search_again(&self) {
+        self.seen.borrow_mut().objects = None;
+    }
+}

@@ -1,0 +1,201 @@
+//! The io objects themselves: which layer lies on which, and what waits in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, Walker};
+
+use super::layout::Layout;
+use super::objects::{TYPE, pending_bytes, text_from, type_name};
+use crate::memory::Memory;
+use crate::walk::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
+
+/// Of `buffered` in bufferedio.c.
+const BUFFERED_BYTES: usize = 136;
+/// Of `textio` in textio.c.
+const TEXT_BYTES: usize = 152;
+/// Of `fileio`: the descriptor.
+const FILE_FD: u64 = 16;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Writer,
+    Reader,
+    Random,
+    File,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::Text, Kind::Writer, Kind::Reader, Kind::Random, Kind::File];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "TextIOWrapper",
+            Kind::Writer => "BufferedWriter",
+            Kind::Reader => "BufferedReader",
+            Kind::Random => "BufferedRandom",
+            Kind::File => "FileIO",
+        }
+    }
+
+    fn bytes(self, layout: &Layout) -> u64 {
+        match self {
+            Kind::Text => layout.text_bytes,
+            Kind::File => 48,
+            _ => 152,
+        }
+    }
+}
+
+/// The types' addresses, each seen to have its name and the size that we know.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Types(pub(super) Vec<(u64, Kind)>);
+
+impl Types {
+    /// `found` in the order of [`Kind::ALL`].
+    pub fn of(memory: &dyn Memory, layout: &Layout, found: &[Option<u64>]) -> Option<Types> {
+        let mut types = Vec::new();
+        for (kind, at) in Kind::ALL.into_iter().zip(found) {
+            let at = (*at)?;
+            let size = memory.u64(at.checked_add(32)?)?;
+            if !is_named(memory, at, kind) || size != kind.bytes(layout) {
+                return None;
+            }
+            types.push((at, kind));
+        }
+        Some(Types(types))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// False when the interpreter took them down or there are none yet.
+    pub fn still_there(&self, memory: &dyn Memory) -> bool {
+        !self.is_empty() && self.0.iter().all(|(at, kind)| is_named(memory, *at, *kind))
+    }
+
+    pub fn of_type(&self, at: u64) -> Option<Kind> {
+        self.0.iter().find(|(known, kind)| *known == at && *kind != Kind::File).map(|(_, kind)| *kind)
+    }
+
+    /// What a living object is.
+    pub fn kind(&self, memory: &dyn Memory, object: u64) -> Option<Kind> {
+        let head: [u8; 16] = structure(memory, object)?;
+        // A freed object begins with a pointer to the next free one, or with no references.
+        let references = int(&head, 0);
+        (references != 0).then(|| self.of_type(word(&head, TYPE as usize)))?
+    }
+
+    fn is_file(&self, memory: &dyn Memory, object: u64) -> bool {
+        let kind = object.checked_add(TYPE).and_then(|at| memory.u64(at));
+        kind.is_some_and(|kind| self.0.contains(&(kind, Kind::File)))
+    }
+}
+
+fn is_named(memory: &dyn Memory, at: u64, kind: Kind) -> bool {
+    let name = type_name(memory, at).unwrap_or_default();
+    name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
+}
+
+/// A buffer for every one of the objects that has a file under it.
+pub(super) fn buffers(
+    memory: &dyn Memory,
+    layout: &Layout,
+    types: &Types,
+    objects: &BTreeSet<u64>,
+) -> Vec<Buffer> {
+    let mut found: BTreeMap<u64, Buffer> = BTreeMap::new();
+    let (texts, others): (Vec<u64>, Vec<u64>) =
+        objects.iter().partition(|at| types.kind(memory, **at) == Some(Kind::Text));
+    for at in others {
+        found.extend(steady(memory, at, |object| buffered(memory, types, at, object)).map(|one| (at, one)));
+    }
+    for at in texts {
+        let with_text = steady(memory, at, |object: &[u8; TEXT_BYTES]| {
+            let below = word(object, 32);
+            let one = found.get(&below).cloned().or_else(|| unbuffered(memory, types, at, below))?;
+            add_text(memory, layout, object, one)
+        });
+        found.extend(with_text.map(|one| (one.address, one)));
+    }
+    found.into_values().collect()
+}
+
+fn buffered(memory: &dyn Memory, types: &Types, at: u64, object: &[u8; BUFFERED_BYTES]) -> Option<Buffer> {
+    let [buffer, position, _, read_end, write_pos, write_end, ..] =
+        std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
+    let (raw, size) = (word(object, 16), word(object, 120));
+    if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST || !types.is_file(memory, raw) {
+        return None;
+    }
+    let fd = memory.i32(raw + FILE_FD).filter(|fd| *fd >= 0)?;
+    let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
+    let waits = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
+    let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
+    // While bytes wait to be written, those between are no input.
+    let ahead = if waits.0 < waits.1 { (0, 0) } else { ahead };
+    let (pending, unread) = (waits.1.checked_sub(waits.0)?, ahead.1.saturating_sub(ahead.0));
+    if waits.1 > size || ahead.1 > size {
+        return None;
+    }
+    Some(Buffer {
+        walker: Walker::Cpython,
+        address: at,
+        fd,
+        mode: Some(Mode::Full),
+        buffer_bytes: size,
+        pending_bytes: pending,
+        pending: content(memory, buffer.checked_add(waits.0)?, pending, PENDING_KEPT)?,
+        unread_bytes: unread,
+        unread: content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
+    })
+}
+
+/// A text stream right over a file (`python -u`).
+fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Buffer> {
+    let fd = types.is_file(memory, raw).then(|| memory.i32(raw + FILE_FD))?.filter(|fd| *fd >= 0)?;
+    Some(Buffer {
+        walker: Walker::Cpython,
+        address: at,
+        fd,
+        mode: Some(Mode::None),
+        buffer_bytes: 0,
+        pending_bytes: 0,
+        pending: Vec::new(),
+        unread_bytes: 0,
+        unread: Vec::new(),
+    })
+}
+
+/// What the text layer holds: written after what the buffer has, read before it.
+fn add_text(
+    memory: &dyn Memory,
+    layout: &Layout,
+    text: &[u8; TEXT_BYTES],
+    mut one: Buffer,
+) -> Option<Buffer> {
+    if int(text, 16) != 1 || word(text, 24) == 0 {
+        return None;
+    }
+    if text[88] != 0 {
+        one.mode = Some(Mode::Line);
+    }
+    let (held, held_bytes) = (word(text, 136), word(text, 144));
+    if held != 0 && held_bytes <= BUFFER_MOST {
+        let room = PENDING_KEPT - one.pending.len() as u64;
+        one.pending.extend(pending_bytes(memory, layout, held, room.min(held_bytes))?);
+        one.pending_bytes += held_bytes;
+    }
+    let (decoded, used) = (word(text, 120), word(text, 128));
+    if decoded != 0 {
+        let mut unread = text_from(memory, layout, decoded, used).unwrap_or_default();
+        one.unread_bytes += unread.len() as u64;
+        unread.append(&mut one.unread);
+        unread.truncate(UNREAD_KEPT as usize);
+        one.unread = unread;
+    }
+    Some(one)
+}

@@ -1,0 +1,167 @@
+//! Which walkers fit a process: by the images that it has mapped and the symbols in them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::cpython::{self, Python};
+use super::elf::{self, Image};
+use super::glibc::Glibc;
+use super::libweir::Libweir;
+use super::maps::{Place, Region, regions};
+use super::musl::{Musl, Others};
+use super::musl_search::Ground;
+use super::search::Area;
+use super::{Walk, glibc_search, musl_search};
+use crate::memory::{Memory, ProcessMemory};
+
+/// The walkers that fit the process; none where nothing is known of its image, or it cannot be looked into.
+pub fn walkers(pid: u32) -> Vec<Box<dyn Walk>> {
+    Process::of(pid).map(|process| process.find().0).unwrap_or_default()
+}
+
+/// What has buffers in the process that cannot be read, a sentence each.
+pub fn walkers_missing(pid: u32) -> Vec<String> {
+    Process::of(pid).map(|process| process.find().1).unwrap_or_default()
+}
+
+/// Runtimes with buffers of their own that no walker knows: how their library or program is named.
+const UNKNOWN: [(&str, &str); 5] =
+    [("libruby", "ruby"), ("libperl", "perl"), ("perl", "perl"), ("libjvm.so", "java"), ("libphp", "php")];
+
+struct Process {
+    pid: u32,
+    regions: Vec<Region>,
+    exe: PathBuf,
+    memory: ProcessMemory,
+}
+
+type Found = (Vec<Box<dyn Walk>>, Vec<String>);
+
+impl Process {
+    fn of(pid: u32) -> Option<Process> {
+        let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        Some(Process { pid, regions: regions(pid), exe, memory: ProcessMemory { pid } })
+    }
+
+    fn find(&self) -> Found {
+        let mut found = Found::default();
+        let Some(exe) = elf::image(Path::new(&format!("/proc/{}/exe", self.pid))) else { return found };
+        if exe.foreign {
+            found.1.push(self.cannot("a program of 32 bits"));
+            return found;
+        }
+        for region in self.regions.iter().filter(|one| one.offset == 0) {
+            self.add_image(region, &exe, &mut found);
+        }
+        if !exe.interpreted && !self.has_library() {
+            self.add_static(&exe, &mut found);
+        }
+        found
+    }
+
+    fn cannot(&self, what: &str) -> String {
+        format!("{what} (pid {}): its buffers cannot be read", self.pid)
+    }
+
+    fn add_image(&self, region: &Region, exe: &Image, found: &mut Found) {
+        let name = region.name();
+        let library: Option<Arc<Image>>;
+        let own = self.is_exe(region);
+        if is_glibc(name) {
+            library = self.image(region);
+            let head = library.and_then(|image| image.symbol_at("_IO_list_all", region.start));
+            found.0.extend(head.map(|head| Box::new(Glibc::at(head)) as Box<dyn Walk>));
+        } else if is_musl(name) {
+            library = self.image(region);
+            let musl = library.and_then(|image| self.musl(&image, region));
+            found.0.extend(musl.map(|musl| Box::new(musl) as Box<dyn Walk>));
+        } else if name.starts_with("libpython") {
+            library = self.image(region);
+            self.add_python(library.as_deref(), region, found);
+        } else if own && exe.symbol("_PyRuntime").is_some() {
+            self.add_python(Some(exe), region, found);
+        }
+        let has_libweir = name.starts_with("libweir") || own && exe.symbol("weir_flush").is_some();
+        if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {
+            found.0.push(Box::new(Libweir { pid: self.pid }));
+        }
+        if let Some((_, runtime)) = UNKNOWN.iter().find(|(start, _)| name.starts_with(start)) {
+            found.1.push(self.cannot(runtime));
+        }
+    }
+
+    fn add_python(&self, image: Option<&Image>, region: &Region, found: &mut Found) {
+        let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else { return };
+        match cpython::version(&self.memory, image, region) {
+            Ok(layout) => found.0.extend(
+                image
+                    .symbol_at("_PyRuntime", region.start)
+                    .map(|runtime| Box::new(Python::new(self.pid, runtime, layout)) as Box<dyn Walk>),
+            ),
+            Err(name) => found.1.push(self.cannot(&name)),
+        }
+    }
+
+    /// A program that has its C library in itself.
+    fn add_static(&self, exe: &Image, found: &mut Found) {
+        let Some(first) = self.regions.iter().find(|one| self.is_exe(one) && one.offset == 0) else { return };
+        let known: Option<Box<dyn Walk>> = match exe.symbol_at("_IO_list_all", first.start) {
+            Some(head) => Some(Box::new(Glibc::at(head))),
+            None => self.musl(exe, first).map(|musl| Box::new(musl) as Box<dyn Walk>),
+        };
+        match known.or_else(|| self.searched()) {
+            Some(walker) => found.0.push(walker),
+            None => {
+                found.1.push(self.cannot("a static program in which no streams of a C library were found"))
+            }
+        }
+    }
+
+    fn searched(&self) -> Option<Box<dyn Walk>> {
+        let area = Area::of(&self.regions, &self.exe)?;
+        if let Some(glibc) = glibc_search::search(&self.memory, &area) {
+            return Some(Box::new(glibc));
+        }
+        musl_search::search(&self.memory, area).map(|musl| Box::new(musl) as Box<dyn Walk>)
+    }
+
+    fn musl(&self, image: &Image, region: &Region) -> Option<Musl> {
+        let pointers = ["stdin", "stdout", "stderr"].map(|name| image.symbol_at(name, region.start));
+        let standard: Vec<u64> =
+            pointers.into_iter().flatten().filter_map(|at| self.memory.u64(at)).collect();
+        let Place::File(path) = &region.place else { return None };
+        let others = match image.symbol_at("ofl_head", region.start) {
+            Some(head) => Others::At(head),
+            None => Others::Within(Ground { area: Area::of(&self.regions, path)? }),
+        };
+        let known = !standard.is_empty() || matches!(others, Others::At(_));
+        known.then_some(Musl { standard, others })
+    }
+
+    fn has_library(&self) -> bool {
+        self.regions.iter().any(|one| is_glibc(one.name()) || is_musl(one.name()))
+    }
+
+    fn is_exe(&self, region: &Region) -> bool {
+        matches!(&region.place, Place::File(path) if *path == self.exe)
+    }
+
+    /// Of the file that the process sees under this path, which need not be ours: it may be in a container.
+    fn image(&self, region: &Region) -> Option<Arc<Image>> {
+        let Place::File(path) = &region.place else { return None };
+        if path.to_str().is_some_and(|path| path.ends_with(" (deleted)")) {
+            let link = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
+            return elf::image(Path::new(&link));
+        }
+        let inside = path.strip_prefix("/").ok()?;
+        elf::image(&Path::new(&format!("/proc/{}/root", self.pid)).join(inside))
+    }
+}
+
+fn is_glibc(name: &str) -> bool {
+    name.starts_with("libc.so.6") || name.starts_with("libc-2.")
+}
+
+fn is_musl(name: &str) -> bool {
+    name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so"
+}

@@ -1,0 +1,109 @@
+//! libweir's own streams, found by the magic at the start of their pages.
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, Walker};
+
+use super::Walk;
+use super::maps::{Place, Region, regions};
+use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, word};
+use crate::memory::Memory;
+
+const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
+const HEAD_MAGIC: u64 = 0x6461_6568_7269_6577; // "weirhead"
+const LAYOUT: i32 = 1;
+
+/// `struct weir_stream` of weir.h.
+const STREAM_BYTES: usize = 128;
+const FD: usize = 12;
+const BUFFER: usize = 32;
+const READ_BUFFER: usize = 40;
+const READ: usize = 48;
+const READ_LIMIT: usize = 64;
+const HEAD: usize = 80;
+
+/// In the page behind, `struct weir__own` of private.h.
+const OWN_FD: u64 = 56;
+const OWN_MODE: u64 = 80;
+
+/// Of a larger mapping every page but the first is passed over: streams have small ones of their own, unless
+/// the kernel joined a few.
+const MAPPING_MOST: u64 = 256 << 10;
+
+/// The streams of a process with libweir.
+///
+/// Those whose buffer outlives the process (WEIR_KILL) are left out: nothing of them is lost.
+#[derive(Debug)]
+pub struct Libweir {
+    /// The process: its mappings change with its streams.
+    pub pid: u32,
+}
+
+impl Walk for Libweir {
+    fn walker(&self) -> Walker {
+        Walker::Libweir
+    }
+
+    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let page = rustix::param::page_size() as u64;
+        let regions = regions(self.pid);
+        let likely =
+            regions.iter().filter(|one| one.writable && one.private && one.place == Place::Anonymous);
+        let starts = likely.flat_map(|one| pages(one, page));
+        let streams = starts.filter(|at| memory.u64(*at) == Some(STREAM_MAGIC));
+        streams.filter_map(|at| steady(memory, at, |stream| read(memory, at, stream, page))).collect()
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(Libweir { pid: child }))
+    }
+}
+
+fn pages(region: &Region, page: u64) -> impl Iterator<Item = u64> {
+    let whole = region.end - region.start <= MAPPING_MOST;
+    let end = if whole { region.end } else { region.start + page };
+    (region.start..end).step_by(page as usize)
+}
+
+pub(super) fn read(memory: &dyn Memory, at: u64, stream: &[u8; STREAM_BYTES], page: u64) -> Option<Buffer> {
+    let head = &stream[HEAD..];
+    if int(stream, 8) != LAYOUT || word(head, 0) != HEAD_MAGIC || int(head, 8) != LAYOUT {
+        return None;
+    }
+    let [size, base, written, drained] = [16, 24, 32, 40].map(|at| word(head, at));
+    // written < base + drained: the owner is about to set both to 0, and nothing waits.
+    let pending = written.checked_sub(base)?.saturating_sub(drained);
+    let unread = word(stream, READ_LIMIT).saturating_sub(word(stream, READ));
+    if size > BUFFER_MOST || pending > size.max(1) || unread > BUFFER_MOST {
+        return None;
+    }
+    Some(Buffer {
+        walker: Walker::Libweir,
+        address: at,
+        fd: int(stream, FD).max(-1),
+        mode: mode(memory, at + page, int(stream, FD)),
+        buffer_bytes: size,
+        pending_bytes: pending,
+        pending: content(memory, word(stream, BUFFER).wrapping_add(drained), pending, PENDING_KEPT)?,
+        unread_bytes: unread,
+        unread: content(
+            memory,
+            word(stream, READ_BUFFER).wrapping_add(word(stream, READ)),
+            unread,
+            UNREAD_KEPT,
+        )?,
+    })
+}
+
+/// It stands in the stream's private page, which is believed if it names the same descriptor.
+fn mode(memory: &dyn Memory, own: u64, fd: i32) -> Option<Mode> {
+    if memory.i32(own + OWN_FD)? != fd {
+        return None;
+    }
+    match memory.i32(own + OWN_MODE)? {
+        1 => Some(Mode::None),
+        2 => Some(Mode::Line),
+        3 => Some(Mode::Full),
+        4 => Some(Mode::Record),
+        _ => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! The mappings of a process, as a walker needs them: where its images lie and what is writable.
+
+use std::path::PathBuf;
+
+use procfs::process::{MMPermissions, MMapPath, Process};
+
+/// One line of /proc/PID/maps.
+#[derive(Debug, Clone)]
+pub(crate) struct Region {
+    pub start: u64,
+    pub end: u64,
+    pub writable: bool,
+    pub executable: bool,
+    pub private: bool,
+    /// Of the file, where `start` is.
+    pub offset: u64,
+    pub place: Place,
+}
+
+/// What lies behind a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    File(PathBuf),
+    Anonymous,
+    Heap,
+    Other,
+}
+
+impl Region {
+    /// The file's name without its directories; empty for what is no file.
+    pub fn name(&self) -> &str {
+        match &self.place {
+            Place::File(path) => path.file_name().and_then(|name| name.to_str()).unwrap_or(""),
+            _ => "",
+        }
+    }
+}
+
+/// The mappings, by address; none where they cannot be read.
+pub(crate) fn regions(pid: u32) -> Vec<Region> {
+    let maps = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()).and_then(|one| one.maps().ok());
+    maps.into_iter().flatten().map(region).collect()
+}
+
+fn region(map: procfs::process::MemoryMap) -> Region {
+    Region {
+        start: map.address.0,
+        end: map.address.1,
+        writable: map.perms.contains(MMPermissions::WRITE),
+        executable: map.perms.contains(MMPermissions::EXECUTE),
+        private: map.perms.contains(MMPermissions::PRIVATE),
+        offset: map.offset,
+        place: match map.pathname {
+            MMapPath::Path(path) => Place::File(path),
+            MMapPath::Anonymous => Place::Anonymous,
+            MMapPath::Heap => Place::Heap,
+            _ => Place::Other,
+        },
+    }
+}
+
+/// The writable memory of an image: its file's writable mappings and the zeroed memory right behind (.bss).
+pub(crate) fn writable_of(regions: &[Region], path: &std::path::Path) -> Vec<(u64, u64)> {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    let mut end_of_image = 0;
+    for region in regions {
+        let own = region.place == Place::File(path.to_path_buf());
+        let behind = region.place == Place::Anonymous && region.start == end_of_image;
+        if !own && !behind {
+            continue;
+        }
+        end_of_image = if own { region.end } else { 0 };
+        if region.writable && region.private {
+            match found.last_mut() {
+                Some(last) if last.1 == region.start => last.1 = region.end,
+                _ => found.push((region.start, region.end)),
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,55 @@
+//! What the walkers share: words out of copied bytes, reading until nothing moves, lists that may be hostile.
+
+use crate::memory::Memory;
+
+/// No process has more streams; a list that goes on longer is broken.
+pub(crate) const STREAMS_MOST: usize = 65536;
+/// No stream has a larger buffer.
+pub(crate) const BUFFER_MOST: u64 = 1 << 30;
+/// How much of what is pending and unread is kept, see [`weir_model::trace::Buffer`].
+pub(crate) const PENDING_KEPT: u64 = 256;
+pub(crate) const UNREAD_KEPT: u64 = 64;
+
+/// How often a stream is read again that changes while it is read.
+const TRIES: usize = 4;
+
+/// 8 bytes of a copied structure; 0 where it is too short.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+    let part = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    part.map_or(0, |part| u64::from_le_bytes(*part))
+}
+
+/// 4 of them, with a sign.
+pub(crate) fn int(bytes: &[u8], at: usize) -> i32 {
+    let part = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    part.map_or(0, |part| i32::from_le_bytes(*part))
+}
+
+/// A structure, or None where a part of it is missing.
+pub(crate) fn structure<const BYTES: usize>(memory: &dyn Memory, address: u64) -> Option<[u8; BYTES]> {
+    let mut into = [0; BYTES];
+    (memory.read(address, &mut into) == BYTES).then_some(into)
+}
+
+/// Reads a structure and what it points to, and believes it only if the structure is the same afterwards.
+pub(crate) fn steady<const BYTES: usize, T>(
+    memory: &dyn Memory,
+    address: u64,
+    read: impl Fn(&[u8; BYTES]) -> Option<T>,
+) -> Option<T> {
+    for _ in 0..TRIES {
+        let before = structure::<BYTES>(memory, address)?;
+        let found = read(&before)?;
+        if structure::<BYTES>(memory, address)? == before {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// `bytes` of a buffer, at most `most`; None where they cannot be read: then the pointer was wrong.
+pub(crate) fn content(memory: &dyn Memory, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
+    let wanted = bytes.min(most) as usize;
+    let data = if wanted == 0 { Vec::new() } else { memory.bytes(address, wanted) };
+    (data.len() == wanted).then_some(data)
+}

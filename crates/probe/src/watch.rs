@@ -1,0 +1,175 @@
+//! Looks into the buffers of the processes that are followed: now and then while they sleep, and when asked.
+//!
+//! It costs at most a hundredth of one processor: what the looks took is measured, and what is not paid for
+//! waits. Processes with empty buffers are looked at less and less often.
+
+mod calls;
+mod stat;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::time::Instant;
+
+use weir_model::trace::{Buffer, Moment};
+
+use crate::memory::ProcessMemory;
+use crate::raw::{Raw, RawWhat, Sink};
+use crate::walk::{Walk, walkers};
+
+const MILLISECOND: u64 = 1_000_000;
+/// Between two looks at a process that has something in its buffers.
+const INTERVAL_NS: u64 = 100 * MILLISECOND;
+/// And at one that has nothing in them.
+const INTERVAL_MOST_NS: u64 = 1000 * MILLISECOND;
+/// What has not changed is said again after this time.
+const REPEAT_NS: u64 = 500 * MILLISECOND;
+/// The share of time that looks may take: one part in so many.
+const SHARE: u64 = 100;
+/// Unused time is kept up to this much, so that a wake-up of many processes is seen soon.
+const CREDIT_MOST_NS: i64 = 10 * MILLISECOND as i64;
+/// A program is not all there when it starts: so often its walkers are searched anew.
+const SEARCHES: u32 = 3;
+
+/// The processes that are looked at.
+#[derive(Default)]
+pub struct Watch {
+    processes: HashMap<u32, Watched>,
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    credit_ns: i64,
+    last_ns: u64,
+}
+
+#[derive(Default)]
+struct Watched {
+    walkers: Vec<Box<dyn Walk>>,
+    searches: u32,
+    due_ns: u64,
+    interval_ns: u64,
+    cpu_ticks: Option<u64>,
+    said: Vec<Buffer>,
+    said_ns: u64,
+}
+
+impl Watched {
+    fn look(&mut self, pid: u32) -> Vec<Buffer> {
+        if self.searches < SEARCHES {
+            self.walkers = walkers(pid);
+            self.searches += 1;
+        }
+        let memory = ProcessMemory { pid };
+        self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
+    }
+
+    /// Did it sleep since the last tick, by its state and its processor time?
+    fn sleeps(&mut self, pid: u32) -> bool {
+        let Some(stat) = stat::read(pid) else { return false };
+        let before = self.cpu_ticks.replace(stat.cpu_ticks);
+        stat.state == b'S' && before == Some(stat.cpu_ticks)
+    }
+
+    /// Whether these buffers are worth a report now.
+    fn is_news(&mut self, buffers: &[Buffer], now_ns: u64) -> bool {
+        let news = self.said != buffers || now_ns.saturating_sub(self.said_ns) >= REPEAT_NS;
+        if news {
+            self.said = buffers.to_vec();
+            self.said_ns = now_ns;
+        }
+        news
+    }
+}
+
+impl Watch {
+    /// Of no process yet.
+    pub fn new() -> Watch {
+        Watch::default()
+    }
+
+    /// A process is followed from now on.
+    pub fn begin(&mut self, pid: u32) {
+        self.add(pid, Watched::default());
+    }
+
+    /// It has a new image.
+    pub fn exec(&mut self, pid: u32) {
+        self.add(pid, Watched::default());
+    }
+
+    /// A child that has its parent's image and a copy of its buffers.
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        let of_parent = self.processes.get(&parent);
+        let walkers =
+            of_parent.and_then(|one| one.walkers.iter().map(|walker| walker.for_child(child)).collect());
+        let searches = of_parent.map_or(0, |one| one.searches);
+        let copied = walkers.map(|walkers| Watched { walkers, searches, ..Watched::default() });
+        self.add(child, copied.unwrap_or_default());
+    }
+
+    /// It has ended.
+    pub fn end(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// What is in the buffers of a process now; for the stops at which it forks, executes or ends.
+    pub fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+        let mut stranger = Watched::default();
+        let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
+        if moment != Moment::Sample {
+            one.walkers.iter().for_each(|walker| walker.search_again());
+        }
+        one.look(pid)
+    }
+
+    /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
+    /// every 20 ms or so; it returns at once if there is nothing to do.
+    pub fn tick(&mut self, now_ns: u64, sink: &mut Sink) {
+        let passed = now_ns.saturating_sub(self.last_ns);
+        self.last_ns = now_ns;
+        self.credit_ns =
+            (self.credit_ns + i64::try_from(passed / SHARE).unwrap_or(i64::MAX / 2)).min(CREDIT_MOST_NS);
+        while self.credit_ns > 0 {
+            let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
+                return;
+            };
+            self.due.pop();
+            if self.processes.get(&pid).is_none_or(|one| one.due_ns != due_ns) {
+                continue;
+            }
+            let start = Instant::now();
+            self.visit(pid, now_ns, sink);
+            self.credit_ns -= i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX / 2);
+        }
+    }
+
+    fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut Sink) {
+        let Some(one) = self.processes.get_mut(&pid) else { return };
+        let mut interval_ns = INTERVAL_NS;
+        if one.sleeps(pid) {
+            let buffers = one.look(pid);
+            let waits = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
+            if !waits {
+                interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
+                one.said.clear();
+            } else if one.is_news(&buffers, now_ns) {
+                let what =
+                    RawWhat::Buffers { moment: Moment::Sample, buffers, waits_in: calls::waits_in(pid) };
+                sink(Raw { ns: now_ns, pid, tid: pid, what });
+            }
+        }
+        one.interval_ns = interval_ns;
+        one.due_ns = now_ns + interval_ns;
+        self.due.push(Reverse((one.due_ns, pid)));
+    }
+
+    fn add(&mut self, pid: u32, mut one: Watched) {
+        one.interval_ns = INTERVAL_NS;
+        one.due_ns = self.last_ns + INTERVAL_NS;
+        self.due.push(Reverse((one.due_ns, pid)));
+        self.processes.insert(pid, one);
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Watch").field("processes", &self.processes.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,103 @@
+//! The looks at processes that sleep: what is reported, how often, and what is not.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::{Waiting, compile};
+use weir_model::trace::{Buffer, Moment};
+use weir_probe::raw::{Raw, RawWhat};
+use weir_probe::watch::Watch;
+
+fn streams(dir: &Path) -> Waiting {
+    let program = compile("watch", "gcc", &[], "streams.c", &dir.join("program")).expect("gcc");
+    Waiting::start(Command::new(program).arg(dir))
+}
+
+/// All reports of so much time.
+fn ticks(watch: &mut Watch, milliseconds: u64) -> Vec<Raw> {
+    let (start, mut found) = (Instant::now(), Vec::new());
+    while start.elapsed() < Duration::from_millis(milliseconds) {
+        watch.tick(now_ns(), &mut |raw| found.push(raw));
+        thread::sleep(Duration::from_millis(10));
+    }
+    found
+}
+
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn in_stdout(buffers: &[Buffer]) -> &[u8] {
+    &buffers.iter().find(|one| one.fd == 1).expect("stdout").pending
+}
+
+#[test]
+fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = streams(dir.path());
+    let mut watch = Watch::new();
+    watch.tick(now_ns(), &mut |_| panic!("nobody is followed"));
+    watch.begin(waiting.pid());
+    let found = ticks(&mut watch, 2200);
+    for raw in &found {
+        let RawWhat::Buffers { moment, buffers, waits_in } = &raw.what else { panic!("{raw:?}") };
+        assert_eq!(
+            (raw.pid, *moment, in_stdout(buffers)),
+            (waiting.pid(), Moment::Sample, &b"in stdout"[..])
+        );
+        assert_eq!(waits_in, "pause");
+    }
+    assert!((2..=5).contains(&found.len()), "unchanged, so every 500 ms: {}", found.len());
+    assert!(found.windows(2).all(|two| two[1].ns - two[0].ns >= 500_000_000));
+    watch.end(waiting.pid());
+    assert!(ticks(&mut watch, 700).is_empty(), "it has ended");
+}
+
+#[test]
+fn nothing_is_said_of_empty_buffers_and_of_the_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut empty = Command::new("sleep").arg("1000").spawn().unwrap();
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let mut watch = Watch::new();
+    watch.begin(empty.id());
+    watch.begin(busy.id());
+    let found = ticks(&mut watch, 800);
+    for child in [&mut empty, &mut busy] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(found.is_empty(), "{found:?}");
+    let waiting = streams(dir.path());
+    assert_eq!(in_stdout(&watch.look(waiting.pid(), Moment::Exit)), b"in stdout", "also of one not followed");
+}
+
+#[test]
+fn a_child_has_its_parents_buffers_until_it_executes() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = concat!(
+        "#include <stdio.h>\n#include <unistd.h>\n",
+        "int main(void) { printf(\"before\"); int pid = fork(); if (pid == 0) { write(2, \".\", 1); pause(); }\n",
+        "fprintf(stdout, \" and %d\", pid); pause(); }\n"
+    );
+    std::fs::write(dir.path().join("fork.c"), source).unwrap();
+    let source = dir.path().join("fork.c");
+    let program =
+        compile("watch", "gcc", &[], source.to_str().unwrap(), &dir.path().join("fork")).expect("gcc");
+    let waiting = Waiting::start(&mut Command::new(program));
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", waiting.pid())).unwrap();
+    let child: u32 = children.trim().parse().unwrap();
+    let mut watch = Watch::new();
+    watch.begin(waiting.pid());
+    watch.look(waiting.pid(), Moment::Fork);
+    watch.fork(waiting.pid(), child);
+    assert_eq!(in_stdout(&watch.look(child, Moment::Fork)), b"before");
+    watch.exec(child);
+    assert_eq!(in_stdout(&watch.look(child, Moment::Sample)), b"before", "found anew");
+    let killed = rustix::process::Pid::from_raw(child as i32).unwrap();
+    rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
+}

@@ -1,0 +1,79 @@
+/* buffers.h: glibc's streams in the memory of the current process: a walk along its list of FILEs. Nothing in
+ * it is trusted: reads may fail, the list may be a loop, and so on. Offsets are those of x86-64 and aarch64,
+ * the same since 1999 (libio/bits/types/struct_FILE.h). */
+#ifndef WEIR_BUFFERS_H
+#define WEIR_BUFFERS_H
+
+#include "maps.h"
+
+struct stdio_file {
+    u32 flags, pad;
+    u64 read_ptr, read_end, read_base, write_base, write_ptr, write_end, buf_base, buf_end;
+    u64 save_base, backup_base, save_end, markers, chain;
+    u32 fileno, flags2;
+};
+enum { STDIO_MAGIC = 0xFBAD0000, STDIO_MAGIC_MASK = 0xFFFF0000, STDIO_PUTTING = 0x0800, MOST_FILES = 64 };
+
+struct walking {
+    u64 at;
+    u64 call_buffer;
+    u32 moment, call_fd;
+};
+
+static __always_inline void tell_buffer(const struct walking *w, const struct stdio_file *f, u64 pending, u64 unread)
+{
+    struct buffer *event = reserve(sizeof *event);
+    if (!event)
+        return;
+    begin(&event->head, KIND_BUFFER, f->fileno);
+    event->address = w->at;
+    event->base = f->buf_base;
+    event->end = f->buf_end;
+    event->pending = pending;
+    event->unread = unread;
+    event->moment = w->moment;
+    event->flags = f->flags;
+    event->walker = 1;
+    event->call_fd = w->call_fd;
+    u64 bytes = pending ? pending : unread;
+    if (bytes > PREVIEW)
+        bytes = PREVIEW;
+    if (bytes)
+        bpf_probe_read_user(event->data, bytes & 511, (void *)(pending ? f->write_base : f->read_ptr));
+    bpf_ringbuf_submit(event, 0);
+}
+
+static long walk_next(u32 i, void *context)
+{
+    struct walking *w = context;
+    struct stdio_file f;
+    if (w->at == 0 || bpf_probe_read_user(&f, sizeof f, (void *)w->at) != 0)
+        return 1;
+    if ((f.flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
+        return 1;
+    u64 size = f.buf_end - f.buf_base, pending = 0, unread = 0;
+    if (f.flags & STDIO_PUTTING && f.write_ptr > f.write_base && f.write_ptr - f.write_base <= size)
+        pending = f.write_ptr - f.write_base;
+    else if (f.read_end > f.read_ptr && f.read_end - f.read_ptr <= size)
+        unread = f.read_end - f.read_ptr;
+    /* The write that has just returned was of this very buffer: the stream will say so in a moment. */
+    if (w->moment == MOMENT_SAMPLE && f.fileno == w->call_fd && w->call_buffer >= f.buf_base &&
+        w->call_buffer < f.buf_end)
+        pending = 0;
+    if (w->moment != MOMENT_SAMPLE || f.fileno == w->call_fd || pending)
+        tell_buffer(w, &f, pending, unread);
+    w->at = f.chain;
+    return 0;
+}
+
+APART int walk(const struct process *process, u32 moment, u32 call_fd, u64 call_buffer)
+{
+    struct walking w = {.call_buffer = call_buffer, .moment = moment, .call_fd = call_fd};
+    if (!process || process->walker != 1 || !process->list)
+        return 0;
+    if (bpf_probe_read_user(&w.at, sizeof w.at, (void *)process->list) == 0)
+        bpf_loop(MOST_FILES, walk_next, &w, 0);
+    return 0;
+}
+
+#endif

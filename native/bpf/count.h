@@ -1,0 +1,219 @@
+/* count.h: the counters of a stream: what happens at every call that moves bytes. */
+#ifndef WEIR_COUNT_H
+#define WEIR_COUNT_H
+
+#include "buffers.h"
+#include "maps.h"
+
+#define EINTR_ 4
+#define EAGAIN_ 11
+#define BLOCK_MASK 4095
+
+/* One call that moves bytes, as its arguments say. */
+struct transfer {
+    u64 args[6];
+    u64 buffer; /* 0: not known */
+    u64 asked;
+    s64 result;
+    s64 position; /* -1: the file's own */
+    u32 fd, nr;
+    u32 writes, in_kernel;
+};
+
+/* How many bits the size has, without a branch: the verifier would follow each of them. All bits below the
+ * highest are set, then counted. */
+static __always_inline u32 slot_of(u64 size)
+{
+    u32 n = size < 1U << 31 ? size : (1U << 31) - 1;
+    n |= n >> 1;
+    n |= n >> 2;
+    n |= n >> 4;
+    n |= n >> 8;
+    n |= n >> 16;
+    n -= (n >> 1) & 0x55555555;
+    n = (n & 0x33333333) + ((n >> 2) & 0x33333333);
+    return (((n + (n >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
+}
+
+/* A stream's counters; made at its first call. */
+static __always_inline struct counts *stream_of(struct process *process, u32 pid, const struct transfer *t)
+{
+    struct stream_key key = {pid, t->fd * 2 + t->writes};
+    struct counts *counts;
+    u32 zero = 0;
+    struct counts *fresh = bpf_map_lookup_elem(&scratch, &zero);
+    struct file *file = file_of(t->fd);
+    if (!fresh)
+        return 0;
+    __builtin_memset(fresh, 0, sizeof *fresh);
+    begin(&fresh->head, KIND_COUNTS, t->fd);
+    if (file)
+        identify(&fresh->file, file);
+    fresh->first_ns = fresh->head.ns;
+    fresh->writes = t->writes;
+    fresh->regular = (fresh->file.mode & 0170000) == 0100000;
+    if (t->position < 0 && t->result > 0 && !t->in_kernel)
+        fresh->position = fresh->file.pos - t->result; /* it has moved on by now */
+    else
+        fresh->position = t->position < 0 ? fresh->file.pos : t->position;
+    if (t->fd >= 64)
+        process->high_fds = 1;
+    if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) != 0)
+        tally(TALLY_STREAMS);
+    counts = bpf_map_lookup_elem(&streams, &key);
+    return counts;
+}
+
+APART int tell(const struct transfer *t, const struct counts *counts, int tail)
+{
+    struct call *call;
+    if (!t || !counts || !(call = reserve(sizeof *call)))
+        return 0;
+    begin(&call->head, KIND_CALL, t->fd);
+    call->file = counts->file;
+    call->file.pos = counts->position;
+    __builtin_memcpy(call->args, t->args, sizeof call->args);
+    call->args[2] = t->asked;
+    call->result = t->result;
+    call->nr = t->nr;
+    call->counted = 1;
+    call->tail = tail;
+    call->data_bytes = 0;
+    u64 bytes = t->result > 0 && t->buffer ? t->result : 0;
+    if (bytes > HEAD)
+        bytes = HEAD;
+    if (bytes && bpf_probe_read_user(call->data, bytes & 127, (void *)t->buffer) == 0)
+        call->data_bytes = bytes;
+    bpf_ringbuf_submit(call, 0);
+    return 0;
+}
+
+/* The first calls of a stream or after a fork, failures, and short ones. */
+static __always_inline int worth_telling(struct process *process, struct counts *counts, const struct transfer *t)
+{
+    if (counts->told < FIRST_CALLS || (process->told < FIRST_CALLS && t->writes)) {
+        counts->told++;
+        process->told++;
+        return 1;
+    }
+    if ((t->result < 0 || (t->writes && (u64)t->result < t->asked)) && t->result != -EAGAIN_) {
+        counts->failed++;
+        return counts->failed < FAILED_CALLS;
+    }
+    return 0;
+}
+
+static __always_inline void count_place(struct counts *counts, u64 moved, s64 position)
+{
+    u64 from = position < 0 ? counts->position : (u64)position, to = from + moved;
+    if (from != counts->position)
+        counts->jumps++;
+    if ((from | to) & BLOCK_MASK)
+        counts->unaligned++;
+    if (from < counts->high)
+        counts->again_bytes += (to < counts->high ? to : counts->high) - from;
+    if (to > counts->high)
+        counts->high = to;
+    counts->position = to;
+}
+
+APART int count(struct process *process, const struct transfer *t)
+{
+    if (!process || !t)
+        return 0;
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct stream_key key = {pid, t->fd * 2 + t->writes};
+    struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+    int tail = -1;
+    if (!counts) {
+        if (t->result == -9) /* EBADF: there is no such stream */
+            return 0;
+        counts = stream_of(process, pid, t);
+        if (!counts)
+            return 0;
+    }
+    if (t->result >= 0) {
+        u64 moved = t->result;
+        u32 slot = slot_of(moved), asked = slot_of(t->asked);
+        __sync_fetch_and_add(&counts->sizes[slot % SLOTS], 1);
+        __sync_fetch_and_add(&counts->bytes, moved);
+        if (asked != slot)
+            __sync_fetch_and_add(&counts->asked_other[asked % SLOTS], 1);
+        if (moved < t->asked) {
+            if (moved == 0)
+                counts->zeros++;
+            else
+                counts->shorts++;
+        }
+        if (counts->regular && moved)
+            count_place(counts, moved, t->position);
+        if (t->writes && moved > 1 && t->buffer) {
+            u8 last = 0;
+            if (bpf_probe_read_user(&last, 1, (void *)(t->buffer + moved - 1)) == 0)
+                tail = last;
+            if (last == '\n')
+                counts->newline_ends++;
+        }
+    } else if (t->result == -EAGAIN_ || t->result == -EINTR_ || t->result <= -512) {
+        __sync_fetch_and_add(&counts->again, 1); /* -512 and below: the kernel starts the call again */
+    } else {
+        __sync_fetch_and_add(&counts->errors, 1);
+    }
+    if (t->asked > counts->asked_max)
+        counts->asked_max = t->asked;
+    if (t->in_kernel)
+        counts->in_kernel++;
+    counts->last_ns = bpf_ktime_get_ns();
+    if (worth_telling(process, counts, t)) {
+        if (tail < 0 && t->writes && t->result == 1 && t->buffer) {
+            u8 last = 0;
+            if (bpf_probe_read_user(&last, 1, (void *)t->buffer) == 0)
+                tail = last;
+        }
+        walk(process, MOMENT_SAMPLE, t->fd, t->buffer);
+        tell(t, counts, tail);
+    }
+    return 0;
+}
+
+/* The counters of a descriptor that is closed; it may be another file's soon. */
+APART int flush_one(u32 pid, u32 fd, u32 writes)
+{
+    struct stream_key key = {pid, fd * 2 + writes};
+    struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+    if (!counts)
+        return 0;
+    struct counts *event = reserve(sizeof *event);
+    if (event) {
+        __builtin_memcpy(event, counts, sizeof *event);
+        event->head.ns = bpf_ktime_get_ns();
+        bpf_ringbuf_submit(event, 0);
+    }
+    bpf_map_delete_elem(&streams, &key);
+    return 0;
+}
+
+static __always_inline void flush_fd(u32 pid, u32 fd)
+{
+    flush_one(pid, fd, 0);
+    flush_one(pid, fd, 1);
+}
+
+struct range {
+    u32 pid, first;
+};
+static long flush_next(u32 i, void *context)
+{
+    struct range *range = context;
+    flush_fd(range->pid, range->first + i);
+    return 0;
+}
+APART int flush_range(u32 pid, u32 first, u32 last)
+{
+    struct range range = {pid, first};
+    if (last >= first)
+        bpf_loop(last - first < 63 ? last - first + 1 : 64, flush_next, &range, 0);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* events.h: what the program in the kernel and weir tell each other. The Rust side reads the same structs by
+ * their offsets (crates/probe/src/ebpf/wire.rs, whose tests compare sizes). All little-endian, no padding. */
+#ifndef WEIR_EVENTS_H
+#define WEIR_EVENTS_H
+
+enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, PREVIEW = 256, CLASSES = 512, FIRST_CALLS = 8, FAILED_CALLS = 32 };
+
+/* What a system call's number means to the program in the kernel. 0: nothing. */
+enum class {
+    CLASS_READ = 1, /* (fd, buffer, bytes) */
+    CLASS_WRITE,
+    CLASS_PREAD,    /* (fd, buffer, bytes, offset) */
+    CLASS_PWRITE,
+    CLASS_READV,    /* (fd, iovec, count) */
+    CLASS_WRITEV,
+    CLASS_PREADV,   /* (fd, iovec, count, offset) */
+    CLASS_PWRITEV,
+    CLASS_RECVMSG,  /* (fd, msghdr) */
+    CLASS_SENDMSG,
+    CLASS_COPY_01,  /* (out, in …): sendfile */
+    CLASS_COPY_02,  /* (in, offset, out …): splice, copy_file_range */
+    CLASS_TEE,      /* (in, out …) */
+    CLASS_LSEEK,
+    CLASS_CLOSE,
+    CLASS_CLOSE_RANGE,
+    CLASS_DUP_TO,   /* (from, to): dup2, dup3 */
+    CLASS_NEW_FD,   /* returns a descriptor: dup, socket, accept … */
+    CLASS_OPENAT,   /* (directory, path …): returns a descriptor */
+    CLASS_OPEN,     /* (path …) */
+    CLASS_FCNTL,
+    CLASS_PATH_0,   /* (path): unlink, truncate */
+    CLASS_PATH_1,   /* (directory, path): unlinkat */
+    CLASS_PATHS_01, /* (from, to): rename, link */
+    CLASS_PATHS_13, /* (directory, from, directory, to): renameat, linkat */
+    CLASS_MMAP,
+    CLASS_PAIR_0,   /* (two descriptors): pipe */
+    CLASS_PAIR_3,   /* (domain, type, protocol, two descriptors): socketpair */
+    CLASS_PLAIN,    /* worth telling, with its arguments: fsync, ftruncate, fadvise … */
+};
+
+enum kind {
+    KIND_CALL = 1,
+    KIND_COUNTS,
+    KIND_FORK,
+    KIND_EXEC,
+    KIND_EXIT,
+    KIND_BUFFER,
+};
+
+enum moment { MOMENT_SAMPLE, MOMENT_FORK, MOMENT_EXEC, MOMENT_EXIT, MOMENT_SIGNAL };
+
+/* The beginning of every event. */
+struct head {
+    unsigned long long ns;
+    unsigned int kind, pid, tid, fd;
+};
+
+/* An open file as the kernel has it. */
+struct identity {
+    unsigned long long key, dev, ino, pos, size;
+    unsigned int mode, flags, pipe_pages, block_bits;
+};
+
+struct call {
+    struct head head;
+    struct identity file;
+    unsigned long long args[6];
+    long long result;
+    unsigned int nr, counted;
+    unsigned int data_bytes;
+    int tail; /* -1: not read */
+    unsigned char data[HEAD];
+};
+
+struct path_call {
+    struct call call;
+    char path[2][PATH];
+};
+
+struct counts {
+    struct head head;
+    struct identity file;
+    unsigned long long first_ns, last_ns;
+    unsigned long long bytes, errors, again, zeros, shorts, newline_ends, jumps, again_bytes, unaligned, in_kernel;
+    unsigned long long asked_max, position, high;
+    unsigned int writes, told, failed, regular;
+    unsigned long long sizes[SLOTS];       /* what each call moved, errors left out */
+    unsigned long long asked_other[SLOTS]; /* what it asked for, where that is another slot */
+};
+
+struct life {
+    struct head head;
+    unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
+    unsigned int other; /* of a fork: the child; of an exit: the wait status */
+    unsigned int flags; /* of a fork: 1 for CLONE_FILES; of an exit: 1 when descriptors above 63 were used */
+    char comm[16];
+    char path[PATH];
+    unsigned long long argument_bytes; /* of an exec: the beginning of its arguments, each with its NUL */
+    char arguments[PATH];
+};
+
+struct buffer {
+    struct head head; /* fd: of the stream */
+    unsigned long long address, base, end, pending, unread;
+    unsigned int moment, flags, walker, call_fd;
+    unsigned char data[PREVIEW];
+};
+
+/* Where a C library keeps its streams; the key is a file by its inode number and size. */
+struct library_key {
+    unsigned long long ino, size;
+};
+struct library {
+    unsigned long long offset; /* of the list's head from where the file is mapped */
+    unsigned int walker;       /* 1: glibc */
+    unsigned int how;          /* 0: from the mapping's address; 1: from mm->start_code; 2: absolute */
+};
+
+struct process {
+    unsigned long long list; /* the address of the list's head; 0: not known */
+    unsigned int walker;
+    unsigned int image;
+    unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
+    unsigned int high_fds;
+    unsigned int told; /* the first calls after fork(2), whatever the stream has told before */
+};
+
+struct stream_key {
+    unsigned int pid;
+    unsigned int fd_out; /* descriptor * 2, + 1 for writing */
+};
+
+_Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
+_Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 712, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 728 && sizeof(struct life) == 600, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 72, "as wire.rs has them");
+
+#endif

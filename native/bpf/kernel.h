@@ -1,0 +1,97 @@
+/* kernel.h: the few members of the kernel's structs that are read; their offsets are relocated at load (CO-RE). */
+#ifndef WEIR_KERNEL_H
+#define WEIR_KERNEL_H
+
+#define KERNEL_STRUCT __attribute__((preserve_access_index))
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+typedef unsigned char u8;
+typedef long long s64;
+
+struct super_block {
+    u32 s_dev;
+    unsigned char s_blocksize_bits;
+} KERNEL_STRUCT;
+struct inode {
+    unsigned short i_mode;
+    unsigned long i_ino;
+    s64 i_size;
+    struct super_block *i_sb;
+} KERNEL_STRUCT;
+struct pipe_inode_info {
+    u32 ring_size;
+} KERNEL_STRUCT;
+struct file {
+    struct inode *f_inode;
+    u32 f_flags;
+    s64 f_pos;
+    void *private_data;
+} KERNEL_STRUCT;
+struct fdtable {
+    u32 max_fds;
+    struct file **fd;
+} KERNEL_STRUCT;
+struct files_struct {
+    struct fdtable *fdt;
+} KERNEL_STRUCT;
+struct mm_struct {
+    unsigned long start_code, arg_start, arg_end;
+} KERNEL_STRUCT;
+struct task_io_accounting {
+    u64 rchar, wchar, syscr, syscw;
+} KERNEL_STRUCT;
+struct signal_struct {
+    int group_exit_code;
+} KERNEL_STRUCT;
+struct task_struct {
+    int pid, tgid, exit_code;
+    struct files_struct *files;
+    struct mm_struct *mm;
+    struct signal_struct *signal;
+    struct task_io_accounting ioac;
+    u64 utime, stime;
+} KERNEL_STRUCT;
+struct linux_binprm {
+    struct file *file;
+    const char *filename;
+} KERNEL_STRUCT;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+    unsigned long r10, r9, r8, dx, si, di, orig_ax;
+    unsigned short cs; /* wider on some kernels; the selector is its low half */
+} KERNEL_STRUCT;
+#define CALL_NUMBER(r) ((u32)(r)->orig_ax)
+#define CALL_0(r) ((r)->di)
+#define CALL_1(r) ((r)->si)
+#define CALL_2(r) ((r)->dx)
+#define CALL_3(r) ((r)->r10)
+#define CALL_4(r) ((r)->r8)
+#define CALL_5(r) ((r)->r9)
+#define CALL_IS_32BIT(r) ((r)->cs == 0x23) /* __USER32_CS */
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+    u64 regs[31];
+    u64 pstate;
+} KERNEL_STRUCT;
+struct pt_regs {
+    union {
+        struct user_pt_regs user_regs;
+    };
+    u64 orig_x0;
+    int syscallno;
+} KERNEL_STRUCT;
+#define CALL_NUMBER(r) ((u32)(r)->syscallno)
+#define CALL_0(r) ((r)->orig_x0)
+#define CALL_1(r) ((r)->user_regs.regs[1])
+#define CALL_2(r) ((r)->user_regs.regs[2])
+#define CALL_3(r) ((r)->user_regs.regs[3])
+#define CALL_4(r) ((r)->user_regs.regs[4])
+#define CALL_5(r) ((r)->user_regs.regs[5])
+#define CALL_IS_32BIT(r) ((r)->user_regs.pstate & 0x10) /* PSR_MODE32_BIT */
+#else
+#error "x86 and arm64 only"
+#endif
+
+#endif
