@@ -16,6 +16,7 @@ use weir_model::trace::Prices;
 const CALLS: u32 = 1000;
 const ROUNDS: usize = 21;
 const BLOCK: usize = 65_536;
+const BLOCKS: u32 = 4;
 /// Syncs may be slow: no more than this long.
 const SYNCS: usize = 5;
 const SYNC_TIME: Duration = Duration::from_millis(80);
@@ -30,7 +31,7 @@ struct Bench {
     reader: OwnedFd,
     writer: OwnedFd,
     block: Vec<u8>,
-    /// Where the file of single bytes ends: they are appended, as programs do.
+    /// Where the file ends: bytes and blocks are appended, as programs do, so that pages are made.
     end: u64,
 }
 
@@ -42,7 +43,7 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     let (reader, writer) = pipe()?;
     let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     let file = tempfile::tempfile_in(directory)?;
-    let mut bench = Bench { file, null, reader, writer, block: vec![b'w'; BLOCK], end: BLOCK as u64 };
+    let mut bench = Bench { file, null, reader, writer, block: vec![b'w'; BLOCK], end: 0 };
     // The first round makes pages and fills caches.
     bench.round()?;
     let start = Instant::now();
@@ -52,7 +53,7 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     }
     let [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, buffered_byte_ns] =
         std::array::from_fn(|kind| median(rounds.iter().map(|round| round[kind]).collect()));
-    let sync_ns = bench.sync_ns()?;
+    let sync_ns = sync_ns(directory)?;
     Ok(Prices { file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns })
 }
 
@@ -76,7 +77,9 @@ impl Bench {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());
         let from = *end;
-        *end += u64::from(CALLS);
+        let blocks_from = from + u64::from(CALLS);
+        *end = blocks_from + u64::from(BLOCKS) * BLOCK as u64;
+        let at_block = |at: u32| blocks_from + u64::from(at) * BLOCK as u64;
         let byte = [b'w'];
         let mut one = [0u8];
         let written = timed(CALLS, |at| done(pwrite(file, &byte, from + u64::from(at))?, 1))?;
@@ -86,24 +89,25 @@ impl Bench {
             done(write(&*writer, &byte)?, 1)?;
             done(read(&*reader, &mut one)?, 1)
         })? / 2.0;
-        let blocks = timed(4, |_| done(pwrite(file, block, 0)?, BLOCK))?;
-        let blocks_back = timed(4, |_| done(pread(file, block.as_mut_slice(), 0)?, BLOCK))?;
+        let blocks = timed(BLOCKS, |at| done(pwrite(file, block, at_block(at))?, BLOCK))?;
+        let blocks_back = timed(BLOCKS, |at| done(pread(file, block.as_mut_slice(), at_block(at))?, BLOCK))?;
         // A block is a call and its bytes.
         let of_call = (written + taken) / 2.0;
         let byte_ns = (((blocks + blocks_back) / 2.0 - of_call) / BLOCK as f64).max(0.001);
         Ok([taken, written, piped, called, byte_ns, buffered_byte_ns(block)])
     }
+}
 
-    /// A few, because one can be slow and another find nothing to do.
-    fn sync_ns(&mut self) -> io::Result<f64> {
-        let start = Instant::now();
-        let mut times = Vec::new();
-        while times.len() < SYNCS && (times.is_empty() || start.elapsed() < SYNC_TIME) {
-            done(pwrite(&self.file, &self.block[..64], 0)?, 64)?;
-            times.push(timed(1, |_| Ok(fdatasync(&self.file)?))?);
-        }
-        Ok(median(times))
+/// A few, because one can be slow; in a file of its own, so that they write out nothing else.
+fn sync_ns(directory: &Path) -> io::Result<f64> {
+    let file = tempfile::tempfile_in(directory)?;
+    let start = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < SYNCS && (times.is_empty() || start.elapsed() < SYNC_TIME) {
+        done(pwrite(&file, &[b'w'; 64], 64 * times.len() as u64)?, 64)?;
+        times.push(timed(1, |_| Ok(fdatasync(&file)?))?);
     }
+    Ok(median(times))
 }
 
 /// A byte in and out through a program's own buffer: look at it, put it down, step on, test for the end.

@@ -30,17 +30,17 @@ use status::{FailOn, Failure};
 /// writes to standard error or a file.
 #[derive(clap::Args)]
 #[command(
-    group = clap::ArgGroup::new("what").required(true).args(["command", "pid", "replay"]),
+    override_usage = "weir trace [OPTIONS] [--] COMMAND...\n       weir trace [OPTIONS] --pid PID [--time TIME]",
     after_help = EXAMPLES,
     after_long_help = EXAMPLES
 )]
 pub struct Args {
     /// Command to run, with its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, value_hint = clap::ValueHint::CommandWithArguments)]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["pid", "replay"], conflicts_with_all = ["pid", "replay"], value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 
     /// Attach to a process, all its threads and what it starts from now on, until Ctrl-C
-    #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replay")]
     pid: Option<u32>,
 
     /// Stop watching after this time, e.g. 10s; the program goes on
