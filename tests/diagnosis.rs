@@ -1,0 +1,102 @@
+//! `weir trace` against the labelled set in tests/diagnosis: what it finds, misses, and claims wrongly.
+//!
+//! WEIR_DIAGNOSIS=SUBSTRING runs the cases and ordinary runs whose name holds it;
+//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine.
+
+mod common;
+#[path = "diagnosis/runner/mod.rs"]
+mod runner;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::{is_root, skip};
+use runner::judge::{self, Verdict};
+use runner::place::missing;
+use runner::score::Score;
+use runner::set::{cases, ordinary};
+use weir_model::FindingId;
+
+/// Runs `judge` on every item, two at a time; the verdicts keep the order.
+fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> Verdict + Sync) -> Vec<Verdict> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((at, item)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(at).map(|item| (at, item))
+                } {
+                    let verdict = judge(item);
+                    done.lock().expect("no judge panics").push((at, verdict));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no judge panics");
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, verdict)| verdict).collect()
+}
+
+/// Is it asked for, and can it run here? If not, that is said.
+fn runs_here(name: &str, needs: &[String], root: bool) -> bool {
+    if std::env::var("WEIR_DIAGNOSIS").is_ok_and(|part| !name.contains(&part)) {
+        return false;
+    }
+    if let Some(tool) = missing(needs) {
+        skip(&format!("diagnosis {name}"), &format!("{tool} is not here"));
+        return false;
+    }
+    if root && !is_root() {
+        skip(&format!("diagnosis {name}"), "needs root");
+        return false;
+    }
+    true
+}
+
+#[test]
+fn the_set_has_every_finding_in_two_languages_and_forty_ordinary_runs() {
+    let cases = cases();
+    for finding in FindingId::ALL {
+        let own: Vec<_> = cases.iter().filter(|case| case.finding == *finding).collect();
+        assert!(own.len() >= 3, "{}: {} programs", finding.name(), own.len());
+        let languages: BTreeSet<_> = own.iter().map(|case| case.language()).collect();
+        assert!(languages.len() >= 2, "{}: only in {languages:?}", finding.name());
+        for case in own {
+            assert!(case.about.len() > 20 && case.about.ends_with(['.']), "{}: about", case.name());
+            assert_ne!(case.run, case.fixed, "{}", case.name());
+        }
+    }
+    let ordinary = ordinary();
+    assert!(ordinary.len() >= 40, "{}", ordinary.len());
+    for run in ordinary {
+        assert_eq!(run.truths.is_empty(), run.why.is_none(), "{}: each truth has its reason", run.name);
+    }
+}
+
+#[test]
+fn trace_finds_what_is_there_and_nothing_else() {
+    let (cases, ordinary) = (cases(), ordinary());
+    let asked = cases.iter().filter(|case| runs_here(&case.name(), &case.needs, case.root));
+    // A time is measured on a machine that does nothing else.
+    let (timed, quick): (Vec<_>, Vec<_>) = asked.partition(|case| case.gain);
+    let runs: Vec<_> = ordinary
+        .iter()
+        .filter(|run| runs_here(&format!("ordinary: {}", run.name), &run.needs, false))
+        .collect();
+    let judged = two_at_a_time(&quick, |case| judge::case(case));
+    let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
+    let ordinary = two_at_a_time(&runs, |run| judge::ordinary(run));
+    judged.extend(timed.into_iter().map(|case| (case, judge::case(case))));
+    let score = Score { cases: judged, ordinary: runs.into_iter().zip(ordinary).collect() };
+
+    // Not by println!, which cargo test keeps to itself when all is well.
+    std::io::stdout().write_all(score.report().as_bytes()).expect("standard output");
+    assert_eq!(score.wrong(), 0, "runs that went wrong, see above");
+    assert_eq!(score.false_high(), 0, "untrue findings, see above");
+    assert!(score.recall() >= 0.95 || score.cases.is_empty(), "{}", score.line());
+}

@@ -1,0 +1,4 @@
+import shutil
+
+for number in range(4):
+    shutil.copyfile("source", f"copy{number}")

@@ -1,0 +1,8 @@
+#include <stdio.h>
+
+int main(void)
+{
+    for (int i = 0; i < 1500000; i++)
+        printf("%08d\n", i);
+    return fflush(stdout) != 0;
+}

@@ -1,0 +1,3 @@
+while read -r host; do
+    sh ./remote "$host"
+done

@@ -1,0 +1,3 @@
+while read -r what file; do
+    echo "$what $file $(wc -l $file)"
+done

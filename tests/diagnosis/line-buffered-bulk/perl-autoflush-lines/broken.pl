@@ -1,0 +1,7 @@
+use strict;
+use warnings;
+
+$| = 1;
+for my $i (1 .. 300000) {
+    printf "%06d %s\n", $i, $i % 2 ? "odd" : "even";
+}

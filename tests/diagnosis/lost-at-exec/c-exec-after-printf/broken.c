@@ -1,0 +1,9 @@
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    printf("Kernel of this machine:\n");
+    execlp("uname", "uname", "-s", (char *)NULL);
+    return 127;
+}

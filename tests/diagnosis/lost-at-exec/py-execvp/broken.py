@@ -1,0 +1,4 @@
+import os
+
+print("starting: uname -s")
+os.execvp("uname", ["uname", "-s"])

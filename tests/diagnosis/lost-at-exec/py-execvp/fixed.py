@@ -1,0 +1,6 @@
+import os
+import sys
+
+print("starting: uname -s")
+sys.stdout.flush()
+os.execvp("uname", ["uname", "-s"])

@@ -1,0 +1,9 @@
+import os
+import sys
+
+child = os.fork()
+if child == 0:
+    print("worker result:", sum(range(1000)))
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)

@@ -1,0 +1,4 @@
+echo $(($(cat serial) + 1)) > serial.new
+sync serial.new
+mv serial.new serial
+sync .

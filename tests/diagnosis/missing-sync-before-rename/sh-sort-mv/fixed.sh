@@ -1,0 +1,1 @@
+sort words > words.new && sync words.new && mv words.new words && sync .

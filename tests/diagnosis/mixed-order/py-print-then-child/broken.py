@@ -1,0 +1,5 @@
+import subprocess
+
+for name in ("sysname", "machine"):
+    print("The", name, "of this computer:")
+    subprocess.run(["uname", "-" + name[0]], check=True)

@@ -1,0 +1,4 @@
+{
+    awk '{ print toupper($0); exit }'
+    cat
+} < input

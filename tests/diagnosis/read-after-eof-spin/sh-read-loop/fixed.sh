@@ -1,0 +1,5 @@
+(sleep 0.8; echo yes >> answer) &
+exec 3< answer
+until read -r line <&3; do sleep 0.1; done
+echo "answer: $line"
+wait

@@ -1,0 +1,112 @@
+//! The score of the whole set: a table by finding, what was missed or untrue, gains, and one line.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use weir_model::FindingId;
+
+use super::judge::Verdict;
+use super::set::{Case, Ordinary};
+
+/// Everything that was judged.
+pub struct Score<'a> {
+    pub cases: Vec<(&'a Case, Verdict)>,
+    pub ordinary: Vec<(&'a Ordinary, Verdict)>,
+}
+
+impl Score<'_> {
+    fn shown(&self) -> usize {
+        self.cases.iter().filter(|(_, verdict)| verdict.shown).count()
+    }
+
+    /// The share of cases whose finding was shown.
+    pub fn recall(&self) -> f64 {
+        self.shown() as f64 / self.cases.len().max(1) as f64
+    }
+
+    fn verdicts(&self) -> impl Iterator<Item = (String, &Verdict)> {
+        let cases = self.cases.iter().map(|(case, verdict)| (case.name(), verdict));
+        cases.chain(self.ordinary.iter().map(|(run, verdict)| (format!("ordinary: {}", run.name), verdict)))
+    }
+
+    /// Twins that show their own finding, and findings of severity high that are not true.
+    pub fn false_high(&self) -> usize {
+        self.verdicts().map(|(_, verdict)| verdict.untrue.len()).sum()
+    }
+
+    /// What went wrong beside the findings.
+    pub fn wrong(&self) -> usize {
+        self.verdicts().map(|(_, verdict)| verdict.wrong.len()).sum()
+    }
+
+    /// The line that a reader looks for.
+    pub fn line(&self) -> String {
+        let (shown, all) = (self.shown(), self.cases.len());
+        let percent = 100.0 * self.recall();
+        format!("diagnosis: recall {shown} of {all} ({percent:.1} %), false high: {}", self.false_high())
+    }
+
+    /// Everything, the line last.
+    pub fn report(&self) -> String {
+        let mut text = self.table();
+        for (name, verdict) in self.verdicts() {
+            for what in &verdict.untrue {
+                let _ = writeln!(text, "  untrue  {name}: {what}");
+            }
+            for what in &verdict.wrong {
+                let _ = writeln!(text, "  wrong   {name}: {what}");
+            }
+        }
+        for (case, verdict) in &self.cases {
+            if !verdict.shown {
+                let _ = writeln!(text, "  missed  {}", case.name());
+            }
+            for what in &verdict.beside {
+                let _ = writeln!(text, "  beside  {}: {what}", case.name());
+            }
+        }
+        text + &self.gains() + &self.ordinary_line() + &self.line() + "\n"
+    }
+
+    fn table(&self) -> String {
+        let mut rows: BTreeMap<FindingId, [usize; 3]> = BTreeMap::new();
+        for (case, verdict) in &self.cases {
+            let row = rows.entry(case.finding).or_default();
+            row[0] += usize::from(verdict.shown);
+            row[1] += usize::from(verdict.untrue.is_empty());
+            row[2] += 1;
+        }
+        let mut text = format!("\n  {:28}{:>8}{:>14}\n", "finding", "shown", "twins clean");
+        for (finding, [shown, clean, all]) in rows {
+            let (shown, clean) = (format!("{shown}/{all}"), format!("{clean}/{all}"));
+            let _ = writeln!(text, "  {:28}{shown:>8}{clean:>14}", finding.name());
+        }
+        text
+    }
+
+    fn gains(&self) -> String {
+        let judged: Vec<_> = self
+            .cases
+            .iter()
+            .filter_map(|(case, verdict)| Some((case, verdict.gain.as_ref()?)))
+            .filter(|(_, gain)| gain.counts())
+            .collect();
+        if judged.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("\n  {:44}{:>11}{:>11}\n", "gain", "predicted", "measured");
+        for (case, gain) in &judged {
+            let far = if gain.agrees() { "" } else { "  more than 1.5 times apart" };
+            let (predicted, measured) = (gain.predicted, gain.measured);
+            let _ = writeln!(text, "  {:44}{predicted:>9.3} s{measured:>9.3} s{far}", case.name());
+        }
+        let near = judged.iter().filter(|(_, gain)| gain.agrees()).count();
+        let _ = writeln!(text, "gain: {near} of {} predicted within a factor of 1.5\n", judged.len());
+        text
+    }
+
+    fn ordinary_line(&self) -> String {
+        let clean = self.ordinary.iter().filter(|(_, verdict)| verdict.untrue.is_empty()).count();
+        format!("ordinary runs: {clean} of {} show no untrue high finding\n", self.ordinary.len())
+    }
+}

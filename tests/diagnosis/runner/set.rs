@@ -1,0 +1,133 @@
+//! What the labelled set says: `FINDING/NAME/case.toml` and `ordinary.toml`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use weir_model::{FindingId, Severity};
+
+/// Where the runner connects a program's standard output.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Out {
+    /// The file `out` in the program's directory.
+    #[default]
+    File,
+    /// A pipe that is read at once.
+    Pipe,
+    /// A pseudo-terminal, read at the pace of a terminal.
+    Terminal,
+    /// `/dev/null`.
+    Null,
+}
+
+fn warn() -> Severity {
+    Severity::Warn
+}
+
+/// One program with a fault, and its twin without.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    pub finding: FindingId,
+    pub about: String,
+    pub run: Vec<String>,
+    pub fixed: Vec<String>,
+    pub stdin: Option<String>,
+    pub prepare: Option<String>,
+    #[serde(default)]
+    pub needs: Vec<String>,
+    #[serde(default)]
+    pub stdout: Out,
+    /// Other findings that are true of the broken program.
+    #[serde(default)]
+    pub also: Vec<FindingId>,
+    /// Findings of severity high that are true of the twin.
+    #[serde(default)]
+    pub also_fixed: Vec<FindingId>,
+    /// The pair differs by its cost.
+    #[serde(default)]
+    pub gain: bool,
+    /// The least severity that counts as shown.
+    #[serde(default = "warn")]
+    pub severity: Severity,
+    #[serde(default)]
+    pub exit: i32,
+    #[serde(default)]
+    pub fixed_exit: i32,
+    #[serde(default)]
+    pub root: bool,
+    /// Where its files are.
+    #[serde(skip)]
+    pub dir: PathBuf,
+}
+
+impl Case {
+    /// `FINDING/NAME`.
+    pub fn name(&self) -> String {
+        let name = self.dir.file_name().expect("a case has a name").to_string_lossy();
+        format!("{}/{name}", self.finding.name())
+    }
+
+    /// The language that it is written in: the ending of its program, or sh where `run` is all.
+    pub fn language(&self) -> String {
+        let files = fs::read_dir(&self.dir).expect("the case's directory");
+        let mut names =
+            files.map(|file| file.expect("an entry").file_name().to_string_lossy().to_lowercase());
+        names.find_map(|name| name.strip_prefix("broken.").map(str::to_owned)).unwrap_or("sh".to_owned())
+    }
+}
+
+/// An ordinary run of an ordinary tool.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ordinary {
+    pub name: String,
+    pub prepare: Option<String>,
+    pub run: String,
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Findings of severity high that are true of it.
+    #[serde(default, rename = "true")]
+    pub truths: Vec<FindingId>,
+    /// Why they are.
+    pub why: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Ordinaries {
+    run: Vec<Ordinary>,
+}
+
+/// The directory of the labelled set.
+pub fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/diagnosis");
+    tests.canonicalize().expect("the labelled set")
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every case, by finding and name; a directory whose case.toml names another finding is an error.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for finding in FindingId::ALL {
+        let Ok(names) = fs::read_dir(root().join(finding.name())) else { continue };
+        let mut dirs: Vec<_> = names.map(|name| name.expect("an entry").path()).collect();
+        dirs.sort();
+        for dir in dirs {
+            let mut case: Case = parse(&dir.join("case.toml"));
+            assert_eq!(case.finding, *finding, "{}", dir.display());
+            case.dir = dir;
+            all.push(case);
+        }
+    }
+    all
+}
+
+/// The ordinary runs, in their order.
+pub fn ordinary() -> Vec<Ordinary> {
+    parse::<Ordinaries>(&root().join("ordinary.toml")).run
+}

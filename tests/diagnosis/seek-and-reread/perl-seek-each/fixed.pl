@@ -1,0 +1,10 @@
+use strict;
+use warnings;
+
+open my $records, '<:raw', 'records' or die "records: $!";
+my $sum = 0;
+for my $i (0 .. 99999) {
+    read $records, my $record, 32;
+    $sum += $record;
+}
+print "$sum\n";

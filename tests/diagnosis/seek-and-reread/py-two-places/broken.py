@@ -1,0 +1,10 @@
+VALUES = 100000 * 16
+
+total = 0
+with open("store", "rb") as store:
+    for i in range(80000):
+        store.seek(i * 16)
+        key = int(store.read(16))
+        store.seek(VALUES + i * 16)
+        total += key * int(store.read(16))
+print(total)

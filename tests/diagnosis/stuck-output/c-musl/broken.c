@@ -1,0 +1,11 @@
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    for (int tick = 0; tick < 4; tick++) {
+        printf("tick %d\n", tick);
+        usleep(500000);
+    }
+    return 0;
+}

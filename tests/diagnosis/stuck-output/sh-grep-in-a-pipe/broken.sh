@@ -1,0 +1,1 @@
+{ echo "error: disk is hot"; sleep 1.6; echo "ok"; } | grep error | cat

@@ -1,0 +1,11 @@
+use strict;
+use warnings;
+use Fcntl;
+
+sysopen my $audit, 'audit.log', O_WRONLY | O_CREAT | O_TRUNC | O_SYNC or die "audit.log: $!";
+my $batch = '';
+for my $i (1 .. 500) {
+    $batch .= "user$i logged in\n";
+}
+syswrite $audit, $batch or die "audit.log: $!";
+close $audit or die "audit.log: $!";

@@ -1,0 +1,1 @@
+awk '{ sum += $2 } END { print sum }'

@@ -1,0 +1,15 @@
+#include <stdio.h>
+
+int main(void)
+{
+    unsigned state = 1;
+    FILE *dump = fopen("dump.txt", "w");
+
+    if (!dump)
+        return 1;
+    for (int i = 0; i < 250000; i++) {
+        state = state * 1103515245u + 12345u;
+        fprintf(dump, "%02x ", (state >> 16) & 255);
+    }
+    return fclose(dump) != 0;
+}

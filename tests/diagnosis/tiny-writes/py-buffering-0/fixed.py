@@ -1,0 +1,6 @@
+import struct
+
+with open("samples.bin", "wb") as f:
+    pack = struct.Struct("<d").pack
+    for i in range(300000):
+        f.write(pack(i * 0.5))
