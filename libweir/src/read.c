@@ -42,7 +42,7 @@ static WEIR_APART int getc_taken(weir_stream *s)
 static WEIR_APART int getc_locked(weir_stream *s)
 {
     struct weir__lock *lock = &weir__hot(s)->lock;
-    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_RELAXED) || !weir__lock_take(lock))
+    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_take(lock))
         return getc_enter(s);
     if (!WEIR_LIKELY(s->read < s->held_read_limit))
         return getc_taken(s);

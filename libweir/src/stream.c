@@ -99,11 +99,9 @@ WEIR_COLD void weir__adopt(weir_stream *s)
     int result = own->spill ? weir__spill_renew(s) : 0;
     if (own->uring)
         weir__uring_renew(s);
-    set_up(s);
-    if (result < 0) {
+    if (result < 0)
         hot->error = result;
-        weir__set_limits(s);
-    }
+    set_up(s);
 }
 
 void weir__wipe(weir_stream *s) { memset(s, 0, sizeof(struct weir__hot)); }
@@ -149,9 +147,10 @@ static bool appends_quickly(const weir_stream *s)
 void weir__set_limits(weir_stream *s)
 {
     const struct weir__own *own = weir__own(s);
-    __atomic_store_n(&weir__hot(s)->locking, own->locking, __ATOMIC_RELAXED);
     uint64_t held = appends_quickly(s) ? s->head.base + own->capacity : 0;
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, own->threads ? 0 : held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->read_limit, own->threads ? 0 : s->held_read_limit, __ATOMIC_RELAXED);
+    /* Last: another thread of a child whose stream is set up right now looks at nothing else first. */
+    __atomic_store_n(&weir__hot(s)->locking, own->locking, __ATOMIC_RELEASE);
 }
