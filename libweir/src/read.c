@@ -7,7 +7,7 @@ static void take(weir_stream *s, void *to, size_t bytes)
 {
     if (to)
         memcpy(to, weir__own(s)->read_buffer + s->read, bytes);
-    s->read += bytes;
+    WEIR_STORE(&s->read, s->read + bytes);
 }
 
 int weir__getc_held(weir_stream *s)
@@ -20,13 +20,13 @@ int weir__getc_held(weir_stream *s)
         if (got <= 0)
             return got < 0 ? (int)got : WEIR_EOF;
     }
-    return (unsigned char)weir__own(s)->read_buffer[s->read++];
+    return weir__take_byte(s);
 }
 
 static WEIR_COLD int getc_enter(weir_stream *s)
 {
     weir__enter(s);
-    int result = s->read < s->held_read_limit ? (unsigned char)s->read_buffer[s->read++] : weir__getc_held(s);
+    int result = s->read < s->held_read_limit ? weir__take_byte(s) : weir__getc_held(s);
     weir__leave(s);
     return result;
 }
@@ -46,7 +46,7 @@ static WEIR_APART int getc_locked(weir_stream *s)
         return getc_enter(s);
     if (!WEIR_LIKELY(s->read < s->held_read_limit))
         return getc_taken(s);
-    int c = (unsigned char)s->read_buffer[s->read++];
+    int c = weir__take_byte(s);
     weir__lock_let_go(lock);
     return c;
 }
@@ -58,7 +58,7 @@ int weir_getc_held(weir_stream *s) { return getc_enter(s); }
 int weir_getc_slow(weir_stream *s)
 {
     if (WEIR_LIKELY(weir__one_thread() && s->read < s->held_read_limit))
-        return (unsigned char)s->read_buffer[s->read++];
+        return weir__take_byte(s);
     return getc_locked(s);
 }
 
@@ -197,7 +197,7 @@ static int ungetc_held(weir_stream *s, int c)
         own->read_buffer[s->read - 1] = (char)c;
         hot->pushed = true;
     }
-    s->read--;
+    WEIR_STORE(&s->read, s->read - 1);
     hot->eof = false;
     weir__set_limits(s);
     return (unsigned char)c;

@@ -69,7 +69,8 @@ static void set_up(weir_stream *s)
     s->layout = WEIR_LAYOUT;
     s->fd = own->fd;
     s->separator = own->max_record_bytes ? -1 : own->separator; /* the inline weir_getrec knows no limit */
-    s->read = s->held_read_limit = own->read_start;
+    s->held_read_limit = own->read_start;
+    WEIR_STORE(&s->read, own->read_start);
     weir__hot(s)->pos = -1;
     weir__buffers_point(s);
     if (own->direct)

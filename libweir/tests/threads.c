@@ -122,6 +122,36 @@ static void bytes_are_all_there(void)
     close(fd);
 }
 
+static _Atomic int taken[256];
+
+static void *get_bytes(void *argument)
+{
+    int c;
+    while ((c = weir_getc(shared)) >= 0)
+        taken[c]++;
+    return argument;
+}
+
+static void bytes_are_taken_once(void)
+{
+    check_begin("bytes taken by 4 threads");
+    enum { EACH = LINES * 2 };
+    int fd = nameless_file(), wrong = 0;
+    unsigned char all[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (unsigned char)i;
+    for (int i = 0; i < EACH; i++)
+        check(write(fd, all, sizeof all) == sizeof all, "written");
+    lseek(fd, 0, SEEK_SET);
+    struct weir_options options = {.flags = WEIR_THREADS, .buffer_bytes = 1000};
+    weir_fdopen(&shared, fd, &options);
+    in_threads(4, get_bytes);
+    for (int i = 0; i < 256; i++)
+        wrong += taken[i] != EACH;
+    check(wrong == 0, "%d of 256 bytes were not taken as often as they are there", wrong);
+    check(weir_close(shared) == 0, "closes");
+}
+
 /* ---- locks ---- */
 
 static void *try_lock(void *argument)
@@ -268,6 +298,7 @@ int main(void)
     whole_lines("line and delay", (struct weir_options){.mode = WEIR_LINE, .stale_ms = 1});
     whole_lines("full and delay", (struct weir_options){.mode = WEIR_FULL, .stale_ms = 1});
     bytes_are_all_there();
+    bytes_are_taken_once();
     locks_nest(WEIR_THREADS);
     locks_nest(0);
     flush_all_meanwhile();
