@@ -147,7 +147,8 @@ ssize_t weir_peek(weir_stream *s, char **from, size_t bytes)
     ssize_t result = weir__peek_held(s, bytes);
     if (result >= 0) /* all that is there anyway, as the room of weir_reserve */
         result = (ssize_t)weir__unread(s);
-    *from = weir__own(s)->read_buffer + s->read;
+    char *buffer = weir__own(s)->read_buffer; /* none: it is not for reading */
+    *from = buffer ? buffer + s->read : NULL;
     weir__leave(s);
     return result;
 }
