@@ -13,6 +13,18 @@ static size_t all_bytes(void) { return weir__page + round_to_page(sizeof(struct 
 /* weir__own() looks one page behind the stream. */
 _Static_assert(sizeof(struct weir__hot) <= 4096, "the hot part fits the smallest page");
 
+/* Of the leak sanitizer, in a program that has it: it searches no mappings by itself, and what only the stream
+ * knows (its path, the caller's context) is not lost while the stream is open. */
+extern void __lsan_register_root_region(const void *memory, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *memory, size_t bytes) __attribute__((weak));
+
+static void free_memory(weir_stream *s)
+{
+    if (__lsan_unregister_root_region)
+        __lsan_unregister_root_region(weir__own(s), sizeof(struct weir__own));
+    weir__kernel.munmap(s, all_bytes());
+}
+
 static int separator_of(const struct weir_options *options)
 {
     if (options->separator == 0)
@@ -59,6 +71,8 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     if (own->locking && !atomic_load_explicit(&weir__barrier, memory_order_relaxed))
         weir__barrier_ask();
     weir__set_on_fork(memory, own->on_fork);
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(own, sizeof *own);
     *s = memory;
     return 0;
 }
@@ -113,7 +127,7 @@ void weir__free(weir_stream *s)
     weir__buffers_free(s);
     free(own->path);
     free(own->temporary);
-    weir__kernel.munmap(s, all_bytes());
+    free_memory(s);
 }
 
 /* Who waits for the lock of s goes on waiting for it; what weir__enter looks at before it has the lock is the
@@ -133,7 +147,7 @@ void weir__become(weir_stream *s, weir_stream *made)
     memcpy(own, other, threads);
     memcpy((char *)own + behind, (char *)other + behind, sizeof *own - behind);
     weir__set_on_fork(s, own->on_fork);
-    weir__kernel.munmap(made, all_bytes());
+    free_memory(made);
 }
 
 /* May the inline calls append? From the state alone, so that no reason can be forgotten. */
