@@ -4,6 +4,7 @@
 
 #include <paths.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -108,8 +109,13 @@ int execv(const char *path, char *const arguments[]) { return execve(path, argum
 
 int fexecve(int fd, char *const arguments[], char *const environment[])
 {
+    char path[32];
     weir__before_exec();
-    return (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
+    int result = (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
+    if (errno != ENOSYS || fcntl(fd, F_GETFD) < 0)
+        return result;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* of an emulator, or before Linux 3.19 */
+    return replace(path, arguments, environment);
 }
 
 int execvpe(const char *file, char *const arguments[], char *const environment[])
