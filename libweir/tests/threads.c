@@ -97,27 +97,35 @@ static void whole_lines(const char *name, struct weir_options options)
     close(fd);
 }
 
+/* Also by one who has the lock, with and without asking for it once more. */
 static void *put_bytes(void *argument)
 {
-    for (int i = 0; i < LINES * 10; i++)
-        weir_putc(shared, 'a' + (int)(intptr_t)argument);
+    int c = 'a' + (int)(intptr_t)argument;
+    for (int i = 0; i < LINES * 10; i += 4) {
+        weir_putc(shared, c);
+        weir_lock(shared);
+        weir_putc(shared, c);
+        weir_putc_unlocked(shared, c);
+        weir_unlock(shared);
+        weir_putc(shared, c);
+    }
     return NULL;
 }
 
-static void bytes_are_all_there(void)
+static void bytes_are_all_there(int threads)
 {
-    check_begin("bytes of 8 threads");
+    check_begin("bytes of %d threads", threads);
     int fd = nameless_file(), seen[256] = {0};
     struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN, .buffer_bytes = 1000};
     weir_fdopen(&shared, fd, &options);
-    in_threads(THREADS, put_bytes);
+    in_threads(threads, put_bytes);
     check(weir_close(shared) == 0, "closes");
     unsigned char bytes[4096];
     lseek(fd, 0, SEEK_SET);
     for (ssize_t got; (got = read(fd, bytes, sizeof bytes)) > 0;)
         for (ssize_t i = 0; i < got; i++)
             seen[bytes[i]]++;
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < threads; i++)
         check(seen['a' + i] == LINES * 10, "thread %d: %d", i, seen['a' + i]);
     close(fd);
 }
@@ -297,7 +305,8 @@ int main(void)
     }
     whole_lines("line and delay", (struct weir_options){.mode = WEIR_LINE, .stale_ms = 1});
     whole_lines("full and delay", (struct weir_options){.mode = WEIR_FULL, .stale_ms = 1});
-    bytes_are_all_there();
+    for (int threads = 2; threads <= THREADS; threads *= 2)
+        bytes_are_all_there(threads);
     bytes_are_taken_once();
     locks_nest(WEIR_THREADS);
     locks_nest(0);
