@@ -33,6 +33,12 @@ uninstall: ## take away what install put there
 test: deps-test build ## every test; ends with the counts
 	@scripts/test
 
+differential: deps-run ## libweir beside glibc's stdio: two million random series of calls (8 minutes)
+	@$(MAKE) --no-print-directory -j2 -C libweir differential
+
+fuzz: deps-run ## libFuzzer on libweir's streams, with clang (3 minutes; FUZZ_SECONDS=)
+	@$(MAKE) --no-print-directory -j2 -C libweir fuzz
+
 lint: deps-lint ## formatting, clippy, C and shell warnings, the one-way rule, file lengths
 	@scripts/lint
 
@@ -71,5 +77,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall test lint fmt bench-harness bench-lib clean \
+.PHONY: help run build libweir install uninstall test differential fuzz lint fmt bench-harness bench-lib clean \
 	deps deps-run deps-test deps-lint deps-bench

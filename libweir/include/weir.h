@@ -343,9 +343,15 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats);
 #define WEIR_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WEIR_LOAD(p) __atomic_load_n(p, __ATOMIC_RELAXED)
 #define WEIR_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#if defined(__clang__) || defined(__SANITIZE_THREAD__)
+#define WEIR_STORE(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#else /* for gcc an atomic store is a reason to load everything else again */
+#define WEIR_STORE(p, v) (*(volatile uint64_t *)(p) = (v))
+#endif
 #else /* no atomics that C and C++ share: everything goes the long way */
 #define WEIR_LIKELY(x) 0
 #define WEIR_LOAD(p) (*(p))
+#define WEIR_STORE(p, v) (*(p) = (v))
 #define WEIR_PUBLISH(p, v) (*(p) = (v))
 #endif
 
@@ -387,9 +393,9 @@ static inline int weir_putc_unlocked(weir_stream *s, int c)
 /* The next byte, WEIR_EOF, or -errno: `while ((c = weir_getc(s)) >= 0)`. */
 static inline int weir_getc(weir_stream *s)
 {
-    uint64_t at = s->read;
+    uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->read_limit)) || (WEIR_ONE_THREAD() && at < s->held_read_limit)) {
-        s->read = at + 1;
+        s->read = at + 1; /* no other thread looks: the limit of a shared stream is 0 */
         return (unsigned char)s->read_buffer[at];
     }
     return weir_getc_slow(s);
@@ -397,9 +403,9 @@ static inline int weir_getc(weir_stream *s)
 
 static inline int weir_getc_unlocked(weir_stream *s)
 {
-    uint64_t at = s->read;
+    uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
-        s->read = at + 1;
+        WEIR_STORE(&s->read, at + 1);
         return (unsigned char)s->read_buffer[at];
     }
     return weir_getc_held(s);
@@ -422,7 +428,7 @@ static inline ssize_t weir_write(weir_stream *s, const void *from, size_t bytes)
  * -errno. It grows the buffer as far as weir_options.max_record_bytes allows. */
 static inline ssize_t weir_getrec(weir_stream *s, char **record)
 {
-    uint64_t at = s->read, limit = WEIR_LOAD(&s->read_limit);
+    uint64_t at = WEIR_LOAD(&s->read), limit = WEIR_LOAD(&s->read_limit);
     if (WEIR_LIKELY(at < limit && s->separator >= 0)) {
         char *start = s->read_buffer + at;
         char *end = (char *)memchr(start, s->separator, limit - at);

@@ -156,7 +156,7 @@ int weir__grow_read(weir_stream *s, size_t before, size_t capacity)
         return result;
     if (unread > 0)
         memcpy(own->read_buffer + own->read_start, was.read_buffer + s->read, unread);
-    s->read = own->read_start;
+    WEIR_STORE(&s->read, own->read_start);
     s->held_read_limit = own->read_start + unread;
     weir__buffers_point(s);
     weir__set_limits(s);

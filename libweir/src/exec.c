@@ -4,6 +4,7 @@
 
 #include <paths.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -72,6 +73,28 @@ static int search(const char *list, const char *file, char *const arguments[], c
     return -1;
 }
 
+static int find_and_replace(const char *file, char *const arguments[], char *const environment[])
+{
+    const char *list = getenv("PATH");
+    if (!*file) {
+        errno = ENOENT;
+        return -1;
+    }
+    if (strchr(file, '/'))
+        return replace_or_shell(file, arguments, environment);
+    return search(list ? list : "/bin:/usr/bin", file, arguments, environment);
+}
+
+/* The name that musl's posix_spawnp(3) calls in its child; in a static program it would else bring an
+ * execvp(3) of its own beside the one below. Such a child flushes nothing. */
+#if !defined(__GLIBC__)
+int __execvpe(const char *file, char *const arguments[], char *const environment[]);
+int __execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    return find_and_replace(file, arguments, environment);
+}
+#endif
+
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
@@ -86,21 +109,19 @@ int execv(const char *path, char *const arguments[]) { return execve(path, argum
 
 int fexecve(int fd, char *const arguments[], char *const environment[])
 {
+    char path[32];
     weir__before_exec();
-    return (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
+    int result = (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
+    if (errno != ENOSYS || fcntl(fd, F_GETFD) < 0)
+        return result;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* of an emulator, or before Linux 3.19 */
+    return replace(path, arguments, environment);
 }
 
 int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    const char *list = getenv("PATH");
-    if (!*file) {
-        errno = ENOENT;
-        return -1;
-    }
     weir__before_exec();
-    if (strchr(file, '/'))
-        return replace_or_shell(file, arguments, environment);
-    return search(list ? list : "/bin:/usr/bin", file, arguments, environment);
+    return find_and_replace(file, arguments, environment);
 }
 
 int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }

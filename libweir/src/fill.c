@@ -5,7 +5,8 @@ enum { FAR_SEEKS_ARE_RANDOM = 3 };
 
 void weir__drop_read(weir_stream *s)
 {
-    s->read = s->held_read_limit = weir__own(s)->read_start;
+    s->held_read_limit = weir__own(s)->read_start;
+    WEIR_STORE(&s->read, s->held_read_limit);
     weir__hot(s)->pushed = false;
     weir__set_limits(s);
 }
@@ -109,7 +110,7 @@ static int make_space(weir_stream *s)
         /* Where blocks are read, the next one begins where a block may lie. */
         size_t to = own->direct && unread <= own->read_start ? own->read_start - unread : own->read_start;
         memmove(own->read_buffer + to, own->read_buffer + s->read, unread);
-        s->read = to;
+        WEIR_STORE(&s->read, to);
         s->held_read_limit = to + unread;
         weir__set_limits(s);
         return 0;
@@ -144,7 +145,7 @@ ssize_t weir__fill(weir_stream *s, size_t want)
     ssize_t got = read_loop(s, own->read_buffer + s->held_read_limit, request(s, space, want));
     if (got > 0) {
         size_t skew = own->direct ? weir__direct_skew(own) : 0;
-        s->read += skew;
+        WEIR_STORE(&s->read, s->read + skew);
         s->held_read_limit += skew + (uint64_t)got;
         weir__set_limits(s);
     }

@@ -5,7 +5,7 @@
 static ssize_t give(weir_stream *s, char **record, uint64_t bytes)
 {
     *record = weir__own(s)->read_buffer + s->read;
-    s->read += bytes;
+    WEIR_STORE(&s->read, s->read + bytes);
     return (ssize_t)bytes;
 }
 

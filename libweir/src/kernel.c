@@ -31,6 +31,8 @@ static int call_statx(int fd, const char *path, int flags, unsigned mask, void *
 
 static ssize_t call_pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
+    if (flags == 0) /* which older kernels and emulators have as well */
+        return pwritev(fd, iov, count, offset);
     return syscall(SYS_pwritev2, fd, iov, (long)count, (long)offset, 0L, (long)flags);
 }
 

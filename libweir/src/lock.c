@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,12 +24,20 @@ WEIR_COLD int weir__barrier_ask(void)
     return answer;
 }
 
+/* Links of this directory are 2 and the threads. Without /proc: as after a fork. */
+static bool has_one_thread(void)
+{
+    struct stat threads;
+    return stat("/proc/self/task", &threads) != 0 || threads.st_nlink <= 3;
+}
+
 /* A child made by clone(2) has a copy of a lock that a thread of its parent held, and nobody will ever let
- * go of it; with other streams the kernel has wiped it. */
+ * go of it; with other streams the kernel has wiped it. Where the child has threads, one of them holds it:
+ * only a parent with one thread, which left nothing behind, may make a child that goes on to have more. */
 static bool left_behind(const weir_stream *s)
 {
     struct weir__own *own = s ? weir__own(s) : NULL;
-    if (!own || own->on_fork != WEIR_FORK_KEEP || own->pid == (int)getpid())
+    if (!own || own->on_fork != WEIR_FORK_KEEP || own->pid == (int)getpid() || !has_one_thread())
         return false;
     own->pid = (int)getpid();
     return true;

@@ -189,6 +189,13 @@ static inline size_t weir__room(const weir_stream *s)
     uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
     return used < weir__own(s)->capacity ? weir__own(s)->capacity - used : 0;
 }
+/* weir_getc looks at `read` before it has the lock, so it is stored whole, by WEIR_STORE. */
+static inline unsigned char weir__take_byte(weir_stream *s)
+{
+    uint64_t at = s->read;
+    WEIR_STORE(&s->read, at + 1);
+    return (unsigned char)s->read_buffer[at];
+}
 static inline void weir__publish(weir_stream *s, uint64_t bytes)
 {
     WEIR_PUBLISH(&weir__head(s)->written, WEIR_LOAD(&weir__head(s)->written) + bytes);

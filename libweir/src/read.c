@@ -7,7 +7,7 @@ static void take(weir_stream *s, void *to, size_t bytes)
 {
     if (to)
         memcpy(to, weir__own(s)->read_buffer + s->read, bytes);
-    s->read += bytes;
+    WEIR_STORE(&s->read, s->read + bytes);
 }
 
 int weir__getc_held(weir_stream *s)
@@ -20,13 +20,13 @@ int weir__getc_held(weir_stream *s)
         if (got <= 0)
             return got < 0 ? (int)got : WEIR_EOF;
     }
-    return (unsigned char)weir__own(s)->read_buffer[s->read++];
+    return weir__take_byte(s);
 }
 
 static WEIR_COLD int getc_enter(weir_stream *s)
 {
     weir__enter(s);
-    int result = s->read < s->held_read_limit ? (unsigned char)s->read_buffer[s->read++] : weir__getc_held(s);
+    int result = s->read < s->held_read_limit ? weir__take_byte(s) : weir__getc_held(s);
     weir__leave(s);
     return result;
 }
@@ -42,11 +42,11 @@ static WEIR_APART int getc_taken(weir_stream *s)
 static WEIR_APART int getc_locked(weir_stream *s)
 {
     struct weir__lock *lock = &weir__hot(s)->lock;
-    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_RELAXED) || !weir__lock_take(lock))
+    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_take(lock))
         return getc_enter(s);
     if (!WEIR_LIKELY(s->read < s->held_read_limit))
         return getc_taken(s);
-    int c = (unsigned char)s->read_buffer[s->read++];
+    int c = weir__take_byte(s);
     weir__lock_let_go(lock);
     return c;
 }
@@ -58,7 +58,7 @@ int weir_getc_held(weir_stream *s) { return getc_enter(s); }
 int weir_getc_slow(weir_stream *s)
 {
     if (WEIR_LIKELY(weir__one_thread() && s->read < s->held_read_limit))
-        return (unsigned char)s->read_buffer[s->read++];
+        return weir__take_byte(s);
     return getc_locked(s);
 }
 
@@ -147,7 +147,8 @@ ssize_t weir_peek(weir_stream *s, char **from, size_t bytes)
     ssize_t result = weir__peek_held(s, bytes);
     if (result >= 0) /* all that is there anyway, as the room of weir_reserve */
         result = (ssize_t)weir__unread(s);
-    *from = weir__own(s)->read_buffer + s->read;
+    char *buffer = weir__own(s)->read_buffer; /* none: it is not for reading */
+    *from = buffer ? buffer + s->read : NULL;
     weir__leave(s);
     return result;
 }
@@ -197,7 +198,7 @@ static int ungetc_held(weir_stream *s, int c)
         own->read_buffer[s->read - 1] = (char)c;
         hot->pushed = true;
     }
-    s->read--;
+    WEIR_STORE(&s->read, s->read - 1);
     hot->eof = false;
     weir__set_limits(s);
     return (unsigned char)c;

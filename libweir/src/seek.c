@@ -62,7 +62,7 @@ static bool within_buffer(weir_stream *s, int64_t target)
     int64_t start = hot->pos - (int64_t)(s->held_read_limit - own->read_start);
     if (target < start || target > hot->pos || start < 0)
         return false;
-    s->read = own->read_start + (uint64_t)(target - start);
+    WEIR_STORE(&s->read, own->read_start + (uint64_t)(target - start));
     return true;
 }
 

@@ -13,6 +13,18 @@ static size_t all_bytes(void) { return weir__page + round_to_page(sizeof(struct 
 /* weir__own() looks one page behind the stream. */
 _Static_assert(sizeof(struct weir__hot) <= 4096, "the hot part fits the smallest page");
 
+/* Of the leak sanitizer, in a program that has it: it searches no mappings by itself, and what only the stream
+ * knows (its path, the caller's context) is not lost while the stream is open. */
+extern void __lsan_register_root_region(const void *memory, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *memory, size_t bytes) __attribute__((weak));
+
+static void free_memory(weir_stream *s)
+{
+    if (__lsan_unregister_root_region)
+        __lsan_unregister_root_region(weir__own(s), sizeof(struct weir__own));
+    weir__kernel.munmap(s, all_bytes());
+}
+
 static int separator_of(const struct weir_options *options)
 {
     if (options->separator == 0)
@@ -59,6 +71,8 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     if (own->locking && !atomic_load_explicit(&weir__barrier, memory_order_relaxed))
         weir__barrier_ask();
     weir__set_on_fork(memory, own->on_fork);
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(own, sizeof *own);
     *s = memory;
     return 0;
 }
@@ -69,7 +83,8 @@ static void set_up(weir_stream *s)
     s->layout = WEIR_LAYOUT;
     s->fd = own->fd;
     s->separator = own->max_record_bytes ? -1 : own->separator; /* the inline weir_getrec knows no limit */
-    s->read = s->held_read_limit = own->read_start;
+    s->held_read_limit = own->read_start;
+    WEIR_STORE(&s->read, own->read_start);
     weir__hot(s)->pos = -1;
     weir__buffers_point(s);
     if (own->direct)
@@ -99,11 +114,9 @@ WEIR_COLD void weir__adopt(weir_stream *s)
     int result = own->spill ? weir__spill_renew(s) : 0;
     if (own->uring)
         weir__uring_renew(s);
-    set_up(s);
-    if (result < 0) {
+    if (result < 0)
         hot->error = result;
-        weir__set_limits(s);
-    }
+    set_up(s);
 }
 
 void weir__wipe(weir_stream *s) { memset(s, 0, sizeof(struct weir__hot)); }
@@ -114,7 +127,7 @@ void weir__free(weir_stream *s)
     weir__buffers_free(s);
     free(own->path);
     free(own->temporary);
-    weir__kernel.munmap(s, all_bytes());
+    free_memory(s);
 }
 
 /* Who waits for the lock of s goes on waiting for it; what weir__enter looks at before it has the lock is the
@@ -134,7 +147,7 @@ void weir__become(weir_stream *s, weir_stream *made)
     memcpy(own, other, threads);
     memcpy((char *)own + behind, (char *)other + behind, sizeof *own - behind);
     weir__set_on_fork(s, own->on_fork);
-    weir__kernel.munmap(made, all_bytes());
+    free_memory(made);
 }
 
 /* May the inline calls append? From the state alone, so that no reason can be forgotten. */
@@ -149,9 +162,10 @@ static bool appends_quickly(const weir_stream *s)
 void weir__set_limits(weir_stream *s)
 {
     const struct weir__own *own = weir__own(s);
-    __atomic_store_n(&weir__hot(s)->locking, own->locking, __ATOMIC_RELAXED);
     uint64_t held = appends_quickly(s) ? s->head.base + own->capacity : 0;
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, own->threads ? 0 : held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->read_limit, own->threads ? 0 : s->held_read_limit, __ATOMIC_RELAXED);
+    /* Last: another thread of a child whose stream is set up right now looks at nothing else first. */
+    __atomic_store_n(&weir__hot(s)->locking, own->locking, __ATOMIC_RELEASE);
 }

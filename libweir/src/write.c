@@ -215,7 +215,7 @@ static WEIR_APART int putc_taken(weir_stream *s, int c)
 static WEIR_APART int putc_locked(weir_stream *s, int c)
 {
     struct weir__lock *lock = &weir__hot(s)->lock;
-    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_RELAXED) || !weir__lock_take(lock))
+    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_take(lock))
         return putc_enter(s, c);
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (!WEIR_LIKELY(at < s->held_limit))

@@ -234,17 +234,6 @@ static void rides(const char *type, const char *place, uint64_t first, uint64_t 
     }
 }
 
-static bool takes_direct(const char *place)
-{
-    char path[300];
-    snprintf(path, sizeof path, "%s/try", place);
-    int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        close(fd);
-    unlink(path);
-    return fd >= 0;
-}
-
 int main(int count, char **arguments)
 {
     static const struct {
@@ -255,20 +244,21 @@ int main(int count, char **arguments)
     const char *place = place_make(), *why;
     real = weir__kernel;
     watch();
-    if (takes_direct(place)) {
+    if (place_takes_direct(place)) {
         rides("here", place, first, seeds);
     } else {
         check_begin("here");
-        check_skip("this file system has no O_DIRECT");
+        check_skip("this file system's files are not for O_DIRECT");
     }
     for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
         const char *mount = place_mount(mounts[i].type, mounts[i].bytes, mounts[i].options, &why);
-        if (mount) {
+        bool takes = mount && place_takes_direct(mount);
+        if (takes) {
             rides(mounts[i].type, mount, first, seeds / 2 + 1);
             continue;
         }
         check_begin("%s", mounts[i].type);
-        check_skip(why);
+        check_skip(mount ? "its files are not for O_DIRECT here" : why);
     }
     printf("%llu direct writes of %llu bytes, %llu others of %llu bytes\n", (unsigned long long)calls.direct,
            (unsigned long long)calls.direct_bytes, (unsigned long long)calls.plain, (unsigned long long)calls.plain_bytes);

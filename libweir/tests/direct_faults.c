@@ -168,7 +168,7 @@ int main(void)
 #define TEST(call) check_begin(#call); call
     if (!has_direct) {
         check_begin("the rest");
-        check_skip("this file system has no O_DIRECT");
+        check_skip("this file system's files are not for O_DIRECT");
         return check_finish("direct_faults");
     }
     TEST(limit_on_the_size());

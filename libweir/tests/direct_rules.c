@@ -167,7 +167,7 @@ int main(void)
     TEST(what_cannot_be_direct());
     if (!has_direct) {
         check_begin("the rest");
-        check_skip("this file system has no O_DIRECT");
+        check_skip("this file system's files are not for O_DIRECT");
         return check_finish("direct_rules");
     }
     TEST(whole_buffers_go_directly());

@@ -115,8 +115,7 @@ static void try_sink(struct watch *w, enum plan_sink sink, uint64_t seed)
         if (check(leave_something(w, kill), "the owner ended too early"))
             walk_through_recovery(w);
         steps += w->steps, states += w->states;
-        close(w->pipe[0]);
-        close(w->pipe[1]);
+        watch_end(w);
         free((char *)(uintptr_t)w->plan.options.spill);
     }
 }

@@ -48,8 +48,7 @@ static void walk_one(struct watch *w, bool from_open)
     watch_look(w);
     watch_judge(w);
     check(w->spill_bytes == 0, "the spill file is left behind");
-    close(w->pipe[0]);
-    close(w->pipe[1]);
+    watch_end(w);
 }
 
 static struct {

@@ -1,8 +1,11 @@
 /* regressions_processes.c: one test for each bug of the delay and of child processes that was found once. */
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,11 +75,7 @@ static void child_leaves_the_parents_temporary(void)
     unlink(path);
 }
 
-#if CHECK_SANITIZED /* its stream is not closed, which is the point */
-const char *__lsan_default_options(void);
-const char *__lsan_default_options(void) { return "detect_leaks=0"; }
-#endif
-
+/* Under the leak sanitizer also: what belongs to an open stream is not lost. */
 static void exit_removes_the_temporary(void)
 {
     char directory[] = "/tmp/weir-regression-XXXXXX", path[64];
@@ -126,6 +125,47 @@ static void kept_copy_leaves_the_position(void)
     weir_close(s);
 }
 
+/* ---- locks ---- */
+
+static weir_stream *shared;
+static _Atomic int inside, together;
+
+static ssize_t write_alone(void *context, const void *from, size_t bytes)
+{
+    (void)context, (void)from;
+    if (atomic_fetch_add(&inside, 1))
+        together++;
+    sleep_seconds(0.01);
+    atomic_fetch_sub(&inside, 1);
+    return (ssize_t)bytes;
+}
+
+static void *put_some(void *number)
+{
+    for (int i = 0; i < 5; i++)
+        weir_putc(shared, 'x');
+    return number;
+}
+
+/* A copy of the stream, made by no handler of fork(3): its lock was free, and whoever has it now is alive. */
+static void threads_of_a_clone_take_turns(void)
+{
+    if (CHECK_SANITIZED) {
+        check_skip("the sanitizer's threads do not survive clone(2)");
+        return;
+    }
+    struct weir_callbacks callbacks = {.write = write_alone};
+    struct weir_options options = {.mode = WEIR_NONE, .flags = WEIR_THREADS, .on_fork = WEIR_FORK_KEEP};
+    check(weir_open_callbacks(&shared, &callbacks, NULL, &options) == 0, "opens");
+    pid_t child = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+    if (child == 0) {
+        in_threads(3, put_some);
+        _exit(together);
+    }
+    check(status_of(child) == 0, "two threads had the lock");
+    weir_close(shared);
+}
+
 /* ---- all ---- */
 
 static const struct {
@@ -138,6 +178,7 @@ static const struct {
     TEST(exit_removes_the_temporary),
     TEST(child_reads_on_in_memory),
     TEST(kept_copy_leaves_the_position),
+    TEST(threads_of_a_clone_take_turns),
 };
 
 int main(int count, char **arguments)

@@ -97,29 +97,67 @@ static void whole_lines(const char *name, struct weir_options options)
     close(fd);
 }
 
+/* Also by one who has the lock, with and without asking for it once more. */
 static void *put_bytes(void *argument)
 {
-    for (int i = 0; i < LINES * 10; i++)
-        weir_putc(shared, 'a' + (int)(intptr_t)argument);
+    int c = 'a' + (int)(intptr_t)argument;
+    for (int i = 0; i < LINES * 10; i += 4) {
+        weir_putc(shared, c);
+        weir_lock(shared);
+        weir_putc(shared, c);
+        weir_putc_unlocked(shared, c);
+        weir_unlock(shared);
+        weir_putc(shared, c);
+    }
     return NULL;
 }
 
-static void bytes_are_all_there(void)
+static void bytes_are_all_there(int threads)
 {
-    check_begin("bytes of 8 threads");
+    check_begin("bytes of %d threads", threads);
     int fd = nameless_file(), seen[256] = {0};
     struct weir_options options = {.flags = WEIR_THREADS | WEIR_KEEP_OPEN, .buffer_bytes = 1000};
     weir_fdopen(&shared, fd, &options);
-    in_threads(THREADS, put_bytes);
+    in_threads(threads, put_bytes);
     check(weir_close(shared) == 0, "closes");
     unsigned char bytes[4096];
     lseek(fd, 0, SEEK_SET);
     for (ssize_t got; (got = read(fd, bytes, sizeof bytes)) > 0;)
         for (ssize_t i = 0; i < got; i++)
             seen[bytes[i]]++;
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < threads; i++)
         check(seen['a' + i] == LINES * 10, "thread %d: %d", i, seen['a' + i]);
     close(fd);
+}
+
+static _Atomic int taken[256];
+
+static void *get_bytes(void *argument)
+{
+    int c;
+    while ((c = weir_getc(shared)) >= 0)
+        taken[c]++;
+    return argument;
+}
+
+static void bytes_are_taken_once(void)
+{
+    check_begin("bytes taken by 4 threads");
+    enum { EACH = LINES * 2 };
+    int fd = nameless_file(), wrong = 0;
+    unsigned char all[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (unsigned char)i;
+    for (int i = 0; i < EACH; i++)
+        check(write(fd, all, sizeof all) == sizeof all, "written");
+    lseek(fd, 0, SEEK_SET);
+    struct weir_options options = {.flags = WEIR_THREADS, .buffer_bytes = 1000};
+    weir_fdopen(&shared, fd, &options);
+    in_threads(4, get_bytes);
+    for (int i = 0; i < 256; i++)
+        wrong += taken[i] != EACH;
+    check(wrong == 0, "%d of 256 bytes were not taken as often as they are there", wrong);
+    check(weir_close(shared) == 0, "closes");
 }
 
 /* ---- locks ---- */
@@ -267,7 +305,9 @@ int main(void)
     }
     whole_lines("line and delay", (struct weir_options){.mode = WEIR_LINE, .stale_ms = 1});
     whole_lines("full and delay", (struct weir_options){.mode = WEIR_FULL, .stale_ms = 1});
-    bytes_are_all_there();
+    for (int threads = 2; threads <= THREADS; threads *= 2)
+        bytes_are_all_there(threads);
+    bytes_are_taken_once();
     locks_nest(WEIR_THREADS);
     locks_nest(0);
     flush_all_meanwhile();

@@ -179,9 +179,9 @@ static inline int weir_stdio_putc_unlocked(int c, weir_stream *s)
 
 static inline int weir_stdio_getc_unlocked(weir_stream *s)
 {
-    uint64_t at = s->read;
+    uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
-        s->read = at + 1;
+        WEIR_STORE(&s->read, at + 1);
         return (unsigned char)s->read_buffer[at];
     }
     return weir_stdio_getc_slow(s);

@@ -16,7 +16,7 @@ static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *
 static void take(weir_stream *s, char *to, size_t bytes)
 {
     memcpy(to, s->read_buffer + s->read, bytes);
-    s->read += bytes;
+    WEIR_STORE(&s->read, s->read + bytes);
 }
 
 /* What came before an error is lost to the caller, but not when trying again may help. */

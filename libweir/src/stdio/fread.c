@@ -21,7 +21,7 @@ int weir_stdio_getc_slow(weir_stream *s)
     weir__enter(s);
     int c = EOF;
     if (weir__stdio_fill(s) > 0)
-        c = (unsigned char)s->read_buffer[s->read++];
+        c = weir__take_byte(s);
     weir__leave(s);
     return c;
 }

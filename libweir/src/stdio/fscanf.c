@@ -29,7 +29,7 @@ static ssize_t next_bytes(void *cookie, char *to, size_t bytes)
     if (bytes > weir__unread(s))
         bytes = (size_t)weir__unread(s);
     memcpy(to, s->read_buffer + s->read, bytes);
-    s->read += bytes;
+    WEIR_STORE(&s->read, s->read + bytes);
     return (ssize_t)bytes;
 }
 
@@ -73,7 +73,7 @@ static void take_back(FILE *file, weir_stream *s)
     size_t count = fread_unlocked(bytes, 1, sizeof bytes, file);
     clearerr_unlocked(file);
     if (count <= s->read && memcmp(s->read_buffer + s->read - count, bytes, count) == 0) {
-        s->read -= count;
+        WEIR_STORE(&s->read, s->read - count);
         return;
     }
     while (count > 0)

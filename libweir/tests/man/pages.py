@@ -4,7 +4,8 @@ import re
 import shlex
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-NOT_FOR_PROGRAMS = {"WEIR_H", "WEIR_LIKELY", "WEIR_LOAD", "WEIR_PUBLISH", "WEIR_ONE_THREAD"}
+NOT_FOR_PROGRAMS = {"WEIR_H", "WEIR_LIKELY", "WEIR_LOAD", "WEIR_PUBLISH", "WEIR_STORE",
+                    "WEIR_ONE_THREAD"}
 
 
 def squeeze(text):

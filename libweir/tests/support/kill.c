@@ -17,11 +17,6 @@ int64_t must_at(int64_t result, int line, const char *call)
     _exit(3);
 }
 
-/* Of the leak sanitizer: a child that ends with exit(3) has not closed its streams. */
-static pid_t main_process;
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void) { return getpid() != main_process; }
-
 static void empty_dir(void)
 {
     char path[512];
@@ -44,7 +39,6 @@ void kill_dir_remove(void)
 
 void kill_dir(const char *parent)
 {
-    main_process = getpid();
     snprintf(directory, sizeof directory, "%s/weir-test-XXXXXX", parent);
     if (!mkdtemp(directory)) {
         strcpy(directory, "/tmp/weir-test-XXXXXX");

@@ -3,27 +3,58 @@
 
 /* ---- what is there now ---- */
 
-bool watch_look(struct watch *w)
+/* Looked at after every instruction, so it stays mapped for as long as it is the same one. */
+static const char *map_spill(struct watch *w, size_t *bytes)
 {
-    static char now[sizeof w->spill];
-    size_t before = w->sink_bytes, begun = w->progress->begun, done = w->progress->done;
-    bool changed = begun != w->begun || done != w->done;
-    w->begun = begun, w->done = done;
+    struct stat is;
+    *bytes = 0;
+    bool there = stat(w->spill_path, &is) == 0;
+    if (w->mapped && !(there && is.st_ino == w->mapped_ino && (size_t)is.st_size == w->mapped_bytes)) {
+        munmap(w->mapped, w->mapped_bytes); /* which kept the number of the file from being given again */
+        w->mapped = NULL;
+    }
+    if (!there || is.st_size == 0)
+        return NULL;
+    if (!w->mapped) {
+        int fd = (int)must(open(w->spill_path, O_RDONLY | O_CLOEXEC));
+        w->mapped = mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        must(w->mapped == MAP_FAILED ? -errno : 0);
+        w->mapped_bytes = (size_t)is.st_size, w->mapped_ino = is.st_ino;
+        close(fd);
+    }
+    *bytes = w->mapped_bytes < sizeof w->spill ? w->mapped_bytes : sizeof w->spill;
+    return w->mapped;
+}
+
+static bool look_at_sink(struct watch *w)
+{
+    static char now[sizeof w->sink];
+    size_t before = w->sink_bytes;
     if (w->plan.sink == PLAN_PIPE) {
         ssize_t got = read(w->pipe[0], w->sink + before, sizeof w->sink - before);
         w->sink_bytes += got > 0 ? (size_t)got : 0;
-        changed |= got > 0;
-    } else {
-        static char sink[sizeof w->sink];
-        w->sink_bytes = read_file(in_dir("sink"), sink, sizeof sink);
-        changed |= w->sink_bytes != before || memcmp(sink, w->sink, before) != 0;
-        memcpy(w->sink, sink, w->sink_bytes);
+        return got > 0;
     }
-    size_t bytes = read_file(in_dir("spill"), now, sizeof now);
-    changed |= bytes != w->spill_bytes || memcmp(now, w->spill, bytes) != 0;
-    memcpy(w->spill, now, bytes);
-    w->spill_bytes = bytes;
+    w->sink_bytes = (size_t)must(pread(w->sink_fd, now, sizeof now, 0));
+    bool changed = w->sink_bytes != before || memcmp(now, w->sink, before) != 0;
+    if (changed)
+        memcpy(w->sink, now, w->sink_bytes);
     return changed;
+}
+
+bool watch_look(struct watch *w)
+{
+    size_t begun = w->progress->begun, done = w->progress->done, bytes;
+    bool changed = begun != w->begun || done != w->done;
+    w->begun = begun, w->done = done;
+    changed |= look_at_sink(w);
+    const char *now = map_spill(w, &bytes);
+    if (bytes == w->spill_bytes && (bytes == 0 || memcmp(now, w->spill, bytes) == 0))
+        return changed;
+    if (bytes)
+        memcpy(w->spill, now, bytes);
+    w->spill_bytes = bytes;
+    return true;
 }
 
 /* ---- what a kill would leave ---- */
@@ -170,7 +201,19 @@ void watch_forget(struct watch *w)
     w->sink_bytes = w->spill_bytes = w->begun = w->done = w->before_recovery = w->may_repeat = 0;
     w->flies = w->recovering = false;
     write_file(in_dir("sink"), w->plan.before, w->plan.before_bytes);
+    w->sink_fd = (int)must(open(in_dir("sink"), O_RDONLY | O_CLOEXEC));
+    snprintf(w->spill_path, sizeof w->spill_path, "%s", in_dir("spill"));
     unlink(in_dir("spill"));
     must(pipe2(w->pipe, O_CLOEXEC));
     fcntl(w->pipe[0], F_SETFL, O_NONBLOCK);
+}
+
+void watch_end(struct watch *w)
+{
+    if (w->mapped)
+        munmap(w->mapped, w->mapped_bytes);
+    w->mapped = NULL;
+    close(w->sink_fd);
+    close(w->pipe[0]);
+    close(w->pipe[1]);
 }

@@ -8,7 +8,11 @@
 struct watch {
     struct plan plan;
     struct plan_progress *progress;
-    int pipe[2];
+    int pipe[2], sink_fd;
+    char spill_path[256];
+    char *mapped; /* the spill file, if there was one at the last stop */
+    size_t mapped_bytes;
+    ino_t mapped_ino;
     uint64_t steps, states, in_flight, kills; /* instructions; different states; recoveries */
     bool recovering;        /* the owner is dead; stopped is who recovers what it left */
     size_t before_recovery, may_repeat; /* what the pipe's reader had then; of the flight */
@@ -21,7 +25,8 @@ struct watch {
     size_t spill_bytes;
 };
 
-void watch_forget(struct watch *w); /* all of the last run; makes a new sink */
+void watch_forget(struct watch *w); /* all of the last run; makes a new sink, open until watch_end */
+void watch_end(struct watch *w);
 bool watch_look(struct watch *w);   /* true: something has changed */
 void watch_judge(struct watch *w);
 

@@ -2,10 +2,12 @@
 #include "places.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,4 +82,19 @@ const char *place_mount(const char *type, size_t bytes, const char *options, con
     if (run("mount -o loop -t %s '%s' '%s' 2>/dev/null", type, image, place) != 0)
         return NULL;
     return place;
+}
+
+bool place_takes_direct(const char *place)
+{
+    enum { ASK = 0x2000 /* STATX_DIOALIGN */, MASK = 0, BLOCK = 39 /* stx_mask, stx_dio_offset_align */ };
+    char path[LENGTH + 8];
+    uint32_t status[64] = {0};
+    snprintf(path, sizeof path, "%s/try", place);
+    int fd = open(path, O_WRONLY | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool told = syscall(SYS_statx, fd, "", AT_EMPTY_PATH, ASK, status) == 0 && status[MASK] & ASK;
+    close(fd);
+    unlink(path);
+    return !told || status[BLOCK] > 0;
 }

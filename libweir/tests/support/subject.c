@@ -126,7 +126,7 @@ static bool all_is_there(struct subject *t)
     if (weir__written(t->s) < drained)
         return subject_wrong(t, "written %llu < drained %llu", (unsigned long long)weir__written(t->s),
                              (unsigned long long)drained);
-    const unsigned char *buffer = (const unsigned char *)t->own->buffer + drained;
+    const unsigned char *buffer = waits ? (const unsigned char *)t->own->buffer + drained : NULL;
     struct fake_file *f = &t->file;
     size_t at = t->append || !t->seekable ? f->size : (size_t)fake_position(t->fd);
     size_t end = waits && at + waits > f->size ? at + waits : f->size;
@@ -153,12 +153,12 @@ static void promises(struct subject *t, int64_t result, enum op op)
     t->excused = t->excused && waits;
     if (subject_may_fail(t) || t->excused || t->hot->error || result < 0 || !t->can_write)
         return;
-    const char *from = t->own->buffer + weir__drained(t->s);
+    const char *from = waits ? t->own->buffer + weir__drained(t->s) : NULL;
     bool through = t->own->mode == WEIR_NONE ||
                    (t->own->durability >= WEIR_KERNEL && (t->own->mode == WEIR_FULL || t->own->mode == WEIR_RECORD));
     if (through && waits)
         subject_wrong(t, "%s left %llu bytes", op_name(op), (unsigned long long)waits);
-    if (t->own->mode == WEIR_LINE && t->own->separator >= 0 && memchr(from, t->own->separator, waits))
+    if (waits && t->own->mode == WEIR_LINE && t->own->separator >= 0 && memchr(from, t->own->separator, waits))
         subject_wrong(t, "%s left a whole line", op_name(op));
     if ((op == OP_FLUSH || op == OP_SYNC || op == OP_SYNC_WHOLE) && waits + t->hot->record_bytes)
         subject_wrong(t, "%s left %llu bytes", op_name(op), (unsigned long long)waits);
