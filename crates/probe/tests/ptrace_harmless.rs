@@ -124,7 +124,9 @@ fn attaching_and_letting_go_changes_nothing() {
     for round in 0..rounds() {
         let limit = Some(Duration::from_millis(3 + (round % 7) as u64));
         let options = Options { exact: round % 2 == 0, limit, ..Options::default() };
-        let seen = trace(Target::Process(fussy.child.id()), &options).expect("attached");
+        let seen = trace(Target::Process(fussy.child.id()), &options);
+        fussy.lives();
+        let seen = seen.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!(seen.ended.exit, None);
         calls += seen.ended.seen_calls;
         fussy.lives();

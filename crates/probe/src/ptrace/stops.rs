@@ -59,6 +59,8 @@ impl Tracer<'_, '_> {
     /// The stop that was asked for, the first of a new thread, or the one that SIGCONT makes.
     fn on_trap(&mut self, tid: u32, asked: bool, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        // It is on its way back to the program, whatever call it was in.
+        thread.in_call = false;
         let pid = thread.pid;
         if asked {
             self.mend_call(pid, tid);
@@ -81,6 +83,7 @@ impl Tracer<'_, '_> {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.watched = watched;
             if !watched {
+                thread.in_call = false;
                 (thread.inside, thread.returned_ns) = (None, None);
             }
             thread.let_go_ns = now_ns();
