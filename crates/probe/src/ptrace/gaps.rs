@@ -117,36 +117,46 @@ impl Tracer<'_, '_> {
     }
 
     /// Asks the threads of a process to stop, those that may be asked.
-    fn catch(&mut self, pid: u32, now: u64) {
+    pub(super) fn catch(&mut self, pid: u32, now: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.try_at = now + process.try_ns;
         process.try_ns = (process.try_ns * 2).min(TRY_MOST_NS);
+        let mut watched = false;
         for tid in process.threads.iter() {
-            let Some(thread) = self.threads.get_mut(tid) else { continue };
-            if !thread.interrupted
-                && thread.ending.is_none()
-                && may_interrupt(pid, *tid, thread.shy_calls > 0)
-            {
+            let Some(thread) = self.threads.get_mut(tid).filter(|thread| thread.ending.is_none()) else {
+                continue;
+            };
+            // It has not stopped since the gap began, and is on its way to a stop without being asked.
+            watched |= thread.watched;
+            let free = !thread.watched && !thread.interrupted;
+            if free && may_interrupt(pid, *tid, thread.shy_calls > 0) {
                 thread.interrupted = os::interrupt(*tid).is_ok();
             }
+        }
+        if watched {
+            self.end_gap(pid, now);
         }
     }
 
     /// Undoes what the stop that weir asked for did to the call that it came into: between the look at what a
     /// thread does and the stop, it may have gone into a call that ends with EINTR. It is made again, unless
-    /// there is a signal, which would have ended it as well.
-    pub(super) fn mend_call(&mut self, pid: u32, tid: u32) {
+    /// there is a signal, which would have ended it as well. True: the program does not see that it was broken.
+    pub(super) fn mend_call(&mut self, pid: u32, tid: u32) -> bool {
         const EINTR: i64 = -(libc::EINTR as i64);
-        let Some((number, result)) = os::broken_call(tid) else { return };
-        if result == EINTR && syscalls::may_be_made_again(number) && !proc::has_signal(tid) {
+        const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+        let Some((number, result)) = os::broken_call(tid) else { return false };
+        let again = result == EINTR && syscalls::may_be_made_again(number);
+        if !(again || RESTARTS.contains(&result)) || proc::has_signal(tid) {
+            return false;
+        }
+        if again {
             os::make_again(tid);
         }
         // The kernel counts the attempt as a call, and the one that follows.
-        if let (EINTR | -516..=-512, Some(op)) = (result, syscalls::op(number))
-            && let Some(process) = self.process(pid)
-        {
+        if let (Some(op), Some(process)) = (syscalls::op(number), self.process(pid)) {
             process.account.leave_out(counted(op, result));
         }
+        true
     }
 
     /// A call that a stop would break off: its thread is not interrupted for some time, unless it waits safely.

@@ -36,12 +36,26 @@ pub fn run(
     tick: &mut Tick<'_>,
 ) -> Result<Ended, Error> {
     let hooks = Hooks { sink, look, tick };
-    let traced = move || Tracer::new(target.pid(), options, hooks)?.run(target);
+    let traced = move || {
+        let tracer = Tracer::new(target.pid(), options, hooks);
+        // SAFETY: asks for a number.
+        (unsafe { libc::gettid() }, tracer.and_then(|tracer| tracer.run(target)))
+    };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("weir-ptrace".into()).spawn_scoped(scope, traced);
         let thread = thread.map_err(|error| unusable(&format!("a thread cannot be started: {error}")))?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let (task, ended) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        wait_until_gone(task);
+        ended
     })
+}
+
+/// The kernel lets the tracees go late in a thread's end, after it has told those that join it.
+fn wait_until_gone(task: libc::pid_t) {
+    let path = format!("/proc/self/task/{task}");
+    while std::fs::exists(&path).unwrap_or(false) {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
 }
 
 /// Whom the tracer tells, and whom it asks.

@@ -132,12 +132,13 @@ pub(super) fn broken_call(_tid: u32) -> Option<(i64, i64)> {
     None
 }
 
-/// Has the kernel make the broken call again, as it does by itself for most calls.
+/// Has the thread make the broken call again, as the kernel does by itself for most calls: back to the
+/// instruction that made it, which is two bytes long, with the call's number where it was.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn make_again(tid: u32) {
-    const ERESTARTNOINTR: i64 = 513;
     let Some(mut registers) = registers(tid) else { return };
-    registers.rax = (-ERESTARTNOINTR) as u64;
+    registers.rax = registers.orig_rax;
+    registers.rip = registers.rip.wrapping_sub(2);
     let _died = ptrace(libc::PTRACE_SETREGS as i64, tid, 0, (&raw const registers) as usize);
 }
 

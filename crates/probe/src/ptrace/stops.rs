@@ -32,17 +32,22 @@ impl Tracer<'_, '_> {
             return None;
         }
         let pid = thread.pid;
+        let asked = std::mem::take(&mut thread.interrupted);
         match (libc::WSTOPSIG(status), status >> 16) {
-            (CALL, 0) => self.on_call(tid, now),
-            (signal, 0) => self.go_on(tid, signal, now),
+            (CALL, 0) => self.on_call(tid, asked, now),
+            (signal, 0) => {
+                if signal == libc::SIGSTOP {
+                    self.expect_tracer(pid, now);
+                }
+                self.go_on(tid, signal, now);
+            }
             (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
                 self.on_birth(tid, status >> 16, now);
             }
             (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid, now),
             (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid, now),
-            (libc::SIGTRAP, EVENT_STOP) => self.on_trap(tid, now),
+            (libc::SIGTRAP, EVENT_STOP) => self.on_trap(tid, asked, now),
             (_, EVENT_STOP) => {
-                thread.interrupted = false;
                 thread.watched = false;
                 os::listen(tid);
             }
@@ -52,10 +57,12 @@ impl Tracer<'_, '_> {
     }
 
     /// The stop that was asked for, the first of a new thread, or the one that SIGCONT makes.
-    fn on_trap(&mut self, tid: u32, now: u64) {
+    fn on_trap(&mut self, tid: u32, asked: bool, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        // It is on its way back to the program, whatever call it was in.
+        thread.in_call = false;
         let pid = thread.pid;
-        if std::mem::take(&mut thread.interrupted) {
+        if asked {
             self.mend_call(pid, tid);
             self.end_gap(pid, now);
         }
@@ -72,10 +79,11 @@ impl Tracer<'_, '_> {
         }
         let unseen =
             |process: &super::tracer::Process| process.gap.is_some() || process.foreign || process.hidden;
-        let watched = !self.processes.get(&pid).is_none_or(unseen);
+        let watched = !self.closing() && !self.processes.get(&pid).is_none_or(unseen);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.watched = watched;
             if !watched {
+                thread.in_call = false;
                 (thread.inside, thread.returned_ns) = (None, None);
             }
             thread.let_go_ns = now_ns();
@@ -83,17 +91,33 @@ impl Tracer<'_, '_> {
         os::resume(tid, watched, signal);
     }
 
-    fn on_call(&mut self, tid: u32, now: u64) {
-        match os::side(tid) {
+    /// If it was `asked` to stop, this stop is the answer: the kernel takes back the request at any stop.
+    fn on_call(&mut self, tid: u32, asked: bool, now: u64) {
+        let side = os::side(tid);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.in_call = matches!(side, Side::Entry { .. });
+        }
+        match side {
             Side::Entry { arch, number, args } => {
                 if self.on_entry(tid, arch, number, args, now) {
                     return;
                 }
             }
+            Side::Exit { .. } if asked && self.mend_at_exit(tid) => {}
             Side::Exit { result } => self.on_return(tid, result, now),
             Side::Neither => {}
         }
         self.go_on(tid, 0, now);
+    }
+
+    /// True: the call that ends here was broken off by weir, and is made again.
+    fn mend_at_exit(&mut self, tid: u32) -> bool {
+        let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return false };
+        let mended = self.mend_call(pid, tid);
+        if let Some(thread) = self.threads.get_mut(&tid).filter(|_| mended) {
+            thread.inside = None;
+        }
+        mended
     }
 
     /// True: the thread stays stopped, or was let go for good.

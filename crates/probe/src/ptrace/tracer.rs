@@ -13,6 +13,7 @@ use super::{Hooks, not_started, os, unusable};
 use crate::Error;
 use crate::engine::{Ended, Options, Target, now_ns};
 use crate::launch::Gated;
+use crate::proc::{self, Doing};
 use crate::raw::{Raw, RawWhat};
 
 /// How often the caller gets its turn.
@@ -33,6 +34,8 @@ pub(super) struct Thread {
     pub watched: bool,
     /// Between a call's entry and its exit.
     pub inside: Option<Inside>,
+    /// It has stopped at a call's entry and not at its exit yet.
+    pub in_call: bool,
     /// It will stop because it was asked to.
     pub interrupted: bool,
     /// Calls until it may be interrupted while it runs: it made one lately that must not be.
@@ -181,8 +184,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
                 self.timer.set(due);
             }
             let stopped = self.attached && self.options.stop.load(std::sync::atomic::Ordering::Relaxed);
-            if stopped || now >= limit {
-                self.closing_since.get_or_insert(now);
+            if (stopped || now >= limit) && !self.closing() {
+                self.close(now);
             }
             if self.root_gone || self.closed(now) {
                 return Ok(());
@@ -202,15 +205,32 @@ impl<'h, 'c> Tracer<'h, 'c> {
         }
     }
 
-    /// Whether watching is over, and no thread is on its way to a stop that would have to be mended.
+    pub(super) fn closing(&self) -> bool {
+        self.closing_since.is_some()
+    }
+
+    /// Begins to end: threads that are let go from now on run unwatched, and those that run are asked to stop
+    /// once more for that.
+    fn close(&mut self, now: u64) {
+        if self.closing_since.replace(now).is_none() {
+            for (tid, thread) in &mut self.threads {
+                if at_large(thread) && proc::doing(*tid) == Doing::Running {
+                    thread.interrupted = os::interrupt(*tid).is_ok();
+                }
+            }
+        }
+    }
+
+    /// Whether watching is over and it does no harm that the kernel detaches the tracees: it wakes those that
+    /// are stopped like a signal does, which at the entry of some calls ends them with EINTR.
     fn closed(&self, now: u64) -> bool {
-        let settled = || self.threads.values().all(|thread| !thread.interrupted);
+        let settled = || !self.threads.values().any(|thread| thread.interrupted || at_large(thread));
         self.closing_since.is_some_and(|since| settled() || now >= since + CLOSING_NS)
     }
 
     /// What is to be done at times, not at stops.
     fn on_time(&mut self, now: u64) {
-        if now >= self.tick_at && self.closing_since.is_none() {
+        if now >= self.tick_at && !self.closing() {
             self.tick_at = now + TICK_NS;
             self.tell_partly_unwatched(now);
             (self.hooks.tick)(now, self.hooks.sink);
@@ -220,7 +240,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
         for child in lost {
             self.adopt(child);
         }
-        if self.closing_since.is_none() {
+        if !self.closing() {
             self.catch_those_ready(now);
         }
     }
@@ -265,4 +285,9 @@ impl<'h, 'c> Tracer<'h, 'c> {
             (self.hooks.sink)(Raw { ns, pid, tid, what });
         }
     }
+}
+
+/// Whether its next stop may be the entry of a call.
+fn at_large(thread: &Thread) -> bool {
+    thread.watched && !thread.in_call && !thread.interrupted && thread.ending.is_none()
 }

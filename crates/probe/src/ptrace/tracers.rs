@@ -30,6 +30,19 @@ impl Tracer<'_, '_> {
         thread.let_go_for.is_some()
     }
 
+    /// A child stops itself: its parent may be a debugger that waits for this to call ptrace(2), which is to be
+    /// seen. If its calls are not seen now, it is caught; it cannot go on before that, since it is asked before
+    /// the child is stopped.
+    pub(super) fn expect_tracer(&mut self, child: u32, now: u64) {
+        let Some(parent) = self.processes.get(&child).and_then(|process| process.parent) else { return };
+        if let Some(process) =
+            self.process(parent).filter(|process| process.gap.is_some() && !process.foreign)
+        {
+            process.budget = super::budget::Budget::new(now);
+            self.catch(parent, now);
+        }
+    }
+
     /// The wanted thread has stopped.
     pub(super) fn let_go(&mut self, tid: u32, tracer: u32, status: i32) {
         let event = status >> 16;
