@@ -10,7 +10,7 @@ use weir_model::{Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::{Context, Seen};
-use crate::flags::{O_APPEND, SEEK_SET};
+use crate::flags::{O_APPEND, SEEK_CUR, SEEK_SET};
 use crate::words::thousands;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SharedOffset, judge };
@@ -31,8 +31,10 @@ fn of_file(context: &Context, file: &OpenFile) -> Option<Finding> {
 }
 
 fn uses_offset(seen: &Seen) -> bool {
-    let op = seen.call.op;
-    seen.call.result >= 0 && !op.positioned() && (op.reads() || op.writes() || op == Op::Lseek)
+    let call = seen.call;
+    let asks_only = call.op == Op::Lseek && call.args[1] == 0 && call.args[2] == SEEK_CUR;
+    let uses = call.op.reads() || call.op.writes() || call.op == Op::Lseek && !asks_only;
+    call.result >= 0 && !call.op.positioned() && uses
 }
 
 fn seeks_to(seen: &Seen) -> bool {
