@@ -89,7 +89,7 @@ fn busy(context: &Context, wait: &Wait, look: &Look, fd: i32) -> bool {
 
 /// Whether a system call is one to wait in for others; a write waits for the reader of these very bytes.
 fn waits(call: &str) -> bool {
-    !call.is_empty() && !["write", "send", "splice", "vmsplice", "tee", "fsync", "fdatasync", "running"].iter().any(|no| call.contains(no))
+    !call.is_empty() && !["write", "send", "splice", "vmsplice", "copy_file_range", "tee", "fsync", "fdatasync", "running"].iter().any(|no| call.contains(no))
 }
 
 fn found(context: &Context, wait: &Wait) -> Option<Finding> {
