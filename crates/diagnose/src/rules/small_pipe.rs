@@ -30,7 +30,11 @@ fn judge(context: &Context) -> Vec<Finding> {
     }
     let writers = context.toward(Direction::Out).filter(|flow| context.kind(flow.file) == StreamKind::Pipe);
     let hops = writers.filter_map(|writer| {
-        let reader = readers.get(&context.target(writer.file))?.iter().copied().filter(|reader| reader.pid != writer.pid);
+        let reader = readers
+            .get(&context.target(writer.file))?
+            .iter()
+            .copied()
+            .filter(|reader| reader.pid != writer.pid);
         found(context, writer, reader.max_by_key(|reader| reader.bytes)?)
     });
     hops.collect()
@@ -44,13 +48,16 @@ fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f6
         let reading = (pace * reader.calls as f64).min(span);
         return (reading * waits).min(span - reading).max(0.0);
     }
-    let (Some(writing), Some(reading)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else { return 0.0 };
+    let (Some(writing), Some(reading)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
+        return 0.0;
+    };
     (writing.min(reading) * waits).min(span - writing.max(reading)).max(0.0)
 }
 
 /// The usual time from one read to the next, in which the reader works on what it got.
 fn pace_s(context: &Context, reader: &Flow) -> Option<f64> {
-    let reads = context.calls_on(reader.file).iter().filter(|seen| seen.pid == reader.pid && seen.call.op.reads());
+    let reads =
+        context.calls_on(reader.file).iter().filter(|seen| seen.pid == reader.pid && seen.call.op.reads());
     let times: Vec<f64> = reads.map(|seen| seen.at_s).collect();
     let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_by(f64::total_cmp);
@@ -84,11 +91,15 @@ fn found(context: &Context, writer: &Flow, reader: &Flow) -> Option<Finding> {
         count(capacity, "byte")
     );
     let fix = format!(
-        "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); /proc/sys/fs/pipe-max-size is the limit.",
+        "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); \
+            /proc/sys/fs/pipe-max-size is the limit.",
         writer.asked_max.next_power_of_two().min(ALLOWED)
     );
     let draft = context.draft(RULE.id, severity, writer.pid, writer.fd, Some(writer.file));
-    let draft = draft.count("pipe_bytes", capacity).count("asked_bytes", writer.asked_max).count("bytes", writer.bytes);
+    let draft = draft
+        .count("pipe_bytes", capacity)
+        .count("asked_bytes", writer.asked_max)
+        .count("bytes", writer.bytes);
     let draft = draft.count("short_writes", writer.short).count("reader", reader.pid.into());
     Some(draft.gain(Gain { elapsed_s: saved, calls: 0 }).say(why, fix))
 }
