@@ -55,9 +55,9 @@ impl<'a> Context<'a> {
 
     /// Whether a process wrote to a descriptor in this time, as far as was seen.
     pub fn wrote_between(&self, pid: u32, fd: i32, from_s: f64, to_s: f64) -> bool {
-        let seen = self.calls(pid).iter().any(|seen| {
+        let seen = self.calls_between(pid, from_s, to_s).iter().any(|seen| {
             let call = seen.call;
-            call.fd == fd && call.op.writes() && call.result > 0 && seen.at_s > from_s && seen.at_s < to_s
+            call.fd == fd && call.op.writes() && call.result > 0
         });
         let flows = self.flows(pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
         seen || flows.into_iter().any(|flow| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_model::trace::{Buffer, Call, Flow, Image, Moment, OpenFile, Process, Recording, What};
+use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Process, Recording, What};
 use weir_model::{Direction, StreamKind};
 
 /// A call with when and by whom.
@@ -34,6 +34,10 @@ pub(crate) struct Context<'a> {
     flows_by_file: HashMap<u32, Vec<&'a Flow>>,
     /// When each process was forked, by the fork's own event.
     forked: HashMap<u32, f64>,
+    /// Which open file was seen behind a descriptor of a process, and since when, in order of time.
+    behind: HashMap<(u32, i32), Vec<(f64, u32)>>,
+    /// Sync calls that succeeded: when, which, of which open file.
+    pub syncs: Vec<(f64, Op, Option<u32>)>,
 }
 
 impl<'a> Context<'a> {
@@ -47,6 +51,8 @@ impl<'a> Context<'a> {
             flows_by_pid: HashMap::new(),
             flows_by_file: HashMap::new(),
             forked: HashMap::new(),
+            behind: HashMap::new(),
+            syncs: Vec::new(),
         };
         for event in &recording.events {
             context.index_event(event);
@@ -54,6 +60,11 @@ impl<'a> Context<'a> {
         for flow in &recording.flows {
             context.flows_by_pid.entry(flow.pid).or_default().push(flow);
             context.flows_by_file.entry(flow.file).or_default().push(flow);
+            context.behind.entry((flow.pid, flow.fd)).or_default().push((flow.first_s, flow.file));
+        }
+        for files in context.behind.values_mut() {
+            files.sort_by(|a, b| a.0.total_cmp(&b.0));
+            files.dedup_by_key(|(_, file)| *file);
         }
         context
     }
@@ -64,8 +75,15 @@ impl<'a> Context<'a> {
             What::Call(call) => {
                 let seen = Seen { at_s, pid, call };
                 self.calls_by_pid.entry(pid).or_default().push(seen);
-                if let Some(file) = call.file {
-                    self.calls_by_file.entry(file).or_default().push(seen);
+                if call.op.syncs() && call.result == 0 {
+                    self.syncs.push((at_s, call.op, call.file));
+                }
+                let Some(file) = call.file else { return };
+                self.calls_by_file.entry(file).or_default().push(seen);
+                // What opens a file has its descriptor as the result.
+                let fd = if call.fd >= 0 { call.fd } else { call.result as i32 };
+                if fd >= 0 {
+                    self.behind.entry((pid, fd)).or_default().push((at_s, file));
                 }
             }
             What::Buffers { moment, buffers, waits_in_name, .. } => {
@@ -148,15 +166,17 @@ impl<'a> Context<'a> {
     }
 
     fn own_file_at(&self, pid: u32, fd: i32, at_s: f64) -> Option<u32> {
-        let flows = self.flows(pid).iter().filter(|flow| flow.fd == fd).map(|flow| (flow.first_s, flow.file));
-        let calls = self.calls(pid).iter().filter(|seen| {
-            let opened = seen.call.fd < 0 && seen.call.result == i64::from(fd);
-            seen.call.fd == fd || opened
-        });
-        let known = calls.filter_map(|seen| Some((seen.at_s, seen.call.file?)));
-        let all: Vec<_> = flows.chain(known).collect();
-        let before = all.iter().filter(|(from, _)| *from <= at_s).max_by(|a, b| a.0.total_cmp(&b.0));
-        before.or_else(|| all.iter().min_by(|a, b| a.0.total_cmp(&b.0))).map(|(_, file)| *file)
+        let files = self.behind.get(&(pid, fd))?;
+        let after = files.partition_point(|(since, _)| *since <= at_s);
+        files.get(after.saturating_sub(1)).map(|(_, file)| *file)
+    }
+
+    /// The calls of a process that were looked at between two times, both left out.
+    pub fn calls_between(&self, pid: u32, from_s: f64, to_s: f64) -> &[Seen<'a>] {
+        let calls = self.calls(pid);
+        let first = calls.partition_point(|seen| seen.at_s <= from_s);
+        let end = calls.partition_point(|seen| seen.at_s < to_s).max(first);
+        &calls[first..end]
     }
 
     /// When a process came to be.

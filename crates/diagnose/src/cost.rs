@@ -14,9 +14,6 @@ const BUFFERED_RECORD_NS: f64 = 40.0;
 /// … and a large one no more than the copying of its bytes.
 const COPIED_BYTE_NS: f64 = 0.1;
 
-/// Waking the other side of a pipe and being woken, seen as a multiple of a call that wakes nobody.
-pub(crate) const WAKE_CALLS: f64 = 10.0;
-
 impl Context<'_> {
     /// Seconds of the run that are the program's, without what watching added.
     pub fn run_s(&self) -> f64 {

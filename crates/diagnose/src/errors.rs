@@ -10,7 +10,8 @@ impl Context<'_> {
     pub fn said_nothing(&self, pid: u32, from_s: f64) -> bool {
         let well = self.process(pid).and_then(|process| process.exit) == Some(Exit::Code(0));
         let told = self.flows(pid).iter().any(|flow| {
-            flow.fd == 2 && flow.direction != Direction::In && flow.bytes > 0 && flow.last_s >= from_s
+            let written = flow.direction != Direction::In && flow.bytes > 0 && flow.last_s >= from_s;
+            flow.fd == 2 && written && !self.is_null(flow.file)
         });
         well && !told
     }

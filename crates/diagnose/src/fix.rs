@@ -35,7 +35,8 @@ pub(crate) fn code(language: Language, topic: Topic) -> String {
 fn buffer_output(language: Language) -> &'static str {
     match language {
         Language::C => {
-            "setvbuf(stream, NULL, _IOFBF, 65536) and no fflush in the loop; in place of write(2), fwrite or putc"
+            "setvbuf(stream, NULL, _IOFBF, 65536) and no fflush in the loop; in place of write(2), fwrite \
+                or putc"
         }
         Language::Python => "open(path, 'wb') without buffering=0, print(…) without flush=True",
         Language::Perl => "leave $| at 0 and use print, not syswrite",
@@ -55,13 +56,15 @@ fn buffer_output(language: Language) -> &'static str {
 fn buffer_input(language: Language) -> &'static str {
     match language {
         Language::C => {
-            "fread, getc or getline on a stream (setvbuf(stream, NULL, _IOFBF, 65536)), or read(2) into 64 KiB"
+            "fread, getc or getline on a stream (setvbuf(stream, NULL, _IOFBF, 65536)), or read(2) into \
+                64 KiB"
         }
         Language::Python => "open(path, 'rb') without buffering=0, and iterate, or read(65536)",
         Language::Perl => "read or <$handle>, not sysread of single characters",
         Language::Ruby => "each_line or read(65536), not sysread(1)",
         Language::Shell => {
-            "read takes one byte a call, so that others can go on with the input: let awk or mapfile do the loop"
+            "read takes one byte a call, so that others can go on with the input: let awk or mapfile do \
+                the loop"
         }
         Language::Awk => "read whole lines with getline",
         Language::Node => "fs.createReadStream(path, {highWaterMark: 65536})",
@@ -105,7 +108,8 @@ fn flush_before_fork(language: Language) -> &'static str {
 fn check_errors(language: Language) -> &'static str {
     match language {
         Language::C => {
-            "test what write(2) and fsync(2) return, and for streams: if (fflush(f) || ferror(f) || fclose(f)) exit(1)"
+            "test what write(2) and fsync(2) return, and for streams: if (fflush(f) || ferror(f) || \
+                fclose(f)) exit(1)"
         }
         Language::Python => "let OSError pass; close the file, or use with, so that the last error is raised",
         Language::Perl => "print {$f} … or die $!; close $f or die $!",

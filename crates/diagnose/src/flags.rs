@@ -13,6 +13,10 @@ pub(crate) const O_DIRECT: i32 = 0o40000;
 pub(crate) const RWF_SYNCS: u64 = 2 | 4;
 
 pub(crate) const SEEK_SET: u64 = 0;
+pub(crate) const SEEK_CUR: u64 = 1;
+
+/// The second argument of fcntl(2) that sets a pipe's capacity.
+pub(crate) const F_SETPIPE_SZ: u64 = 1031;
 
 /// POSIX_FADV_RANDOM, the fourth argument of posix_fadvise(2).
 pub(crate) const FADV_RANDOM: u64 = 1;

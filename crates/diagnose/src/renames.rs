@@ -85,7 +85,7 @@ impl Context<'_> {
         let by_flag = self.file(id).is_some_and(|file| file.flags & O_DSYNC != 0);
         let by_count = self.flows_on(id).iter().any(|flow| flow.syncs > 0 && flow.first_s <= before_s);
         let by_call = || {
-            self.syncs().any(|(at_s, op, file)| {
+            self.syncs.iter().any(|&(at_s, op, file)| {
                 let all = matches!(op, Op::Sync | Op::Syncfs);
                 at_s <= before_s && (all || file.is_some_and(same))
             })
@@ -95,19 +95,9 @@ impl Context<'_> {
 
     /// Whether a directory, or everything, was synced after that time.
     pub fn directory_synced(&self, directory: &str, after_s: f64) -> bool {
-        self.syncs().any(|(at_s, op, file)| {
+        self.syncs.iter().any(|&(at_s, op, file)| {
             let path = file.and_then(|id| self.file(id)).map(|file| file.path.trim_end_matches('/'));
             at_s >= after_s && (matches!(op, Op::Sync | Op::Syncfs) || path == Some(directory))
-        })
-    }
-
-    /// Sync calls that succeeded: when, which, of which open file.
-    fn syncs(&self) -> impl Iterator<Item = (f64, Op, Option<u32>)> + '_ {
-        self.recording.events.iter().filter_map(|event| match &event.what {
-            weir_model::trace::What::Call(call) if call.op.syncs() && call.result == 0 => {
-                Some((event.at_s, call.op, call.file))
-            }
-            _ => None,
         })
     }
 }

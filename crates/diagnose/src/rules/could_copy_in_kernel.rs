@@ -32,8 +32,10 @@ fn judge(context: &Context) -> Vec<Finding> {
 /// The calls, and one of the two copies, of a pass.
 fn saved_s(context: &Context, pass: &Pass) -> f64 {
     let prices = &context.recording.prices;
-    let entering = |flow: &Flow, writes| flow.calls as f64 * prices.small_call_ns(context.kind(flow.file), writes);
-    (entering(pass.input, false) + entering(pass.output, true) + pass.input.bytes as f64 * prices.byte_ns) / 1e9
+    let entering =
+        |flow: &Flow, writes| flow.calls as f64 * prices.small_call_ns(context.kind(flow.file), writes);
+    (entering(pass.input, false) + entering(pass.output, true) + pass.input.bytes as f64 * prices.byte_ns)
+        / 1e9
 }
 
 fn found(context: &Context, passes: &[Pass]) -> Option<Finding> {
@@ -53,7 +55,8 @@ fn found(context: &Context, passes: &[Pass]) -> Option<Finding> {
     let fix = if socket {
         "sendfile(2): the bytes do not come into the program (Python: socket.sendfile)."
     } else {
-        "copy_file_range(2), or cp and Python's shutil.copyfile, which call it or sendfile(2); on xfs and btrfs no byte is copied at all."
+        "copy_file_range(2), or cp and Python's shutil.copyfile, which call it or sendfile(2); on xfs and \
+            btrfs no byte is copied at all."
     };
     let gain = Gain { elapsed_s: saved, calls: calls.saturating_sub(bytes / KERNEL_COPY + 1) };
     let draft = context.draft(RULE.id, severity, first.output.pid, first.output.fd, Some(first.output.file));

@@ -39,7 +39,14 @@ fn misfits(call: &Call, file: &OpenFile) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if !call.asked.is_multiple_of(blocks) {
         let right = call.asked.next_multiple_of(blocks);
-        found.push(("length", format!("the length {} is no multiple of {blocks} (take {right})", call.asked)));
+        found.push((
+            "length",
+            format!(
+                "the length {} is no multiple of {blocks} (take \
+            {right})",
+                call.asked
+            ),
+        ));
     }
     if let Some(position) = call.position.filter(|position| !position.is_multiple_of(blocks)) {
         let right = position - position % blocks;
@@ -47,13 +54,21 @@ fn misfits(call: &Call, file: &OpenFile) -> Vec<(&'static str, String)> {
     }
     // readv(2) and its like pass a list there, whose addresses are not known.
     if !call.op.name().contains('v') && !call.args[1].is_multiple_of(memory) {
-        found.push(("address", format!("the address {:#x} is no multiple of {memory} (posix_memalign)", call.args[1])));
+        found.push((
+            "address",
+            format!(
+                "the address {:#x} is no multiple of {memory} \
+            (posix_memalign)",
+                call.args[1]
+            ),
+        ));
     }
     found
 }
 
 fn found(context: &Context, file: &OpenFile, calls: &[Seen]) -> Option<Finding> {
-    let (first, wrong) = calls.iter().map(|seen| (seen, misfits(seen.call, file))).find(|(_, wrong)| !wrong.is_empty())?;
+    let (first, wrong) =
+        calls.iter().map(|seen| (seen, misfits(seen.call, file))).find(|(_, wrong)| !wrong.is_empty())?;
     let parts: Vec<&str> = wrong.iter().map(|(_, part)| part.as_str()).collect();
     let why = format!(
         "{} of {} with O_DIRECT failed with EINVAL {} times: {}.",
@@ -64,7 +79,8 @@ fn found(context: &Context, file: &OpenFile, calls: &[Seen]) -> Option<Finding> 
     );
     let (memory, blocks) = file.direct_align.unwrap_or((512, 512));
     let fix = format!(
-        "posix_memalign(&buffer, {0}, size), with sizes and offsets in multiples of {1}; the file's last part through a \
+        "posix_memalign(&buffer, {0}, size), with sizes and offsets in multiples of {1}; the file's last \
+            part through a \
          descriptor without O_DIRECT, then ftruncate(2). In Python mmap.mmap(-1, size) is aligned.",
         memory.max(4096),
         blocks.max(4096)

@@ -16,11 +16,31 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::DoubleBuffered, judge };
 fn judge(context: &Context) -> Vec<Finding> {
     let out = context.passes(StreamKind::File, StreamKind::Pipe).into_iter().filter_map(|pass| {
         let peer = peer(context, pass.output.file, pass.output.pid, Direction::In)?;
-        found(context, pass, peer, format!("let {} read the file itself: COMMAND < {}", context.name(peer), path(context, pass.input.file)))
+        found(
+            context,
+            pass,
+            peer,
+            format!(
+                "let {} read the file itself: COMMAND < \
+            {}",
+                context.name(peer),
+                path(context, pass.input.file)
+            ),
+        )
     });
     let into = context.passes(StreamKind::Pipe, StreamKind::File).into_iter().filter_map(|pass| {
         let peer = peer(context, pass.input.file, pass.input.pid, Direction::Out)?;
-        found(context, pass, peer, format!("let {} write the file itself: COMMAND > {}", context.name(peer), path(context, pass.output.file)))
+        found(
+            context,
+            pass,
+            peer,
+            format!(
+                "let {} write the file itself: COMMAND > \
+            {}",
+                context.name(peer),
+                path(context, pass.output.file)
+            ),
+        )
     });
     out.chain(into).collect()
 }
@@ -29,7 +49,8 @@ fn judge(context: &Context) -> Vec<Finding> {
 fn peer(context: &Context, pipe: u32, pid: u32, direction: Direction) -> Option<u32> {
     let target = context.target(pipe);
     let others = context.toward(direction).filter(|flow| flow.pid != pid && flow.bytes > 0);
-    let mut ends: Vec<u32> = others.filter(|flow| context.target(flow.file) == target).map(|flow| flow.pid).collect();
+    let mut ends: Vec<u32> =
+        others.filter(|flow| context.target(flow.file) == target).map(|flow| flow.pid).collect();
     ends.dedup();
     if let [one] = ends[..] { Some(one) } else { None }
 }
@@ -49,7 +70,8 @@ fn found(context: &Context, pass: Pass, peer: u32, fix: String) -> Option<Findin
         context.name(peer)
     );
     let draft = context.draft(RULE.id, severity, input.pid, output.fd, Some(output.file));
-    let draft = draft.count("bytes", input.bytes).count("calls", input.calls + output.calls).figure("cost_s", cost_s);
+    let draft =
+        draft.count("bytes", input.bytes).count("calls", input.calls + output.calls).figure("cost_s", cost_s);
     let gain = Gain { elapsed_s: cost_s, calls: input.calls + output.calls };
     Some(draft.count("peer", peer.into()).gain(gain).say(why, format!("{fix}.")))
 }

@@ -15,7 +15,10 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::EatenStdin, judge };
 
 fn judge(context: &Context) -> Vec<Finding> {
     let eaters = context.toward(Direction::In).filter(|flow| {
-        flow.bytes > 0 && flow.zeros > 0 && context.is_shared_input(flow.file) && context.flows_on(flow.file).len() > 1
+        flow.bytes > 0
+            && flow.zeros > 0
+            && context.is_shared_input(flow.file)
+            && context.flows_on(flow.file).len() > 1
     });
     eaters.filter_map(|eater| owner(context, eater).map(|owner| found(context, eater, owner))).collect()
 }
@@ -33,15 +36,18 @@ fn owner<'a>(context: &Context<'a>, eater: &Flow) -> Option<&'a Flow> {
 
 /// Whether the ancestor got nothing any more once the child had read.
 fn starved(context: &Context, owner: &Flow, eater: &Flow) -> bool {
-    let calls = context.calls_on(eater.file).iter().filter(|seen| seen.pid == owner.pid && seen.call.op.reads());
-    let after: Vec<i64> = calls.filter(|seen| seen.at_s > eater.first_s).map(|seen| seen.call.result).collect();
+    let calls =
+        context.calls_on(eater.file).iter().filter(|seen| seen.pid == owner.pid && seen.call.op.reads());
+    let after: Vec<i64> =
+        calls.filter(|seen| seen.at_s > eater.first_s).map(|seen| seen.call.result).collect();
     // Its last calls are always seen; none at all means that they were not kept.
     !after.is_empty() && after.iter().all(|&result| result <= 0) && after.contains(&0)
 }
 
 fn found(context: &Context, eater: &Flow, owner: &Flow) -> Finding {
     let why = format!(
-        "{} read {} from the input of {}, which reads it in a loop and then found its end: the loop stops early.",
+        "{} read {} from the input of {}, which reads it in a loop and then found its end: the loop stops \
+            early.",
         context.name(eater.pid),
         count(eater.bytes, "byte"),
         context.name(owner.pid)
@@ -50,7 +56,10 @@ fn found(context: &Context, eater: &Flow, owner: &Flow) -> Finding {
         Language::Python => "subprocess.run(…, stdin=subprocess.DEVNULL)",
         Language::Perl => "system(\"COMMAND < /dev/null\"), or give the child a file",
         Language::C => "open /dev/null as the child's descriptor 0 before exec",
-        _ => "COMMAND < /dev/null in the loop (ssh -n), or let the loop read another descriptor: while read -r x <&3; do …; done 3< FILE",
+        _ => {
+            "COMMAND < /dev/null in the loop (ssh -n), or let the loop read another descriptor: while \
+            read -r x <&3; do …; done 3< FILE"
+        }
     };
     let draft = context.draft(RULE.id, Severity::High, eater.pid, eater.fd, Some(eater.file));
     let draft = draft.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);

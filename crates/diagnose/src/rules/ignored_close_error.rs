@@ -22,7 +22,8 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 fn of_process(context: &Context, pid: u32) -> Option<Finding> {
-    let closes: Vec<Seen> = context.calls(pid).iter().copied().filter(|seen| seen.call.op == Op::Close).collect();
+    let closes: Vec<Seen> =
+        context.calls(pid).iter().copied().filter(|seen| seen.call.op == Op::Close).collect();
     let failed = |index: &usize| {
         let call = closes[*index].call;
         match -call.result {
@@ -39,7 +40,8 @@ fn of_process(context: &Context, pid: u32) -> Option<Finding> {
 
 fn closed_twice(context: &Context, closes: &[Seen], index: usize) -> bool {
     let this = closes[index];
-    let neighbour = |other: Option<&Seen>| other.is_some_and(|other| (other.call.fd - this.call.fd).abs() == 1);
+    let neighbour =
+        |other: Option<&Seen>| other.is_some_and(|other| (other.call.fd - this.call.fd).abs() == 1);
     let looping = neighbour(index.checked_sub(1).and_then(|before| closes.get(before)))
         && neighbour(closes.get(index + 1));
     let before = closes[..index].iter().rfind(|seen| seen.call.fd == this.call.fd);
@@ -57,9 +59,18 @@ fn found(context: &Context, first: Seen, failures: u64) -> Finding {
     let name = context.name(first.pid);
     let severity = if error == EBADF { Severity::Warn } else { Severity::High };
     let why = if error == EBADF {
-        format!("{name} closed descriptor {} again right after it was closed ({}): once another file has that number, it is closed instead.", first.call.fd, count(failures, "time"))
+        format!(
+            "{name} closed descriptor {} again right after it was closed ({}): once another file has \
+            that number, it is closed instead.",
+            first.call.fd,
+            count(failures, "time")
+        )
     } else {
-        format!("close(2) failed with {}, so the data was not taken, and {name} ended with status 0 and no message.", errno(error))
+        format!(
+            "close(2) failed with {}, so the data was not taken, and {name} ended with status 0 and \
+            no message.",
+            errno(error)
+        )
     };
     let fix = if error == EBADF {
         "close it once: fclose(stream), or the file object's close, closes the descriptor as well".into()

@@ -58,7 +58,8 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     }
     let share = context.share(context.flow_s(flow));
     let why = format!(
-        "{} wrote {} in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by line.",
+        "{} wrote {} in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by \
+            line.",
         context.name(flow.pid),
         count(flow.bytes, "byte"),
         thousands(flow.calls),

@@ -17,7 +17,10 @@ fn judge(context: &Context) -> Vec<Finding> {
         What::Exec { .. } => Some((event.pid, event.at_s)),
         _ => None,
     });
-    execs.filter_map(|(pid, at_s)| before(context, pid, at_s)).flat_map(|look| of_look(context, look)).collect()
+    execs
+        .filter_map(|(pid, at_s)| before(context, pid, at_s))
+        .flat_map(|look| of_look(context, look))
+        .collect()
 }
 
 /// The look at this exec's entry: the last of the process before it.

@@ -30,7 +30,8 @@ fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
         let later = context.wrote_between(pid, buffer.fd, look.at_s, f64::INFINITY);
         let file = context.file_at(pid, buffer.fd, look.at_s);
         let kind = file.map(|file| context.kind(file));
-        let unwanted = number == SIGPIPE && matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
+        let unwanted =
+            number == SIGPIPE && matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
         !unwanted && (look.moment == Moment::Signal || !later)
     });
     buffers.filter_map(|buffer| context.lost(&Lost { id: RULE.id, look, buffer, how: how.clone() })).collect()

@@ -14,8 +14,10 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::MissingDirSync, judge };
 
 fn judge(context: &Context) -> Vec<Finding> {
     let renamed = context.renamed();
-    let synced = renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
-    synced.filter(|renamed| !context.directory_synced(directory(&renamed.to), renamed.at_s))
+    let synced =
+        renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
+    synced
+        .filter(|renamed| !context.directory_synced(directory(&renamed.to), renamed.at_s))
         .map(|renamed| found(context, renamed))
         .collect()
 }

@@ -37,6 +37,7 @@ fn found(context: &Context, renamed: &Renamed) -> Finding {
     );
     let code = context.code(renamed.writer, renamed.at_s, Topic::SyncRename);
     let draft = context.draft(RULE.id, Severity::Warn, renamed.writer, renamed.fd, Some(renamed.file));
-    let draft = draft.count("unsynced_bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
+    let draft =
+        draft.count("unsynced_bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
     draft.say(why, format!("{code}."))
 }

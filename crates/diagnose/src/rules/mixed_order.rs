@@ -37,7 +37,10 @@ fn of_stream(context: &Context, look: &Look, buffer: &Buffer) -> Option<Finding>
         let between = seen.at_s >= look.at_s && seen.at_s < overtaking.at_s;
         between && seen.call.op.writes() && same_beginning(&seen.call.head, &buffer.pending)
     });
-    if before_it || !by_family(context, look, overtaking) || !leaves_later(context, look, buffer, file, overtaking.at_s) {
+    if before_it
+        || !by_family(context, look, overtaking)
+        || !leaves_later(context, look, buffer, file, overtaking.at_s)
+    {
         return None;
     }
     Some(found(context, look, buffer, file, overtaking))
@@ -86,7 +89,8 @@ fn found(context: &Context, look: &Look, buffer: &Buffer, file: u32, overtaking:
         code
     };
     let draft = context.draft(RULE.id, severity, look.pid, buffer.fd, Some(file));
-    let draft = draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
+    let draft =
+        draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
     let run = context.weir_run("--line", look.pid);
     draft.figure("at_s", overtaking.at_s).say(why, format!("{fix}; or {run}"))
 }

@@ -18,7 +18,8 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::OverRead, judge };
 const BLOCK: u64 = 1024;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.toward(Direction::In).filter(|flow| flow.bytes > 0 && context.is_shared_input(flow.file));
+    let flows =
+        context.toward(Direction::In).filter(|flow| flow.bytes > 0 && context.is_shared_input(flow.file));
     flows.filter_map(|flow| next_reader(context, flow).and_then(|next| judged(context, flow, next))).collect()
 }
 
@@ -26,7 +27,8 @@ fn judge(context: &Context) -> Vec<Finding> {
 fn next_reader<'a>(context: &Context<'a>, flow: &Flow) -> Option<&'a Flow> {
     let others = context.flows_on(flow.file).iter().copied().filter(|other| {
         let other_program = (other.pid, other.image) != (flow.pid, flow.image);
-        let here = other.pid == flow.pid || context.descends(other.pid, flow.pid) || ended(context, flow, other);
+        let here =
+            other.pid == flow.pid || context.descends(other.pid, flow.pid) || ended(context, flow, other);
         other.direction == Direction::In && other_program && here && other.first_s >= flow.last_s
     });
     others.min_by(|a, b| a.first_s.total_cmp(&b.first_s))
@@ -44,7 +46,8 @@ fn judged(context: &Context, flow: &Flow, next: &Flow) -> Option<Finding> {
     match last_look(context, flow, next) {
         Some((look, buffer)) => {
             let unread = buffer.unread_bytes;
-            let inherited = context.image_at(look.pid, look.at_s).is_none_or(|(image, _)| image as u32 != flow.image);
+            let inherited =
+                context.image_at(look.pid, look.at_s).is_none_or(|(image, _)| image as u32 != flow.image);
             (unread > 0 && !inherited).then(|| found(context, flow, next, Some((unread, &buffer.unread))))
         }
         None => guessed(context, flow).then(|| found(context, flow, next, None)),
@@ -73,9 +76,14 @@ fn last_look<'a>(context: &Context<'a>, flow: &Flow, next: &Flow) -> Option<(Loo
 
 /// Without a look into its buffer: blocks, no end seen, and other bytes passed on than taken.
 fn guessed(context: &Context, flow: &Flow) -> bool {
-    let passed_on = |out: &&Flow| out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes;
+    let passed_on =
+        |out: &&Flow| out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes;
     let blocks = flow.asked_max >= BLOCK && flow.asked.below(BLOCK) == 0 && flow.asked.total() > 0;
-    blocks && flow.zeros == 0 && flow.errors == 0 && flow.seeks == 0 && !context.flows(flow.pid).iter().any(passed_on)
+    blocks
+        && flow.zeros == 0
+        && flow.errors == 0
+        && flow.seeks == 0
+        && !context.flows(flow.pid).iter().any(passed_on)
 }
 
 fn found(context: &Context, flow: &Flow, next: &Flow, unread: Option<(u64, &Vec<u8>)>) -> Finding {
@@ -83,19 +91,28 @@ fn found(context: &Context, flow: &Flow, next: &Flow, unread: Option<(u64, &Vec<
     let (taker, heir) = (context.name(flow.pid), context.name(next.pid));
     let why = match unread {
         Some((bytes, text)) => {
-            format!("{taker} left {} of its input unused in its buffer, and {heir} goes on behind them: {} is missing there.", count(bytes, "byte"), preview(text))
+            format!(
+                "{taker} left {} of its input unused in its buffer, and {heir} goes on behind them: \
+                {} is missing there.",
+                count(bytes, "byte"),
+                preview(text)
+            )
         }
         None => format!(
-            "{taker} took {} of the input in blocks of up to {} and stopped before its end; {heir} goes on behind the last block, not behind what was used.",
+            "{taker} took {} of the input in blocks of up to {} and stopped before its end; {heir} goes \
+                on behind the last block, not behind what was used.",
             count(flow.bytes, "byte"),
             count(flow.asked_max, "byte")
         ),
     };
     let fix = "let one program read it all; or read without a buffer up to where the next one begins \
-               (setvbuf(stdin, NULL, _IONBF, 0), or the shell's read); or give the input as a file and lseek(2) back \
-               (fflush(stdin) does) before the next program starts.";
+               (setvbuf(stdin, NULL, _IONBF, 0), or the shell's read); or give the input as a file and \
+                lseek(2) back                (fflush(stdin) does) before the next program starts.";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
-    let draft = draft.count("read_bytes", flow.bytes).count("next_read_bytes", next.bytes).count("next", next.pid.into());
+    let draft = draft
+        .count("read_bytes", flow.bytes)
+        .count("next_read_bytes", next.bytes)
+        .count("next", next.pid.into());
     match unread {
         Some((bytes, _)) => draft.count("unread_bytes", bytes).say(why, fix),
         None => draft.say(why, fix),

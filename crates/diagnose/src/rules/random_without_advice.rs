@@ -30,15 +30,21 @@ fn applies(context: &Context, flow: &Flow) -> bool {
     let large = file.size_bytes.is_some_and(|size| size >= LARGE);
     let random = moving(flow) >= 500 && flow.jumps * 5 >= flow.calls && flow.mean_bytes() < 131_072.0;
     let rereads = super::seek_and_reread::rereads(context, flow);
-    file.kind == StreamKind::File && file.flags & O_DIRECT == 0 && large && random && !rereads && !advised(context, flow)
+    file.kind == StreamKind::File
+        && file.flags & O_DIRECT == 0
+        && large
+        && random
+        && !rereads
+        && !advised(context, flow)
 }
 
 fn advised(context: &Context, flow: &Flow) -> bool {
     let advice = |call: &weir_model::trace::Call| call.op == Op::Fadvise && call.args[3] == FADV_RANDOM;
     context.calls_on(flow.file).iter().any(|seen| advice(seen.call))
-        || context.calls(flow.pid).iter().any(|seen| {
-            seen.call.file.is_none() && seen.call.fd == flow.fd && advice(seen.call)
-        })
+        || context
+            .calls(flow.pid)
+            .iter()
+            .any(|seen| seen.call.file.is_none() && seen.call.fd == flow.fd && advice(seen.call))
 }
 
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {
@@ -48,14 +54,16 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let waits = waited_s >= span_s / 3.0 && context.severity(waited_s) >= Some(Severity::Warn);
     let severity = if waits { Severity::Warn } else { Severity::Info };
     let why = format!(
-        "{} read {} with {} calls, {} of them at another place than the last one ended; they took {}, and the kernel was not told.",
+        "{} read {} with {} calls, {} of them at another place than the last one ended; they took {}, and \
+            the kernel was not told.",
         context.name(flow.pid),
         count(flow.bytes, "byte"),
         thousands(flow.calls),
         thousands(flow.jumps),
         format_seconds(span_s)
     );
-    let fix = "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) after open (Python: os.posix_fadvise), or sort the places and \
+    let fix = "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) after open (Python: os.posix_fadvise), or sort \
+        the places and \
                read in their order; POSIX_FADV_WILLNEED for those that are known beforehand.";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("calls", flow.calls).count("jumps", flow.jumps).count("bytes", flow.bytes);

@@ -18,7 +18,8 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::ReadAfterEofSpin, judge };
 const RATE: f64 = 2_000.0;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.toward(Direction::In).filter(|flow| flow.zeros >= 200 && flow.zeros * 2 >= flow.calls);
+    let flows =
+        context.toward(Direction::In).filter(|flow| flow.zeros >= 200 && flow.zeros * 2 >= flow.calls);
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
@@ -43,7 +44,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         Language::Shell => "tail -f FILE | while read -r line; do …; done, or sleep in the loop",
         Language::Python => "time.sleep(0.1) when read gives nothing, or inotify",
         Language::Perl => "sleep 1 when nothing came, or select(undef, undef, undef, 0.1)",
-        _ => "wait before reading again: inotify(7) on the file, poll(2) on a pipe, or nanosleep(2); end at the end of a pipe",
+        _ => {
+            "wait before reading again: inotify(7) on the file, poll(2) on a pipe, or nanosleep(2); end \
+            at the end of a pipe"
+        }
     };
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("zero_reads", flow.zeros).count("calls", flow.calls).figure("cost_s", burnt_s);

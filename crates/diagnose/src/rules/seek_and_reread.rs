@@ -24,7 +24,9 @@ fn judge(context: &Context) -> Vec<Finding> {
 
 /// Whether a flow reads the same bytes over and over.
 pub(super) fn rereads(context: &Context, flow: &Flow) -> bool {
-    let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else { return false };
+    let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else {
+        return false;
+    };
     let over = file.size_bytes.is_some_and(|size| size > 0 && flow.bytes / TIMES >= size);
     let moves = flow.jumps.max(flow.seeks);
     over && flow.again_bytes >= flow.bytes / 2 && moves >= 50 && moves * 5 >= flow.calls
@@ -42,18 +44,21 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         severity = severity.min(Severity::Warn);
     }
     let why = format!(
-        "{} read {} of a file of {} with {} calls and {} seeks: each seek throws the buffer away, and the same bytes are read again.",
+        "{} read {} of a file of {} with {} calls and {} seeks: each seek throws the buffer away, and the \
+            same bytes are read again.",
         context.name(flow.pid),
         count(flow.bytes, "byte"),
         count(needed, "byte"),
         thousands(flow.calls),
         thousands(flow.seeks)
     );
-    let fix = "a stream of its own for each place that is read in turn; no seek to where the stream is already; pread(2) of \
+    let fix = "a stream of its own for each place that is read in turn; no seek to where the stream is \
+        already; pread(2) of \
                just the record, or mmap(2).";
     let calls = (flow.calls + flow.seeks).saturating_sub(needed / 4096 + 1);
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("calls", flow.calls).count("seeks", flow.seeks).count("bytes", flow.bytes);
-    let draft = draft.count("again_bytes", flow.again_bytes).count("file_bytes", needed).figure("cost_s", cost_s);
+    let draft =
+        draft.count("again_bytes", flow.again_bytes).count("file_bytes", needed).figure("cost_s", cost_s);
     Some(draft.gain(Gain { elapsed_s: saved, calls }).say(why, fix))
 }

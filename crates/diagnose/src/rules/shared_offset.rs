@@ -10,7 +10,7 @@ use weir_model::{Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::{Context, Seen};
-use crate::flags::{O_APPEND, SEEK_SET};
+use crate::flags::{O_APPEND, SEEK_CUR, SEEK_SET};
 use crate::words::thousands;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SharedOffset, judge };
@@ -31,8 +31,10 @@ fn of_file(context: &Context, file: &OpenFile) -> Option<Finding> {
 }
 
 fn uses_offset(seen: &Seen) -> bool {
-    let op = seen.call.op;
-    seen.call.result >= 0 && !op.positioned() && (op.reads() || op.writes() || op == Op::Lseek)
+    let call = seen.call;
+    let asks_only = call.op == Op::Lseek && call.args[1] == 0 && call.args[2] == SEEK_CUR;
+    let uses = call.op.reads() || call.op.writes() || call.op == Op::Lseek && !asks_only;
+    call.result >= 0 && !call.op.positioned() && uses
 }
 
 fn seeks_to(seen: &Seen) -> bool {
@@ -54,7 +56,8 @@ fn overwritten(file: &OpenFile, moves: &[Seen]) -> Option<(u32, u32)> {
         return None;
     }
     for (index, seek) in moves.iter().enumerate().filter(|(_, seen)| seeks_to(seen)) {
-        let wrote_before = |pid: u32| moves[..index].iter().any(|seen| seen.pid == pid && seen.call.op.writes());
+        let wrote_before =
+            |pid: u32| moves[..index].iter().any(|seen| seen.pid == pid && seen.call.op.writes());
         let next = moves[index + 1..].iter().find(|seen| seen.pid != seek.pid);
         if let Some(next) = next.filter(|next| next.call.op.writes() && wrote_before(next.pid)) {
             return Some((seek.pid, next.pid));
@@ -67,12 +70,14 @@ fn found(context: &Context, file: &OpenFile, moves: &[Seen], one: u32, other: u3
     let fd = moves.iter().find(|seen| seen.pid == one).map_or(-1, |seen| seen.call.fd);
     let seeks: u64 = context.flows_on(file.id).iter().map(|flow| flow.seeks).sum();
     let why = format!(
-        "{} and {} have one offset in common, since the file was opened before the fork, and each moves it under the other ({} seeks).",
+        "{} and {} have one offset in common, since the file was opened before the fork, and each moves \
+            it under the other ({} seeks).",
         context.name(one),
         context.name(other),
         thousands(seeks)
     );
-    let fix = "open the file again in the child, or use pread(2) and pwrite(2), which have an offset of their own.";
+    let fix = "open the file again in the child, or use pread(2) and pwrite(2), which have an offset of \
+        their own.";
     let draft = context.draft(RULE.id, Severity::High, one, fd, Some(file.id));
     draft.count("seeks", seeks).count("other", other.into()).say(why, fix)
 }

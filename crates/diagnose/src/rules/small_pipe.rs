@@ -1,18 +1,18 @@
 //! small-pipe: a pipe's capacity makes both sides wait for each other.
 //!
-//! Evidence: the writer hands over more at a time than the pipe holds, so it waits while the reader works and
-//! the reader waits while it makes the next. With room for a whole block both work at once: what that saves is
-//! no more than the processor time of the lesser of the two, nor than the time in which neither had one. Where
-//! processor times are not known, only the wakings are counted. Never High.
+//! Evidence: the writer hands over more at a time than the pipe holds, so it waits while the reader works, and
+//! the reader waits while it makes the next. The reader's pace within a block tells how long its own work is;
+//! the rest of the time is the writer's. With room for a whole block both would work at once, and the longer of
+//! the two is what remains. Where the pace is not known, the processor times stand for the work. Never High.
 
 use std::collections::HashMap;
 
-use weir_model::trace::Flow;
+use weir_model::trace::{Flow, Op};
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::Context;
-use crate::cost::WAKE_CALLS;
+use crate::flags::F_SETPIPE_SZ;
 use crate::words::count;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SmallPipe, judge };
@@ -30,27 +30,53 @@ fn judge(context: &Context) -> Vec<Finding> {
     }
     let writers = context.toward(Direction::Out).filter(|flow| context.kind(flow.file) == StreamKind::Pipe);
     let hops = writers.filter_map(|writer| {
-        let reader = readers.get(&context.target(writer.file))?.iter().copied().filter(|reader| reader.pid != writer.pid);
+        let reader = readers
+            .get(&context.target(writer.file))?
+            .iter()
+            .copied()
+            .filter(|reader| reader.pid != writer.pid);
         found(context, writer, reader.max_by_key(|reader| reader.bytes)?)
     });
     hops.collect()
 }
 
-/// What the pipe could be and the processors could have saved, in seconds.
+/// What room for a whole block would save, in seconds.
 fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f64 {
-    let asked = writer.asked_max.min(ALLOWED);
+    let span = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
+    let waits = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
+    if let Some(pace) = pace_s(context, reader) {
+        let reading = (pace * reader.calls as f64).min(span);
+        return (reading * waits).min(span - reading).max(0.0);
+    }
     let (Some(writing), Some(reading)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
-        let wakes = writer.bytes as f64 / capacity as f64 - writer.bytes as f64 / asked as f64;
-        return wakes * WAKE_CALLS * context.recording.prices.pipe_ns / 1e9;
+        return 0.0;
     };
-    let both = writing.min(reading) * (1.0 - capacity as f64 / asked as f64);
-    let span = reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s);
-    both.min(span - writing.max(reading)).max(0.0)
+    (writing.min(reading) * waits).min(span - writing.max(reading)).max(0.0)
+}
+
+/// The usual time from one read to the next, in which the reader works on what it got.
+fn pace_s(context: &Context, reader: &Flow) -> Option<f64> {
+    let reads =
+        context.calls_on(reader.file).iter().filter(|seen| seen.pid == reader.pid && seen.call.op.reads());
+    let times: Vec<f64> = reads.map(|seen| seen.at_s).collect();
+    let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_by(f64::total_cmp);
+    (gaps.len() >= 4).then(|| gaps[gaps.len() / 2])
+}
+
+/// What the pipe holds: as it was set in this run, as it was seen, or as it is by itself.
+fn capacity(context: &Context, writer: &Flow, reader: &Flow) -> u64 {
+    let ends = [writer.file, reader.file];
+    let calls = ends.iter().flat_map(|&end| context.calls_on(end)).filter(|seen| {
+        seen.call.op == Op::Fcntl && seen.call.args[1] == F_SETPIPE_SZ && seen.call.result > 0
+    });
+    let set = calls.map(|seen| seen.call.result as u64).max();
+    let seen = || ends.iter().filter_map(|&end| context.file(end)?.pipe_bytes).max();
+    set.or_else(seen).unwrap_or(CAPACITY).max(1)
 }
 
 fn found(context: &Context, writer: &Flow, reader: &Flow) -> Option<Finding> {
-    let known = [writer, reader].iter().find_map(|flow| context.file(flow.file)?.pipe_bytes);
-    let capacity = known.unwrap_or(CAPACITY).max(1);
+    let capacity = capacity(context, writer, reader);
     let large = writer.asked.total().saturating_sub(writer.asked.below(capacity * 2));
     if writer.asked_max < capacity * 2 || large == 0 || writer.bytes < capacity * 16 {
         return None;
@@ -65,11 +91,15 @@ fn found(context: &Context, writer: &Flow, reader: &Flow) -> Option<Finding> {
         count(capacity, "byte")
     );
     let fix = format!(
-        "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); /proc/sys/fs/pipe-max-size is the limit.",
+        "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); \
+            /proc/sys/fs/pipe-max-size is the limit.",
         writer.asked_max.next_power_of_two().min(ALLOWED)
     );
     let draft = context.draft(RULE.id, severity, writer.pid, writer.fd, Some(writer.file));
-    let draft = draft.count("pipe_bytes", capacity).count("asked_bytes", writer.asked_max).count("bytes", writer.bytes);
+    let draft = draft
+        .count("pipe_bytes", capacity)
+        .count("asked_bytes", writer.asked_max)
+        .count("bytes", writer.bytes);
     let draft = draft.count("short_writes", writer.short).count("reader", reader.pid.into());
     Some(draft.gain(Gain { elapsed_s: saved, calls: 0 }).say(why, fix))
 }

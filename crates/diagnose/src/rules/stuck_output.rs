@@ -81,15 +81,19 @@ fn continues(context: &Context, wait: &Wait, look: &Look, buffer: &Buffer) -> bo
 
 /// Whether calls on the descriptor may have gone by unseen between two looks.
 fn busy(context: &Context, wait: &Wait, look: &Look, fd: i32) -> bool {
-    let flows = context.flows(look.pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
+    let flows =
+        context.flows(look.pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
     let around = |first_s: f64, last_s: f64| first_s <= wait.last.at_s && last_s >= look.at_s;
     // Up to eight calls of a flow are seen one by one.
     flows.into_iter().any(|flow| around(flow.first_s, flow.last_s) && flow.calls > 8)
 }
 
-/// Whether a system call is one to wait in for others; a write waits for the reader of these very bytes.
+/// Calls that wait for the reader of these very bytes, or for the device.
+const OWN_WAITS: &[&str] = &["write", "send", "splice", "tee", "copy_file_range", "sync", "running"];
+
+/// Whether a system call is one to wait in for others.
 fn waits(call: &str) -> bool {
-    !call.is_empty() && !["write", "send", "splice", "vmsplice", "tee", "fsync", "fdatasync", "running"].iter().any(|no| call.contains(no))
+    !call.is_empty() && !OWN_WAITS.iter().any(|own| call.contains(own))
 }
 
 fn found(context: &Context, wait: &Wait) -> Option<Finding> {
@@ -110,8 +114,16 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
         wait.waits_in,
         preview(&wait.buffer.pending)
     );
-    let (run, code) = (context.weir_run("--max-delay 100ms", pid), context.code(pid, wait.first.at_s, Topic::Flush));
-    let draft = context.draft(RULE.id, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
+    let (run, code) = (
+        context.weir_run(
+            "--max-delay \
+        100ms",
+            pid,
+        ),
+        context.code(pid, wait.first.at_s, Topic::Flush),
+    );
+    let draft =
+        context.draft(RULE.id, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
     let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);
     let draft = draft.count("buffer_bytes", wait.buffer.buffer_bytes).count("looks", wait.looks.into());
     Some(draft.say(why, format!("{run}   or in code: {code}.")))

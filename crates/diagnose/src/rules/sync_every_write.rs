@@ -49,7 +49,8 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         format_seconds(cost_s),
         format_seconds(context.run_s())
     );
-    let fix = "sync once for a batch: after every so many records, every 100 ms, or at the end (one transaction in a \
+    let fix = "sync once for a batch: after every so many records, every 100 ms, or at the end (one \
+        transaction in a \
                database); threads can share one fdatasync(2) (group commit; weir_sync of libweir does it).";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("syncs", syncs).count("writes", writes).figure("mean_bytes", flow.mean_bytes());

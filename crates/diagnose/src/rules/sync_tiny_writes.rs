@@ -55,8 +55,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         format_seconds(cost_s),
         format_seconds(context.run_s())
     );
-    let fix = "open it without O_SYNC and O_DSYNC, gather records into large writes and call fdatasync(2) once where the data must be safe.";
+    let fix = "open it without O_SYNC and O_DSYNC, gather records into large writes and call fdatasync(2) \
+        once where the data must be safe.";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
-    let draft = draft.count("calls", calls).count("bytes", flow.bytes).figure("mean_bytes", flow.mean_bytes());
+    let draft =
+        draft.count("calls", calls).count("bytes", flow.bytes).figure("mean_bytes", flow.mean_bytes());
     Some(draft.figure("cost_s", cost_s).figure("share", context.share(cost_s)).say(why, fix))
 }

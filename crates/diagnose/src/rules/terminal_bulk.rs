@@ -18,16 +18,17 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::TerminalBulk, judge };
 const MUCH: u64 = 1 << 20;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.toward(Direction::Out).filter(|flow| {
-        context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH
-    });
+    let flows = context
+        .toward(Direction::Out)
+        .filter(|flow| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH);
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
 /// Seconds that the same bytes in a file would not take.
 fn saved_s(context: &Context, flow: &Flow) -> f64 {
     let computing = context.process(flow.pid).map_or(0.0, |process| process.user_s);
-    let file = context.recording.prices.transfer_s(StreamKind::File, true, flow.bytes.div_ceil(BUFFER), flow.bytes);
+    let file =
+        context.recording.prices.transfer_s(StreamKind::File, true, flow.bytes.div_ceil(BUFFER), flow.bytes);
     let spent = if computing > 0.0 { context.span_s(flow) - computing } else { context.flow_s(flow) };
     (spent - file).max(0.0)
 }
@@ -43,7 +44,11 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         format_seconds(saved),
         format_seconds(context.run_s())
     );
-    let fix = format!("{} > FILE, and look at it with less or tail; print a summary to the terminal.", context.command(flow.pid));
+    let fix = format!(
+        "{} > FILE, and look at it with less or tail; print a summary to the \
+        terminal.",
+        context.command(flow.pid)
+    );
     let gain = Gain { elapsed_s: saved, calls: flow.calls.saturating_sub(flow.bytes.div_ceil(BUFFER)) };
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("bytes", flow.bytes).count("calls", flow.calls);

@@ -17,7 +17,11 @@ use crate::words::{count, thousands};
 pub(crate) const RULE: Rule = Rule { id: FindingId::TinyReads, judge };
 
 fn judge(context: &Context) -> Vec<Finding> {
-    context.toward(Direction::In).filter(|flow| applies(context, flow)).filter_map(|flow| found(context, flow)).collect()
+    context
+        .toward(Direction::In)
+        .filter(|flow| applies(context, flow))
+        .filter_map(|flow| found(context, flow))
+        .collect()
 }
 
 fn applies(context: &Context, flow: &Flow) -> bool {

@@ -18,7 +18,11 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::TinyWrites, judge };
 pub(super) const TINY: u64 = 512;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    context.toward(Direction::Out).filter(|flow| applies(context, flow)).filter_map(|flow| found(context, flow)).collect()
+    context
+        .toward(Direction::Out)
+        .filter(|flow| applies(context, flow))
+        .filter_map(|flow| found(context, flow))
+        .collect()
 }
 
 fn applies(context: &Context, flow: &Flow) -> bool {
@@ -26,7 +30,8 @@ fn applies(context: &Context, flow: &Flow) -> bool {
     let sizes = flow.sizes.total().max(1);
     let small = flow.mean_bytes() < TINY as f64 && flow.sizes.below(TINY / 2) * 2 >= sizes;
     let kind = context.kind(flow.file);
-    let gatherable = kind != StreamKind::Other && (kind != StreamKind::Device || harmless(context, flow.file));
+    let gatherable =
+        kind != StreamKind::Other && (kind != StreamKind::Device || harmless(context, flow.file));
     moving >= 100
         && small
         && gatherable
@@ -61,7 +66,8 @@ fn answered(context: &Context, flow: &Flow) -> bool {
             let peers: Vec<u32> = readers.map(|other| other.pid).filter(|&pid| pid != flow.pid).collect();
             let answers = peers.iter().flat_map(|&peer| context.flows(peer)).filter(|other| {
                 let back = context.target(other.file);
-                let mine = |mine: &&Flow| mine.direction == Direction::In && context.target(mine.file) == back;
+                let mine =
+                    |mine: &&Flow| mine.direction == Direction::In && context.target(mine.file) == back;
                 other.direction == Direction::Out && context.flows(flow.pid).iter().any(mine)
             });
             answers.map(|answer| answer.calls).sum::<u64>() * 2 >= flow.calls
@@ -75,7 +81,8 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let severity = context.severity(gain.elapsed_s)?;
     let share = context.share(context.flow_s(flow));
     let why = format!(
-        "{} wrote {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel.",
+        "{} wrote {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the \
+            kernel.",
         context.name(flow.pid),
         count(flow.bytes, "byte"),
         thousands(flow.calls),

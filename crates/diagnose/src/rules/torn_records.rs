@@ -38,7 +38,8 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 fn of_target(context: &Context, writers: &[&Flow]) -> Option<Finding> {
-    let pairs = || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b))).filter(|(a, b)| a.pid != b.pid);
+    let pairs =
+        || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b))).filter(|(a, b)| a.pid != b.pid);
     if let Some((a, b)) = pairs().find(|(a, b)| overwrites(context, a, b)) {
         return Some(overwritten(context, a, b, writers.len()));
     }
@@ -74,14 +75,17 @@ fn overwrites(context: &Context, a: &Flow, b: &Flow) -> bool {
         let mut calls = context.calls_on(flow.file).iter().filter(|seen| seen.pid == flow.pid);
         flow.seeks > 0 || calls.any(|seen| seen.call.op.positioned())
     };
-    let began = |flow: &Flow| context.calls_on(flow.file).first().map_or(flow.first_s, |seen| seen.at_s.min(flow.first_s));
+    let began = |flow: &Flow| {
+        context.calls_on(flow.file).first().map_or(flow.first_s, |seen| seen.at_s.min(flow.first_s))
+    };
     let overlap = began(a).max(began(b)) < a.last_s.min(b.last_s);
     separate && !appending && overlap && !positioned(a) && !positioned(b)
 }
 
 fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding {
     let why = format!(
-        "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a line: the other's lines come between.",
+        "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a \
+            line: the other's lines come between.",
         context.name(torn.pid),
         context.name(other.pid),
         if context.kind(torn.file) == StreamKind::File { "file" } else { "pipe" },
@@ -89,21 +93,27 @@ fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding 
         thousands(moving(torn))
     );
     let run = context.weir_run("--line", torn.pid);
-    let fix = format!("{run}   for every writer, or whole records in one write(2) each (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer), with O_APPEND.");
+    let fix = format!(
+        "{run}   for every writer, or whole records in one write(2) each (setvbuf(stream, \
+        NULL, _IOLBF, 0) for lines shorter than the buffer), with O_APPEND."
+    );
     let draft = context.draft(RULE.id, Severity::High, torn.pid, torn.fd, Some(torn.file));
-    let draft = draft.count("cut_calls", cuts(torn)).count("calls", moving(torn)).count("writers", writers as u64);
+    let draft =
+        draft.count("cut_calls", cuts(torn)).count("calls", moving(torn)).count("writers", writers as u64);
     draft.figure("mean_bytes", torn.mean_bytes()).say(why, fix)
 }
 
 fn overwritten(context: &Context, a: &Flow, b: &Flow, writers: usize) -> Finding {
     let bytes = a.bytes.min(b.bytes);
     let why = format!(
-        "{} and {} opened one file each for itself without O_APPEND and write from its beginning: up to {} overwrite each other.",
+        "{} and {} opened one file each for itself without O_APPEND and write from its beginning: up to \
+            {} overwrite each other.",
         context.name(a.pid),
         context.name(b.pid),
         count(bytes, "byte")
     );
-    let fix = "open it with O_APPEND (fopen(path, \"a\"), open(path, 'a'), >> in a shell) and write whole records, or open it once before the fork.";
+    let fix = "open it with O_APPEND (fopen(path, \"a\"), open(path, 'a'), >> in a shell) and write whole \
+        records, or open it once before the fork.";
     let draft = context.draft(RULE.id, Severity::High, a.pid, a.fd, Some(a.file));
     draft.count("overwritten_bytes", bytes).count("writers", writers as u64).say(why, fix)
 }

@@ -24,14 +24,17 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 fn applies(context: &Context, flow: &Flow) -> bool {
-    let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else { return false };
+    let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else {
+        return false;
+    };
     let many = moving(flow) >= 100 && flow.unaligned * 10 >= flow.calls;
     many && flow.mean_bytes() >= TINY as f64 && (overwrites(file, flow) || file.flags & O_DSYNC != 0)
 }
 
 /// Whether the blocks around the writes had something in them.
 fn overwrites(file: &OpenFile, flow: &Flow) -> bool {
-    let existed = file.flags & O_CREAT == 0 || file.size_bytes.is_some_and(|size| size > flow.bytes + flow.bytes / 20);
+    let existed =
+        file.flags & O_CREAT == 0 || file.size_bytes.is_some_and(|size| size > flow.bytes + flow.bytes / 20);
     existed && file.flags & (O_TRUNC | O_APPEND) == 0
 }
 
@@ -44,15 +47,20 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let severity = if waits { Severity::Warn } else { Severity::Info };
     let right = (flow.mean_bytes() as u64).next_multiple_of(BLOCK);
     let why = format!(
-        "{} of {} writes of {}, {:.0} bytes each, begin or end within a block of {BLOCK}: the kernel must read the rest of the block first{}.",
+        "{} of {} writes of {}, {:.0} bytes each, begin or end within a block of {BLOCK}: the kernel must \
+            read the rest of the block first{}.",
         thousands(flow.unaligned),
         thousands(flow.calls),
         context.name(flow.pid),
         flow.mean_bytes(),
         if file.flags & O_DSYNC != 0 { ", and wait for two blocks" } else { "" }
     );
-    let fix = format!("slots of {right} bytes that begin at multiples of {BLOCK}, or gather records and write whole blocks (dd bs=64K).");
+    let fix = format!(
+        "slots of {right} bytes that begin at multiples of {BLOCK}, or gather records and \
+        write whole blocks (dd bs=64K)."
+    );
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
-    let draft = draft.count("unaligned", flow.unaligned).count("calls", flow.calls).count("bytes", flow.bytes);
+    let draft =
+        draft.count("unaligned", flow.unaligned).count("calls", flow.calls).count("bytes", flow.bytes);
     Some(draft.figure("mean_bytes", flow.mean_bytes()).figure("waited_s", waited_s).say(why, fix))
 }

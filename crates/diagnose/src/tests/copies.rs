@@ -115,6 +115,23 @@ fn two_that_compute_by_turns_would_overlap_with_a_larger_pipe() {
 }
 
 #[test]
+fn the_readers_pace_tells_its_work_from_its_waiting() {
+    let paced = |gap_s: f64| {
+        let mut tape = produced(1 << 20, [0.01, 0.01]);
+        for read in 0..8 {
+            tape.read(0.02 + gap_s * f64::from(read), 2, 0, 0, b"frame");
+        }
+        tape
+    };
+    // 960 reads of 0.4 ms are 0.384 s of work; the other 0.616 s are the writer's.
+    let gain = paced(0.0004).one(SmallPipe).gain.unwrap();
+    assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
+    // A reader that works all the time would not end sooner.
+    paced(0.00104).none(SmallPipe);
+    paced(0.000_001).none(SmallPipe);
+}
+
+#[test]
 fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
     produced(65_536, [0.5, 0.45]).none(SmallPipe);
     produced(1 << 20, [0.004, 0.95]).none(SmallPipe);
@@ -123,4 +140,8 @@ fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
     let mut large = produced(1 << 20, [0.5, 0.45]);
     large.open_file(0).pipe_bytes = Some(1 << 20);
     large.none(SmallPipe);
+    let mut set = produced(1 << 20, [0.5, 0.45]);
+    let call = set.call(0.0, 1, weir_model::trace::Op::Fcntl, 1, 0, b"");
+    (call.args[1], call.result) = (1031, 1 << 20);
+    set.none(SmallPipe);
 }

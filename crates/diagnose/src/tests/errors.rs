@@ -53,6 +53,14 @@ fn messages_before_the_error_do_not_tell_of_it() {
 }
 
 #[test]
+fn messages_to_dev_null_tell_nobody() {
+    let mut tape = failing(28);
+    let null = tape.file("/dev/null", weir_model::StreamKind::Device);
+    tape.flow(1, 2, null, Out, 1, 40);
+    assert_eq!(tape.severity(IgnoredWriteError), High);
+}
+
+#[test]
 fn a_sync_that_fails_is_an_error_of_the_data() {
     let mut tape = tape(1.0);
     let file = tape.file("/d/db", File);

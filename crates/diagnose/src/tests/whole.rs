@@ -18,7 +18,8 @@ fn the_worst_comes_first_and_the_verdict_says_it() {
     let said = verdict(&tape.0, &found);
     assert_eq!(
         said.text,
-        "5,000,000 of 5,000,000 bytes were written one at a time: 6.50 s of 7.00 s. Gathering them would take about 530 ms:"
+        "5,000,000 of 5,000,000 bytes were written one at a time: 6.50 s of 7.00 s. Gathering them would \
+            take about 530 ms:"
     );
     assert_eq!(said.command.as_deref(), Some("weir run --coalesce -- ./prog 'a b'"));
 }
