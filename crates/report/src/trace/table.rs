@@ -1,8 +1,9 @@
 //! The table of streams: those that matter most one by one, the rest in a line.
 
-use weir_model::trace::Recording;
+use weir_model::trace::{Pipeline, Recording};
 use weir_model::{Finding, Size};
 
+use super::Trace;
 use super::streams::Stream;
 use super::words::{kind, plural, seen_mode, sign, thousands, who};
 use crate::block::Block;
@@ -22,12 +23,19 @@ pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
     findings.iter().any(|finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd))
 }
 
+/// Is it an end of a pipeline?
+fn is_piped(stream: &Stream, pipelines: &[Pipeline]) -> bool {
+    let ends =
+        pipelines.iter().flat_map(|pipeline| &pipeline.hops).flat_map(|hop| [&hop.writer, &hop.reader]);
+    ends.into_iter().any(|end| (end.pid, end.fd) == (stream.flow.pid, stream.flow.fd))
+}
+
 /// How much a stream matters, the least number first; None: it is not worth a line.
-fn rank(stream: &Stream, findings: &[Finding], calls: u64, bytes: u64) -> Option<u8> {
+fn rank(stream: &Stream, trace: &Trace, calls: u64, bytes: u64) -> Option<u8> {
     let much = stream.flow.calls * PART >= calls || stream.flow.bytes * PART >= bytes;
     match () {
-        () if is_found(stream, findings) => Some(0),
-        () if stream.share >= MATTERS => Some(1),
+        () if is_found(stream, trace.findings) => Some(0),
+        () if stream.share >= MATTERS || is_piped(stream, trace.pipelines) => Some(1),
         () if stream.flow.fd <= 2 => Some(2),
         () if stream.writes() => Some(3),
         () => much.then_some(4),
@@ -35,12 +43,12 @@ fn rank(stream: &Stream, findings: &[Finding], calls: u64, bytes: u64) -> Option
 }
 
 /// The streams that matter, at most `most`, in the order of `streams`. None: all of them.
-pub(super) fn choose(streams: &[Stream], findings: &[Finding], most: Option<usize>) -> Vec<usize> {
+pub(super) fn choose(streams: &[Stream], trace: &Trace, most: Option<usize>) -> Vec<usize> {
     let Some(most) = most else { return (0..streams.len()).collect() };
     let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|stream| stream.flow.calls), sum(|stream| stream.flow.bytes));
     let ranked = streams.iter().enumerate();
-    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, findings, calls, bytes)?, index)));
+    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, calls, bytes)?, index)));
     let mut ranked: Vec<(u8, usize)> = ranked.collect();
     ranked.sort_by(|&(rank, a), &(other, b)| {
         let (a, b) = (&streams[a], &streams[b]);

@@ -103,6 +103,18 @@ fn twelve_streams_are_shown_output_before_input() {
 }
 
 #[test]
+fn the_ends_of_a_pipeline_are_shown_before_other_output() {
+    let (mut recording, _, pipelines) = pipeline();
+    for flow in recording.flows.iter_mut().skip(2) {
+        (flow.direction, flow.fd, flow.bytes) = (weir_model::Direction::Out, 2, 1 << 20);
+    }
+    (recording.flows[0].bytes, recording.flows[1].bytes) = (6, 6);
+    let trace = Trace { pipelines: &pipelines, ..of(&recording, &[], "x") };
+    let text = screen_at(&trace, 120);
+    assert_eq!(text.matches("pipe:[88123]").count(), 2, "{text}");
+}
+
+#[test]
 fn a_stream_of_little_is_summed_with_the_rest() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
