@@ -52,6 +52,14 @@ fn written(dir: &Path) {
     std::fs::write(dir.join("r.json"), recording().to_string()).unwrap();
 }
 
+fn check_schema(document: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-trace-1.schema.json");
+    let validator = jsonschema::validator_for(&read_json(&path)).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
 fn read_json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
@@ -78,10 +86,7 @@ fn json_obeys_its_schema_on_standard_output_and_in_a_file() {
     written(dir.path());
     let output = run(dir.path(), &["trace", "--quiet", "--json", "-", "--replay", "r.json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-trace-1.schema.json");
-    let validator = jsonschema::validator_for(&read_json(&path)).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
+    check_schema(&document);
     assert_eq!(document["schema"], "weir-trace/1");
     assert_eq!(document["streams"][1]["sizes"], json!({"1": 5_000_000}));
     assert_eq!(document["streams"][1]["mode"], "none");
@@ -149,4 +154,41 @@ fn colour_is_never_forced_into_a_file() {
     let mut command = weir(dir.path(), &["trace", "-o", "screen", "--replay", "r.json"]);
     command.env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(!std::fs::read_to_string(dir.path().join("screen")).unwrap().contains('\u{1b}'));
+}
+
+#[test]
+fn what_every_engine_records_obeys_the_schema_and_is_replayed_alike() {
+    let dir = disk_dir();
+    for engine in ["ebpf", "ptrace", "sample"] {
+        let arguments = ["--json", "t.json", "--record", "r.json", "--timeline", "time.json"];
+        let command = ["--", "sh", "-c", "seq 1 20000 | sort | tail -n 1; exit 3"];
+        let output =
+            run(dir.path(), &[&["trace", "--engine", engine][..], &arguments[..], &command[..]].concat());
+        if output.status.code() == Some(125) {
+            skip("what_every_engine_records_obeys_the_schema_and_is_replayed_alike", &text(&output.stderr));
+            continue;
+        }
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), "9999\n".into()), "{engine}");
+        assert!(text(&output.stderr).starts_with("weir: "), "{}", text(&output.stderr));
+        let document = read_json(&dir.path().join("t.json"));
+        check_schema(&document);
+        assert_eq!((&document["engine"], &document["exit"]), (&engine.into(), &json!({"code": 3})));
+        assert_eq!(document["command"].as_array().unwrap().len(), 3);
+        assert!(read_json(&dir.path().join("time.json"))["traceEvents"].as_array().unwrap().len() > 3);
+        let again = run(dir.path(), &["trace", "-q", "--json", "-", "--replay", "r.json"]);
+        assert_eq!(serde_json::from_slice::<Value>(&again.stdout).unwrap(), document, "{engine}");
+    }
+}
+
+#[test]
+fn a_command_that_cannot_be_started_ends_as_with_env() {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("plain"), "text").unwrap();
+    for (command, status, words) in [("./nothing", 127, "ENOENT"), ("./plain", 126, "EACCES")] {
+        let output = run(dir.path(), &["trace", "--engine", "ptrace", "--json", "t.json", "--", command]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert!(said.contains(command) && said.contains(words), "{said}");
+    }
+    assert_eq!(names(dir.path()), ["plain"]);
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use weir_model::errno;
+
 /// Why a run could not be started or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -70,46 +72,13 @@ fn raw_errno(error: &io::Error) -> Option<i32> {
 
 /// `ENOSPC (No space left on device)`.
 fn errno_text(number: i32, error: &io::Error) -> String {
-    let Some(name) = errno_name(number) else { return error.to_string() };
+    let Some(name) = errno::name(number) else { return error.to_string() };
     let text = io::Error::from_raw_os_error(number).to_string();
     format!("{name} ({})", text.split(" (os error").next().unwrap_or(&text))
 }
 
-/// The name in errno(3) of the errors that a benchmark meets.
-pub fn errno_name(number: i32) -> Option<&'static str> {
-    use rustix::io::Errno as E;
-    let names = [
-        (E::PERM, "EPERM"),
-        (E::NOENT, "ENOENT"),
-        (E::INTR, "EINTR"),
-        (E::IO, "EIO"),
-        (E::BADF, "EBADF"),
-        (E::AGAIN, "EAGAIN"),
-        (E::NOMEM, "ENOMEM"),
-        (E::ACCESS, "EACCES"),
-        (E::BUSY, "EBUSY"),
-        (E::EXIST, "EEXIST"),
-        (E::NODEV, "ENODEV"),
-        (E::NOTDIR, "ENOTDIR"),
-        (E::ISDIR, "EISDIR"),
-        (E::INVAL, "EINVAL"),
-        (E::MFILE, "EMFILE"),
-        (E::FBIG, "EFBIG"),
-        (E::NOSPC, "ENOSPC"),
-        (E::ROFS, "EROFS"),
-        (E::PIPE, "EPIPE"),
-        (E::NAMETOOLONG, "ENAMETOOLONG"),
-        (E::NOSYS, "ENOSYS"),
-        (E::LOOP, "ELOOP"),
-        (E::OPNOTSUPP, "EOPNOTSUPP"),
-        (E::DQUOT, "EDQUOT"),
-        (E::STALE, "ESTALE"),
-    ];
-    names.iter().find(|(errno, _)| errno.raw_os_error() == number).map(|&(_, name)| name)
-}
-
 fn advice_for(number: i32) -> &'static str {
-    match errno_name(number).unwrap_or("") {
+    match errno::name(number).unwrap_or("") {
         "ENOSPC" | "EDQUOT" => "make room, or use a smaller --size or another --dir",
         "EROFS" => "the file system is mounted read-only: use --dir on a writable one",
         "EACCES" | "EPERM" => "choose a directory that you may write to with --dir",

@@ -2,6 +2,7 @@
 
 pub mod cost;
 pub mod duration;
+pub mod errno;
 pub mod finding;
 pub mod knee;
 pub mod size;

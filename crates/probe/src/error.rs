@@ -46,7 +46,10 @@ pub enum Error {
 /// errno's name and meaning, as in "ENOENT: No such file or directory".
 pub fn errno_text(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(number) => format!("{:?}: {}", rustix::io::Errno::from_raw_os_error(number), plain(error)),
+        Some(number) => match weir_model::errno::name(number) {
+            Some(name) => format!("{name}: {}", plain(error)),
+            None => plain(error),
+        },
         None => error.to_string(),
     }
 }
@@ -63,5 +66,19 @@ fn advice(error: &io::Error) -> &'static str {
         }
         Some(libc::ESRCH) => " – it has ended",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_not_there_is_said_with_errnos_name() {
+        let source = io::Error::from_raw_os_error(2);
+        let error = Error::Command { command: "./nothing".into(), source };
+        assert_eq!(error.to_string(), "./nothing: ENOENT: No such file or directory");
+        let unknown = io::Error::from_raw_os_error(77);
+        assert!(!errno_text(&unknown).contains("os error"), "{}", errno_text(&unknown));
     }
 }

@@ -67,9 +67,9 @@ impl Finding {
         }
     }
 
-    /// Is the fact to be typed or pasted, so that it must not be changed?
-    pub(crate) fn is_verbatim(&self, fact: &str) -> bool {
-        matches!(fact, "run" | "code")
+    /// Is the fact to be typed or pasted as it is? Code in one line may be a sentence about it.
+    pub(crate) fn is_verbatim(&self, name: &str, text: &str) -> bool {
+        name == "run" || name == "code" && text.contains('\n')
     }
 }
 

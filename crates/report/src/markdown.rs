@@ -56,7 +56,7 @@ fn piece(block: &Block) -> String {
 fn finding(finding: &Finding) -> String {
     let mut lines =
         vec![format!("- **{}** {} {}", finding.level(), escape(&finding.name), escape(&finding.place))];
-    lines.extend(finding.facts.iter().map(|(name, text)| match finding.is_verbatim(name) {
+    lines.extend(finding.facts.iter().map(|(name, text)| match finding.is_verbatim(name, text) {
         true => format!("  - {name}: `{}`", text.replace('`', "'").replace('\n', " ")),
         false => format!("  - {name}: {}", escape(text)),
     }));

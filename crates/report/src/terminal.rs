@@ -95,7 +95,10 @@ fn finding(finding: &Finding, style: &Style) -> Vec<String> {
         head[0] = format!("  {level}  {name} {rest}");
     }
     head.extend(
-        finding.facts.iter().flat_map(|(name, text)| fact(name, text, finding.is_verbatim(name), style)),
+        finding
+            .facts
+            .iter()
+            .flat_map(|(name, text)| fact(name, text, finding.is_verbatim(name, text), style)),
     );
     head
 }

@@ -11,7 +11,7 @@ const BAR: [usize; 2] = [8, 24];
 /// A word shortened further than this says nothing.
 const SHORTEST_WORD: usize = 6;
 /// A path is shortened to this before a column is left out.
-const SHORT_PATH: usize = 10;
+const SHORT_PATH: usize = 12;
 
 /// Makes a text fit into some columns.
 type Cut = fn(&str, usize, &Style) -> String;

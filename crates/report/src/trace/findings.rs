@@ -33,9 +33,13 @@ fn shown(trace: &Trace, finding: &Finding) -> block::Finding {
     }
 }
 
-/// The first line of a fix is a sentence or a command; lines of code follow it.
+/// What stands between a command and the same cure in the program, in one line.
+const OR_IN_CODE: &str = " or in code: ";
+
+/// The first line of a fix is a sentence or a command; what to write in the program follows it.
 fn fix(text: &str) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&'static str, String)> = Vec::new();
+    let text = &text.replacen(OR_IN_CODE, "\n", 1);
     for (number, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
         let name = match line.trim_start() {
             bare if bare.starts_with("weir ") => "run",
@@ -43,8 +47,8 @@ fn fix(text: &str) -> Vec<(&'static str, String)> {
             _ => "code",
         };
         match facts.last_mut().filter(|(last, _)| *last == name) {
-            Some((_, text)) => *text += &format!("\n{line}"),
-            None => facts.push((name, line.into())),
+            Some((_, text)) => *text += &format!("\n{}", line.trim_end()),
+            None => facts.push((name, line.trim_end().into())),
         }
     }
     facts
@@ -67,6 +71,11 @@ mod tests {
         assert_eq!(names("weir run --coalesce -- ./a\nsetvbuf(f,\n    b);"), ["run", "code"]);
         assert_eq!(names("flush before fork"), ["fix"]);
         assert_eq!(fix("flush\nfflush(NULL);\nfork();")[1], ("code", "fflush(NULL);\nfork();".into()));
+        let either = fix("weir run --coalesce -- ./a   or in code: fwrite, not write(2)");
+        assert_eq!(
+            either,
+            [("run", "weir run --coalesce -- ./a".into()), ("code", "fwrite, not write(2)".into())]
+        );
         assert!(names("").is_empty());
     }
 

@@ -46,7 +46,7 @@ pub struct Trace<'a> {
 /// Everything that is to be said of a run, in the order of reading; `all` leaves no stream out.
 pub fn blocks(trace: &Trace, all: bool) -> Vec<Block> {
     let streams = streams(trace.recording);
-    let shown = table::choose(&streams, trace.findings, (!all).then_some(MOST_STREAMS));
+    let shown = table::choose(&streams, trace, (!all).then_some(MOST_STREAMS));
     let mut blocks = notes::verdict(trace, &streams);
     blocks.extend(table::blocks(&streams, &shown, trace.recording));
     blocks.extend(sizes::blocks(&streams, &shown, trace.findings, all));

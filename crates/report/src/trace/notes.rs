@@ -10,6 +10,9 @@ use super::words::plural;
 use crate::block::Block;
 use crate::number::{count, percent};
 
+/// A cost below this is none that could be measured.
+const LITTLE: f64 = 0.001;
+
 /// The verdict: its first line with weir's name, the others below it.
 pub(super) fn verdict(trace: &Trace, streams: &[Stream]) -> Vec<Block> {
     let lines = trace.verdict.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -88,7 +91,11 @@ pub(super) fn engine(recording: &Recording) -> Block {
     }
     let base = recording.elapsed_s - overhead.cost_s;
     if overhead.cost_s > 0.0 && base > 0.0 {
-        facts.push(format!("cost about {} %", percent(overhead.cost_s / base)));
+        let cost = overhead.cost_s / base;
+        facts.push(match cost < LITTLE {
+            true => "cost less than 0.1 %".into(),
+            false => format!("cost about {} %", percent(cost)),
+        });
     }
     if overhead.startup_s > 0.0 {
         facts.push(format!("start-up {}", format_seconds(overhead.startup_s)));

@@ -1,8 +1,9 @@
 //! The table of streams: those that matter most one by one, the rest in a line.
 
-use weir_model::trace::Recording;
+use weir_model::trace::{Pipeline, Recording};
 use weir_model::{Finding, Size};
 
+use super::Trace;
 use super::streams::Stream;
 use super::words::{kind, plural, seen_mode, sign, thousands, who};
 use crate::block::Block;
@@ -12,32 +13,48 @@ use crate::table::{Align, Cell, Column, Keep, Row, Table};
 
 /// A share from which a stream stands out.
 const MUCH: f64 = 0.2;
-/// A stream with less than one in so many of all calls and of all bytes is not worth a line.
-const PART: u64 = 200;
+/// A share from which a stream is among the first.
+const MATTERS: f64 = 0.01;
+/// Input other than the standard one is worth a line from one in so many of all calls or of all bytes.
+const PART: u64 = 20;
 
 /// Is some finding about this stream?
 pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
     findings.iter().any(|finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd))
 }
 
-/// The streams that matter, at most `most`: those with a finding first, then those that cost most; in the order
-/// of `streams`. None: all of them.
-pub(super) fn choose(streams: &[Stream], findings: &[Finding], most: Option<usize>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..streams.len()).collect();
-    let Some(most) = most else { return order };
+/// Is it an end of a pipeline?
+fn is_piped(stream: &Stream, pipelines: &[Pipeline]) -> bool {
+    let ends =
+        pipelines.iter().flat_map(|pipeline| &pipeline.hops).flat_map(|hop| [&hop.writer, &hop.reader]);
+    ends.into_iter().any(|end| (end.pid, end.fd) == (stream.flow.pid, stream.flow.fd))
+}
+
+/// How much a stream matters, the least number first; None: it is not worth a line.
+fn rank(stream: &Stream, trace: &Trace, calls: u64, bytes: u64) -> Option<u8> {
+    let much = stream.flow.calls * PART >= calls || stream.flow.bytes * PART >= bytes;
+    match () {
+        () if is_found(stream, trace.findings) => Some(0),
+        () if stream.share >= MATTERS || is_piped(stream, trace.pipelines) => Some(1),
+        () if stream.flow.fd <= 2 => Some(2),
+        () if stream.writes() => Some(3),
+        () => much.then_some(4),
+    }
+}
+
+/// The streams that matter, at most `most`, in the order of `streams`. None: all of them.
+pub(super) fn choose(streams: &[Stream], trace: &Trace, most: Option<usize>) -> Vec<usize> {
+    let Some(most) = most else { return (0..streams.len()).collect() };
     let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|stream| stream.flow.calls), sum(|stream| stream.flow.bytes));
-    order.retain(|&index| {
-        let stream = &streams[index];
-        let much = stream.flow.calls * PART >= calls || stream.flow.bytes * PART >= bytes;
-        much || stream.flow.fd <= 2 || is_found(stream, findings)
-    });
-    order.sort_by(|&a, &b| {
+    let ranked = streams.iter().enumerate();
+    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, calls, bytes)?, index)));
+    let mut ranked: Vec<(u8, usize)> = ranked.collect();
+    ranked.sort_by(|&(rank, a), &(other, b)| {
         let (a, b) = (&streams[a], &streams[b]);
-        let found = is_found(b, findings).cmp(&is_found(a, findings));
-        found.then(b.cost_s.total_cmp(&a.cost_s)).then(b.flow.bytes.cmp(&a.flow.bytes))
+        rank.cmp(&other).then(b.cost_s.total_cmp(&a.cost_s)).then(b.flow.bytes.cmp(&a.flow.bytes))
     });
-    order.truncate(most);
+    let mut order: Vec<usize> = ranked.into_iter().map(|(_, index)| index).take(most).collect();
     order.sort_unstable();
     order
 }

@@ -81,16 +81,37 @@ fn levels_are_coloured_on_terminals_only() {
 }
 
 #[test]
-fn twelve_streams_are_shown_and_the_rest_is_summed() {
+fn streams_of_little_input_are_summed() {
     let (recording, findings, _) = pipeline();
     let trace = of(&recording, &findings, "x");
     let rows = |text: &str| text.lines().filter(|line| line.contains("module")).count();
     let text = screen_at(&trace, 80);
-    assert_eq!(rows(&text), 9, "{text}");
-    assert!(text.contains("and 11 streams more: 22 calls"), "{text}");
+    assert_eq!(rows(&text), 0, "little input is not worth a line: {text}");
+    assert!(text.contains("and 20 streams more: 40 calls"), "{text}");
     let everything = screen(&trace, true, &Style::default());
     assert_eq!(rows(&everything), 20);
     assert!(!everything.contains("--all"));
+}
+
+#[test]
+fn twelve_streams_are_shown_output_before_input() {
+    let (mut recording, findings, _) = pipeline();
+    recording.flows.iter_mut().skip(3).for_each(|flow| flow.direction = weir_model::Direction::Out);
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    assert_eq!(text.lines().filter(|line| line.contains("module")).count(), 9, "{text}");
+    assert!(text.contains("and 11 streams more: 22 calls"), "{text}");
+}
+
+#[test]
+fn the_ends_of_a_pipeline_are_shown_before_other_output() {
+    let (mut recording, _, pipelines) = pipeline();
+    for flow in recording.flows.iter_mut().skip(2) {
+        (flow.direction, flow.fd, flow.bytes) = (weir_model::Direction::Out, 2, 1 << 20);
+    }
+    (recording.flows[0].bytes, recording.flows[1].bytes) = (6, 6);
+    let trace = Trace { pipelines: &pipelines, ..of(&recording, &[], "x") };
+    let text = screen_at(&trace, 120);
+    assert_eq!(text.matches("pipe:[88123]").count(), 2, "{text}");
 }
 
 #[test]
