@@ -17,7 +17,7 @@ use common::{is_root, skip};
 use runner::judge::{self, Verdict};
 use runner::place::missing;
 use runner::score::Score;
-use runner::set::{cases, ordinary};
+use runner::set::{Case, Ordinary, cases, ordinary};
 use weir_model::FindingId;
 
 /// Runs `judge` on every item, two at a time; the verdicts keep the order.
@@ -40,6 +40,25 @@ fn two_at_a_time<T: Sync>(items: &[T], judge: impl Fn(&T) -> Verdict + Sync) -> 
     let mut done = done.into_inner().expect("no judge panics");
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, verdict)| verdict).collect()
+}
+
+/// Past cargo test, which keeps what println! says to itself when all is well.
+fn say(text: &str) {
+    std::io::stdout().write_all(text.as_bytes()).expect("standard output");
+}
+
+/// Judges one case, and says at once what is not as it should be: a run that is cut short has told something.
+fn judge_case(case: &Case) -> Verdict {
+    let verdict = judge::case(case);
+    let missed = if verdict.shown { String::new() } else { format!("  missed  {}\n", case.name()) };
+    say(&(missed + &verdict.lines(&case.name())));
+    verdict
+}
+
+fn judge_ordinary(run: &Ordinary) -> Verdict {
+    let verdict = judge::ordinary(run);
+    say(&verdict.lines(&format!("ordinary: {}", run.name)));
+    verdict
 }
 
 /// Is it asked for, and can it run here? If not, that is said.
@@ -88,14 +107,13 @@ fn trace_finds_what_is_there_and_nothing_else() {
         .iter()
         .filter(|run| runs_here(&format!("ordinary: {}", run.name), &run.needs, false))
         .collect();
-    let judged = two_at_a_time(&quick, |case| judge::case(case));
+    let judged = two_at_a_time(&quick, |case| judge_case(case));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
-    let ordinary = two_at_a_time(&runs, |run| judge::ordinary(run));
-    judged.extend(timed.into_iter().map(|case| (case, judge::case(case))));
+    let ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
+    judged.extend(timed.into_iter().map(|case| (case, judge_case(case))));
     let score = Score { cases: judged, ordinary: runs.into_iter().zip(ordinary).collect() };
 
-    // Not by println!, which cargo test keeps to itself when all is well.
-    std::io::stdout().write_all(score.report().as_bytes()).expect("standard output");
+    say(&score.report());
     assert_eq!(score.wrong(), 0, "runs that went wrong, see above");
     assert_eq!(score.false_high(), 0, "untrue findings, see above");
     assert!(score.recall() >= 0.95 || score.cases.is_empty(), "{}", score.line());

@@ -73,13 +73,24 @@ impl<'a> Context<'a> {
         self.calls(pid).iter().rfind(writes).is_some_and(|seen| seen.call.result < 0)
     }
 
+    /// Whether a child, which got a copy at the fork, wrote these bytes: a parent that goes into the background
+    /// ends so.
+    fn written_by_child(&self, pid: u32, buffer: &Buffer) -> bool {
+        let children = self.recording.processes.iter().filter(|process| process.parent == Some(pid));
+        let mut writes = children
+            .flat_map(|child| self.calls(child.pid))
+            .filter(|seen| seen.call.fd == buffer.fd && seen.call.op.writes() && seen.call.result > 0);
+        writes.any(|seen| same_beginning(&seen.call.head, &buffer.pending))
+    }
+
     /// The finding for bytes that never left, unless nobody could miss them.
     pub fn lost(&self, lost: &Lost) -> Option<Finding> {
         let Lost { id, look, buffer, how } = lost;
         let bytes = self.own_pending(look, buffer);
         let file = self.file_at(look.pid, buffer.fd, look.at_s);
         let forgotten = file.is_some_and(|file| self.is_null(file));
-        if bytes == 0 || forgotten || self.last_write_failed(look.pid, buffer.fd) {
+        let kept = || self.written_by_child(look.pid, buffer);
+        if bytes == 0 || forgotten || self.last_write_failed(look.pid, buffer.fd) || kept() {
             return None;
         }
         let unread = file.is_some_and(|file| self.reader_gone(file, look.at_s));

@@ -179,6 +179,7 @@ impl Tape {
             !finding.why.is_empty() && !finding.fix.is_empty() && !finding.evidence.is_empty(),
             "{finding:#?}"
         );
+        assert!(!finding.why.contains("  ") && !finding.fix.contains("    "), "{finding:#?}");
         finding
     }
 

@@ -66,7 +66,7 @@ pub fn run(
     loop {
         let now = now_ns();
         let exit = if ours { ended_child(root) } else { None };
-        if exit.is_some() || !lives(root) {
+        if exit.is_some() || (!ours && !lives(root)) {
             sampler.leave(root, exit, now);
             if ours {
                 reap(root);
@@ -171,7 +171,8 @@ impl Sampler<'_, '_> {
                 next.push(child);
             }
         }
-        let gone: Vec<u32> = self.known.keys().copied().filter(|pid| !lives(*pid)).collect();
+        // The root's end is the caller's to see: it may know how.
+        let gone: Vec<u32> = self.known.keys().copied().filter(|pid| *pid != root && !lives(*pid)).collect();
         for pid in gone {
             self.leave(pid, None, now);
         }

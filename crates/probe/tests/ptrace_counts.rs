@@ -134,3 +134,32 @@ fn counts_of_children_are_not_the_parents() {
     }
     assert!(exits.iter().any(|exit| exit.2.is_some_and(|io| io.write_calls == 700)));
 }
+
+#[test]
+fn totals_of_threads_are_exact() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = r#"
+        #include <fcntl.h>
+        #include <pthread.h>
+        #include <unistd.h>
+        static int out;
+        static void *work(void *none) {
+            for (int n = 0; n < 50000; n++) if (write(out, "x", 1) != 1) _exit(1);
+            return none;
+        }
+        int main(void) {
+            pthread_t threads[3];
+            out = open("/dev/null", O_WRONLY);
+            for (int n = 0; n < 3; n++) pthread_create(&threads[n], 0, work, 0);
+            for (int n = 0; n < 3; n++) pthread_join(threads[n], 0);
+            return 0;
+        }"#;
+    let program = compile(dir.path(), "threads", source, &["-pthread"]);
+    let seen = cheaply(&[text(&program)]);
+    let (pid, exit, io) = seen.exits()[0];
+    let io = io.expect("counts");
+    assert_eq!((exit, io.write_calls, io.written_bytes), (Exit::Code(0), 150_000, 150_000));
+    let told = seen.told(pid);
+    assert_eq!((told.write_calls, told.written_bytes), (150_000, 150_000));
+    assert!(seen.ended.seen_calls < 100_000, "bursts: {}", seen.ended.seen_calls);
+}

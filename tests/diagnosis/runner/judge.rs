@@ -28,6 +28,20 @@ pub struct Verdict {
     pub gain: Option<GainPair>,
 }
 
+impl Verdict {
+    /// What a reader must know about it, a line each; nothing if all is well.
+    pub fn lines(&self, name: &str) -> String {
+        let mut text = String::new();
+        let mut add = |kind, what: &[String]| {
+            text.extend(what.iter().map(|what| format!("  {kind}  {name}: {what}\n")));
+        };
+        add("untrue", &self.untrue);
+        add("wrong ", &self.wrong);
+        add("beside", &self.beside);
+        text
+    }
+}
+
 /// Predicted against measured, in seconds.
 pub struct GainPair {
     pub predicted: f64,

@@ -1,4 +1,4 @@
-//! The score of the whole set: a table by finding, what was missed or untrue, gains, and one line.
+//! The score of the whole set: a table by finding, gains, and one line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,19 +24,19 @@ impl Score<'_> {
         self.shown() as f64 / self.cases.len().max(1) as f64
     }
 
-    fn verdicts(&self) -> impl Iterator<Item = (String, &Verdict)> {
-        let cases = self.cases.iter().map(|(case, verdict)| (case.name(), verdict));
-        cases.chain(self.ordinary.iter().map(|(run, verdict)| (format!("ordinary: {}", run.name), verdict)))
+    fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        let cases = self.cases.iter().map(|(_, verdict)| verdict);
+        cases.chain(self.ordinary.iter().map(|(_, verdict)| verdict))
     }
 
     /// Twins that show their own finding, and findings of severity high that are not true.
     pub fn false_high(&self) -> usize {
-        self.verdicts().map(|(_, verdict)| verdict.untrue.len()).sum()
+        self.verdicts().map(|verdict| verdict.untrue.len()).sum()
     }
 
     /// What went wrong beside the findings.
     pub fn wrong(&self) -> usize {
-        self.verdicts().map(|(_, verdict)| verdict.wrong.len()).sum()
+        self.verdicts().map(|verdict| verdict.wrong.len()).sum()
     }
 
     /// The line that a reader looks for.
@@ -48,24 +48,7 @@ impl Score<'_> {
 
     /// Everything, the line last.
     pub fn report(&self) -> String {
-        let mut text = self.table();
-        for (name, verdict) in self.verdicts() {
-            for what in &verdict.untrue {
-                let _ = writeln!(text, "  untrue  {name}: {what}");
-            }
-            for what in &verdict.wrong {
-                let _ = writeln!(text, "  wrong   {name}: {what}");
-            }
-        }
-        for (case, verdict) in &self.cases {
-            if !verdict.shown {
-                let _ = writeln!(text, "  missed  {}", case.name());
-            }
-            for what in &verdict.beside {
-                let _ = writeln!(text, "  beside  {}: {what}", case.name());
-            }
-        }
-        text + &self.gains() + &self.ordinary_line() + &self.line() + "\n"
+        self.table() + &self.gains() + &self.ordinary_line() + &self.line() + "\n"
     }
 
     fn table(&self) -> String {

@@ -92,5 +92,5 @@ fn found(context: &Context, look: &Look, buffer: &Buffer, file: u32, overtaking:
     let draft =
         draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
     let run = context.weir_run("--line", look.pid);
-    draft.figure("at_s", overtaking.at_s).say(why, format!("{fix}; or {run}"))
+    draft.figure("at_s", overtaking.at_s).say(why, format!("{run}   or in code: {fix}."))
 }

@@ -107,7 +107,7 @@ fn found(context: &Context, flow: &Flow, next: &Flow, unread: Option<(u64, &Vec<
     };
     let fix = "let one program read it all; or read without a buffer up to where the next one begins \
                (setvbuf(stdin, NULL, _IONBF, 0), or the shell's read); or give the input as a file and \
-                lseek(2) back                (fflush(stdin) does) before the next program starts.";
+                lseek(2) back (fflush(stdin) does) before the next program starts.";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft
         .count("read_bytes", flow.bytes)

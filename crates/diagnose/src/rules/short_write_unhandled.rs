@@ -58,7 +58,8 @@ fn found(context: &Context, flow: &Flow, seen: &Seen) -> Finding {
     );
     let fix = "write the rest in a loop until all is taken or an error comes (EAGAIN: poll(2) first): \
                for (done = 0; done < n; done += got) { got = write(fd, buffer + done, n - done); \
-               if (got < 0) … };                fwrite, Python's buffered files and print, not syswrite, do it themselves.";
+               if (got < 0) … }; fwrite, Python's buffered files and print, not syswrite, do it \
+               themselves.";
     let draft = context.draft(RULE.id, Severity::High, flow.pid, flow.fd, Some(flow.file));
     let draft =
         draft.count("asked_bytes", seen.call.asked).count("written_bytes", taken).count("lost_bytes", rest);

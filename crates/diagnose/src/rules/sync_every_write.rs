@@ -1,7 +1,7 @@
 //! sync-every-write: a sync call after every write.
 //!
-//! Evidence: at least ten sync calls, one for every two writes or more, and they cost by the prices, never more
-//! than the time in which they happened. A program that syncs whole blocks may have to (a database's
+//! Evidence: at least ten sync calls, one for every two writes or more, and they cost by the prices, or as long
+//! as the first ones were seen to take, never more than the time in which they happened. A program that syncs whole blocks may have to (a database's
 //! transactions): at most Warn.
 
 use weir_model::trace::Flow;
@@ -29,12 +29,25 @@ fn syncs(context: &Context, flow: &Flow) -> u64 {
     context.flows(flow.pid).iter().filter(same).map(|other| other.syncs).sum()
 }
 
+/// Seconds that one sync took here: its price, or the usual time from a write's end to its sync's end, if that
+/// is more (a busy device).
+fn sync_s(context: &Context, flow: &Flow) -> f64 {
+    let pairs = context.calls(flow.pid).windows(2).filter(|pair| {
+        let [write, sync] = [pair[0].call, pair[1].call];
+        write.fd == flow.fd && sync.fd == flow.fd && write.op.writes() && sync.op.syncs()
+    });
+    let mut gaps: Vec<f64> = pairs.map(|pair| pair[1].at_s - pair[0].at_s).collect();
+    gaps.sort_by(f64::total_cmp);
+    let seen = if gaps.len() >= 3 { gaps[gaps.len() / 2] } else { 0.0 };
+    seen.max(context.recording.prices.sync_ns / 1e9)
+}
+
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let (writes, syncs) = (moving(flow), syncs(context, flow));
     if syncs < 10 || syncs * 2 < writes || flow.bytes == 0 {
         return None;
     }
-    let cost_s = (syncs as f64 * context.recording.prices.sync_ns / 1e9).min(context.span_s(flow));
+    let cost_s = (syncs as f64 * sync_s(context, flow)).min(context.span_s(flow));
     let gain = Gain { elapsed_s: cost_s * (1.0 - 1.0 / syncs as f64), calls: syncs - 1 };
     let mut severity = context.severity(gain.elapsed_s)?;
     if flow.mean_bytes() >= BLOCK {

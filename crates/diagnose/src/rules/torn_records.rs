@@ -94,8 +94,8 @@ fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding 
     );
     let run = context.weir_run("--line", torn.pid);
     let fix = format!(
-        "{run}   for every writer, or whole records in one write(2) each (setvbuf(stream, \
-        NULL, _IOLBF, 0) for lines shorter than the buffer), with O_APPEND."
+        "{run}   or in code: whole records in one write(2) each, with O_APPEND, in every writer \
+         (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer)."
     );
     let draft = context.draft(RULE.id, Severity::High, torn.pid, torn.fd, Some(torn.file));
     let draft =

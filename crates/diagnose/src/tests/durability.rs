@@ -67,6 +67,20 @@ fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
     assert_eq!(run(400, 8192).severity(SyncEveryWrite), Warn);
 }
 
+#[test]
+fn syncs_that_are_seen_to_take_longer_count_so() {
+    let mut tape = tape(2.0);
+    let file = tape.file("/d/store.db", File);
+    tape.flow(1, 3, file, Out, 400, 110).syncs = 400;
+    assert_eq!(tape.severity(SyncEveryWrite), Warn);
+    for call in 0..8 {
+        tape.write(0.01 * f64::from(call), 1, 3, file, b"record");
+        tape.call(0.01 * f64::from(call) + 0.003, 1, Op::Fsync, 3, file, b"");
+    }
+    let finding = tape.one(SyncEveryWrite);
+    assert!(finding.severity == High && (finding.evidence["cost_s"] - 1.2).abs() < 0.001, "{finding:#?}");
+}
+
 /// A file is written, perhaps synced, renamed; then perhaps its directory is synced.
 fn replaced(synced: bool, directory: Option<&str>) -> Tape {
     let mut tape = tape(1.0);

@@ -167,6 +167,21 @@ fn what_is_pending_at_exit_is_lost_unless_nobody_wants_it() {
     failed.none(LostAtExit);
 }
 
+#[test]
+fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
+    let daemon = |child_writes: &[u8]| {
+        let mut tape = tape(1.0);
+        let file = tape.file("/d/log", File);
+        tape.flow(1, 1, file, Out, 1, 100).last_s = 0.1;
+        tape.fork(0.3, 2);
+        tape.look(0.4, 1, Moment::Exit, &[pending(1, LINE)]);
+        tape.write(0.8, 2, 1, file, child_writes);
+        tape
+    };
+    daemon(b"temperature 21.5\nstarted\n").none(LostAtExit);
+    assert_eq!(daemon(b"started\n").severity(LostAtExit), High);
+}
+
 /// A parent with a line pending at the fork; what both write afterwards.
 fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> Tape {
     let mut tape = tape(1.0);

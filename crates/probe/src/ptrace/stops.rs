@@ -35,12 +35,7 @@ impl Tracer<'_, '_> {
         let asked = std::mem::take(&mut thread.interrupted);
         match (libc::WSTOPSIG(status), status >> 16) {
             (CALL, 0) => self.on_call(tid, asked, now),
-            (signal, 0) => {
-                if signal == libc::SIGSTOP {
-                    self.expect_tracer(pid, now);
-                }
-                self.go_on(tid, signal, now);
-            }
+            (signal, 0) => self.on_signal(tid, pid, signal, now),
             (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
                 self.on_birth(tid, status >> 16, now);
             }
@@ -54,6 +49,14 @@ impl Tracer<'_, '_> {
             _ => self.go_on(tid, 0, now),
         }
         self.processes.get(&pid).and_then(|process| self.catch_at(process))
+    }
+
+    /// A signal is about to be delivered, and is.
+    fn on_signal(&mut self, tid: u32, pid: u32, signal: i32, now: u64) {
+        if signal == libc::SIGSTOP {
+            self.expect_tracer(pid, now);
+        }
+        self.go_on(tid, signal, now);
     }
 
     /// The stop that was asked for, the first of a new thread, or the one that SIGCONT makes.

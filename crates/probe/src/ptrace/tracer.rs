@@ -22,8 +22,8 @@ const TICK_NS: u64 = 100_000_000;
 /// How long a child may wait for the event that says whose it is.
 const EARLY_NS: u64 = 20_000_000;
 
-/// How long the end waits for threads that were asked to stop.
-const CLOSING_NS: u64 = 500_000_000;
+/// How long the end waits for threads that were asked to stop; on a busy machine they may have to wait for a processor.
+const CLOSING_NS: u64 = 3_000_000_000;
 
 /// A thread that is traced.
 #[derive(Debug, Default)]
