@@ -4,6 +4,7 @@
 //! waits. Processes with empty buffers are looked at less and less often.
 
 mod calls;
+mod share;
 mod stat;
 
 use std::cmp::Reverse;
@@ -41,6 +42,8 @@ pub struct Watch {
 
 #[derive(Default)]
 struct Watched {
+    /// Of one that was forked and has not executed since.
+    parent: Option<u32>,
     walkers: Vec<Box<dyn Walk>>,
     searches: u32,
     due_ns: u64,
@@ -52,6 +55,9 @@ struct Watched {
 
 impl Watched {
     fn look(&mut self, pid: u32) -> Vec<Buffer> {
+        if self.parent.is_some_and(|parent| share::one_memory(pid, parent)) {
+            return Vec::new();
+        }
         if self.searches < SEARCHES {
             self.walkers = walkers(pid);
             self.searches += 1;
@@ -94,14 +100,15 @@ impl Watch {
         self.add(pid, Watched::default());
     }
 
-    /// A child that has its parent's image and a copy of its buffers.
+    /// A child that has its parent's image and a copy of its buffers. Of one that has its parent's memory itself
+    /// (vfork) nothing is found until it executes.
     pub fn fork(&mut self, parent: u32, child: u32) {
         let of_parent = self.processes.get(&parent);
         let walkers =
             of_parent.and_then(|one| one.walkers.iter().map(|walker| walker.for_child(child)).collect());
         let searches = of_parent.map_or(0, |one| one.searches);
-        let copied = walkers.map(|walkers| Watched { walkers, searches, ..Watched::default() });
-        self.add(child, copied.unwrap_or_default());
+        let (walkers, searches) = walkers.map_or((Vec::new(), 0), |walkers| (walkers, searches));
+        self.add(child, Watched { parent: Some(parent), walkers, searches, ..Watched::default() });
     }
 
     /// It has ended.

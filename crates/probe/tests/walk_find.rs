@@ -90,14 +90,14 @@ fn what_is_not_known_is_said() {
     let test = "what_is_not_known_is_said";
     let Some(program) = compile(test, "gcc", &flags, source.to_str().unwrap(), &program) else { return };
     let bare = Ending(Command::new(program).spawn().unwrap());
-    let perl = Command::new("perl").args(["-e", "$| = 1; print STDERR '.'; sleep 1000"]).spawn();
-    wait_for_exec(bare.0.id());
+    let perl = Command::new("perl").args(["-e", "sleep 1000"]).spawn().map(Ending);
+    wait_for_image(bare.0.id(), "/bare");
     assert_eq!(walkers(bare.0.id()).len(), 0);
     let said = walkers_missing(bare.0.id());
     assert!(said.len() == 1 && said[0].starts_with("a static program"), "{said:?}");
     assert!(said[0].ends_with(&format!("(pid {}): its buffers cannot be read", bare.0.id())), "{said:?}");
-    let Ok(perl) = perl.map(Ending) else { return skip(test, "there is no perl") };
-    while !fs::read_to_string(format!("/proc/{}/maps", perl.0.id())).unwrap().contains("libc.so") {}
+    let Ok(perl) = perl else { return skip(test, "there is no perl") };
+    wait_for_image(perl.0.id(), "libc.so");
     assert_eq!(
         walkers_missing(perl.0.id()),
         [format!("perl (pid {}): its buffers cannot be read", perl.0.id())]
@@ -105,9 +105,11 @@ fn what_is_not_known_is_said() {
     assert!(walkers(u32::MAX).is_empty() && walkers_missing(u32::MAX).is_empty(), "there is no such process");
 }
 
-fn wait_for_exec(pid: u32) {
-    let own = fs::read_link("/proc/self/exe").unwrap();
-    while fs::read_link(format!("/proc/{pid}/exe")).unwrap() == own {}
+/// Until the new program is mapped, which is a while after it was started.
+fn wait_for_image(pid: u32, name: &str) {
+    while !fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains(name) {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

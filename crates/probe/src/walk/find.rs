@@ -69,19 +69,14 @@ impl Process {
 
     fn add_image(&self, region: &Region, exe: &Image, found: &mut Found) {
         let name = region.name();
-        let library: Option<Arc<Image>>;
         let own = self.is_exe(region);
-        if is_glibc(name) {
-            library = self.image(region);
-            let head = library.and_then(|image| image.symbol_at("_IO_list_all", region.start));
-            found.0.extend(head.map(|head| Box::new(Glibc::at(head)) as Box<dyn Walk>));
-        } else if is_musl(name) {
-            library = self.image(region);
-            let musl = library.and_then(|image| self.musl(&image, region));
-            found.0.extend(musl.map(|musl| Box::new(musl) as Box<dyn Walk>));
+        if is_glibc(name) || is_musl(name) {
+            match self.image(region) {
+                Some(image) => found.0.extend(self.library(&image, region)),
+                None => found.1.push(self.cannot("a C library that was replaced since the program began")),
+            }
         } else if name.starts_with("libpython") {
-            library = self.image(region);
-            self.add_python(library.as_deref(), region, found);
+            self.add_python(self.image(region).as_deref(), region, found);
         } else if own && exe.symbol("_PyRuntime").is_some() {
             self.add_python(Some(exe), region, found);
         }
@@ -95,6 +90,14 @@ impl Process {
         }
         if let Some((_, runtime)) = UNKNOWN.iter().find(|(start, _)| name.starts_with(start)) {
             found.1.push(self.cannot(runtime));
+        }
+    }
+
+    /// The walker of a C library that the process has mapped.
+    fn library(&self, image: &Image, region: &Region) -> Option<Box<dyn Walk>> {
+        match image.symbol_at("_IO_list_all", region.start) {
+            Some(head) => Some(Box::new(Glibc::at(head))),
+            None => self.musl(image, region).map(|musl| Box::new(musl) as Box<dyn Walk>),
         }
     }
 
@@ -116,10 +119,7 @@ impl Process {
     /// A program that has its C library in itself.
     fn add_static(&self, exe: &Image, found: &mut Found) {
         let Some(first) = self.regions.iter().find(|one| self.is_exe(one) && one.offset == 0) else { return };
-        let known: Option<Box<dyn Walk>> = match exe.symbol_at("_IO_list_all", first.start) {
-            Some(head) => Some(Box::new(Glibc::at(head))),
-            None => self.musl(exe, first).map(|musl| Box::new(musl) as Box<dyn Walk>),
-        };
+        let known = self.library(exe, first);
         match known.or_else(|| self.searched()) {
             Some(walker) => found.0.push(walker),
             None => {
