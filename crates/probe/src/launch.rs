@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -83,6 +84,15 @@ impl Gated {
             self.reap();
         }
         answer
+    }
+
+    /// The file that it will execute, as execvp(3) finds it.
+    pub fn executable(&self) -> Option<PathBuf> {
+        if self.command.contains('/') {
+            return Some(self.command.clone().into());
+        }
+        let folders = std::env::var_os("PATH")?;
+        std::env::split_paths(&folders).map(|folder| folder.join(&self.command)).find(|path| path.is_file())
     }
 
     /// Opens the gate and does not wait: for a tracer, whose stops the child will have to pass.

@@ -153,7 +153,7 @@ fn run(
     let mut tick =
         |now: u64, sink: &mut engine::SendSink<'_>| scribe.tick(now).into_iter().for_each(&mut *sink);
     match ready {
-        Ready::Ebpf(engine) => engine.run(target, options, &mut sink, &mut tick),
+        Ready::Ebpf(engine) => engine.run(target, options, &mut sink, &mut look, &mut tick),
         Ready::Ptrace => crate::ptrace::run(target, options, &mut sink, &mut look, &mut tick),
         Ready::Sample => crate::sample::run(target, options, &mut sink, &mut look, &mut tick),
     }

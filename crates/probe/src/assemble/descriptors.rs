@@ -213,12 +213,13 @@ fn same_file(file: &OpenFile, path: Option<&str>) -> bool {
 /// A path as seen from the process's directory; None where that cannot be told.
 fn absolute(pid: u32, name: &str) -> Option<String> {
     if name.starts_with('/') {
-        return Some(name.to_string());
+        let path: PathBuf = Path::new(name).components().collect();
+        return Some(path.to_string_lossy().into_owned());
     }
     let directory =
         std::fs::read_link(format!("/proc/{pid}/cwd")).or_else(|_| std::env::current_dir()).ok()?;
-    let name = name.strip_prefix("./").unwrap_or(name);
-    let path: PathBuf = directory.join(name);
+    // "." and "./x" are what they stand for; ".." is left as it is, because of symbolic links.
+    let path: PathBuf = directory.join(name).components().collect();
     Some(path.to_string_lossy().into_owned())
 }
 

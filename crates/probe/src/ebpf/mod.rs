@@ -6,23 +6,24 @@ mod decode;
 mod duty;
 mod libraries;
 mod load;
+mod stops;
 mod wire;
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use weir_model::trace::{Exit, IoTotals};
 
-use crate::engine::{Ended, Options, SendSink, Target, Tick, now_ns};
+use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, totals};
+use crate::{Error, proc, totals};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use libraries::Libraries;
 use load::Loaded;
+use stops::Stops;
 use wire::{ProcessState, StreamKey};
 
 const TICK_NS: u64 = 100_000_000;
@@ -45,6 +46,7 @@ struct Run<'a> {
     /// Nothing of the root before its first execve(2) is the command's.
     hidden: bool,
     exit: Option<Exit>,
+    stops: &'a Stops,
     sink: &'a mut SendSink<'a>,
 }
 
@@ -57,11 +59,23 @@ impl Engine {
     }
 
     /// Watches until the root process has ended, `options.limit` has passed or `options.stop` is set.
-    pub fn run<'a>(
+    pub fn run(
+        self,
+        target: Target,
+        options: &Options,
+        sink: &mut SendSink<'_>,
+        look: &mut Look<'_>,
+        tick: &mut Tick<'_>,
+    ) -> Result<Ended, Error> {
+        Stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick))
+    }
+
+    fn run_with(
         mut self,
         target: Target,
         options: &Options,
-        sink: &'a mut SendSink<'a>,
+        sink: &mut SendSink<'_>,
+        stops: &Stops,
         tick: &mut Tick<'_>,
     ) -> Result<Ended, Error> {
         let root = target.pid();
@@ -76,6 +90,9 @@ impl Engine {
         }
         self.loaded.attach_calls()?;
         if let Target::Command(gated) = target {
+            if let Some(executable) = gated.executable() {
+                self.libraries.learn(&executable); // it may end before its execve(2) has been told
+            }
             gated.release()?;
         }
         let duty = Duty::new(now_ns(), options.exact);
@@ -88,6 +105,7 @@ impl Engine {
             reaped: false,
             hidden: command,
             exit: None,
+            stops,
             sink,
         };
         run.watch(options, tick)?;
@@ -129,25 +147,24 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Its end is told by an event, unless that found no room.
+    /// Its end is told by an event, unless that found no room. wait(2) may not be asked: it would take the stops
+    /// from the thread that waits for them.
     fn look_after_the_root(&mut self) {
-        if self.exit.is_some() {
-            return;
-        }
-        if self.command {
-            let mut status = 0;
-            // SAFETY: the child is weir's own, and `status` is valid.
-            let ended = unsafe { libc::waitpid(self.root as libc::pid_t, &mut status, libc::WNOHANG) };
-            self.reaped = ended == self.root as libc::pid_t;
-            if !self.reaped {
-                return;
-            }
+        let gone = |pid| proc::status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']));
+        if self.exit.is_none() && gone(self.root) {
             self.drain();
-            self.exit.get_or_insert(decode::exit_of(status as u32));
-        } else if !Path::new("/proc").join(self.root.to_string()).exists() {
-            self.drain();
-            self.exit.get_or_insert(Exit::Code(0));
+            let status = if self.command { self.reap() } else { 0 };
+            self.exit.get_or_insert(decode::exit_of(status));
         }
+    }
+
+    /// Of a child that has ended; its status, or 0 if the thread of the stops was first.
+    fn reap(&mut self) -> u32 {
+        let mut status = 0;
+        // SAFETY: the child is weir's own, and `status` is valid.
+        unsafe { libc::waitpid(self.root as libc::pid_t, &mut status, 0) };
+        self.reaped = true;
+        status as u32
     }
 
     fn wait(&self, ns: u64) {
@@ -176,7 +193,9 @@ impl Run<'_> {
     }
 
     /// Events are copied out first: the kernel gets its room back while they are looked at.
+    /// What the stops saw came before the events that followed.
     fn take_all(&mut self, mut events: &[u8]) {
+        self.stops.reports().for_each(&mut *self.sink);
         while let Some((length, rest)) = events.split_at_checked(4) {
             let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
             let (event, rest) = rest.split_at(length);
@@ -199,6 +218,7 @@ impl Run<'_> {
             Note::Exec(pid, exe) => {
                 self.hidden &= pid != self.root;
                 self.engine.libraries.learn(&exe);
+                self.stops.consider(pid, &exe);
             }
             Note::Exit { pid, exit, high } => {
                 if high {
@@ -250,6 +270,7 @@ impl Run<'_> {
         self.duty.end(now);
         self.engine.loaded.detach_calls()?;
         self.drain();
+        self.stops.reports().for_each(&mut *self.sink);
         self.sweep(None);
         for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
             if let Some(totals) = totals::own(pid) {
@@ -257,8 +278,7 @@ impl Run<'_> {
             }
         }
         if self.exit.is_some() && self.command && !self.reaped {
-            // SAFETY: the child is weir's own; its status came from the kernel already.
-            unsafe { libc::waitpid(self.root as libc::pid_t, std::ptr::null_mut(), 0) };
+            self.reap();
         }
         let tallies = self.engine.loaded.tallies();
         Ok(Ended {

@@ -15,7 +15,7 @@ mod budget;
 mod calls;
 mod gaps;
 mod life;
-mod os;
+pub(crate) mod os;
 mod stops;
 mod timer;
 mod tracer;

@@ -68,6 +68,25 @@ pub struct ListHead {
     pub relative: bool,
 }
 
+/// Whether an executable's buffers are such that only a look from outside, while it stands still, can see them:
+/// a runtime's own, another C library's than glibc, or a library's inside the program.
+pub fn needs_stops(exe: &Path) -> bool {
+    const RUNTIMES: [&str; 3] = ["_PyRuntime", "Py_Version", "PerlIO_perlio"];
+    let Some(image) = image(exe) else { return false };
+    if image.foreign || image.go {
+        return false;
+    }
+    !image.interpreted || RUNTIMES.iter().any(|name| image.symbol(name).is_some()) || is_of_musl(exe)
+}
+
+/// The interpreter's name lies at the beginning of a file.
+fn is_of_musl(exe: &Path) -> bool {
+    let mut beginning = [0; 4096];
+    let Ok(mut file) = File::open(exe) else { return false };
+    let got = std::io::Read::read(&mut file, &mut beginning).unwrap_or(0);
+    beginning[..got].windows(b"/ld-musl-".len()).any(|bytes| bytes == b"/ld-musl-")
+}
+
 /// The head of the list in a C library's file, or in a static program's that has its symbols.
 pub fn list_head(elf: &Path) -> Option<ListHead> {
     let image = image(elf)?;

@@ -22,7 +22,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
-pub use elf::{ListHead, list_head};
+pub use elf::{ListHead, list_head, needs_stops};
 pub use find::{walkers, walkers_missing};
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.

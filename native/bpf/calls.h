@@ -1,0 +1,285 @@
+/* calls.h: the handler at the exit of system calls. Only what is rare is told one by one; reads and writes are
+ * counted here, by stream. */
+#ifndef WEIR_CALLS_H
+#define WEIR_CALLS_H
+
+#include "count.h"
+#include "maps.h"
+
+#define PATHS(first, second) ((first) | (second) << 4)
+
+struct arguments {
+    u64 at[6];
+};
+
+APART int tell_plain(const struct arguments *args, s64 result, u32 nr, u32 fd)
+{
+    struct call *call;
+    struct file *file;
+    if (!args || !(call = reserve(sizeof *call)))
+        return 0;
+    begin(&call->head, KIND_CALL, fd);
+    no_file(&call->file);
+    file = (int)fd >= 0 ? file_of(fd) : 0;
+    if (file)
+        identify(&call->file, file);
+    __builtin_memcpy(call->args, args->at, sizeof call->args);
+    call->result = result;
+    call->nr = nr;
+    call->counted = 0;
+    call->data_bytes = 0;
+    call->tail = -1;
+    if (result == 0 && (classes[nr % CLASSES] == CLASS_PAIR_0 || classes[nr % CLASSES] == CLASS_PAIR_3)) {
+        u64 at = classes[nr % CLASSES] == CLASS_PAIR_0 ? args->at[0] : args->at[3];
+        if (bpf_probe_read_user(call->data, 8, (void *)at) == 0)
+            call->data_bytes = 8;
+    }
+    bpf_ringbuf_submit(call, 0);
+    return 0;
+}
+
+/* Up to two of the arguments, by their numbers, are paths; 6: none. */
+APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u32 which)
+{
+    u32 first = which & 7, second = which >> 4 & 7;
+    struct path_call *event;
+    struct file *file;
+    if (!args || !(event = reserve(sizeof *event)))
+        return 0;
+    begin(&event->call.head, KIND_CALL, fd);
+    no_file(&event->call.file);
+    file = (int)fd >= 0 ? file_of(fd) : 0;
+    if (file)
+        identify(&event->call.file, file);
+    __builtin_memcpy(event->call.args, args->at, sizeof event->call.args);
+    event->call.result = result;
+    event->call.nr = nr;
+    event->call.counted = 0;
+    event->call.data_bytes = 0;
+    event->call.tail = -1;
+    event->path[0][0] = event->path[1][0] = 0;
+    if (first < 6)
+        bpf_probe_read_user_str(event->path[0], PATH, (void *)args->at[first]);
+    if (second < 6)
+        bpf_probe_read_user_str(event->path[1], PATH, (void *)args->at[second]);
+    bpf_ringbuf_submit(event, 0);
+    return 0;
+}
+
+struct vector {
+    u64 base, bytes;
+};
+
+/* Sums a vector, up to 64 parts; where the bytes end matters only when they are all in the first part. */
+struct summing {
+    u64 at, sum;
+};
+static long sum_next(u32 i, void *context)
+{
+    struct summing *s = context;
+    struct vector part;
+    if (bpf_probe_read_user(&part, sizeof part, (void *)(s->at + i * sizeof part)) != 0)
+        return 1;
+    s->sum += part.bytes;
+    return 0;
+}
+
+APART int by_vector(struct transfer *t, u64 address, u64 parts)
+{
+    if (!t)
+        return 0;
+    struct summing s = {address, 0};
+    struct vector first;
+    t->buffer = 0;
+    if (bpf_probe_read_user(&first, sizeof first, (void *)address) == 0 &&
+        (parts == 1 || (t->result >= 0 && (u64)t->result <= first.bytes)))
+        t->buffer = first.base;
+    bpf_loop(parts < 64 ? parts : 64, sum_next, &s, 0);
+    t->asked = s.sum;
+    return 0;
+}
+
+static __always_inline void move_bytes(struct process *process, struct transfer *t, u32 class)
+{
+    struct {
+        u64 name, name_bytes, parts, count;
+    } message;
+    t->writes = class == CLASS_WRITE || class == CLASS_PWRITE || class == CLASS_WRITEV || class == CLASS_PWRITEV ||
+                class == CLASS_SENDMSG;
+    t->fd = (u32)t->args[0];
+    t->buffer = t->args[1];
+    t->asked = t->args[2];
+    t->position = -1;
+    t->in_kernel = 0;
+    if (class == CLASS_PREAD || class == CLASS_PWRITE || class == CLASS_PREADV || class == CLASS_PWRITEV)
+        t->position = t->args[3];
+    if (class >= CLASS_READV && class <= CLASS_PWRITEV) {
+        by_vector(t, t->args[1], t->args[2]);
+    } else if (class == CLASS_RECVMSG || class == CLASS_SENDMSG) {
+        t->asked = t->buffer = 0;
+        if (bpf_probe_read_user(&message, sizeof message, (void *)t->args[1]) == 0)
+            by_vector(t, message.parts, message.count);
+    }
+    count(process, t);
+}
+
+/* Bytes that do not come by the program: counted on both sides. */
+APART int move_inside(struct process *process, struct transfer *t, u32 in, u32 out, u64 asked)
+{
+    if (!process || !t)
+        return 0;
+    t->buffer = 0;
+    t->asked = asked;
+    t->position = -1;
+    t->in_kernel = 1;
+    t->fd = in;
+    t->writes = 0;
+    count(process, t);
+    t->fd = out;
+    t->writes = 1;
+    count(process, t);
+    return 0;
+}
+
+APART int set_position(u32 pid, u32 fd, u64 position)
+{
+    for (u32 writes = 0; writes < 2; writes++) {
+        struct stream_key key = {pid, fd * 2 + writes};
+        struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+        if (counts && counts->position != position) {
+            counts->jumps++;
+            counts->position = position;
+        }
+    }
+    return 0;
+}
+
+/* A C library is mapped: from here on its streams can be found. */
+APART int on_mmap(struct process *process, const struct arguments *args, s64 result)
+{
+    struct library_key key;
+    struct library *library;
+    struct file *file;
+    if (!process || !args || process->list || result < 0 || (int)args->at[4] < 0 || args->at[5] != 0)
+        return 0;
+    file = file_of((u32)args->at[4]);
+    if (!file)
+        return 0;
+    key.ino = BPF_CORE_READ(file, f_inode, i_ino);
+    key.size = BPF_CORE_READ(file, f_inode, i_size);
+    library = bpf_map_lookup_elem(&libraries, &key);
+    if (library && library->how == 0) {
+        process->list = (u64)result + library->offset;
+        process->walker = library->walker;
+    }
+    return 0;
+}
+
+/* F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ */
+static __always_inline int changes_descriptor(u32 command)
+{
+    return command == 0 || command == 2 || command == 4 || command == 1030 || command == 1031;
+}
+
+static __always_inline void on_other(struct process *process, u32 pid, const struct arguments *args, s64 result,
+                                     u32 nr, u32 class)
+{
+    u32 fd = (u32)args->at[0];
+    switch (class) {
+    case CLASS_CLOSE:
+        flush_fd(pid, fd);
+        tell_plain(args, result, nr, -1);
+        return;
+    case CLASS_CLOSE_RANGE:
+        if (result == 0 && !(args->at[2] & 4)) /* CLOSE_RANGE_CLOEXEC closes nothing yet */
+            flush_range(pid, fd, (u32)args->at[1]);
+        tell_plain(args, result, nr, -1);
+        return;
+    case CLASS_DUP_TO:
+        if (result >= 0 && fd != (u32)args->at[1])
+            flush_fd(pid, (u32)args->at[1]);
+        tell_plain(args, result, nr, (u32)result);
+        return;
+    case CLASS_NEW_FD:
+        tell_plain(args, result, nr, (u32)result);
+        return;
+    case CLASS_FCNTL:
+        if (changes_descriptor((u32)args->at[1]))
+            tell_plain(args, result, nr, fd);
+        return;
+    case CLASS_PAIR_0:
+    case CLASS_PAIR_3:
+        tell_plain(args, result, nr, -1);
+        return;
+    case CLASS_LSEEK:
+        if (result >= 0)
+            set_position(pid, fd, (u64)result);
+        tell_plain(args, result, nr, fd);
+        return;
+    case CLASS_OPENAT:
+        tell_paths(args, result, nr, (u32)result, PATHS(1, 6));
+        return;
+    case CLASS_OPEN:
+        tell_paths(args, result, nr, (u32)result, PATHS(0, 6));
+        return;
+    case CLASS_PATH_0:
+        tell_paths(args, result, nr, -1, PATHS(0, 6));
+        return;
+    case CLASS_PATH_1:
+        tell_paths(args, result, nr, -1, PATHS(1, 6));
+        return;
+    case CLASS_PATHS_01:
+        tell_paths(args, result, nr, -1, PATHS(0, 1));
+        return;
+    case CLASS_PATHS_13:
+        tell_paths(args, result, nr, -1, PATHS(1, 3));
+        return;
+    case CLASS_MMAP:
+        on_mmap(process, args, result);
+        if ((int)args->at[4] >= 0 && !(args->at[3] & 0x20)) /* MAP_ANONYMOUS */
+            tell_plain(args, result, nr, (u32)args->at[4]);
+        return;
+    default:
+        tell_plain(args, result, nr, fd);
+    }
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+    u32 nr = CALL_NUMBER(regs), pid = bpf_get_current_pid_tgid() >> 32;
+    struct transfer t;
+    struct process *process;
+    if (nr >= CLASSES || !classes[nr])
+        return 0;
+    process = bpf_map_lookup_elem(&processes, &pid);
+    if (!process)
+        return 0;
+    if (CALL_IS_32BIT(regs)) {
+        tally(TALLY_32BIT);
+        return 0;
+    }
+    tally(TALLY_CALLS);
+    u32 class = classes[nr];
+    t.args[0] = CALL_0(regs);
+    t.args[1] = CALL_1(regs);
+    t.args[2] = CALL_2(regs);
+    t.args[3] = CALL_3(regs);
+    t.args[4] = CALL_4(regs);
+    t.args[5] = CALL_5(regs);
+    t.result = result;
+    t.nr = nr;
+    if (class <= CLASS_SENDMSG)
+        move_bytes(process, &t, class);
+    else if (class == CLASS_COPY_01)
+        move_inside(process, &t, (u32)t.args[1], (u32)t.args[0], t.args[3]);
+    else if (class == CLASS_COPY_02)
+        move_inside(process, &t, (u32)t.args[0], (u32)t.args[2], t.args[4]);
+    else if (class == CLASS_TEE)
+        move_inside(process, &t, (u32)t.args[0], (u32)t.args[1], t.args[2]);
+    else
+        on_other(process, pid, (struct arguments *)t.args, result, nr, class);
+    return 0;
+}
+
+#endif

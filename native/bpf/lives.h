@@ -1,0 +1,137 @@
+/* lives.h: the handlers at fork, execve and exit: what is in the buffers at these moments, and what is done. */
+#ifndef WEIR_LIVES_H
+#define WEIR_LIVES_H
+
+#include "buffers.h"
+#include "count.h"
+#include "maps.h"
+
+static __always_inline struct life *begin_life(u32 kind)
+{
+    struct life *life = reserve(sizeof *life);
+    if (!life)
+        return 0;
+    begin(&life->head, kind, -1);
+    life->read_calls = life->write_calls = life->read_bytes = life->written_bytes = 0;
+    life->user_ns = life->system_ns = 0;
+    life->other = life->flags = 0;
+    life->path[0] = 0;
+    life->argument_bytes = 0;
+    bpf_get_current_comm(life->comm, sizeof life->comm);
+    return life;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32, child_pid = child->tgid;
+    struct process *process = bpf_map_lookup_elem(&processes, &pid), fresh = {0};
+    struct life *life;
+    if (!process || child_pid == pid)
+        return 0;
+    walk(process, MOMENT_FORK, -1, 0);
+    fresh.list = process->list;
+    fresh.walker = process->walker;
+    bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY);
+    process->told = 0;
+    life = begin_life(KIND_FORK);
+    if (!life)
+        return 0;
+    life->other = child_pid;
+    life->flags = parent->files == child->files;
+    bpf_ringbuf_submit(life, 0);
+    return 0;
+}
+
+/* The old memory is still there (kernel 6.10 and later). */
+SEC("tp_btf/sched_prepare_exec")
+int BPF_PROG(before_exec, struct task_struct *task, struct linux_binprm *program)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process *process = bpf_map_lookup_elem(&processes, &pid);
+    if (process)
+        walk(process, MOMENT_EXEC, -1, 0);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *program)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process *process = bpf_map_lookup_elem(&processes, &pid);
+    struct library_key key;
+    struct library *library;
+    struct life *life;
+    if (!process)
+        return 0;
+    flush_range(pid, 0, 63);
+    process->list = process->walker = 0;
+    if (process->image == GATED) { /* what was read until now is weir's own start, and the kernel's */
+        process->read_calls = -task->ioac.syscr;
+        process->write_calls = -task->ioac.syscw;
+        process->read_bytes = -task->ioac.rchar;
+        process->written_bytes = -task->ioac.wchar;
+    }
+    process->image++;
+    process->told = 0;
+    key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);
+    key.size = BPF_CORE_READ(program, file, f_inode, i_size);
+    library = bpf_map_lookup_elem(&libraries, &key);
+    if (library && library->how) {
+        u64 start = library->how == 1 ? BPF_CORE_READ(task, mm, start_code) : 0;
+        process->list = start + library->offset;
+        process->walker = library->walker;
+    }
+    life = begin_life(KIND_EXEC);
+    if (!life)
+        return 0;
+    bpf_probe_read_kernel_str(life->path, PATH, BPF_CORE_READ(program, filename));
+    u64 from = BPF_CORE_READ(task, mm, arg_start), bytes = BPF_CORE_READ(task, mm, arg_end) - from;
+    if (bytes > PATH)
+        bytes = PATH;
+    if (bytes && bpf_probe_read_user(life->arguments, bytes & 255, (void *)from) == 0)
+        life->argument_bytes = bytes;
+    bpf_ringbuf_submit(life, 0);
+    return 0;
+}
+
+/* Each thread comes here; the last one (`group_dead`) ends the process. Its memory is still there on kernel
+ * 6.16 and later; before that, on_last_call looks. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    struct process *process = bpf_map_lookup_elem(&processes, &pid);
+    struct life *life;
+    if (!process)
+        return 0;
+    __sync_fetch_and_add(&process->read_calls, task->ioac.syscr);
+    __sync_fetch_and_add(&process->write_calls, task->ioac.syscw);
+    __sync_fetch_and_add(&process->read_bytes, task->ioac.rchar);
+    __sync_fetch_and_add(&process->written_bytes, task->ioac.wchar);
+    __sync_fetch_and_add(&process->user_ns, task->utime);
+    __sync_fetch_and_add(&process->system_ns, task->stime);
+    if (!group_dead)
+        return 0;
+    u32 status = task->signal->group_exit_code;
+    if (!status)
+        status = task->exit_code;
+    walk(process, status & 0x7f ? MOMENT_SIGNAL : MOMENT_EXIT, -1, 0);
+    flush_range(pid, 0, 63);
+    life = begin_life(KIND_EXIT);
+    if (life) {
+        life->other = status;
+        life->flags = process->high_fds;
+        life->read_calls = process->read_calls;
+        life->write_calls = process->write_calls;
+        life->read_bytes = process->read_bytes;
+        life->written_bytes = process->written_bytes;
+        life->user_ns = process->user_ns;
+        life->system_ns = process->system_ns;
+        bpf_ringbuf_submit(life, 0);
+    }
+    bpf_map_delete_elem(&processes, &pid);
+    return 0;
+}
+
+#endif
