@@ -3,6 +3,7 @@
 
 mod descriptors;
 mod flows;
+mod looks;
 mod scale;
 
 use std::collections::HashMap;
@@ -100,6 +101,12 @@ impl Assembler {
             }
             RawWhat::Signal { number } => self.event(at_s, raw.pid, raw.tid, What::Signal { number }),
             RawWhat::Buffers { moment, buffers, waits_in } => {
+                self.live_of(raw.pid, at_s);
+                if self.events.len() >= MOST_EVENTS
+                    || looks::join(&mut self.events, raw.pid, moment, at_s, &buffers)
+                {
+                    return;
+                }
                 let waits = Op::ALL.iter().copied().find(|op| op.name() == waits_in);
                 let what = What::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in };
                 self.event(at_s, raw.pid, raw.tid, what);
