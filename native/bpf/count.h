@@ -184,11 +184,11 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
     if (!counts)
         return 0;
     struct counts *event = reserve(sizeof *event);
-    if (event) {
-        __builtin_memcpy(event, counts, sizeof *event);
-        event->head.ns = bpf_ktime_get_ns();
-        bpf_ringbuf_submit(event, 0);
-    }
+    if (!event)
+        return 0; /* they stay, and are told with those of the descriptor's next file */
+    __builtin_memcpy(event, counts, sizeof *event);
+    event->head.ns = bpf_ktime_get_ns();
+    bpf_ringbuf_submit(event, 0);
     bpf_map_delete_elem(&streams, &key);
     return 0;
 }

@@ -39,7 +39,7 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 1 << 23);
+    __uint(max_entries, 1 << 24);
 } events SEC(".maps");
 
 /* Too large for the stack: a fresh stream's counters. */

@@ -243,6 +243,33 @@ pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
     table
 }
 
+/// What was opened and closed while nobody looked: the table as it is now, with the open files that are the
+/// same still.
+pub(super) fn renew(table: &mut Descriptors, files: &mut Files, pid: u32) {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return };
+    let numbers: Vec<i32> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    if numbers.is_empty() {
+        return; // it has just ended
+    }
+    table.retain(|fd, _| numbers.contains(fd));
+    for fd in numbers {
+        let Some(now) = look(pid, fd) else { continue };
+        let same = |known: &Descriptor| {
+            let file = &files.all[known.file as usize];
+            (file.dev, file.ino) == (now.dev, now.ino)
+        };
+        if !table.get(&fd).is_some_and(same) {
+            let close_on_exec = now.flags & libc::O_CLOEXEC != 0;
+            let inherited = files.all.iter().rposition(|file| {
+                (file.dev, file.ino) == (now.dev, now.ino) && now.kind != StreamKind::File && now.ino != 0
+            });
+            let file = inherited.map_or_else(|| files.add(now), |id| id as u32);
+            table.insert(fd, Descriptor { file, close_on_exec });
+        }
+    }
+}
+
 /// kcmp(2): two descriptors of one open file, as a shell's `2>&1` makes.
 fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
     const KCMP_FILE: libc::c_int = 0;

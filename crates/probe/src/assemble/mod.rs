@@ -254,6 +254,9 @@ impl Assembler {
         } else {
             self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
         }
+        if pid != 0 && !self.files.told_by_kernel {
+            self.with_table(pid, |table, files| descriptors::renew(table, files, pid));
+        }
         let until_s = self.seconds(until_ns);
         self.event(at_s, pid, pid, What::Unwatched { until_s });
     }

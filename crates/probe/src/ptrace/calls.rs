@@ -41,10 +41,11 @@ impl Inside {
 
     /// At the exit.
     pub(super) fn leave(self, tid: u32, result: i64) -> RawCall {
-        let (head, tail) = if self.op.writes() && result > 0 {
-            self.written(tid, result as u64)
-        } else {
-            Default::default()
+        let (head, tail) = match self.op {
+            op if op.writes() && result > 0 => self.written(tid, result as u64),
+            op if op.reads() && result > 0 => (self.taken(tid, result as u64), None),
+            Op::Pipe | Op::Pipe2 | Op::Socketpair if result == 0 => (self.pair(tid), None),
+            _ => Default::default(),
         };
         let asked = if self.pieces.is_empty() { None } else { self.asked() };
         let Self { op, args, paths, .. } = self;
@@ -71,6 +72,20 @@ impl Inside {
         let got = read_two(tid, (first.0, length), last, &mut data);
         let tail = (got > length).then(|| data[length]);
         (data[..got.min(length)].to_vec(), tail)
+    }
+
+    /// The first bytes of those that were read.
+    fn taken(&self, tid: u32, bytes: u64) -> Vec<u8> {
+        let first = self.first().map(|(address, room)| (address, room.min(bytes).min(HEAD as u64)));
+        first.map_or_else(Vec::new, |(address, bytes)| {
+            ProcessMemory { pid: tid }.bytes(address, bytes as usize)
+        })
+    }
+
+    /// The two descriptors that the call has made.
+    fn pair(&self, tid: u32) -> Vec<u8> {
+        let at = if self.op == Op::Socketpair { self.args[3] } else { self.args[0] };
+        ProcessMemory { pid: tid }.bytes(at, 8)
     }
 
     fn first(&self) -> Option<(u64, u64)> {

@@ -1,0 +1,262 @@
+//! `weir trace` on real programs: exact counts against strace, and endings of every kind, with each engine.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{WEIR, disk_dir, has, is_root, skip, text, weir};
+use serde_json::Value;
+
+/// The engines that see calls; ebpf only where this user may load programs into the kernel.
+fn engines() -> Vec<&'static str> {
+    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
+}
+
+fn document(dir: &Path) -> Value {
+    serde_json::from_slice(&fs::read(dir.join("t.json")).expect("t.json is written")).expect("it is JSON")
+}
+
+/// `weir trace --engine ENGINE --exact --json t.json -- sh -c SCRIPT`, which must end well.
+fn trace(dir: &Path, engine: &str, script: &str) -> Value {
+    let arguments =
+        ["trace", "-q", "--exact", "--engine", engine, "--json", "t.json", "--", "sh", "-c", script];
+    let output = weir(dir, &arguments).output().expect("weir starts");
+    assert!(output.status.success(), "{engine}: {script}: {}\n{}", output.status, text(&output.stderr));
+    document(dir)
+}
+
+/// Calls by what strace says of them, those that move bytes.
+fn strace(dir: &Path, script: &str) -> BTreeMap<&'static str, u64> {
+    // The last four have both sides.
+    const READS: &str = "read,pread64,readv,preadv,recvfrom,recvmsg,copy_file_range,sendfile,splice,tee";
+    const WRITES: &str = "write,pwrite64,writev,pwritev,sendto,sendmsg,copy_file_range,sendfile,splice,tee";
+    let mut counts = BTreeMap::new();
+    for (side, calls) in [("in", READS), ("out", WRITES)] {
+        let arguments = ["-f", "-qq", "-e", &format!("trace={calls}"), "-e", "signal=none", "-o", "s.log"];
+        let status =
+            Command::new("strace").args(arguments).args(["sh", "-c", script]).current_dir(dir).status();
+        assert!(status.expect("strace starts").success());
+        let log = fs::read_to_string(dir.join("s.log")).expect("strace's log");
+        let returned = log.lines().filter(|line| line.contains(" = ") && !line.contains("= ?")).count();
+        counts.insert(side, returned as u64);
+    }
+    counts
+}
+
+fn calls(document: &Value, direction: &str) -> u64 {
+    let streams = document["streams"].as_array().expect("streams");
+    let of_side = streams.iter().filter(|stream| stream["direction"] == direction);
+    of_side.map(|stream| stream["calls"].as_u64().expect("calls")).sum()
+}
+
+#[test]
+fn exact_counts_are_those_of_strace() {
+    if !has("strace") {
+        return skip("exact_counts_are_those_of_strace", "strace is not here");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("in"), "one line\n".repeat(2000)).unwrap();
+    let scripts = [
+        "dd if=in of=out bs=1 count=1000 status=none",
+        "cat in in > out",
+        "cat in | tr a-z A-Z | wc -c > out",
+        "while read line; do echo $line; done < in > out; sort in | uniq > out",
+        "head -n 3 in > out; tail -n 3 in >> out; tee copy < in > out",
+    ];
+    for script in scripts {
+        let expected = strace(dir.path(), script);
+        for engine in engines() {
+            let seen = trace(dir.path(), engine, script);
+            assert_eq!(seen["exact"], true, "{engine}: {script}");
+            for side in ["in", "out"] {
+                assert_eq!(calls(&seen, side), expected[side], "{engine}, {side}: {script}");
+            }
+        }
+    }
+}
+
+/// Bytes by path and direction of the stream that has most of them.
+fn bytes_of(document: &Value, ending: &str, direction: &str) -> u64 {
+    let streams = document["streams"].as_array().expect("streams");
+    let right = |stream: &&Value| {
+        stream["direction"] == direction && stream["path"].as_str().is_some_and(|path| path.ends_with(ending))
+    };
+    streams.iter().filter(right).map(|stream| stream["bytes"].as_u64().expect("bytes")).sum()
+}
+
+#[test]
+fn each_file_gets_its_own_bytes() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("first"), vec![b'x'; 300_000]).unwrap();
+    fs::write(dir.path().join("second"), vec![b'y'; 70_000]).unwrap();
+    for engine in engines() {
+        let script = "cat first > a; (cat second; exec 5> c; dd bs=1000 count=7 if=first status=none >&5) > b; \
+                      bash -c 'exec 3<second; exec 4<&3; exec 3<&-; head -c 1000 <&4 > d'";
+        let seen = trace(dir.path(), engine, script);
+        let expected = [("/a", 300_000), ("/b", 70_000), ("/c", 7_000), ("/d", 1_000)];
+        for (path, bytes) in expected {
+            assert_eq!(bytes_of(&seen, path, "out"), bytes, "{engine}: {path}");
+        }
+    }
+}
+
+#[test]
+fn the_command_ends_as_it_would_without_weir() {
+    let dir = disk_dir();
+    let endings = [
+        ("exit 0", 0),
+        ("exit 3", 3),
+        ("kill -TERM $$", 143),
+        ("kill -KILL $$", 137),
+        ("ulimit -c 0; kill -SEGV $$", 139),
+        ("trap 'exit 9' USR1; kill -USR1 $$; exit 1", 9),
+        ("exec 2>&-; exit 4", 4),
+        ("exec 0<&- 1>&- 2>&-; exit 5", 5),
+    ];
+    for engine in engines() {
+        for (script, status) in endings {
+            let arguments = ["trace", "-q", "--engine", engine, "--json", "t.json", "--", "sh", "-c", script];
+            let output = weir(dir.path(), &arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(status), "{engine}: {script}: {}", text(&output.stderr));
+            let exit = &document(dir.path())["exit"];
+            let expected = if status > 128 { ("signal", status - 128) } else { ("code", status) };
+            assert_eq!(exit[expected.0], expected.1, "{engine}: {script}: {exit}");
+        }
+    }
+}
+
+#[test]
+fn input_and_output_are_the_commands_own() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("in"), "a\nb\nc\n").unwrap();
+    for engine in engines() {
+        let mut command =
+            weir(dir.path(), &["trace", "-q", "--engine", engine, "--", "sh", "-c", "tac; echo e >&2"]);
+        let output = command.stdin(fs::File::open(dir.path().join("in")).unwrap()).output().unwrap();
+        assert_eq!(
+            (text(&output.stdout), text(&output.stderr)),
+            ("c\nb\na\n".into(), "e\n".into()),
+            "{engine}"
+        );
+    }
+}
+
+#[test]
+fn thousands_of_children_and_files_are_followed() {
+    let dir = disk_dir();
+    for engine in engines() {
+        let script = "i=0; while [ $i -lt 1000 ]; do (echo $i > file); i=$((i+1)); done";
+        let seen = trace(dir.path(), engine, script);
+        assert_eq!(bytes_of(&seen, "/file", "out"), 3890, "{engine}");
+        let script = "i=0; while [ $i -lt 5000 ]; do echo x > f$i; i=$((i+1)); done; rm f*";
+        let seen = trace(dir.path(), engine, script);
+        let streams = seen["streams"].as_array().unwrap();
+        let files =
+            streams.iter().filter(|stream| stream["bytes"] == 2 && stream["direction"] == "out").count();
+        assert_eq!(files, 5000, "{engine}");
+    }
+}
+
+#[test]
+fn a_program_that_is_stopped_and_continued_goes_on() {
+    let dir = disk_dir();
+    for engine in engines() {
+        let script = "(sleep 0.3; kill -CONT $$) & kill -STOP $$; wait; echo on > out";
+        trace(dir.path(), engine, script);
+        assert_eq!(fs::read_to_string(dir.path().join("out")).unwrap(), "on\n", "{engine}");
+    }
+}
+
+fn wait_for(what: &str, mut seen: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !seen() {
+        assert!(Instant::now() < end, "{what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_killed_weir_leaves_the_program_unharmed() {
+    let dir = disk_dir();
+    let out = dir.path().join("out");
+    for engine in engines() {
+        let script = "for i in $(seq 4000); do echo $i; done > out; echo end >> out";
+        let arguments = ["trace", "-q", "--engine", engine, "--", "bash", "-c", script];
+        let mut weir = weir(dir.path(), &arguments).stdin(Stdio::null()).spawn().unwrap();
+        wait_for("the program has begun", || out.metadata().is_ok_and(|status| status.len() > 100));
+        weir.kill().unwrap();
+        assert_eq!(weir.wait().unwrap().signal(), Some(9));
+        wait_for("the program has ended", || {
+            fs::read_to_string(&out).is_ok_and(|text| text.ends_with("end\n"))
+        });
+        let expected: String = (1..=4000).map(|number| format!("{number}\n")).collect();
+        assert_eq!(fs::read_to_string(&out).unwrap(), expected + "end\n", "{engine}");
+        fs::remove_file(&out).unwrap();
+    }
+}
+
+#[test]
+fn a_busy_process_is_attached_to_and_let_go_and_loses_nothing() {
+    let dir = disk_dir();
+    let (out, stop) = (dir.path().join("out"), dir.path().join("stop"));
+    for engine in engines() {
+        let script = "i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i; done > out";
+        let mut writer = Command::new("bash").args(["-c", script]).current_dir(dir.path()).spawn().unwrap();
+        wait_for("the writer writes", || out.metadata().is_ok_and(|status| status.len() > 1000));
+        for _ in 0..20 {
+            let pid = writer.id().to_string();
+            let arguments = ["trace", "-q", "--engine", engine, "-t", "50ms", "--json", "t.json", "-p", &pid];
+            let output = Command::new(WEIR).args(arguments).current_dir(dir.path()).output().unwrap();
+            assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+            assert!(bytes_of(&document(dir.path()), "/out", "out") > 0, "{engine}: it saw the writer");
+        }
+        fs::write(&stop, "").unwrap();
+        assert!(writer.wait().unwrap().success());
+        let written = fs::read_to_string(&out).unwrap();
+        let wrong = written.lines().zip(1..).find(|(line, number): &(&str, u64)| *line != number.to_string());
+        assert_eq!(wrong, None, "{engine}");
+        (fs::remove_file(&out).unwrap(), fs::remove_file(&stop).unwrap());
+    }
+}
+
+#[test]
+fn without_privilege_another_engine_takes_over_and_says_why() {
+    if !is_root() || !has("setpriv") {
+        return skip(
+            "without_privilege_another_engine_takes_over",
+            "needs root and setpriv, to become nobody",
+        );
+    }
+    let dir = tempfile::tempdir().unwrap(); // where nobody can come
+    let binary = dir.path().join("weir");
+    fs::copy(WEIR, &binary).unwrap();
+    Command::new("chmod").arg("0777").arg(dir.path()).status().unwrap();
+    let nobody =
+        ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+    let mut command = Command::new("setpriv");
+    command.args(nobody).arg(&binary).args([
+        "trace",
+        "--json",
+        "t.json",
+        "--",
+        "sh",
+        "-c",
+        "echo hello | cat > out",
+    ]);
+    let output = command.current_dir(dir.path()).env("HOME", dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let seen = document(dir.path());
+    assert_eq!(seen["engine"], "ptrace");
+    assert!(
+        seen["engine_reason"].as_str().is_some_and(|reason| reason.contains("EPERM")),
+        "{}",
+        seen["engine_reason"]
+    );
+    assert_eq!(bytes_of(&seen, "/out", "out"), 6);
+}
