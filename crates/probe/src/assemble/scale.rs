@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(flows.iter().map(|flow| flow.calls).sum::<u64>(), 1_000_000);
         assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
         assert!(flows[2].calls > 900_000 && !flows[2].exact);
-        assert_eq!(flows[2].zeros, flows[2].calls / 2, "kinds of calls keep their share");
+        assert!(flows[2].zeros.abs_diff(flows[2].calls / 2) <= 1, "kinds of calls keep their share");
     }
 
     #[test]
