@@ -22,7 +22,7 @@ struct walking {
 
 static __always_inline void tell_buffer(const struct walking *w, const struct stdio_file *f, u64 pending, u64 unread)
 {
-    struct buffer *event = reserve(sizeof *event);
+    struct buffer *event = w->moment == MOMENT_SAMPLE ? reserve_some(sizeof *event) : reserve(sizeof *event);
     if (!event)
         return;
     begin(&event->head, KIND_BUFFER, f->fileno);

@@ -16,7 +16,7 @@ APART int tell_plain(const struct arguments *args, s64 result, u32 nr, u32 fd)
 {
     struct call *call;
     struct file *file;
-    if (!args || !(call = reserve(sizeof *call)))
+    if (!args || !(call = reserve_some(sizeof *call)))
         return 0;
     begin(&call->head, KIND_CALL, fd);
     no_file(&call->file);
@@ -44,7 +44,7 @@ APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u
     u32 first = which & 7, second = which >> 4 & 7;
     struct path_call *event;
     struct file *file;
-    if (!args || !(event = reserve(sizeof *event)))
+    if (!args || !(event = reserve_some(sizeof *event)))
         return 0;
     begin(&event->call.head, KIND_CALL, fd);
     no_file(&event->call.file);
@@ -141,17 +141,25 @@ APART int move_inside(struct process *process, struct transfer *t, u32 in, u32 o
     return 0;
 }
 
+/* Counts the move on both sides of the descriptor; whether to tell of it as well. The last one is known from
+ * the counters. */
 APART int set_position(u32 pid, u32 fd, u64 position)
 {
+    int news = 1;
     for (u32 writes = 0; writes < 2; writes++) {
         struct stream_key key = {pid, fd * 2 + writes};
         struct counts *counts = bpf_map_lookup_elem(&streams, &key);
-        if (counts && counts->position != position) {
+        if (!counts)
+            continue;
+        if (counts->position != position)
             counts->jumps++;
-            counts->position = position;
-        }
+        counts->position = position;
+        counts->seeks++;
+        counts->seek_ns = bpf_ktime_get_ns();
+        if (counts->seeks > TOLD_SEEKS)
+            news = 0;
     }
-    return 0;
+    return news;
 }
 
 /* A C library is mapped: from here on its streams can be found. */
@@ -212,9 +220,8 @@ static __always_inline void on_other(struct process *process, u32 pid, const str
         tell_plain(args, result, nr, -1);
         return;
     case CLASS_LSEEK:
-        if (result >= 0)
-            set_position(pid, fd, (u64)result);
-        tell_plain(args, result, nr, fd);
+        if (result < 0 || set_position(pid, fd, (u64)result))
+            tell_plain(args, result, nr, fd);
         return;
     case CLASS_OPENAT:
         tell_paths(args, result, nr, (u32)result, PATHS(1, 6));

@@ -67,7 +67,7 @@ static __always_inline struct counts *stream_of(struct process *process, u32 pid
 APART int tell(const struct transfer *t, const struct counts *counts, int tail)
 {
     struct call *call;
-    if (!t || !counts || !(call = reserve(sizeof *call)))
+    if (!t || !counts || !(call = reserve_some(sizeof *call)))
         return 0;
     begin(&call->head, KIND_CALL, t->fd);
     call->file = counts->file;

@@ -3,7 +3,8 @@
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H
 
-enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, PREVIEW = 256, CLASSES = 512, FIRST_CALLS = 8, FAILED_CALLS = 32 };
+enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, PREVIEW = 256, CLASSES = 512 };
+enum { FIRST_CALLS = 8, FAILED_CALLS = 32, TOLD_SEEKS = 64 }; /* so many of a stream are told one by one */
 
 /* What a system call's number means to the program in the kernel. 0: nothing. */
 enum class {
@@ -83,6 +84,7 @@ struct counts {
     unsigned long long first_ns, last_ns;
     unsigned long long bytes, errors, again, zeros, shorts, newline_ends, jumps, again_bytes, unaligned, in_kernel;
     unsigned long long asked_max, position, high;
+    unsigned long long seeks, seek_ns; /* lseek(2) that moved, and when the last was; position: to where */
     unsigned int writes, told, failed, regular;
     unsigned long long sizes[SLOTS];       /* what each call moved, errors left out */
     unsigned long long asked_other[SLOTS]; /* what it asked for, where that is another slot */
@@ -133,7 +135,7 @@ struct stream_key {
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 712, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 728 && sizeof(struct life) == 600, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 744 && sizeof(struct life) == 600, "as wire.rs has them");
 _Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 72, "as wire.rs has them");
 
 #endif

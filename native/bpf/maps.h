@@ -37,9 +37,10 @@ struct {
     __type(value, struct library);
 } libraries SEC(".maps");
 
+#define EVENT_BYTES (1 << 24)
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 1 << 24);
+    __uint(max_entries, EVENT_BYTES);
 } events SEC(".maps");
 
 /* Too large for the stack: a fresh stream's counters. */
@@ -75,6 +76,16 @@ static __always_inline void *reserve(u64 bytes)
     if (!event)
         tally(TALLY_LOST);
     return event;
+}
+
+/* For single calls: what comes after them (counters, ends) must find room. */
+static __always_inline void *reserve_some(u64 bytes)
+{
+    if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENT_BYTES / 4 * 3) {
+        tally(TALLY_LOST);
+        return 0;
+    }
+    return reserve(bytes);
 }
 
 static __always_inline void begin(struct head *head, u32 kind, u32 fd)

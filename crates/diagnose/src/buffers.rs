@@ -102,7 +102,7 @@ impl<'a> Context<'a> {
         let why = format!(
             "{} for {path} were still in the buffer of {} when {how}: they are lost{shown}.",
             count(bytes, "byte"),
-            self.name(look.pid)
+            self.name_at(look.pid, look.at_s)
         );
         let rescue = self.weir_run("--rescue", look.pid);
         let fix = format!("{rescue}   or in code: {}.", self.code(look.pid, look.at_s, cure(*id)));

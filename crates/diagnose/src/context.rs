@@ -86,9 +86,12 @@ impl<'a> Context<'a> {
                     self.behind.entry((pid, fd)).or_default().push((at_s, file));
                 }
             }
-            What::Buffers { moment, buffers, waits_in_name, .. } => {
+            What::Buffers { moment, buffers, waits_in_name, files, .. } => {
                 let look = Look { at_s, pid, moment: *moment, buffers, waits_in: waits_in_name };
                 self.looks.entry(pid).or_default().push(look);
+                for &(fd, file) in files {
+                    self.behind.entry((pid, fd)).or_default().push((at_s, file));
+                }
             }
             What::Fork { child } => {
                 self.forked.insert(*child, at_s);

@@ -44,10 +44,19 @@ impl Context<'_> {
 
     /// What a process is called in a sentence.
     pub fn name(&self, pid: u32) -> String {
-        match self.process(pid).map(|process| process.comm()) {
-            Some(comm) if !comm.is_empty() => format!("{comm} ({pid})"),
-            _ => format!("process {pid}"),
-        }
+        called(self.process(pid).map(|process| process.comm()), pid)
+    }
+
+    /// The same by what it ran at a time: before an execve(2) it was another program.
+    pub fn name_at(&self, pid: u32, at_s: f64) -> String {
+        called(self.image_at(pid, at_s).map(|(_, image)| image.comm.as_str()), pid)
+    }
+}
+
+fn called(comm: Option<&str>, pid: u32) -> String {
+    match comm {
+        Some(comm) if !comm.is_empty() => format!("{comm} ({pid})"),
+        _ => format!("process {pid}"),
     }
 }
 

@@ -158,7 +158,13 @@ impl Tape {
         self.event(
             at_s,
             pid,
-            What::Buffers { moment, buffers, waits_in: None, waits_in_name: waits_in.into() },
+            What::Buffers {
+                moment,
+                buffers,
+                waits_in: None,
+                waits_in_name: waits_in.into(),
+                files: Vec::new(),
+            },
         );
     }
 

@@ -149,6 +149,9 @@ pub struct RawCounts {
     pub again_bytes: u64,
     pub unaligned: u64,
     pub in_kernel: u64,
+    pub seeks: u64,
+    /// The last lseek(2), if it was not told as a call: when, and to where.
+    pub untold_seek: Option<(u64, u64)>,
 }
 
 /// Where an engine reports to.

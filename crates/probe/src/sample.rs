@@ -295,5 +295,7 @@ fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
         again_bytes: 0,
         unaligned: 0,
         in_kernel: 0,
+        seeks: 0,
+        untold_seek: None,
     })
 }

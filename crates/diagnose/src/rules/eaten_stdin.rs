@@ -40,8 +40,11 @@ fn starved(context: &Context, owner: &Flow, eater: &Flow) -> bool {
         context.calls_on(eater.file).iter().filter(|seen| seen.pid == owner.pid && seen.call.op.reads());
     let after: Vec<i64> =
         calls.filter(|seen| seen.at_s > eater.first_s).map(|seen| seen.call.result).collect();
-    // Its last calls are always seen; none at all means that they were not kept.
-    !after.is_empty() && after.iter().all(|&result| result <= 0) && after.contains(&0)
+    if after.is_empty() {
+        // Single calls were not kept. It came back after the end had been read, and it found an end.
+        return owner.zeros > 0 && owner.seeks == 0 && owner.jumps == 0;
+    }
+    after.iter().all(|&result| result <= 0) && after.contains(&0)
 }
 
 fn found(context: &Context, eater: &Flow, owner: &Flow) -> Finding {

@@ -1,8 +1,8 @@
 //! ignored-write-error: a write or a sync failed, and the program ended as if it had not.
 //!
 //! Evidence: the call's errno, exit status 0, nothing on standard error afterwards, and the same bytes were not
-//! written later. A pipe whose reader has gone (EPIPE) is mostly meant: Info. Standard error itself is left out:
-//! there is nowhere to complain.
+//! written later. A pipe whose reader has gone (EPIPE) is mostly meant: Info, but Warn for a program that goes on
+//! writing to nobody. Standard error itself is left out: there is nowhere to complain.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +41,14 @@ fn failed(seen: &Seen) -> bool {
     asked && call.fd != 2 && errors.contains(&-call.result)
 }
 
-fn severity(error: i64) -> Severity {
+/// A stream flushed when it is full, at a close and at exit has failed no more often than this when the
+/// program stopped at once.
+const STOPPED: usize = 3;
+
+fn severity(error: i64, failures: usize) -> Severity {
     match error {
-        EPIPE => Severity::Info,
+        EPIPE if failures <= STOPPED => Severity::Info,
+        EPIPE => Severity::Warn,
         EBADF => Severity::Warn,
         _ => Severity::High,
     }
@@ -63,7 +68,7 @@ fn found(context: &Context, failures: &[Seen]) -> Finding {
         count(bytes, "byte")
     );
     let code = context.code(first.pid, first.at_s, Topic::CheckErrors);
-    let draft = context.draft(RULE.id, severity(error), first.pid, first.call.fd, file);
+    let draft = context.draft(RULE.id, severity(error, failures.len()), first.pid, first.call.fd, file);
     let draft = draft.count("failures", failures.len() as u64).count("lost_bytes", bytes);
     draft.figure("errno", error as f64).figure("at_s", first.at_s).say(why, format!("{code}."))
 }

@@ -63,15 +63,17 @@ fn gave_back(context: &Context, flow: &Flow, next: &Flow) -> bool {
     })
 }
 
-/// The stream of this descriptor as it was left to the next reader.
+/// The stream of this descriptor as it was left to the next reader: when it left it, or at the last look
+/// before. A look at the read itself does not count its bytes yet.
 fn last_look<'a>(context: &Context<'a>, flow: &Flow, next: &Flow) -> Option<(Look<'a>, &'a Buffer)> {
+    let leaving = |look: &Look| matches!(look.moment, Moment::Exec | Moment::Exit | Moment::Fork);
     let looks = context.looks(flow.pid).iter().filter(|look| {
-        let leaving = matches!(look.moment, Moment::Exec | Moment::Exit | Moment::Fork);
-        look.at_s >= flow.last_s && (look.at_s <= next.first_s || leaving && next.pid != flow.pid)
+        look.at_s >= flow.last_s && (look.at_s <= next.first_s || leaving(look) && next.pid != flow.pid)
     });
     let streams = looks.flat_map(|look| look.buffers.iter().map(move |buffer| (*look, buffer)));
-    let mut here = streams.filter(|(_, buffer)| buffer.fd == flow.fd && buffer.buffer_bytes > 0);
-    here.next()
+    let here = streams.filter(|(_, buffer)| buffer.fd == flow.fd && buffer.buffer_bytes > 0);
+    let here: Vec<_> = here.collect();
+    here.iter().find(|(look, _)| leaving(look)).or(here.last()).copied()
 }
 
 /// Without a look into its buffer: blocks, no end seen, and other bytes passed on than taken.
@@ -88,7 +90,7 @@ fn guessed(context: &Context, flow: &Flow) -> bool {
 
 fn found(context: &Context, flow: &Flow, next: &Flow, unread: Option<(u64, &Vec<u8>)>) -> Finding {
     let severity = if unread.is_some() { Severity::High } else { Severity::Warn };
-    let (taker, heir) = (context.name(flow.pid), context.name(next.pid));
+    let (taker, heir) = (context.name_at(flow.pid, flow.first_s), context.name_at(next.pid, next.first_s));
     let why = match unread {
         Some((bytes, text)) => {
             format!(

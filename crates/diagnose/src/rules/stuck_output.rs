@@ -1,10 +1,11 @@
 //! stuck-output: bytes wait in the program while it waits for something else.
 //!
-//! Evidence: looks at least a second apart show the same oldest byte of a stream pending, nothing was written
-//! there in between, and the program was in a waiting call at most of the looks. Not meant: a program that
+//! Evidence: for at least a second looks show the same oldest byte of a stream pending, or until a write soon
+//! after the last of them, nothing was written there in between, and the program was in a waiting call at most
+//! of the looks. A look that does not tell of the stream is no evidence of anything. Not meant: a program that
 //! waits in a write (its reader is slow), one that computes, and a copy inherited over a fork.
 
-use weir_model::trace::Buffer;
+use weir_model::trace::{Buffer, Moment};
 use weir_model::{Direction, Finding, FindingId, Severity};
 
 use super::Rule;
@@ -20,6 +21,12 @@ const PATIENCE_S: f64 = 1.0;
 
 /// Longer than this somebody has given up on it.
 const LONG_S: f64 = 30.0;
+
+/// Bytes that stay are looked at this often.
+const NEXT_LOOK_S: f64 = 0.65;
+
+/// So many calls of a flow are seen one by one.
+const SEEN_FIRST: u64 = 8;
 
 /// One stream with bytes pending from the first look to the last.
 struct Wait<'a> {
@@ -54,15 +61,44 @@ fn longest<'a>(context: &Context<'a>, pid: u32) -> Option<Wait<'a>> {
             }
             next.push(wait);
         }
-        longest = open.into_iter().chain(longest).max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
+        let (kept, done): (Vec<_>, Vec<_>) = open.into_iter().partition(|wait| wait.untold_by(look));
+        next.extend(kept);
+        longest = longer(context, done.into_iter().chain(longest));
         open = next;
     }
-    open.into_iter().chain(longest).max_by(|a, b| a.length_s().total_cmp(&b.length_s()))
+    longer(context, open.into_iter().chain(longest))
+}
+
+fn longer<'a>(context: &Context, waits: impl Iterator<Item = Wait<'a>>) -> Option<Wait<'a>> {
+    waits.max_by(|a, b| a.length_s(context).total_cmp(&b.length_s(context)))
 }
 
 impl Wait<'_> {
-    fn length_s(&self) -> f64 {
-        self.last.at_s - self.first.at_s
+    fn length_s(&self, context: &Context) -> f64 {
+        self.until(context) - self.first.at_s
+    }
+
+    /// When the bytes went, if that was soon after the last look; else the last look.
+    fn until(&self, context: &Context) -> f64 {
+        let (pid, fd, last_s) = (self.first.pid, self.buffer.fd, self.last.at_s);
+        let out = context.flows(pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
+        if out.clone().any(|flow| flow.first_s <= last_s && flow.last_s > last_s && flow.calls > SEEN_FIRST) {
+            return last_s;
+        }
+        let writes = context.calls_between(pid, last_s, last_s + NEXT_LOOK_S).iter().filter(|seen| {
+            let call = seen.call;
+            call.fd == fd && call.op.writes() && call.result > 0
+        });
+        let flows = out.flat_map(|flow| [flow.first_s, flow.last_s]);
+        let gone = writes.map(|seen| seen.at_s).chain(flows).filter(|&at_s| at_s > last_s);
+        let gone_s = gone.fold(f64::INFINITY, f64::min);
+        if gone_s <= last_s + NEXT_LOOK_S { gone_s } else { last_s }
+    }
+
+    /// Whether a look says nothing of this stream: it was at another library's streams.
+    fn untold_by(&self, look: &Look) -> bool {
+        let told = look.buffers.iter().any(|buffer| buffer.address == self.buffer.address);
+        look.moment == Moment::Sample && !told
     }
 }
 
@@ -84,8 +120,7 @@ fn busy(context: &Context, wait: &Wait, look: &Look, fd: i32) -> bool {
     let flows =
         context.flows(look.pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
     let around = |first_s: f64, last_s: f64| first_s <= wait.last.at_s && last_s >= look.at_s;
-    // Up to eight calls of a flow are seen one by one.
-    flows.into_iter().any(|flow| around(flow.first_s, flow.last_s) && flow.calls > 8)
+    flows.into_iter().any(|flow| around(flow.first_s, flow.last_s) && flow.calls > SEEN_FIRST)
 }
 
 /// Calls that wait for the reader of these very bytes, or for the device.
@@ -97,7 +132,7 @@ fn waits(call: &str) -> bool {
 }
 
 fn found(context: &Context, wait: &Wait) -> Option<Finding> {
-    let length_s = wait.length_s();
+    let length_s = wait.length_s(context);
     let (pid, fd) = (wait.first.pid, wait.buffer.fd);
     let file = context.file_at(pid, fd, wait.last.at_s);
     let forgotten = file.is_some_and(|file| context.is_null(file));

@@ -25,6 +25,12 @@ fn an_error_that_nobody_hears_of_is_high() {
     assert_eq!(failing(9).severity(IgnoredWriteError), Warn);
     assert_eq!(failing(32).severity(IgnoredWriteError), Info);
     failing(11).none(IgnoredWriteError);
+    // It goes on as if somebody read it.
+    let mut going_on = failing(32);
+    for number in 0..8 {
+        going_on.write(0.6 + 0.01 * f64::from(number), 1, 1, 0, b"more\n").result = -32;
+    }
+    assert_eq!(going_on.severity(IgnoredWriteError), Warn);
 }
 
 #[test]

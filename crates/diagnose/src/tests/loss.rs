@@ -42,6 +42,27 @@ fn the_oldest_byte_waits_also_when_others_join_it() {
 }
 
 #[test]
+fn the_wait_lasts_until_the_write_that_ends_it() {
+    let mut tape = sleeping(0.8, "poll", |_| LINE.into());
+    tape.write(1.3, 1, 1, 0, LINE);
+    tape.0.elapsed_s = 3.0;
+    tape.root().ended_s = Some(3.0);
+    let finding = tape.one(StuckOutput);
+    assert!((finding.evidence["waited_s"] - 1.2).abs() < 1e-6, "{}", finding.why);
+    // One that came much later says nothing: nobody looked in between.
+    tape.0.events.last_mut().unwrap().at_s = 2.0;
+    tape.none(StuckOutput);
+}
+
+#[test]
+fn a_look_at_other_streams_ends_no_wait() {
+    let mut tape = sleeping(1.5, "poll", |_| LINE.into());
+    tape.look(0.7, 1, Moment::Sample, &[pending(3, b"")]);
+    tape.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    assert_eq!(tape.severity(StuckOutput), Warn);
+}
+
+#[test]
 fn shorter_waits_busy_programs_and_slow_readers_are_not_stuck() {
     sleeping(0.8, "poll", |_| LINE.into()).none(StuckOutput);
     sleeping(3.0, "", |_| LINE.into()).none(StuckOutput);

@@ -27,6 +27,12 @@ fn unread_bytes_that_the_next_program_misses_are_over_read() {
     let finding = heading_then_sort(b"3000\n2999\n").one(OverRead);
     assert_eq!((finding.severity, finding.evidence["unread_bytes"]), (High, 10.0));
     assert!(finding.why.contains("2999"), "{}", finding.why);
+    assert!(finding.why.starts_with("prog (1) left"), "{}", finding.why);
+    // The look at the read itself came before the stream knew of its bytes.
+    let mut early = heading_then_sort(b"3000\n2999\n");
+    early.look(0.101, 1, Moment::Sample, &[unread(0, b"")]);
+    early.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    assert_eq!(early.severity(OverRead), High);
 }
 
 #[test]
@@ -79,6 +85,20 @@ fn looping(child_takes: u64, after: &[u8]) -> Tape {
 fn a_child_that_leaves_nothing_of_the_loops_input_has_eaten_it() {
     let finding = looping(80, b"").one(EatenStdin);
     assert_eq!((finding.severity, finding.pid, finding.evidence["eaten_bytes"]), (High, 2, 80.0));
+}
+
+#[test]
+fn counters_alone_tell_that_the_loop_found_nothing_left() {
+    let counted = |zeros: u64, jumps: u64| {
+        let mut tape = looping(80, b"");
+        tape.0.events.retain(|event| event.at_s < 0.8);
+        (tape.0.flows[0].zeros, tape.0.flows[0].jumps) = (zeros, jumps);
+        tape
+    };
+    assert_eq!(counted(1, 0).severity(EatenStdin), High);
+    counted(0, 0).none(EatenStdin);
+    // It went on at another place, behind what the child took.
+    counted(1, 1).none(EatenStdin);
 }
 
 #[test]

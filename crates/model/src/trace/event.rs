@@ -134,6 +134,9 @@ pub enum What {
         waits_in: Option<Op>,
         /// The same by its name, also where it is none of [`Op`]; empty: not known.
         waits_in_name: String,
+        /// The open file behind the descriptor of each stream, where known.
+        #[serde(default)]
+        files: Vec<(i32, u32)>,
     },
     /// From here to `until_s` single calls were not seen, only totals.
     Unwatched {

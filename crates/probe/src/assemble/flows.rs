@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_model::Direction;
-use weir_model::trace::{Flow, Histogram, Op};
+use weir_model::trace::{Call, Flow, Histogram, Op};
 
 use crate::raw::{RawCall, RawCounts};
 
@@ -41,6 +41,22 @@ pub(super) fn asked(call: &RawCall) -> u64 {
         _ => 0,
     };
     call.asked.unwrap_or(argument)
+}
+
+/// lseek(2) to a place, of which only the place is known.
+pub(super) fn seek(fd: i32, file: u32, to: u64) -> Call {
+    Call {
+        op: Op::Lseek,
+        fd,
+        file: Some(file),
+        args: [fd as u64, to, libc::SEEK_SET as u64, 0, 0, 0],
+        result: to as i64,
+        asked: 0,
+        position: None,
+        head: Vec::new(),
+        tail: None,
+        paths: Vec::new(),
+    }
 }
 
 /// A signal or an empty pipe came between: the call is made again (the kernel's own codes are 512 and up).
@@ -85,6 +101,7 @@ impl Flows {
         flow.again_bytes += counts.again_bytes;
         flow.unaligned += counts.unaligned;
         flow.in_kernel += counts.in_kernel;
+        flow.seeks += counts.seeks;
     }
 
     /// One call; true when it is worth an event of its own.

@@ -8,7 +8,14 @@ const APART_S: f64 = 0.25;
 const RECENT: usize = 256;
 
 /// Adds buffers to an earlier look at the same moment of the same process. False: there is none.
-pub(super) fn join(events: &mut [Event], pid: u32, moment: Moment, at_s: f64, more: &[Buffer]) -> bool {
+pub(super) fn join(
+    events: &mut [Event],
+    pid: u32,
+    moment: Moment,
+    at_s: f64,
+    more: &[Buffer],
+    more_files: &[(i32, u32)],
+) -> bool {
     if moment == Moment::Sample {
         return false;
     }
@@ -16,7 +23,7 @@ pub(super) fn join(events: &mut [Event], pid: u32, moment: Moment, at_s: f64, mo
     let of_process = events[recent..].iter_mut().rev().filter(|event| event.pid == pid);
     // One that a call has followed was of an earlier fork.
     for event in of_process.take_while(|event| !matches!(event.what, What::Call(_))) {
-        let What::Buffers { moment: before, buffers, .. } = &mut event.what else { continue };
+        let What::Buffers { moment: before, buffers, files, .. } = &mut event.what else { continue };
         if *before != moment || at_s - event.at_s > APART_S {
             return false;
         }
@@ -29,6 +36,9 @@ pub(super) fn join(events: &mut [Event], pid: u32, moment: Moment, at_s: f64, mo
                 None => buffers.push(buffer.clone()),
             }
         }
+        let new = |one: &&(i32, u32)| !files.contains(one);
+        let missing: Vec<(i32, u32)> = more_files.iter().filter(new).copied().collect();
+        files.extend(missing);
         return true;
     }
     false
@@ -59,6 +69,7 @@ mod tests {
             buffers: vec![buffer(walker, 0)],
             waits_in: None,
             waits_in_name: String::new(),
+            files: Vec::new(),
         };
         Event { at_s, pid: 1, tid: 1, what }
     }
@@ -71,7 +82,8 @@ mod tests {
             1,
             Moment::Exit,
             1.01,
-            &[buffer(Walker::Cpython, 22), buffer(Walker::Glibc, 0)]
+            &[buffer(Walker::Cpython, 22), buffer(Walker::Glibc, 0)],
+            &[(1, 0)]
         ));
         let What::Buffers { buffers, .. } = &events[0].what else { panic!() };
         assert_eq!(buffers.len(), 2);
@@ -81,9 +93,9 @@ mod tests {
     #[test]
     fn another_moment_or_process_is_another_look() {
         let mut events = vec![look(1.0, Moment::Fork, Walker::Glibc)];
-        assert!(!join(&mut events, 1, Moment::Exit, 1.01, &[]));
-        assert!(!join(&mut events, 2, Moment::Fork, 1.01, &[]));
-        assert!(!join(&mut events, 1, Moment::Fork, 2.0, &[]));
-        assert!(!join(&mut [look(1.0, Moment::Sample, Walker::Glibc)], 1, Moment::Sample, 1.0, &[]));
+        assert!(!join(&mut events, 1, Moment::Exit, 1.01, &[], &[]));
+        assert!(!join(&mut events, 2, Moment::Fork, 1.01, &[], &[]));
+        assert!(!join(&mut events, 1, Moment::Fork, 2.0, &[], &[]));
+        assert!(!join(&mut [look(1.0, Moment::Sample, Walker::Glibc)], 1, Moment::Sample, 1.0, &[], &[]));
     }
 }

@@ -5,11 +5,13 @@ mod descriptors;
 mod flows;
 mod looks;
 mod scale;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weir_model::trace::{Call, Event, Exit, Image, IoTotals, Op, OpenFile, Process, What};
+use weir_model::trace::{Buffer, Call, Event, Exit, Image, IoTotals, Op, OpenFile, Process, What};
 
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 use descriptors::{Descriptor, Descriptors, Files};
@@ -91,6 +93,10 @@ impl Assembler {
             RawWhat::Counts(counts) => {
                 let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, counts.fd));
                 self.flows.add_counts(raw.pid, image, file, &counts, self.start_ns);
+                if let Some((ns, to)) = counts.untold_seek {
+                    let call = flows::seek(counts.fd, file, to);
+                    self.event(self.seconds(ns), raw.pid, raw.tid, What::Call(call));
+                }
             }
             RawWhat::Fork { child, shares_files } => self.fork(raw.pid, raw.tid, child, shares_files, at_s),
             RawWhat::Exec { exe, comm, argv } => {
@@ -102,13 +108,14 @@ impl Assembler {
             RawWhat::Signal { number } => self.event(at_s, raw.pid, raw.tid, What::Signal { number }),
             RawWhat::Buffers { moment, buffers, waits_in } => {
                 self.live_of(raw.pid, at_s);
+                let files = self.files_of(raw.pid, &buffers);
                 if self.events.len() >= MOST_EVENTS
-                    || looks::join(&mut self.events, raw.pid, moment, at_s, &buffers)
+                    || looks::join(&mut self.events, raw.pid, moment, at_s, &buffers, &files)
                 {
                     return;
                 }
                 let waits = Op::ALL.iter().copied().find(|op| op.name() == waits_in);
-                let what = What::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in };
+                let what = What::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in, files };
                 self.event(at_s, raw.pid, raw.tid, what);
             }
             RawWhat::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
@@ -184,6 +191,16 @@ impl Assembler {
                 table.insert(fd, Descriptor { file: id, close_on_exec: false });
                 id
             }
+        })
+    }
+
+    /// What is behind the descriptors of streams, as far as that is known already.
+    fn files_of(&mut self, pid: u32, buffers: &[Buffer]) -> Vec<(i32, u32)> {
+        let mut fds: Vec<i32> = buffers.iter().map(|buffer| buffer.fd).collect();
+        fds.sort_unstable();
+        fds.dedup();
+        self.with_table(pid, |table, _| {
+            fds.into_iter().filter_map(|fd| table.get(&fd).map(|known| (fd, known.file))).collect()
         })
     }
 
@@ -274,7 +291,7 @@ impl Assembler {
         let before = self.with_table(pid, |table, _| table.get(&fd).map(|known| known.file));
         self.with_table(pid, |table, files| descriptors::follow(table, files, call, pid));
         let file = before.or_else(|| self.with_table(pid, |table, _| table.get(&fd).map(|known| known.file)));
-        if let (Some(file), true) = (file, call.result >= 0) {
+        if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
             self.flows.note(pid, image, fd, file, call.op, at_s);
         }
         if (told || call.counted) && self.is_new(pid, call, fd) {

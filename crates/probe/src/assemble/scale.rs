@@ -68,11 +68,17 @@ fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
     let histogram = |of: &Histogram| Histogram(of.0.iter().map(|&count| scaled(count)).collect());
     flow.sizes = histogram(&flow.sizes);
     flow.asked = histogram(&flow.asked);
+    flow.zeros = scaled(flow.zeros);
+    flow.short = scaled(flow.short);
+    flow.errors = scaled(flow.errors);
+    flow.again = scaled(flow.again);
     flow.newline_ends = scaled(flow.newline_ends);
     flow.unaligned = scaled(flow.unaligned);
     flow.jumps = scaled(flow.jumps);
     flow.again_bytes = scaled(flow.again_bytes);
     flow.in_kernel = scaled(flow.in_kernel);
+    flow.seeks = scaled(flow.seeks);
+    flow.syncs = scaled(flow.syncs);
     flow.calls += calls;
     flow.bytes += bytes;
     flow.exact = false;
@@ -88,6 +94,7 @@ mod tests {
         for (flow, calls) in flows.iter_mut().zip([1, 10, 100]) {
             flow.calls = calls;
             flow.bytes = calls;
+            flow.zeros = calls / 2;
             flow.sizes.add(1, calls);
         }
         let totals = IoTotals { read_calls: 1_000_000, read_bytes: 999_999, ..IoTotals::default() };
@@ -95,6 +102,7 @@ mod tests {
         assert_eq!(flows.iter().map(|flow| flow.calls).sum::<u64>(), 1_000_000);
         assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
         assert!(flows[2].calls > 900_000 && !flows[2].exact);
+        assert!(flows[2].zeros.abs_diff(flows[2].calls / 2) <= 1, "kinds of calls keep their share");
     }
 
     #[test]

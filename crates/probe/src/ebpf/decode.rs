@@ -140,7 +140,8 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         op,
         args: seen.args,
         result: seen.result,
-        counted,
+        // The move of an offset is in the counters of its stream.
+        counted: counted || op == Op::Lseek,
         asked: counted.then_some(seen.args[2]),
         head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
         tail: u8::try_from(seen.tail).ok(),
@@ -208,6 +209,8 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         again_bytes: counts.again_bytes,
         unaligned: counts.unaligned,
         in_kernel: counts.in_kernel,
+        seeks: counts.seeks,
+        untold_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
     })));
 }
 

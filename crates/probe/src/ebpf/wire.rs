@@ -8,6 +8,9 @@ pub const PATH: usize = 248;
 pub const PREVIEW: usize = 256;
 pub const CLASSES: usize = 512;
 
+/// So many lseek(2) of a stream are told one by one.
+pub const TOLD_SEEKS: u64 = 64;
+
 /// `enum class`: what a system call's number means in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -86,10 +89,11 @@ wire! {
         nr: u32, counted: u32, data_bytes: u32, tail: i32, data: [u8; HEAD],
     }
     struct PathCall: 712 { call: Call, path: [[u8; PATH]; 2], }
-    struct Counts: 728 {
+    struct Counts: 744 {
         head: Head, file: Identity, first_ns: u64, last_ns: u64,
         bytes: u64, errors: u64, again: u64, zeros: u64, shorts: u64, newline_ends: u64, jumps: u64,
         again_bytes: u64, unaligned: u64, in_kernel: u64, asked_max: u64, position: u64, high: u64,
+        seeks: u64, seek_ns: u64,
         writes: u32, told: u32, failed: u32, regular: u32,
         sizes: [u64; SLOTS], asked_other: [u64; SLOTS],
     }

@@ -8,10 +8,10 @@
 const SHARE: f64 = 0.1;
 
 /// The most that is saved up.
-const FULL_NS: f64 = 12_000_000.0;
+const FULL_NS: f64 = 20_000_000.0;
 
 /// What a new process has: enough to see all of its start.
-const FIRST_NS: f64 = 4_000_000.0;
+const FIRST_NS: f64 = FULL_NS;
 
 /// Calls that a burst is to see.
 const BURST_CALLS: f64 = 100.0;

@@ -180,6 +180,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         buffers: vec![buffer],
         waits_in: None,
         waits_in_name: "poll".into(),
+        files: Vec::new(),
     };
     recording.events = vec![
         event(0.1, 4711, What::Fork { child: 4712 }),

@@ -1,0 +1,90 @@
+//! What the assembler makes of reports.
+
+use weir_model::Direction;
+use weir_model::trace::{Buffer, Moment, Op, Walker, What};
+
+use super::Assembler;
+use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
+
+fn raw(ns: u64, what: RawWhat) -> Raw {
+    Raw { ns, pid: 7, tid: 7, what }
+}
+
+fn opened(fd: i64, path: &str) -> RawWhat {
+    RawWhat::Call(RawCall {
+        op: Op::Openat,
+        args: [0, 0, libc::O_WRONLY as u64, 0, 0, 0],
+        result: fd,
+        counted: false,
+        asked: None,
+        head: Vec::new(),
+        tail: None,
+        paths: vec![path.into()],
+        position: None,
+    })
+}
+
+fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
+    RawWhat::Counts(Box::new(RawCounts {
+        fd: 3,
+        direction: Direction::In,
+        first_ns: 20,
+        last_ns: 30,
+        calls: 100,
+        bytes: 4096,
+        errors: 0,
+        again: 0,
+        zeros: 0,
+        short: 0,
+        sizes: Vec::new(),
+        asked: Vec::new(),
+        asked_max: 0,
+        newline_ends: 0,
+        jumps: 0,
+        again_bytes: 0,
+        unaligned: 0,
+        in_kernel: 0,
+        seeks,
+        untold_seek,
+    }))
+}
+
+#[test]
+fn moves_of_an_offset_come_with_the_counters_and_the_last_one_as_a_call() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "/d/table")));
+    assembler.take(raw(40, counts(5000, Some((35, 160)))));
+    let made = assembler.finish();
+    assert_eq!((made.flows[0].seeks, made.flows[0].calls), (5000, 100));
+    let last = made.events.iter().rev().find_map(|event| match &event.what {
+        What::Call(call) if call.op == Op::Lseek => Some((event.at_s, call.file, call.result)),
+        _ => None,
+    });
+    assert_eq!(last, Some((35e-9, Some(made.flows[0].file), 160)));
+}
+
+#[test]
+fn a_stream_that_was_never_written_has_its_file() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "/d/log")));
+    let buffer = |fd| Buffer {
+        walker: Walker::Glibc,
+        address: 0x1000,
+        fd,
+        mode: None,
+        buffer_bytes: 4096,
+        pending_bytes: 5,
+        pending: b"lost\n".to_vec(),
+        unread_bytes: 0,
+        unread: Vec::new(),
+    };
+    let (moment, waits_in) = (Moment::Exit, String::new());
+    let buffers = vec![buffer(3), buffer(-1)];
+    assembler.take(raw(20, RawWhat::Buffers { moment, buffers, waits_in }));
+    let made = assembler.finish();
+    let Some(What::Buffers { files, .. }) = made.events.last().map(|event| &event.what) else {
+        panic!("{:?}", made.events);
+    };
+    assert_eq!(files.len(), 1);
+    assert_eq!((files[0].0, made.files[files[0].1 as usize].path.as_str()), (3, "/d/log"));
+}
