@@ -1,5 +1,5 @@
-# Leaves known bytes in Perl's handles, says so with a byte on stderr, and waits. "fork": in a child as well,
-# which says its number.
+# Leaves known bytes in Perl's handles, says so with a byte on stderr, and waits. With "fork", in
+# a child as well, whose number is in the file "child".
 use strict;
 use warnings;
 use IO::Handle;
@@ -53,8 +53,15 @@ print 'in stdout';
 if (($ARGV[1] // '') eq 'fork') {
     my $child = fork() // die;
     print { $kept{text} } $child ? 'parent' : 'child';
-    if ($child) { open my $number, '>', 'child'; print $number $child; close $number }
-    else { sleep 1000 }
+    make('child', $child) if $child;
+    sleep 1000 unless $child;
 }
+# What it opens when it is told to is in a table that is known then.
+$SIG{USR1} = sub {
+    close $kept{text};
+    $kept{late} = opened('>', 'late');
+    print { $kept{late} } 'later';
+    syswrite STDERR, '.';
+};
 syswrite STDERR, '.';
-sleep 1000;
+sleep 1000 while 1;

@@ -94,7 +94,7 @@ impl Layers {
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
             let one = steady(memory, at, copy, |layer| part(memory, layer, kind, &whole))?;
-            whole = joined(whole, one);
+            whole = joined(whole, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0);
         }
         Some(whole)
     }
@@ -168,8 +168,9 @@ fn mode(flags: u32) -> Mode {
     }
 }
 
-/// Written before what the upper layer has, and read after it.
-fn joined(lower: Buffer, upper: Buffer) -> Buffer {
+/// Written before what the upper layer has, and read after it. When an upper layer is full it is flushed down to
+/// the file, but what is read fills the lowest.
+fn joined(lower: Buffer, upper: Buffer, writes: bool) -> Buffer {
     let first = |mut these: Vec<u8>, those: Vec<u8>, most: u64| {
         these.extend(those);
         these.truncate(most as usize);
@@ -177,7 +178,7 @@ fn joined(lower: Buffer, upper: Buffer) -> Buffer {
     };
     Buffer {
         mode: upper.mode,
-        buffer_bytes: lower.buffer_bytes.max(upper.buffer_bytes),
+        buffer_bytes: if writes || lower.buffer_bytes == 0 { upper.buffer_bytes } else { lower.buffer_bytes },
         pending_bytes: lower.pending_bytes + upper.pending_bytes,
         pending: first(lower.pending, upper.pending, PENDING_KEPT),
         unread_bytes: lower.unread_bytes + upper.unread_bytes,

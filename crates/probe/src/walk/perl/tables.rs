@@ -44,7 +44,7 @@ fn top_of(slot: u64, base: &[u8; BASE_BYTES]) -> Option<u64> {
 }
 
 /// Slots are given out from the first on: before this one there are only such as were in use, then the link.
-fn table_of(memory: &dyn Memory, slot: u64) -> Option<u64> {
+pub(super) fn table_of(memory: &dyn Memory, slot: u64) -> Option<u64> {
     (1..SLOTS as u64)
         .map_while(|back| slot.checked_sub(back * BASE_BYTES as u64))
         .find(|at| memory.u64(at + HEAD as u64) != Some(*at))
