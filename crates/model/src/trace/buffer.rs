@@ -16,6 +16,8 @@ pub enum Walker {
     Libweir,
     /// CPython's io objects.
     Cpython,
+    /// Perl's file handles.
+    Perl,
     /// Go's bufio.
     Go,
     /// Rust's BufWriter, LineWriter.

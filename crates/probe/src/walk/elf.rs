@@ -13,8 +13,18 @@ use object::{LittleEndian, ReadRef};
 use weir_model::trace::Walker;
 
 /// The symbols that lead to streams; every other is passed over.
-const WANTED: [&str; 8] =
-    ["_IO_list_all", "ofl_head", "stdin", "stdout", "stderr", "_PyRuntime", "Py_Version", "weir_flush"];
+const WANTED: [&str; 10] = [
+    "_IO_list_all",
+    "ofl_head",
+    "stdin",
+    "stdout",
+    "stderr",
+    "_PyRuntime",
+    "Py_Version",
+    "weir_flush",
+    "PerlIO_perlio",
+    "PerlIO_unix",
+];
 
 /// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
 pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";

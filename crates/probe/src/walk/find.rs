@@ -10,6 +10,7 @@ use super::libweir::Libweir;
 use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
 use super::musl_search::Ground;
+use super::perl::{Layers, Perl};
 use super::rust::Rust;
 use super::search::Area;
 use super::{Walk, glibc_search, musl_search};
@@ -26,8 +27,7 @@ pub fn walkers_missing(pid: u32) -> Vec<String> {
 }
 
 /// Runtimes with buffers of their own that no walker knows: how their library or program is named.
-const UNKNOWN: [(&str, &str); 5] =
-    [("libruby", "ruby"), ("libperl", "perl"), ("perl", "perl"), ("libjvm.so", "java"), ("libphp", "php")];
+const UNKNOWN: [(&str, &str); 3] = [("libruby", "ruby"), ("libjvm.so", "java"), ("libphp", "php")];
 
 struct Process {
     pid: u32,
@@ -57,6 +57,7 @@ impl Process {
         for region in self.regions.iter().filter(|one| one.offset == 0) {
             self.add_image(region, &exe, &mut found);
         }
+        self.add_perl(&exe, &mut found);
         if !exe.interpreted && !exe.go && !self.has_library() {
             self.add_static(&exe, &mut found);
         }
@@ -113,6 +114,22 @@ impl Process {
                     .map(|runtime| Box::new(Python::new(self.pid, runtime, layout)) as Box<dyn Walk>),
             ),
             Err(name) => found.1.push(self.cannot(&name)),
+        }
+    }
+
+    /// The interpreter is in the program, or in a library of that or of another program.
+    fn add_perl(&self, exe: &Image, found: &mut Found) {
+        let starts = || self.regions.iter().filter(|one| one.offset == 0);
+        let library = starts().find(|one| one.name().starts_with("libperl"));
+        let program = starts().find(|one| self.is_exe(one));
+        let of_library = library.and_then(|at| Layers::of(self.image(at)?.as_ref(), at.start));
+        let layers = of_library.or_else(|| Layers::of(exe, program?.start));
+        let is_perl =
+            library.or(program).is_some_and(|one| one.name().trim_start_matches("lib").starts_with("perl"));
+        match layers.filter(|layers| layers.are_known(&self.memory)) {
+            Some(layers) => found.0.push(Box::new(Perl::new(self.pid, layers))),
+            None if layers.is_some() || is_perl => found.1.push(self.cannot("perl")),
+            None => {}
         }
     }
 

@@ -5,31 +5,17 @@ use std::collections::BTreeSet;
 use super::objects::TYPE;
 use super::streams::Types;
 use crate::memory::Memory;
-use crate::walk::maps::{Place, regions};
+use crate::walk::heap::blocks;
 use crate::walk::read::word;
 
-/// So much is searched in one look; in a larger process, what is found in this much of it.
-const SEARCH_MOST: u64 = 64 << 20;
-const BLOCK: u64 = 256 << 10;
 /// The allocators give nothing that is less aligned.
 const ALIGN: usize = 16;
 
 /// The addresses of the objects.
 pub(super) fn objects(pid: u32, memory: &dyn Memory, types: &Types) -> BTreeSet<u64> {
-    let (mut found, mut left) = (BTreeSet::new(), SEARCH_MOST);
-    let (wanted, mut block) = (types.of_streams(), vec![0; BLOCK as usize]);
-    let regions = regions(pid);
-    let likely = |place: &Place| matches!(place, Place::Heap | Place::Anonymous);
-    for region in regions.iter().filter(|one| one.writable && one.private && likely(&one.place)) {
-        let mut at = region.start;
-        while at < region.end && left > 0 {
-            let bytes = BLOCK.min(region.end - at).min(left);
-            let got = memory.read(at, &mut block[..bytes as usize]);
-            search(at, &block[..got], wanted, &mut found);
-            at += bytes;
-            left -= bytes;
-        }
-    }
+    let mut found = BTreeSet::new();
+    let wanted = types.of_streams();
+    blocks(pid, memory, |start, data| search(start, data, wanted, &mut found));
     found
 }
 

@@ -1,0 +1,65 @@
+//! Perl's own buffers: those of the layers of its file handles (PerlIO), the same since 5.14.
+//!
+//! Perl tells by symbols where the functions of its layers are, but not where its table of handles is. A slot of
+//! that table holds its own address: so the tables are found by a search of the program's memory. A handle is
+//! believed only if each of its layers points back to its slot, and the lowest one is that of a descriptor.
+
+mod layers;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use weir_model::trace::{Buffer, Walker};
+
+use super::Walk;
+use crate::memory::Memory;
+
+pub(super) use layers::Layers;
+
+/// The streams of a process with Perl.
+#[derive(Debug)]
+pub struct Perl {
+    pid: u32,
+    layers: Layers,
+    /// The tables of handles that the last search found; new handles are in these as well.
+    seen: RefCell<BTreeSet<u64>>,
+}
+
+impl Perl {
+    pub(super) fn new(pid: u32, layers: Layers) -> Perl {
+        Perl { pid, layers, seen: RefCell::default() }
+    }
+
+    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>) -> Vec<Buffer> {
+        let handles = tables::handles(memory, tables);
+        handles.into_iter().filter_map(|(slot, top)| self.layers.buffer(memory, slot, top)).collect()
+    }
+}
+
+impl Walk for Perl {
+    fn walker(&self) -> Walker {
+        Walker::Perl
+    }
+
+    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let mut seen = self.seen.borrow_mut();
+        let found = self.of_tables(memory, &seen);
+        if !found.is_empty() {
+            return found;
+        }
+        *seen =
+            tables::search(self.pid, memory, |slot, top| self.layers.descriptor(memory, slot, top).is_some());
+        self.of_tables(memory, &seen)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(Perl { pid: child, layers: self.layers, seen: self.seen.clone() }))
+    }
+
+    fn search_again(&self) {
+        self.seen.borrow_mut().clear();
+    }
+}
