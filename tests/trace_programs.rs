@@ -65,8 +65,9 @@ fn exact_counts_are_those_of_strace() {
     let scripts = [
         "dd if=in of=out bs=1 count=1000 status=none",
         "cat in in > out",
-        "cat in | tr a-z A-Z | wc -c > out",
-        "while read line; do echo $line; done < in > out; sort in | uniq > out",
+        // Between processes the number of reads depends on the weather: files only.
+        "tr a-z A-Z < in > big; wc -c < big > out",
+        "while read line; do echo $line; done < in > out; sort in > sorted; uniq sorted > out",
         "head -n 3 in > out; tail -n 3 in >> out; tee copy < in > out",
     ];
     for script in scripts {
@@ -221,7 +222,8 @@ fn a_busy_process_is_attached_to_and_let_go_and_loses_nothing() {
         let written = fs::read_to_string(&out).unwrap();
         let wrong = written.lines().zip(1..).find(|(line, number): &(&str, u64)| *line != number.to_string());
         assert_eq!(wrong, None, "{engine}");
-        (fs::remove_file(&out).unwrap(), fs::remove_file(&stop).unwrap());
+        fs::remove_file(&out).unwrap();
+        fs::remove_file(&stop).unwrap();
     }
 }
 
