@@ -25,7 +25,7 @@ use libraries::Libraries;
 use load::Loaded;
 use wire::{ProcessState, StreamKey};
 
-const TICK_NS: u64 = 100_000_000;
+const TICK_NS: u64 = 20_000_000;
 
 /// The engine, loaded and ready.
 pub struct Engine {
