@@ -93,6 +93,7 @@ struct counts {
 struct life {
     struct head head;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
+    unsigned long long run_ns; /* exact; the two above are sums of ticks */
     unsigned int other; /* of a fork: the child; of an exit: the wait status */
     unsigned int flags; /* of a fork: 1 for CLONE_FILES; of an exit: 1 when descriptors above 63 were used */
     char comm[16];
@@ -123,7 +124,7 @@ struct process {
     unsigned long long list; /* the address of the list's head; 0: not known */
     unsigned int walker;
     int image;
-    unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
+    unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned int high_fds;
     unsigned int told; /* the first calls after fork(2), whatever the stream has told before */
 };
@@ -135,7 +136,7 @@ struct stream_key {
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 712, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 744 && sizeof(struct life) == 600, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 72, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 744 && sizeof(struct life) == 608, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 80, "as wire.rs has them");
 
 #endif

@@ -44,6 +44,9 @@ struct task_io_accounting {
 struct signal_struct {
     int group_exit_code;
 } KERNEL_STRUCT;
+struct sched_entity {
+    u64 sum_exec_runtime;
+} KERNEL_STRUCT;
 struct task_struct {
     int pid, tgid, exit_code;
     struct files_struct *files;
@@ -51,6 +54,7 @@ struct task_struct {
     struct signal_struct *signal;
     struct task_io_accounting ioac;
     u64 utime, stime;
+    struct sched_entity se;
 } KERNEL_STRUCT;
 struct linux_binprm {
     struct file *file;

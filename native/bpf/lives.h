@@ -13,7 +13,7 @@ static __always_inline struct life *begin_life(u32 kind)
         return 0;
     begin(&life->head, kind, -1);
     life->read_calls = life->write_calls = life->read_bytes = life->written_bytes = 0;
-    life->user_ns = life->system_ns = 0;
+    life->user_ns = life->system_ns = life->run_ns = 0;
     life->other = life->flags = 0;
     life->path[0] = 0;
     life->argument_bytes = 0;
@@ -111,6 +111,7 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
     __sync_fetch_and_add(&process->written_bytes, task->ioac.wchar);
     __sync_fetch_and_add(&process->user_ns, task->utime);
     __sync_fetch_and_add(&process->system_ns, task->stime);
+    __sync_fetch_and_add(&process->run_ns, task->se.sum_exec_runtime);
     if (!group_dead)
         return 0;
     u32 status = task->signal->group_exit_code;
@@ -128,6 +129,7 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         life->written_bytes = process->written_bytes;
         life->user_ns = process->user_ns;
         life->system_ns = process->system_ns;
+        life->run_ns = process->run_ns;
         bpf_ringbuf_submit(life, 0);
     }
     bpf_map_delete_elem(&processes, &pid);

@@ -1,7 +1,7 @@
 //! What a flow costs, what its cure would cost, and how bad that is.
 
 use weir_model::trace::Flow;
-use weir_model::{Direction, Gain, Severity};
+use weir_model::{Direction, Gain, Severity, StreamKind};
 
 use crate::context::Context;
 
@@ -41,7 +41,16 @@ impl Context<'_> {
     pub fn flow_s(&self, flow: &Flow) -> f64 {
         let writes = flow.direction != Direction::In;
         let seconds = self.recording.prices.transfer_s(self.kind(flow.file), writes, flow.calls, flow.bytes);
-        self.at_most_cpu(flow.pid, seconds)
+        self.at_most_cpu(flow.pid, seconds.max(self.socket_s(flow)))
+    }
+
+    /// What a call on a socket costs depends on the protocol and on who waits at the other end: no price knows
+    /// it, but the kernel's time for a process that makes hardly any other calls does.
+    fn socket_s(&self, flow: &Flow) -> f64 {
+        let all: u64 = self.flows(flow.pid).iter().map(|flow| flow.calls).sum();
+        let Some(process) = self.process(flow.pid) else { return 0.0 };
+        let mostly = self.kind(flow.file) == StreamKind::Socket && flow.calls * 10 >= all * 9;
+        if mostly && flow.calls >= 1000 { process.system_s * flow.calls as f64 / all as f64 } else { 0.0 }
     }
 
     /// What gathering a flow's calls into large ones would save.

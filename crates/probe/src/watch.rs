@@ -20,8 +20,8 @@ use crate::walk::{Walk, walkers};
 const MILLISECOND: u64 = 1_000_000;
 /// Between two looks at a process that has something in its buffers.
 const INTERVAL_NS: u64 = 100 * MILLISECOND;
-/// And at one that has nothing in them.
-const INTERVAL_MOST_NS: u64 = 1000 * MILLISECOND;
+/// And at one that has nothing in them: a wait of a second must be seen from its first part.
+const INTERVAL_MOST_NS: u64 = 400 * MILLISECOND;
 /// What has not changed is said again after this time.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
 /// The share of time that looks may take, one part in so many: with what is around them, a hundredth.
@@ -66,11 +66,11 @@ impl Watched {
         self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
     }
 
-    /// Did it sleep since the last tick, by its state and its processor time?
+    /// Did it sleep most of the time since the last tick, by its state and its processor time?
     fn sleeps(&mut self, pid: u32) -> bool {
         let Some(stat) = stat::read(pid) else { return false };
         let before = self.cpu_ticks.replace(stat.cpu_ticks);
-        stat.state == b'S' && before == Some(stat.cpu_ticks)
+        stat.state == b'S' && before.is_some_and(|before| stat.cpu_ticks <= before + 1)
     }
 
     /// Whether these buffers are worth a report now.

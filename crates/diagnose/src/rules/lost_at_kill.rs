@@ -1,9 +1,9 @@
 //! lost-at-kill: a signal ended the process with bytes in its buffer.
 //!
-//! Evidence: the look at the signal, or where there was none the last look before it with no write after. Not
+//! Evidence: the look at the signal, or the last look before it that told of the stream, with no write after. Not
 //! meant: SIGPIPE's own pipe, whose reader wants no more, and a forked child's copy of its parent's bytes.
 
-use weir_model::trace::{Exit, Moment};
+use weir_model::trace::{Buffer, Exit, Moment};
 use weir_model::{Finding, FindingId, StreamKind};
 
 use super::Rule;
@@ -24,9 +24,8 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
-    let Some(look) = last_look(context, pid) else { return Vec::new() };
     let how = format!("{} ended it", signal(number));
-    let buffers = look.buffers.iter().filter(|buffer| {
+    let streams = last_looks(context, pid).into_iter().filter(|(look, buffer)| {
         let later = context.wrote_between(pid, buffer.fd, look.at_s, f64::INFINITY);
         let file = context.file_at(pid, buffer.fd, look.at_s);
         let kind = file.map(|file| context.kind(file));
@@ -34,13 +33,22 @@ fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
             number == SIGPIPE && matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
         !unwanted && (look.moment == Moment::Signal || !later)
     });
-    buffers.filter_map(|buffer| context.lost(&Lost { id: RULE.id, look, buffer, how: how.clone() })).collect()
+    let lost = streams.map(|(look, buffer)| Lost { id: RULE.id, look, buffer, how: how.clone() });
+    lost.filter_map(|lost| context.lost(&lost)).collect()
 }
 
-/// The look at the signal, or the last one at the image that it ended.
-fn last_look<'a>(context: &Context<'a>, pid: u32) -> Option<Look<'a>> {
-    let looks = context.looks(pid);
-    let last_image = context.process(pid)?.images.last()?.started_s;
-    let last = looks.iter().rfind(|look| look.moment == Moment::Signal).or_else(|| looks.last())?;
-    (last.at_s >= last_image && last.moment != Moment::Exec).then_some(*last)
+/// Each stream of the image that the signal ended, at the last look that told of it: the look at the signal
+/// knows the streams of some libraries only.
+fn last_looks<'a>(context: &Context<'a>, pid: u32) -> Vec<(Look<'a>, &'a Buffer)> {
+    let last_image = context.process(pid).and_then(|process| process.images.last());
+    let since_s = last_image.map_or(0.0, |image| image.started_s);
+    let own = |look: &&Look| look.at_s >= since_s && look.moment != Moment::Exec;
+    let mut told: Vec<(Look, &Buffer)> = Vec::new();
+    for look in context.looks(pid).iter().rev().filter(own) {
+        let known = told.len();
+        let of_new = |buffer: &&Buffer| told[..known].iter().all(|(_, seen)| seen.address != buffer.address);
+        let new: Vec<_> = look.buffers.iter().filter(of_new).map(|buffer| (*look, buffer)).collect();
+        told.extend(new);
+    }
+    told
 }

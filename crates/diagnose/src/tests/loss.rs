@@ -118,6 +118,19 @@ fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since
 }
 
 #[test]
+fn a_look_at_the_signal_that_knows_other_streams_only_hides_nothing() {
+    let mut tape = tape(1.0);
+    tape.file("/d/out", File);
+    tape.root().exit = Some(Exit::Signal(9));
+    tape.look(0.3, 1, Moment::Sample, &[pending(1, LINE)]);
+    tape.look(0.9, 1, Moment::Signal, &[pending(2, b"")]);
+    assert_eq!(tape.one(LostAtKill).evidence["lost_bytes"], 17.0);
+    // The same stream, empty at last.
+    tape.look(0.9, 1, Moment::Signal, &[pending(1, b"")]);
+    tape.none(LostAtKill);
+}
+
+#[test]
 fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
     let mut tape = tape(1.0);
     tape.file("pipe:[4]", Pipe);

@@ -52,6 +52,21 @@ fn the_processor_time_is_the_most_that_calls_can_cost() {
 }
 
 #[test]
+fn calls_on_a_socket_cost_what_the_kernel_took_for_them() {
+    let mut tape = tape(1.0);
+    let socket = tape.file("socket:[7]", Socket);
+    tape.flow(1, 4, socket, Out, 100_000, 1);
+    (tape.root().user_s, tape.root().system_s) = (0.1, 0.4);
+    let cost_s = tape.one(TinyWrites).evidence["cost_s"];
+    assert!((cost_s - 0.4).abs() < 1e-6, "{cost_s}");
+    // Where other calls are as many, nobody knows whose time it was.
+    let file = tape.file("/d/in", File);
+    tape.flow(1, 3, file, In, 100_000, 1000);
+    let cost_s = tape.one(TinyWrites).evidence["cost_s"];
+    assert!((cost_s - 0.045).abs() < 1e-3, "{cost_s}");
+}
+
+#[test]
 fn commands_and_answers_cannot_be_gathered() {
     let mut tape = tape(1.0);
     let device = tape.file("/dev/ttyUSB0", StreamKind::Device);

@@ -44,6 +44,10 @@ impl Files {
         self.all.get(id as usize).is_some_and(|file| file.kind == StreamKind::File)
     }
 
+    pub fn is_socket(&self, id: u32) -> bool {
+        self.all.get(id as usize).is_some_and(|file| file.kind == StreamKind::Socket)
+    }
+
     /// The kernel says what is behind a descriptor. `known`: what was believed to be there. A key may be
     /// that of a file which is closed by now, so it is no proof against an open(2) that was seen.
     pub fn seen(&mut self, known: Option<u32>, raw: &RawFile, pid: u32, fd: i32) -> u32 {

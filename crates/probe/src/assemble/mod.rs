@@ -61,6 +61,8 @@ pub struct Assembler {
     events: Vec<Event>,
     left_out: u64,
     unwatched_since_s: Option<f64>,
+    /// When nothing was seen of anybody.
+    unwatched: Vec<(f64, f64)>,
 }
 
 impl Assembler {
@@ -76,6 +78,7 @@ impl Assembler {
             events: Vec::new(),
             left_out: 0,
             unwatched_since_s: None,
+            unwatched: Vec::new(),
         }
     }
 
@@ -275,6 +278,9 @@ impl Assembler {
             self.with_table(pid, |table, files| descriptors::renew(table, files, pid));
         }
         let until_s = self.seconds(until_ns);
+        if pid == 0 {
+            self.unwatched.push((at_s, until_s));
+        }
         self.event(at_s, pid, pid, What::Unwatched { until_s });
     }
 
@@ -346,12 +352,25 @@ impl Assembler {
         *count <= MOST_ALIKE
     }
 
+    fn settle_sockets(&mut self) {
+        let ended: HashMap<u32, f64> = self
+            .processes
+            .iter()
+            .filter_map(|process| process.ended_s.map(|ended_s| (process.pid, ended_s)))
+            .collect();
+        for flow in self.flows.all.iter_mut().filter(|flow| self.files.is_socket(flow.file)) {
+            let ended_s = ended.get(&flow.pid).copied().unwrap_or(f64::INFINITY);
+            scale::to_time(flow, &self.unwatched, ended_s);
+        }
+    }
+
     /// The end: processes that run on keep what they have.
     pub fn finish(mut self) -> Assembled {
         let running: Vec<Live> = self.live.drain().map(|(_, live)| live).collect();
         for live in &running {
             self.settle(live, None);
         }
+        self.settle_sockets();
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Assembled {
             processes: self.processes,

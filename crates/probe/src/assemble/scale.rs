@@ -14,7 +14,7 @@ pub(super) fn less(now: IoTotals, before: IoTotals) -> IoTotals {
 }
 
 /// Spreads the calls and bytes of one process that nobody saw over its flows, in the shares that were seen.
-/// Those in `done` are known whole. Sockets are left as they are: their own calls are not in the totals.
+/// Those in `done` are known whole. Sockets are not among them: their own calls are not in the totals.
 pub(super) fn to_totals(flows: Vec<&mut Flow>, done: &[&mut Flow], files: &[OpenFile], totals: IoTotals) {
     let counted =
         |flow: &Flow| files.get(flow.file as usize).is_none_or(|file| file.kind != StreamKind::Socket);
@@ -57,6 +57,33 @@ fn spread(flows: &mut [&mut Flow], calls: u64, bytes: u64) {
         left_bytes -= more_bytes;
         grow(flow, more_calls, more_bytes);
     }
+}
+
+/// A flow that was busy until the look away began goes on in it.
+const NEXT_CALL_S: f64 = 0.002;
+/// Fewer calls say nothing of a rate.
+const LEAST_CALLS: u64 = 100;
+
+/// Calls on sockets are in no totals: while nobody looked (`unwatched`, in order of time) they went on as they
+/// were seen to go. `ended` is when the flow's process was gone.
+pub(super) fn to_time(flow: &mut Flow, unwatched: &[(f64, f64)], ended_s: f64) {
+    if flow.calls < LEAST_CALLS {
+        return;
+    }
+    let (first_s, mut last_s) = (flow.first_s, flow.last_s);
+    let away = |&&(from_s, to_s): &&(f64, f64)| from_s <= last_s + NEXT_CALL_S && to_s > last_s;
+    if let Some(&(_, to_s)) = unwatched.iter().find(away) {
+        last_s = to_s.min(ended_s).max(last_s);
+    }
+    let overlap = |&(from_s, to_s): &(f64, f64)| (to_s.min(last_s) - from_s.max(first_s)).max(0.0);
+    let missed_s: f64 = unwatched.iter().map(overlap).sum();
+    let seen_s = last_s - first_s - missed_s;
+    if missed_s <= 0.0 || seen_s <= 0.0 {
+        return;
+    }
+    let more = |count: u64| (count as f64 * missed_s / seen_s).round() as u64;
+    grow(flow, more(flow.calls), more(flow.bytes));
+    flow.last_s = last_s;
 }
 
 fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
@@ -103,6 +130,21 @@ mod tests {
         assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
         assert!(flows[2].calls > 900_000 && !flows[2].exact);
         assert!(flows[2].zeros.abs_diff(flows[2].calls / 2) <= 1, "kinds of calls keep their share");
+    }
+
+    #[test]
+    fn a_socket_goes_on_while_nobody_looks() {
+        let flow = || Flow { calls: 1000, bytes: 2000, last_s: 0.2, ..Flow::new(1, 0, 3, 0, Direction::Out) };
+        // Seen for a tenth of a second, from 0 to 0.05 and from 0.15 to 0.2.
+        let mut between = flow();
+        to_time(&mut between, &[(0.05, 0.15), (0.5, 0.9)], 1.0);
+        assert_eq!((between.calls, between.bytes, between.exact), (2000, 4000, false));
+        let mut to_the_end = flow();
+        to_time(&mut to_the_end, &[(0.2, 0.9)], 0.4);
+        assert_eq!((to_the_end.calls, to_the_end.last_s), (2000, 0.4));
+        let mut seen = flow();
+        to_time(&mut seen, &[(0.5, 0.9)], 1.0);
+        assert_eq!((seen.calls, seen.exact), (1000, true));
     }
 
     #[test]

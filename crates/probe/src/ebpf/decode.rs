@@ -264,11 +264,27 @@ pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
         read_bytes: life.read_bytes,
         written_bytes: life.written_bytes,
     };
-    let what = RawWhat::Exit {
-        exit: exit_of(life.other),
-        io: Some(io),
-        user_ns: life.user_ns,
-        system_ns: life.system_ns,
-    };
+    let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
+    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io), user_ns, system_ns };
     Some(Raw { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
+}
+
+/// User and system time: the exact time on a processor, in the shares that the kernel's ticks fell into.
+fn times(user_ns: u64, system_ns: u64, run_ns: u64) -> (u64, u64) {
+    let ticks = u128::from(user_ns) + u128::from(system_ns);
+    // Too short for a tick: as good as all of it is the kernel's, starting and ending it.
+    let user = if ticks == 0 { 0 } else { (u128::from(run_ns) * u128::from(user_ns) / ticks) as u64 };
+    (user, run_ns - user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact_in_sum_and_shared_by_ticks() {
+        assert_eq!(times(30, 10, 400), (300, 100));
+        assert_eq!(times(0, 0, 7), (0, 7));
+        assert_eq!(times(u64::MAX, u64::MAX, 9), (4, 5));
+    }
 }

@@ -26,7 +26,7 @@ use load::Loaded;
 use stops::Stops;
 use wire::{ProcessState, StreamKey};
 
-const TICK_NS: u64 = 100_000_000;
+const TICK_NS: u64 = 20_000_000;
 
 /// The engine, loaded and ready.
 pub struct Engine {
