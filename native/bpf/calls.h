@@ -99,7 +99,7 @@ APART int by_vector(struct transfer *t, u64 address, u64 parts)
     return 0;
 }
 
-static __always_inline void move_bytes(struct process *process, struct transfer *t, u32 class)
+static __always_inline void move_bytes(struct transfer *t, u32 class)
 {
     struct {
         u64 name, name_bytes, parts, count;
@@ -120,13 +120,13 @@ static __always_inline void move_bytes(struct process *process, struct transfer 
         if (bpf_probe_read_user(&message, sizeof message, (void *)t->args[1]) == 0)
             by_vector(t, message.parts, message.count);
     }
-    count(process, t);
+    count(t);
 }
 
 /* Bytes that do not come by the program: counted on both sides. */
-APART int move_inside(struct process *process, struct transfer *t, u32 in, u32 out, u64 asked)
+APART int move_inside(struct transfer *t, u32 in, u32 out, u64 asked)
 {
-    if (!process || !t)
+    if (!t)
         return 0;
     t->buffer = 0;
     t->asked = asked;
@@ -134,10 +134,10 @@ APART int move_inside(struct process *process, struct transfer *t, u32 in, u32 o
     t->in_kernel = 1;
     t->fd = in;
     t->writes = 0;
-    count(process, t);
+    count(t);
     t->fd = out;
     t->writes = 1;
-    count(process, t);
+    count(t);
     return 0;
 }
 
@@ -193,6 +193,7 @@ static __always_inline void on_other(struct process *process, u32 pid, const str
                                      u32 nr, u32 class)
 {
     u32 fd = (u32)args->at[0];
+    tally(TALLY_CALLS);
     switch (class) {
     case CLASS_CLOSE:
         flush_fd(pid, fd);
@@ -256,18 +257,20 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
     u32 nr = CALL_NUMBER(regs), pid = bpf_get_current_pid_tgid() >> 32;
     struct transfer t;
-    struct process *process;
+    struct process *process = 0;
     if (nr >= CLASSES || !classes[nr])
         return 0;
-    process = bpf_map_lookup_elem(&processes, &pid);
-    if (!process)
-        return 0;
-    if (CALL_IS_32BIT(regs)) {
-        tally(TALLY_32BIT);
-        return 0;
-    }
-    tally(TALLY_CALLS);
     u32 class = classes[nr];
+    /* Plain reads and writes find their stream in one look-up, or none; for the others it is worth asking first. */
+    if (class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
+        process = bpf_map_lookup_elem(&processes, &pid);
+        if (!process)
+            return 0;
+        if (CALL_IS_32BIT(regs)) {
+            tally(TALLY_32BIT);
+            return 0;
+        }
+    }
     t.args[0] = CALL_0(regs);
     t.args[1] = CALL_1(regs);
     t.args[2] = CALL_2(regs);
@@ -277,14 +280,14 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
     t.result = result;
     t.nr = nr;
     if (class <= CLASS_SENDMSG)
-        move_bytes(process, &t, class);
+        move_bytes(&t, class);
     else if (class == CLASS_COPY_01)
-        move_inside(process, &t, (u32)t.args[1], (u32)t.args[0], t.args[3]);
+        move_inside(&t, (u32)t.args[1], (u32)t.args[0], t.args[3]);
     else if (class == CLASS_COPY_02)
-        move_inside(process, &t, (u32)t.args[0], (u32)t.args[2], t.args[4]);
+        move_inside(&t, (u32)t.args[0], (u32)t.args[2], t.args[4]);
     else if (class == CLASS_TEE)
-        move_inside(process, &t, (u32)t.args[0], (u32)t.args[1], t.args[2]);
-    else
+        move_inside(&t, (u32)t.args[0], (u32)t.args[1], t.args[2]);
+    else if (process)
         on_other(process, pid, (struct arguments *)t.args, result, nr, class);
     return 0;
 }

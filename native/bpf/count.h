@@ -88,12 +88,11 @@ APART int tell(const struct transfer *t, const struct counts *counts, int tail)
     return 0;
 }
 
-/* The first calls of a stream or after a fork, failures, and short ones. */
-static __always_inline int worth_telling(struct process *process, struct counts *counts, const struct transfer *t)
+/* The first calls of a stream or after a fork (which sets `told` back), failures, and short ones. */
+static __always_inline int worth_telling(struct counts *counts, const struct transfer *t)
 {
-    if (counts->told < FIRST_CALLS || (process->told < FIRST_CALLS && t->writes)) {
+    if (counts->told < FIRST_CALLS) {
         counts->told++;
-        process->told++;
         return 1;
     }
     if ((t->result < 0 || (t->writes && (u64)t->result < t->asked)) && t->result != -EAGAIN_) {
@@ -117,21 +116,25 @@ static __always_inline void count_place(struct counts *counts, u64 moved, s64 po
     counts->position = to;
 }
 
-APART int count(struct process *process, const struct transfer *t)
+/* One look-up is all that a call costs in the common case: whoever has a stream here is followed. */
+APART int count(const struct transfer *t)
 {
-    if (!process || !t)
+    if (!t)
         return 0;
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     struct stream_key key = {pid, t->fd * 2 + t->writes};
     struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+    struct process *process;
     int tail = -1;
     if (!counts) {
-        if (t->result == -9) /* EBADF: there is no such stream */
+        process = bpf_map_lookup_elem(&processes, &pid);
+        if (!process || t->result == -9) /* EBADF: there is no such stream */
             return 0;
         counts = stream_of(process, pid, t);
         if (!counts)
             return 0;
     }
+    tally(TALLY_CALLS);
     if (t->result >= 0) {
         u64 moved = t->result;
         u32 slot = slot_of(moved), asked = slot_of(t->asked);
@@ -164,12 +167,13 @@ APART int count(struct process *process, const struct transfer *t)
     if (t->in_kernel)
         counts->in_kernel++;
     counts->last_ns = bpf_ktime_get_ns();
-    if (worth_telling(process, counts, t)) {
+    if (worth_telling(counts, t)) {
         if (tail < 0 && t->writes && t->result == 1 && t->buffer) {
             u8 last = 0;
             if (bpf_probe_read_user(&last, 1, (void *)t->buffer) == 0)
                 tail = last;
         }
+        process = bpf_map_lookup_elem(&processes, &pid);
         walk(process, MOMENT_SAMPLE, t->fd, t->buffer);
         tell(t, counts, tail);
     }
@@ -197,6 +201,16 @@ static __always_inline void flush_fd(u32 pid, u32 fd)
 {
     flush_one(pid, fd, 0);
     flush_one(pid, fd, 1);
+}
+
+/* After a fork the first writes are of interest again, whatever the stream has told before. */
+static long tell_again(u32 fd, void *context)
+{
+    struct stream_key key = {*(u32 *)context, fd * 2 + 1};
+    struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+    if (counts)
+        counts->told = 0;
+    return 0;
 }
 
 struct range {

@@ -126,7 +126,7 @@ struct process {
     int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned int high_fds;
-    unsigned int told; /* the first calls after fork(2), whatever the stream has told before */
+    unsigned int spare;
 };
 
 struct stream_key {

@@ -33,7 +33,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     fresh.list = process->list;
     fresh.walker = process->walker;
     bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY);
-    process->told = 0;
+    bpf_loop(64, tell_again, &pid, 0);
     life = begin_life(KIND_FORK);
     if (!life)
         return 0;
@@ -73,7 +73,6 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         process->written_bytes = -task->ioac.wchar;
     }
     process->image++;
-    process->told = 0;
     key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);
     key.size = BPF_CORE_READ(program, file, f_inode, i_size);
     library = bpf_map_lookup_elem(&libraries, &key);

@@ -18,6 +18,7 @@
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 16384);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, u32);
     __type(value, struct process);
 } processes SEC(".maps");
@@ -33,6 +34,7 @@ struct {
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1024);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, struct library_key);
     __type(value, struct library);
 } libraries SEC(".maps");
