@@ -76,13 +76,29 @@ fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verd
         (_, mean) if mean < 1.005 => format!("{calls} of {bytes} bytes were {verb} one at a time"),
         (_, mean) => format!("{bytes} bytes were {verb} with {calls} calls of about {mean:.0} bytes"),
     };
-    let text = format!(
-        "{how}: {} of {}. Gathering them would take about {}:",
-        format_seconds(cost_s),
-        format_seconds(context.run_s()),
-        format_seconds((context.run_s() - saved).max(0.0))
-    );
-    Verdict { text, command: command(worst) }
+    Verdict { text: how + &time(context, worst.pid, cost_s, saved), command: command(worst) }
+}
+
+/// The program had a processor for this much of the run: what it saves there, the run is shorter.
+const BUSY: f64 = 0.8;
+
+/// What calls cost and what is left without them. How long a run lasts that waits most of the time, for others
+/// or for a processor, cannot be told from what its calls cost.
+fn time(context: &Context, pid: u32, cost_s: f64, saved_s: f64) -> String {
+    let (run_s, cost) = (context.run_s(), format_seconds(cost_s));
+    match context.cpu_s(pid).filter(|&cpu_s| cpu_s < run_s * BUSY) {
+        Some(cpu_s) => format!(
+            ": {cost} of the {} that it had a processor, in a run of {}. Gathering them saves about {}:",
+            format_seconds(cpu_s),
+            format_seconds(run_s),
+            format_seconds(saved_s)
+        ),
+        None => format!(
+            ": {cost} of {}. Gathering them would take about {}:",
+            format_seconds(run_s),
+            format_seconds((run_s - saved_s).max(0.0))
+        ),
+    }
 }
 
 fn with_gain(context: &Context, finding: &Finding) -> String {

@@ -69,7 +69,24 @@ pub(crate) fn quoted(argument: &str) -> String {
     if !argument.is_empty() && argument.chars().all(plain) {
         return argument.into();
     }
+    if argument.contains(char::is_control) {
+        // A line break in a command would end the line that it is shown on.
+        let escaped: String = argument.chars().map(escaped).collect();
+        return format!("$'{escaped}'");
+    }
     format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+/// A character between `$'` and `'`.
+fn escaped(c: char) -> String {
+    match c {
+        '\\' | '\'' => format!("\\{c}"),
+        '\n' => "\\n".into(),
+        '\t' => "\\t".into(),
+        '\r' => "\\r".into(),
+        c if c.is_ascii_control() => format!("\\{:03o}", u32::from(c)),
+        c => c.into(),
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +103,7 @@ mod tests {
             (quoted("a.b"), quoted("it's"), quoted("")),
             ("a.b".into(), "'it'\\''s'".into(), "''".into())
         );
+        assert_eq!(quoted("{ print\n\t\"it's\" }"), "$'{ print\\n\\t\"it\\'s\" }'");
         assert_eq!(
             (signal(9), signal(77), errno(28)),
             ("SIGKILL".into(), "signal 77".into(), "ENOSPC".into())

@@ -4,7 +4,7 @@ use weir_model::Severity;
 
 use crate::block::{Block, Finding, belongs_to};
 use crate::style::{Emphasis, Style};
-use crate::text::{clean, wrap, wrap_parts};
+use crate::text::{clean, wrap, wrap_command, wrap_parts};
 
 /// What stands left of everything but titles.
 const INDENT: usize = 2;
@@ -41,6 +41,10 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
         Block::Verdict(sentences) => {
             let (first, rest) = ("weir: ", "      ");
             let line = |(at, text): (usize, &String)| {
+                if text.starts_with("weir run ") {
+                    let lines = wrap_command(&clean(text, style), style.width, rest, "          ");
+                    return lines.iter().map(|line| style.paint(Emphasis::Strong, line)).collect();
+                }
                 say(Emphasis::Strong, text, if at == 0 { first } else { rest }, rest)
             };
             sentences.iter().enumerate().flat_map(line).collect()
@@ -108,6 +112,12 @@ fn fact(name: &str, text: &str, verbatim: bool, style: &Style) -> Vec<String> {
     const NAME: usize = 6;
     let rest = " ".repeat(8 + NAME);
     let lines: Vec<String> = match verbatim {
+        true if name == "run" => {
+            let more = format!("{rest}    ");
+            text.lines()
+                .flat_map(|line| wrap_command(&clean(line, style), style.width, &rest, &more))
+                .collect()
+        }
         true => text.lines().map(|line| format!("{rest}{}", clean(line, style))).collect(),
         false => wrap(&clean(text, style), style.width, &rest, &rest),
     };

@@ -108,6 +108,38 @@ fn wrap_tokens(tokens: Vec<String>, width: usize, first: &str, rest: &str) -> Ve
     lines
 }
 
+/// Breaks a command of the shell at spaces between its words, never inside quotes, so that it can still be
+/// pasted: each line but the last ends with a backslash.
+pub fn wrap_command(command: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+    if self::width(first) + self::width(command) <= width {
+        return vec![format!("{first}{command}")];
+    }
+    let mut lines = wrap_tokens(shell_words(command), width.saturating_sub(2), first, rest);
+    let last = lines.len() - 1;
+    lines[..last].iter_mut().for_each(|line| *line += " \\");
+    lines
+}
+
+/// The words of a command with their quotes: `'…'`, in which a backslash is one, and `$'…'`, in which it is not.
+fn shell_words(command: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let (mut quoted, mut escaped, mut escapes) = (false, false, true);
+    for c in command.chars() {
+        if c == '\'' && !escaped {
+            quoted = !quoted;
+            escapes = !quoted || word.ends_with('$');
+        }
+        escaped = c == '\\' && !escaped && escapes;
+        match c {
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 /// `text` in at most `width` columns, its end replaced by `…` where it is too long.
 pub fn shorten(text: &str, width: usize, style: &Style) -> String {
     if self::width(text) <= width {
@@ -178,6 +210,15 @@ mod tests {
         assert_eq!(wrap("aa bb cc dd", 7, "- ", "  "), ["- aa bb", "  cc dd"]);
         assert_eq!(wrap("a enormousword b", 6, "", ""), ["a", "enormousword", "b"]);
         assert_eq!(wrap("", 6, "> ", ""), ["> "]);
+    }
+
+    #[test]
+    fn a_command_is_broken_where_it_can_be_pasted() {
+        assert_eq!(wrap_command("a b", 9, "- ", "  "), ["- a b"]);
+        let lines = wrap_command("weir run -- sh -c 'a b  c d e f' x", 16, "", "  ");
+        assert_eq!(lines, ["weir run -- sh \\", "  -c \\", "  'a b  c d e f' \\", "  x"]);
+        let odd = r"a '\' $'it\'s b' 'it'\''s c'";
+        assert_eq!(shell_words(odd), ["a", r"'\'", r"$'it\'s b'", r"'it'\''s c'"]);
     }
 
     #[test]

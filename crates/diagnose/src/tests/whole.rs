@@ -25,6 +25,20 @@ fn the_worst_comes_first_and_the_verdict_says_it() {
 }
 
 #[test]
+fn a_program_that_waited_is_not_promised_a_shorter_run() {
+    let mut tape = tape(2.79);
+    let output = tape.file("pipe:[3]", Pipe);
+    tape.flow(1, 1, output, Out, 800_000, 1);
+    (tape.root().user_s, tape.root().system_s) = (0.2, 0.4);
+    let said = verdict(&tape.0, &diagnose(&tape.0));
+    assert_eq!(
+        said.text,
+        "800,000 of 800,000 bytes were written one at a time: 360 ms of the 600 ms that it had a processor, in \
+            a run of 2.79 s. Gathering them saves about 358 ms:"
+    );
+}
+
+#[test]
 fn a_clean_run_is_one_line() {
     let mut tape = tape(1.0);
     let file = tape.file("/d/out", File);
