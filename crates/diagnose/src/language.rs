@@ -53,6 +53,7 @@ impl Context<'_> {
         let walkers = || self.looks(pid).iter().flat_map(|look| look.buffers).map(|buffer| buffer.walker);
         match () {
             () if walkers().any(|walker| walker == Walker::Cpython) => Language::Python,
+            () if walkers().any(|walker| walker == Walker::Perl) => Language::Perl,
             () if walkers().any(|walker| walker == Walker::Go) => Language::Go,
             () if walkers().any(|walker| walker == Walker::Rust) => Language::Rust,
             () => Language::C,
