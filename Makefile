@@ -52,6 +52,9 @@ bench-lib: deps-bench libweir ## libweir beside glibc, musl, sfio, Rust, Go and 
 	@$(MAKE) --no-print-directory -C libweir/bench
 	@cargo bench --quiet --locked -p weir-cli --bench lib
 
+bench-trace: deps-bench ## what weir trace costs, beside strace, perf trace and bpftrace (5 minutes)
+	@cargo bench --quiet --locked -p weir-cli --bench trace
+
 clean: ## remove what was built
 	@$(MAKE) --no-print-directory -C libweir clean
 	@cargo clean
@@ -69,7 +72,7 @@ deps-test: ## to test: strace, tools for file systems
 deps-lint: ## to lint: rustfmt, clippy, shellcheck
 	@scripts/deps run lint
 
-deps-bench: ## to compare with others: fio, musl
+deps-bench: ## to compare with others: fio, musl, strace, bpftrace
 	@scripts/deps run bench
 
 # An absent binary is built; a present one is installed as it is, also by a root without cargo.
@@ -77,5 +80,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall test differential fuzz lint fmt bench-harness bench-lib clean \
-	deps deps-run deps-test deps-lint deps-bench
+.PHONY: help run build libweir install uninstall test differential fuzz lint fmt bench-harness bench-lib bench-trace \
+	clean deps deps-run deps-test deps-lint deps-bench

@@ -1,0 +1,146 @@
+//! Programs as people run them all day: the build of a small C project, and `git log`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use weir_model::Summary;
+
+use crate::bed::Bed;
+use crate::figure::{at_most, information, paired, summary};
+use crate::targets::Target;
+use crate::traced::{self, weir};
+use crate::{Failed, process};
+
+const C_FILES: usize = 20;
+const COMMITS: usize = 300;
+const MOST: f64 = 1.03;
+
+/// A command line, where it is run, and how often.
+struct Job {
+    name: String,
+    words: &'static [&'static str],
+    dir: PathBuf,
+    rounds: usize,
+}
+
+/// 20 C files that include what C files include, a main, and a Makefile that builds them one by one.
+fn c_project(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir(dir)?;
+    let (mut objects, mut calls, mut declared) = (String::new(), String::new(), String::new());
+    for file in 0..C_FILES {
+        let mut text =
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n".to_string();
+        for function in 0..30 {
+            let _ = writeln!(
+                text,
+                "int work_{file}_{function}(const char *s, int n)\n{{\n    char line[256];\n    int sum = {function};\n\
+                 \x20   for (int i = 0; i < n && s[i]; i++)\n        sum = sum * 31 + s[i] * {file};\n\
+                 \x20   snprintf(line, sizeof line, \"%d %s\", sum, s);\n    return (int)strlen(line) ^ sum;\n}}"
+            );
+        }
+        std::fs::write(dir.join(format!("part{file}.c")), text)?;
+        let _ = write!(objects, " part{file}.o");
+        let _ = write!(declared, "int work_{file}_0(const char *, int);\n");
+        let _ = write!(calls, " + work_{file}_0(\"x\", argc)");
+    }
+    let text =
+        format!("{declared}int main(int argc, char **argv)\n{{\n    return argv[0] == 0{calls};\n}}\n");
+    std::fs::write(dir.join("main.c"), text)?;
+    let rules = "%.o: %.c\n\tgcc -O1 -Wall -c -o $@ $<\n";
+    std::fs::write(dir.join("Makefile"), format!("program: main.o{objects}\n\tgcc -o $@ $^\n{rules}"))
+}
+
+fn git(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    // Nobody's settings, and no pager.
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").current_dir(dir);
+    command
+}
+
+/// 300 commits that each change a line or two of one of ten files.
+fn repository(dir: &Path) -> Result<(), Failed> {
+    std::fs::create_dir(dir)?;
+    process::seconds(git(dir).args(["init", "--quiet", "--initial-branch=main"]))?;
+    let mut import = git(dir).args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn()?;
+    let mut stream = String::new();
+    for commit in 0..COMMITS {
+        let said = format!("Change {commit}\n\nWhat was wrong with file {} is right now.\n", commit % 10);
+        let lines = (0..400).map(|line| {
+            let changed = if (commit + line) % 190 == 0 { commit } else { 0 };
+            format!("line {line} of a text that somebody wrote, {changed}\n")
+        });
+        let content: String = lines.collect();
+        let _ = write!(
+            stream,
+            "commit refs/heads/main\ncommitter A <a@example.org> {} +0000\ndata {}\n{said}\n\
+             M 100644 inline file{}.txt\ndata {}\n{content}\n",
+            1_700_000_000 + commit * 3600,
+            said.len(),
+            commit % 10,
+            content.len()
+        );
+    }
+    import.stdin.take().ok_or("no pipe to git fast-import")?.write_all(stream.as_bytes())?;
+    let status = import.wait()?;
+    if status.success() { Ok(()) } else { Err(format!("git fast-import: {status}").into()) }
+}
+
+/// The same settings with and without weir.
+fn prepare<'a>(job: &Job, command: &'a mut Command) -> &'a mut Command {
+    command
+        .current_dir(&job.dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL");
+    process::silent(command)
+}
+
+/// Rounds of the command alone and under weir.
+fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
+    let mut pairs = Vec::new();
+    for round in 0..bed.pick(job.rounds, 3) {
+        let bare = || process::seconds(prepare(job, Command::new(job.words[0]).args(&job.words[1..])));
+        let watched = || -> Result<f64, Failed> {
+            let mut command = weir(bed, &["--"]);
+            traced::run(bed, prepare(job, command.args(job.words)))?.after_startup()
+        };
+        pairs.push(if round % 2 == 0 {
+            let a = watched()?;
+            (a, bare()?)
+        } else {
+            let b = bare()?;
+            (watched()?, b)
+        });
+    }
+    let more: Summary = summary(&pairs.iter().map(|(a, b)| (a - b) * 1e3).collect::<Vec<_>>())?;
+    let bare: Summary = summary(&pairs.iter().map(|(_, b)| b * 1e3).collect::<Vec<_>>())?;
+    let remark = format!("; {:+.1} ms to {:.0} ms", more.median, bare.median);
+    Ok(at_most(job.name.clone(), MOST, &paired(pairs)?, &remark))
+}
+
+pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
+    let (project, history) = (bed.path("project"), bed.path("repository"));
+    c_project(&project)?;
+    rows.push(row(
+        bed,
+        &Job {
+            name: format!("make of {C_FILES} C files, after start-up"),
+            words: &["make", "-B", "-s", "-j1"],
+            dir: project,
+            rounds: 10,
+        },
+    )?);
+    if !process::is_here("git") {
+        rows.push(information("git log".into(), "not here".into()));
+        return Ok(());
+    }
+    repository(&history)?;
+    for (words, rounds) in [(&["git", "log"][..], 40), (&["git", "log", "-p"][..], 20)] {
+        let name = format!("{} of {COMMITS} commits, after start-up", words.join(" "));
+        rows.push(row(bed, &Job { name, words, dir: history.clone(), rounds })?);
+    }
+    Ok(())
+}

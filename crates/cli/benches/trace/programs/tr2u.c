@@ -1,0 +1,16 @@
+/* tr a w, one byte a call: the worst that a program can do with read(2) and write(2). */
+#include <unistd.h>
+
+int main(void)
+{
+    char byte;
+    ssize_t n;
+
+    while ((n = read(STDIN_FILENO, &byte, 1)) == 1) {
+        if (byte == 'a')
+            byte = 'w';
+        if (write(STDOUT_FILENO, &byte, 1) != 1)
+            return 1;
+    }
+    return n != 0;
+}
