@@ -1,7 +1,7 @@
 //! Looks into the buffers of the processes that are followed: now and then while they sleep, and when asked.
 //!
-//! It costs at most a hundredth of one processor: what the looks took is measured, and what is not paid for
-//! waits. Processes with empty buffers are looked at less and less often.
+//! It costs at most a hundredth of one processor, and a few looks ahead of that: what the looks took of it is
+//! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often.
 
 mod calls;
 mod share;
@@ -9,7 +9,6 @@ mod stat;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::time::Instant;
 
 use weir_model::trace::{Buffer, Moment};
 
@@ -28,6 +27,8 @@ const REPEAT_NS: u64 = 500 * MILLISECOND;
 const SHARE: u64 = 125;
 /// Unused time is kept up to this much: longer than this, an engine does not wait for a tick.
 const CREDIT_MOST_NS: i64 = 2 * MILLISECOND as i64;
+/// What the first looks may take, which have to find the streams: a short run has no time to pay for them.
+const CREDIT_FIRST_NS: i64 = 30 * MILLISECOND as i64;
 /// A program is not all there when it starts: so often its walkers are searched anew.
 const SEARCHES: u32 = 3;
 
@@ -87,7 +88,7 @@ impl Watched {
 impl Watch {
     /// Of no process yet.
     pub fn new() -> Watch {
-        Watch::default()
+        Watch { credit_ns: CREDIT_FIRST_NS, ..Watch::default() }
     }
 
     /// A process is followed from now on.
@@ -131,8 +132,9 @@ impl Watch {
     pub fn tick(&mut self, now_ns: u64, sink: &mut Sink) {
         let earned = now_ns.saturating_sub(self.last_ns) / SHARE;
         self.last_ns = now_ns;
-        self.credit_ns = self.credit_ns.saturating_add_unsigned(earned).min(CREDIT_MOST_NS);
-        let mut start = Instant::now();
+        self.credit_ns =
+            self.credit_ns.saturating_add_unsigned(earned).min(self.credit_ns.max(CREDIT_MOST_NS));
+        let mut start_ns = processor_ns();
         while self.credit_ns > 0 {
             let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
                 break;
@@ -141,9 +143,9 @@ impl Watch {
             if self.processes.get(&pid).is_some_and(|one| one.due_ns == due_ns) {
                 self.visit(pid, now_ns, sink);
             }
-            let end = Instant::now();
-            self.credit_ns = self.credit_ns.saturating_sub_unsigned((end - start).as_nanos() as u64);
-            start = end;
+            let end_ns = processor_ns();
+            self.credit_ns = self.credit_ns.saturating_sub_unsigned(end_ns - start_ns);
+            start_ns = end_ns;
         }
     }
 
@@ -173,6 +175,12 @@ impl Watch {
         self.due.push(Reverse((one.due_ns, pid)));
         self.processes.insert(pid, one);
     }
+}
+
+/// What this thread had of a processor: others' work is not the looks'.
+fn processor_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 impl std::fmt::Debug for Watch {
