@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use weir_model::Summary;
 
 use crate::bed::Bed;
-use crate::figure::{at_most, information, paired, ratio, summary};
+use crate::figure::{at_most, paired, ratio, summary};
 use crate::targets::Target;
 use crate::traced::{self, weir};
 use crate::{Failed, process};
@@ -138,7 +138,12 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
         },
     )?);
     if !process::is_here("git") {
-        rows.push(information("git log".into(), "not here".into()));
+        rows.push(Target {
+            name: "git log".into(),
+            target: format!("at most {MOST:.2} times bare"),
+            measured: "not here".into(),
+            reached: false,
+        });
         return Ok(());
     }
     repository(&history)?;
