@@ -42,7 +42,7 @@ fn c_project(dir: &Path) -> std::io::Result<()> {
         }
         std::fs::write(dir.join(format!("part{file}.c")), text)?;
         let _ = write!(objects, " part{file}.o");
-        let _ = write!(declared, "int work_{file}_0(const char *, int);\n");
+        let _ = writeln!(declared, "int work_{file}_0(const char *, int);");
         let _ = write!(calls, " + work_{file}_0(\"x\", argc)");
     }
     let text =
