@@ -17,6 +17,8 @@ use crate::{Failed, process};
 
 const ROUNDS: usize = 30;
 const MOST_S: f64 = 0.005;
+/// More than the writer writes in all its rounds.
+const ROOM: u64 = 2 << 30;
 
 /// Places in the file that the writer shares with this program, see programs/writer.c.
 const STOP: u64 = 0;
@@ -37,7 +39,8 @@ impl Writer {
     fn start(bed: &Bed, windows: usize) -> Result<Self, Failed> {
         // In memory where that is possible: waits for a disk are long gaps too.
         let shm = Path::new("/dev/shm");
-        let place = if shm.is_dir() { shm.to_path_buf() } else { bed.path("") };
+        let room = rustix::fs::statvfs(shm).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
+        let place = if room >= ROOM { shm.to_path_buf() } else { bed.path("") };
         let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(place)?;
         let (out, path) = (dir.path().join("out"), dir.path().join("state"));
         let state = File::options().read(true).write(true).create_new(true).open(&path)?;

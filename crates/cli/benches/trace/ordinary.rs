@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use weir_model::Summary;
 
 use crate::bed::Bed;
-use crate::figure::{at_most, information, paired, summary};
+use crate::figure::{at_most, paired, ratio, summary};
 use crate::targets::Target;
 use crate::traced::{self, weir};
 use crate::{Failed, process};
@@ -42,11 +42,11 @@ fn c_project(dir: &Path) -> std::io::Result<()> {
         }
         std::fs::write(dir.join(format!("part{file}.c")), text)?;
         let _ = write!(objects, " part{file}.o");
-        let _ = write!(declared, "int work_{file}_0(const char *, int);\n");
+        let _ = writeln!(declared, "int work_{file}_0(const char *, int);");
         let _ = write!(calls, " + work_{file}_0(\"x\", argc)");
     }
     let text =
-        format!("{declared}int main(int argc, char **argv)\n{{\n    return argv[0] == 0{calls};\n}}\n");
+        format!("{declared}int main(int argc, char **argv)\n{{\n    return argv && (0{calls}) == 1;\n}}\n");
     std::fs::write(dir.join("main.c"), text)?;
     let rules = "%.o: %.c\n\tgcc -O1 -Wall -c -o $@ $<\n";
     std::fs::write(dir.join("Makefile"), format!("program: main.o{objects}\n\tgcc -o $@ $^\n{rules}"))
@@ -100,24 +100,28 @@ fn prepare<'a>(job: &Job, command: &'a mut Command) -> &'a mut Command {
 
 /// Rounds of the command alone and under weir.
 fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
-    let mut pairs = Vec::new();
+    let (mut pairs, mut lived) = (Vec::new(), Vec::new());
     for round in 0..bed.pick(job.rounds, 3) {
         let bare = || process::seconds(prepare(job, Command::new(job.words[0]).args(&job.words[1..])));
-        let watched = || -> Result<f64, Failed> {
+        let watched = || -> Result<_, Failed> {
             let mut command = weir(bed, &["--"]);
-            traced::run(bed, prepare(job, command.args(job.words)))?.after_startup()
+            let traced = traced::run(bed, prepare(job, command.args(job.words)))?;
+            Ok((traced.after_startup()?, traced.lived()?))
         };
-        pairs.push(if round % 2 == 0 {
-            let a = watched()?;
-            (a, bare()?)
+        let ((after, own), bare) = if round % 2 == 0 {
+            let under = watched()?;
+            (under, bare()?)
         } else {
-            let b = bare()?;
-            (watched()?, b)
-        });
+            let alone = bare()?;
+            (watched()?, alone)
+        };
+        pairs.push((after, bare));
+        lived.push((own, bare));
     }
     let more: Summary = summary(&pairs.iter().map(|(a, b)| (a - b) * 1e3).collect::<Vec<_>>())?;
     let bare: Summary = summary(&pairs.iter().map(|(_, b)| b * 1e3).collect::<Vec<_>>())?;
-    let remark = format!("; {:+.1} ms to {:.0} ms", more.median, bare.median);
+    let own = ratio(&paired(lived)?);
+    let remark = format!("; {:+.1} ms to {:.0} ms; the command itself {own}", more.median, bare.median);
     Ok(at_most(job.name.clone(), MOST, &paired(pairs)?, &remark))
 }
 
@@ -134,7 +138,12 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
         },
     )?);
     if !process::is_here("git") {
-        rows.push(information("git log".into(), "not here".into()));
+        rows.push(Target {
+            name: "git log".into(),
+            target: format!("at most {MOST:.2} times bare"),
+            measured: "not here".into(),
+            reached: false,
+        });
         return Ok(());
     }
     repository(&history)?;

@@ -25,13 +25,13 @@ struct Tool {
 }
 
 const TOOLS: [Tool; 5] = [
-    Tool { name: "strace -c", program: "strace", bytes: 40_000, rounds: 4, command: strace },
-    Tool { name: "perf trace -s", program: "perf", bytes: 40_000, rounds: 4, command: perf },
+    Tool { name: "strace -c", program: "strace", bytes: 30_000, rounds: 3, command: strace },
+    Tool { name: "perf trace -s", program: "perf", bytes: 30_000, rounds: 3, command: perf },
     Tool {
         name: "bpftrace, two histograms",
         program: "bpftrace",
-        bytes: 500_000,
-        rounds: 5,
+        bytes: 1_000_000,
+        rounds: 4,
         command: bpftrace,
     },
     Tool { name: "weir trace --exact", program: "weir", bytes: 500_000, rounds: 5, command: exact },

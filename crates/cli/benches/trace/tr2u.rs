@@ -16,7 +16,7 @@ const FEWER_BYTES: usize = 2_000_000;
 const LONG_S: f64 = 4.0;
 
 /// Rounds go on until they have taken so long, but there are never fewer, nor more.
-const BUDGET: Duration = Duration::from_secs(90);
+const BUDGET: Duration = Duration::from_secs(80);
 const ROUNDS: std::ops::RangeInclusive<usize> = 5..=15;
 
 /// The ways of watching that are compared, by their options.

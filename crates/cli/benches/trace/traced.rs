@@ -56,6 +56,16 @@ impl Traced {
         Ok(self.whole - self.startup()?)
     }
 
+    /// Seconds from the command's fork to its end, as weir saw them: without weir's own beginning and end.
+    pub fn lived(&self) -> Result<f64, Failed> {
+        let root = self.json["processes"].as_array().into_iter().flatten().find(|p| p["parent"].is_null());
+        let moment = |name: &str| root.and_then(|process| process[name].as_f64());
+        match (moment("started_s"), moment("ended_s")) {
+            (Some(started), Some(ended)) => Ok(ended - started),
+            _ => Err("the JSON does not say when the command ended".into()),
+        }
+    }
+
     /// Where the calls were seen.
     pub fn engine(&self) -> &str {
         self.json["engine"].as_str().unwrap_or("?")
