@@ -11,6 +11,9 @@ pub(crate) const BUFFER: u64 = 65_536;
 /// A record passed through a buffer costs at least this call in the program itself …
 const BUFFERED_RECORD_NS: f64 = 40.0;
 
+/// The kernel's time of a process may be a sum of ticks: less says nothing.
+const TICK_S: f64 = 0.05;
+
 /// … and a large one no more than the copying of its bytes.
 const COPIED_BYTE_NS: f64 = 0.1;
 
@@ -37,11 +40,19 @@ impl Context<'_> {
         seconds.min(self.cpu_s(pid).unwrap_or(f64::INFINITY)).min(self.run_s())
     }
 
-    /// Seconds that the calls of a flow cost.
+    /// Seconds that the calls of a flow cost. All flows of a process cannot have cost more than the time that
+    /// it had in the kernel: where prices say so they are too high, and each gets its share of what there was.
     pub fn flow_s(&self, flow: &Flow) -> f64 {
-        let writes = flow.direction != Direction::In;
-        let seconds = self.recording.prices.transfer_s(self.kind(flow.file), writes, flow.calls, flow.bytes);
+        let seconds = self.priced_s(flow);
+        let all: f64 = self.flows(flow.pid).iter().map(|flow| self.priced_s(flow)).sum();
+        let there = self.process(flow.pid).map_or(0.0, |process| process.system_s);
+        let seconds = if there > TICK_S && all > there { seconds * there / all } else { seconds };
         self.at_most_cpu(flow.pid, seconds.max(self.socket_s(flow)))
+    }
+
+    fn priced_s(&self, flow: &Flow) -> f64 {
+        let writes = flow.direction != Direction::In;
+        self.recording.prices.transfer_s(self.kind(flow.file), writes, flow.calls, flow.bytes)
     }
 
     /// What a call on a socket costs depends on the protocol and on who waits at the other end: no price knows

@@ -4,7 +4,7 @@
 /// What one seen call costs the program, about (measured: 200 to 400 ns).
 const CALL_COST_NS: u64 = 300;
 /// The share of time that may be lost by looking.
-const SHARE: f64 = 0.03;
+const SHARE: f64 = 0.02;
 /// A burst is at least this long.
 const BURST_NS: u64 = 10_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
