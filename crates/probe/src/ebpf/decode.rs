@@ -273,7 +273,7 @@ pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
 fn times(user_ns: u64, system_ns: u64, run_ns: u64) -> (u64, u64) {
     let ticks = u128::from(user_ns) + u128::from(system_ns);
     // Too short for a tick: as good as all of it is the kernel's, starting and ending it.
-    let user = if ticks == 0 { 0 } else { (u128::from(run_ns) * u128::from(user_ns) / ticks) as u64 };
+    let user = (u128::from(run_ns) * u128::from(user_ns)).checked_div(ticks).unwrap_or(0) as u64;
     (user, run_ns - user)
 }
 
