@@ -1,5 +1,7 @@
 //! A search of what a program allocated: its heap and its private memory without a file, block by block.
 
+use std::ops::ControlFlow;
+
 use super::maps::{Place, regions};
 use crate::memory::Memory;
 
@@ -7,8 +9,8 @@ use crate::memory::Memory;
 const SEARCH_MOST: u64 = 64 << 20;
 const BLOCK: u64 = 256 << 10;
 
-/// Calls `visit` with each block and its address; both are as aligned as a page.
-pub(super) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8])) {
+/// Calls `visit` with each block and its address, both as aligned as a page, until it says that it has enough.
+pub(super) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
     let (mut left, mut block) = (SEARCH_MOST, vec![0; BLOCK as usize]);
     let regions = regions(pid);
     let likely = |place: &Place| matches!(place, Place::Heap | Place::Anonymous);
@@ -17,7 +19,9 @@ pub(super) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &
         while at < region.end && left > 0 {
             let bytes = BLOCK.min(region.end - at).min(left);
             let got = memory.read(at, &mut block[..bytes as usize]);
-            visit(at, &block[..got]);
+            if visit(at, &block[..got]).is_break() {
+                return;
+            }
             at += bytes;
             left -= bytes;
         }

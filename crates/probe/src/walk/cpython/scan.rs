@@ -1,6 +1,7 @@
 //! Every object of the io types, wherever it is: a search of the heap for the addresses of these types.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use super::objects::TYPE;
 use super::streams::Types;
@@ -15,7 +16,10 @@ const ALIGN: usize = 16;
 pub(super) fn objects(pid: u32, memory: &dyn Memory, types: &Types) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let wanted = types.of_streams();
-    blocks(pid, memory, |start, data| search(start, data, wanted, &mut found));
+    blocks(pid, memory, |start, data| {
+        search(start, data, wanted, &mut found);
+        ControlFlow::Continue(())
+    });
     found
 }
 

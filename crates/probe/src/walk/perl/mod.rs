@@ -9,7 +9,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use weir_model::trace::{Buffer, Walker};
@@ -26,11 +26,13 @@ pub struct Perl {
     layers: Layers,
     /// The tables of handles that the last search found; new handles are in these as well.
     seen: RefCell<BTreeSet<u64>>,
+    /// The next search is one of all memory: it takes milliseconds, and a look now and then may not.
+    all: Cell<bool>,
 }
 
 impl Perl {
     pub(super) fn new(pid: u32, layers: Layers) -> Perl {
-        Perl { pid, layers, seen: RefCell::default() }
+        Perl { pid, layers, seen: RefCell::default(), all: Cell::new(false) }
     }
 
     fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>) -> Vec<Buffer> {
@@ -50,16 +52,23 @@ impl Walk for Perl {
         if !found.is_empty() {
             return found;
         }
-        *seen =
-            tables::search(self.pid, memory, |slot, top| self.layers.descriptor(memory, slot, top).is_some());
+        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
+            self.layers.descriptor(memory, slot, top).is_some()
+        });
         self.of_tables(memory, &seen)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
-        Some(Box::new(Perl { pid: child, layers: self.layers, seen: self.seen.clone() }))
+        Some(Box::new(Perl {
+            pid: child,
+            layers: self.layers,
+            seen: self.seen.clone(),
+            all: self.all.clone(),
+        }))
     }
 
     fn search_again(&self) {
         self.seen.borrow_mut().clear();
+        self.all.set(true);
     }
 }

@@ -1,6 +1,7 @@
 //! The tables of Perl's handles: 64 slots each, of which the first leads to the next table.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use crate::memory::Memory;
 use crate::walk::heap::blocks;
@@ -15,16 +16,27 @@ pub(super) const HEAD: usize = 24;
 const SLOTS: usize = 64;
 const TABLE_BYTES: usize = SLOTS * BASE_BYTES;
 
-/// Searches the heap for slots and returns the tables they are in. `fits` tells of a slot and of its topmost
-/// layer whether they are a handle.
-pub(super) fn search(pid: u32, memory: &dyn Memory, fits: impl Fn(u64, u64) -> bool) -> BTreeSet<u64> {
-    let mut slots = Vec::new();
-    blocks(pid, memory, |start, data| add_slots(start, data, &mut slots));
+/// Searches the heap for slots and returns the tables they are in: of the first block that has any, or of all
+/// blocks, for interpreters besides the first (threads). `fits` tells of a slot and of its topmost layer whether
+/// they are a handle.
+pub(super) fn search(
+    pid: u32,
+    memory: &dyn Memory,
+    all: bool,
+    fits: impl Fn(u64, u64) -> bool,
+) -> BTreeSet<u64> {
+    let mut tables = BTreeSet::new();
     let is_handle = |slot: &u64| {
         let base = structure(memory, *slot);
         base.and_then(|base| top_of(*slot, &base)).is_some_and(|top| fits(*slot, top))
     };
-    slots.into_iter().filter(is_handle).filter_map(|slot| table_of(memory, slot)).collect()
+    blocks(pid, memory, |start, data| {
+        let mut slots = Vec::new();
+        add_slots(start, data, &mut slots);
+        tables.extend(slots.into_iter().filter(is_handle).filter_map(|slot| table_of(memory, slot)));
+        if all || tables.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    tables
 }
 
 /// Every address that is followed, where `head` would be, by itself.
