@@ -29,6 +29,16 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Nothing untrue, nothing wrong.
+    pub fn is_clean(&self) -> bool {
+        self.untrue.is_empty() && self.wrong.is_empty()
+    }
+
+    /// And the fault was found.
+    pub fn is_well(&self) -> bool {
+        self.shown && self.is_clean()
+    }
+
     /// What a reader must know about it, a line each; nothing if all is well.
     pub fn lines(&self, name: &str) -> String {
         let mut text = String::new();
