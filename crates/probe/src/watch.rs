@@ -47,6 +47,7 @@ struct Watched {
     parent: Option<u32>,
     walkers: Vec<Box<dyn Walk>>,
     searches: u32,
+    searched_late: bool,
     due_ns: u64,
     interval_ns: u64,
     cpu_ticks: Option<u64>,
@@ -123,6 +124,10 @@ impl Watch {
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
         if moment != Moment::Sample {
             one.walkers.iter().for_each(|walker| walker.search_again());
+            // The searches of its first moments may have come before its runtime was there.
+            if !std::mem::replace(&mut one.searched_late, true) {
+                one.searches = one.searches.min(SEARCHES - 1);
+            }
         }
         one.look(pid)
     }

@@ -86,15 +86,18 @@ pub fn needs_stops(exe: &Path) -> bool {
     if image.foreign || image.go {
         return false;
     }
-    !image.interpreted || RUNTIMES.iter().any(|name| image.symbol(name).is_some()) || is_of_musl(exe)
+    !image.interpreted || RUNTIMES.iter().any(|name| image.symbol(name).is_some()) || names_runtime(exe)
 }
 
-/// The interpreter's name lies at the beginning of a file.
-fn is_of_musl(exe: &Path) -> bool {
-    let mut beginning = [0; 4096];
-    let Ok(mut file) = File::open(exe) else { return false };
-    let got = std::io::Read::read(&mut file, &mut beginning).unwrap_or(0);
-    beginning[..got].windows(b"/ld-musl-".len()).any(|bytes| bytes == b"/ld-musl-")
+/// The interpreter's name and those of libraries lie near the beginning of a file.
+fn names_runtime(exe: &Path) -> bool {
+    const NAMES: [&[u8]; 3] = [b"/ld-musl-", b"libpython3.", b"libperl.so."];
+    let mut beginning = Vec::new();
+    let read = File::open(exe).map(|file| std::io::Read::take(file, 1 << 16));
+    let Ok(_bytes) = read.and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut beginning)) else {
+        return false;
+    };
+    NAMES.iter().any(|name| beginning.windows(name.len()).any(|bytes| bytes == *name))
 }
 
 /// The head of the list in a C library's file, or in a static program's that has its symbols.
