@@ -252,7 +252,11 @@ impl Run<'_> {
         let since = self.duty.since_ns();
         match self.duty.step(now, self.engine.loaded.tallies().calls) {
             Step::Stay => Ok(()),
-            Step::Pause => self.engine.loaded.detach_calls(),
+            Step::Pause => {
+                // Said at once, as a process may end before the pause does: what was active in this burst goes on.
+                (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
+                self.engine.loaded.detach_calls()
+            }
             Step::Look => {
                 (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
                 self.engine.loaded.attach_calls()
