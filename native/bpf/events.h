@@ -125,8 +125,7 @@ struct process {
     unsigned int walker;
     int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
-    unsigned int high_fds;
-    unsigned int spare;
+    unsigned long long high_fds; /* descriptors above 63 were used */
 };
 
 struct stream_key {

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Process, Recording, What};
 use weir_model::{Direction, StreamKind};
 
+use crate::cost::{price_scale, priced_s};
+
 /// A call with when and by whom.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
@@ -32,6 +34,8 @@ pub(crate) struct Context<'a> {
     looks: HashMap<u32, Vec<Look<'a>>>,
     flows_by_pid: HashMap<u32, Vec<&'a Flow>>,
     flows_by_file: HashMap<u32, Vec<&'a Flow>>,
+    /// By how much the prices are too high for a process; see [`crate::cost::price_scale`].
+    price_scales: HashMap<u32, f64>,
     /// When each process was forked, by the fork's own event.
     forked: HashMap<u32, f64>,
     /// Which open file was seen behind a descriptor of a process, and since when, in order of time.
@@ -50,6 +54,7 @@ impl<'a> Context<'a> {
             looks: HashMap::new(),
             flows_by_pid: HashMap::new(),
             flows_by_file: HashMap::new(),
+            price_scales: HashMap::new(),
             forked: HashMap::new(),
             behind: HashMap::new(),
             syncs: Vec::new(),
@@ -61,6 +66,11 @@ impl<'a> Context<'a> {
             context.flows_by_pid.entry(flow.pid).or_default().push(flow);
             context.flows_by_file.entry(flow.file).or_default().push(flow);
             context.behind.entry((flow.pid, flow.fd)).or_default().push((flow.first_s, flow.file));
+        }
+        for (&pid, flows) in &context.flows_by_pid {
+            let priced_s = flows.iter().map(|flow| priced_s(recording, flow)).sum();
+            let system_s = context.process(pid).map_or(0.0, |process| process.system_s);
+            context.price_scales.insert(pid, price_scale(priced_s, system_s));
         }
         for files in context.behind.values_mut() {
             files.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -132,6 +142,10 @@ impl<'a> Context<'a> {
         let mut pids: Vec<_> = self.looks.keys().copied().collect();
         pids.sort_unstable();
         pids.into_iter().flat_map(|pid| self.looks(pid).iter().copied())
+    }
+
+    pub fn price_scale(&self, pid: u32) -> f64 {
+        self.price_scales.get(&pid).copied().unwrap_or(1.0)
     }
 
     pub fn flows(&self, pid: u32) -> &[&'a Flow] {

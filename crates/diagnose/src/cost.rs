@@ -1,6 +1,6 @@
 //! What a flow costs, what its cure would cost, and how bad that is.
 
-use weir_model::trace::Flow;
+use weir_model::trace::{Flow, Recording};
 use weir_model::{Direction, Gain, Severity, StreamKind};
 
 use crate::context::Context;
@@ -16,6 +16,18 @@ const TICK_S: f64 = 0.05;
 
 /// … and a large one no more than the copying of its bytes.
 const COPIED_BYTE_NS: f64 = 0.1;
+
+/// What the prices say that the calls of a flow cost, in seconds.
+pub(crate) fn priced_s(recording: &Recording, flow: &Flow) -> f64 {
+    let kind = recording.file(flow.file).map_or(StreamKind::Other, |file| file.kind);
+    recording.prices.transfer_s(kind, flow.direction != Direction::In, flow.calls, flow.bytes)
+}
+
+/// All flows of a process cannot have cost more than the time that it had in the kernel: where prices say so
+/// they are too high, and each flow gets its share of what there was.
+pub(crate) fn price_scale(priced_s: f64, system_s: f64) -> f64 {
+    if system_s > TICK_S && priced_s > system_s { system_s / priced_s } else { 1.0 }
+}
 
 impl Context<'_> {
     /// Seconds of the run that are the program's, without what watching added.
@@ -40,19 +52,10 @@ impl Context<'_> {
         seconds.min(self.cpu_s(pid).unwrap_or(f64::INFINITY)).min(self.run_s())
     }
 
-    /// Seconds that the calls of a flow cost. All flows of a process cannot have cost more than the time that
-    /// it had in the kernel: where prices say so they are too high, and each gets its share of what there was.
+    /// Seconds that the calls of a flow cost.
     pub fn flow_s(&self, flow: &Flow) -> f64 {
-        let seconds = self.priced_s(flow);
-        let all: f64 = self.flows(flow.pid).iter().map(|flow| self.priced_s(flow)).sum();
-        let there = self.process(flow.pid).map_or(0.0, |process| process.system_s);
-        let seconds = if there > TICK_S && all > there { seconds * there / all } else { seconds };
+        let seconds = priced_s(self.recording, flow) * self.price_scale(flow.pid);
         self.at_most_cpu(flow.pid, seconds.max(self.socket_s(flow)))
-    }
-
-    fn priced_s(&self, flow: &Flow) -> f64 {
-        let writes = flow.direction != Direction::In;
-        self.recording.prices.transfer_s(self.kind(flow.file), writes, flow.calls, flow.bytes)
     }
 
     /// What a call on a socket costs depends on the protocol and on who waits at the other end: no price knows

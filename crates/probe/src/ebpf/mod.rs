@@ -9,7 +9,6 @@ mod load;
 mod stops;
 mod wire;
 
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -323,11 +322,4 @@ fn blind(tallies: &load::Tallies, sees_exec: bool) -> Vec<String> {
         blind.push("what is pending in buffers at execve(2): that needs Linux 6.10".into());
     }
     blind
-}
-
-impl AsFd for Engine {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        // SAFETY: the ring's descriptor is open as long as the map, which `self` owns.
-        unsafe { std::os::fd::BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(&self.loaded.events)) }
-    }
 }

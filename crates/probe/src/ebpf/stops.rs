@@ -78,7 +78,7 @@ impl Tracer<'_, '_> {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             libc::PTRACE_EVENT_FORK => self.report(pid, Moment::Fork),
-            libc::PTRACE_EVENT_EXIT if is_leader(pid) => {
+            libc::PTRACE_EVENT_EXIT => {
                 let ended = os::message(pid).unwrap_or(0);
                 self.report(pid, if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal });
             }
@@ -101,11 +101,6 @@ impl Tracer<'_, '_> {
 
 fn is_job_control(signal: i32) -> bool {
     matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
-}
-
-/// The main thread's end is looked at, with all the memory still there.
-fn is_leader(tid: u32) -> bool {
-    Path::new("/proc").join(tid.to_string()).join("task").join(tid.to_string()).exists()
 }
 
 /// That it cannot be traced (somebody else does, or it has ended) leaves it unseen at its end, and no more.

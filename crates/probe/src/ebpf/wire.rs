@@ -108,7 +108,7 @@ wire! {
     }
     struct ProcessState: 80 {
         list: u64, walker: u32, image: i32, read_calls: u64, write_calls: u64, read_bytes: u64,
-        written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, high_fds: u32, spare: u32,
+        written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, high_fds: u64,
     }
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }
@@ -132,7 +132,6 @@ impl ProcessState {
         system_ns: 0,
         run_ns: 0,
         high_fds: 0,
-        spare: 0,
     };
 }
 
