@@ -96,13 +96,13 @@ impl Gated {
     }
 
     /// Opens the gate and does not wait: for a tracer, whose stops the child will have to pass.
-    pub(crate) fn open(&mut self) -> Result<(), Error> {
+    pub fn open(&mut self) -> Result<(), Error> {
         let Some(gate) = self.gate.take() else { return Ok(()) };
         File::from(gate).write_all(&[1]).map_err(|source| self.failed(source))
     }
 
     /// Waits until execve(2) has succeeded (the pipe closes itself) or failed (errno comes through it).
-    pub(crate) fn answer(&mut self) -> Result<(), Error> {
+    pub fn answer(&mut self) -> Result<(), Error> {
         let Some(answer) = self.answer.take() else { return Ok(()) };
         let mut errno = Vec::new();
         File::from(answer).read_to_end(&mut errno).map_err(|source| self.failed(source))?;

@@ -15,7 +15,7 @@ mod budget;
 mod calls;
 mod gaps;
 mod life;
-pub(crate) mod os;
+pub mod os;
 mod stops;
 mod timer;
 mod tracer;

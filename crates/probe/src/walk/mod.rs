@@ -13,6 +13,7 @@ mod libweir;
 mod maps;
 mod musl;
 mod musl_search;
+mod pending;
 mod perl;
 mod read;
 mod rust;
@@ -26,6 +27,7 @@ use crate::memory::Memory;
 
 pub use elf::{ListHead, list_head, needs_stops};
 pub use find::{walkers, walkers_missing};
+pub use pending::{Pending, Store};
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.
 pub trait Walk: Send {
@@ -34,6 +36,13 @@ pub trait Walk: Send {
 
     /// Every stream, those with nothing in them as well.
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer>;
+
+    /// All that waits to be written in each stream that has something, in the order in which the runtime itself
+    /// would write it when the program ends. Nothing where a walker can only say how much there is.
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        let _ = memory;
+        Vec::new()
+    }
 
     /// The same for a process that was just forked from this one; None: it is to be found anew.
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {

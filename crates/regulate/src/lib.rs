@@ -1,0 +1,1 @@
+//! Changes other processes so that their bytes come in time, fast, and whole; never touches their programs.
