@@ -336,8 +336,8 @@ static void nobody_reads(void)
     int p[2];
     start_test("nobody reads the pipe any more: the file stays");
     must(pipe2(p, O_CLOEXEC));
+    close(p[0]); /* before there is an owner: the holder may be fast */
     pid_t pid = start_owner(p[1], 0, 100, by_kill);
-    close(p[0]);
     close(p[1]);
     wait_for(pid);
     check(holder_ends(shared->holder), "the holder is still there");
