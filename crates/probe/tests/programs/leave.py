@@ -27,5 +27,3 @@ for stream in (full, both):
 for stream in (append, text, mixed, sys.stdout):
     stream.write(" tail\n")
     stream.flush()
-if full.tell() != os.lseek(full.fileno(), 0, os.SEEK_CUR) + 6 or both.seek(0, os.SEEK_CUR) == 0:
-    os._exit(3)
