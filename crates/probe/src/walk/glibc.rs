@@ -143,7 +143,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
         glibc_wide::add(memory, file, kept, &mut whole)?;
     }
     if flags & PUTTING != 0 {
-        whole.locked = is_locked(memory, word(file, LOCK));
+        (whole.locked, whole.holder) = lock(memory, word(file, LOCK));
     }
     Some(whole)
 }
@@ -172,12 +172,12 @@ fn empty(at: u64, file: &[u8; FILE_BYTES], whole: &mut Whole) {
 }
 
 /// `_IO_lock_t`: the lock, how often it is held, and by whom.
-fn is_locked(memory: &dyn Memory, lock: u64) -> Option<bool> {
-    if lock == 0 {
-        return Some(false);
+fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
+    if at == 0 {
+        return (None, 0);
     }
-    let lock = structure::<16>(memory, lock)?;
-    Some(int(&lock, 0) != 0 || word(&lock, 8) != 0)
+    let Some(lock) = structure::<16>(memory, at) else { return (None, 0) };
+    (Some(int(&lock, 0) != 0 || word(&lock, 8) != 0), word(&lock, 8))
 }
 
 fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> Option<()> {

@@ -134,7 +134,8 @@ fn empty(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64)
     let clear = |field: u64| memory.u64(own + field) == Some(0);
     let plain = memory.i32(own + OWN_LOCK_FILE).is_some_and(|flags| flags & 0xff == 0);
     let well = memory.i32(at + HOT_ERROR) == Some(0) && memory.i32(own + OWN_FD) == Some(whole.buffer.fd);
-    whole.locked = memory.u64(at + HOT_LOCK).map(|holder| holder != 0);
+    whole.holder = memory.u64(at + HOT_LOCK).unwrap_or(0);
+    whole.locked = Some(whole.holder != 0);
     let Some(position) = memory.u64(at + HOT_POSITION).filter(|_| plain && well) else { return };
     if !OWN_SPECIAL.into_iter().all(clear) {
         return;

@@ -155,6 +155,8 @@ fn stream(
 fn empty(at: u64, file: &[u8; FILE_BYTES], whole: &mut Whole) {
     let lock = int(file, LOCK);
     whole.locked = (lock >= 0).then_some(lock != 0);
+    // Beside the thread: somebody waits for it.
+    whole.holder = u64::from(lock.max(0) as u32 & 0x3fff_ffff);
     whole.emptied = [WEND, WPOS, WBASE].map(|field| Store::u64(at + field as u64, 0)).to_vec();
     whole.partly = vec![Part::new(at + WBASE as u64, Value::Taken(word(file, WBASE)))];
 }

@@ -15,6 +15,8 @@ pub struct Pending {
     pub bytes: Vec<u8>,
     /// Whether a thread holds the stream's own lock; None: it has none, or it is not known.
     pub locked: Option<bool>,
+    /// Who holds it, as the runtime names a thread: its number, or the address of its own data; 0: nobody.
+    pub holder: u64,
     /// What to store, in this order, so that the stream is as its own flush would leave it. To be done only while
     /// no thread of the process is inside the stream. Empty: it cannot be emptied from outside.
     pub emptied: Vec<Store>,
@@ -91,6 +93,7 @@ impl Part {
 pub(crate) struct Whole {
     pub buffer: Buffer,
     pub locked: Option<bool>,
+    pub holder: u64,
     pub emptied: Vec<Store>,
     pub partly: Vec<Part>,
     pub left_most: u64,
@@ -99,7 +102,14 @@ pub(crate) struct Whole {
 impl Whole {
     /// One that cannot be emptied, as far as this tells.
     pub fn of(buffer: Buffer) -> Whole {
-        Whole { buffer, locked: None, emptied: Vec::new(), partly: Vec::new(), left_most: u64::MAX }
+        Whole {
+            buffer,
+            locked: None,
+            holder: 0,
+            emptied: Vec::new(),
+            partly: Vec::new(),
+            left_most: u64::MAX,
+        }
     }
 
     /// None where nothing waits, where it goes to no descriptor, and where not all of it could be read.
@@ -112,6 +122,7 @@ impl Whole {
             fd,
             bytes: pending,
             locked: self.locked,
+            holder: self.holder,
             emptied: self.emptied,
             partly: self.partly,
             left_most: self.left_most,
@@ -140,6 +151,7 @@ mod tests {
             fd: 1,
             bytes: b"abcdef".to_vec(),
             locked: None,
+            holder: 0,
             emptied: Vec::new(),
             partly,
             left_most,

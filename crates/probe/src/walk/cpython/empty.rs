@@ -29,7 +29,8 @@ pub(super) fn empty(memory: &dyn Memory, buffered: Option<u64>, text: Option<u64
     (whole.emptied, whole.partly, whole.locked) = Default::default();
     if let Some(at) = buffered {
         let Some(copy) = structure::<BUFFERED_BYTES>(memory, at) else { return };
-        whole.locked = Some(word(&copy, OWNER) != 0);
+        whole.holder = word(&copy, OWNER);
+        whole.locked = Some(whole.holder != 0);
         if !lies_well(&copy, text.is_some()) {
             return;
         }
