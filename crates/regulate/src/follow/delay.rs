@@ -1,7 +1,7 @@
 //! No byte waits longer in a stream than was wished.
 //!
-//! Every half of that time each process's streams are looked at, without stopping it. What waits there that did so
-//! at the last look is brought out: the process is stopped for a moment, and its bytes are written. Where all its
+//! Now and then within that time each process's streams are looked at, without stopping it. What waits there since
+//! an earlier look is brought out: the process is stopped for a moment, and its bytes are written. Where all its
 //! threads wait in system calls, the stream is emptied; else the bytes are written ahead of the program.
 //!
 //! A thread that stands in its program could be anywhere: right behind a write(2) whose bytes are in the stream
@@ -25,12 +25,17 @@ const FINEST: Duration = Duration::from_micros(250);
 /// account of a thread that runs is up to a timer's tick late, which is at most 10 ms.
 const RAN_NS: u64 = 12_000_000;
 
+/// One that was given a processor anew has as well; once more was for the stop.
+const RAN_TIMES: u64 = 2;
+
 /// How often, in looks, it is tried to take out of streams what was written ahead of them.
 const SETTLE_LOOKS: u32 = 8;
 
 /// Bounded delay, from outside.
 pub(super) struct Delay {
     every: Duration,
+    /// What was seen so long ago is brought out.
+    old: Duration,
     seen: HashMap<u32, HashMap<u64, Seen>>,
     looks: u32,
 }
@@ -40,16 +45,17 @@ struct Seen {
     bytes: Vec<u8>,
     /// How many writes the process had made before that look.
     writes: Option<u64>,
-    /// How long its threads had run after it.
-    ran_ns: HashMap<u32, u64>,
+    /// How its threads had run after it.
+    ran: HashMap<u32, Ran>,
+    at_ns: u64,
 }
 
 impl Delay {
     pub fn new(most: Duration) -> Delay {
-        Delay { every: (most / 2).max(FINEST), seen: HashMap::new(), looks: 0 }
+        Delay { every: (most / 5).max(FINEST), old: most * 2 / 5, seen: HashMap::new(), looks: 0 }
     }
 
-    fn look(&mut self, world: &mut World, pid: u32) {
+    fn look(&mut self, world: &mut World, pid: u32, now: u64) {
         let Some(tid) = world.task(pid) else { return };
         let writes = writes(pid);
         let pending = world.pending(pid, tid);
@@ -58,14 +64,15 @@ impl Delay {
         let waiting: Vec<&Pending> = pending.iter().filter(new).collect();
         seen.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;
-        let mut ran: Option<HashMap<u32, u64>> = None;
+        let mut ran: Option<HashMap<u32, Ran>> = None;
         for one in waiting {
-            if seen.get(&one.stream).is_some_and(|before| one.bytes.starts_with(&before.bytes)) {
-                due = true;
-                continue;
+            match seen.get(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes)) {
+                Some(before) => due |= now >= before.at_ns + self.old.as_nanos() as u64,
+                None => {
+                    let ran = ran.get_or_insert_with(|| threads_ran(pid)).clone();
+                    seen.insert(one.stream, Seen { bytes: one.bytes.clone(), writes, ran, at_ns: now });
+                }
             }
-            let ran_ns = ran.get_or_insert_with(|| ran_ns(pid)).clone();
-            seen.insert(one.stream, Seen { bytes: one.bytes.clone(), writes, ran_ns });
         }
         if due {
             bring_out_seen(world, pid, tid, seen);
@@ -88,10 +95,10 @@ impl Follower for Delay {
         self.seen.remove(&pid);
     }
 
-    fn tick(&mut self, world: &mut World, _now: u64) {
+    fn tick(&mut self, world: &mut World, now: u64) {
         self.looks = self.looks.wrapping_add(1);
         for pid in world.pids() {
-            self.look(world, pid);
+            self.look(world, pid, now);
         }
     }
 }
@@ -125,8 +132,9 @@ fn has_moved_on(pid: u32, running: &[u32], before: &Seen, now: &Pending) -> bool
         return false;
     }
     let ran = |tid: &u32| {
-        let then = before.ran_ns.get(tid).copied().unwrap_or(0);
-        thread_ran_ns(pid, *tid).is_some_and(|now| now >= then + RAN_NS)
+        let then = before.ran.get(tid).copied().unwrap_or_default();
+        let on = |now: Ran| now.ns >= then.ns + RAN_NS || now.times >= then.times + RAN_TIMES;
+        thread_ran(pid, *tid).is_some_and(on)
     };
     now.bytes.len() > before.bytes.len() || running.iter().all(ran)
 }
@@ -135,12 +143,22 @@ fn writes(pid: u32) -> Option<u64> {
     proc::io(pid).map(|io| io.write_calls)
 }
 
-fn ran_ns(pid: u32) -> HashMap<u32, u64> {
-    proc::threads(pid).into_iter().filter_map(|tid| Some((tid, thread_ran_ns(pid, tid)?))).collect()
+/// How a thread has run, ever.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ran {
+    /// How long; exact where it does not run now.
+    ns: u64,
+    /// How often it was given a processor.
+    times: u64,
 }
 
-/// How long a thread has been on a processor; exact where it is not on one.
-fn thread_ran_ns(pid: u32, tid: u32) -> Option<u64> {
+fn threads_ran(pid: u32) -> HashMap<u32, Ran> {
+    proc::threads(pid).into_iter().filter_map(|tid| Some((tid, thread_ran(pid, tid)?))).collect()
+}
+
+fn thread_ran(pid: u32, tid: u32) -> Option<Ran> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
+    let mut words = text.split_whitespace().map(|word| word.parse().ok());
+    let (ns, _waited, times) = (words.next()??, words.next(), words.next()??);
+    Some(Ran { ns, times })
 }
