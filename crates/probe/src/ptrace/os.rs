@@ -153,6 +153,15 @@ pub fn wait_no_longer() -> Option<Stop> {
     (tid > 0).then_some(Stop { tid: tid as u32, status })
 }
 
+/// Stores bytes into the memory of a traced thread's process. False: not all of them could be stored.
+pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: `local` is only read; the remote memory is another process's, and checked by the kernel.
+    let put = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    usize::try_from(put) == Ok(bytes.len())
+}
+
 /// Whether two processes have one table of descriptors (CLONE_FILES).
 pub fn share_files(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;

@@ -11,12 +11,24 @@ pub struct Call {
     pub result: i64,
 }
 
+/// What a thread's registers held that is in its program: what a system call leaves there, unless they were used
+/// for something else since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Behind {
+    /// Where the last call returned to.
+    pub returned_to: u64,
+    /// Its second argument.
+    pub second: u64,
+    /// All that are not special.
+    pub all: [u64; 13],
+}
+
 /// Whether calls can be seen and changed here.
 pub const KNOWN: bool = cfg!(target_arch = "x86_64");
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
-    use super::Call;
+    use super::{Behind, Call};
     use crate::ptrace::os::{registers, set_registers};
 
     /// The call that a stopped thread has not come back from to its program yet; None: it is in the program.
@@ -27,11 +39,11 @@ mod x86_64 {
         (number >= 0).then_some(Call { number, args, result: regs.rax as i64 })
     }
 
-    /// The last call of a thread that is in its program, as far as its registers still show it: where the
-    /// instruction after it is, and its first three arguments if they were not used for something else since.
-    pub fn call_before(tid: u32) -> Option<(u64, [u64; 3])> {
-        let regs = registers(tid)?;
-        ((regs.orig_rax as i64) < 0).then_some((regs.rcx, [regs.rdi, regs.rsi, regs.rdx]))
+    /// The last call of a thread that is in its program, as far as its registers still show it.
+    pub fn behind(tid: u32) -> Option<Behind> {
+        let r = registers(tid)?;
+        let all = [r.rax, r.rbx, r.rdx, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r12, r.r13, r.r14, r.r15];
+        ((r.orig_rax as i64) < 0).then_some(Behind { returned_to: r.rcx, second: r.rsi, all })
     }
 
     /// At a call's entry: makes it another one; -1: none, which returns `instead`.
@@ -71,12 +83,12 @@ mod x86_64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{answer, broken_call, call, call_before, change, make_again};
+pub use x86_64::{answer, behind, broken_call, call, change, make_again};
 
 /// On aarch64 the kernel has put the registers back before a stop: no broken call is seen, and none is mended.
 #[cfg(not(target_arch = "x86_64"))]
 mod unknown {
-    use super::Call;
+    use super::{Behind, Call};
 
     /// Not known here.
     pub fn call(_tid: u32) -> Option<Call> {
@@ -84,7 +96,7 @@ mod unknown {
     }
 
     /// Not known here.
-    pub fn call_before(_tid: u32) -> Option<(u64, [u64; 3])> {
+    pub fn behind(_tid: u32) -> Option<Behind> {
         None
     }
 
@@ -104,4 +116,4 @@ mod unknown {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use unknown::{answer, broken_call, call, call_before, change, make_again};
+pub use unknown::{answer, behind, broken_call, call, change, make_again};

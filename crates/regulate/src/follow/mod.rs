@@ -9,11 +9,12 @@
 mod delay;
 mod fix_fork;
 mod follower;
-mod inherited;
 mod life;
+mod lost;
 mod rescue;
 mod run;
 mod saved;
+mod settle;
 mod signals;
 mod sink;
 mod skip;
@@ -29,7 +30,7 @@ use weir_probe::launch::Gated;
 use weir_probe::ptrace::registers;
 use weir_probe::ptrace::wait_until_gone;
 
-pub use follower::{Answer, Call, Follower};
+pub use follower::Follower;
 pub use world::World;
 
 /// What is wished for a command.
@@ -108,7 +109,11 @@ pub fn unable(gated: &Gated, wishes: &Wishes) -> Vec<String> {
 }
 
 /// Follows the command until it has ended. `others` are told of everything after weir's own followers.
-pub fn follow(gated: Gated, wishes: &Wishes, others: Vec<Box<dyn Follower + Send>>) -> Result<Outcome, Error> {
+pub fn follow(
+    gated: Gated,
+    wishes: &Wishes,
+    others: Vec<Box<dyn Follower + Send>>,
+) -> Result<Outcome, Error> {
     let passed_on = signals::pass_on(gated.pid);
     let followers = followers(wishes, others);
     let save_in = wishes.save_in.clone();
@@ -140,4 +145,11 @@ fn followers(wishes: &Wishes, others: Vec<Box<dyn Follower + Send>>) -> Vec<Box<
     }
     all.extend(others);
     all
+}
+
+fn exit_of(status: i32) -> Exit {
+    match libc::WIFSIGNALED(status) {
+        true => Exit::Signal(libc::WTERMSIG(status)),
+        false => Exit::Code(libc::WEXITSTATUS(status)),
+    }
 }
