@@ -1,10 +1,7 @@
 //! What will be done about each wish, and what not, said before the program runs.
 
-use serde::Serialize;
-
 /// By what means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Technique {
     /// The library that is loaded into the program.
     Library,
@@ -21,7 +18,7 @@ pub enum Technique {
 }
 
 impl Technique {
-    /// In a word, as the table has it.
+    /// As in the document.
     pub fn name(self) -> &'static str {
         match self {
             Self::Library => "library",
@@ -29,14 +26,13 @@ impl Technique {
             Self::Environment => "environment",
             Self::Option => "option",
             Self::Terminal => "terminal",
-            Self::Nothing => "–",
+            Self::Nothing => "nothing",
         }
     }
 }
 
 /// How far a wish comes true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// It does.
     Whole,
@@ -50,8 +46,21 @@ pub enum Effect {
     Not,
 }
 
+impl Effect {
+    /// As in the document.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::StandIn => "stand-in",
+            Self::Part => "part",
+            Self::Already => "already",
+            Self::Not => "not",
+        }
+    }
+}
+
 /// One wish and what becomes of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The wish, as an option.
     pub wish: String,
