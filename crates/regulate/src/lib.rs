@@ -1,8 +1,11 @@
 //! Changes other processes so that their bytes come in time, fast, and whole; never touches their programs.
 
+pub mod carry;
 pub mod elf;
+pub mod follow;
 pub mod inject;
 pub mod plan;
+pub mod preload;
 pub mod program;
 pub mod pty;
 pub mod request;

@@ -8,12 +8,13 @@ mod settings;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::preload;
 use crate::program::Program;
 use crate::request::Request;
 use crate::runtimes::{self, Runtime};
 use crate::why::{Effect, Row, Technique};
 
-pub use settings::Place;
+pub use settings::{Place, Settings};
 
 /// Where lines cannot be had, what waits is brought out from outside as often as this.
 const STAND_IN_DELAY: Duration = Duration::from_millis(10);
@@ -55,10 +56,10 @@ pub struct Plan {
     pub runtime: &'static Runtime,
     /// The program that was found.
     pub program: Program,
-    /// Lines of the library's configuration; empty: it is not loaded.
-    pub library: Vec<String>,
-    /// Gathering of calls is part of the configuration: an arena is needed.
-    pub coalesce: bool,
+    /// What the library does; None: it is not loaded.
+    pub library: Option<preload::Wishes>,
+    /// Which calls are gathered, for which an arena is needed.
+    pub coalesce: Option<preload::Coalesce>,
     /// For the follower; None: nothing follows.
     pub outside: Option<Outside>,
     /// Terminals for standard output and error.
@@ -79,8 +80,8 @@ pub fn plan(command: &[OsString], request: &Request, around: &Surroundings) -> P
             command: command.to_vec(),
             runtime: runtimes::of(&program),
             program,
-            library: Vec::new(),
-            coalesce: false,
+            library: None,
+            coalesce: None,
             outside: None,
             terminal: false,
             variables: Vec::new(),
@@ -92,8 +93,7 @@ pub fn plan(command: &[OsString], request: &Request, around: &Surroundings) -> P
     };
     maker.modes();
     maker.promises();
-    maker.plan.library.dedup();
-    maker.plan
+    maker.finish()
 }
 
 impl Plan {
@@ -105,6 +105,13 @@ impl Plan {
     /// The wishes that something else stands in for, a sentence each.
     pub fn remarks(&self) -> Vec<String> {
         self.said(|effect| effect == Effect::StandIn)
+    }
+
+    /// Leaves everything as it is.
+    pub fn nothing(&mut self) {
+        (self.library, self.outside, self.hooks) = (None, None, None);
+        self.variables.clear();
+        self.rows.clear();
     }
 
     fn said(&self, of: impl Fn(Effect) -> bool) -> Vec<String> {
@@ -122,6 +129,19 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn row(&mut self, row: Row) {
         self.plan.rows.push(row);
+    }
+
+    /// The library's wishes, which begin with the first of them.
+    fn library(&mut self) -> &mut preload::Wishes {
+        self.plan.library.get_or_insert_default()
+    }
+
+    /// A loader of 32 bits would complain of a library of 64.
+    fn finish(mut self) -> Plan {
+        if self.plan.program.elf.as_ref().is_some_and(|elf| !elf.native) {
+            self.plan.library = None;
+        }
+        self.plan
     }
 
     /// The follower's wishes, which begin with the first of them.

@@ -15,8 +15,8 @@ impl Maker<'_> {
         for (glob, mode) in &self.request.files {
             self.file(glob, *mode);
         }
-        if self.request.force && !self.plan.library.is_empty() {
-            self.plan.library.push("force=1".into());
+        if self.request.force && self.plan.library.is_some() {
+            self.library().force = true;
             let text = "setvbuf and its like in the program change nothing";
             self.row(Row::whole("--force", Technique::Library, text));
         }
@@ -25,7 +25,7 @@ impl Maker<'_> {
     fn mode(&mut self, stream: Standard, mode: Mode) {
         let wish = format!("--{} {mode}", stream.name());
         // Children are reached as well, whatever the program itself is.
-        self.plan.library.push(format!("{}={}", stream.name(), value(mode)));
+        self.library().standard[stream as usize] = Some(mode.to_string());
         match stream {
             Standard::Output => self.output(&wish, mode),
             Standard::Input => self.input(&wish, mode),
@@ -97,7 +97,7 @@ impl Maker<'_> {
 
     fn file(&mut self, glob: &str, mode: Mode) {
         let wish = format!("--file {glob}={mode}");
-        self.plan.library.push(format!("file={glob}={}", value(mode)));
+        self.library().files.push((glob.into(), mode.to_string()));
         match (self.plan.runtime.others, self.unloaded()) {
             (Remedy::Library, None) => {
                 let text = "setvbuf on what fopen, fdopen and freopen give for such a name";
@@ -127,8 +127,4 @@ impl Maker<'_> {
 /// Two reasons in one; they may be the same.
 fn both(why: &str, also: &str) -> String {
     if why == also { why.into() } else { format!("{why}, and {also}") }
-}
-
-fn value(mode: Mode) -> String {
-    mode.to_string()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use weir_model::duration::format_seconds;
 
 use super::{Maker, RECOMMENDED_DELAY};
+use crate::preload;
 use crate::request::Coalesce;
 use crate::runtimes::Remedy;
 use crate::why::{Effect, Row, Technique};
@@ -71,8 +72,8 @@ impl Maker<'_> {
 
     fn coalesce(&mut self, what: Coalesce) {
         let (wish, value) = match what {
-            Coalesce::All => ("--coalesce", "all"),
-            Coalesce::Files => ("--coalesce=files", "files"),
+            Coalesce::All => ("--coalesce", preload::Coalesce::All),
+            Coalesce::Files => ("--coalesce=files", preload::Coalesce::Files),
         };
         let calls_itself = matches!(self.plan.runtime.name, "Go");
         if let Some(why) = self.around.no_dispatch {
@@ -84,11 +85,8 @@ impl Maker<'_> {
         } else if let Some(why) = self.unfollowed() {
             self.row(Row::not(wish, format!("{why}: at a kill, what was gathered would be lost")));
         } else {
-            self.plan.library.push(format!("coalesce={value}"));
-            if let Some(delay) = self.request.max_delay {
-                self.plan.library.push(format!("delay_us={}", delay.as_micros().max(1)));
-            }
-            self.plan.coalesce = true;
+            self.library();
+            self.plan.coalesce = Some(value);
             self.outside();
             let text = "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
             self.row(Row::whole(wish, Technique::Library, text));
@@ -101,7 +99,7 @@ impl Maker<'_> {
             return self.row(Row::not(wish, format!("{why}: nobody is there when it dies")));
         }
         self.outside().rescue = true;
-        self.plan.library.push("exec-flush=1".into());
+        self.library().exec_flush = true;
         match self.plan.runtime.rescue {
             Remedy::Outside => self.follow(wish, "what waits when it dies is written to where it was meant for", None),
             Remedy::OutsidePart(not) => {
@@ -132,7 +130,7 @@ impl Maker<'_> {
 
     fn fix_order(&mut self) {
         let wish = "--fix-order";
-        self.plan.library.push("order=1".into());
+        self.library().order = true;
         match (self.plan.runtime.order, self.unloaded()) {
             (Remedy::Library, None) => {
                 let text = "a stream is flushed before a write(2) to its descriptor";
@@ -154,7 +152,7 @@ impl Maker<'_> {
             let text = "standard input is closed: there is nothing to take";
             return self.row(Row::whole(wish, Technique::Nothing, text).but(Effect::Already));
         };
-        self.plan.library.push(format!("stdin-private={device}:{inode}"));
+        self.library().private_stdin = Some((device, inode));
         let text = "programs that it starts find the end of the file on standard input";
         let row = Row::whole(wish, Technique::Library, text);
         let row = match self.unloaded() {

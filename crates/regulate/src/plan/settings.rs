@@ -4,17 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::Plan;
+use crate::preload;
 use crate::runtimes::{self, Hook};
 
 /// Where what is loaded lies.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// The library.
-    pub library: Option<PathBuf>,
+    /// The library, and what it does.
+    pub library: Option<(PathBuf, preload::Wishes)>,
     /// The folder of the hooks' folders.
     pub hooks: Option<PathBuf>,
-    /// The arena's path, for gathered calls.
-    pub arena: Option<PathBuf>,
 }
 
 /// Variables and their values; None takes one away.
@@ -51,34 +50,10 @@ impl Plan {
                 settings.extend(all.map(|(name, value)| (name, Some(value))));
             }
         }
-        if let Some(library) = &place.library {
-            settings.extend(self.preload(library, place, &get));
+        if let Some((library, wishes)) = &place.library {
+            let variables = wishes.environment(library, get("LD_PRELOAD"));
+            settings.extend(variables.map(|(name, value)| (name.to_string(), Some(value))));
         }
         settings
-    }
-
-    /// Ours first: it must see the calls before others do. The user's stay behind it.
-    fn preload(
-        &self,
-        library: &PathBuf,
-        place: &Place,
-        get: impl Fn(&str) -> Option<OsString>,
-    ) -> [(String, Option<OsString>); 2] {
-        let mut preload = library.clone().into_os_string();
-        if let Some(own) = get("LD_PRELOAD").filter(|own| !own.is_empty()) {
-            preload.push(":");
-            preload.push(own);
-        }
-        let mut config = OsString::from("lib=");
-        config.push(library);
-        for line in &self.library {
-            config.push("\n");
-            config.push(line);
-        }
-        if let Some(arena) = &place.arena {
-            config.push("\narena=");
-            config.push(arena);
-        }
-        [("LD_PRELOAD".into(), Some(preload)), ("WEIR_RUN".into(), Some(config))]
     }
 }
