@@ -1,11 +1,14 @@
 //! The eBPF engine: programs at tracepoints in the kernel count reads and writes by stream and tell what is
 //! rare. Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
 
+mod bpf;
 mod classes;
 mod decode;
 mod duty;
+mod kernel_types;
 mod libraries;
 mod load;
+mod mapped;
 mod stops;
 mod wire;
 
@@ -90,7 +93,7 @@ impl Engine {
         self.loaded.attach_calls()?;
         if let Target::Command(gated) = target {
             if let Some(executable) = gated.executable() {
-                self.libraries.learn(&executable); // it may end before its execve(2) has been told
+                self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
             }
             gated.release()?;
         }
@@ -216,7 +219,7 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Exec(pid, exe) => {
                 self.hidden &= pid != self.root;
-                self.engine.libraries.learn(&exe);
+                self.engine.libraries.learn_program(&exe);
                 self.stops.consider(pid, &exe);
             }
             Note::Exit { pid, exit, high } => {
@@ -254,7 +257,8 @@ impl Run<'_> {
             Step::Pause => {
                 // Said at once, as a process may end before the pause does: what was active in this burst goes on.
                 (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
-                self.engine.loaded.detach_calls()
+                self.engine.loaded.detach_calls();
+                Ok(())
             }
             Step::Look => {
                 (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
@@ -271,7 +275,7 @@ impl Run<'_> {
             (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
         }
         self.duty.end(now);
-        self.engine.loaded.detach_calls()?;
+        self.engine.loaded.detach_calls();
         self.drain();
         self.stops.reports().for_each(&mut *self.sink);
         self.sweep(None);
