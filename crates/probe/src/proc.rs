@@ -124,6 +124,11 @@ pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 
+/// Its open descriptors.
+pub fn descriptors(pid: u32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
+}
+
 /// Whether its executable is for another architecture than weir's, such as 32-bit x86.
 pub fn foreign(pid: u32) -> bool {
     const CLASS_64: u8 = 2;
