@@ -15,7 +15,6 @@ pub mod ptrace;
 pub mod raw;
 pub mod sample;
 pub mod syscalls;
-pub mod totals;
 pub mod trace;
 pub mod walk;
 pub mod watch;

@@ -20,7 +20,7 @@ use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, proc, totals};
+use crate::{Error, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use libraries::Libraries;
@@ -82,12 +82,12 @@ impl Engine {
     ) -> Result<Ended, Error> {
         let root = target.pid();
         let command = matches!(target, Target::Command(_));
-        let followed = if command { vec![root] } else { totals::with_descendants(root) };
+        let followed = if command { vec![root] } else { proc::with_descendants(root) };
         let start = now_ns();
         for &pid in &followed {
             self.follow(pid, command)?;
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
-            let before = if command { IoTotals::default() } else { totals::own(pid).unwrap_or_default() };
+            let before = if command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
         }
         self.loaded.attach_calls()?;
@@ -280,7 +280,7 @@ impl Run<'_> {
         self.stops.reports().for_each(&mut *self.sink);
         self.sweep(None);
         for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
-            if let Some(totals) = totals::own(pid) {
+            if let Some(totals) = proc::own_io(pid) {
                 (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what: RawWhat::Totals(totals) });
             }
         }
