@@ -16,7 +16,6 @@ pub mod raw;
 pub mod sample;
 pub mod subject;
 pub mod syscalls;
-pub mod totals;
 pub mod trace;
 pub mod walk;
 pub mod watch;

@@ -1,11 +1,12 @@
 //! What /proc says of a process: its names, counts, threads, children, and what it waits in.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use procfs::process::{Process, Status, Syscall};
+use procfs::process::{Io, Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
 
 use crate::syscalls;
@@ -16,13 +17,30 @@ fn process(pid: u32) -> Option<Process> {
 
 /// Bytes and calls as the kernel counts them, with those of children that were waited for.
 pub fn io(pid: u32) -> Option<IoTotals> {
-    let io = process(pid)?.io().ok()?;
-    Some(IoTotals {
+    Some(counted(&process(pid)?.io().ok()?))
+}
+
+fn counted(io: &Io) -> IoTotals {
+    IoTotals {
         read_calls: io.syscr,
         write_calls: io.syscw,
         read_bytes: io.rchar,
         written_bytes: io.wchar,
-    })
+    }
+}
+
+/// The sum over the threads that live: a process's own counts without those of reaped children, which
+/// /proc/PID/io has.
+pub fn own_io(pid: u32) -> Option<IoTotals> {
+    let mut sum = IoTotals::default();
+    for task in process(pid)?.tasks().ok()?.flatten() {
+        let Ok(io) = task.io() else { continue };
+        sum.read_calls += io.syscr;
+        sum.write_calls += io.syscw;
+        sum.read_bytes += io.rchar;
+        sum.written_bytes += io.wchar;
+    }
+    Some(sum)
 }
 
 /// Processor time in user mode and in the kernel, nanoseconds, of all threads. The kernel says it in ticks.
@@ -75,6 +93,23 @@ pub fn children(pid: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|child| child.parse().ok()).collect()
 }
 
+/// The process and all that descend from it, itself first.
+pub fn with_descendants(pid: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
+        if let Ok(stat) = process.stat() {
+            children.entry(stat.ppid as u32).or_default().push(stat.pid as u32);
+        }
+    }
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(children.remove(&parent).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
 /// The numbers among the names in a directory.
 pub fn numbers(path: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
@@ -125,6 +160,11 @@ pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 
+/// Its open descriptors.
+pub fn descriptors(pid: u32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
+}
+
 /// Whether its executable is for another architecture than weir's, such as 32-bit x86.
 pub fn foreign(pid: u32) -> bool {
     file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
@@ -155,4 +195,26 @@ pub fn file_loses_privilege(path: &Path) -> bool {
     let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
         && exe.gid() != rustix::process::getegid().as_raw();
     !root && (owner || group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_counts_grow_with_a_read() {
+        let before = own_io(std::process::id()).unwrap();
+        fs::read("/proc/self/stat").unwrap();
+        assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
+    }
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
+        let found = with_descendants(std::process::id());
+        assert_eq!(found[0], std::process::id());
+        assert!(found.contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
