@@ -4,6 +4,7 @@ mod bench;
 mod dist;
 mod export;
 mod flush;
+mod peek;
 mod progress;
 mod screen;
 mod trace;
@@ -32,6 +33,8 @@ Examples:
   weir bench write --sync none,o_sync what durability costs
   weir bench --published tlpi-13      the textbook's tables, measured here
   weir trace -- ./program             what a program does with its bytes, and what is wrong
+  weir peek 4711                      what a running process holds in its buffers
+  weir flush 4711                     write that out now
 
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
 With 'weir trace' the command's own; see 'weir trace --help'.";
@@ -40,6 +43,7 @@ With 'weir trace' the command's own; see 'weir trace --help'.";
 enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
+    Peek(peek::Args),
     Flush(flush::Args),
     #[command(hide = true)]
     Dist(dist::Args),
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
+        Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }
