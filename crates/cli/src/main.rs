@@ -3,6 +3,8 @@
 mod bench;
 mod dist;
 mod export;
+mod flush;
+mod peek;
 mod progress;
 mod run;
 mod screen;
@@ -33,6 +35,8 @@ Examples:
   weir bench --published tlpi-13      the textbook's tables, measured here
   weir trace -- ./program             what a program does with its bytes, and what is wrong
   weir run -- ./program               no byte waits longer than 100 ms in it, at full speed
+  weir peek 4711                      what a running process holds in its buffers
+  weir flush 4711                     write that out now
 
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
 With 'weir trace' and 'weir run' the command's own; see their --help.";
@@ -42,6 +46,8 @@ enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
     Run(Box<run::Args>),
+    Peek(peek::Args),
+    Flush(flush::Args),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -55,6 +61,8 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Run(args) => run::run(*args),
+        Verb::Peek(args) => peek::run(&args),
+        Verb::Flush(args) => flush::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

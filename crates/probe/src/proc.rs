@@ -21,12 +21,7 @@ pub fn io(pid: u32) -> Option<IoTotals> {
 }
 
 fn counted(io: &Io) -> IoTotals {
-    IoTotals {
-        read_calls: io.syscr,
-        write_calls: io.syscw,
-        read_bytes: io.rchar,
-        written_bytes: io.wchar,
-    }
+    IoTotals { read_calls: io.syscr, write_calls: io.syscw, read_bytes: io.rchar, written_bytes: io.wchar }
 }
 
 /// The sum over the threads that live: a process's own counts without those of reaped children, which
@@ -108,6 +103,11 @@ pub fn with_descendants(pid: u32) -> Vec<u32> {
         next += 1;
     }
     found
+}
+
+/// Its children and theirs, those that are nearer first.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    with_descendants(pid).split_off(1)
 }
 
 /// The numbers among the names in a directory.

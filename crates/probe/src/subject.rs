@@ -61,6 +61,10 @@ pub fn check(pid: u32) -> Result<(), Unfit> {
     // The list of mappings asks for the same right as reading the memory.
     match std::fs::File::open(format!("/proc/{pid}/mem")) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(Unfit::Gone(pid)),
+        // It was just ending.
+        Err(_) if proc::status(pid).is_none_or(|status| status.vmsize.is_none()) => {
+            return Err(Unfit::Gone(pid));
+        }
         Err(_) => return Err(Unfit::Denied { label: label(), owner: format!("user {}", status.euid) }),
         Ok(_) => {}
     }
