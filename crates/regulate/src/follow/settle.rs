@@ -25,7 +25,9 @@ pub(super) enum Doing {
 pub(super) fn doing(world: &World, pid: u32) -> Doing {
     let calls = world.calls(pid);
     let number_writes = |call: &Call| syscalls::op(call.number).is_some_and(|op| op.writes());
-    if calls.iter().any(|(_, call)| call.is_some_and(|call| number_writes(&call))) {
+    let skips =
+        world.processes.iter().any(|(other, process)| process.owner == pid && world.is_skipping(*other));
+    if skips || calls.iter().any(|(_, call)| call.is_some_and(|call| number_writes(&call))) {
         return Doing::Writing;
     }
     let running: Vec<u32> = calls.iter().filter(|one| one.1.is_none()).map(|one| one.0).collect();

@@ -52,6 +52,9 @@ pub(super) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     let asked: u64 = parts.iter().map(|part| part.1).sum();
     let (stream, fd, left, skipped) = found(world, owner, tid, args[0] as i32, &memory, &parts)?;
     world.written.set(owner, stream, fd, &left);
+    if let Some(process) = world.processes.get_mut(&owner) {
+        process.skips += 1;
+    }
     let mut skip =
         Skip { args, skipped, whole: skipped == asked, is_vector: number == libc::SYS_writev, vector: None };
     if skip.whole {
