@@ -15,19 +15,29 @@ fn seeds() -> u64 {
 fn same(build: common::Build, delay: &str) {
     let folder = folder();
     let Some(program) = compile("follow_same", build, "restless.c", folder.path()) else { return };
+    let file = folder.path().join("seek");
     for (kind, lines) in KINDS {
         for seed in 1..=seeds() {
-            let (seed, file) = (seed.to_string(), folder.path().join("seek"));
-            let words = [text(&program), kind, &seed, lines, text(&file)];
-            let wanted = output(&mut bare(&words));
-            let got = output(&mut followed(&["--max-delay", delay, "--rescue"], &words));
+            let seed = seed.to_string();
+            let words = |kind| [text(&program), kind, &seed, lines, text(&file)].map(str::to_string);
             let what = format!("{} {kind} seed {seed}, {delay} ms", build.name);
+            let wanted = output(&mut bare(&words(kind)));
             assert!(wanted.status.success() && !wanted.stdout.is_empty(), "{what}: bare: {}", wanted.status);
-            assert_eq!(got.status, wanted.status, "{what}: {}", String::from_utf8_lossy(&got.stderr));
-            assert_same(&what, &wanted.stdout, &got.stdout);
-            assert_same(&what, b"", &got.stderr);
+            let options = ["--max-delay", delay, "--rescue", "--fix-fork"];
+            compare(&what, &wanted, &output(&mut followed(&options[..3], &words(kind))));
+            if kind == "f" {
+                // The same, but that nothing is flushed before a fork.
+                compare(&what, &wanted, &output(&mut followed(&options, &words("u"))));
+                compare(&what, &wanted, &output(&mut followed(&options[3..], &words("u"))));
+            }
         }
     }
+}
+
+fn compare(what: &str, wanted: &std::process::Output, got: &std::process::Output) {
+    assert_eq!(got.status, wanted.status, "{what}: {}", String::from_utf8_lossy(&got.stderr));
+    assert_same(what, &wanted.stdout, &got.stdout);
+    assert_same(what, b"", &got.stderr);
 }
 
 #[test]

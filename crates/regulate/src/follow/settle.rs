@@ -49,8 +49,8 @@ pub(super) fn bring_out(world: &mut World, pid: u32, tid: u32, pending: &Pending
     let new = pending.bytes.get(before..most).unwrap_or_default();
     let taken = match Sink::of(tid, pending.fd) {
         // The error is the program's to see: its own write will meet it.
-        Ok(sink) => before + sink.put(new).0,
-        Err(_) => before,
+        Ok(sink) if sink.takes_ahead() => before + sink.put(new).0,
+        _ => before,
     };
     world.written.bytes += (taken - before) as u64;
     let stores = if empty && pending.locked != Some(true) { without(pending, taken) } else { None };

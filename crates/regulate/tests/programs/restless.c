@@ -55,9 +55,10 @@ static void line(FILE *to, long number) {
     }
 }
 
-/* A child that leaves by exit(3) and writes the parent's pending bytes once more. */
-static void beget(int flush) {
-    if (flush) fflush(stdout);
+/* A child that leaves by exit(3): what was pending at the fork it writes as well. */
+static void beget(int clean) {
+    unsigned flush = draw(2);
+    if (flush || clean) fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
         if (flush) printf("child\n");
@@ -117,7 +118,7 @@ static void plain(long lines, int kind) {
             fflush(stdout);
             if (write(1, "by write(2)\n", 12) != 12) _exit(8);
         }
-        if (kind == 'f' && draw(60) == 0) beget((int)draw(2));
+        if ((kind == 'f' || kind == 'u') && draw(60) == 0) beget(kind == 'f');
     }
 }
 
