@@ -6,7 +6,7 @@ use common::{BUILDS, assert_same, bare, compile, folder, followed, output, text}
 
 /// What restless.c is to do, and how many lines of it.
 const KINDS: [(&str, &str); 7] =
-    [("p", "1500"), ("w", "1500"), ("f", "800"), ("s", "400"), ("2", "300"), ("t", "1500"), ("e", "400")];
+    [("p", "500"), ("w", "500"), ("f", "400"), ("s", "200"), ("2", "150"), ("t", "1000"), ("e", "150")];
 
 fn seeds() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }

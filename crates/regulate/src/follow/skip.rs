@@ -60,14 +60,13 @@ pub(super) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     if let Some(process) = world.processes.get_mut(&owner) {
         process.skips += 1;
     }
-    let mut skip = Skip {
-        args,
-        skipped,
-        whole: skipped == asked,
-        further: 0,
-        is_vector: number == libc::SYS_writev,
-        vector: None,
-    };
+    let is_vector = number == libc::SYS_writev;
+    let all_seen = !is_vector || args[2] <= PARTS as u64;
+    let whole = skipped == asked && all_seen;
+    let is_vector = number == libc::SYS_writev;
+    let all_seen = !is_vector || args[2] <= PARTS as u64;
+    let whole = skipped == asked && all_seen;
+    let mut skip = Skip { args, skipped, whole, further: 0, is_vector, vector: None };
     if skip.whole {
         registers::change(tid, -1, &args, asked as i64);
     } else if number == libc::SYS_write {
@@ -112,7 +111,8 @@ pub(super) fn parts(memory: &ProcessMemory, number: i64, args: &[u64; 6]) -> Vec
     vector(&memory.bytes(args[1], (args[2] as usize).min(PARTS) * 16))
 }
 
-fn vector(bytes: &[u8]) -> Vec<(u64, u64)> {
+/// Of a vector's bytes.
+pub(super) fn vector(bytes: &[u8]) -> Vec<(u64, u64)> {
     let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     bytes.chunks_exact(16).map(|part| (word(part), word(&part[8..]))).collect()
 }

@@ -135,3 +135,11 @@ pub fn assert_same(what: &str, wanted: &[u8], got: &[u8]) {
         got.len()
     );
 }
+
+/// The interpreter itself: a wrapper that chooses a version would be the command otherwise.
+pub fn python() -> String {
+    let mut command = Command::new("python3");
+    command.args(["-c", "import sys; print(sys.executable)"]).env_remove("PYTHONUNBUFFERED");
+    let said = command.output().expect("python3 runs").stdout;
+    String::from_utf8(said).expect("a path").trim().to_string()
+}
