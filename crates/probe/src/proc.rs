@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use procfs::process::{Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
@@ -126,19 +127,30 @@ pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
 
 /// Whether its executable is for another architecture than weir's, such as 32-bit x86.
 pub fn foreign(pid: u32) -> bool {
+    file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
+}
+
+/// The same of a program's file.
+pub fn file_is_foreign(path: &Path) -> bool {
     const CLASS_64: u8 = 2;
     let machine: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
     let mut header = [0; 20];
-    let Ok(mut exe) = fs::File::open(format!("/proc/{pid}/exe")) else { return false };
+    let Ok(mut exe) = fs::File::open(path) else { return false };
     exe.read_exact(&mut header).is_ok()
+        && header.starts_with(b"\x7fELF")
         && (header[4] != CLASS_64 || u16::from_le_bytes([header[18], header[19]]) != machine)
 }
 
 /// Whether its executable is set-user-ID or set-group-ID to somebody else than weir's user: a tracer without
 /// privilege keeps the program from getting that one's rights.
 pub fn loses_privilege(pid: u32) -> bool {
+    file_loses_privilege(Path::new(&format!("/proc/{pid}/exe")))
+}
+
+/// The same of a program's file.
+pub fn file_loses_privilege(path: &Path) -> bool {
     let root = rustix::process::geteuid().is_root();
-    let Ok(exe) = fs::metadata(format!("/proc/{pid}/exe")) else { return false };
+    let Ok(exe) = fs::metadata(path) else { return false };
     let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
     let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
         && exe.gid() != rustix::process::getegid().as_raw();
