@@ -5,10 +5,10 @@
    gives the slot back when the process has ended (Arena::drain in crates/regulate/src/arena.rs). Without a free slot
    nothing is gathered.
 
-   Writes. `head` is generation << 32 | bytes; only the owner stores it, after the bytes are there. `drained` of these
+   Writes. `head` is calls << 32 | bytes; only the owner stores it, after the bytes are there. `drained` of these
    bytes are already written to out_fd. Whoever writes bytes out holds `lock` (the owner when it must let others see
    them; weir's tick when they are too old), writes from `drained` and adds to it at once. The owner alone starts over:
-   under the lock, head becomes (generation + 1, 0) and drained 0. So bytes between drained and head are those that
+   under the lock, head becomes (calls + 1, 0) and drained 0. So bytes between drained and head are those that
    write(2) has promised and the kernel has not seen yet: what weir writes out at a death.
    out_fd cannot come to mean another file meanwhile: every system call of the owner empties the region first.
 
@@ -34,6 +34,7 @@ enum {
     WEIR_OUT_BYTES = 65536,
     WEIR_REGION_BYTES = WEIR_REGION_HEAD_BYTES + WEIR_OUT_BYTES,
 };
+#define WEIR_ONE_CALL (UINT64_C(1) << 32)
 #define WEIR_ARENA_BYTES (WEIR_ARENA_HEAD_BYTES + (uint64_t)WEIR_ARENA_SLOTS * WEIR_REGION_BYTES)
 
 struct weir_arena {
@@ -49,7 +50,7 @@ struct weir_region {
     volatile uint32_t lock; /* 0, or the pid of its holder */
     volatile int32_t out_fd;
     uint64_t flight_back, flight_done;
-    volatile uint64_t in_used;   /* generation << 32 | bytes */
+    volatile uint64_t in_used;   /* calls << 32 | bytes */
     volatile uint64_t in_length; /* the last field that a read in flight stores */
     volatile int64_t in_end;
     volatile int32_t in_fd;

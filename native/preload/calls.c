@@ -7,48 +7,46 @@ typedef long read_call(int, void *, size_t);
 typedef long write_call(int, const void *, size_t);
 
 #if WEIR_HAS_DISPATCH
-static inline void copy(char *to, const char *from, size_t n) {
-    if (likely(n == 1)) *to = *from;
-    else text_put(to, from, n);
-}
-
 /* A handler that comes in between finds `busy` and leaves the bytes alone; if it has ended the session meanwhile, the
-   generation is another one, and the call takes the slow path. */
-static inline long append_fast(int fd, const char *from, size_t n) {
-    struct session *s = session;
+   generation is another one, and the call takes the slow path. The high half of the words counts the calls. */
+static inline long append_fast(struct session *s, int fd, const char *from, size_t n) {
     if (unlikely(fd != s->out_fd || n - 1 >= s->out_small || s->busy)) return 0;
     struct weir_region *region = s->region;
-    long taken = 0;
+    int taken = 0;
     s->busy = 1;
     uint64_t head = region->head;
     if (likely((uint32_t)head + n <= s->out_room)) {
-        copy(region->out + (uint32_t)head, from, n);
-        if (likely(swap_if(&region->head, head, head + n))) taken = (long)n;
+        char *to = region->out + (uint32_t)head;
+        if (n == 1) *to = *from;
+        else text_put(to, from, n);
+        taken = swap_if(&region->head, head, head + WEIR_ONE_CALL + n);
     }
-    s->served++;
     s->busy = 0;
-    return taken;
+    return taken ? (long)n : 0;
 }
 
-static inline long take_fast(int fd, char *to, size_t n) {
-    struct session *s = session;
+static inline long take_fast(struct session *s, int fd, char *to, size_t n) {
     if (unlikely(fd != s->in_fd || n - 1 >= s->in_small || s->busy)) return 0;
     struct weir_region *region = s->region;
-    long taken = 0;
+    int taken = 0;
     s->busy = 1;
     uint64_t used = region->in_used;
     if (likely((uint32_t)used + n <= region->in_length)) {
-        copy(to, gather_in + (uint32_t)used, n);
-        if (likely(swap_if(&region->in_used, used, used + n))) taken = (long)n;
+        const char *from = s->in_bytes + (uint32_t)used;
+        if (n == 1) *to = *from;
+        else text_put(to, from, n);
+        taken = swap_if(&region->in_used, used, used + WEIR_ONE_CALL + n);
     }
-    s->served++;
     s->busy = 0;
-    return taken;
+    return taken ? (long)n : 0;
 }
 #else
 enum { DONE_NOT, DONE, DONE_RAW };
-#define append_fast(fd, from, n) 0L
-#define take_fast(fd, to, n) 0L
+struct session {
+    char none;
+} *session;
+#define append_fast(s, fd, from, n) ((void)(s), 0L)
+#define take_fast(s, fd, to, n) ((void)(s), 0L)
 #define gather_write(fd, from, n, done) (*(done) = DONE_NOT, 0L)
 #define gather_read(fd, to, n, done) (*(done) = DONE_NOT, 0L)
 #endif
@@ -70,16 +68,25 @@ static __attribute__((noinline)) long read_slow(int fd, void *to, size_t n) {
     return call && done == DONE_NOT ? call(fd, to, n) : result(sys_read(fd, to, n));
 }
 
+/* For more than one byte; apart, so that a single one costs no saved registers. */
+static __attribute__((noinline)) long write_some(int fd, const void *from, size_t n) {
+    long taken = append_fast(session, fd, from, n);
+    return taken ? taken : write_slow(fd, from, n);
+}
+
+static __attribute__((noinline)) long read_some(int fd, void *to, size_t n) {
+    long taken = take_fast(session, fd, to, n);
+    return taken ? taken : read_slow(fd, to, n);
+}
+
 EXPORT write_call write;
 EXPORT long write(int fd, const void *from, size_t n) {
-    long taken = config.order ? 0 : append_fast(fd, from, n);
-    return likely(taken) ? taken : write_slow(fd, from, n);
+    return n == 1 && likely(append_fast(session, fd, from, 1)) ? 1 : write_some(fd, from, n);
 }
 
 EXPORT read_call read;
 EXPORT long read(int fd, void *to, size_t n) {
-    long taken = take_fast(fd, to, n);
-    return likely(taken) ? taken : read_slow(fd, to, n);
+    return n == 1 && likely(take_fast(session, fd, to, 1)) ? 1 : read_some(fd, to, n);
 }
 
 EXPORT long __read_chk(int fd, void *to, size_t n, size_t room);

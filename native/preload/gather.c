@@ -13,7 +13,6 @@ enum { MADV_WIPE_ON_FORK = 18, ERR_INTR = -4, WORTH = 8, PENALTY_MOST = 4096 };
 
 static struct session none;
 struct session *session = &none;
-char *gather_in;
 static int never;
 
 void gather_start(void) {
@@ -41,7 +40,8 @@ static int begin(uint64_t mask) {
     if (s->task != sys0(__NR_gettid) || !dispatch_holds()) return 0;
     s->targets_count = 0;
     s->credit_fd = 0;
-    s->served = 0;
+    s->first_out = (uint32_t)(s->region->head >> 32);
+    s->first_in = (uint32_t)(s->region->in_used >> 32);
     s->out.kind = s->in.kind = KIND_OTHER;
     s->selector = 1;
     return 1;
@@ -54,7 +54,8 @@ int gather_end(const uint64_t *mask, int patient) {
     region_give_back();
     s->out_small = 0;
     s->selector = 0;
-    s->penalty = s->served >= WORTH ? 0 : s->penalty * 2 + WARM;
+    uint32_t out = (uint32_t)(s->region->head >> 32) - s->first_out, in = (uint32_t)(s->region->in_used >> 32) - s->first_in;
+    s->penalty = out + in >= WORTH ? 0 : s->penalty * 2 + WARM;
     if (s->penalty > PENALTY_MOST) s->penalty = PENALTY_MOST;
     s->calls = 0;
     return 1;
@@ -79,7 +80,7 @@ static void attach_out(const struct target *target) {
     s->region->out_fd = s->out_fd = target->fd;
     s->region->out_limit = target->limit;
     s->out_room = target->room;
-    s->out_small = SMALL;
+    s->out_small = config.order ? 0 : SMALL; /* stdio is looked at before each call */
 }
 
 /* One descriptor at a time: what another one gets later must not be seen earlier. */
@@ -89,7 +90,7 @@ static long append(int fd, const void *from, size_t n, const uint64_t *mask, int
         if (n - 1 >= SMALL || s->busy || !begin(*mask)) return leave(fd, mask, done);
         struct target *target = target_of(fd);
         if (!target || target->kind == KIND_OTHER || target->access == O_RDONLY) return leave(fd, mask, done);
-        int here = s->out_small && s->out_fd == fd;
+        int here = s->out.kind != KIND_OTHER && s->out_fd == fd;
         if (here && (uint32_t)s->region->head + n <= s->out_room) break;
         *done = DONE;
         if (!region_flush(mask, 0)) return ERR_INTR;
@@ -100,8 +101,7 @@ static long append(int fd, const void *from, size_t n, const uint64_t *mask, int
     }
     struct weir_region *region = s->region;
     text_put(region->out + (uint32_t)region->head, from, n);
-    region->head += n;
-    s->served++;
+    region->head += WEIR_ONE_CALL + n;
     *done = DONE;
     return (long)n;
 }
@@ -135,12 +135,11 @@ static long fill(int fd, void *to, size_t n, struct target *target, const uint64
     s->in_small = 0;
     if (got <= 0) return got;
     if ((size_t)got < n) n = (size_t)got;
-    text_put(to, gather_in, n);
-    region->in_used += n;
+    text_put(to, s->in_bytes, n);
+    region->in_used += WEIR_ONE_CALL + n;
     s->in = *target;
     s->in_fd = fd;
     s->in_small = SMALL;
-    s->served++;
     return (long)n;
 }
 

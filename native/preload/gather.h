@@ -36,8 +36,9 @@ struct session {
     volatile uint32_t in_small;      /* the same for read */
     volatile int out_fd, in_fd;
     uint32_t out_room;
-    volatile uint32_t served;        /* calls that the kernel did not see in this session */
+    uint32_t first_out, first_in;    /* calls counted in the region when the session began */
     struct weir_region *region;
+    char *in_bytes;                  /* IN_BYTES of read-ahead */
     long task;                       /* the one thread that may gather */
     uint32_t calls, penalty;         /* tiny calls let through; more of them after sessions that were not worth it */
     uint32_t in_want;                /* bytes to read ahead: grows while they are used up */
@@ -50,7 +51,6 @@ struct session {
 };
 extern struct session *session;
 
-extern char *gather_in; /* IN_BYTES of read-ahead */
 
 /* Once: nothing but memory; the rest is done by the first session. */
 void gather_start(void);

@@ -6,7 +6,9 @@
 #include "libc.h"
 #include "signals.h"
 
-static struct weir_arena *arena; /* mapped once; a fork's child has the mapping too */
+/* Made once; a fork's child has both too. */
+static struct weir_arena *arena;
+static char *ahead;
 
 static int map_arena(void) {
     long fd = sys_open(config.arena, O_RDWR | O_CLOEXEC);
@@ -43,11 +45,12 @@ static void clean(struct weir_region *region) {
 int prepare(void) {
     struct session *s = session;
     if (!arena && !map_arena()) return 0;
-    if (!gather_in && !(gather_in = sys_pages(IN_BYTES))) return 0;
+    if (!ahead && !(ahead = sys_pages(IN_BYTES))) return 0;
     if (!dispatch_enable(&s->selector) || !(s->region = claim((uint32_t)sys0(__NR_getpid)))) return 0;
     signals_start();
     clean(s->region);
     s->task = sys0(__NR_gettid);
+    s->in_bytes = ahead;
     s->in_want = IN_FIRST;
     s->prepared = 1;
     return 1;

@@ -110,7 +110,7 @@ long region_read_ahead(int fd, uint32_t want) {
     region->in_used = ((region->in_used >> 32) + 1) << 32;
     region->in_end = -1;
     region->in_fd = fd;
-    long got = weir_flight(__NR_read, fd, gather_in, want, &region->in_length);
+    long got = weir_flight(__NR_read, fd, session->in_bytes, want, &region->in_length);
     if (got > 0) region->in_end = sys3(__NR_lseek, fd, 0, 1);
     return got;
 }
