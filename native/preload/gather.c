@@ -67,6 +67,12 @@ int gather_late_error(int fd) {
     return session->failed;
 }
 
+void gather_settle(void) {
+    uint64_t mask = signals_mask(~UINT64_C(0));
+    gather_end(&mask, 1);
+    signals_mask(mask);
+}
+
 /* The program makes the call itself, with nothing held. */
 static long leave(int fd, const uint64_t *mask, int *done) {
     int ended = gather_end(mask, 0), late = ended ? gather_late_error(fd) : 0;

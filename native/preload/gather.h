@@ -59,6 +59,8 @@ enum { DONE_NOT = 0, DONE = 1, DONE_RAW = 2 };
    DONE, the kernel's result is returned; DONE_RAW, make the system call here. */
 long gather_write(int fd, const void *from, size_t n, int *done);
 long gather_read(int fd, void *to, size_t n, int *done);
+/* Out with what was appended while a handler ended the session. */
+void gather_settle(void);
 /* Never again in this process, for example because the program wants SIGSYS itself. */
 void gather_never(void);
 /* Every byte out, read-ahead given back, the door open. Signals are masked; `mask` is the program's, for waiting.

@@ -84,7 +84,7 @@ int region_flush(const uint64_t *mask, int patient) {
             break; /* as with any write that fails: these bytes are lost, and the program is told */
         }
     }
-    if (s->region) start_over(s->region);
+    if (s->region && !s->busy) start_over(s->region); /* busy: the interrupted call still stores behind `drained` */
     return 1;
 }
 
