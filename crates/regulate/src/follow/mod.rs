@@ -15,7 +15,7 @@ mod rescue;
 mod run;
 mod saved;
 mod settle;
-mod signals;
+pub(crate) mod signals;
 mod sink;
 mod skip;
 mod stops;

@@ -9,7 +9,7 @@ const PASSED_ON: [i32; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGTSTP];
 
 /// What weir did with these signals before; done again when dropped.
-pub(super) struct PassedOn(Vec<(i32, libc::sigaction)>);
+pub(crate) struct PassedOn(Vec<(i32, libc::sigaction)>);
 
 extern "C" fn pass(signal: libc::c_int, about: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel gives a valid siginfo_t; kill(2) and errno may be used in a handler.
@@ -25,7 +25,7 @@ extern "C" fn pass(signal: libc::c_int, about: *mut libc::siginfo_t, _context: *
 }
 
 /// Passes signals on to this process, and does not die of them.
-pub(super) fn pass_on(pid: u32) -> PassedOn {
+pub(crate) fn pass_on(pid: u32) -> PassedOn {
     COMMAND.store(pid as i32, Relaxed);
     let mut before = Vec::new();
     for signal in PASSED_ON {
@@ -55,7 +55,7 @@ impl Drop for PassedOn {
 
 /// The command was stopped by job control: weir stops as well, so that its shell sees a stopped job, until the
 /// shell continues both – or somebody weir alone, which then continues the command.
-pub(super) fn stop_with(pid: u32) {
+pub(crate) fn stop_with(pid: u32) {
     // SAFETY: signals to this process and to its child.
     unsafe {
         libc::kill(libc::getpid(), libc::SIGSTOP);
