@@ -1,9 +1,10 @@
 /* start.c: what happens when the program starts: WEIR_RUN is read, and the streams get their modes. */
 #include "config.h"
+#include "gather.h"
 #include "inherited.h"
 #include "libc.h"
-#include "streams.h"
 #include "stdin.h"
+#include "streams.h"
 
 static const char *lookup(char *const *environment, const char *name) {
     for (; environment && *environment; environment++)
@@ -20,4 +21,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     stdin_start();
     streams_start();
     inherited_start();
+#if WEIR_HAS_DISPATCH
+    gather_start();
+#endif
 }

@@ -1,0 +1,58 @@
+/* signals.c: no handler of the program blocks SIGSYS while it runs, or a call in a session would kill it. */
+#include "signals.h"
+
+#include "config.h"
+#include "libc.h"
+
+enum { FLAG_RESTART = 0x10000000, KIND_HANDLER = 2 };
+
+static uint64_t wanted; /* signals whose handlers, as the program knows them, block SIGSYS */
+
+static int has_handler(const struct kernel_action *action) { return (uintptr_t)action->handler >= KIND_HANDLER; }
+
+void signals_start(void) {
+    static int done;
+    if (done) return;
+    done = 1;
+    for (int number = 1; number <= SIGNALS; number++) {
+        struct kernel_action action;
+        if (number == SIG_SYS || sys_action(number, NULL, &action) < 0) continue;
+        if (!has_handler(&action) || !(action.mask & SIG_SYS_BIT)) continue;
+        wanted |= UINT64_C(1) << (number - 1);
+        action.mask &= ~SIG_SYS_BIT;
+        sys_action(number, &action, NULL);
+    }
+}
+
+int signals_restart(void) {
+    for (int number = 1; number <= SIGNALS; number++) {
+        struct kernel_action action;
+        if (number == SIG_SYS || sys_action(number, NULL, &action) < 0) continue;
+        if (has_handler(&action) && !(action.flags & FLAG_RESTART)) return 0;
+    }
+    return 1;
+}
+
+/* struct sigaction of glibc and musl: the handler, then the mask; more is not needed. */
+struct action {
+    void *handler;
+    uint64_t mask;
+    char rest[136];
+};
+
+EXPORT int sigaction(int number, const struct action *now, struct action *before);
+EXPORT int sigaction(int number, const struct action *now, struct action *before) {
+    int (*call)(int, const struct action *, struct action *) = NEXT("sigaction");
+    uint64_t bit = number > 0 && number <= SIGNALS ? UINT64_C(1) << (number - 1) : 0, had = wanted & bit;
+    struct action changed;
+    if (!call) return fail(-38);
+    if (!config.coalesce || number == SIG_SYS) return call(number, now, before);
+    if (now && now->mask & SIG_SYS_BIT) {
+        changed = *now;
+        changed.mask &= ~SIG_SYS_BIT;
+    }
+    int status = call(number, now && now->mask & SIG_SYS_BIT ? &changed : now, before);
+    if (status == 0 && before && had) before->mask |= SIG_SYS_BIT;
+    if (status == 0 && now) wanted = now->mask & SIG_SYS_BIT ? wanted | bit : wanted & ~bit;
+    return status;
+}

@@ -1,0 +1,123 @@
+//! The programs of programs.toml, built, and the cells that they make.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// One of [[program]], as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    /// Takes what it has not from this one.
+    like: Option<String>,
+    #[serde(default)]
+    needs: Vec<String>,
+    file: Option<String>,
+    text: Option<String>,
+    build: Option<String>,
+    run: Option<String>,
+    #[serde(default)]
+    filter: bool,
+    modes: Option<Vec<String>>,
+    sinks: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct All {
+    program: Vec<Written>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Line,
+    None,
+    Delay,
+    Kill,
+    Force,
+}
+
+/// A program in a directory of its own.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub name: String,
+    pub dir: PathBuf,
+    pub run: String,
+    pub filter: bool,
+}
+
+/// A program, what is asked for and where its output goes.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    pub program: Program,
+    pub mode: Mode,
+    pub file: bool,
+}
+
+impl Cell {
+    /// For people.
+    pub fn name(&self) -> String {
+        let sink = if self.file { "file" } else { "pipe" };
+        format!("{} {:?} {sink}", self.program.name, self.mode)
+    }
+}
+
+fn mode(word: &str) -> Mode {
+    match word {
+        "line" => Mode::Line,
+        "none" => Mode::None,
+        "delay" => Mode::Delay,
+        "kill" => Mode::Kill,
+        "force" => Mode::Force,
+        _ => panic!("programs.toml: mode {word}"),
+    }
+}
+
+/// Builds every program in a folder of `dir`; `missing` is told of those whose tools are not here.
+pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
+    let all: All = toml::from_str(include_str!("../programs.toml")).expect("programs.toml");
+    let mut cells = Vec::new();
+    for (number, own) in all.program.iter().enumerate() {
+        let like = own.like.as_ref().and_then(|name| all.program.iter().find(|one| one.name == *name));
+        let other = |of: fn(&Written) -> Option<String>| of(own).or_else(|| like.and_then(of));
+        if let Some(tool) = own.needs.iter().find(|tool| !here(tool)) {
+            missing(&own.name, tool);
+            continue;
+        }
+        let program = Program {
+            name: own.name.clone(),
+            dir: dir.join(number.to_string()),
+            run: other(|one| one.run.clone()).expect("programs.toml: run"),
+            filter: own.filter,
+        };
+        std::fs::create_dir(&program.dir).expect("a new directory");
+        if let (Some(file), Some(text)) = (other(|one| one.file.clone()), other(|one| one.text.clone())) {
+            std::fs::write(program.dir.join(file), text).expect("the program's text");
+        }
+        if let Some(build) = other(|one| one.build.clone()) {
+            make(&program.dir, &build);
+        }
+        let list = |of: fn(&Written) -> &Option<Vec<String>>| {
+            of(own).clone().or_else(|| like.and_then(|like| of(like).clone())).unwrap_or_default()
+        };
+        for word in list(|one| &one.modes) {
+            for sink in list(|one| &one.sinks) {
+                cells.push(Cell { program: program.clone(), mode: mode(&word), file: sink == "file" });
+            }
+        }
+    }
+    cells
+}
+
+fn here(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
+}
+
+fn make(dir: &Path, command: &str) {
+    let output = Command::new("sh").args(["-c", command]).current_dir(dir).env("GO111MODULE", "off").output();
+    let output = output.expect("sh starts");
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,217 @@
+//! `weir run` as a user runs it: options, exit statuses, what is said, terminals, environments.
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::{disk_dir, run, text, weir};
+use serde_json::Value;
+
+/// A C program, built with these words in front of its source.
+fn build(dir: &Path, name: &str, compiler: &[&str], source: &str) -> PathBuf {
+    let (file, out) = (dir.join(format!("{name}.c")), dir.join(name));
+    std::fs::write(&file, source).unwrap();
+    let status = Command::new(compiler[0]).args(&compiler[1..]).arg(&file).arg("-o").arg(&out).status();
+    assert!(status.expect("a compiler").success(), "{compiler:?} {name}");
+    out
+}
+
+/// Says whether its streams are buffered, as the C library sees it when main begins.
+const MODES: &str = "#include <stdio.h>\n#include <stdio_ext.h>\nint main(void) { \
+    const char *is = __flbf(stdout) ? \"line\" : __fbufsize(stdout) == 1 ? \"none\" : \"full\"; \
+    printf(\"%s %zu\\n\", is, __fbufsize(stdout)); return 0; }\n";
+
+fn said(output: &Output) -> String {
+    text(&output.stderr)
+}
+
+#[test]
+fn the_commands_status_is_passed_on() {
+    let dir = disk_dir();
+    for options in [&[][..], &["-oL"], &["--rescue"], &["--pty"], &["--quiet", "--json", "j"]] {
+        let ends = |script: &str| {
+            let words = [&["run"], options, &["--", "sh", "-c", script]].concat();
+            let status = run(dir.path(), &words).status;
+            status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+        };
+        assert_eq!(ends("exit 7"), Some(7), "{options:?}");
+        assert_eq!(ends("kill -9 $$"), Some(137), "{options:?}");
+        assert_eq!(ends("kill -15 $$"), Some(143), "{options:?}");
+    }
+    for options in [&[][..], &["-oL"]] {
+        let code = |word: &str| run(dir.path(), &[&["run"], options, &["--", word]].concat()).status.code();
+        assert_eq!((code("weir-no-such"), code("/etc/passwd")), (Some(127), Some(126)), "{options:?}");
+    }
+}
+
+#[test]
+fn stdbufs_own_letters_do_what_they_do() {
+    let dir = disk_dir();
+    let program = build(dir.path(), "modes", &["cc", "-O1"], MODES);
+    let program = program.to_str().unwrap();
+    let by = |options: &[&str]| {
+        let output = run(dir.path(), &[&["run"], options, &["--", program]].concat());
+        assert!(output.status.success(), "{options:?}: {}", said(&output));
+        assert_eq!(said(&output), "", "{options:?}");
+        text(&output.stdout)
+    };
+    for (options, mode) in [
+        (&["-oL"][..], "line"),
+        (&["-o0"], "none"),
+        (&["--stdout", "none"], "none"),
+        (&["--line"], "line"),
+        (&["--stdout=full:100K"], "full 102400"),
+        (&["-o", "64K"], "full 65536"),
+        (&["-oL", "--stdout=auto"][1..], "full"),
+    ] {
+        assert!(by(options).starts_with(mode), "{options:?}: {}", by(options));
+    }
+}
+
+#[test]
+fn wrong_words_are_refused_before_anything_runs() {
+    let dir = disk_dir();
+    for words in [
+        &["-ox"][..],
+        &["-iL"],
+        &["--max-delay", "0"],
+        &["--max-delay", "soon"],
+        &["--file", "x"],
+        &["--coalesce=pipes"],
+        &["--line", "--full"],
+        &["--nothing"],
+    ] {
+        let output = run(dir.path(), &[&["run"], words, &["--", "touch", "ran"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
+        assert!(!dir.path().join("ran").exists(), "{words:?}");
+    }
+    assert_eq!(run(dir.path(), &["run"]).status.code(), Some(2));
+}
+
+#[test]
+fn what_cannot_be_is_said_and_what_stands_in_too() {
+    let dir = disk_dir();
+    let program = build(dir.path(), "still", &["cc", "-static"], MODES);
+    let program = program.to_str().unwrap();
+    for wish in ["--fix-order", "--coalesce", "--stdout=full:1M"] {
+        let output = run(dir.path(), &["run", wish, "--", program]);
+        assert_eq!(output.status.code(), Some(125), "{wish}");
+        assert!(said(&output).contains("statically") && output.stdout.is_empty(), "{wish}: {}", said(&output));
+    }
+    let output = run(dir.path(), &["run", "-oL", "--", program]);
+    assert!(output.status.success() && said(&output).contains("10 ms"), "{}", said(&output));
+    let output = run(dir.path(), &["run", "-oL", "--quiet", "--", program]);
+    assert_eq!(said(&output), "");
+}
+
+#[test]
+fn why_says_it_before_and_json_says_it_for_programs() {
+    let dir = disk_dir();
+    let output = run(dir.path(), &["run", "--why", "-oL", "--", "echo", "x"]);
+    assert!(said(&output).contains("--stdout line done, by the library"), "{}", said(&output));
+    assert_eq!(text(&output.stdout), "x\n");
+    let output = run(dir.path(), &["run", "--why=only", "--rescue", "--", "touch", "ran"]);
+    assert!(text(&output.stdout).contains("--rescue done, from outside"), "{}", text(&output.stdout));
+    assert!(!dir.path().join("ran").exists());
+    let output = run(dir.path(), &["run", "--rescue", "--quiet", "--json", "j", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&std::fs::read(dir.path().join("j")).unwrap()).unwrap();
+    assert_eq!(document["ended"]["exit"], serde_json::json!({"code": 3}));
+    let schema: Value =
+        serde_json::from_str(include_str!("../docs/schemas/weir-run-1.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}\n{document:#}");
+}
+
+#[test]
+fn a_terminal_keeps_both_streams_apart_and_every_byte() {
+    let dir = disk_dir();
+    let script = "test -t 1 && test -t 2 && printf 'a\\nb\\tc\\r\\n\\033[1mx' && echo error >&2; exit 5";
+    let output = run(dir.path(), &["run", "--pty", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(output.stdout, b"a\nb\tc\r\n\x1b[1mx");
+    assert_eq!(output.stderr, b"error\n");
+    let many = run(dir.path(), &["run", "--pty", "--", "seq", "200000"]).stdout;
+    assert_eq!(many, Command::new("seq").arg("200000").output().unwrap().stdout);
+}
+
+#[test]
+fn what_the_program_leaves_behind_can_still_write_to_its_terminal() {
+    let dir = disk_dir();
+    let script = "(sleep 0.5; echo later) & echo now";
+    let output = run(dir.path(), &["run", "--pty", "--", "sh", "-c", script]);
+    assert_eq!(text(&output.stdout), "now\nlater\n");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_as_with_a_pipe() {
+    let dir = disk_dir();
+    let script = format!("{} run --pty -- yes | head -n 1; wait", common::WEIR);
+    let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+    assert_eq!(text(&output.stdout), "y\n");
+}
+
+#[test]
+fn the_users_own_preload_and_variables_stay() {
+    let dir = disk_dir();
+    let mut command = weir(dir.path(), &["run", "-oL", "--", "sh", "-c", "echo $LD_PRELOAD; echo $RUBYOPT"]);
+    command.env("LD_PRELOAD", "libm.so.6").env("RUBYOPT", "-W0");
+    let output = text(&command.output().unwrap().stdout);
+    let lines: Vec<&str> = output.lines().collect();
+    assert!(lines[0].ends_with(":libm.so.6") && lines[0].contains("libweir-run.so"), "{output}");
+    assert_eq!(lines[1], "-W0 -rweir_run");
+}
+
+#[test]
+fn runtimes_hooks_leave_the_program_its_own_ways() {
+    let dir = disk_dir();
+    std::fs::create_dir(dir.path().join("own")).unwrap();
+    std::fs::write(dir.path().join("own/sitecustomize.py"), "import sys; sys.own = 1\n").unwrap();
+    let python = "import sys, os; print(sys.own, any('hooks' in p for p in sys.path), sys.stdout.line_buffering)";
+    let output = weir(dir.path(), &["run", "-oL", "--", "python3", "-c", python])
+        .env("PYTHONPATH", dir.path().join("own"))
+        .env_remove("PYTHONUNBUFFERED")
+        .output()
+        .unwrap();
+    assert_eq!((text(&output.stdout).as_str(), said(&output).as_str()), ("1 False True\n", ""));
+    let tcl = dir.path().join("x.tcl");
+    std::fs::write(&tcl, "package require msgcat; puts [fconfigure stdout -buffering]; puts [info library]\n").unwrap();
+    let by = |options: &[&str]| {
+        let words = [&["run"], options, &["--", "tclsh", tcl.to_str().unwrap()]].concat();
+        text(&run(dir.path(), &words).stdout)
+    };
+    let bare = Command::new("tclsh").arg(&tcl).output().unwrap();
+    let bare = text(&bare.stdout);
+    assert!(bare.starts_with("line\n"), "{bare}");
+    assert_eq!(by(&["-o0"]), bare.replacen("line", "none", 1));
+    assert_eq!(by(&["-o", "full"]), bare.replacen("line", "full", 1));
+}
+
+#[test]
+fn standard_input_stays_what_it_is() {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("in"), "1\n2\n3\n").unwrap();
+    let script = "read a; echo $a; cat";
+    for options in [&[][..], &["-oL"], &["--pty"], &["--rescue"]] {
+        let words = [&["run"], options, &["--", "sh", "-c", script]].concat();
+        let mut command = weir(dir.path(), &words);
+        command.stdin(Stdio::from(std::fs::File::open(dir.path().join("in")).unwrap()));
+        assert_eq!(text(&command.output().unwrap().stdout), "1\n2\n3\n", "{options:?}");
+    }
+}
+
+#[test]
+fn a_private_standard_input_is_not_eaten_by_children() {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("in"), "1\n2\n3\n").unwrap();
+    let script = "while read a; do cat > /dev/null; echo $a; done";
+    for (options, lines) in [(&["--private-stdin"][..], "1\n2\n3\n"), (&["-oL"], "1\n")] {
+        let words = [&["run"], options, &["--", "sh", "-c", script]].concat();
+        let mut command = weir(dir.path(), &words);
+        command.stdin(Stdio::from(std::fs::File::open(dir.path().join("in")).unwrap()));
+        assert_eq!(text(&command.output().unwrap().stdout), lines, "{options:?}");
+    }
+}
