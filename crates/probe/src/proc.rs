@@ -20,12 +20,7 @@ pub fn io(pid: u32) -> Option<IoTotals> {
 }
 
 fn counted(io: &Io) -> IoTotals {
-    IoTotals {
-        read_calls: io.syscr,
-        write_calls: io.syscw,
-        read_bytes: io.rchar,
-        written_bytes: io.wchar,
-    }
+    IoTotals { read_calls: io.syscr, write_calls: io.syscw, read_bytes: io.rchar, written_bytes: io.wchar }
 }
 
 /// The sum over the threads that live: a process's own counts without those of reaped children, which
