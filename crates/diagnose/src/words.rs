@@ -1,17 +1,6 @@
 //! Numbers and bytes in sentences.
 
-/// 1,234,567.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use weir_model::number::thousands;
 
 /// `1 byte`, `2,000 bytes`.
 pub(crate) fn count(number: u64, word: &str) -> String {
@@ -95,7 +84,6 @@ mod tests {
 
     #[test]
     fn sentences_are_readable() {
-        assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!((count(1, "byte"), count(2000, "byte")), ("1 byte".into(), "2,000 bytes".into()));
         assert_eq!(preview(b"a\n\"\xff"), "\"a\\n\\\"\u{fffd}\"");
         assert!(preview(&[b'x'; 100]).len() < 60);

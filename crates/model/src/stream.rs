@@ -77,31 +77,6 @@ pub enum Durability {
     Full,
 }
 
-/// One stream of one process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stream {
-    /// Process that owns the descriptor.
-    pub pid: u32,
-    /// Its command name, as in /proc/PID/comm.
-    pub comm: String,
-    /// Descriptor number.
-    pub fd: i32,
-    /// Path or description, as in /proc/PID/fd.
-    pub path: String,
-    /// What is behind the descriptor.
-    pub kind: StreamKind,
-    /// Which way bytes flow.
-    pub direction: Direction,
-    /// System calls that moved bytes.
-    pub calls: u64,
-    /// Bytes they moved.
-    pub bytes: u64,
-    /// How the program buffers it, as far as was seen.
-    pub mode: Mode,
-    /// Size of the user-space buffer in bytes, where it could be told.
-    pub buffer_bytes: Option<u64>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

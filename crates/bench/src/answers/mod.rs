@@ -9,6 +9,7 @@ mod stdio_always;
 mod user_buffer;
 
 use weir_model::duration::three_digits;
+use weir_model::number::thousands;
 use weir_model::{Ratio, Size};
 
 use crate::result::{Answer, Document, Evidence, Group, Row};
@@ -117,19 +118,6 @@ fn name(row: &Row) -> String {
     name
 }
 
-/// 1,234,567.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// System calls of a row that move bytes.
 fn moving_calls(row: &Row) -> u64 {
     row.calls.iter().filter(|(name, _)| crate::figures::moves_bytes(name)).map(|(_, count)| count).sum()
@@ -144,9 +132,6 @@ mod tests {
 
     #[test]
     fn numbers_in_sentences() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(times(&Ratio { n: 1, value: 12.34, ci95: [12.34, 12.34] }), "about 12.3×");
         assert_eq!(times(&Ratio { n: 3, value: 12.34, ci95: [12.1, 12.6] }), "12.3× [12.1, 12.6]");
     }

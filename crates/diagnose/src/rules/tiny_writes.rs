@@ -21,7 +21,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     context
         .toward(Direction::Out)
         .filter(|flow| applies(context, flow))
-        .filter_map(|flow| found(context, flow))
+        .filter_map(|flow| found(context, flow, &RULE, "wrote", Topic::BufferOutput))
         .collect()
 }
 
@@ -76,13 +76,13 @@ fn answered(context: &Context, flow: &Flow) -> bool {
     }
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+/// Of a flow that applies, whichever way it goes: what its calls cost, and that a buffer would spare most of them.
+pub(super) fn found(context: &Context, flow: &Flow, rule: &Rule, did: &str, topic: Topic) -> Option<Finding> {
     let gain = context.gathered(flow);
     let severity = context.severity(gain.elapsed_s)?;
     let share = context.share(context.flow_s(flow));
     let why = format!(
-        "{} wrote {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the \
-            kernel.",
+        "{} {did} {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel.",
         context.name(flow.pid),
         count(flow.bytes, "byte"),
         thousands(flow.calls),
@@ -90,8 +90,8 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         share * 100.0
     );
     let run = context.weir_run("--coalesce", flow.pid);
-    let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, Topic::BufferOutput));
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, topic));
+    let draft = context.draft(rule.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes);
     let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
     Some(draft.figure("cost_s", context.flow_s(flow)).say(why, fix))

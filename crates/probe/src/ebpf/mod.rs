@@ -10,6 +10,7 @@ mod libraries;
 mod load;
 mod mapped;
 mod stops;
+mod traps;
 mod wire;
 
 use std::sync::atomic::Ordering;

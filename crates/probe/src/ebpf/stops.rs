@@ -1,7 +1,8 @@
 //! Stops for what a program in the kernel cannot walk: processes whose buffers are not glibc's FILE in plain
-//! sight (CPython, musl, stripped static programs) are stopped for an instant when they fork or end, and their
-//! memory is read from here. It costs nothing in between: they are not traced at their calls.
+//! sight (CPython, musl, stripped static programs) are stopped for an instant when they fork, execute or end, and
+//! at their first writes, and their memory is read from here. They are not traced at their other calls.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use weir_model::trace::Moment;
 
+use super::traps::{Trap, Traps};
 use crate::engine::{Look, now_ns};
 use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
@@ -31,7 +33,8 @@ impl Stops {
         thread::scope(|scope| {
             let (orders, todo) = channel();
             let (done, reports) = channel();
-            scope.spawn(move || Tracer { reports: done, look }.run(&todo));
+            let tracer = Tracer { reports: done, look, traced: HashMap::new() };
+            scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
     }
@@ -51,6 +54,8 @@ impl Stops {
 struct Tracer<'a, 'b> {
     reports: Sender<Raw>,
     look: &'a mut Look<'b>,
+    /// Whom this thread traces.
+    traced: HashMap<u32, Traps>,
 }
 
 impl Tracer<'_, '_> {
@@ -62,7 +67,7 @@ impl Tracer<'_, '_> {
             }
             let patience = if anybody { PATIENCE } else { IDLE };
             match todo.recv_timeout(patience) {
-                Ok((pid, exe)) => anybody |= attach(pid, &exe),
+                Ok((pid, exe)) => anybody |= self.attach(pid, &exe),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -77,20 +82,69 @@ impl Tracer<'_, '_> {
         }
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
-            libc::PTRACE_EVENT_FORK => self.report(pid, Moment::Fork),
+            libc::PTRACE_EVENT_FORK => self.forks(pid, Moment::Fork),
+            // The child has this very memory, and what is in it is this one's.
+            libc::PTRACE_EVENT_VFORK => self.forks(pid, Moment::Sample),
             libc::PTRACE_EVENT_EXIT => {
                 let ended = os::message(pid).unwrap_or(0);
-                self.report(pid, if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal });
+                let moment = if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal };
+                self.report(pid, moment, moment);
+                self.traced.remove(&pid);
             }
             os::EVENT_STOP if is_job_control(signal) => return os::listen(pid),
-            0 => return os::resume(pid, false, signal),
+            0 => return self.signal(pid, signal),
             _ => {}
         }
         os::resume(pid, false, 0);
     }
 
-    fn report(&mut self, pid: u32, moment: Moment) {
-        let buffers = (self.look)(pid, moment);
+    /// The child is traced from its beginning.
+    fn forks(&mut self, pid: u32, moment: Moment) {
+        let child = os::message(pid).and_then(|child| u32::try_from(child).ok());
+        self.traced.extend(child.map(|child| (child, Traps::none())));
+        self.report(pid, moment, moment);
+    }
+
+    /// A signal goes on to the process, but for that of a trap: it is exchanged for a stop without one, as it would
+    /// end the process if weir were killed during the look.
+    fn signal(&mut self, pid: u32, signal: i32) {
+        let data = if signal == libc::SIGTRAP { os::trap_data(pid) } else { None };
+        let Some(trap) = data.and_then(Trap::of) else { return os::resume(pid, false, signal) };
+        let _died = os::interrupt(pid);
+        os::resume(pid, false, 0);
+        let Some(stop) = os::wait_for(pid) else { return };
+        let stands = libc::WIFSTOPPED(stop.status) && stop.status >> 16 == os::EVENT_STOP;
+        if stands && !is_job_control(libc::WSTOPSIG(stop.status)) {
+            self.trapped(pid, trap);
+        }
+        self.pass(stop);
+    }
+
+    fn trapped(&mut self, pid: u32, trap: Trap) {
+        let anew = self.traced.get_mut(&pid).is_some_and(|traps| traps.sprung(trap));
+        match trap {
+            Trap::Exec if anew => self.report(pid, Moment::Exec, Moment::Exec),
+            Trap::Exec => self.report(pid, Moment::Exec, Moment::Sample),
+            Trap::Write => self.report(pid, Moment::Sample, Moment::Sample),
+        }
+    }
+
+    /// That it cannot be traced (somebody else does, or it has ended) leaves it unseen at its end, and no more.
+    fn attach(&mut self, pid: u32, exe: &Path) -> bool {
+        let running = PathBuf::from(format!("/proc/{pid}/exe"));
+        let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
+        // Those of the image before are gone with it.
+        let known = self.traced.get_mut(&pid).map(|traps| *traps = Traps::none()).is_some();
+        if !wanted || !(known || os::seize_for_ends(pid).is_ok()) {
+            return false;
+        }
+        self.traced.insert(pid, Traps::set(pid));
+        true
+    }
+
+    /// A look, searched for as at the moment `like`.
+    fn report(&mut self, pid: u32, moment: Moment, like: Moment) {
+        let buffers = (self.look)(pid, like);
         if !buffers.is_empty() {
             let what = RawWhat::Buffers { moment, buffers, waits_in: String::new() };
             // Nobody wants reports any more when the recording has ended.
@@ -101,11 +155,4 @@ impl Tracer<'_, '_> {
 
 fn is_job_control(signal: i32) -> bool {
     matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
-}
-
-/// That it cannot be traced (somebody else does, or it has ended) leaves it unseen at its end, and no more.
-fn attach(pid: u32, exe: &Path) -> bool {
-    let running = PathBuf::from(format!("/proc/{pid}/exe"));
-    let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
-    wanted && os::seize_for_ends(pid).is_ok()
 }

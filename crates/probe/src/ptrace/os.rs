@@ -106,6 +106,15 @@ pub fn message(tid: u32) -> Option<u64> {
     Some(message)
 }
 
+/// What a performance event that was to stop the thread says of itself, at the stop of its SIGTRAP.
+pub fn trap_data(tid: u32) -> Option<u64> {
+    const TRAP_PERF: i32 = 6;
+    // struct siginfo: si_signo and si_errno, si_code, si_addr, si_perf_data.
+    let mut info = [0u64; 16];
+    ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
+    (info[1] as i32 == TRAP_PERF).then_some(info[3])
+}
+
 /// Which call, at a system call stop.
 pub fn side(tid: u32) -> Side {
     let mut info = SyscallInfo::default();
@@ -160,6 +169,20 @@ pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
     // SAFETY: `local` is only read; the remote memory is another process's, and checked by the kernel.
     let put = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
     usize::try_from(put) == Ok(bytes.len())
+}
+
+/// The next stop of this tracee, or its end, which must be near; None: it is nobody's any more.
+pub fn wait_for(tid: u32) -> Option<Stop> {
+    let mut status = 0;
+    loop {
+        // SAFETY: fills an integer.
+        let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+        match got {
+            -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
+            -1 => return None,
+            _ => return Some(Stop { tid, status }),
+        }
+    }
 }
 
 /// Whether two processes have one table of descriptors (CLONE_FILES).

@@ -25,6 +25,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
+pub(crate) use elf::function;
 pub use elf::{ListHead, list_head, needs_stops};
 pub use find::{walkers, walkers_missing};
 pub use pending::{Pending, Store};

@@ -1,23 +1,11 @@
 //! Processes, places, counts and evidence in words.
 
 use weir_model::duration::format_seconds;
+pub(super) use weir_model::number::thousands;
 use weir_model::trace::{Recording, SeenMode};
 use weir_model::{Direction, Mode, Size, StreamKind};
 
 use crate::number::{count, percent};
-
-/// `4,999,999`.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
 
 /// `1 write`, `2 writes`.
 pub(super) fn plural(number: u64, one: &str) -> String {
@@ -122,8 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!([0, 999, 1000, 5_000_000].map(thousands), ["0", "999", "1,000", "5,000,000"]);
+    fn one_is_no_plural_and_thousands_are_grouped() {
         assert_eq!([plural(1, "call"), plural(1200, "call")], ["1 call", "1,200 calls"]);
     }
 
