@@ -10,7 +10,6 @@ mod table;
 mod timeline;
 mod words;
 
-pub(crate) use words::thousands;
 
 #[cfg(test)]
 mod fixture;
