@@ -8,6 +8,7 @@ pub mod knee;
 pub mod size;
 pub mod stats;
 pub mod stream;
+pub mod survey;
 pub mod trace;
 
 pub use cost::{Cost, CostModel, Observation};

@@ -14,6 +14,8 @@ pub mod proc;
 pub mod ptrace;
 pub mod raw;
 pub mod sample;
+mod stat;
+pub mod survey;
 pub mod syscalls;
 pub mod totals;
 pub mod trace;
