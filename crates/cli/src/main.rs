@@ -5,6 +5,7 @@ mod dist;
 mod export;
 mod progress;
 mod screen;
+mod top;
 mod trace;
 mod words;
 
@@ -31,6 +32,7 @@ Examples:
   weir bench write --sync none,o_sync what durability costs
   weir bench --published tlpi-13      the textbook's tables, measured here
   weir trace -- ./program             what a program does with its bytes, and what is wrong
+  weir top                            which processes make tiny calls, and whose bytes wait
 
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
 With 'weir trace' the command's own; see 'weir trace --help'.";
@@ -39,6 +41,7 @@ With 'weir trace' the command's own; see 'weir trace --help'.";
 enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
+    Top(top::Args),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
+        Verb::Top(args) => top::run(args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

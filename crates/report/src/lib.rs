@@ -17,6 +17,7 @@ pub mod style;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod top;
 pub mod trace;
 
 // The fixture of a trace is also the example's, to which this crate is another.
