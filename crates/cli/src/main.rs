@@ -3,6 +3,7 @@
 mod bench;
 mod dist;
 mod export;
+mod flush;
 mod progress;
 mod screen;
 mod top;
@@ -42,6 +43,7 @@ enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
     Top(top::Args),
+    Flush(flush::Args),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Top(args) => top::run(args),
+        Verb::Flush(args) => flush::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

@@ -16,10 +16,11 @@ pub mod raw;
 pub mod sample;
 mod stat;
 pub mod survey;
+pub mod subject;
 pub mod syscalls;
 pub mod totals;
 pub mod trace;
 pub mod walk;
 pub mod watch;
 
-pub use error::Error;
+pub use error::{Error, errno_text};

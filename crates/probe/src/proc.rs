@@ -74,6 +74,17 @@ pub fn children(pid: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|child| child.parse().ok()).collect()
 }
 
+/// Its children and theirs, those that are nearer first.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let (mut found, mut at) = (vec![pid], 0);
+    while at < found.len() {
+        let new: Vec<u32> = children(found[at]).into_iter().filter(|child| !found.contains(child)).collect();
+        found.extend(new);
+        at += 1;
+    }
+    found.split_off(1)
+}
+
 /// The numbers among the names in a directory.
 pub fn numbers(path: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };

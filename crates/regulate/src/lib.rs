@@ -1,1 +1,3 @@
 //! Changes other processes so that their bytes come in time, fast, and whole; never touches their programs.
+
+pub mod drain;

@@ -1,0 +1,258 @@
+//! `weir flush`: the command line, and what is said of what was written out.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use weir_model::{Size, duration};
+use weir_probe::proc;
+use weir_probe::subject::Unfit;
+use weir_regulate::drain::{Drain, Error, Flushed, Stream};
+
+use crate::export::{Export, json};
+use crate::{FAILED, USAGE, screen};
+
+/// Write out now what a running process holds in its buffers
+///
+/// As if the program had called fflush, at a moment when none of its threads is inside a stream: what waits in the
+/// streams of glibc, musl (static and stripped programs too), CPython, Perl, libweir and Rust's standard output goes
+/// where it was meant to go, and the program goes on and writes none of it again. A full pipe or a lock that is held
+/// is waited for as long as --wait says, never with the program stopped.
+#[derive(clap::Args)]
+#[command(override_usage = "weir flush [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct Args {
+    /// Processes
+    #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pids: Vec<u32>,
+
+    /// Do it again and again, e.g. every 1s, until the processes have ended or Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    every: Option<Duration>,
+
+    /// Their children too, and theirs
+    #[arg(long)]
+    children: bool,
+
+    /// How long to try when the program is inside a stream, or who reads it is late
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
+    wait: Duration,
+
+    /// Write what was done as JSON (schema weir-flush/1); - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "every")]
+    json: Option<PathBuf>,
+
+    /// Say nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir flush 4711                      out with it, now
+  weir flush --every 1s 4711           no byte of it waits longer than a second from now on
+  weir flush --children $(pgrep make)  a process and all that it started
+  weir flush --wait 30s 4711           a program that is busy, or a slow reader
+
+To see what waits: weir peek PID. To start a program so that nothing waits long: weir run --max-delay 100ms -- ...
+
+Exit status: 0 nothing waits any more; 1 something still waits, or a process could not be reached: standard error
+says why; 2 wrong usage.";
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    match duration::parse(text)? {
+        Duration::ZERO => Err("0: give it at least some time, such as 1s".into()),
+        time => Ok(time),
+    }
+}
+
+/// One process's part of the document.
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+    comm: String,
+    streams: Vec<Row>,
+    unseen: Vec<String>,
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    fd: i32,
+    path: String,
+    walker: weir_model::trace::Walker,
+    written_bytes: u64,
+    left_bytes: u64,
+    why: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    processes: Vec<Process>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
+            eprintln!("weir: sigaction: {error}");
+            return ExitCode::from(FAILED);
+        }
+    }
+    let export = match args.json.as_deref().map(Export::open).transpose() {
+        Ok(export) => export,
+        Err(error) => {
+            eprintln!("weir: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match args.every {
+        Some(every) => repeat(args, every, &stop),
+        None => once(args, export, &stop),
+    }
+}
+
+/// The processes that are meant, as they are now, and whether each was named.
+fn meant(args: &Args) -> Vec<(u32, bool)> {
+    let mut all: Vec<(u32, bool)> = args.pids.iter().map(|pid| (*pid, true)).collect();
+    if args.children {
+        for child in args.pids.iter().flat_map(|pid| proc::descendants(*pid)) {
+            if !all.iter().any(|one| one.0 == child) {
+                all.push((child, false));
+            }
+        }
+    }
+    all
+}
+
+fn once(args: &Args, export: Option<Export>, stop: &AtomicBool) -> ExitCode {
+    let (mut failed, mut processes) = (false, Vec::new());
+    let quiet = args.quiet || export.as_ref().is_some_and(Export::is_stdout);
+    for (pid, named) in meant(args) {
+        let name = proc::names(pid).1;
+        let flushed = Drain::of(pid).and_then(|mut drain| drain.flush(args.wait, stop));
+        failed |= match &flushed {
+            Ok(flushed) => tell(pid, &name, flushed, named, quiet),
+            Err(error) => tell_error(error, named),
+        };
+        processes.push(process(pid, name, flushed));
+    }
+    let document = Document { schema: "weir-flush/1", processes };
+    if let Some(error) = export.and_then(|export| json(&document).and_then(|text| export.write(&text)).err())
+    {
+        eprintln!("weir: {error}");
+        failed = true;
+    }
+    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Until all that were named have ended; what is in the way at one time may be out of it at the next.
+fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
+    let (mut any, mut said) = (false, String::new());
+    while !stop.load(Ordering::Relaxed) {
+        let next = Instant::now() + every;
+        let mut alive = false;
+        for (pid, named) in meant(args) {
+            let name = proc::names(pid).1;
+            match Drain::of(pid).and_then(|mut drain| drain.flush(args.wait.min(every), stop)) {
+                Ok(flushed) => {
+                    alive |= named;
+                    let fresh = flushed.streams.iter().any(|stream| stream.written > 0);
+                    let text = left(&name, pid, &flushed).join("\n");
+                    if fresh || text != said {
+                        tell(pid, &name, &flushed, false, args.quiet);
+                        said = text;
+                    }
+                }
+                Err(Error::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. })) if any => {}
+                Err(error) if named && !any => {
+                    tell_error(&error, true);
+                    return ExitCode::from(FAILED);
+                }
+                Err(_) => alive |= named && proc::exists(pid),
+            }
+        }
+        any = true;
+        if !alive {
+            break;
+        }
+        while Instant::now() < next && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// True: something still waits.
+fn tell(pid: u32, name: &str, flushed: &Flushed, named: bool, quiet: bool) -> bool {
+    let mut text = String::new();
+    for stream in flushed.streams.iter().filter(|stream| stream.written > 0) {
+        let (bytes, place) = (Size(stream.written), place(stream));
+        text += &format!("{name} ({pid}): {bytes} written out to {place}\n");
+    }
+    if text.is_empty() && named && !flushed.is_partial() {
+        text = format!("{name} ({pid}): nothing waits\n");
+    }
+    if !quiet && screen::print(&text).is_err() {
+        return true;
+    }
+    for line in left(name, pid, flushed) {
+        eprintln!("weir: {line}");
+    }
+    if named && !quiet {
+        flushed.unseen.iter().for_each(|one| eprintln!("weir: {one}"));
+    }
+    flushed.is_partial()
+}
+
+fn left(name: &str, pid: u32, flushed: &Flushed) -> Vec<String> {
+    let waiting = flushed.streams.iter().filter(|stream| stream.left > 0);
+    let line = |stream: &Stream| {
+        let why = stream.why.as_deref().unwrap_or("new bytes came");
+        let (bytes, place) = (Size(stream.left), place(stream));
+        format!("{name} ({pid}): {bytes} for {place} still wait: {why}")
+    };
+    waiting.map(line).collect()
+}
+
+fn place(stream: &Stream) -> String {
+    format!("descriptor {} ({})", stream.fd, stream.target)
+}
+
+/// True: it counts. A child that ended, or is of a kind that weir does not know, does not.
+fn tell_error(error: &Error, named: bool) -> bool {
+    let counts = named
+        || !matches!(error, Error::Unknown { .. } | Error::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. }));
+    if counts {
+        eprintln!("weir: {error}");
+    }
+    counts
+}
+
+fn process(pid: u32, comm: String, flushed: Result<Flushed, Error>) -> Process {
+    let row = |stream: Stream| Row {
+        fd: stream.fd,
+        path: stream.target,
+        walker: stream.walker,
+        written_bytes: stream.written,
+        left_bytes: stream.left,
+        why: stream.why,
+    };
+    match flushed {
+        Ok(flushed) => Process {
+            pid,
+            comm,
+            streams: flushed.streams.into_iter().map(row).collect(),
+            unseen: flushed.unseen,
+            error: None,
+        },
+        Err(error) => {
+            Process { pid, comm, streams: Vec::new(), unseen: Vec::new(), error: Some(error.to_string()) }
+        }
+    }
+}
