@@ -8,6 +8,7 @@ mod peek;
 mod progress;
 mod run;
 mod screen;
+mod top;
 mod trace;
 mod words;
 
@@ -37,6 +38,7 @@ Examples:
   weir run -- ./program               no byte waits longer than 100 ms in it, at full speed
   weir peek 4711                      what a running process holds in its buffers
   weir flush 4711                     write that out now
+  weir top                            which processes make tiny calls, and whose bytes wait
 
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
 With 'weir trace' and 'weir run' the command's own; see their --help.";
@@ -47,6 +49,7 @@ enum Verb {
     Trace(Box<trace::Args>),
     Run(Box<run::Args>),
     Peek(peek::Args),
+    Top(top::Args),
     Flush(flush::Args),
     #[command(hide = true)]
     Dist(dist::Args),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Verb::Trace(args) => trace::run(*args),
         Verb::Run(args) => run::run(*args),
         Verb::Peek(args) => peek::run(&args),
+        Verb::Top(args) => top::run(args),
         Verb::Flush(args) => flush::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }

@@ -18,6 +18,11 @@ pub fn error_style() -> Style {
     style_of(&io::stderr())
 }
 
+/// Is standard output a terminal?
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 fn style_of(stream: &(impl AsFd + IsTerminal + anstream::stream::RawStream)) -> Style {
     let colour = anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never;
     let width = rustix::termios::tcgetwinsize(stream).map_or(80, |size| usize::from(size.ws_col));

@@ -10,6 +10,7 @@ pub mod peek;
 pub mod size;
 pub mod stats;
 pub mod stream;
+pub mod survey;
 pub mod trace;
 
 pub use cost::{Cost, CostModel, Observation};

@@ -4,17 +4,18 @@
 //! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often.
 
 mod calls;
+mod looker;
 mod share;
-mod stat;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use weir_model::trace::{Buffer, Moment};
 
-use crate::memory::ProcessMemory;
 use crate::raw::{Raw, RawWhat, Sink};
-use crate::walk::{Walk, walkers};
+use crate::stat;
+
+pub(crate) use looker::Looker;
 
 const MILLISECOND: u64 = 1_000_000;
 /// Between two looks at a process that has something in its buffers.
@@ -29,8 +30,6 @@ const SHARE: u64 = 125;
 const CREDIT_MOST_NS: i64 = 2 * MILLISECOND as i64;
 /// What the first looks may take, which have to find the streams: a short run has no time to pay for them.
 const CREDIT_FIRST_NS: i64 = 30 * MILLISECOND as i64;
-/// A program is not all there when it starts: so often its walkers are searched anew.
-const SEARCHES: u32 = 3;
 
 /// The processes that are looked at.
 #[derive(Default)]
@@ -43,11 +42,7 @@ pub struct Watch {
 
 #[derive(Default)]
 struct Watched {
-    /// Of one that was forked and has not executed since.
-    parent: Option<u32>,
-    walkers: Vec<Box<dyn Walk>>,
-    searches: u32,
-    searched_late: bool,
+    looker: Looker,
     due_ns: u64,
     interval_ns: u64,
     cpu_ticks: Option<u64>,
@@ -56,23 +51,11 @@ struct Watched {
 }
 
 impl Watched {
-    fn look(&mut self, pid: u32) -> Vec<Buffer> {
-        if self.parent.is_some_and(|parent| share::one_memory(pid, parent)) {
-            return Vec::new();
-        }
-        if self.searches < SEARCHES {
-            self.walkers = walkers(pid);
-            self.searches += 1;
-        }
-        let memory = ProcessMemory { pid };
-        self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
-    }
-
     /// Did it sleep most of the time since the last tick, by its state and its processor time?
     fn sleeps(&mut self, pid: u32) -> bool {
         let Some(stat) = stat::read(pid) else { return false };
-        let before = self.cpu_ticks.replace(stat.cpu_ticks);
-        stat.state == b'S' && before.is_some_and(|before| stat.cpu_ticks <= before + 1)
+        let before = self.cpu_ticks.replace(stat.cpu_ticks());
+        stat.state == b'S' && before.is_some_and(|before| stat.cpu_ticks() <= before + 1)
     }
 
     /// Whether these buffers are worth a report now.
@@ -105,12 +88,9 @@ impl Watch {
     /// A child that has its parent's image and a copy of its buffers. Of one that has its parent's memory itself
     /// (vfork) nothing is found until it executes.
     pub fn fork(&mut self, parent: u32, child: u32) {
-        let of_parent = self.processes.get(&parent);
-        let walkers =
-            of_parent.and_then(|one| one.walkers.iter().map(|walker| walker.for_child(child)).collect());
-        let searches = of_parent.map_or(0, |one| one.searches);
-        let (walkers, searches) = walkers.map_or((Vec::new(), 0), |walkers| (walkers, searches));
-        self.add(child, Watched { parent: Some(parent), walkers, searches, ..Watched::default() });
+        let of_parent = self.processes.get(&parent).map(|one| &one.looker);
+        let looker = Looker::of_child(of_parent, parent, child);
+        self.add(child, Watched { looker, ..Watched::default() });
     }
 
     /// It has ended.
@@ -123,13 +103,9 @@ impl Watch {
         let mut stranger = Watched::default();
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
         if moment != Moment::Sample {
-            one.walkers.iter().for_each(|walker| walker.search_again());
-            // The searches of its first moments may have come before its runtime was there.
-            if !std::mem::replace(&mut one.searched_late, true) {
-                one.searches = one.searches.min(SEARCHES - 1);
-            }
+            one.looker.search_again();
         }
-        one.look(pid)
+        one.looker.look(pid)
     }
 
     /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
@@ -158,7 +134,7 @@ impl Watch {
         let Some(one) = self.processes.get_mut(&pid) else { return };
         let mut interval_ns = INTERVAL_NS;
         if one.sleeps(pid) {
-            let buffers = one.look(pid);
+            let buffers = one.looker.look(pid);
             let waits = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
             if !waits {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
@@ -183,7 +159,7 @@ impl Watch {
 }
 
 /// What this thread had of a processor: others' work is not the looks'.
-fn processor_ns() -> u64 {
+pub(crate) fn processor_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

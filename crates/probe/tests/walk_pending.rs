@@ -58,6 +58,7 @@ impl Left {
 
     /// What each file has when the program has ended.
     fn end(mut self) -> BTreeMap<String, Vec<u8>> {
+        std::fs::write(self.dir.path().join("end"), "").unwrap();
         // SAFETY: sends a signal to a child of ours that was not waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, libc::SIGUSR1) }, 0);
         let status = self.child.wait().unwrap();
@@ -166,5 +167,28 @@ fn pending_in_perl() {
     let names = ["append", "full", "stdout", "utf8"];
     if has("pending_in_perl", "perl") {
         check("perl", &names, &names, script("leave.pl", "perl"));
+    }
+}
+
+#[test]
+fn pending_in_ruby() {
+    let names = ["append", "both", "full", "latin", "stdout"];
+    if has("pending_in_ruby", "ruby") {
+        check("ruby", &names, &names, script("leave.rb", "ruby"));
+    }
+}
+
+#[test]
+fn pending_in_tcl() {
+    let names = ["append", "both", "full", "latin", "stdout"];
+    if has("pending_in_tcl", "tclsh8.6") {
+        let tcl = script("leave.tcl", "tclsh8.6");
+        // It does not know of the signal that ends the others, and goes by a file.
+        check("tcl", &names, &names, |dir| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "trap '' USR1; exec \"$@\"", "sh"]);
+            command.arg(tcl(dir).get_program()).args(tcl(dir).get_args());
+            command
+        });
     }
 }

@@ -18,6 +18,7 @@ pub mod style;
 pub mod table;
 pub mod terminal;
 pub mod text;
+pub mod top;
 pub mod trace;
 pub mod why;
 

@@ -18,6 +18,10 @@ pub enum Walker {
     Cpython,
     /// Perl's file handles.
     Perl,
+    /// Ruby's IO objects.
+    Ruby,
+    /// Tcl's channels.
+    Tcl,
     /// Go's bufio.
     Go,
     /// Rust's BufWriter, LineWriter.

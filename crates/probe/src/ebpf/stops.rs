@@ -112,7 +112,7 @@ impl Tracer<'_, '_> {
         let Some(trap) = data.and_then(Trap::of) else { return os::resume(pid, false, signal) };
         let _died = os::interrupt(pid);
         os::resume(pid, false, 0);
-        let Some(stop) = os::wait_for(pid) else { return };
+        let Some(stop) = os::wait_until(pid) else { return };
         let stands = libc::WIFSTOPPED(stop.status) && stop.status >> 16 == os::EVENT_STOP;
         if stands && !is_job_control(libc::WSTOPSIG(stop.status)) {
             self.trapped(pid, trap);

@@ -172,15 +172,12 @@ pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
 }
 
 /// The next stop of this tracee, or its end, which must be near; None: it is nobody's any more.
-pub fn wait_for(tid: u32) -> Option<Stop> {
-    let mut status = 0;
+pub fn wait_until(tid: u32) -> Option<Stop> {
     loop {
-        // SAFETY: fills an integer.
-        let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-        match got {
-            -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-            -1 => return None,
-            _ => return Some(Stop { tid, status }),
+        match wait_for(tid) {
+            Ok(Some(stop)) => return Some(stop),
+            Ok(None) => {}
+            Err(_) => return None,
         }
     }
 }

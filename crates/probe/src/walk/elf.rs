@@ -13,7 +13,7 @@ use object::{LittleEndian, ReadRef};
 use weir_model::trace::Walker;
 
 /// The symbols that lead to streams, and those where a process is stopped; every other is passed over.
-const WANTED: [&str; 12] = [
+const WANTED: [&str; 16] = [
     "_IO_list_all",
     "ofl_head",
     "stdin",
@@ -26,6 +26,10 @@ const WANTED: [&str; 12] = [
     "PerlIO_unix",
     "execve",
     "write",
+    "ruby_version",
+    "rb_stdin",
+    "rb_stdout",
+    "rb_stderr",
 ];
 
 /// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
@@ -89,7 +93,7 @@ pub struct ListHead {
 /// Whether an executable's buffers are such that only a look from outside, while it stands still, can see them:
 /// a runtime's own, another C library's than glibc, or a library's inside the program.
 pub fn needs_stops(exe: &Path) -> bool {
-    const RUNTIMES: [&str; 3] = ["_PyRuntime", "Py_Version", "PerlIO_perlio"];
+    const RUNTIMES: [&str; 4] = ["_PyRuntime", "Py_Version", "PerlIO_perlio", "ruby_version"];
     let Some(image) = image(exe) else { return false };
     if image.foreign || image.go {
         return false;
@@ -99,7 +103,7 @@ pub fn needs_stops(exe: &Path) -> bool {
 
 /// The interpreter's name and those of libraries lie near the beginning of a file.
 fn names_runtime(exe: &Path) -> bool {
-    const NAMES: [&[u8]; 3] = [b"/ld-musl-", b"libpython3.", b"libperl.so."];
+    const NAMES: [&[u8]; 5] = [b"/ld-musl-", b"libpython3.", b"libperl.so.", b"libruby", b"libtcl8."];
     let mut beginning = Vec::new();
     let read = File::open(exe).map(|file| std::io::Read::take(file, 1 << 16));
     let Ok(_bytes) = read.and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut beginning)) else {

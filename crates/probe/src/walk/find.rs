@@ -11,8 +11,10 @@ use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
 use super::musl_search::Ground;
 use super::perl::{Layers, Perl};
+use super::ruby::Ruby;
 use super::rust::Rust;
 use super::search::Area;
+use super::tcl::Tcl;
 use super::{Walk, glibc_search, musl_search};
 use crate::memory::{Memory, ProcessMemory};
 
@@ -27,7 +29,7 @@ pub fn walkers_missing(pid: u32) -> Vec<String> {
 }
 
 /// Runtimes with buffers of their own that no walker knows: how their library or program is named.
-const UNKNOWN: [(&str, &str); 3] = [("libruby", "ruby"), ("libjvm.so", "java"), ("libphp", "php")];
+const UNKNOWN: [(&str, &str); 2] = [("libjvm.so", "java"), ("libphp", "php")];
 
 struct Process {
     pid: u32,
@@ -89,6 +91,16 @@ impl Process {
         if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {
             found.0.push(Box::new(Libweir { pid: self.pid }));
         }
+        if name.starts_with("libruby") {
+            self.add_ruby(self.image(region).as_deref(), region, found);
+        } else if own && exe.symbol("ruby_version").is_some() {
+            self.add_ruby(Some(exe), region, found);
+        }
+        if name.starts_with("libtcl8.6") {
+            found.0.push(Box::new(Tcl::new(self.pid)));
+        } else if name.starts_with("libtcl") && name.contains(".so") {
+            found.1.push(self.cannot("tcl of an unknown version"));
+        }
         if let Some((_, runtime)) = UNKNOWN.iter().find(|(start, _)| name.starts_with(start)) {
             found.1.push(self.cannot(runtime));
         }
@@ -113,6 +125,14 @@ impl Process {
                     .symbol_at("_PyRuntime", region.start)
                     .map(|runtime| Box::new(Python::new(self.pid, runtime, layout)) as Box<dyn Walk>),
             ),
+            Err(name) => found.1.push(self.cannot(&name)),
+        }
+    }
+
+    fn add_ruby(&self, image: Option<&Image>, region: &Region, found: &mut Found) {
+        let unknown = || Err("ruby of an unknown version".to_string());
+        match image.map_or_else(unknown, |image| Ruby::of(self.pid, &self.memory, image, region.start)) {
+            Ok(ruby) => found.0.push(Box::new(ruby)),
             Err(name) => found.1.push(self.cannot(&name)),
         }
     }

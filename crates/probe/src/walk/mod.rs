@@ -16,8 +16,10 @@ mod musl_search;
 mod pending;
 mod perl;
 mod read;
+mod ruby;
 mod rust;
 mod search;
+mod tcl;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -71,7 +71,7 @@ pub(super) fn appears(stream: &PeekStream) -> String {
 
 /// `8,151 B`: no rounding, so that it can be counted.
 fn bytes(number: u64) -> String {
-    format!("{} B", crate::trace::thousands(number))
+    format!("{} B", weir_model::number::thousands(number))
 }
 
 /// `asleep in poll for 12 m 03 s`.

@@ -10,7 +10,6 @@ mod table;
 mod timeline;
 mod words;
 
-
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

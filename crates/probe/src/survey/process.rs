@@ -1,0 +1,269 @@
+//! One process from sample to sample: its counters, and what they grew by.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+use weir_model::survey::{Activity, Rate};
+
+use super::files::{Files, Kept};
+use super::streams::Streams;
+use crate::stat::{self, STAT_MOST, Stat};
+use crate::watch::Looker;
+
+/// What the kernel counts of a process's calls: /proc/PID/io.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+    pub reads: u64,
+    pub writes: u64,
+}
+
+/// What became of a process since the last sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// It is still there.
+    Same,
+    /// It has ended, and perhaps another has its number.
+    Gone,
+}
+
+/// A process.
+pub(super) struct Process {
+    stat_file: Kept,
+    io_file: Kept,
+    stat: Stat,
+    uid: u32,
+    comm: String,
+    command: String,
+    foreign: bool,
+    at: Instant,
+    counters: Option<Counters>,
+    /// Of the last interval.
+    did: Option<Did>,
+    pub streams: Streams,
+}
+
+/// What a process did in an interval.
+#[derive(Debug, Clone, Copy)]
+struct Did {
+    seconds: f64,
+    counters: Option<Counters>,
+    user_ticks: u64,
+    system_ticks: u64,
+}
+
+impl Process {
+    /// The first sample of a process; None where it has ended already.
+    pub fn begin(pid: u32, files: &mut Files) -> Option<Process> {
+        let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+        let stat_file = files.open(format!("/proc/{pid}/stat"));
+        let (stat, comm) = read_stat(&stat_file).unzip();
+        let Some((stat, comm)) = stat.zip(comm) else {
+            files.give_back(usize::from(stat_file.is_open()));
+            return None;
+        };
+        let io_file = files.open(format!("/proc/{pid}/io"));
+        let counters = read_io(&io_file);
+        let foreign = counters.as_ref().is_err_and(is_denied);
+        let command = command(pid, &comm);
+        let (counters, at) = (counters.ok(), Instant::now());
+        let streams = Streams::new(Looker::of_child(None, stat.parent, pid));
+        Some(Process {
+            stat_file,
+            io_file,
+            stat,
+            uid,
+            comm,
+            command,
+            foreign,
+            at,
+            counters,
+            did: None,
+            streams,
+        })
+    }
+
+    /// The next one.
+    pub fn read(&mut self, pid: u32) -> Read {
+        let Some((stat, comm)) = read_stat(&self.stat_file) else { return Read::Gone };
+        if stat.began_ticks != self.stat.began_ticks {
+            return Read::Gone;
+        }
+        let before = std::mem::replace(&mut self.stat, stat);
+        // A zombie has its counters, but what it did is about to be its parent's.
+        let counters = read_io(&self.io_file);
+        self.foreign = counters.as_ref().is_err_and(is_denied);
+        let (now, counters) = (Instant::now(), counters.ok());
+        self.did = Some(Did {
+            seconds: now.duration_since(self.at).as_secs_f64(),
+            counters: counters.zip(self.counters).map(|(now, before)| now.less(before)),
+            user_ticks: stat.user_ticks.saturating_sub(before.user_ticks),
+            system_ticks: stat.system_ticks.saturating_sub(before.system_ticks),
+        });
+        (self.at, self.counters) = (now, counters.or(self.counters));
+        if stat.code != before.code || comm != self.comm {
+            self.command = command(pid, &comm);
+            self.comm = comm;
+            self.streams = Streams::new(Looker::default());
+        }
+        Read::Same
+    }
+
+    /// A child's calls that the kernel has just added to its own. A child that nobody waited for was not added.
+    pub fn leave_out(&mut self, ended: Counters) {
+        let own = self.did.as_mut().and_then(|did| did.counters.as_mut());
+        if let Some(own) = own.filter(|own| own.contains(ended)) {
+            *own = own.less(ended);
+        }
+    }
+
+    pub fn parent(&self) -> u32 {
+        self.stat.parent
+    }
+
+    pub fn counters(&self) -> Option<Counters> {
+        self.counters
+    }
+
+    /// Descriptors that it holds.
+    pub fn kept_files(&self) -> usize {
+        usize::from(self.stat_file.is_open()) + usize::from(self.io_file.is_open())
+    }
+
+    /// Has it a memory that may be read, and is it worth a line?
+    pub fn is_shown(&self) -> bool {
+        !self.stat.of_kernel && !matches!(self.stat.state, b'Z' | b'X' | b'x')
+    }
+
+    /// May its buffers be looked into now? In one that runs they change while they are read, and nothing is stuck.
+    pub fn may_look(&self) -> bool {
+        self.is_shown() && !self.foreign && self.counters.is_some() && self.stat.state != b'R'
+    }
+
+    /// Did it run for much of the last interval?
+    pub fn was_busy(&self) -> bool {
+        let half = |did: Did| did.seconds * procfs::ticks_per_second() as f64 / 2.0;
+        self.did.is_some_and(|did| (did.user_ticks + did.system_ticks) as f64 > half(did))
+    }
+
+    /// Did it do anything in the last interval, as far as can be told?
+    pub fn was_active(&self) -> bool {
+        let calls = |did: &Did| did.counters.is_none_or(|did| did.reads + did.writes > 0);
+        self.did.is_none_or(|did| calls(&did) || did.user_ticks + did.system_ticks > 0)
+    }
+
+    pub fn activity(&self, pid: u32) -> Activity {
+        let rate = |of: fn(Counters) -> (u64, u64)| {
+            let did = self.did.filter(|did| did.seconds > 0.0)?;
+            let (calls, bytes) = of(did.counters?);
+            Some(Rate { calls_s: calls as f64 / did.seconds, bytes_s: bytes as f64 / did.seconds })
+        };
+        let share = |ticks: fn(&Did) -> u64| {
+            let did = self.did.filter(|did| did.seconds > 0.0)?;
+            Some(ticks(&did) as f64 / procfs::ticks_per_second() as f64 / did.seconds)
+        };
+        Activity {
+            pid,
+            uid: self.uid,
+            comm: self.comm.clone(),
+            command: self.command.clone(),
+            foreign: self.foreign,
+            reads: rate(|did| (did.reads, did.read_bytes)),
+            writes: rate(|did| (did.writes, did.written_bytes)),
+            user_share: share(|did| did.user_ticks),
+            system_share: share(|did| did.system_ticks),
+            waiting: self.streams.waiting(),
+        }
+    }
+}
+
+impl Counters {
+    fn less(self, before: Counters) -> Counters {
+        Counters {
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+            reads: self.reads.saturating_sub(before.reads),
+            writes: self.writes.saturating_sub(before.writes),
+        }
+    }
+
+    fn contains(self, part: Counters) -> bool {
+        self.reads >= part.reads
+            && self.writes >= part.writes
+            && self.read_bytes >= part.read_bytes
+            && self.written_bytes >= part.written_bytes
+    }
+}
+
+fn read_stat(file: &Kept) -> Option<(Stat, String)> {
+    let mut text = [0; STAT_MOST];
+    let got = file.read(&mut text).ok()?;
+    let text = text.get(..got)?;
+    Some((stat::parse(text)?, String::from_utf8_lossy(stat::name(text)?).into_owned()))
+}
+
+fn read_io(file: &Kept) -> io::Result<Counters> {
+    let mut text = [0; 512];
+    let got = file.read(&mut text)?;
+    parse_io(&text[..got]).ok_or(io::ErrorKind::InvalidData.into())
+}
+
+/// rchar, wchar, syscr, syscw: the first four lines.
+fn parse_io(text: &[u8]) -> Option<Counters> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut numbers = text.lines().map(|line| line.split_once(": ")?.1.parse::<u64>().ok());
+    let mut next = || numbers.next().flatten();
+    Some(Counters { read_bytes: next()?, written_bytes: next()?, reads: next()?, writes: next()? })
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+/// The arguments with spaces between, as far as one page of them goes; the name where there are none.
+fn command(pid: u32, comm: &str) -> String {
+    let mut text = vec![0; 4096];
+    let read = std::fs::File::open(format!("/proc/{pid}/cmdline"));
+    let got = read.and_then(|mut file| io::Read::read(&mut file, &mut text)).unwrap_or(0);
+    text.truncate(got);
+    while text.last() == Some(&0) {
+        text.pop();
+    }
+    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    if text.is_empty() { comm.into() } else { String::from_utf8_lossy(&text).into_owned() }
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Process")
+            .field("comm", &self.comm)
+            .field("stat", &self.stat)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters() {
+        let text = b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 0\n";
+        let found = parse_io(text).unwrap();
+        assert_eq!(found, Counters { read_bytes: 10, written_bytes: 20, reads: 3, writes: 4 });
+        assert_eq!(parse_io(b"rchar: 10\nwchar: x\nsyscr: 3\nsyscw: 4\n"), None);
+        assert_eq!(parse_io(b"rchar: 10\n"), None);
+        let less = found.less(Counters { reads: 5, writes: 1, ..Counters::default() });
+        assert_eq!((less.reads, less.writes, less.read_bytes), (0, 3, 10));
+        assert!(found.contains(less) && !less.contains(found));
+    }
+
+    #[test]
+    fn a_command_line_of_ones_own() {
+        let own = command(std::process::id(), "name");
+        assert!(own.starts_with(&std::env::args().next().unwrap()), "{own}");
+        assert_eq!(command(u32::MAX, "name"), "name");
+    }
+}

@@ -1,0 +1,104 @@
+//! Ruby's own buffers: those of its IO objects (3.1).
+//!
+//! Symbols lead to the standard streams only. Every other IO is an object of type T_FILE on Ruby's heap, whose
+//! rb_io_t points back to it: so they are found by a search of the program's memory.
+
+mod io;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use weir_model::trace::{Buffer, Walker};
+
+use super::Walk;
+use super::elf::Image;
+use super::heap::blocks;
+use super::pending::{self, Pending, Whole};
+use super::read::{BUFFER_MOST, PENDING_KEPT, word};
+use crate::memory::Memory;
+
+/// A slot of Ruby's heap has so many bytes or a multiple of them; all are aligned to 8.
+const SLOT_BYTES: usize = 40;
+/// Set while nothing is known of the heap.
+const STANDARD: [&str; 3] = ["rb_stdout", "rb_stderr", "rb_stdin"];
+
+/// The streams of a process with Ruby.
+#[derive(Debug)]
+pub struct Ruby {
+    pid: u32,
+    /// Where the standard streams' objects are named.
+    standard: Vec<u64>,
+    /// The objects that the last search found.
+    objects: RefCell<Option<BTreeSet<u64>>>,
+}
+
+impl Ruby {
+    /// Of the Ruby in this image; what to call it if its version is not known.
+    pub(super) fn of(pid: u32, memory: &dyn Memory, image: &Image, start: u64) -> Result<Ruby, String> {
+        let text = image.symbol_at("ruby_version", start).map(|at| memory.bytes(at, 16)).unwrap_or_default();
+        let version =
+            String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        if !version.starts_with("3.1.") {
+            let name = if version.is_empty() { "of an unknown version" } else { &version };
+            return Err(format!("ruby {name}"));
+        }
+        let standard = STANDARD.iter().filter_map(|name| image.symbol_at(name, start)).collect();
+        Ok(Ruby { pid, standard, objects: RefCell::default() })
+    }
+
+    /// By address, which is the order in which Ruby finalizes its objects.
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut objects = self.objects.borrow_mut();
+        let known = objects.get_or_insert_with(|| search(self.pid, memory));
+        known.extend(self.standard.iter().filter_map(|at| memory.u64(*at)));
+        known.retain(|object| io::fptr(memory, *object).is_some());
+        known.iter().filter_map(|object| io::stream(memory, *object, kept)).collect()
+    }
+}
+
+impl Walk for Ruby {
+    fn walker(&self) -> Walker {
+        Walker::Ruby
+    }
+
+    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        pending::pending(self.streams(memory, BUFFER_MOST))
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(Ruby { pid: child, standard: self.standard.clone(), objects: self.objects.clone() }))
+    }
+
+    fn search_again(&self) {
+        *self.objects.borrow_mut() = None;
+    }
+}
+
+/// The addresses of all IO objects.
+fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    blocks(pid, memory, |start, data| {
+        let likely = candidates(start, data).filter(|object| io::fptr(memory, *object).is_some());
+        found.extend(likely);
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// What begins as an object of type T_FILE does.
+fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
+    let words = data.len().saturating_sub(SLOT_BYTES - 1).div_ceil(8);
+    (0..words).filter(move |index| io::may_be(&data[8 * index..])).map(move |index| start + 8 * index as u64)
+}
+
+/// Three words: flags, class, rb_io_t.
+fn head(bytes: &[u8]) -> [u64; 3] {
+    [word(bytes, 0), word(bytes, 8), word(bytes, 16)]
+}

@@ -1,0 +1,53 @@
+//! The walkers of one process, and a look by them.
+
+use weir_model::trace::Buffer;
+
+use super::share;
+use crate::memory::ProcessMemory;
+use crate::walk::{Walk, walkers};
+
+/// A program is not all there when it starts: so often its walkers are searched anew.
+const SEARCHES: u32 = 3;
+
+/// Looks into the buffers of one process.
+#[derive(Default)]
+pub(crate) struct Looker {
+    /// Of one that was forked and has not executed since.
+    pub parent: Option<u32>,
+    walkers: Vec<Box<dyn Walk>>,
+    searches: u32,
+    searched_late: bool,
+}
+
+impl Looker {
+    /// Of a child that has just been forked, with what is known of its parent.
+    pub fn of_child(of_parent: Option<&Looker>, parent: u32, child: u32) -> Looker {
+        let walkers =
+            of_parent.and_then(|one| one.walkers.iter().map(|walker| walker.for_child(child)).collect());
+        let searches = of_parent.map_or(0, |one| one.searches);
+        let (walkers, searches) = walkers.map_or((Vec::new(), 0), |walkers| (walkers, searches));
+        Looker { parent: Some(parent), walkers, searches, searched_late: false }
+    }
+
+    /// What is in its buffers now; nothing in one that has its parent's memory.
+    pub fn look(&mut self, pid: u32) -> Vec<Buffer> {
+        if self.parent.is_some_and(|parent| share::one_memory(pid, parent)) {
+            return Vec::new();
+        }
+        if self.searches < SEARCHES {
+            self.walkers = walkers(pid);
+            self.searches += 1;
+        }
+        let memory = ProcessMemory { pid };
+        self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
+    }
+
+    /// The next look finds the streams that are new since the last search.
+    pub fn search_again(&mut self) {
+        self.walkers.iter().for_each(|walker| walker.search_again());
+        // The searches of its first moments may have come before its runtime was there.
+        if !std::mem::replace(&mut self.searched_late, true) {
+            self.searches = self.searches.min(SEARCHES - 1);
+        }
+    }
+}

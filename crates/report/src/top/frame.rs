@@ -1,0 +1,156 @@
+//! The whole live screen: a line on top, the list, what the chosen process holds, the keys.
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier, Style as Look};
+use weir_model::Size;
+use weir_model::survey::Activity;
+
+use super::keys::KEYS;
+use super::words::{FOREIGN, path, totals, waits};
+use super::{Foot, View, list};
+use crate::number::percent;
+use crate::text::{clean, shorten, width};
+
+/// Lines around the rows: the top, an empty one, the head, two of the chosen process, the foot.
+const AROUND: u16 = 6;
+
+/// Draws all of it; a terminal that is too small shows the upper part.
+pub fn draw(view: &View, area: Rect, buffer: &mut Buffer) {
+    let chosen = view.selection.of(view.survey);
+    top(view, &chosen, area, buffer);
+    let rows = usize::from(area.height.saturating_sub(AROUND)).max(1);
+    let at = chosen.iter().position(|one| view.selected == Some(one.pid)).unwrap_or(0);
+    let first = at.saturating_sub(rows - 1);
+    let middle = Rect { y: area.y + 2, height: (rows as u16 + 1).min(area.height.saturating_sub(2)), ..area };
+    if view.help {
+        help(view, middle, buffer);
+    } else if middle.height > 0 {
+        list::draw(view, &chosen[first.min(chosen.len())..], middle, buffer);
+    }
+    if area.height >= AROUND {
+        let one = chosen.get(at).filter(|one| view.selected == Some(one.pid));
+        one.iter()
+            .for_each(|one| detail(view, one, Rect { y: area.bottom() - 3, height: 2, ..area }, buffer));
+        foot(view, Rect { y: area.bottom() - 1, height: 1, ..area }, buffer);
+    }
+}
+
+/// Writes a line, cut to the width.
+fn line(view: &View, text: &str, area: Rect, look: Look, buffer: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
+    let text = shorten(&clean(text, &view.style), usize::from(area.width), &view.style);
+    buffer.set_string(area.x, area.y, text, look);
+}
+
+fn top(view: &View, chosen: &[&Activity], area: Rect, buffer: &mut Buffer) {
+    let bold = Look::new().add_modifier(Modifier::BOLD);
+    let survey = view.survey;
+    let text = match survey.elapsed_s > 0.0 {
+        true => format!("weir top · {} processes · {}", chosen.len(), totals(chosen)),
+        false => {
+            format!("weir top · {} processes · the first look takes {} s", chosen.len(), view.interval_s)
+        }
+    };
+    line(view, &text, area, bold, buffer);
+    let cost = percent(if survey.elapsed_s > 0.0 { survey.cost_s / survey.elapsed_s } else { 0.0 });
+    let state = if view.paused { "paused".into() } else { format!("every {} s", view.interval_s) };
+    let filter = match view.selection.filter.as_str() {
+        "" => String::new(),
+        filter => format!(" · only \"{filter}\""),
+    };
+    let text = format!("{state} · by {}{filter} · weir itself {cost} %", view.selection.sort.name());
+    line(
+        view,
+        &text,
+        Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area },
+        Look::new(),
+        buffer,
+    );
+}
+
+/// What the chosen process is, and what waits in its streams.
+fn detail(view: &View, one: &Activity, area: Rect, buffer: &mut Buffer) {
+    let user = if one.foreign {
+        format!(" {FOREIGN} of user {}: as root more is seen", one.uid)
+    } else {
+        String::new()
+    };
+    line(
+        view,
+        &format!("{}{user} {}", one.pid, one.command),
+        area,
+        Look::new().add_modifier(Modifier::BOLD),
+        buffer,
+    );
+    let below = Rect { y: area.y + 1, height: 1, ..area };
+    let Some(stream) = one.oldest() else {
+        let text = match (&one.waiting, one.foreign) {
+            (Some(_), _) => "nothing waits in its buffers",
+            (None, true) => "its buffers are not to be seen",
+            (None, false) => "its buffers were not looked into: it runs, or its turn has not come",
+        };
+        return line(view, text, below, Look::new(), buffer);
+    };
+    let more = one.waiting.as_ref().map_or(0, |all| all.len() - 1);
+    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    let text = format!(
+        "fd {} {} holds {} for {}{more}: {:?}",
+        stream.fd,
+        path(&stream.path),
+        Size(stream.pending_bytes),
+        waits(stream),
+        stream.preview
+    );
+    line(view, &text, below, Look::new(), buffer);
+}
+
+fn foot(view: &View, area: Rect, buffer: &mut Buffer) {
+    let strong = Look::new().add_modifier(Modifier::BOLD);
+    match view.foot {
+        Foot::Typing(text) => {
+            line(view, &format!("filter: {text}_   enter keeps it, escape drops it"), area, strong, buffer)
+        }
+        Foot::Question(text) => {
+            line(view, &format!("{text}   y yes, any other key no"), area, warning(view), buffer)
+        }
+        Foot::Message(text) => line(view, text, area, strong, buffer),
+        Foot::Keys => keys(area, buffer),
+    }
+}
+
+/// Colour only where it is wanted; it says nothing that the words do not.
+fn warning(view: &View) -> Look {
+    let bold = Look::new().add_modifier(Modifier::BOLD);
+    if view.style.colour { bold.fg(Color::Yellow) } else { bold }
+}
+
+/// As many as there is room for.
+fn keys(area: Rect, buffer: &mut Buffer) {
+    let mut x = 0;
+    for key in KEYS.iter().filter(|key| !key.short.is_empty()) {
+        let wide = width(key.key) + 1 + width(key.short);
+        if x + wide > usize::from(area.width) {
+            break;
+        }
+        buffer.set_string(area.x + x as u16, area.y, key.key, Look::new().add_modifier(Modifier::BOLD));
+        buffer.set_string(area.x + (x + width(key.key) + 1) as u16, area.y, key.short, Look::new());
+        x += wide + 2;
+    }
+}
+
+fn help(view: &View, area: Rect, buffer: &mut Buffer) {
+    let notes = [
+        String::new(),
+        "TINY/s: calls of less than 512 B on the average. A CALL: bytes a call. SYS%: time in".into(),
+        "the kernel, of one processor. PENDING: bytes that the program wrote and that are still in".into(),
+        "its own buffers; AGE: for how long, > where it was so before weir began to look.".into(),
+        format!("{FOREIGN} behind a PID: another user's process; as root its calls and buffers are seen."),
+    ];
+    let keys = KEYS.iter().map(|key| format!("{:>9}   {}", key.key, key.long));
+    for (at, text) in keys.chain(notes).take(usize::from(area.height)).enumerate() {
+        line(view, &text, Rect { y: area.y + at as u16, height: 1, ..area }, Look::new(), buffer);
+    }
+}

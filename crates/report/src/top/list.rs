@@ -1,0 +1,139 @@
+//! The list of processes on the live screen: columns of fixed width, so that nothing jumps between two looks.
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Modifier, Style as Look};
+use weir_model::survey::Activity;
+
+use super::View;
+use super::order::Sort;
+use super::words::{age, calls, pending, pid, place, share, size};
+use crate::text::{clean, shorten, shorten_front, width};
+
+/// A column of the list.
+struct Column {
+    head: &'static str,
+    width: usize,
+    sort: Option<Sort>,
+    /// Shown from this width of the screen on.
+    from: usize,
+    kind: Kind,
+    text: fn(&Activity) -> String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    /// Takes what room there is, its beginning first.
+    Words,
+    /// The same, its end first.
+    Path,
+}
+
+const fn number(
+    head: &'static str,
+    width: usize,
+    sort: Option<Sort>,
+    from: usize,
+    text: fn(&Activity) -> String,
+) -> Column {
+    Column { head, width, sort, from, kind: Kind::Number, text }
+}
+
+const COLUMNS: [Column; 11] = [
+    number("PID", 8, Some(Sort::Pid), 0, |one| {
+        let (number, mark) = pid(one);
+        format!("{number}{}", if mark.is_empty() { " " } else { mark })
+    }),
+    Column {
+        head: "COMMAND",
+        width: 10,
+        sort: None,
+        from: 0,
+        kind: Kind::Words,
+        text: |one| one.command.clone(),
+    },
+    number("TINY/s", 6, Some(Sort::Tiny), 100, |one| match one.calls() {
+        None => crate::number::ABSENT.into(),
+        Some(_) => crate::number::count(one.tiny_calls_s().round()),
+    }),
+    number("READ/s", 6, Some(Sort::Reads), 0, |one| calls(one.reads)),
+    number("WRITE/s", 7, Some(Sort::Writes), 0, |one| calls(one.writes)),
+    number("A CALL", 8, Some(Sort::Size), 0, |one| size(one.calls())),
+    number("SYS%", 4, Some(Sort::System), 0, |one| share(one.system_share)),
+    number("USR%", 4, None, 100, |one| share(one.user_share)),
+    number("PENDING", 8, Some(Sort::Pending), 0, pending),
+    number("AGE", 5, Some(Sort::Age), 0, age),
+    Column { head: "WHERE", width: 10, sort: None, from: 0, kind: Kind::Path, text: place },
+];
+
+/// Between two columns.
+const GAP: usize = 1;
+
+/// The columns that are shown, each with its width.
+fn fit(room: usize) -> Vec<(&'static Column, usize)> {
+    let mut shown: Vec<(&Column, usize)> =
+        COLUMNS.iter().filter(|column| column.from <= room).map(|column| (column, column.width)).collect();
+    let used: usize = shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP);
+    let mut left = room.saturating_sub(used);
+    // What is left goes to the words and the paths alike.
+    let wide = shown.iter().filter(|(column, _)| column.kind != Kind::Number).count();
+    for (nth, (_, width)) in shown.iter_mut().filter(|(column, _)| column.kind != Kind::Number).enumerate() {
+        let part = left / (wide - nth);
+        *width += part;
+        left -= part;
+    }
+    shown
+}
+
+/// Draws head and rows; `rows` begins with the first that is shown.
+pub(super) fn draw(view: &View, rows: &[&Activity], area: Rect, buffer: &mut Buffer) {
+    let columns = fit(usize::from(area.width));
+    let bold = Look::new().add_modifier(Modifier::BOLD);
+    let (mut x, y) = (area.x, area.y);
+    for (column, width) in &columns {
+        let sorted = column.sort == Some(view.selection.sort);
+        let look = if sorted { bold.add_modifier(Modifier::UNDERLINED) } else { bold };
+        let head = shorten(column.head, *width, &view.style);
+        let pad = if column.kind == Kind::Number { width - self::width(&head) } else { 0 };
+        buffer.set_string(x + pad as u16, y, &head, look);
+        x += (width + GAP) as u16;
+    }
+    for (line, one) in rows.iter().take(usize::from(area.height.saturating_sub(1))).enumerate() {
+        row(view, one, &columns, Rect::new(area.x, y + 1 + line as u16, area.width, 1), buffer);
+    }
+}
+
+fn row(view: &View, one: &Activity, columns: &[(&Column, usize)], area: Rect, buffer: &mut Buffer) {
+    let mut x = area.x;
+    for (column, width) in columns {
+        let text = clean(&(column.text)(one), &view.style);
+        let text = match column.kind {
+            Kind::Path => shorten_front(&text, *width, &view.style),
+            _ => shorten(&text, *width, &view.style),
+        };
+        let pad = if column.kind == Kind::Number { width.saturating_sub(self::width(&text)) } else { 0 };
+        buffer.set_string(x + pad as u16, area.y, &text, Look::new());
+        x += (width + GAP) as u16;
+    }
+    if view.selected == Some(one.pid) {
+        buffer.set_style(area, Look::new().add_modifier(Modifier::REVERSED));
+    } else if one.foreign {
+        buffer.set_style(area, Look::new().add_modifier(Modifier::DIM));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_take_the_whole_width_and_no_more() {
+        for room in 80..200 {
+            let used: usize = fit(room).iter().map(|(_, width)| width + GAP).sum::<usize>() - GAP;
+            assert_eq!(used, room);
+        }
+        assert!(fit(10).len() > 3, "a narrow screen is cut by the buffer, not by a panic");
+        assert_eq!((fit(80).len(), fit(120).len()), (9, 11));
+    }
+}

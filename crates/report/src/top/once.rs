@@ -1,0 +1,85 @@
+//! One look as a table, for `--once`.
+
+use weir_model::survey::{Activity, Survey};
+
+use super::order::Selection;
+use super::words::{age, calls, pending, pid, place, share, size, totals};
+use crate::block::Block;
+use crate::number::whole_percent;
+use crate::style::Emphasis;
+use crate::table::{Align, Cell, Column, Keep, Row, Table};
+
+/// Tiny calls a second from which a process stands out.
+const MUCH: f64 = 1000.0;
+
+/// The table of the first `rows` processes that did something or hold bytes.
+pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block> {
+    let chosen = selection.of(survey);
+    let shown: Vec<&Activity> =
+        chosen.iter().copied().filter(|one| is_worth_a_line(one)).take(rows).collect();
+    let mut blocks = vec![Block::Title(format!("top · {} processes · {}", chosen.len(), totals(&chosen)))];
+    if !shown.is_empty() {
+        let rows = shown.iter().map(|one| row(one)).collect();
+        blocks.push(Block::Table(Table { columns: columns(), rows, ..Table::default() }));
+    }
+    let rest = chosen.len() - shown.len();
+    blocks.extend((rest > 0).then(|| Block::Aside(format!("and {rest} more that do less or nothing"))));
+    blocks.push(Block::Facts(facts(survey, &shown)));
+    blocks
+}
+
+fn is_worth_a_line(one: &Activity) -> bool {
+    let calls = one.calls().is_some_and(|rate| rate.calls_s > 0.0);
+    let runs = [one.user_share, one.system_share].into_iter().flatten().any(|share| share > 0.0);
+    calls || runs || one.pending_bytes() > 0
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::new("pid", "", Align::Right),
+        Column::new("command", "", Align::Left),
+        Column::new("reads", "/s", Align::Right),
+        Column::new("writes", "/s", Align::Right),
+        Column::new("a read", "", Align::Right).keep(Keep::Rank(2)),
+        Column::new("a write", "", Align::Right).keep(Keep::Rank(2)),
+        Column::new("a call", "", Align::Right),
+        Column::new("system", "%", Align::Decimal),
+        Column::new("user", "%", Align::Decimal).keep(Keep::Rank(1)),
+        Column::new("pending", "", Align::Right),
+        Column::new("age", "", Align::Right),
+        Column::new("where", "", Align::Path),
+    ]
+}
+
+fn row(one: &Activity) -> Row {
+    let (number, mark) = pid(one);
+    let much = if one.tiny_calls_s() >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
+    let cells = vec![
+        Cell::from(number).marked(mark),
+        one.comm.clone().into(),
+        Cell::new(calls(one.reads), much),
+        Cell::new(calls(one.writes), much),
+        size(one.reads).into(),
+        size(one.writes).into(),
+        Cell::new(size(one.calls()), much),
+        share(one.system_share).into(),
+        share(one.user_share).into(),
+        pending(one).into(),
+        age(one).into(),
+        place(one).into(),
+    ];
+    Row { cells, ..Row::default() }
+}
+
+fn facts(survey: &Survey, shown: &[&Activity]) -> Vec<String> {
+    let cost = if survey.elapsed_s > 0.0 { survey.cost_s / survey.elapsed_s } else { 0.0 };
+    let mut facts = vec![
+        format!("over {:.1} s", survey.elapsed_s),
+        format!("looking took {} % of one processor", whole_percent(cost)),
+        "tiny: less than 512 B a call".to_string(),
+    ];
+    if shown.iter().any(|one| one.foreign) {
+        facts.push("! another user's: as root, calls and buffers are seen".into());
+    }
+    facts
+}

@@ -1,0 +1,118 @@
+//! Which processes are shown, and in which order.
+
+use std::cmp::Ordering;
+
+use weir_model::survey::{Activity, Survey};
+
+/// What processes are sorted by; the most first, but for `Size` and `Pid`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// Tiny calls a second.
+    #[default]
+    Tiny,
+    /// Calls that read.
+    Reads,
+    /// Calls that write.
+    Writes,
+    /// Bytes a call, the fewest first; those without calls come last.
+    Size,
+    /// Time in the kernel.
+    System,
+    /// Bytes that wait.
+    Pending,
+    /// How long the oldest of them have waited.
+    Age,
+    /// The number of the process.
+    Pid,
+}
+
+impl Sort {
+    /// All, in the order of the columns.
+    pub const ALL: [Sort; 8] = [
+        Sort::Tiny,
+        Sort::Reads,
+        Sort::Writes,
+        Sort::Size,
+        Sort::System,
+        Sort::Pending,
+        Sort::Age,
+        Sort::Pid,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sort::Tiny => "tiny",
+            Sort::Reads => "reads",
+            Sort::Writes => "writes",
+            Sort::Size => "size",
+            Sort::System => "system",
+            Sort::Pending => "pending",
+            Sort::Age => "age",
+            Sort::Pid => "pid",
+        }
+    }
+
+    /// The one that is so many further on, round and round.
+    pub fn next(self, steps: usize) -> Sort {
+        let at = Self::ALL.iter().position(|one| *one == self).unwrap_or(0);
+        Self::ALL[(at + steps) % Self::ALL.len()]
+    }
+
+    /// The one before.
+    pub fn previous(self) -> Sort {
+        self.next(Self::ALL.len() - 1)
+    }
+
+    fn compare(self, a: &Activity, b: &Activity) -> Ordering {
+        let most = |of: fn(&Activity) -> f64| of(b).total_cmp(&of(a));
+        match self {
+            Sort::Tiny => most(Activity::tiny_calls_s),
+            Sort::Reads => most(|one| one.reads.map_or(-1.0, |rate| rate.calls_s)),
+            Sort::Writes => most(|one| one.writes.map_or(-1.0, |rate| rate.calls_s)),
+            Sort::Size => size(a).total_cmp(&size(b)),
+            Sort::System => most(|one| one.system_share.unwrap_or(-1.0)),
+            Sort::Pending => b.pending_bytes().cmp(&a.pending_bytes()),
+            Sort::Age => most(|one| one.oldest().map_or(-1.0, |stream| stream.waits_s)),
+            Sort::Pid => a.pid.cmp(&b.pid),
+        }
+    }
+}
+
+fn size(one: &Activity) -> f64 {
+    one.calls().and_then(|calls| calls.mean_bytes()).unwrap_or(f64::INFINITY)
+}
+
+/// What is to be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// The order.
+    pub sort: Sort,
+    /// Only processes with this in their number, command or the path of a stream that waits; empty: all.
+    pub filter: String,
+}
+
+impl Selection {
+    /// The processes that are selected, in order: those of equal worth by tiny calls, pending bytes and time.
+    pub fn of<'a>(&self, survey: &'a Survey) -> Vec<&'a Activity> {
+        let wanted = self.filter.to_lowercase();
+        let mut found: Vec<&Activity> = survey.processes.iter().filter(|one| has(one, &wanted)).collect();
+        found.sort_by(|a, b| {
+            [self.sort, Sort::Tiny, Sort::Pending, Sort::System, Sort::Pid]
+                .into_iter()
+                .map(|sort| sort.compare(a, b))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        });
+        found
+    }
+}
+
+fn has(one: &Activity, wanted: &str) -> bool {
+    let is_in = |text: &str| text.to_lowercase().contains(wanted);
+    wanted.is_empty()
+        || is_in(&one.command)
+        || is_in(&one.comm)
+        || one.pid.to_string() == wanted
+        || one.waiting.iter().flatten().any(|stream| is_in(&stream.path))
+}
