@@ -32,8 +32,13 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|end| end == "c"))
         .collect();
     files.sort();
+    let machine = match env("CARGO_CFG_TARGET_ARCH").as_str() {
+        "aarch64" => Some("-mno-outline-atomics"), // else helpers of libgcc
+        _ => None,
+    };
     let compiler = cc::Build::new().get_compiler();
-    let status = compiler.to_command().args(FLAGS).args(&files).arg("-o").arg(&library).status();
+    let status =
+        compiler.to_command().args(FLAGS).args(machine).args(&files).arg("-o").arg(&library).status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{} on native/preload: {status}", compiler.path().display()),

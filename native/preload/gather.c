@@ -68,6 +68,7 @@ int gather_late_error(int fd) {
 }
 
 void gather_settle(void) {
+    if (!session->selector && !region_pending(session->region)) return;
     uint64_t mask = signals_mask(~UINT64_C(0));
     gather_end(&mask, 1);
     signals_mask(mask);

@@ -59,8 +59,12 @@ enum { DONE_NOT = 0, DONE = 1, DONE_RAW = 2 };
    DONE, the kernel's result is returned; DONE_RAW, make the system call here. */
 long gather_write(int fd, const void *from, size_t n, int *done);
 long gather_read(int fd, void *to, size_t n, int *done);
-/* Out with what was appended while a handler ended the session. */
+/* Ends a session from outside of a call that would. */
+#if WEIR_HAS_DISPATCH
 void gather_settle(void);
+#else
+static inline void gather_settle(void) {}
+#endif
 /* Never again in this process, for example because the program wants SIGSYS itself. */
 void gather_never(void);
 /* Every byte out, read-ahead given back, the door open. Signals are masked; `mask` is the program's, for waiting.

@@ -20,6 +20,13 @@ static int map_arena(void) {
     return arena->magic == WEIR_ARENA_MAGIC && arena->slots == WEIR_ARENA_SLOTS;
 }
 
+/* weir knows this process by the pid that /proc has for it; in a pid namespace of its own that is another one. */
+static int has_plain_pid(uint32_t pid) {
+    char name[16];
+    long n = sys4(__NR_readlinkat, AT_FDCWD, "/proc/self", name, sizeof name);
+    return n > 0 && span_number((struct span){name, (size_t)n}) == pid;
+}
+
 static struct weir_region *claim(uint32_t pid) {
     char *regions = (char *)arena + WEIR_ARENA_HEAD_BYTES;
     for (int again = 0; again < 2; again++) /* first the slot from before an exec */
@@ -44,9 +51,11 @@ static void clean(struct weir_region *region) {
 
 int prepare(void) {
     struct session *s = session;
+    uint32_t pid = (uint32_t)sys0(__NR_getpid);
+    if (!has_plain_pid(pid)) return 0;
     if (!arena && !map_arena()) return 0;
     if (!ahead && !(ahead = sys_pages(IN_BYTES))) return 0;
-    if (!dispatch_enable(&s->selector) || !(s->region = claim((uint32_t)sys0(__NR_getpid)))) return 0;
+    if (!dispatch_enable(&s->selector) || !(s->region = claim(pid))) return 0;
     signals_start();
     clean(s->region);
     s->task = sys0(__NR_gettid);

@@ -1,5 +1,6 @@
 /* targets.c: what a descriptor is, and whether its tiny calls may be gathered. */
 #include "gather.h"
+#include "mapped.h"
 
 #if WEIR_HAS_DISPATCH
 #include <asm/ioctls.h>
@@ -48,6 +49,7 @@ static void look(struct target *target) {
     target->kind = KIND_OTHER;
     if (flags < 0 || flags & (O_DIRECT | O_DSYNC | O_PATH) || sys2(__NR_fstat, target->fd, &stat) < 0) return;
     enum kind kind = kind_of(target->fd, &stat);
+    if (kind == KIND_FILE && mapped_has(stat.st_dev, stat.st_ino)) return;
     if (kind != KIND_FILE && (flags & O_NONBLOCK || config.coalesce != COALESCE_ALL)) return;
     target->kind = kind;
     target->access = (int)flags & O_ACCMODE;

@@ -1,0 +1,21 @@
+/* count.c: writes numbered lines byte by byte, for ever; how many were promised stands in the shared file argv[1]. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int main(int count, char **words) {
+    int fd = count > 1 ? open(words[1], O_RDWR) : -1;
+    volatile uint64_t *promised = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+    close(fd);
+    for (unsigned line = 0;; line++) {
+        char text[16];
+        int n = snprintf(text, sizeof text, "%u\n", line);
+        for (int i = 0; i < n; i++) {
+            if (write(1, &text[i], 1) != 1) return 1;
+            ++*promised;
+        }
+    }
+}
