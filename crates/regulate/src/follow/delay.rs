@@ -21,12 +21,12 @@ use super::settle::{Doing, bring_out, doing, forget_purged, settle};
 /// No finer: a look takes some of it.
 const FINEST: Duration = Duration::from_micros(250);
 
-/// A thread that ran this long has left any place in which a stream is not yet what it will be. The kernel's
-/// account of a thread that runs is up to a timer's tick late, which is at most 10 ms.
-const RAN_NS: u64 = 12_000_000;
+/// A thread that ran this long has left any place in which a stream is not yet what it will be. To be stopped and
+/// to go on takes less.
+const RAN_NS: u64 = 100_000;
 
-/// One that was given a processor anew has as well; once more was for the stop.
-const RAN_TIMES: u64 = 2;
+/// The kernel's account of a thread that runs is up to a timer's tick late, which is at most 10 ms.
+const LATE_NS: u64 = 10_000_000;
 
 /// How often, in looks, it is tried to take out of streams what was written ahead of them.
 const SETTLE_LOOKS: u32 = 8;
@@ -45,8 +45,9 @@ struct Seen {
     bytes: Vec<u8>,
     /// How many writes the process had made before that look.
     writes: Option<u64>,
-    /// How its threads had run after it.
-    ran: HashMap<u32, Ran>,
+    /// How long its threads had run after it, at least so long, and at most so much longer.
+    ran_ns: HashMap<u32, u64>,
+    late_ns: u64,
     at_ns: u64,
 }
 
@@ -57,20 +58,21 @@ impl Delay {
 
     fn look(&mut self, world: &mut World, pid: u32, now: u64) {
         let Some(tid) = world.task(pid) else { return };
-        let writes = writes(pid);
+        let writes = world.writes(pid);
         let pending = world.pending(pid, tid);
         let seen = self.seen.entry(pid).or_default();
         let new = |one: &&Pending| world.written.of(pid, one.stream, &one.bytes) < one.bytes.len();
         let waiting: Vec<&Pending> = pending.iter().filter(new).collect();
         seen.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;
-        let mut ran: Option<HashMap<u32, Ran>> = None;
+        let mut ran: Option<HashMap<u32, u64>> = None;
         for one in waiting {
             match seen.get(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes)) {
                 Some(before) => due |= now >= before.at_ns + self.old.as_nanos() as u64,
                 None => {
-                    let ran = ran.get_or_insert_with(|| threads_ran(pid)).clone();
-                    seen.insert(one.stream, Seen { bytes: one.bytes.clone(), writes, ran, at_ns: now });
+                    let ran_ns = ran.get_or_insert_with(|| threads_ran_ns(pid)).clone();
+                    let bytes = one.bytes.clone();
+                    seen.insert(one.stream, Seen { bytes, writes, ran_ns, late_ns: LATE_NS, at_ns: now });
                 }
             }
         }
@@ -110,14 +112,18 @@ fn bring_out_seen(world: &mut World, pid: u32, tid: u32, seen: &mut HashMap<u64,
         forget_purged(world, pid, &pending);
         let doing = doing(world, pid);
         for one in &pending {
-            let Some(before) = seen.get(&one.stream).filter(|seen| one.bytes.starts_with(&seen.bytes)) else {
+            let Some(before) = seen.get_mut(&one.stream).filter(|seen| one.bytes.starts_with(&seen.bytes))
+            else {
                 continue;
             };
             let most = match &doing {
                 Doing::Writing => continue,
                 Doing::Waiting | Doing::Calling => one.bytes.len(),
-                Doing::Running(tids) if has_moved_on(pid, tids, before, one) => before.bytes.len(),
-                Doing::Running(_) => continue,
+                Doing::Running(tids) if has_moved_on(world, pid, tids, before, one) => before.bytes.len(),
+                Doing::Running(_) => {
+                    before.see_again(world, pid, one);
+                    continue;
+                }
             };
             bring_out(world, pid, tid, one, most, doing == Doing::Waiting);
             seen.remove(&one.stream);
@@ -126,39 +132,32 @@ fn bring_out_seen(world: &mut World, pid: u32, tid: u32, seen: &mut HashMap<u64,
     world.release(pid);
 }
 
+impl Seen {
+    /// While the process is held, when the account of its threads is exact.
+    fn see_again(&mut self, world: &World, pid: u32, now: &Pending) {
+        (self.writes, self.ran_ns, self.late_ns) = (world.writes(pid), threads_ran_ns(pid), 0);
+        self.bytes = now.bytes.clone();
+    }
+}
+
 /// Whether the bytes that were seen before are all there is to them, see above.
-fn has_moved_on(pid: u32, running: &[u32], before: &Seen, now: &Pending) -> bool {
-    if before.writes.is_none() || before.writes != writes(pid) {
+fn has_moved_on(world: &World, pid: u32, running: &[u32], before: &Seen, now: &Pending) -> bool {
+    if before.writes.is_none() || before.writes != world.writes(pid) {
         return false;
     }
     let ran = |tid: &u32| {
-        let then = before.ran.get(tid).copied().unwrap_or_default();
-        let on = |now: Ran| now.ns >= then.ns + RAN_NS || now.times >= then.times + RAN_TIMES;
-        thread_ran(pid, *tid).is_some_and(on)
+        let then = before.ran_ns.get(tid).copied().unwrap_or(u64::MAX / 2);
+        ran_ns(pid, *tid).is_some_and(|now| now >= then + before.late_ns + RAN_NS)
     };
     now.bytes.len() > before.bytes.len() || running.iter().all(ran)
 }
 
-fn writes(pid: u32) -> Option<u64> {
-    proc::io(pid).map(|io| io.write_calls)
+fn threads_ran_ns(pid: u32) -> HashMap<u32, u64> {
+    proc::threads(pid).into_iter().filter_map(|tid| Some((tid, ran_ns(pid, tid)?))).collect()
 }
 
-/// How a thread has run, ever.
-#[derive(Debug, Clone, Copy, Default)]
-struct Ran {
-    /// How long; exact where it does not run now.
-    ns: u64,
-    /// How often it was given a processor.
-    times: u64,
-}
-
-fn threads_ran(pid: u32) -> HashMap<u32, Ran> {
-    proc::threads(pid).into_iter().filter_map(|tid| Some((tid, thread_ran(pid, tid)?))).collect()
-}
-
-fn thread_ran(pid: u32, tid: u32) -> Option<Ran> {
+/// How long a thread has been on a processor; exact where it is not on one.
+fn ran_ns(pid: u32, tid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-    let mut words = text.split_whitespace().map(|word| word.parse().ok());
-    let (ns, _waited, times) = (words.next()??, words.next(), words.next()??);
-    Some(Ran { ns, times })
+    text.split_whitespace().next()?.parse().ok()
 }

@@ -34,7 +34,7 @@ fn bring_out(world: &mut World, parent: u32, child: u32) {
             continue;
         }
         let before = world.written.of(parent, one.stream, &one.bytes);
-        let Ok(sink) = Sink::of(tid, one.fd) else { continue };
+        let Some(sink) = Sink::of(tid, one.fd).ok().filter(Sink::takes_ahead) else { continue };
         let taken = before + sink.put(&one.bytes[before..]).0;
         world.written.bytes += (taken - before) as u64;
         for pid in [parent, child] {

@@ -58,14 +58,23 @@ pub(super) fn written(world: &World, pid: u32, tid: u32, pending: &Pending) -> u
 }
 
 /// Whether the thread has just come back from writing these bytes: the instruction before the one to which its
-/// last call returned is a system call's, its second argument is still where the bytes are, and their number is
-/// still in a register. All three are gone a few instructions after the stream has taken notice of the write.
+/// last call returned is a system call's, its second argument is still where the bytes are, or where a vector is
+/// that begins with them, and the number of all that was written is still in a register. All of that is gone a few
+/// instructions after the stream has taken notice of the write.
 fn is_behind(memory: &ProcessMemory, behind: &registers::Behind, bytes: &[u8]) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let mut instruction = [0; 2];
     let called = memory.read(behind.returned_to.wrapping_sub(2), &mut instruction) == 2;
-    called
-        && instruction == SYSCALL
-        && behind.all.contains(&(bytes.len() as u64))
-        && memory.bytes(behind.second, bytes.len()) == bytes
+    if !called || instruction != SYSCALL {
+        return false;
+    }
+    let length = bytes.len() as u64;
+    let of =
+        |address, number: u64| behind.all.contains(&number) && memory.bytes(address, bytes.len()) == bytes;
+    if of(behind.second, length) {
+        return true;
+    }
+    let parts = super::skip::vector(&memory.bytes(behind.second, 32));
+    let first = parts.first().filter(|first| first.1 == length);
+    first.is_some_and(|first| of(first.0, parts.iter().map(|part| part.1).fold(0, u64::wrapping_add)))
 }

@@ -25,7 +25,9 @@ pub(super) enum Doing {
 pub(super) fn doing(world: &World, pid: u32) -> Doing {
     let calls = world.calls(pid);
     let number_writes = |call: &Call| syscalls::op(call.number).is_some_and(|op| op.writes());
-    if calls.iter().any(|(_, call)| call.is_some_and(|call| number_writes(&call))) {
+    let skips =
+        world.processes.iter().any(|(other, process)| process.owner == pid && world.is_skipping(*other));
+    if skips || calls.iter().any(|(_, call)| call.is_some_and(|call| number_writes(&call))) {
         return Doing::Writing;
     }
     let running: Vec<u32> = calls.iter().filter(|one| one.1.is_none()).map(|one| one.0).collect();
@@ -47,8 +49,8 @@ pub(super) fn bring_out(world: &mut World, pid: u32, tid: u32, pending: &Pending
     let new = pending.bytes.get(before..most).unwrap_or_default();
     let taken = match Sink::of(tid, pending.fd) {
         // The error is the program's to see: its own write will meet it.
-        Ok(sink) => before + sink.put(new).0,
-        Err(_) => before,
+        Ok(sink) if sink.takes_ahead() => before + sink.put(new).0,
+        _ => before,
     };
     world.written.bytes += (taken - before) as u64;
     let stores = if empty && pending.locked != Some(true) { without(pending, taken) } else { None };

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use weir_probe::ptrace::os::same_file;
 
 /// What a pipe takes whole once it says that there is room.
@@ -16,6 +16,8 @@ pub(super) struct Sink {
     file: OwnedFd,
     /// Writing to it never waits for a reader.
     plain: bool,
+    /// A file that is read by the same descriptor.
+    both: bool,
 }
 
 impl Sink {
@@ -23,7 +25,15 @@ impl Sink {
     pub fn of(tid: u32, fd: i32) -> io::Result<Sink> {
         let file = taken(tid, fd).or_else(|error| own(tid, fd).ok_or(error))?;
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
-        Ok(Sink { file, plain: matches!(kind, FileType::RegularFile | FileType::BlockDevice) })
+        let plain = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
+        let both = plain && fcntl_getfl(&file)?.contains(OFlags::RDWR);
+        Ok(Sink { file, plain, both })
+    }
+
+    /// Whether it makes no difference to the program if some bytes are in the file earlier. Where it reads and
+    /// writes by one descriptor, it does: its position is then a matter of what was flushed.
+    pub fn takes_ahead(&self) -> bool {
+        !self.both
     }
 
     /// Whether it would take something now; an error on it counts, since then it says so at once.

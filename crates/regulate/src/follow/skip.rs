@@ -19,6 +19,8 @@ pub(super) struct Skip {
     skipped: u64,
     /// Nothing else was to be written: the call is not made.
     whole: bool,
+    /// It asks for the file's position, which is further than the program knows by this.
+    further: u64,
     /// It is a writev(2).
     is_vector: bool,
     /// What was in its vector.
@@ -44,6 +46,9 @@ pub(super) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     let Side::Entry { arch, number, args } = os::side(tid) else { return None };
     let owner = world.owner_of(tid)?;
     let number = number as i64;
+    if number == libc::SYS_lseek && args[1] == 0 && args[2] == libc::SEEK_CUR as u64 {
+        return position(world, owner, tid, args);
+    }
     if syscalls::foreign(arch, number as u64) || !(number == libc::SYS_write || number == libc::SYS_writev) {
         return None;
     }
@@ -52,8 +57,16 @@ pub(super) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     let asked: u64 = parts.iter().map(|part| part.1).sum();
     let (stream, fd, left, skipped) = found(world, owner, tid, args[0] as i32, &memory, &parts)?;
     world.written.set(owner, stream, fd, &left);
-    let mut skip =
-        Skip { args, skipped, whole: skipped == asked, is_vector: number == libc::SYS_writev, vector: None };
+    if let Some(process) = world.processes.get_mut(&owner) {
+        process.skips += 1;
+    }
+    let is_vector = number == libc::SYS_writev;
+    let all_seen = !is_vector || args[2] <= PARTS as u64;
+    let whole = skipped == asked && all_seen;
+    let is_vector = number == libc::SYS_writev;
+    let all_seen = !is_vector || args[2] <= PARTS as u64;
+    let whole = skipped == asked && all_seen;
+    let mut skip = Skip { args, skipped, whole, further: 0, is_vector, vector: None };
     if skip.whole {
         registers::change(tid, -1, &args, asked as i64);
     } else if number == libc::SYS_write {
@@ -65,11 +78,25 @@ pub(super) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     Some(skip)
 }
 
+/// A program that asks where it is in its file is told where it would be without weir.
+fn position(world: &World, owner: u32, tid: u32, args: [u64; 6]) -> Option<Skip> {
+    let fd = args[0] as i32;
+    let of_file = |one: &&super::written::Ahead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
+    let further: usize = world.written.of_memory(owner).filter(of_file).map(|one| one.bytes.len()).sum();
+    let skip =
+        Skip { args, skipped: 0, whole: false, further: further as u64, is_vector: false, vector: None };
+    (further > 0).then_some(skip)
+}
+
 /// At its exit: the program gets what it would have got.
 pub(super) fn at_exit(tid: u32, skip: Skip) {
     let Side::Exit { result } = os::side(tid) else { return };
     if let Some((address, bytes)) = &skip.vector {
         os::write_memory(tid, *address, bytes);
+    }
+    if skip.further > 0 {
+        let told = if result >= 0 { result.saturating_sub_unsigned(skip.further) } else { result };
+        return registers::answer(tid, &skip.args, told);
     }
     // A rest that failed, or is to be made again, is not part of what was written: the program tries it again.
     let more = if skip.whole { 0 } else { result.max(0) };
@@ -84,7 +111,8 @@ pub(super) fn parts(memory: &ProcessMemory, number: i64, args: &[u64; 6]) -> Vec
     vector(&memory.bytes(args[1], (args[2] as usize).min(PARTS) * 16))
 }
 
-fn vector(bytes: &[u8]) -> Vec<(u64, u64)> {
+/// Of a vector's bytes.
+pub(super) fn vector(bytes: &[u8]) -> Vec<(u64, u64)> {
     let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     bytes.chunks_exact(16).map(|part| (word(part), word(&part[8..]))).collect()
 }

@@ -56,6 +56,8 @@ pub(super) struct Process {
     /// The parent waits for its exec or end: a child of vfork(2).
     pub vforked_by: Option<u32>,
     pub began_ns: u64,
+    /// How many of its writes were skipped, at least in part.
+    pub skips: u64,
     walkers: Vec<Box<dyn Walk>>,
     found: usize,
     /// What its threads that were ended had written last.
@@ -70,6 +72,7 @@ impl Process {
             hidden: false,
             vforked_by: None,
             began_ns: now_ns(),
+            skips: 0,
             walkers: Vec::new(),
             found: 0,
             lasts: Vec::new(),
@@ -266,6 +269,16 @@ impl World {
                 self.go_on(tid, 0);
             }
         }
+    }
+
+    /// Whether a thread of the process is inside a write of which a part was skipped.
+    pub(super) fn is_skipping(&self, pid: u32) -> bool {
+        self.threads.values().any(|thread| thread.pid == pid && thread.inside.is_some())
+    }
+
+    /// How many writes the process has made, or thinks that it has.
+    pub(super) fn writes(&self, pid: u32) -> Option<u64> {
+        Some(proc::io(pid)?.write_calls + self.processes.get(&pid)?.skips)
     }
 
     /// The calls that the threads of a held process are in; None: one of them is in its program.

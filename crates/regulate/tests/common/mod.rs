@@ -1,0 +1,145 @@
+//! What the tests of the follower share: programs, and running them followed.
+#![allow(dead_code)] // not every test binary uses everything
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a C program is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Build {
+    pub name: &'static str,
+    pub compiler: &'static str,
+    pub flags: &'static [&'static str],
+}
+
+/// Every kind of C program that the follower must do for.
+pub const BUILDS: [Build; 5] = [
+    Build { name: "glibc", compiler: "gcc", flags: &[] },
+    Build { name: "static", compiler: "gcc", flags: &["-static"] },
+    Build { name: "stripped", compiler: "gcc", flags: &["-static", "-s"] },
+    Build { name: "musl", compiler: "musl-gcc", flags: &[] },
+    Build { name: "musl-stripped", compiler: "musl-gcc", flags: &["-static", "-s"] },
+];
+
+/// A directory for one test.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Compiles tests/programs/`source`; None, and said, where the compiler is not there.
+pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<PathBuf> {
+    let program = folder.join(format!("{}-{}", source.trim_end_matches(".c"), build.name));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let mut command = Command::new(build.compiler);
+    command.args(["-std=gnu11", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]);
+    match command.arg(&program).arg(file).args(build.flags).status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => {
+            skip(test, &format!("{}: {why}", build.compiler));
+            return None;
+        }
+    }
+    Some(program)
+}
+
+/// Says that a test could not be made here.
+pub fn skip(test: &str, why: &str) {
+    let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
+    let mut file =
+        std::fs::OpenOptions::new().create(true).append(true).open(path).expect("the list of skips");
+    writeln!(file, "{test}: {why}").expect("a line");
+}
+
+/// The example that follows a command, which cargo builds before the tests.
+pub fn follower() -> PathBuf {
+    let test = std::env::current_exe().expect("this program's path");
+    let target = test.parent().and_then(Path::parent).expect("target/PROFILE/deps");
+    target.join("examples/follow")
+}
+
+/// A command that is followed, with these options.
+pub fn followed<S: AsRef<OsStr>>(options: &[&str], command: &[S]) -> Command {
+    let mut made = Command::new(follower());
+    made.args(options).arg("--").args(command).env_remove("PYTHONUNBUFFERED");
+    made
+}
+
+/// The same command, bare.
+pub fn bare<S: AsRef<OsStr>>(command: &[S]) -> Command {
+    let mut made = Command::new(&command[0]);
+    made.args(&command[1..]).env_remove("PYTHONUNBUFFERED");
+    made
+}
+
+/// Runs it, at most a minute.
+pub fn output(command: &mut Command) -> Output {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let pid = child.id();
+    std::thread::spawn(move || {
+        let late = receiver.recv_timeout(Duration::from_secs(60)).is_err();
+        if late {
+            // SAFETY: a signal to a child that has not been waited for.
+            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+        }
+        late
+    });
+    let mut out = child.stdout.take().expect("a pipe");
+    let mut err = child.stderr.take().expect("a pipe");
+    let errors = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut err, &mut text).map(|_| text)
+    });
+    let mut stdout = Vec::new();
+    std::io::Read::read_to_end(&mut out, &mut stdout).expect("its output");
+    let status = child.wait().expect("its end");
+    let _done = sender.send(());
+    Output { status, stdout, stderr: errors.join().expect("a thread").expect("its errors") }
+}
+
+/// Waits until something is so; fails after 20 s.
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain name")
+}
+
+/// Fails with the first difference, not with all the bytes.
+pub fn assert_same(what: &str, wanted: &[u8], got: &[u8]) {
+    if wanted == got {
+        return;
+    }
+    let at = wanted.iter().zip(got).take_while(|(one, other)| one == other).count();
+    let near = |bytes: &[u8]| {
+        let from = at.saturating_sub(40);
+        String::from_utf8_lossy(&bytes[from.min(bytes.len())..(at + 40).min(bytes.len())]).into_owned()
+    };
+    let (wanted_near, got_near) = (near(wanted), near(got));
+    panic!(
+        "{what}: {} bytes wanted, {} got, different from {at} on:\n{wanted_near:?}\n{got_near:?}",
+        wanted.len(),
+        got.len()
+    );
+}
+
+/// The interpreter itself: a wrapper that chooses a version would be the command otherwise.
+pub fn python() -> String {
+    let mut command = Command::new("python3");
+    command.args(["-c", "import sys; print(sys.executable)"]).env_remove("PYTHONUNBUFFERED");
+    let said = command.output().expect("python3 runs").stdout;
+    String::from_utf8(said).expect("a path").trim().to_string()
+}
