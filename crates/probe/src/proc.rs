@@ -71,6 +71,11 @@ pub fn has_signal(tid: u32) -> bool {
     status(tid).is_none_or(|status| (status.sigpnd | status.shdpnd) & !status.sigblk != 0)
 }
 
+/// Whether a thread has ended, be it a zombie still.
+pub fn is_dead(tid: u32) -> bool {
+    status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
+}
+
 /// Whether there is such a process, be it a zombie.
 pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()

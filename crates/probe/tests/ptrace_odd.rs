@@ -8,6 +8,7 @@ use std::process::Command;
 
 use common::{cheaply, compile, exactly, skip, text};
 use weir_model::trace::{Exit, Op};
+use weir_probe::trace::{EngineChoice, Options, Target, record};
 
 /// Traces a child of its own, by PTRACE_TRACEME or by PTRACE_SEIZE, and passes its status on.
 const TRACER: &str = r#"
@@ -143,4 +144,22 @@ fn a_set_user_id_program_runs_without_its_privilege_and_that_is_said() {
 fn a_program_whose_standard_descriptors_are_closed_runs() {
     let seen = exactly(&["sh", "-c", "exec 0<&- 1>&- 2>&-; exec sh -c 'exit 12'"]);
     assert_eq!(seen.ended.exit, Some(Exit::Code(12)));
+}
+
+#[test]
+fn a_process_that_has_just_ended_is_said_to_have_ended() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let zombie = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.contains(") Z ")
+    };
+    while !zombie() {
+        std::thread::yield_now();
+    }
+    let target = Target::Process(child.id());
+    let (engine, stop) = (EngineChoice::Ptrace, Default::default());
+    let options = Options { target, engine, exact: false, limit: None, stop, prices: Default::default() };
+    let said = record(&options).unwrap_err().to_string();
+    assert!(said.contains("ESRCH") && said.ends_with("it has ended"), "{said}");
+    child.wait().unwrap();
 }

@@ -153,8 +153,7 @@ impl Run<'_> {
     /// Its end is told by an event, unless that found no room. wait(2) may not be asked: it would take the stops
     /// from the thread that waits for them.
     fn look_after_the_root(&mut self) {
-        let gone = |pid| proc::status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']));
-        if self.exit.is_none() && gone(self.root) {
+        if self.exit.is_none() && proc::is_dead(self.root) {
             self.drain();
             let status = if self.command { self.reap() } else { 0 };
             self.exit.get_or_insert(decode::exit_of(status));

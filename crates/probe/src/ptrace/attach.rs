@@ -65,12 +65,14 @@ impl Tracer<'_, '_> {
                 match os::seize(tid) {
                     Ok(()) => self.add_thread(pid, tid),
                     // A thread that has ended, or one that was born to a thread taken before: it will stop.
-                    Err(error) if tid != pid && not_worth_telling(&error) => {}
+                    Err(error) if not_worth_telling(&error) && (tid != pid || proc::is_dead(pid)) => {}
                     Err(error) => return Err(refused(pid, error)),
                 }
             }
         }
-        Ok(())
+        // Of one that ends just now the kernel says EPERM.
+        let any = self.threads.values().any(|thread| thread.pid == pid);
+        if any { Ok(()) } else { Err(refused(pid, std::io::Error::from_raw_os_error(libc::ESRCH))) }
     }
 
     pub(super) fn add_thread(&mut self, pid: u32, tid: u32) {
