@@ -1,0 +1,20 @@
+# What every check.sh may use. A check is run by sh -eu in an empty directory, once for the broken program and
+# once for the fixed one; $PROGRAM is the one whose turn it is, $VERSION its name, $QUICK not empty for small sizes.
+
+# seen WHAT VALUE: one thing that was looked at.
+seen() { printf '%s\t%s\n' "$1" "$2"; }
+
+# traced NAME COMMAND…: runs it under weir's tracer; what that found is left as NAME.json.
+traced() {
+    traced_name=$1
+    shift
+    "$WEIR" trace --quiet --json "$traced_name.json" -- "$@"
+}
+
+# How many lines, bytes a file has, with the word behind.
+lines() { counted "$(wc -l <"$1")" line; }
+bytes() { counted "$(wc -c <"$1")" byte; }
+counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }
+
+# field FILE PYTHON: what an expression over the JSON document d is.
+field() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
