@@ -1,4 +1,4 @@
-"$WEIR" run --pty -- "$PROGRAM" >terminal
+script -qec "$PROGRAM" /dev/null >terminal
 seen "on a terminal" "$(lines terminal)"
 traced fork "$PROGRAM" >file
 seen "in a file" "$(lines file)"

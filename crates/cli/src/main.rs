@@ -3,6 +3,7 @@
 mod bench;
 mod dist;
 mod export;
+mod lab;
 mod progress;
 mod screen;
 mod trace;
@@ -39,6 +40,7 @@ With 'weir trace' the command's own; see 'weir trace --help'.";
 enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
+    Lab(lab::Args),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
+        Verb::Lab(args) => lab::run(args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

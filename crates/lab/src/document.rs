@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::Experiment;
 use crate::judge::Verdict;
 use crate::run::Result;
-use crate::Experiment;
 
 /// What --json writes.
 #[derive(Debug, Serialize)]

@@ -13,5 +13,5 @@ pub use document::{Document, Row};
 pub use error::Error;
 pub use experiment::{Experiment, Outcome, Theme};
 pub use judge::{Agreement, Seen, Verdict};
-pub use library::{all, find, nearest};
+pub use library::{all, find, nearest, source};
 pub use run::{Options, Ran, Result, Version, run};

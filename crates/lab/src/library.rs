@@ -2,7 +2,7 @@
 
 use include_dir::{Dir, include_dir};
 
-use crate::{Error, Experiment};
+use crate::{Error, Experiment, Version, stage};
 
 static FOLDERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
 
@@ -37,6 +37,20 @@ fn common(one: &str, other: &str) -> usize {
 pub(crate) fn files(name: &str) -> Vec<(&'static str, &'static [u8])> {
     let Some(folder) = FOLDERS.get_dir(name) else { return Vec::new() };
     folder.files().filter_map(|file| Some((file.path().file_name()?.to_str()?, file.contents()))).collect()
+}
+
+/// The text of a version's program, with how it is compiled.
+pub fn source(experiment: &Experiment, version: Version) -> String {
+    let files = files(&experiment.name);
+    let of_version = |one: &&(&str, &[u8])| one.0.split('.').next() == Some(version.name());
+    let Some((name, content)) = files.iter().find(of_version) else {
+        return format!("{} has no {} program of its own\n", experiment.name, version.name());
+    };
+    let head = match name.strip_suffix(".c") {
+        Some(program) => format!("/* {} */\n", stage::command(experiment, name, program)),
+        None => String::new(),
+    };
+    head + &String::from_utf8_lossy(content)
 }
 
 /// The shell functions that checks use.

@@ -216,7 +216,9 @@ fn check(
     let text = |path: &Path| read(path).unwrap_or_default();
     let failure = match status {
         Some(status) if status.success() => None,
-        Some(status) => Some(format!("its check ended with {}: {}", ended(status), last_line(&text(&errors)))),
+        Some(status) => {
+            Some(format!("its check ended with {}: {}", ended(status), last_line(&text(&errors))))
+        }
         None => Some(format!("not at its end after {limit:?}: {}", last_line(&text(&errors)))),
     };
     Ok(Said { lines: text(&out).lines().map(String::from).collect(), failure })

@@ -61,12 +61,9 @@ impl Stage {
     }
 
     fn compile(&mut self, experiment: &Experiment, source: &str, program: &str) -> Result<(), Error> {
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-        let flags = &experiment.cflags;
-        let words = ["-O1", "-o", program, source].into_iter().chain(flags.iter().map(String::as_str));
-        let words: Vec<&str> = words.collect();
-        let command = format!("{compiler} {}", words.join(" "));
-        let ran = Command::new(&compiler).args(&words).current_dir(self.path()).output();
+        let command = command(experiment, source, program);
+        let mut words = command.split(' ');
+        let ran = Command::new(words.next().unwrap_or("cc")).args(words).current_dir(self.path()).output();
         let said = match ran {
             Ok(output) if output.status.success() => {
                 self.commands.push(command);
@@ -80,6 +77,13 @@ impl Stage {
         };
         Err(Error::Compiler { command, said })
     }
+}
+
+/// How a program is compiled, as one would type it.
+pub(crate) fn command(experiment: &Experiment, source: &str, program: &str) -> String {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let flags: String = experiment.cflags.iter().map(|flag| format!(" {flag}")).collect();
+    format!("{compiler} -O1 -o {program} {source}{flags}")
 }
 
 fn ends_in_c(path: &Path) -> bool {
