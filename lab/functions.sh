@@ -18,3 +18,19 @@ counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }
 
 # field FILE PYTHON: what an expression over the JSON document d is.
 field() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
+
+# on_terminal COMMAND…: runs it with a terminal as its standard output; what came, with a
+# carriage return before each newline, is left as the file terminal.
+on_terminal() { script -qec "$*" /dev/null </dev/null >terminal; }
+
+# until_there FILE TEXT: waits until the file holds the text, at most 2 s.
+until_there() {
+    until_tries=0
+    until grep -q "$2" "$1" 2>/dev/null || [ $until_tries -ge 200 ]; do
+        sleep 0.01
+        until_tries=$((until_tries + 1))
+    done
+}
+
+# calls NAME FD: how many calls a trace saw on a descriptor, over all processes.
+calls() { field "$1.json" "sum(s['calls'] for s in d['streams'] if s['fd'] == $2)"; }

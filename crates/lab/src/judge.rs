@@ -74,6 +74,9 @@ fn fits_one(pattern: &str, value: &str) -> bool {
     let (number, words) = number_and_words(value);
     let Some(number) = number else { return false };
     let bounds = |text: &str| -> Option<(f64, f64, String)> {
+        if let (Some(exactly), words) = number_and_words(text) {
+            return Some((exactly, exactly, words));
+        }
         if let Some(rest) = text.strip_prefix(">=") {
             let (least, words) = number_and_words(rest.trim());
             return Some((least?, f64::INFINITY, words));
@@ -110,7 +113,7 @@ mod tests {
         assert!(fits("<= 2 lines", "2 lines") && !fits("<= 2 lines", "2 bytes"));
         assert!(fits("24..40 writes", "25 writes") && fits("24..40 writes", "40 writes"));
         assert!(!fits("24..40 writes", "41 writes") && !fits("24..40 writes", "many writes"));
-        assert!(fits(">= 5,000 calls", "5,000,000 calls"));
+        assert!(fits(">= 5,000 calls", "5,000,000 calls") && fits("5,000 calls", "5000 calls"));
     }
 
     #[test]

@@ -12,6 +12,6 @@ mod stage;
 pub use document::{Document, Row};
 pub use error::Error;
 pub use experiment::{Experiment, Outcome, Theme};
-pub use judge::{Agreement, Seen, Verdict};
+pub use judge::{Agreement, Seen, Verdict, fits};
 pub use library::{all, find, nearest, source};
 pub use run::{Options, Ran, Result, Version, run};

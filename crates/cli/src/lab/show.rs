@@ -78,7 +78,7 @@ fn outcomes(result: &Result) -> Vec<Outcome> {
 }
 
 fn value(one: &Agreement) -> Value {
-    let expected = one.expect.is_empty() || one.expect == one.seen;
+    let expected = one.expect.is_empty() || weir_lab::fits(&one.expect, &one.seen);
     Value { seen: one.seen.clone(), agrees: one.agrees, expected }
 }
 
