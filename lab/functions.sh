@@ -34,3 +34,20 @@ until_there() {
 
 # calls NAME FD: how many calls a trace saw on a descriptor, over all processes.
 calls() { field "$1.json" "sum(s['calls'] for s in d['streams'] if s['fd'] == $2)"; }
+
+# benched NAME WORKLOAD OPTION…: measures; the result is left as NAME.json.
+benched() {
+    benched_name=$1
+    shift
+    "$WEIR" bench --quiet --json "$benched_name.json" "$@"
+}
+
+# ratio NAME A B: how many times the median time of row A is that of row B; rows are Python conditions over r.
+ratio() {
+    python3 - "$1.json" "$2" "$3" <<'P'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+time = [next(r["elapsed_s"]["median"] for r in rows if eval(which)) for which in sys.argv[2:]]
+print(f"{time[0] / time[1]:.1f}")
+P
+}

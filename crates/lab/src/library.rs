@@ -46,7 +46,7 @@ pub fn source(experiment: &Experiment, version: Version) -> String {
     let Some((name, content)) = files.iter().find(of_version) else {
         return format!("{} has no {} program of its own\n", experiment.name, version.name());
     };
-    let head = match name.strip_suffix(".c") {
+    let head = match name.strip_suffix(".c").or(name.strip_suffix(".S")) {
         Some(program) => format!("/* {} */\n", stage::command(experiment, name, program)),
         None => String::new(),
     };

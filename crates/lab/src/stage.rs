@@ -27,7 +27,7 @@ impl Stage {
         }
         stage.put("functions.sh", library::functions())?;
         for (name, _) in library::files(&experiment.name) {
-            if let Some(program) = name.strip_suffix(".c") {
+            if let Some(program) = name.strip_suffix(".c").or(name.strip_suffix(".S")) {
                 stage.compile(experiment, name, program)?;
             }
         }
@@ -47,7 +47,7 @@ impl Stage {
         let program = fs::read_dir(self.path())
             .map_err(|source| file(self.path(), "readdir", source))?
             .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.file_stem().is_some_and(|stem| stem == name) && !ends_in_c(path))
+            .filter(|path| path.file_stem().is_some_and(|stem| stem == name) && !is_source(path))
             .min();
         Ok((directory, program.unwrap_or_else(|| self.path().join(name))))
     }
@@ -86,8 +86,8 @@ pub(crate) fn command(experiment: &Experiment, source: &str, program: &str) -> S
     format!("{compiler} -O1 -o {program} {source}{flags}")
 }
 
-fn ends_in_c(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "c")
+fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "c" || extension == "S")
 }
 
 fn file(path: &Path, call: &'static str, source: io::Error) -> Error {

@@ -1,0 +1,3 @@
+chan configure stdout -buffering line
+puts line
+after 60000

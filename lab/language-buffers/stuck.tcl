@@ -1,0 +1,2 @@
+puts line
+after 60000
