@@ -1,3 +1,3 @@
-chan configure stdout -buffering line
-puts line
+chan configure stdout -buffering none
+puts -nonewline line
 after 60000

@@ -1,2 +1,2 @@
-puts line
+puts -nonewline line
 after 60000
