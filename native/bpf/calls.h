@@ -255,7 +255,7 @@ static __always_inline void on_other(struct process *process, u32 pid, const str
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
-    u32 nr = CALL_NUMBER(regs), pid = bpf_get_current_pid_tgid() >> 32;
+    u32 nr = CALL_NUMBER(regs), pid = 0;
     struct transfer t;
     struct process *process = 0;
     if (nr >= CLASSES || !classes[nr])
@@ -263,6 +263,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
     u32 class = classes[nr];
     /* Plain reads and writes find their stream in one look-up, or none; for the others it is worth asking first. */
     if (class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
+        pid = bpf_get_current_pid_tgid() >> 32;
         process = bpf_map_lookup_elem(&processes, &pid);
         if (!process)
             return 0;

@@ -6,6 +6,9 @@
 #include "count.h"
 #include "maps.h"
 
+/* Tasks are read by bpf_probe_read_kernel, though the verifier would let them be read at once: it searches all of
+ * the kernel's types for each such read, and a start would take longer by that. */
+
 static __always_inline struct life *begin_life(u32 kind)
 {
     struct life *life = reserve(sizeof *life);
@@ -24,7 +27,7 @@ static __always_inline struct life *begin_life(u32 kind)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-    u32 pid = bpf_get_current_pid_tgid() >> 32, child_pid = child->tgid;
+    u32 pid = bpf_get_current_pid_tgid() >> 32, child_pid = BPF_CORE_READ(child, tgid);
     struct process *process = bpf_map_lookup_elem(&processes, &pid), fresh = {0};
     struct life *life;
     if (!process || child_pid == pid)
@@ -38,7 +41,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     if (!life)
         return 0;
     life->other = child_pid;
-    life->flags = parent->files == child->files;
+    life->flags = BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files);
     bpf_ringbuf_submit(life, 0);
     return 0;
 }
@@ -67,10 +70,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     flush_range(pid, 0, 63);
     process->list = process->walker = 0;
     if (process->image == GATED) { /* what was read until now is weir's own start, and the kernel's */
-        process->read_calls = -task->ioac.syscr;
-        process->write_calls = -task->ioac.syscw;
-        process->read_bytes = -task->ioac.rchar;
-        process->written_bytes = -task->ioac.wchar;
+        process->read_calls = -BPF_CORE_READ(task, ioac.syscr);
+        process->write_calls = -BPF_CORE_READ(task, ioac.syscw);
+        process->read_bytes = -BPF_CORE_READ(task, ioac.rchar);
+        process->written_bytes = -BPF_CORE_READ(task, ioac.wchar);
     }
     process->image++;
     key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);
@@ -104,18 +107,18 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
     struct life *life;
     if (!process)
         return 0;
-    __sync_fetch_and_add(&process->read_calls, task->ioac.syscr);
-    __sync_fetch_and_add(&process->write_calls, task->ioac.syscw);
-    __sync_fetch_and_add(&process->read_bytes, task->ioac.rchar);
-    __sync_fetch_and_add(&process->written_bytes, task->ioac.wchar);
-    __sync_fetch_and_add(&process->user_ns, task->utime);
-    __sync_fetch_and_add(&process->system_ns, task->stime);
-    __sync_fetch_and_add(&process->run_ns, task->se.sum_exec_runtime);
+    __sync_fetch_and_add(&process->read_calls, BPF_CORE_READ(task, ioac.syscr));
+    __sync_fetch_and_add(&process->write_calls, BPF_CORE_READ(task, ioac.syscw));
+    __sync_fetch_and_add(&process->read_bytes, BPF_CORE_READ(task, ioac.rchar));
+    __sync_fetch_and_add(&process->written_bytes, BPF_CORE_READ(task, ioac.wchar));
+    __sync_fetch_and_add(&process->user_ns, BPF_CORE_READ(task, utime));
+    __sync_fetch_and_add(&process->system_ns, BPF_CORE_READ(task, stime));
+    __sync_fetch_and_add(&process->run_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
     if (!group_dead)
         return 0;
-    u32 status = task->signal->group_exit_code;
+    u32 status = BPF_CORE_READ(task, signal, group_exit_code);
     if (!status)
-        status = task->exit_code;
+        status = BPF_CORE_READ(task, exit_code);
     walk(process, status & 0x7f ? MOMENT_SIGNAL : MOMENT_EXIT, -1, 0);
     flush_range(pid, 0, 63);
     life = begin_life(KIND_EXIT);

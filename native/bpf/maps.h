@@ -39,7 +39,8 @@ struct {
     __type(value, struct library);
 } libraries SEC(".maps");
 
-#define EVENT_BYTES (1 << 24)
+/* The kernel fills all of it with zeros at the start. */
+#define EVENT_BYTES (1 << 23)
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, EVENT_BYTES);

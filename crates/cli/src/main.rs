@@ -5,6 +5,7 @@ mod dist;
 mod export;
 mod lab;
 mod progress;
+mod run;
 mod screen;
 mod trace;
 mod words;
@@ -32,15 +33,17 @@ Examples:
   weir bench write --sync none,o_sync what durability costs
   weir bench --published tlpi-13      the textbook's tables, measured here
   weir trace -- ./program             what a program does with its bytes, and what is wrong
+  weir run -- ./program               no byte waits longer than 100 ms in it, at full speed
 
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
-With 'weir trace' the command's own; see 'weir trace --help'.";
+With 'weir trace' and 'weir run' the command's own; see their --help.";
 
 #[derive(Subcommand)]
 enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
     Lab(lab::Args),
+    Run(Box<run::Args>),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Lab(args) => lab::run(args),
+        Verb::Run(args) => run::run(*args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

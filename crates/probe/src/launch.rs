@@ -43,6 +43,22 @@ pub fn start(command: &[OsString]) -> Result<Gated, Error> {
     }
 }
 
+/// This process becomes `command`, found along PATH, as [`start`] would have started it. It returns only why it
+/// could not.
+pub fn replace(command: &[OsString]) -> Error {
+    let name = command.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let arguments = match arguments(command) {
+        Ok(arguments) => arguments,
+        Err(source) => return Error::Command { command: name, source },
+    };
+    let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    inherited::restore();
+    // SAFETY: `pointers` ends with a null pointer, and its strings live as long as `arguments`.
+    unsafe { libc::execvp(pointers[0], pointers.as_ptr()) };
+    Error::Command { command: name, source: io::Error::last_os_error() }
+}
+
 fn arguments(command: &[OsString]) -> io::Result<Vec<CString>> {
     if command.is_empty() {
         return Err(io::Error::from_raw_os_error(libc::ENOENT));

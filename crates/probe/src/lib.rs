@@ -14,10 +14,10 @@ pub mod proc;
 pub mod ptrace;
 pub mod raw;
 pub mod sample;
+pub mod subject;
 pub mod syscalls;
-pub mod totals;
 pub mod trace;
 pub mod walk;
 pub mod watch;
 
-pub use error::Error;
+pub use error::{Error, errno_text};

@@ -1,10 +1,12 @@
 //! What /proc says of a process: its names, counts, threads, children, and what it waits in.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use procfs::process::{Process, Status, Syscall};
+use procfs::process::{Io, Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
 
 use crate::syscalls;
@@ -15,13 +17,25 @@ fn process(pid: u32) -> Option<Process> {
 
 /// Bytes and calls as the kernel counts them, with those of children that were waited for.
 pub fn io(pid: u32) -> Option<IoTotals> {
-    let io = process(pid)?.io().ok()?;
-    Some(IoTotals {
-        read_calls: io.syscr,
-        write_calls: io.syscw,
-        read_bytes: io.rchar,
-        written_bytes: io.wchar,
-    })
+    Some(counted(&process(pid)?.io().ok()?))
+}
+
+fn counted(io: &Io) -> IoTotals {
+    IoTotals { read_calls: io.syscr, write_calls: io.syscw, read_bytes: io.rchar, written_bytes: io.wchar }
+}
+
+/// The sum over the threads that live: a process's own counts without those of reaped children, which
+/// /proc/PID/io has.
+pub fn own_io(pid: u32) -> Option<IoTotals> {
+    let mut sum = IoTotals::default();
+    for task in process(pid)?.tasks().ok()?.flatten() {
+        let Ok(io) = task.io() else { continue };
+        sum.read_calls += io.syscr;
+        sum.write_calls += io.syscw;
+        sum.read_bytes += io.rchar;
+        sum.written_bytes += io.wchar;
+    }
+    Some(sum)
 }
 
 /// Processor time in user mode and in the kernel, nanoseconds, of all threads. The kernel says it in ticks.
@@ -74,6 +88,23 @@ pub fn children(pid: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|child| child.parse().ok()).collect()
 }
 
+/// The process and all that descend from it, itself first.
+pub fn with_descendants(pid: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
+        if let Ok(stat) = process.stat() {
+            children.entry(stat.ppid as u32).or_default().push(stat.pid as u32);
+        }
+    }
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(children.remove(&parent).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
 /// The numbers among the names in a directory.
 pub fn numbers(path: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
@@ -124,23 +155,61 @@ pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 
+/// Its open descriptors.
+pub fn descriptors(pid: u32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
+}
+
 /// Whether its executable is for another architecture than weir's, such as 32-bit x86.
 pub fn foreign(pid: u32) -> bool {
+    file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
+}
+
+/// The same of a program's file.
+pub fn file_is_foreign(path: &Path) -> bool {
     const CLASS_64: u8 = 2;
     let machine: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
     let mut header = [0; 20];
-    let Ok(mut exe) = fs::File::open(format!("/proc/{pid}/exe")) else { return false };
+    let Ok(mut exe) = fs::File::open(path) else { return false };
     exe.read_exact(&mut header).is_ok()
+        && header.starts_with(b"\x7fELF")
         && (header[4] != CLASS_64 || u16::from_le_bytes([header[18], header[19]]) != machine)
 }
 
 /// Whether its executable is set-user-ID or set-group-ID to somebody else than weir's user: a tracer without
 /// privilege keeps the program from getting that one's rights.
 pub fn loses_privilege(pid: u32) -> bool {
+    file_loses_privilege(Path::new(&format!("/proc/{pid}/exe")))
+}
+
+/// The same of a program's file.
+pub fn file_loses_privilege(path: &Path) -> bool {
     let root = rustix::process::geteuid().is_root();
-    let Ok(exe) = fs::metadata(format!("/proc/{pid}/exe")) else { return false };
+    let Ok(exe) = fs::metadata(path) else { return false };
     let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
     let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
         && exe.gid() != rustix::process::getegid().as_raw();
     !root && (owner || group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_counts_grow_with_a_read() {
+        let before = own_io(std::process::id()).unwrap();
+        fs::read("/proc/self/stat").unwrap();
+        assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
+    }
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
+        let found = with_descendants(std::process::id());
+        assert_eq!(found[0], std::process::id());
+        assert!(found.contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -255,16 +255,16 @@ impl Sampler<'_, '_> {
 
 /// Where the descriptors of files stand.
 fn positions(pid: u32) -> HashMap<i32, Position> {
-    let of = |fd: u32| {
-        let path = proc::descriptor(pid, fd as i32)?;
+    let of = |fd: i32| {
+        let path = proc::descriptor(pid, fd)?;
         let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
         let field = |name| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let at = field("pos:")?.parse().ok()?;
         let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
-        Some((fd as i32, Position { path, flags, at }))
+        Some((fd, Position { path, flags, at }))
     };
     let files = |position: &(i32, Position)| position.1.path.starts_with('/');
-    proc::numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(of).filter(files).collect()
+    proc::descriptors(pid).into_iter().filter_map(of).filter(files).collect()
 }
 
 /// Bytes between two positions, of a descriptor that goes one way only. How many calls is not known,

@@ -235,8 +235,8 @@ pub fn output(op: Op, args: &[u64; 6]) -> Option<i32> {
 pub fn descriptor(op: Op, args: &[u64; 6]) -> Option<i32> {
     use Op::*;
     match op {
-        Close | Dup | Dup2 | Dup3 | Fcntl | Accept | Accept4 | Lseek | Fsync | Fdatasync | SyncFileRange
-        | Syncfs | Fallocate | Ftruncate | Fadvise | IoUringEnter => Some(args[0] as i32),
+        Close | CloseRange | Dup | Dup2 | Dup3 | Fcntl | Accept | Accept4 | Lseek | Fsync | Fdatasync
+        | SyncFileRange | Syncfs | Fallocate | Ftruncate | Fadvise | IoUringEnter => Some(args[0] as i32),
         Mmap if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => Some(args[4] as i32),
         _ => output(op, args).or_else(|| input(op, args)),
     }

@@ -75,4 +75,13 @@ fn check(waiting: &Waiting) {
     assert_eq!(waits(stdout), (Some(Mode::Full), "in stdout".to_string()));
     assert!(found.iter().all(|one| waiting.name(one.fd) != "kept"), "it is not lost with the process");
     assert_eq!(found.len(), 6, "{found:#?}");
+    let pending = waiting.pending();
+    let full = pending.iter().find(|one| waiting.name(one.fd) == "full").unwrap();
+    assert_eq!((full.bytes.len(), &full.bytes[..256]), (300, expected.as_slice()));
+    assert_eq!((pending.len(), full.locked), (4, Some(false)));
+    waiting.store(&full.left_after(200).unwrap());
+    let left = waiting.pending();
+    assert_eq!(left.iter().find(|one| one.fd == full.fd).unwrap().bytes, full.bytes[200..]);
+    left.iter().for_each(|one| waiting.store(&one.emptied));
+    assert_eq!(waiting.pending(), []);
 }

@@ -26,6 +26,10 @@ fn with_symbols() {
             (9, &b"in stdout"[..]),
             "{flags:?}"
         );
+        let pending = waiting.pending();
+        assert_eq!((pending.len(), pending[0].bytes.as_slice()), (1, &b"in stdout"[..]), "{flags:?}");
+        waiting.store(&pending[0].emptied);
+        assert_eq!(waiting.pending(), [], "{flags:?}");
     }
 }
 

@@ -19,6 +19,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod trace;
+pub mod why;
 
 // The fixture of a trace is also the example's, to which this crate is another.
 #[cfg(test)]

@@ -3,7 +3,7 @@
 mod judge;
 mod record;
 mod show;
-mod status;
+pub(crate) mod status;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use weir_model::trace::Exit;
 use crate::FAILED;
 
 /// weir itself failed; env(1) has the same three.
-const OWN: u8 = 125;
+pub(crate) const OWN: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -55,6 +55,16 @@ impl From<weir_probe::Error> for Failure {
             _ => OWN,
         };
         Self { text: error.to_string(), status }
+    }
+}
+
+impl From<weir_regulate::carry::Error> for Failure {
+    fn from(error: weir_regulate::carry::Error) -> Self {
+        use weir_regulate::{carry::Error, follow};
+        match error {
+            Error::Start(error) | Error::Follow(follow::Error::Probe(error)) => error.into(),
+            other => Self::own(other.to_string()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use weir_model::trace::{Op, OpenFile};
 use weir_model::{Direction, StreamKind};
 
 use crate::raw::{RawCall, RawFile};
+use crate::{proc, syscalls};
 
 /// What a number stands for in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Files {
         let by_key = self.by_key.get(&raw.key).copied().filter(|id| fits(&self.all[*id as usize]));
         let opened = fresh.filter(|id| self.all[*id as usize].opened_by.is_some());
         let id = opened.or(by_key).or(fresh).unwrap_or_else(|| {
-            let path = path_of(pid, fd).unwrap_or_else(|| unnamed(raw));
+            let path = proc::descriptor(pid, fd).unwrap_or_else(|| unnamed(raw));
             self.add(OpenFile { path, ..blank(kind_of(raw.mode)) })
         });
         self.by_key.insert(raw.key, id);
@@ -169,15 +170,10 @@ fn from_stat(path: String, status: &Stat) -> OpenFile {
     }
 }
 
-fn path_of(pid: u32, fd: i32) -> Option<String> {
-    let path = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
-    Some(path.to_string_lossy().into_owned())
-}
-
 /// What /proc says of a descriptor, if the process is still there.
 fn look(pid: u32, fd: i32) -> Option<OpenFile> {
     let link = format!("/proc/{pid}/fd/{fd}");
-    let path = path_of(pid, fd)?;
+    let path = proc::descriptor(pid, fd)?;
     let status = rustix::fs::stat(link.as_str()).ok()?;
     let mut file = from_stat(path, &status);
     file.flags = flags_of(pid, fd).unwrap_or(0);
@@ -230,9 +226,7 @@ fn absolute(pid: u32, name: &str) -> Option<String> {
 /// The table of a process as it is now.
 pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
     let mut table = Descriptors::new();
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return table };
-    let mut numbers: Vec<i32> =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let mut numbers = proc::descriptors(pid);
     numbers.sort_unstable();
     for fd in numbers {
         let Some(file) = look(pid, fd) else { continue };
@@ -250,9 +244,7 @@ pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
 /// What was opened and closed while nobody looked: the table as it is now, with the open files that are the
 /// same still.
 pub(super) fn renew(table: &mut Descriptors, files: &mut Files, pid: u32) {
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return };
-    let numbers: Vec<i32> =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let numbers = proc::descriptors(pid);
     if numbers.is_empty() {
         return; // it has just ended
     }
@@ -283,34 +275,38 @@ fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
     }
 }
 
-/// The descriptor that a call is about; -1: none.
+/// The descriptor that a call is about; -1: none. Of calls that copy, the one that bytes come from; of those that
+/// make one, that.
 pub(super) fn descriptor_of(call: &RawCall) -> i32 {
     use Op::*;
-    let returned = if call.result >= 0 { call.result as i32 } else { -1 };
-    match call.op {
-        Open | Openat | Openat2 | Creat | Dup | Socket | Accept | Accept4 | Eventfd2 | MemfdCreate
-        | IoUringSetup => returned,
-        Dup2 | Dup3 => returned,
-        Sendfile => call.args[1] as i32,
-        Pipe | Pipe2 | Socketpair | Rename | Renameat | Renameat2 | Unlink | Unlinkat | Link | Linkat
-        | Truncate => -1,
-        Sync | Msync | Kill | Tgkill | Execve | Execveat => -1,
-        Mmap => call.args[4] as i32,
-        _ => call.args[0] as i32,
-    }
+    let made = matches!(
+        call.op,
+        Open | Openat
+            | Openat2
+            | Creat
+            | Dup
+            | Dup2
+            | Dup3
+            | Socket
+            | Accept
+            | Accept4
+            | Eventfd2
+            | MemfdCreate
+            | IoUringSetup
+    );
+    let fd = match call.op {
+        _ if made => i32::try_from(call.result).ok().filter(|&fd| fd >= 0),
+        op if op.copies() => syscalls::input(op, &call.args),
+        op => syscalls::descriptor(op, &call.args),
+    };
+    fd.unwrap_or(-1)
 }
 
 /// The descriptors that a call moves bytes from and to.
-pub(super) fn sides(call: &RawCall) -> Vec<(i32, Direction)> {
-    let (first, second, third) = (call.args[0] as i32, call.args[1] as i32, call.args[2] as i32);
-    match call.op {
-        op if op.reads() => vec![(first, Direction::In)],
-        op if op.writes() => vec![(first, Direction::Out)],
-        Op::Sendfile => vec![(second, Direction::In), (first, Direction::Out)],
-        Op::Splice | Op::CopyFileRange => vec![(first, Direction::In), (third, Direction::Out)],
-        Op::Tee => vec![(first, Direction::In), (second, Direction::Out)],
-        _ => Vec::new(),
-    }
+pub(super) fn sides(call: &RawCall) -> impl Iterator<Item = (i32, Direction)> {
+    let input = syscalls::input(call.op, &call.args).map(|fd| (fd, Direction::In));
+    let output = syscalls::output(call.op, &call.args).map(|fd| (fd, Direction::Out));
+    input.into_iter().chain(output)
 }
 
 /// What a call does to the table.

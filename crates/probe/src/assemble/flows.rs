@@ -6,6 +6,7 @@ use weir_model::Direction;
 use weir_model::trace::{Call, Flow, Histogram, Op};
 
 use crate::raw::{RawCall, RawCounts};
+use crate::syscalls;
 
 /// The first calls of a flow, and the first writes after a fork, are told one by one.
 pub(super) const FIRST_CALLS: u32 = 8;
@@ -34,13 +35,7 @@ pub(super) struct Flows {
 
 /// What a call asked for.
 pub(super) fn asked(call: &RawCall) -> u64 {
-    let argument = match call.op {
-        Op::Sendfile => call.args[3],
-        Op::Splice | Op::CopyFileRange => call.args[4],
-        op if op.reads() || op.writes() || op == Op::Tee => call.args[2],
-        _ => 0,
-    };
-    call.asked.unwrap_or(argument)
+    call.asked.or_else(|| syscalls::asked_bytes(call.op, &call.args)).unwrap_or(0)
 }
 
 /// lseek(2) to a place, of which only the place is known.
@@ -162,7 +157,7 @@ fn count_moved(flow: &mut Flow, place: &mut Place, call: &RawCall, regular: bool
         *(if moved == 0 { &mut flow.zeros } else { &mut flow.short }) += 1;
     }
     flow.newline_ends += u64::from(moved > 1 && call.tail == Some(b'\n'));
-    let own = call.op.positioned().then_some(call.args[3]).filter(|&position| position as i64 >= 0);
+    let own = syscalls::offset(call.op, &call.args);
     if !regular || moved == 0 {
         return;
     }

@@ -294,9 +294,11 @@ impl Assembler {
         }
         // What is closed is known for the last time, what is opened only afterwards.
         let fd = descriptors::descriptor_of(call);
-        let before = self.with_table(pid, |table, _| table.get(&fd).map(|known| known.file));
-        self.with_table(pid, |table, files| descriptors::follow(table, files, call, pid));
-        let file = before.or_else(|| self.with_table(pid, |table, _| table.get(&fd).map(|known| known.file)));
+        let file = self.with_table(pid, |table, files| {
+            let before = table.get(&fd).map(|known| known.file);
+            descriptors::follow(table, files, call, pid);
+            before.or_else(|| table.get(&fd).map(|known| known.file))
+        });
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
             self.flows.note(pid, image, fd, file, call.op, at_s);
         }
@@ -320,9 +322,8 @@ impl Assembler {
 
     /// A call that no kernel counted; true when it is worth an event as well.
     fn count(&mut self, pid: u32, image: u32, call: &RawCall, ns: u64) -> bool {
-        let sides = descriptors::sides(call);
         let mut told = false;
-        for (fd, direction) in sides {
+        for (fd, direction) in descriptors::sides(call) {
             if call.result == -i64::from(libc::EBADF) {
                 continue;
             }

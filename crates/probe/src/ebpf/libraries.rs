@@ -2,18 +2,19 @@
 //! in a process that lives for a millisecond only.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use aya::maps::{HashMap, MapData};
-use object::read::ReadCache;
-use object::{Object, ObjectSegment, ObjectSymbol};
 use weir_model::trace::Walker;
 
 use super::wire::{Library, LibraryKey};
+use crate::walk::maps::{Place, regions};
+use crate::walk::{ListHead, list_head};
 
-/// Where Linux systems have their C library.
+const LIBC: &str = "libc.so.6";
+/// Where Linux systems have it.
 const FOLDERS: &[&str] = &[
     "/lib/x86_64-linux-gnu",
     "/lib/aarch64-linux-gnu",
@@ -51,61 +52,57 @@ impl Libraries {
     pub fn new(map: HashMap<MapData, LibraryKey, Library>) -> Self {
         let mut libraries = Self { map, asked: HashSet::new() };
         for folder in FOLDERS {
-            libraries.learn(&Path::new(folder).join("libc.so.6"));
+            libraries.learn(&Path::new(folder).join(LIBC), in_library);
         }
         libraries
     }
 
-    /// Tells the kernel of one more file, a library or an executable with the library in it. Each is looked
-    /// at once.
-    pub fn learn(&mut self, path: &Path) {
+    /// Tells the kernel of an executable, which may have the library in it.
+    pub fn learn_program(&mut self, path: &Path) {
+        self.learn(path, in_program);
+    }
+
+    /// Each file is looked at once.
+    fn learn(&mut self, path: &Path, place: fn(ListHead) -> Library) {
         let Ok(status) = fs::metadata(path) else { return };
         let key = LibraryKey { ino: status.ino(), size: status.size() };
         if !status.is_file() || !self.asked.insert(key) {
             return;
         }
-        if let Some(library) = find(path) {
+        if let Some(head) = list_head(path).filter(is_known) {
             // Without it the library's streams are not seen at an exit; nothing else depends on it.
-            let _ = self.map.insert(key, library, 0);
+            let _ = self.map.insert(key, place(head), 0);
         }
     }
 }
 
 /// The head of the list in a process that runs already, and whose it is; from its mappings.
 pub(super) fn list_of(pid: u32) -> Option<(u64, u32)> {
-    let maps = procfs::process::Process::new(pid as i32).ok()?.maps().ok()?;
-    for map in maps {
-        let procfs::process::MMapPath::Path(path) = &map.pathname else { continue };
-        if map.offset == 0 && path.file_name().is_some_and(|name| name == "libc.so.6") {
-            let library = find(
-                &Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?),
-            )?;
-            return Some((map.address.0 + library.offset, library.walker));
-        }
-    }
-    None
+    let mapped = regions(pid).into_iter().find(|one| one.offset == 0 && one.name() == LIBC)?;
+    let Place::File(path) = &mapped.place else { return None };
+    let inside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
+    let head = list_head(&inside).filter(is_known)?;
+    Some((mapped.start + head.address, number(head)))
 }
 
-/// The head of glibc's list: a dynamic symbol of libc.so.6, a plain one in a static executable.
-fn find(path: &Path) -> Option<Library> {
-    let cache = ReadCache::new(File::open(path).ok()?);
-    let elf = object::File::parse(&cache).ok()?;
-    let is_head =
-        |symbol: &object::Symbol<'_, '_, _>| symbol.is_definition() && symbol.name() == Ok("_IO_list_all");
-    let dynamic = elf.dynamic_symbols().find(is_head).map(|symbol| symbol.address());
-    let is_library = elf.kind() == object::ObjectKind::Dynamic && elf.entry() != 0 && dynamic.is_some();
-    let walker = Walker::Glibc as u32 + 1;
-    if let (Some(address), true) = (dynamic, is_library) {
-        return Some(Library { offset: address, walker, how: FROM_MAPPING });
-    }
-    let address = elf.symbols().find(is_head)?.address();
-    if elf.kind() == object::ObjectKind::Executable {
-        return Some(Library { offset: address, walker, how: ABSOLUTE });
-    }
-    let code = elf.segments().find(|segment| is_code(segment.flags()))?.address();
-    Some(Library { offset: address.wrapping_sub(code), walker, how: FROM_CODE })
+/// The only list that the kernel can walk.
+fn is_known(head: &ListHead) -> bool {
+    head.walker == Walker::Glibc
 }
 
-fn is_code(flags: object::SegmentFlags) -> bool {
-    matches!(flags, object::SegmentFlags::Elf { p_flags, .. } if p_flags.0 & object::elf::PF_X.0 != 0)
+fn number(head: ListHead) -> u32 {
+    head.walker as u32 + 1
+}
+
+fn in_library(head: ListHead) -> Library {
+    Library { offset: head.address, walker: number(head), how: FROM_MAPPING }
+}
+
+/// Of a static program that has its symbols.
+fn in_program(head: ListHead) -> Library {
+    let (offset, how) = match head.relative {
+        true => (head.address.wrapping_sub(head.code), FROM_CODE),
+        false => (head.address, ABSOLUTE),
+    };
+    Library { offset, walker: number(head), how }
 }

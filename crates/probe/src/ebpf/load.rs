@@ -1,22 +1,25 @@
 //! Loads the programs into the kernel, and finds out why when it will not have them.
 
+use std::collections::{HashMap as Names, HashSet};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::BtfTracePoint;
-use aya::programs::tp_btf::BtfTracePointLinkId;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya_obj::btf::BtfFeatures;
+use aya_obj::{EbpfSectionKind, Object};
 
+use super::bpf::{self, Common};
 use super::classes;
+use super::kernel_types::{self, KernelTypes};
 use super::wire::{Counts, Library, LibraryKey, ProcessState, StreamKey};
 use crate::Error;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
 
-/// Its program at the exit of system calls is the one that costs; it comes and goes.
-const CALLS: &str = "on_sys_exit";
-/// (program, tracepoint, since which kernel it is useful; 0: always needed)
-const LIVES: &[(&str, &str, bool)] = &[
+/// (program, tracepoint, whether it is needed at all). The first, at the exit of system calls, is the one that
+/// costs; it comes and goes.
+const PROGRAMS: [(&str, &str, bool); 5] = [
+    ("on_sys_exit", "sys_exit", true),
     ("on_fork", "sched_process_fork", true),
     ("on_exec", "sched_process_exec", true),
     ("on_exit", "sched_process_exit", true),
@@ -25,8 +28,9 @@ const LIVES: &[(&str, &str, bool)] = &[
 
 /// The programs and maps, loaded. Dropped, everything is gone from the kernel.
 pub(super) struct Loaded {
-    ebpf: Ebpf,
-    calls: Option<BtfTracePointLinkId>,
+    calls: OwnedFd,
+    calls_link: Option<OwnedFd>,
+    _lives: Vec<OwnedFd>,
     pub events: RingBuf<MapData>,
     pub processes: HashMap<MapData, u32, ProcessState>,
     pub streams: HashMap<MapData, StreamKey, Counts>,
@@ -50,65 +54,107 @@ fn refuse(reason: impl Into<String>) -> Error {
 }
 
 /// The innermost cause says what the kernel said.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
     let refused = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-    match refused {
+    refuse(match refused {
         Some(libc::EPERM | libc::EACCES) => {
             "the kernel refuses it (EPERM): it needs root, or CAP_BPF and CAP_PERFMON".into()
         }
         _ => format!("{error}: {innermost}"),
-    }
-}
-
-fn take<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
-    ebpf: &mut Ebpf,
-    name: &str,
-) -> Result<T, Error> {
-    let map = ebpf.take_map(name).ok_or_else(|| refuse(format!("map {name} is missing")))?;
-    T::try_from(map).map_err(|error| refuse(cause(&error)))
+    })
 }
 
 /// Loads everything; nothing is attached to the calls yet.
 pub(super) fn load() -> Result<Loaded, Error> {
-    let btf = Btf::from_sys_fs().map_err(|error| {
-        refuse(format!("/sys/kernel/btf/vmlinux: {}: the kernel needs CONFIG_DEBUG_INFO_BTF", cause(&error)))
-    })?;
+    let mut object = Object::parse(OBJECT).map_err(|error| cause(&error))?;
     let classes = classes::table();
-    let mut ebpf = EbpfLoader::new()
-        .btf(Some(&btf))
-        .override_global("classes", &classes, true)
-        .load(OBJECT)
-        .map_err(|error| refuse(cause(&error)))?;
-    program(&mut ebpf, CALLS)?.load("sys_exit", &btf).map_err(|error| refuse(cause(&error)))?;
-    let mut sees_exec = true;
-    for &(name, tracepoint, needed) in LIVES {
-        let program = program(&mut ebpf, name)?;
-        let attached = program.load(tracepoint, &btf).and_then(|()| program.attach().map(drop));
-        match attached {
-            Ok(()) => {}
-            Err(error) if needed => return Err(refuse(cause(&error))),
-            Err(_) => sees_exec = false,
+    object
+        .patch_map_data(Names::from([("classes", (classes.as_slice(), true))]))
+        .map_err(|error| cause(&error))?;
+    let types = load_types(&mut object)?;
+    let kernel =
+        KernelTypes::of_this_kernel(&PROGRAMS.map(|(_, tracepoint, _)| tracepoint)).map_err(|error| {
+            refuse(format!("{}: {error}: the kernel needs CONFIG_DEBUG_INFO_BTF", kernel_types::PATH))
+        })?;
+    object.relocate_btf(&kernel.structs).map_err(|error| cause(&error))?;
+    let mut maps = make_maps(&mut object, &types)?;
+    let mut programs = Vec::new();
+    for (name, tracepoint, needed) in PROGRAMS {
+        match load_program(&object, name, kernel.tracepoint(tracepoint), &types) {
+            Ok(program) => programs.push(program),
+            Err(error) if needed => return Err(error),
+            Err(_) => {}
         }
     }
+    let sees_exec = programs.len() == PROGRAMS.len();
+    let calls = programs.remove(0);
+    let attached: io::Result<_> = programs.iter().map(|program| bpf::attach(program.as_fd())).collect();
     Ok(Loaded {
-        calls: None,
-        events: take(&mut ebpf, "events")?,
-        processes: take(&mut ebpf, "processes")?,
-        streams: take(&mut ebpf, "streams")?,
-        libraries: Some(take(&mut ebpf, "libraries")?),
-        tallies: take(&mut ebpf, "tallies")?,
-        ebpf,
+        calls,
+        calls_link: None,
+        _lives: attached.map_err(|error| cause(&error))?,
+        events: take(&mut maps, "events")?,
+        processes: take(&mut maps, "processes")?,
+        streams: take(&mut maps, "streams")?,
+        libraries: Some(take(&mut maps, "libraries")?),
+        tallies: take(&mut maps, "tallies")?,
         sees_exec,
     })
 }
 
-fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, Error> {
-    let program = ebpf.program_mut(name).ok_or_else(|| refuse(format!("program {name} is missing")))?;
-    program.try_into().map_err(|error: aya::programs::ProgramError| refuse(cause(&error)))
+/// What every kernel since 5.15 knows of BTF; the programs need no more.
+fn load_types(object: &mut Object) -> Result<OwnedFd, Error> {
+    let known = BtfFeatures::new(true, true, true, false, true, false, false, false);
+    let types = object.fixup_and_sanitize_btf(&known).map_err(|error| cause(&error))?;
+    let types = types.ok_or_else(|| refuse("its programs came without their types"))?;
+    bpf::load_types(&types.to_bytes()).map_err(|error| cause(&error))
+}
+
+/// Makes the maps and puts them into the programs. They live as long as these.
+fn make_maps(object: &mut Object, types: &OwnedFd) -> Result<Names<String, MapData>, Error> {
+    let wanted: Vec<_> = object.maps.drain().collect();
+    let mut made = Names::new();
+    for (name, map) in &wanted {
+        let data = MapData::create(map.clone(), name, Some(types.as_fd())).map_err(|error| cause(&error))?;
+        if map.section_kind() == EbpfSectionKind::Rodata {
+            bpf::fill_and_freeze(data.fd().as_fd(), map.data()).map_err(|error| cause(&error))?;
+        }
+        made.insert(name.clone(), data);
+    }
+    let texts: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
+    let numbered = wanted.iter().map(|(name, map)| (name.as_str(), made[name].fd().as_fd().as_raw_fd(), map));
+    object.relocate_maps(numbered, &texts).map_err(|error| cause(&error))?;
+    object.relocate_calls(&texts).map_err(|error| cause(&error))?;
+    Ok(made)
+}
+
+fn load_program(
+    object: &Object,
+    name: &str,
+    handler: Option<u32>,
+    types: &OwnedFd,
+) -> Result<OwnedFd, Error> {
+    let handler = handler.ok_or_else(|| refuse(format!("the kernel has no tracepoint for {name}")))?;
+    let function =
+        object.programs.get(name).and_then(|program| object.functions.get(&program.function_key()));
+    let function = function.ok_or_else(|| refuse(format!("program {name} is missing")))?;
+    let common = Common { license: &object.license, types: types.as_fd() };
+    bpf::load_program(name, function, &common, handler).map_err(|(error, log)| match log.as_str() {
+        "" => cause(&error),
+        log => refuse(format!("program {name}: {error}: {log}")),
+    })
+}
+
+fn take<T: TryFrom<Map, Error = MapError>>(
+    maps: &mut Names<String, MapData>,
+    name: &str,
+) -> Result<T, Error> {
+    let data = maps.remove(name).ok_or_else(|| refuse(format!("map {name} is missing")))?;
+    Map::from_map_data(data).and_then(T::try_from).map_err(|error| cause(&error))
 }
 
 impl Loaded {
@@ -119,19 +165,15 @@ impl Loaded {
 
     /// Calls are seen from here on.
     pub fn attach_calls(&mut self) -> Result<(), Error> {
-        if self.calls.is_none() {
-            let link = program(&mut self.ebpf, CALLS)?.attach().map_err(|error| refuse(cause(&error)))?;
-            self.calls = Some(link);
+        if self.calls_link.is_none() {
+            self.calls_link = Some(bpf::attach(self.calls.as_fd()).map_err(|error| cause(&error))?);
         }
         Ok(())
     }
 
     /// Calls are no longer seen, and cost nothing.
-    pub fn detach_calls(&mut self) -> Result<(), Error> {
-        if let Some(link) = self.calls.take() {
-            program(&mut self.ebpf, CALLS)?.detach(link).map_err(|error| refuse(cause(&error)))?;
-        }
-        Ok(())
+    pub fn detach_calls(&mut self) {
+        self.calls_link = None;
     }
 
     /// Sums over all CPUs.

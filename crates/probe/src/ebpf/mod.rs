@@ -1,11 +1,14 @@
 //! The eBPF engine: programs at tracepoints in the kernel count reads and writes by stream and tell what is
 //! rare. Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
 
+mod bpf;
 mod classes;
 mod decode;
 mod duty;
+mod kernel_types;
 mod libraries;
 mod load;
+mod mapped;
 mod stops;
 mod wire;
 
@@ -17,7 +20,7 @@ use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, proc, totals};
+use crate::{Error, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use libraries::Libraries;
@@ -79,18 +82,18 @@ impl Engine {
     ) -> Result<Ended, Error> {
         let root = target.pid();
         let command = matches!(target, Target::Command(_));
-        let followed = if command { vec![root] } else { totals::with_descendants(root) };
+        let followed = if command { vec![root] } else { proc::with_descendants(root) };
         let start = now_ns();
         for &pid in &followed {
             self.follow(pid, command)?;
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
-            let before = if command { IoTotals::default() } else { totals::own(pid).unwrap_or_default() };
+            let before = if command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
         }
         self.loaded.attach_calls()?;
         if let Target::Command(gated) = target {
             if let Some(executable) = gated.executable() {
-                self.libraries.learn(&executable); // it may end before its execve(2) has been told
+                self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
             }
             gated.release()?;
         }
@@ -216,7 +219,7 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Exec(pid, exe) => {
                 self.hidden &= pid != self.root;
-                self.engine.libraries.learn(&exe);
+                self.engine.libraries.learn_program(&exe);
                 self.stops.consider(pid, &exe);
             }
             Note::Exit { pid, exit, high } => {
@@ -254,7 +257,8 @@ impl Run<'_> {
             Step::Pause => {
                 // Said at once, as a process may end before the pause does: what was active in this burst goes on.
                 (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
-                self.engine.loaded.detach_calls()
+                self.engine.loaded.detach_calls();
+                Ok(())
             }
             Step::Look => {
                 (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
@@ -271,12 +275,12 @@ impl Run<'_> {
             (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
         }
         self.duty.end(now);
-        self.engine.loaded.detach_calls()?;
+        self.engine.loaded.detach_calls();
         self.drain();
         self.stops.reports().for_each(&mut *self.sink);
         self.sweep(None);
         for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
-            if let Some(totals) = totals::own(pid) {
+            if let Some(totals) = proc::own_io(pid) {
                 (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what: RawWhat::Totals(totals) });
             }
         }

@@ -6,8 +6,8 @@
 use weir_model::trace::Op;
 
 use super::account::{counted, most};
-use super::os;
 use super::tracer::{Process, Tracer};
+use super::{os, registers};
 use crate::engine::now_ns;
 use crate::proc::{self, Doing};
 use crate::raw::RawWhat;
@@ -144,13 +144,13 @@ impl Tracer<'_, '_> {
     pub(super) fn mend_call(&mut self, pid: u32, tid: u32) -> bool {
         const EINTR: i64 = -(libc::EINTR as i64);
         const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
-        let Some((number, result)) = os::broken_call(tid) else { return false };
+        let Some((number, result)) = registers::broken_call(tid) else { return false };
         let again = result == EINTR && syscalls::may_be_made_again(number);
         if !(again || RESTARTS.contains(&result)) || proc::has_signal(tid) {
             return false;
         }
         if again {
-            os::make_again(tid);
+            registers::make_again(tid);
         }
         // The kernel counts the attempt as a call, and the one that follows.
         if let (Some(op), Some(process)) = (syscalls::op(number), self.process(pid)) {
@@ -189,7 +189,8 @@ impl Tracer<'_, '_> {
     }
 }
 
-fn may_interrupt(pid: u32, tid: u32, shy: bool) -> bool {
+/// Whether a stop now would not be noticed by what the thread does; `shy`: nor while it runs.
+pub fn may_interrupt(pid: u32, tid: u32, shy: bool) -> bool {
     match proc::doing(tid) {
         Doing::Running => !shy,
         Doing::Waiting { number, args } => goes_on(pid, number, &args),

@@ -16,8 +16,9 @@ mod calls;
 mod gaps;
 mod life;
 pub mod os;
+pub mod registers;
 mod stops;
-mod timer;
+pub mod timer;
 mod tracer;
 mod tracers;
 
@@ -25,6 +26,8 @@ use crate::Error;
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick};
 use crate::launch::Gated;
 use tracer::Tracer;
+
+pub use gaps::may_interrupt;
 
 /// Watches until the target has ended, the time is over or weir is to stop. Descendants that live on are let
 /// go. The callbacks are called from another thread while this one waits.
@@ -50,8 +53,8 @@ pub fn run(
     })
 }
 
-/// The kernel lets the tracees go late in a thread's end, after it has told those that join it.
-fn wait_until_gone(task: libc::pid_t) {
+/// Waits for it: the kernel lets the tracees go late in a thread's end, after it has told those that join it.
+pub fn wait_until_gone(task: libc::pid_t) {
     let path = format!("/proc/self/task/{task}");
     while std::fs::exists(&path).unwrap_or(false) {
         std::thread::sleep(std::time::Duration::from_micros(50));

@@ -133,12 +133,33 @@ pub fn wait() -> io::Result<Option<Stop>> {
     if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
 }
 
+/// The next stop of this tracee of this thread; Ok(None): a signal came first.
+pub fn wait_for(tid: u32) -> io::Result<Option<Stop>> {
+    let mut status = 0;
+    // SAFETY: fills an integer.
+    let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+    if got > 0 {
+        return Ok(Some(Stop { tid, status }));
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
+}
+
 /// A stop of a tracee of this thread that is there already.
 pub fn wait_no_longer() -> Option<Stop> {
     let mut status = 0;
     // SAFETY: fills an integer.
     let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
     (tid > 0).then_some(Stop { tid: tid as u32, status })
+}
+
+/// Stores bytes into the memory of a traced thread's process. False: not all of them could be stored.
+pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+    // SAFETY: `local` is only read; the remote memory is another process's, and checked by the kernel.
+    let put = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    usize::try_from(put) == Ok(bytes.len())
 }
 
 /// Whether two processes have one table of descriptors (CLONE_FILES).
@@ -148,39 +169,32 @@ pub fn share_files(one: u32, other: u32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_FILES, 0, 0) == 0 }
 }
 
-/// The system call that a stop came into the middle of, and what it is about to return. Known on x86-64 only:
-/// on aarch64 the kernel has put the registers back before the stop.
-#[cfg(target_arch = "x86_64")]
-pub fn broken_call(tid: u32) -> Option<(i64, i64)> {
-    let registers = registers(tid)?;
-    let number = registers.orig_rax as i64;
-    (number >= 0).then_some((number, registers.rax as i64))
+/// Whether two processes have one memory (CLONE_VM).
+pub fn share_memory(one: u32, other: u32) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: compares and returns a number.
+    unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_VM, 0, 0) == 0 }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-/// Not known here.
-pub fn broken_call(_tid: u32) -> Option<(i64, i64)> {
-    None
+/// Whether a descriptor of one process and one of another are of the same open file.
+pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
+    const KCMP_FILE: libc::c_int = 0;
+    let (here, there) = (one.0 as libc::pid_t, other.0 as libc::pid_t);
+    // SAFETY: compares and returns a number.
+    unsafe { libc::syscall(libc::SYS_kcmp, here, there, KCMP_FILE, one.1 as u64, other.1 as u64) == 0 }
 }
 
-/// Has the thread make the broken call again, as the kernel does by itself for most calls: back to the
-/// instruction that made it, which is two bytes long, with the call's number where it was.
+/// The registers, which only x86-64 has in this form.
 #[cfg(target_arch = "x86_64")]
-pub fn make_again(tid: u32) {
-    let Some(mut registers) = registers(tid) else { return };
-    registers.rax = registers.orig_rax;
-    registers.rip = registers.rip.wrapping_sub(2);
-    let _died = ptrace(libc::PTRACE_SETREGS as i64, tid, 0, (&raw const registers) as usize);
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-/// Nothing to do here: the kernel does it.
-pub fn make_again(_tid: u32) {}
-
-#[cfg(target_arch = "x86_64")]
-fn registers(tid: u32) -> Option<libc::user_regs_struct> {
+pub(super) fn registers(tid: u32) -> Option<libc::user_regs_struct> {
     // SAFETY: plain numbers, for which zero is a value.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     ptrace(libc::PTRACE_GETREGS as i64, tid, 0, (&raw mut registers) as usize).ok()?;
     Some(registers)
+}
+
+/// Sets them; that the thread has died meanwhile is no error.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn set_registers(tid: u32, registers: &libc::user_regs_struct) {
+    let _died = ptrace(libc::PTRACE_SETREGS as i64, tid, 0, std::ptr::from_ref(registers) as usize);
 }

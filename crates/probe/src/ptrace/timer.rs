@@ -9,7 +9,9 @@ use std::sync::Once;
 /// Between repetitions.
 const AGAIN_NS: i64 = 2_000_000;
 
-pub(super) struct Timer {
+/// Of one thread, which made it.
+#[derive(Debug)]
+pub struct Timer {
     timer: libc::timer_t,
     due: u64,
 }
@@ -35,7 +37,7 @@ fn install_handler() {
 
 impl Timer {
     /// A timer for the calling thread, not set yet.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         install_handler();
         // SAFETY: zeroed is a valid sigevent and sigset_t; the calls fill or read locals that outlive them.
         unsafe {
@@ -55,8 +57,8 @@ impl Timer {
         }
     }
 
-    /// Wakes at `due` (CLOCK_MONOTONIC, nanoseconds), and again until it is set to another time.
-    pub(super) fn set(&mut self, due: u64) {
+    /// Wakes at `due` (CLOCK_MONOTONIC, nanoseconds), and again until it is set to another time; 0: never.
+    pub fn set(&mut self, due: u64) {
         if due == self.due {
             return;
         }

@@ -47,6 +47,8 @@ pub(crate) struct Image {
     pub interpreted: bool,
     /// The page of its first segment, in its own addresses.
     pub first: u64,
+    /// Where the first segment that may be executed begins, in its own addresses.
+    pub code: u64,
     /// It is of 32 bits or of another byte order: no walker knows it.
     pub foreign: bool,
     /// It was made by Go's compiler: its symbols are many and lead to no stream.
@@ -76,6 +78,8 @@ pub struct ListHead {
     pub address: u64,
     /// `address` is relative to where the file's address 0 is loaded, otherwise absolute.
     pub relative: bool,
+    /// Of the first code, in the same addresses: the kernel remembers where it is in a process.
+    pub code: u64,
 }
 
 /// Whether an executable's buffers are such that only a look from outside, while it stands still, can see them:
@@ -108,7 +112,7 @@ pub fn list_head(elf: &Path) -> Option<ListHead> {
         (None, Some(address)) => (Walker::Musl, address),
         (None, None) => return None,
     };
-    Some(ListHead { walker, address, relative: image.relative })
+    Some(ListHead { walker, address, relative: image.relative, code: image.code })
 }
 
 /// Device, inode, time of the last change (seconds, nanoseconds), size.
@@ -162,6 +166,8 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
     image.interpreted = segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP);
     let first = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_LOAD);
     image.first = first.map_or(0, |segment| segment.p_vaddr(endian) & !0xfff);
+    let is_code = |segment: &&elf::ProgramHeader64<_>| segment.p_flags(endian).0 & elf::PF_X.0 != 0;
+    image.code = segments.iter().find(is_code).map_or(0, |segment| segment.p_vaddr(endian));
     let sections = header.sections(endian, data)?;
     image.go = sections.section_by_name(endian, b".gopclntab").is_some();
     let (own, most) =

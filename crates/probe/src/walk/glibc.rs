@@ -7,6 +7,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
 use super::glibc_wide;
+use super::pending::{self, Part, Pending, Store, Value, Whole};
 use super::read::{
     BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word,
 };
@@ -14,18 +15,24 @@ use crate::memory::Memory;
 
 /// Of `struct _IO_FILE` up to `_mode`; the same on x86-64 and aarch64 since glibc 2.1.
 pub(super) const FILE_BYTES: usize = 224;
+pub(super) const WRITE_BASE: usize = 32;
+pub(super) const WRITE_PTR: usize = 40;
 pub(super) const CHAIN: usize = 104;
 pub(super) const FILENO: usize = 112;
-const WIDE_DATA: usize = 160;
+/// `_lock` and `_offset`.
+const LOCK: usize = 136;
+const OFFSET: usize = 144;
+pub(super) const WIDE_DATA: usize = 160;
 /// More than 0: of wide characters.
-const ORIENTATION: usize = 192;
+pub(super) const ORIENTATION: usize = 192;
 pub(super) const VTABLE: usize = 216;
 
 const MAGIC: u64 = 0xfbad_0000;
-const UNBUFFERED: u64 = 0x2;
+pub(super) const UNBUFFERED: u64 = 0x2;
 const IN_BACKUP: u64 = 0x100;
-const LINE_BUFFERED: u64 = 0x200;
-const PUTTING: u64 = 0x800;
+pub(super) const LINE_BUFFERED: u64 = 0x200;
+pub(super) const PUTTING: u64 = 0x800;
+const APPENDING: u64 = 0x1000;
 
 /// The streams of a process with glibc.
 #[derive(Debug, Clone)]
@@ -53,17 +60,28 @@ impl Walk for Glibc {
     }
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        pending::pending(self.streams(memory, BUFFER_MOST))
+    }
+
+    fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Glibc {
+    /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
         let whole = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
         let longest = whole.max_by_key(Vec::len).unwrap_or_default();
         longest
             .into_iter()
-            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file)))
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, kept)))
             .collect()
-    }
-
-    fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
-        Some(Box::new(self.clone()))
     }
 }
 
@@ -84,7 +102,7 @@ pub(super) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
     word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
 }
 
-fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES]) -> Option<Buffer> {
+fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64) -> Option<Whole> {
     let flags = word(file, 0);
     let [read_ptr, read_end, read_base, write_base, write_ptr, _, base, end] =
         std::array::from_fn(|field| word(file, 8 + 8 * field));
@@ -105,7 +123,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES]) -> Option<
             return None;
         }
         buffer.pending_bytes = write_ptr - write_base;
-        buffer.pending = content(memory, write_base, buffer.pending_bytes, PENDING_KEPT)?;
+        buffer.pending = content(memory, write_base, buffer.pending_bytes, kept)?;
     } else {
         let pushed_back = flags & IN_BACKUP != 0;
         if read_base > read_ptr || read_ptr > read_end || !pushed_back && (base > read_base || read_end > end)
@@ -117,10 +135,49 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES]) -> Option<
             [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
         unread(memory, &mut buffer, parts)?;
     }
-    if int(file, ORIENTATION) > 0 {
-        glibc_wide::add(memory, word(file, WIDE_DATA), flags & PUTTING != 0, &mut buffer)?;
+    let mut whole = Whole::of(buffer);
+    if whole.buffer.pending_bytes > 0 {
+        empty(address, file, &mut whole);
     }
-    Some(buffer)
+    if int(file, ORIENTATION) > 0 {
+        glibc_wide::add(memory, file, kept, &mut whole)?;
+    }
+    if flags & PUTTING != 0 {
+        (whole.locked, whole.holder) = lock(memory, word(file, LOCK));
+    }
+    Some(whole)
+}
+
+/// As `_IO_new_do_write` leaves it. A stream that was read before (open for both, no seek between) seeks back when
+/// it is flushed: that cannot be done from outside.
+fn empty(at: u64, file: &[u8; FILE_BYTES], whole: &mut Whole) {
+    let [read_end, write_base, base, end] = [16, WRITE_BASE, 56, 64].map(|field| word(file, field));
+    if read_end != write_base {
+        return;
+    }
+    let by_byte = word(file, 0) & (LINE_BUFFERED | UNBUFFERED) != 0 && int(file, ORIENTATION) <= 0;
+    let (reads, offset) = ([8, 16, 24], word(file, OFFSET));
+    whole.emptied.extend(reads.map(|field| Store::u64(at + field, base)));
+    whole.emptied.extend([32, 40].map(|field| Store::u64(at + field, base)));
+    whole.emptied.push(Store::u64(at + 48, if by_byte { base } else { end }));
+    whole.partly.extend(reads.map(|field| Part::new(at + field, Value::Taken(write_base))));
+    whole.partly.push(Part::new(at + 32, Value::Taken(write_base)));
+    // What it knows of the descriptor's position: not of one that is opened to append, whose is unknown (-1).
+    if offset as i64 >= 0 {
+        let (at, appends) = (at + OFFSET as u64, word(file, 0) & APPENDING != 0);
+        let moved = offset.wrapping_add(whole.buffer.pending_bytes);
+        whole.emptied.push(Store::u64(at, if appends { u64::MAX } else { moved }));
+        whole.partly.push(Part::new(at, if appends { Value::Just(u64::MAX) } else { Value::Taken(offset) }));
+    }
+}
+
+/// `_IO_lock_t`: the lock, how often it is held, and by whom.
+fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
+    if at == 0 {
+        return (None, 0);
+    }
+    let Some(lock) = structure::<16>(memory, at) else { return (None, 0) };
+    (Some(int(&lock, 0) != 0 || word(&lock, 8) != 0), word(&lock, 8))
 }
 
 fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> Option<()> {

@@ -5,6 +5,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
 use super::maps::{Place, Region, regions};
+use super::pending::{self, Part, Pending, Store, Value, Whole};
 use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
 use crate::memory::Memory;
 
@@ -21,9 +22,17 @@ const READ: usize = 48;
 const READ_LIMIT: usize = 64;
 const HEAD: usize = 80;
 
+/// Behind it, in `struct weir__hot` of private.h.
+const HOT_LOCK: u64 = 128;
+const HOT_ERROR: u64 = 156;
+const HOT_POSITION: u64 = 176;
+
 /// In the page behind, `struct weir__own` of private.h.
 const OWN_FD: u64 = 56;
+const OWN_LOCK_FILE: u64 = 76;
 const OWN_MODE: u64 = 80;
+/// The spill, direct I/O, the ring.
+const OWN_SPECIAL: [u64; 3] = [208, 224, 232];
 
 /// Of a larger mapping every page but the first is passed over: streams have small ones of their own, unless
 /// the kernel joined a few.
@@ -44,6 +53,20 @@ impl Walk for Libweir {
     }
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        pending::pending(self.streams(memory, BUFFER_MOST))
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(Libweir { pid: child }))
+    }
+}
+
+impl Libweir {
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let page = rustix::param::page_size() as u64;
         let regions = regions(self.pid);
         let likely =
@@ -52,12 +75,8 @@ impl Walk for Libweir {
         let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
         let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);
         streams
-            .filter_map(|(at, copy)| steady(memory, at, copy, |stream| read(memory, at, stream, page)))
+            .filter_map(|(at, copy)| steady(memory, at, copy, |stream| read(memory, at, stream, page, kept)))
             .collect()
-    }
-
-    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
-        Some(Box::new(Libweir { pid: child }))
     }
 }
 
@@ -67,7 +86,13 @@ fn pages(region: &Region, page: u64) -> impl Iterator<Item = u64> {
     (region.start..end).step_by(page as usize)
 }
 
-pub(super) fn read(memory: &dyn Memory, at: u64, stream: &[u8; STREAM_BYTES], page: u64) -> Option<Buffer> {
+pub(super) fn read(
+    memory: &dyn Memory,
+    at: u64,
+    stream: &[u8; STREAM_BYTES],
+    page: u64,
+    kept: u64,
+) -> Option<Whole> {
     let head = &stream[HEAD..];
     if int(stream, 8) != LAYOUT || word(head, 0) != HEAD_MAGIC || int(head, 8) != LAYOUT {
         return None;
@@ -79,14 +104,14 @@ pub(super) fn read(memory: &dyn Memory, at: u64, stream: &[u8; STREAM_BYTES], pa
     if size > BUFFER_MOST || pending > size.max(1) || unread > BUFFER_MOST {
         return None;
     }
-    Some(Buffer {
+    let mut whole = Whole::of(Buffer {
         walker: Walker::Libweir,
         address: at,
         fd: int(stream, FD).max(-1),
         mode: mode(memory, at + page, int(stream, FD)),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: content(memory, word(stream, BUFFER).wrapping_add(drained), pending, PENDING_KEPT)?,
+        pending: content(memory, word(stream, BUFFER).wrapping_add(drained), pending, kept)?,
         unread_bytes: unread,
         unread: content(
             memory,
@@ -94,7 +119,34 @@ pub(super) fn read(memory: &dyn Memory, at: u64, stream: &[u8; STREAM_BYTES], pa
             unread,
             UNREAD_KEPT,
         )?,
-    })
+    });
+    if pending > 0 {
+        empty(memory, at, page, (drained, pending), &mut whole);
+    }
+    Some(whole)
+}
+
+/// As the library's own timer leaves it: the bytes drained, the offsets in place; the owner resets them. Where the
+/// position of the descriptor is known it is forgotten: the library asks for it when it needs it. Streams that
+/// write through a ring, by whole blocks or under a lock on the file have more to keep right.
+fn empty(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64), whole: &mut Whole) {
+    let own = at + page;
+    let clear = |field: u64| memory.u64(own + field) == Some(0);
+    let plain = memory.i32(own + OWN_LOCK_FILE).is_some_and(|flags| flags & 0xff == 0);
+    let well = memory.i32(at + HOT_ERROR) == Some(0) && memory.i32(own + OWN_FD) == Some(whole.buffer.fd);
+    whole.holder = memory.u64(at + HOT_LOCK).unwrap_or(0);
+    whole.locked = Some(whole.holder != 0);
+    let Some(position) = memory.u64(at + HOT_POSITION).filter(|_| plain && well) else { return };
+    if !OWN_SPECIAL.into_iter().all(clear) {
+        return;
+    }
+    let drained_at = at + (HEAD + 40) as u64;
+    whole.emptied.push(Store::u64(drained_at, drained + pending));
+    whole.partly.push(Part::new(drained_at, Value::Taken(drained)));
+    if position as i64 >= 0 {
+        whole.emptied.push(Store::u64(at + HOT_POSITION, u64::MAX));
+        whole.partly.push(Part::new(at + HOT_POSITION, Value::Just(u64::MAX)));
+    }
 }
 
 /// It stands in the stream's private page, which is believed if it names the same descriptor.

@@ -10,7 +10,7 @@ mod glibc_search;
 mod glibc_wide;
 mod heap;
 mod libweir;
-mod maps;
+pub(crate) mod maps;
 mod musl;
 mod musl_search;
 mod pending;

@@ -6,6 +6,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
+use super::pending::{self, Part, Pending, Store, Value, Whole};
 use super::read::{
     BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word,
 };
@@ -16,6 +17,7 @@ pub(super) const FILE_BYTES: usize = 152;
 const RPOS: usize = 8;
 const REND: usize = 16;
 pub(super) const CLOSE: usize = 24;
+const WEND: usize = 32;
 const WPOS: usize = 40;
 const WBASE: usize = 56;
 pub(super) const READ: usize = 64;
@@ -26,6 +28,7 @@ pub(super) const BUF_SIZE: usize = 96;
 pub(super) const PREV: usize = 104;
 pub(super) const NEXT: usize = 112;
 pub(super) const FD: usize = 120;
+const LOCK: usize = 140;
 const LBF: usize = 144;
 
 /// In `flags`.
@@ -57,6 +60,23 @@ impl Walk for Musl {
     }
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        let mut found = self.streams(memory, BUFFER_MOST);
+        // exit(3) flushes the files first.
+        found.sort_by_key(|one| self.standard.contains(&one.buffer.address));
+        pending::pending(found)
+    }
+
+    fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Musl {
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let others = match &self.others {
             Others::At(head) => list(memory, memory.u64(*head).unwrap_or(0)),
             Others::Within(ground) => ground.longest_list(memory, &self.standard),
@@ -65,12 +85,8 @@ impl Walk for Musl {
         let all: Vec<_> = standard.chain(others).collect();
         let plain = all.iter().find_map(|(_, file)| stderr_write(file));
         all.into_iter()
-            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain)))
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain, kept)))
             .collect()
-    }
-
-    fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
-        Some(Box::new(self.clone()))
     }
 }
 
@@ -94,7 +110,13 @@ fn stderr_write(file: &[u8; FILE_BYTES]) -> Option<u64> {
     (int(file, FD) == 2).then(|| word(file, WRITE))
 }
 
-fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Option<u64>) -> Option<Buffer> {
+fn stream(
+    memory: &dyn Memory,
+    address: u64,
+    file: &[u8; FILE_BYTES],
+    plain: Option<u64>,
+    kept: u64,
+) -> Option<Whole> {
     let (buf, size) = (word(file, BUF), word(file, BUF_SIZE));
     let end = buf.checked_add(size).filter(|_| size <= BUFFER_MOST)?;
     let (rpos, rend, wbase, wpos) = (word(file, RPOS), word(file, REND), word(file, WBASE), word(file, WPOS));
@@ -114,7 +136,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Opt
             return None;
         }
         buffer.pending_bytes = wpos - wbase;
-        buffer.pending = content(memory, wbase, buffer.pending_bytes, PENDING_KEPT)?;
+        buffer.pending = content(memory, wbase, buffer.pending_bytes, kept)?;
     } else if rpos != 0 && rpos < rend {
         if buf.saturating_sub(UNGET) > rpos || rend > end.max(buf.saturating_add(1)) {
             return None;
@@ -122,7 +144,21 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], plain: Opt
         buffer.unread_bytes = rend - rpos;
         buffer.unread = content(memory, rpos, buffer.unread_bytes, UNREAD_KEPT)?;
     }
-    Some(buffer)
+    let mut whole = Whole::of(buffer);
+    if wbase != wpos {
+        empty(address, file, &mut whole);
+    }
+    Some(whole)
+}
+
+/// As fflush(3) leaves it: neither writing nor reading. The lock is negative in a program of one thread.
+fn empty(at: u64, file: &[u8; FILE_BYTES], whole: &mut Whole) {
+    let lock = int(file, LOCK);
+    whole.locked = (lock >= 0).then_some(lock != 0);
+    // Beside the thread: somebody waits for it.
+    whole.holder = u64::from(lock.max(0) as u32 & 0x3fff_ffff);
+    whole.emptied = [WEND, WPOS, WBASE].map(|field| Store::u64(at + field as u64, 0)).to_vec();
+    whole.partly = vec![Part::new(at + WBASE as u64, Value::Taken(word(file, WBASE)))];
 }
 
 /// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set. Of a

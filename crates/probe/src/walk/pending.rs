@@ -1,6 +1,6 @@
 //! All that waits in a stream to be written, and how the stream is emptied from outside.
 
-use weir_model::trace::Walker;
+use weir_model::trace::{Buffer, Walker};
 
 /// What one stream of a process holds that the kernel has not got yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +15,35 @@ pub struct Pending {
     pub bytes: Vec<u8>,
     /// Whether a thread holds the stream's own lock; None: it has none, or it is not known.
     pub locked: Option<bool>,
+    /// Who holds it, as the runtime names a thread: its number, or the address of its own data; 0: nobody.
+    pub holder: u64,
     /// What to store, in this order, so that the stream is as its own flush would leave it. To be done only while
     /// no thread of the process is inside the stream. Empty: it cannot be emptied from outside.
     pub emptied: Vec<Store>,
+    /// The same for when only some bytes could be written: see [`Pending::left_after`].
+    pub(crate) partly: Vec<Part>,
+    /// No more bytes than these can stay: there is no room for them where they would have to be.
+    pub(crate) left_most: u64,
+}
+
+impl Pending {
+    /// What to store when only the first `taken` bytes were written, so that the stream holds the others. None: this
+    /// stream is emptied whole or not at all.
+    pub fn left_after(&self, taken: usize) -> Option<Vec<Store>> {
+        let left = self.bytes.get(taken..).filter(|left| !self.partly.is_empty() && !left.is_empty())?;
+        let store = |part: &Part| match part.value {
+            Value::Taken(from) => Store::u64(part.address, from.wrapping_add(taken as u64)),
+            Value::Left(from) => Store::u64(part.address, from.wrapping_add(left.len() as u64)),
+            Value::Just(value) => Store::u64(part.address, value),
+            Value::Bytes => Store { address: part.address, bytes: left.to_vec() },
+        };
+        (left.len() as u64 <= self.left_most).then(|| self.partly.iter().map(store).collect())
+    }
+
+    /// Whether some bytes can be written and the others stay, whatever their number.
+    pub fn divides(&self) -> bool {
+        !self.partly.is_empty() && self.left_most >= self.bytes.len() as u64
+    }
 }
 
 /// Bytes to store into a process's memory.
@@ -33,5 +59,117 @@ impl Store {
     /// A little-endian word of 8 bytes.
     pub fn u64(address: u64, value: u64) -> Store {
         Store { address, bytes: value.to_le_bytes().to_vec() }
+    }
+}
+
+/// A store that depends on how many bytes were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub address: u64,
+    pub value: Value,
+}
+
+/// Of a [`Part`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// This and the number of bytes that were written.
+    Taken(u64),
+    /// This and the number of bytes that were not.
+    Left(u64),
+    /// The bytes that were not.
+    Bytes,
+    /// This, however many.
+    Just(u64),
+}
+
+impl Part {
+    pub fn new(address: u64, value: Value) -> Part {
+        Part { address, value }
+    }
+}
+
+/// A stream as a walker reads it: what everyone is told of it, and what is needed to empty it.
+#[derive(Debug, Clone)]
+pub(crate) struct Whole {
+    pub buffer: Buffer,
+    pub locked: Option<bool>,
+    pub holder: u64,
+    pub emptied: Vec<Store>,
+    pub partly: Vec<Part>,
+    pub left_most: u64,
+}
+
+impl Whole {
+    /// One that cannot be emptied, as far as this tells.
+    pub fn of(buffer: Buffer) -> Whole {
+        Whole {
+            buffer,
+            locked: None,
+            holder: 0,
+            emptied: Vec::new(),
+            partly: Vec::new(),
+            left_most: u64::MAX,
+        }
+    }
+
+    /// None where nothing waits, where it goes to no descriptor, and where not all of it could be read.
+    pub fn pending(self) -> Option<Pending> {
+        let Buffer { walker, address, fd, pending_bytes, pending, .. } = self.buffer;
+        let whole = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
+        whole.then_some(Pending {
+            walker,
+            stream: address,
+            fd,
+            bytes: pending,
+            locked: self.locked,
+            holder: self.holder,
+            emptied: self.emptied,
+            partly: self.partly,
+            left_most: self.left_most,
+        })
+    }
+}
+
+/// What is told of every stream.
+pub(super) fn buffers(found: Vec<Whole>) -> Vec<Buffer> {
+    found.into_iter().map(|one| one.buffer).collect()
+}
+
+/// What waits in those that have something.
+pub(super) fn pending(found: Vec<Whole>) -> Vec<Pending> {
+    found.into_iter().filter_map(Whole::pending).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(partly: Vec<Part>, left_most: u64) -> Pending {
+        Pending {
+            walker: Walker::Glibc,
+            stream: 1,
+            fd: 1,
+            bytes: b"abcdef".to_vec(),
+            locked: None,
+            holder: 0,
+            emptied: Vec::new(),
+            partly,
+            left_most,
+        }
+    }
+
+    #[test]
+    fn what_is_left_stays() {
+        let parts = vec![
+            Part::new(8, Value::Taken(100)),
+            Part::new(16, Value::Left(100)),
+            Part::new(24, Value::Bytes),
+        ];
+        let left = of(parts.clone(), u64::MAX).left_after(2).expect("it divides");
+        let bytes = Store { address: 24, bytes: b"cdef".to_vec() };
+        assert_eq!(left, [Store::u64(8, 102), Store::u64(16, 104), bytes]);
+        assert_eq!(of(parts.clone(), u64::MAX).left_after(6), None, "nothing is left: emptied says it");
+        assert!(of(parts.clone(), 3).left_after(2).is_none() && of(parts, 3).left_after(3).is_some());
+        assert_eq!(of(Vec::new(), u64::MAX).left_after(2), None);
     }
 }

@@ -1,7 +1,6 @@
 //! What the walkers share: words out of copied bytes, reading until nothing moves, lists that may be hostile.
 
-use weir_model::trace::Buffer;
-
+use super::pending::Whole;
 use crate::memory::Memory;
 
 /// No process has more streams; a list that goes on longer is broken.
@@ -33,17 +32,18 @@ pub(crate) fn structure<const BYTES: usize>(memory: &dyn Memory, address: u64) -
     (memory.read(address, &mut into) == BYTES).then_some(into)
 }
 
-/// Makes a buffer of a structure's copy and of what that points to, and believes it only if the structure is the
+/// Makes a stream of a structure's copy and of what that points to, and believes it only if the structure is the
 /// same afterwards; one with nothing in it is believed at once.
 pub(crate) fn steady<const BYTES: usize>(
     memory: &dyn Memory,
     address: u64,
     mut copy: [u8; BYTES],
-    read: impl Fn(&[u8; BYTES]) -> Option<Buffer>,
-) -> Option<Buffer> {
+    read: impl Fn(&[u8; BYTES]) -> Option<Whole>,
+) -> Option<Whole> {
     for _ in 0..TRIES {
         let found = read(&copy);
-        if found.as_ref().is_some_and(|one| one.pending_bytes == 0 && one.unread_bytes == 0) {
+        let buffer = found.as_ref().map(|one| &one.buffer);
+        if buffer.is_some_and(|one| one.pending_bytes == 0 && one.unread_bytes == 0) {
             return found;
         }
         let again = structure::<BYTES>(memory, address)?;

@@ -7,6 +7,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
+use super::pending::{self, Part, Pending, Store, Value, Whole};
 use super::read::{PENDING_KEPT, content, steady, structure, word};
 use crate::memory::Memory;
 
@@ -28,9 +29,11 @@ impl Walk for Rust {
     }
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
-        let found = copy.and_then(|copy| steady(memory, self.stdout, copy, |copy| self.read(memory, copy)));
-        found.into_iter().collect()
+        pending::buffers(self.stream(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        pending::pending(self.stream(memory, CAPACITY))
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
@@ -39,27 +42,42 @@ impl Walk for Rust {
 }
 
 impl Rust {
+    fn stream(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
+        let found =
+            copy.and_then(|copy| steady(memory, self.stdout, copy, |copy| self.read(memory, copy, kept)));
+        found.into_iter().collect()
+    }
+
     /// None before it is first used, and where no part or more than one looks like the vector.
-    fn read(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES]) -> Option<Buffer> {
+    fn read(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<Whole> {
         let vector = |at: &usize| {
             let [first, second, length] = [0, 8, 16].map(|field| word(stdout, at + field));
             let (capacity, data) = if first == CAPACITY { (first, second) } else { (second, first) };
-            (capacity == CAPACITY && length <= CAPACITY && data > u64::from(u16::MAX))
-                .then_some((data, length))
+            (capacity == CAPACITY && length <= CAPACITY && data > u64::from(u16::MAX)).then_some((
+                data,
+                length,
+                at + 16,
+            ))
         };
         let mut found = (0..STDOUT_BYTES - 16).step_by(8).filter_map(|at| vector(&at));
-        let (Some((data, length)), None) = (found.next(), found.next()) else { return None };
+        let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
         content(memory, data, CAPACITY, CAPACITY)?;
-        Some(Buffer {
+        let mut whole = Whole::of(Buffer {
             walker: Walker::Rust,
             address: self.stdout,
             fd: 1,
             mode: Some(Mode::Line),
             buffer_bytes: CAPACITY,
             pending_bytes: length,
-            pending: content(memory, data, length, PENDING_KEPT)?,
+            pending: content(memory, data, length, kept)?,
             unread_bytes: 0,
             unread: Vec::new(),
-        })
+        });
+        // Whose the lock is cannot be told: main often holds it all the time, and the bytes may go nevertheless.
+        let length_at = self.stdout + field as u64;
+        whole.emptied = vec![Store::u64(length_at, 0)];
+        whole.partly = vec![Part::new(data, Value::Bytes), Part::new(length_at, Value::Left(0))];
+        Some(whole)
     }
 }

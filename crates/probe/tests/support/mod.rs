@@ -4,12 +4,13 @@
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use weir_model::trace::Buffer;
 use weir_probe::memory::ProcessMemory;
-use weir_probe::walk::walkers;
+use weir_probe::walk::{Pending, Store, walkers};
 
 /// A program that waits; killed at the end.
 pub struct Waiting {
@@ -44,6 +45,20 @@ impl Waiting {
     pub fn buffers(&self) -> Vec<Buffer> {
         let memory = ProcessMemory { pid: self.pid() };
         walkers(self.pid()).iter().flat_map(|walker| walker.buffers(&memory)).collect()
+    }
+
+    /// What waits in all streams that it has.
+    pub fn pending(&self) -> Vec<Pending> {
+        let memory = ProcessMemory { pid: self.pid() };
+        walkers(self.pid()).iter().flat_map(|walker| walker.pending(&memory)).collect()
+    }
+
+    /// Stores into its memory. It waits in a system call, so nothing of it is inside a stream.
+    pub fn store(&self, stores: &[Store]) {
+        let memory = std::fs::File::options().write(true).open(format!("/proc/{}/mem", self.pid())).unwrap();
+        for store in stores {
+            memory.write_all_at(&store.bytes, store.address).unwrap();
+        }
     }
 
     /// The name of the file behind a descriptor of it.

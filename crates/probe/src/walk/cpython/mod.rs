@@ -3,6 +3,7 @@
 //! The interpreter's table of modules leads to the module `_io` and so to the types; every object of these
 //! types is then found by a search of the program's memory, and believed only if all that it refers to fits.
 
+mod empty;
 mod layout;
 mod objects;
 mod scan;
@@ -18,6 +19,8 @@ use weir_model::trace::{Buffer, Walker};
 use super::Walk;
 use super::elf::Image;
 use super::maps::Region;
+use super::pending::{self, Pending, Whole};
+use super::read::{BUFFER_MOST, PENDING_KEPT};
 use crate::memory::Memory;
 
 pub(super) use layout::Layout;
@@ -84,16 +87,14 @@ impl Walk for Python {
     }
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        let mut seen = self.seen.borrow_mut();
-        if !seen.types.still_there(memory) {
-            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
-        }
-        if seen.types.is_empty() {
-            return Vec::new();
-        }
-        let types = &seen.types.clone();
-        let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
-        streams::buffers(memory, &self.layout, types, objects)
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        let mut found = self.streams(memory, BUFFER_MOST);
+        // Those of sys are flushed before the others are taken down.
+        found.sort_by_key(|one| !matches!(one.buffer.fd, 1 | 2));
+        pending::pending(found)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
@@ -103,5 +104,20 @@ impl Walk for Python {
 
     fn search_again(&self) {
         self.seen.borrow_mut().objects = None;
+    }
+}
+
+impl Python {
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut seen = self.seen.borrow_mut();
+        if !seen.types.still_there(memory) {
+            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
+        }
+        if seen.types.is_empty() {
+            return Vec::new();
+        }
+        let types = &seen.types.clone();
+        let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
+        streams::streams(memory, &self.layout, types, objects, kept)
     }
 }

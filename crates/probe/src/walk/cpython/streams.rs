@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
+use super::empty::empty;
 use super::layout::Layout;
 use super::objects::{TYPE, pending_bytes, text_from, type_name};
 use crate::memory::Memory;
-use crate::walk::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::walk::pending::Whole;
+use crate::walk::read::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 
 /// Of `buffered` in bufferedio.c and of `textio` in textio.c, what is needed.
 const OBJECT_BYTES: usize = 152;
@@ -102,13 +104,14 @@ fn is_named(memory: &dyn Memory, at: u64, kind: Kind) -> bool {
     name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
 }
 
-/// A buffer for every one of the objects that has a file under it. Those that are no streams any more leave.
-pub(super) fn buffers(
+/// A stream for every one of the objects that has a file under it. Those that are no streams any more leave.
+pub(super) fn streams(
     memory: &dyn Memory,
     layout: &Layout,
     types: &Types,
     objects: &mut BTreeSet<u64>,
-) -> Vec<Buffer> {
+    kept: u64,
+) -> Vec<Whole> {
     let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
     objects.retain(|&at| {
         let Some(copy) = structure::<OBJECT_BYTES>(memory, at) else { return false };
@@ -117,7 +120,7 @@ pub(super) fn buffers(
             texts.push((at, copy));
         } else if kind.is_some() {
             found.extend(
-                steady(memory, at, copy, |copy| buffered(memory, types, at, copy)).map(|one| (at, one)),
+                steady(memory, at, copy, |copy| buffered(memory, types, at, copy, kept)).map(|one| (at, one)),
             );
         }
         kind.is_some_and(|kind| kind != Kind::File)
@@ -126,14 +129,20 @@ pub(super) fn buffers(
         let with_text = steady(memory, at, copy, |object| {
             let below = word(object, 32);
             let one = found.get(&below).cloned().or_else(|| unbuffered(memory, types, at, below))?;
-            add_text(memory, layout, object, one)
+            add_text(memory, layout, (at, object), kept, one)
         });
-        found.extend(with_text.map(|one| (one.address, one)));
+        found.extend(with_text.map(|one| (one.buffer.address, one)));
     }
     found.into_values().collect()
 }
 
-fn buffered(memory: &dyn Memory, types: &Types, at: u64, object: &[u8; OBJECT_BYTES]) -> Option<Buffer> {
+fn buffered(
+    memory: &dyn Memory,
+    types: &Types,
+    at: u64,
+    object: &[u8; OBJECT_BYTES],
+    kept: u64,
+) -> Option<Whole> {
     let [buffer, position, _, read_end, write_pos, write_end, ..] =
         std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
     let (raw, size) = (word(object, 16), word(object, 120));
@@ -150,23 +159,27 @@ fn buffered(memory: &dyn Memory, types: &Types, at: u64, object: &[u8; OBJECT_BY
     if waits.1 > size || ahead.1 > size {
         return None;
     }
-    Some(Buffer {
+    let mut whole = Whole::of(Buffer {
         walker: Walker::Cpython,
         address: at,
         fd,
         mode: Some(Mode::Full),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: content(memory, buffer.checked_add(waits.0)?, pending, PENDING_KEPT)?,
+        pending: content(memory, buffer.checked_add(waits.0)?, pending, kept)?,
         unread_bytes: unread,
         unread: content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
-    })
+    });
+    if pending > 0 {
+        empty(memory, Some(at), None, &mut whole);
+    }
+    Some(whole)
 }
 
 /// A text stream right over a file (`python -u`).
-fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Buffer> {
+fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Whole> {
     let fd = types.fd(memory, raw)?;
-    Some(Buffer {
+    Some(Whole::of(Buffer {
         walker: Walker::Cpython,
         address: at,
         fd,
@@ -176,27 +189,31 @@ fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<B
         pending: Vec::new(),
         unread_bytes: 0,
         unread: Vec::new(),
-    })
+    }))
 }
 
 /// What the text layer holds: written after what the buffer has, read before it.
 fn add_text(
     memory: &dyn Memory,
     layout: &Layout,
-    text: &[u8; OBJECT_BYTES],
-    mut one: Buffer,
-) -> Option<Buffer> {
+    (at, text): (u64, &[u8; OBJECT_BYTES]),
+    kept: u64,
+    mut whole: Whole,
+) -> Option<Whole> {
+    let one = &mut whole.buffer;
     if int(text, 16) != 1 || word(text, 24) == 0 {
         return None;
     }
     if text[88] != 0 {
         one.mode = Some(Mode::Line);
     }
+    let mut waits = false;
     let (held, held_bytes) = (word(text, 136), word(text, 144));
     if held != 0 && held_bytes <= BUFFER_MOST {
-        let room = PENDING_KEPT - one.pending.len() as u64;
+        let room = kept - one.pending.len() as u64;
         one.pending.extend(pending_bytes(memory, layout, held, room.min(held_bytes))?);
         one.pending_bytes += held_bytes;
+        waits = held_bytes > 0;
     }
     let (decoded, used) = (word(text, 120), word(text, 128));
     if decoded != 0 {
@@ -206,5 +223,9 @@ fn add_text(
         unread.truncate(UNREAD_KEPT as usize);
         one.unread = unread;
     }
-    Some(one)
+    if waits {
+        let below = Some(one.address).filter(|below| *below != at);
+        empty(memory, below, Some(at), &mut whole);
+    }
+    Some(whole)
 }

@@ -9,6 +9,7 @@ use super::objects::{dict_get, module_dict, pending_bytes, text_from};
 use super::streams::{self, Kind, Types};
 use super::{Python, named_version};
 use crate::walk::Walk;
+use crate::walk::read::PENDING_KEPT;
 use crate::walk::tests::{BASE, Piece, hostile_words};
 
 fn layouts() -> Vec<Layout> {
@@ -39,7 +40,8 @@ proptest! {
         let objects: BTreeSet<u64> = (BASE..BASE + 8 * 480).step_by(16).collect();
         for layout in layouts() {
             let types = Kind::ALL.iter().zip(words.iter().skip(1).step_by(3)).map(|(kind, at)| (*at, *kind));
-            let found = streams::buffers(&memory, &layout, &Types(types.collect()), &mut objects.clone());
+            let found = streams::streams(&memory, &layout, &Types(types.collect()), &mut objects.clone(), PENDING_KEPT);
+            let found = crate::walk::pending::buffers(found);
             prop_assert!(found.iter().all(|one| one.pending.len() <= 256 && one.unread.len() <= 64));
             for at in &objects {
                 dict_get(&memory, &layout, *at, &["_io"]);

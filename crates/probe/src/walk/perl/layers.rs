@@ -6,7 +6,8 @@ use weir_model::trace::{Buffer, Walker};
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
 use crate::memory::Memory;
 use crate::walk::elf::Image;
-use crate::walk::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::walk::pending::{Part, Store, Value, Whole};
+use crate::walk::read::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 
 /// `PerlIOBuf`: the base, then buf, end, ptr, posn, bufsiz, oneword.
 const BUF_BYTES: usize = 80;
@@ -14,6 +15,7 @@ const FLAGS: usize = 16;
 const BUF: usize = 32;
 const END: usize = 40;
 const PTR: usize = 48;
+const POSITION: usize = 56;
 const SIZE: usize = 64;
 /// `PerlIOUnix`: the base, then the descriptor and how it was opened.
 const UNIX_BYTES: u64 = 40;
@@ -78,9 +80,9 @@ impl Layers {
     }
 
     /// What waits in the layers of a handle.
-    pub fn buffer(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<Buffer> {
+    pub fn whole(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<Whole> {
         let (fd, chain) = self.chain(memory, slot, top)?;
-        let mut whole = Buffer {
+        let mut whole = Whole::of(Buffer {
             walker: Walker::Perl,
             address: slot,
             fd,
@@ -90,11 +92,11 @@ impl Layers {
             pending: Vec::new(),
             unread_bytes: 0,
             unread: Vec::new(),
-        };
+        });
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
-            let one = steady(memory, at, copy, |layer| part(memory, layer, kind, &whole))?;
-            whole = joined(whole, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0);
+            let one = steady(memory, at, copy, |layer| part(memory, (at, kind), layer, &whole.buffer, kept))?;
+            whole = joined(whole, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0, kept);
         }
         Some(whole)
     }
@@ -136,7 +138,13 @@ impl Layers {
 }
 
 /// The buffer of one layer, with the name of the `whole`.
-fn part(memory: &dyn Memory, layer: &[u8; BUF_BYTES], kind: Kind, whole: &Buffer) -> Option<Buffer> {
+fn part(
+    memory: &dyn Memory,
+    (address, kind): (u64, Kind),
+    layer: &[u8; BUF_BYTES],
+    name: &Buffer,
+    kept: u64,
+) -> Option<Whole> {
     let flags = int(layer, FLAGS) as u32;
     let [buf, end, at, size] = [BUF, END, PTR, SIZE].map(|field| word(layer, field));
     let most = if kind == Kind::Encoding { BUFFER_MOST } else { size };
@@ -147,15 +155,34 @@ fn part(memory: &dyn Memory, layer: &[u8; BUF_BYTES], kind: Kind, whole: &Buffer
         (false, true) => (0, end.checked_sub(at).filter(|_| buf <= at && end <= limit)?),
         (false, false) => (0, 0),
     };
-    Some(Buffer {
+    let mut whole = Whole::of(Buffer {
         mode: Some(mode(flags)),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: content(memory, buf, pending, PENDING_KEPT)?,
+        pending: content(memory, buf, pending, kept)?,
         unread_bytes: unread,
         unread: content(memory, at, unread, UNREAD_KEPT)?,
-        ..*whole
-    })
+        ..*name
+    });
+    if pending > 0 && kind == Kind::Perlio {
+        empty(address, layer, &mut whole);
+    }
+    Some(whole)
+}
+
+/// As PerlIOBuf_flush leaves it.
+fn empty(address: u64, layer: &[u8; BUF_BYTES], whole: &mut Whole) {
+    let at = |field: usize| address + field as u64;
+    let (buf, position) = (word(layer, BUF), word(layer, POSITION));
+    let flags = int(layer, FLAGS) as u32 & !(READ | WRITTEN);
+    whole.emptied = [END, PTR].map(|field| Store::u64(at(field), buf)).to_vec();
+    whole.emptied.push(Store::u64(at(POSITION), position.wrapping_add(whole.buffer.pending_bytes)));
+    whole.emptied.push(Store { address: at(FLAGS), bytes: flags.to_le_bytes().to_vec() });
+    whole.partly = vec![
+        Part::new(buf, Value::Bytes),
+        Part::new(at(PTR), Value::Left(buf)),
+        Part::new(at(POSITION), Value::Taken(position)),
+    ];
 }
 
 /// `$|` is not among the flags: it is the handle's, and makes each print flush this buffer. On input the line
@@ -170,19 +197,27 @@ fn mode(flags: u32) -> Mode {
 
 /// Written before what the upper layer has, and read after it. When an upper layer is full it is flushed down to
 /// the file, but what is read fills the lowest.
-fn joined(lower: Buffer, upper: Buffer, writes: bool) -> Buffer {
+fn joined(lower: Whole, upper: Whole, writes: bool, kept: u64) -> Whole {
+    let (emptied, partly) = match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
+        (true, true) if lower.emptied.is_empty() || upper.emptied.is_empty() => Default::default(),
+        (true, true) => ([lower.emptied, upper.emptied].concat(), Vec::new()),
+        (true, false) => (lower.emptied, lower.partly),
+        (false, _) => (upper.emptied, upper.partly),
+    };
+    let (lower, upper) = (lower.buffer, upper.buffer);
     let first = |mut these: Vec<u8>, those: Vec<u8>, most: u64| {
         these.extend(those);
-        these.truncate(most as usize);
+        these.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         these
     };
-    Buffer {
+    let buffer = Buffer {
         mode: upper.mode,
         buffer_bytes: if writes || lower.buffer_bytes == 0 { upper.buffer_bytes } else { lower.buffer_bytes },
         pending_bytes: lower.pending_bytes + upper.pending_bytes,
-        pending: first(lower.pending, upper.pending, PENDING_KEPT),
+        pending: first(lower.pending, upper.pending, kept),
         unread_bytes: lower.unread_bytes + upper.unread_bytes,
         unread: first(upper.unread, lower.unread, UNREAD_KEPT),
         ..lower
-    }
+    };
+    Whole { emptied, partly, ..Whole::of(buffer) }
 }

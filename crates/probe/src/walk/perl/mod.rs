@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
+use super::pending::{self, Pending, Whole};
+use super::read::{BUFFER_MOST, PENDING_KEPT};
 use crate::memory::Memory;
 
 pub(super) use layers::Layers;
@@ -35,9 +37,9 @@ impl Perl {
         Perl { pid, layers, seen: RefCell::default(), all: Cell::new(false) }
     }
 
-    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>) -> Vec<Buffer> {
+    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>, kept: u64) -> Vec<Whole> {
         let handles = tables::handles(memory, tables);
-        handles.into_iter().filter_map(|(slot, top)| self.layers.buffer(memory, slot, top)).collect()
+        handles.into_iter().filter_map(|(slot, top)| self.layers.whole(memory, slot, top, kept)).collect()
     }
 }
 
@@ -47,15 +49,11 @@ impl Walk for Perl {
     }
 
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        let mut seen = self.seen.borrow_mut();
-        let found = self.of_tables(memory, &seen);
-        if !found.is_empty() {
-            return found;
-        }
-        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
-            self.layers.descriptor(memory, slot, top).is_some()
-        });
-        self.of_tables(memory, &seen)
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        pending::pending(self.streams(memory, BUFFER_MOST))
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
@@ -70,5 +68,19 @@ impl Walk for Perl {
     fn search_again(&self) {
         self.seen.borrow_mut().clear();
         self.all.set(true);
+    }
+}
+
+impl Perl {
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut seen = self.seen.borrow_mut();
+        let found = self.of_tables(memory, &seen, kept);
+        if !found.is_empty() {
+            return found;
+        }
+        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
+            self.layers.descriptor(memory, slot, top).is_some()
+        });
+        self.of_tables(memory, &seen, kept)
     }
 }

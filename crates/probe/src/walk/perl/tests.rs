@@ -8,7 +8,8 @@ use super::layers::Layers;
 use super::{Perl, tables};
 use crate::memory::Memory;
 use crate::walk::Walk;
-use crate::walk::read::BUFFER_MOST;
+use crate::walk::pending;
+use crate::walk::read::{BUFFER_MOST, PENDING_KEPT};
 use crate::walk::tests::{BASE, Piece, hostile_words};
 
 /// Words of a table with one handle: its layer `perlio`, `unix` under it, then what is written.
@@ -44,7 +45,8 @@ type Waits = (i32, Vec<u8>, Vec<u8>);
 
 fn waits(words: &[u64], first: &[u64]) -> Vec<Waits> {
     let perl = Perl::new(u32::MAX, TABS);
-    let found = perl.of_tables(&Piece::of(words), &first.iter().copied().collect());
+    let found =
+        pending::buffers(perl.of_tables(&Piece::of(words), &first.iter().copied().collect(), PENDING_KEPT));
     found.into_iter().map(|one| (one.fd, one.pending, one.unread)).collect()
 }
 
@@ -140,7 +142,7 @@ proptest! {
         let memory = Piece::of(&words);
         let tables: BTreeSet<u64> = (BASE..BASE + 8 * 590).step_by(8).collect();
         let perl = Perl::new(u32::MAX, TABS);
-        for one in perl.of_tables(&memory, &tables) {
+        for one in pending::buffers(perl.of_tables(&memory, &tables, PENDING_KEPT)) {
             prop_assert_eq!(one.pending.len() as u64, one.pending_bytes.min(256));
             prop_assert_eq!(one.unread.len() as u64, one.unread_bytes.min(64));
             prop_assert!(one.fd >= 0 && one.pending_bytes.max(one.unread_bytes) <= 16 * BUFFER_MOST);

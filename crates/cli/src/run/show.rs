@@ -1,0 +1,127 @@
+//! What `weir run` says: the plan, what stands in, what was rescued; on standard error or as JSON.
+
+use weir_model::Size;
+use weir_regulate::carry::Outcome;
+use weir_regulate::plan::Plan;
+use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
+
+use super::{Args, When};
+use crate::export::{Export, json};
+use crate::screen as terminal;
+use crate::trace::status::Failure;
+
+/// Where it goes, opened before the command runs.
+pub struct Outputs {
+    json: Option<Export>,
+}
+
+impl Outputs {
+    /// Opens what was asked for.
+    pub fn open(args: &Args) -> Result<Outputs, Failure> {
+        Ok(Outputs { json: args.json.as_deref().map(Export::open).transpose().map_err(Failure::own)? })
+    }
+
+    /// Whether something is to be written when the command has ended.
+    pub fn wanted(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// --why: before the command runs, or on standard output in its place.
+    pub fn plan(&self, args: &Args, plan: &Plan) -> Result<(), Failure> {
+        let Some(when) = args.why else { return Ok(()) };
+        let said = match when {
+            When::First => terminal::print_error(&screen(&why(plan), &terminal::error_style())),
+            When::Only if self.json.as_ref().is_some_and(Export::is_stdout) => Ok(()),
+            When::Only => terminal::print(&screen(&why(plan), &terminal::style())),
+        };
+        said.map_err(|error| Failure::own(format!("the plan cannot be written: {error}")))
+    }
+
+    /// The JSON document; without an outcome the command was not run.
+    pub fn document(&mut self, plan: &Plan, outcome: Option<&Outcome>) -> Result<(), Failure> {
+        let Some(export) = self.json.take() else { return Ok(()) };
+        let text = json(&Document { schema: SCHEMA.into(), why: why(plan), ended: outcome.map(ended) });
+        text.and_then(|text| export.write(&text)).map_err(Failure::own)
+    }
+}
+
+fn why(plan: &Plan) -> Why {
+    let words =
+        |words: &[std::ffi::OsString]| words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let program = &plan.program;
+    Why {
+        command: words(&plan.command),
+        program: Program {
+            path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
+            runtime: plan.runtime.name.into(),
+            script: program.script,
+            linked_statically: program.elf.as_ref().is_some_and(|elf| elf.is_static),
+            musl: program.elf.as_ref().is_some_and(|elf| elf.musl),
+            foreign: program.elf.as_ref().is_some_and(|elf| !elf.native),
+            privileged: program.privileged,
+        },
+        rows: plan.rows.iter().map(row).collect(),
+    }
+}
+
+fn row(row: &weir_regulate::why::Row) -> Row {
+    Row {
+        wish: row.wish.clone(),
+        effect: row.effect.name().into(),
+        technique: row.technique.name().into(),
+        text: row.text.clone(),
+    }
+}
+
+fn ended(outcome: &Outcome) -> Ended {
+    Ended {
+        exit: outcome.exit,
+        emitted_bytes: outcome.emitted_bytes,
+        rescued: outcome.rescued.iter().map(rescued).collect(),
+        unable: outcome.unable.clone(),
+    }
+}
+
+fn rescued(one: &weir_regulate::follow::Rescued) -> Rescued {
+    Rescued {
+        pid: one.pid,
+        comm: one.comm.clone(),
+        fd: one.fd,
+        path: one.target.clone(),
+        bytes: one.bytes,
+        exit: one.exit,
+        saved: one
+            .saved
+            .as_ref()
+            .map(|saved| Saved { path: saved.path.to_string_lossy().into_owned(), why: saved.why.clone() }),
+    }
+}
+
+/// What stands in for a wish, and what cannot be done here, before the command runs.
+pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
+    if args.quiet || args.why.is_some() && unable.is_empty() {
+        return;
+    }
+    let stand_ins = if args.why.is_some() { Vec::new() } else { plan.remarks() };
+    for remark in stand_ins.iter().chain(unable) {
+        eprintln!("weir: {remark}");
+    }
+}
+
+/// What was rescued, and what could not be done.
+pub fn outcome(args: &Args, outcome: &Outcome) {
+    if args.quiet {
+        return;
+    }
+    for one in &outcome.rescued {
+        let size = Size(one.bytes);
+        let whose = format!("{size} of {} ({}), fd {} ({})", one.comm, one.pid, one.fd, one.target);
+        match &one.saved {
+            None => eprintln!("weir: rescued {whose}"),
+            Some(saved) => {
+                eprintln!("weir: saved {whose} in {}: {}", saved.path.display(), saved.why);
+            }
+        }
+    }
+    outcome.unable.iter().for_each(|text| eprintln!("weir: {text}"));
+}

@@ -1,0 +1,89 @@
+//! Whether a process can be looked into at all, and if not, why and what to do.
+
+use crate::proc;
+
+/// Why nothing can be done with this process.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// There is none.
+    #[error("{0}: kill: ESRCH: there is no such process; 'ps -e' lists those that there are")]
+    Gone(u32),
+    /// It is a thread.
+    #[error("{tid} is a thread: give its process, {pid}")]
+    Thread {
+        /// What was given.
+        tid: u32,
+        /// Its process.
+        pid: u32,
+    },
+    /// It has ended.
+    #[error(
+        "{label} is a zombie: it has ended, its memory is gone, and what waited in it too; only its parent ({parent}) \
+         can remove it"
+    )]
+    Zombie {
+        /// Its name.
+        label: String,
+        /// Its parent's.
+        parent: String,
+    },
+    /// It is a part of the kernel.
+    #[error("{0} is a thread of the kernel: it has no memory of a program, and so no streams")]
+    Kernel(String),
+    /// Its memory may not be read.
+    #[error(
+        "{label}: process_vm_readv: EPERM: it belongs to {owner}, or kernel.yama.ptrace_scope forbids it; run weir as root"
+    )]
+    Denied {
+        /// Its name.
+        label: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// It is a program of another architecture.
+    #[error("{0} is a program of 32 bits or of another architecture: weir does not know its streams")]
+    Foreign(String),
+}
+
+/// Checks it.
+pub fn check(pid: u32) -> Result<(), Unfit> {
+    let Some(status) = proc::status(pid) else { return Err(Unfit::Gone(pid)) };
+    if status.tgid as u32 != pid {
+        return Err(Unfit::Thread { tid: pid, pid: status.tgid as u32 });
+    }
+    let label = || proc::label(pid);
+    if status.state.starts_with(['Z', 'X']) {
+        return Err(Unfit::Zombie { label: label(), parent: proc::label(status.ppid as u32) });
+    }
+    if status.vmsize.is_none() {
+        return Err(Unfit::Kernel(label()));
+    }
+    // The list of mappings asks for the same right as reading the memory.
+    match std::fs::File::open(format!("/proc/{pid}/mem")) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(Unfit::Gone(pid)),
+        Err(_) => return Err(Unfit::Denied { label: label(), owner: format!("user {}", status.euid) }),
+        Ok(_) => {}
+    }
+    if proc::foreign(pid) { Err(Unfit::Foreign(label())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_looked_into() {
+        assert_eq!(check(std::process::id()), Ok(()));
+        assert_eq!(check(u32::MAX / 2), Err(Unfit::Gone(u32::MAX / 2)));
+        assert!(
+            matches!(check(2), Err(Unfit::Kernel(_) | Unfit::Gone(_)) | Ok(())),
+            "no kthreadd in a container"
+        );
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        while !proc::status(child.id()).is_some_and(|status| status.state.starts_with('Z')) {
+            std::thread::yield_now();
+        }
+        assert!(matches!(check(child.id()), Err(Unfit::Zombie { .. })));
+        child.wait().expect("its end");
+    }
+}

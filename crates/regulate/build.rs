@@ -1,0 +1,46 @@
+//! Builds the library that is loaded into programs (native/preload), for the machine that weir is built for.
+
+use std::path::PathBuf;
+
+const FLAGS: &[&str] = &[
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-nostdlib", // it must load into programs of every C library
+    "-ffreestanding",
+    "-fvisibility=hidden",
+    "-fno-stack-protector", // needs a C library
+    "-fno-asynchronous-unwind-tables",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wl,-soname,libweir-run.so",
+    "-Wl,-z,now", // nothing is bound late, in the middle of a signal handler
+    "-Wl,-z,relro",
+    "-Wl,--hash-style=both",
+    "-s",
+];
+
+fn main() {
+    let source = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("../../native/preload");
+    println!("cargo::rerun-if-changed={}", source.display());
+    let library = PathBuf::from(env("OUT_DIR")).join("libweir-run.so");
+    let mut files: Vec<_> = std::fs::read_dir(&source)
+        .unwrap_or_else(|why| panic!("{}: {why}", source.display()))
+        .map(|entry| entry.expect("a directory that can be read").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "c"))
+        .collect();
+    files.sort();
+    let compiler = cc::Build::new().get_compiler();
+    let status = compiler.to_command().args(FLAGS).args(&files).arg("-o").arg(&library).status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{} on native/preload: {status}", compiler.path().display()),
+        Err(why) => panic!("{}: {why}; install a C compiler (make deps does)", compiler.path().display()),
+    }
+}
+
+fn env(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}

@@ -1,0 +1,110 @@
+//! Carries a plan out: puts files in place, sets the environment, starts the command and stays as far as needed.
+
+mod wait;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use weir_probe::launch;
+
+use crate::plan::{Place, Plan, Settings};
+use crate::pty::Terminals;
+use crate::{follow, inject, preload};
+
+pub use crate::follow::Outcome;
+
+/// Why a command did not run, or could not be seen to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be started.
+    #[error(transparent)]
+    Start(#[from] weir_probe::Error),
+    /// It could not be followed.
+    #[error(transparent)]
+    Follow(#[from] follow::Error),
+    /// What is loaded into it could be put nowhere.
+    #[error(transparent)]
+    Place(#[from] inject::Error),
+    /// There is no terminal for it.
+    #[error("a terminal for the command: {0}; leave out --pty")]
+    Terminal(std::io::Error),
+}
+
+/// Runs the command. Where nothing is left to do behind its start, and `stay` does not ask for it, weir's own
+/// process becomes the command, and this returns only when that failed. `before` is told what following it will
+/// not do, before it starts.
+pub fn carry_out(plan: &Plan, stay: bool, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+    let alone = plan.outside.is_none() && plan.coalesce.is_none() && !plan.terminal && !stay;
+    // Whose child, or itself, is the command.
+    let first = if alone { std::os::unix::process::parent_id() } else { std::process::id() };
+    set(plan.settings(&place(plan, first)?, |name| std::env::var_os(name)));
+    if alone {
+        before(&[]);
+        return Err(launch::replace(&plan.command).into());
+    }
+    if plan.terminal {
+        in_terminals(plan, before)
+    } else {
+        started(plan, launch::start(&plan.command)?, before)
+    }
+}
+
+/// Files of the library and of the hooks.
+fn place(plan: &Plan, first: u32) -> Result<Place, Error> {
+    let hooks = plan.hooks_used();
+    let paths: Vec<String> = hooks.iter().map(|hook| format!("{}/{}", hook.folder, hook.file)).collect();
+    let files: Vec<(&str, &[u8])> =
+        paths.iter().zip(&hooks).map(|(path, hook)| (path.as_str(), hook.bytes)).collect();
+    let hooks = if files.is_empty() { None } else { Some(inject::place("hooks", &files)?) };
+    let library = match &plan.library {
+        None => None,
+        Some(wishes) => Some((library()?, preload::Wishes { first: Some(first), ..wishes.clone() })),
+    };
+    Ok(Place { library, hooks })
+}
+
+/// The library's file.
+fn library() -> Result<PathBuf, inject::Error> {
+    const NAME: &str = "libweir-run.so";
+    Ok(inject::place("run", &[(NAME, preload::LIBRARY)])?.join(NAME))
+}
+
+/// Weir's own environment is the one that the command gets.
+fn set(settings: Settings) {
+    for (name, value) in settings {
+        // SAFETY: no other thread runs yet: terminals and followers are started behind this.
+        unsafe {
+            match value {
+                Some(value) => std::env::set_var::<&str, &OsString>(&name, &value),
+                None => std::env::remove_var::<&OsStr>(name.as_ref()),
+            }
+        }
+    }
+}
+
+/// Stays until the command has ended.
+fn started(plan: &Plan, gated: launch::Gated, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+    let Some(outside) = plan.outside else {
+        before(&[]);
+        return Ok(wait::until_ended(gated)?);
+    };
+    let wishes = follow::Wishes {
+        rescue: outside.rescue,
+        max_delay: outside.delay,
+        fix_fork: outside.fix_fork,
+        save_in: None,
+    };
+    before(&follow::unable(&gated, &wishes));
+    Ok(follow::follow(gated, &wishes, Vec::new())?)
+}
+
+/// The same with terminals; all that was written is out when it returns.
+fn in_terminals(plan: &Plan, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+    let terminals = Terminals::open().map_err(Error::Terminal)?;
+    let (gated, relay) = terminals.during(|| launch::start(&plan.command)).map_err(Error::Terminal)?;
+    let gated = gated?;
+    relay.of(gated.pid);
+    let outcome = started(plan, gated, before);
+    relay.finish();
+    outcome
+}

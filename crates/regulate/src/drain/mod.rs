@@ -1,0 +1,179 @@
+//! Writes out what waits in a running process's streams, from outside, as if the program had called fflush.
+//!
+//! The moment is one at which every thread is inside a system call that has nothing to do with the streams: code
+//! that fills a buffer holds its write pointer in a register and makes no call. All threads are stopped there, the
+//! bytes go to the program's own open file, and the stream is told that it is empty; then everything goes on, and
+//! calls that the stop broke are made again. What cannot be told from outside: a signal handler that waits in a
+//! system call after it broke into the program's own unlocked stdio call.
+//!
+//! Bytes are written first and taken out of the stream after that. Killed in between, weir leaves them in both
+//! places, and they come twice; nothing else that dies loses or doubles a byte.
+
+mod attempt;
+mod calls;
+mod hold;
+mod sink;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use weir_model::trace::Walker;
+use weir_probe::memory::ProcessMemory;
+use weir_probe::subject::{self, Unfit};
+use weir_probe::walk::{Pending, Walk, walkers, walkers_missing};
+use weir_probe::{errno_text, proc};
+
+/// The pauses between attempts.
+const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE_MOST: Duration = Duration::from_millis(100);
+
+/// Why a process's streams could not be written out at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is none that can be looked into.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// Another program stops and starts it.
+    #[error(
+        "{label} is traced by {tracer} (strace, gdb, weir trace): a process has one tracer only; end that one, or flush \
+         from it"
+    )]
+    Traced {
+        /// Its name.
+        label: String,
+        /// The tracer's name.
+        tracer: String,
+    },
+    /// A call failed.
+    #[error("{label}: {call}: {}{advice}", errno_text(.source))]
+    Call {
+        /// The process's name.
+        label: String,
+        /// Which.
+        call: &'static str,
+        /// Why.
+        source: std::io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// No walker knows its streams.
+    #[error("{label}: no streams were found that weir knows{}", .missing.iter().map(|one| format!("; {one}")).collect::<String>())]
+    Unknown {
+        /// The process's name.
+        label: String,
+        /// What cannot be read.
+        missing: Vec<String>,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flushed {
+    /// The streams that had something, in the order in which they were written.
+    pub streams: Vec<Stream>,
+    /// What has buffers that cannot be read, a sentence each.
+    pub unseen: Vec<String>,
+}
+
+/// One stream that had something waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    /// Whose stream it is.
+    pub walker: Walker,
+    /// Where it is in memory.
+    pub address: u64,
+    /// Its descriptor.
+    pub fd: i32,
+    /// What the descriptor is, as its link in /proc shows it.
+    pub target: String,
+    /// Bytes written out.
+    pub written: u64,
+    /// Bytes that still wait.
+    pub left: u64,
+    /// Why they do.
+    pub why: Option<String>,
+}
+
+impl Flushed {
+    /// Does anything still wait?
+    pub fn is_partial(&self) -> bool {
+        self.streams.iter().any(|stream| stream.left > 0)
+    }
+
+    fn note(&mut self, pid: u32, one: &Pending, written: u64, left: u64, why: Option<String>) {
+        let known = |stream: &&mut Stream| stream.address == one.stream && stream.fd == one.fd;
+        match self.streams.iter_mut().find(known) {
+            Some(stream) => {
+                (stream.written, stream.left) = (stream.written + written, left);
+                stream.why = if left == 0 { None } else { why.or(stream.why.take()) };
+            }
+            None => self.streams.push(Stream {
+                walker: one.walker,
+                address: one.stream,
+                fd: one.fd,
+                target: proc::descriptor(pid, one.fd).unwrap_or_default(),
+                written,
+                left,
+                why,
+            }),
+        }
+    }
+}
+
+/// Keeps the walkers of a process, for a flush now and then.
+pub struct Drain {
+    pid: u32,
+    walkers: Vec<Box<dyn Walk>>,
+    missing: Vec<String>,
+    memory: ProcessMemory,
+}
+
+impl Drain {
+    /// Looks at what the process is.
+    pub fn of(pid: u32) -> Result<Drain, Error> {
+        subject::check(pid)?;
+        let (walkers, missing) = (walkers(pid), walkers_missing(pid));
+        if walkers.is_empty() {
+            return Err(Error::Unknown { label: proc::label(pid), missing });
+        }
+        Ok(Drain { pid, walkers, missing, memory: ProcessMemory { pid } })
+    }
+
+    /// Writes out what waits now; tries again until `wait` is over or `stop` is set. A process in which nothing
+    /// waits is only read. What still waits at the end is in the answer, with the reason.
+    pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<Flushed, Error> {
+        let (until, mut pause) = (Instant::now() + wait, PAUSE);
+        let mut flushed = Flushed { unseen: self.missing.clone(), ..Flushed::default() };
+        self.walkers.iter().for_each(|walker| walker.search_again());
+        while self.waits()? {
+            attempt::attempt(self, until, &mut flushed)?;
+            let over = Instant::now() >= until || stop.load(Ordering::Relaxed);
+            if over || !flushed.is_partial() {
+                break;
+            }
+            std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
+            pause = (pause * 2).min(PAUSE_MOST);
+        }
+        self.settle(&mut flushed);
+        Ok(flushed)
+    }
+
+    /// Whether anything waits, without stopping it.
+    fn waits(&self) -> Result<bool, Error> {
+        subject::check(self.pid)?;
+        Ok(!self.pending().is_empty())
+    }
+
+    fn pending(&self) -> Vec<Pending> {
+        self.walkers.iter().flat_map(|walker| walker.pending(&self.memory)).collect()
+    }
+
+    /// A stream that could not be reached may have been flushed by the program itself meanwhile.
+    fn settle(&self, flushed: &mut Flushed) {
+        let pending = self.pending();
+        for stream in flushed.streams.iter_mut().filter(|stream| stream.left > 0) {
+            let waits = pending.iter().find(|one| one.stream == stream.address && one.fd == stream.fd);
+            stream.left = waits.map_or(0, |one| one.bytes.len() as u64);
+        }
+    }
+}

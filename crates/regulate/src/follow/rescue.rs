@@ -1,0 +1,135 @@
+//! What a death would lose reaches the file, pipe or terminal it was meant for, once and in order.
+
+use std::collections::HashMap;
+
+use weir_probe::engine::now_ns;
+use weir_probe::proc;
+
+use super::follower::Follower;
+use super::sink::Sink;
+use super::{Rescued, Saved, World, lost, saved};
+
+/// How long a pipe or terminal that takes nothing is waited for.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// Rescues at deaths.
+#[derive(Default)]
+pub(super) struct Rescue {
+    /// What was pending in a process when it was forked, by stream: the parent's.
+    inherited: HashMap<u32, Vec<(u64, Vec<u8>)>>,
+    /// Of processes that wait for their end.
+    jobs: HashMap<u32, Vec<Job>>,
+}
+
+/// The bytes of a stream on their way.
+struct Job {
+    about: Rescued,
+    sink: std::io::Result<Sink>,
+    bytes: Vec<u8>,
+    done: usize,
+    /// Since when nothing was taken.
+    since: u64,
+}
+
+impl Follower for Rescue {
+    fn exec(&mut self, _world: &mut World, pid: u32) {
+        self.inherited.remove(&pid);
+    }
+
+    fn fork(&mut self, world: &mut World, _parent: u32, child: u32, shares_memory: bool) {
+        if !shares_memory {
+            let pending = world.pending(child, child);
+            let bytes = pending.into_iter().map(|one| (one.stream, one.bytes)).collect::<Vec<_>>();
+            if !bytes.is_empty() {
+                self.inherited.insert(child, bytes);
+            }
+        }
+    }
+
+    fn exits(&mut self, world: &mut World, pid: u32, tid: u32, status: i32) -> bool {
+        let mut jobs = match self.jobs.remove(&pid) {
+            Some(jobs) => jobs,
+            None => self.jobs(world, pid, tid, status),
+        };
+        while let Some(job) = jobs.first_mut() {
+            if !job.goes_on(world) {
+                self.jobs.insert(pid, jobs);
+                return false;
+            }
+            world.rescued.push(jobs.remove(0).about);
+        }
+        true
+    }
+
+    fn gone(&mut self, _world: &mut World, pid: u32) {
+        self.inherited.remove(&pid);
+        self.jobs.remove(&pid);
+    }
+}
+
+impl Rescue {
+    fn jobs(&self, world: &mut World, pid: u32, tid: u32, status: i32) -> Vec<Job> {
+        let pending = world.last_pending(pid, tid);
+        let inherited = self.inherited.get(&pid).map(Vec::as_slice).unwrap_or_default();
+        let mut jobs = Vec::new();
+        for one in pending {
+            let parents = inherited.iter().find(|(stream, _)| *stream == one.stream);
+            let of_parent = parents.filter(|(_, bytes)| one.bytes.starts_with(bytes));
+            let written = lost::written(world, pid, tid, &one);
+            let skipped = written.max(of_parent.map_or(0, |(_, bytes)| bytes.len()));
+            let bytes = one.bytes[skipped.min(one.bytes.len())..].to_vec();
+            // A descriptor that the program has closed takes nothing, and did not without weir.
+            let Some(target) = proc::descriptor(tid, one.fd).filter(|_| !bytes.is_empty()) else { continue };
+            let about = Rescued {
+                pid,
+                comm: proc::names(tid).1,
+                fd: one.fd,
+                target,
+                bytes: bytes.len() as u64,
+                exit: super::exit_of(status),
+                saved: None,
+            };
+            jobs.push(Job { about, sink: Sink::of(tid, one.fd), bytes, done: 0, since: now_ns() });
+        }
+        jobs
+    }
+}
+
+impl Job {
+    /// True: it is done, one way or another.
+    fn goes_on(&mut self, world: &mut World) -> bool {
+        let why = match &self.sink {
+            Ok(sink) => {
+                let (taken, error) = sink.put(&self.bytes[self.done..]);
+                self.done += taken;
+                if taken > 0 {
+                    self.since = now_ns();
+                }
+                match error {
+                    Ok(()) if self.done == self.bytes.len() => return true,
+                    Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
+                    Ok(()) => "it took nothing for 5 s".to_string(),
+                    Err(error) => weir_probe::error::errno_text(&error),
+                }
+            }
+            Err(error) => format!("it could not be opened: {}", weir_probe::error::errno_text(error)),
+        };
+        self.save(world, why);
+        true
+    }
+
+    fn save(&mut self, world: &mut World, why: String) {
+        let rest = &self.bytes[self.done..];
+        match saved::save(world.save_in.as_deref(), rest, &self.about, &why) {
+            Ok(path) => self.about.saved = Some(Saved { path, why }),
+            Err(error) => world.say(format!(
+                "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
+                rest.len(),
+                self.about.pid,
+                self.about.comm,
+                self.about.target,
+                weir_probe::error::errno_text(&error)
+            )),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a stop of a thread means, and how it goes on.
+
+use weir_probe::engine::now_ns;
+use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
+
+use super::run::Run;
+use super::world::{State, mend_call};
+use super::{signals, skip};
+
+/// A system call stop, with PTRACE_O_TRACESYSGOOD.
+const CALL: i32 = libc::SIGTRAP | 0x80;
+
+impl Run {
+    /// Handles it and lets the thread go on.
+    pub(super) fn on_stop(&mut self, stop: Stop) {
+        let Stop { tid, status } = stop;
+        if !libc::WIFSTOPPED(status) {
+            return self.gone(tid, status);
+        }
+        let Some(thread) = self.world.threads.get_mut(&tid) else {
+            self.world.early.insert(tid, (stop, now_ns()));
+            return;
+        };
+        thread.state = State::Stopped;
+        let asked = std::mem::take(&mut thread.asked);
+        match (libc::WSTOPSIG(status), status >> 16) {
+            (CALL, 0) => self.on_call(tid),
+            (signal, 0) => self.world.go_on(tid, signal),
+            (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
+                self.on_birth(tid, status >> 16);
+            }
+            (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid),
+            (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid),
+            (libc::SIGTRAP, EVENT_STOP) => {
+                if asked {
+                    mend_call(tid);
+                }
+                self.world.go_on(tid, 0);
+            }
+            (_, EVENT_STOP) => self.on_group_stop(tid),
+            _ => self.world.go_on(tid, 0),
+        }
+    }
+
+    /// At the entry or the exit of a call of a process that is watched, or no longer is.
+    fn on_call(&mut self, tid: u32) {
+        let Some(thread) = self.world.threads.get_mut(&tid) else { return };
+        match thread.inside.take() {
+            Some(inside) => skip::at_exit(tid, inside),
+            None if self.world.is_watched_thread(tid) => {
+                let inside = skip::at_entry(&mut self.world, tid);
+                if let Some(thread) = self.world.threads.get_mut(&tid) {
+                    thread.inside = inside;
+                }
+            }
+            None => {}
+        }
+        self.world.go_on(tid, 0);
+    }
+
+    /// Job control has stopped it.
+    fn on_group_stop(&mut self, tid: u32) {
+        if let Some(thread) = self.world.threads.get_mut(&tid) {
+            thread.state = State::Listens;
+        }
+        os::listen(tid);
+        if tid == self.world.root {
+            signals::stop_with(tid);
+        }
+    }
+}

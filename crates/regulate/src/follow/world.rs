@@ -1,0 +1,296 @@
+//! Who is followed: processes and threads, what waits in their streams, and stopping them for a moment.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
+
+use weir_probe::engine::now_ns;
+use weir_probe::memory::ProcessMemory;
+use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
+use weir_probe::ptrace::registers::{self, Call};
+use weir_probe::ptrace::timer::Timer;
+use weir_probe::walk::{Pending, Walk, walkers};
+use weir_probe::{proc, syscalls};
+
+use super::Rescued;
+use super::lost::Last;
+use super::skip::Skip;
+use super::written::Written;
+
+/// How long a stop of a thread may be waited for.
+const HOLD_NS: u64 = 10_000_000;
+
+/// How long after its beginning an image's walkers are found anew: libraries are loaded, interpreters set up.
+const SETTLED_NS: [u64; 5] = [5_000_000, 30_000_000, 200_000_000, 1_000_000_000, 5_000_000_000];
+
+/// Whether a thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum State {
+    #[default]
+    Runs,
+    /// At a stop that is being handled, or is still to be.
+    Stopped,
+    /// By job control.
+    Listens,
+}
+
+/// A thread that is traced.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub pid: u32,
+    pub state: State,
+    /// It was asked to stop, and has not yet.
+    pub asked: bool,
+    /// It has begun to end.
+    pub ending: bool,
+    /// It is inside a call of which a part was skipped.
+    pub inside: Option<Skip>,
+}
+
+/// A process that is traced.
+pub(super) struct Process {
+    pub threads: BTreeSet<u32>,
+    /// The process whose memory it is: its own, but for vfork(2) and its kin.
+    pub owner: u32,
+    /// It has not become the command yet.
+    pub hidden: bool,
+    /// The parent waits for its exec or end: a child of vfork(2).
+    pub vforked_by: Option<u32>,
+    pub began_ns: u64,
+    walkers: Vec<Box<dyn Walk>>,
+    found: usize,
+    /// What its threads that were ended had written last.
+    pub lasts: Vec<Last>,
+}
+
+impl Process {
+    pub fn new(owner: u32) -> Process {
+        Process {
+            threads: BTreeSet::new(),
+            owner,
+            hidden: false,
+            vforked_by: None,
+            began_ns: now_ns(),
+            walkers: Vec::new(),
+            found: 0,
+            lasts: Vec::new(),
+        }
+    }
+
+    /// A new image is in it.
+    pub fn renew(&mut self) {
+        (self.walkers, self.found, self.began_ns) = (Vec::new(), 0, now_ns());
+        self.lasts.clear();
+    }
+
+    fn find_walkers(&mut self, tid: u32) {
+        let age = now_ns().saturating_sub(self.began_ns);
+        let stage = 1 + SETTLED_NS.iter().filter(|settled| age > **settled).count();
+        if stage > self.found {
+            (self.walkers, self.found) = (walkers(tid), stage);
+        }
+    }
+}
+
+/// All that is followed.
+pub struct World {
+    pub(super) root: u32,
+    pub(super) threads: HashMap<u32, Thread>,
+    pub(super) processes: HashMap<u32, Process>,
+    /// Stopped before it was known whose they are, and since when.
+    pub(super) early: HashMap<u32, (Stop, u64)>,
+    /// Stops that came while something else was waited for.
+    pub(super) deferred: VecDeque<Stop>,
+    pub(super) written: Written,
+    pub(super) rescued: Vec<Rescued>,
+    pub(super) unable: BTreeSet<String>,
+    pub(super) save_in: Option<PathBuf>,
+    pub(super) timer: Timer,
+}
+
+impl World {
+    pub(super) fn new(root: u32, save_in: Option<PathBuf>) -> std::io::Result<World> {
+        Ok(World {
+            root,
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            early: HashMap::new(),
+            deferred: VecDeque::new(),
+            written: Written::default(),
+            rescued: Vec::new(),
+            unable: BTreeSet::new(),
+            save_in,
+            timer: Timer::new()?,
+        })
+    }
+
+    /// The processes that have a memory of their own, from their first exec on.
+    pub fn pids(&self) -> Vec<u32> {
+        let own = |(pid, process): &(&u32, &Process)| process.owner == **pid && !process.hidden;
+        self.processes.iter().filter(own).map(|(pid, _)| *pid).collect()
+    }
+
+    /// Says once, at the end, that something could not be done.
+    pub fn say(&mut self, sentence: String) {
+        self.unable.insert(sentence);
+    }
+
+    /// A thread of the process that has not begun to end: its leader, where that lives.
+    pub fn task(&self, pid: u32) -> Option<u32> {
+        let lives = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.ending);
+        let process = self.processes.get(&pid)?;
+        process.threads.get(&pid).filter(lives).or_else(|| process.threads.iter().find(lives)).copied()
+    }
+
+    /// All that waits in the streams of a process, seen through one of its threads. What was written ahead of it
+    /// is among it.
+    pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
+        let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
+        process.find_walkers(tid);
+        let memory = ProcessMemory { pid: tid };
+        process.walkers.iter().flat_map(|walker| walker.pending(&memory)).collect()
+    }
+
+    /// The same for one that is about to end, whose walkers are found anew if they may have been found too early.
+    pub(super) fn last_pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
+        let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
+        process.walkers = walkers(tid);
+        process.found = SETTLED_NS.len() + 1;
+        self.pending(pid, tid)
+    }
+
+    /// The child of a fork has streams where its parent has.
+    pub(super) fn inherit(&mut self, parent: u32, child: u32) {
+        let Some(parent) = self.processes.get(&parent) else { return };
+        let cloned: Option<Vec<_>> = parent.walkers.iter().map(|one| one.for_child(child)).collect();
+        let (found, began) = (parent.found, parent.began_ns);
+        if let (Some(walkers), Some(process)) = (cloned, self.processes.get_mut(&child)) {
+            (process.walkers, process.found, process.began_ns) = (walkers, found, began);
+        }
+    }
+
+    /// Whether the system calls of a process's threads are watched.
+    pub(super) fn is_watched(&self, pid: u32) -> bool {
+        self.processes.get(&pid).is_some_and(|process| self.written.any(process.owner))
+    }
+
+    pub(super) fn is_watched_thread(&self, tid: u32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| self.is_watched(thread.pid))
+    }
+
+    /// The process whose memory a thread runs in.
+    pub(super) fn owner_of(&self, tid: u32) -> Option<u32> {
+        Some(self.processes.get(&self.threads.get(&tid)?.pid)?.owner)
+    }
+
+    /// Lets a stopped thread run on.
+    pub(super) fn go_on(&mut self, tid: u32, signal: i32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.state = State::Runs;
+        let (pid, inside) = (thread.pid, thread.inside.is_some());
+        os::resume(tid, inside || self.is_watched(pid), signal);
+    }
+
+    /// Stops all threads of a process where that goes unnoticed by it. True: every one of them stands now, at a
+    /// stop that was asked for or on its own; [`World::release`] lets them go on.
+    pub(super) fn hold(&mut self, pid: u32) -> bool {
+        let Some(process) = self.processes.get(&pid) else { return false };
+        let waited_for = self.processes.values().any(|other| other.vforked_by == Some(pid));
+        let tids: Vec<u32> = process.threads.iter().copied().collect();
+        let unfit = |tid: &u32| !self.can_hold(pid, *tid);
+        if waited_for || self.early.values().any(|early| early.0.tid == pid) || tids.iter().any(unfit) {
+            return false;
+        }
+        let deadline = now_ns() + HOLD_NS;
+        tids.iter().for_each(|tid| self.ask(*tid));
+        tids.into_iter().all(|tid| self.await_stop(tid, deadline))
+    }
+
+    fn can_hold(&self, pid: u32, tid: u32) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        match thread.state {
+            _ if thread.ending => true,
+            State::Stopped => true,
+            State::Listens => false,
+            State::Runs => may_stop(pid, tid),
+        }
+    }
+
+    fn ask(&mut self, tid: u32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if thread.state == State::Runs && !thread.ending && !thread.asked {
+            thread.asked = os::interrupt(tid).is_ok();
+        }
+    }
+
+    fn await_stop(&mut self, tid: u32, deadline: u64) -> bool {
+        self.timer.set(deadline);
+        loop {
+            let Some(thread) = self.threads.get(&tid) else { return false };
+            if thread.state != State::Runs || thread.ending {
+                return true;
+            }
+            match os::wait_for(tid) {
+                Ok(Some(stop)) => return self.came(stop),
+                Ok(None) if now_ns() < deadline => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// A thread that was waited for has stopped, for this or for another reason, which is handled later.
+    fn came(&mut self, stop: Stop) -> bool {
+        if libc::WIFSTOPPED(stop.status) {
+            if let Some(thread) = self.threads.get_mut(&stop.tid) {
+                thread.state = State::Stopped;
+            }
+            let ours = libc::WSTOPSIG(stop.status) == libc::SIGTRAP && stop.status >> 16 == EVENT_STOP;
+            if !ours {
+                self.deferred.push_back(stop);
+            }
+            return true;
+        }
+        self.deferred.push_back(stop);
+        false
+    }
+
+    /// Lets the threads go on that were held, but for those that have a stop of their own.
+    pub(super) fn release(&mut self, pid: u32) {
+        let Some(process) = self.processes.get(&pid) else { return };
+        let tids: Vec<u32> = process.threads.iter().copied().collect();
+        for tid in tids {
+            let own = self.deferred.iter().any(|stop| stop.tid == tid);
+            let held = self.threads.get_mut(&tid).filter(|thread| thread.asked && !own);
+            if let Some(thread) = held.filter(|thread| thread.state == State::Stopped) {
+                thread.asked = false;
+                mend_call(tid);
+                self.go_on(tid, 0);
+            }
+        }
+    }
+
+    /// The calls that the threads of a held process are in; None: one of them is in its program.
+    pub(super) fn calls(&self, pid: u32) -> Vec<(u32, Option<Call>)> {
+        let process = self.processes.get(&pid);
+        let living = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.ending);
+        let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(living));
+        tids.map(|tid| (*tid, registers::call(*tid))).collect()
+    }
+}
+
+/// A thread that waits to write is left alone: what it writes is on its way.
+fn may_stop(pid: u32, tid: u32) -> bool {
+    let writes = match proc::doing(tid) {
+        proc::Doing::Waiting { number, .. } => syscalls::op(number).is_some_and(|op| op.writes()),
+        _ => false,
+    };
+    !writes && weir_probe::ptrace::may_interrupt(pid, tid, false)
+}
+
+/// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.
+pub(super) fn mend_call(tid: u32) {
+    let Some((number, result)) = registers::broken_call(tid) else { return };
+    let broken = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
+    if broken && !proc::has_signal(tid) {
+        registers::make_again(tid);
+    }
+}

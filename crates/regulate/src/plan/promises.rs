@@ -1,0 +1,177 @@
+//! Promises about bytes: --max-delay, --coalesce, --rescue, --fix-fork, --fix-order, --private-stdin, --pty.
+
+use std::time::Duration;
+
+use weir_model::duration::format_seconds;
+
+use super::{Maker, RECOMMENDED_DELAY};
+use crate::preload;
+use crate::request::Coalesce;
+use crate::runtimes::Remedy;
+use crate::why::{Effect, Row, Technique};
+
+impl Maker<'_> {
+    pub(super) fn promises(&mut self) {
+        let recommended = self.request.is_empty().then_some(RECOMMENDED_DELAY);
+        if let Some(delay) = self.request.max_delay.or(recommended) {
+            self.max_delay(delay);
+        }
+        if let Some(coalesce) = self.request.coalesce {
+            self.coalesce(coalesce);
+        }
+        if self.request.rescue {
+            self.rescue();
+        }
+        if self.request.fix_fork {
+            self.fix_fork();
+        }
+        if self.request.fix_order {
+            self.fix_order();
+        }
+        if self.request.private_stdin {
+            self.private_stdin();
+        }
+        if self.request.pty {
+            self.plan.terminal = true;
+            let text = "terminals of their own for standard output and standard error";
+            self.row(Row::whole("--pty", Technique::Terminal, text));
+        }
+    }
+
+    fn max_delay(&mut self, delay: Duration) {
+        let shown = humantime(delay);
+        let wish = format!("--max-delay {shown}");
+        self.plan.hooks.get_or_insert_with(|| format!("delay:{}", delay.as_secs_f64()));
+        if self.unfollowed().is_none() {
+            self.delay(delay);
+        }
+        match self.plan.runtime.delay {
+            Remedy::Outside => {
+                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None)
+            }
+            Remedy::OutsidePart(not) => {
+                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), Some(not));
+            }
+            // It would only make it slower where all its input is there.
+            Remedy::Options(..) if self.around.input_is_whole || self.plan.program.script => {
+                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None);
+            }
+            other => self.apply(&wish, other),
+        }
+    }
+
+    /// From outside, or else by a terminal.
+    fn follow(&mut self, wish: &str, text: &str, not: Option<&str>) {
+        match (self.unfollowed(), not) {
+            (Some(why), _) => self.terminal(wish, &why),
+            (None, None) => self.row(Row::whole(wish, Technique::Outside, text)),
+            (None, Some(not)) => {
+                let text = format!("{text}; not {not}");
+                self.row(Row::whole(wish, Technique::Outside, text).but(Effect::Part));
+            }
+        }
+    }
+
+    fn coalesce(&mut self, what: Coalesce) {
+        let (wish, value) = match what {
+            Coalesce::All => ("--coalesce", preload::Coalesce::All),
+            Coalesce::Files => ("--coalesce=files", preload::Coalesce::Files),
+        };
+        let calls_itself = matches!(self.plan.runtime.name, "Go");
+        if let Some(why) = self.around.no_dispatch {
+            self.row(Row::not(wish, why));
+        } else if calls_itself {
+            self.row(Row::not(wish, "Go makes its system calls itself: they pass by every library"));
+        } else if let Some(why) = self.unloaded() {
+            self.row(Row::not(wish, why));
+        } else if let Some(why) = self.unfollowed() {
+            self.row(Row::not(wish, format!("{why}: at a kill, what was gathered would be lost")));
+        } else {
+            self.library();
+            self.plan.coalesce = Some(value);
+            self.outside();
+            let text =
+                "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
+            self.row(Row::whole(wish, Technique::Library, text));
+        }
+    }
+
+    fn rescue(&mut self) {
+        let wish = "--rescue";
+        if let Some(why) = self.unfollowed() {
+            return self.row(Row::not(wish, format!("{why}: nobody is there when it dies")));
+        }
+        self.outside().rescue = true;
+        self.library().exec_flush = true;
+        match self.plan.runtime.rescue {
+            Remedy::Outside => {
+                self.follow(wish, "what waits when it dies is written to where it was meant for", None)
+            }
+            Remedy::OutsidePart(not) => {
+                self.follow(wish, "what waits when it dies is written to where it was meant for", Some(not));
+            }
+            other => {
+                if matches!(other, Remedy::HookStandsIn(_)) {
+                    self.plan.hooks.get_or_insert_with(|| "delay:0.01".into());
+                }
+                self.apply(wish, other);
+            }
+        }
+    }
+
+    fn fix_fork(&mut self) {
+        let wish = "--fix-fork";
+        if self.unfollowed().is_none() {
+            self.outside().fix_fork = true;
+        }
+        let text = "what waits at a fork is written then, and by neither process again";
+        match (self.plan.runtime.fork, self.unfollowed()) {
+            (Remedy::Outside, None) => self.follow(wish, text, None),
+            (Remedy::OutsidePart(not), None) => self.follow(wish, text, Some(not)),
+            (Remedy::Outside | Remedy::OutsidePart(_), Some(why)) => self.row(Row::not(wish, why)),
+            (other, _) => self.apply(wish, other),
+        }
+    }
+
+    fn fix_order(&mut self) {
+        let wish = "--fix-order";
+        self.library().order = true;
+        match (self.plan.runtime.order, self.unloaded()) {
+            (Remedy::Library, None) => {
+                let text = "a stream is flushed before a write(2) to its descriptor";
+                self.row(Row::whole(wish, Technique::Library, text));
+            }
+            (Remedy::Library, Some(why)) => self.row(Row::not(wish, why)),
+            (Remedy::Hook(text), _) => {
+                // By lines is not enough: a write(2) may come in the middle of one.
+                self.plan.hooks = Some("none".into());
+                self.apply(wish, Remedy::Hook(text));
+            }
+            (other, _) => self.apply(wish, other),
+        }
+    }
+
+    fn private_stdin(&mut self) {
+        let wish = "--private-stdin";
+        let Some((device, inode)) = self.around.input else {
+            let text = "standard input is closed: there is nothing to take";
+            return self.row(Row::whole(wish, Technique::Nothing, text).but(Effect::Already));
+        };
+        self.library().private_stdin = Some((device, inode));
+        let text = "programs that it starts find the end of the file on standard input";
+        let row = Row::whole(wish, Technique::Library, text);
+        let row = match self.unloaded() {
+            None => row,
+            Some(why) => {
+                let text = format!("{text}, where they are linked dynamically ({why})");
+                Row { text, ..row }.but(Effect::Part)
+            }
+        };
+        self.row(row);
+    }
+}
+
+/// As it is typed.
+fn humantime(delay: Duration) -> String {
+    format_seconds(delay.as_secs_f64()).replace(' ', "")
+}

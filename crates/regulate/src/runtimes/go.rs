@@ -1,0 +1,26 @@
+//! Go: os.Stdout has no buffer, a bufio.Writer is the program's own; it makes its system calls itself.
+
+use super::{Remedy, Runtime, never};
+use crate::elf::Language;
+
+const AT_ONCE: Remedy = Remedy::Already(
+    "os.Stdout writes at once; what a bufio.Writer of the program's own holds is out of reach",
+);
+const CANNOT: Remedy = Remedy::Not(
+    "Go makes its system calls itself and has no streams to change: only a bufio.Writer in the program helps",
+);
+
+pub(super) static RUNTIME: Runtime = Runtime {
+    name: "Go",
+    is: |program| program.elf.as_ref().is_some_and(|elf| elf.language == Some(Language::Go)),
+    none: AT_ONCE,
+    line: AT_ONCE,
+    full: CANNOT,
+    delay: AT_ONCE,
+    rescue: AT_ONCE,
+    fork: AT_ONCE,
+    order: AT_ONCE,
+    others: CANNOT,
+    hook: None,
+    deaf: never,
+};

@@ -1,0 +1,22 @@
+# Loaded by Python when it starts, under `weir run`: makes standard output write at the end of each line.
+import os
+import sys
+
+
+def _regulate():
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
+    # The sitecustomize that would have been found without this one.
+    own = sys.modules.pop("sitecustomize", None)
+    try:
+        import sitecustomize
+    except ImportError as error:
+        if getattr(error, "name", None) != "sitecustomize":
+            raise
+    if "sitecustomize" not in sys.modules:
+        sys.modules["sitecustomize"] = own
+    if os.environ.get("WEIR_HOOK") and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)
+
+
+_regulate()

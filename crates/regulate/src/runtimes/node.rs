@@ -1,0 +1,24 @@
+//! Node: writes to standard output at once.
+
+use super::{Remedy, Runtime, named, never};
+
+const AT_ONCE: Remedy = Remedy::Already(
+    "process.stdout writes to files and pipes at once; what a program collects itself is not seen",
+);
+
+pub(super) static RUNTIME: Runtime = Runtime {
+    name: "Node",
+    is: |program| named(program, &["node", "nodejs"]),
+    none: AT_ONCE,
+    line: AT_ONCE,
+    full: Remedy::Not("process.stdout has no buffer: --coalesce gathers its calls"),
+    delay: AT_ONCE,
+    rescue: AT_ONCE,
+    fork: AT_ONCE,
+    order: AT_ONCE,
+    others: Remedy::Not(
+        "Node makes its calls itself: its own streams cannot be given another buffer from outside",
+    ),
+    hook: None,
+    deaf: never,
+};

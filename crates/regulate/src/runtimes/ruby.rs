@@ -1,0 +1,32 @@
+//! Ruby: buffers of its own that nothing can read from outside; a hook by RUBYOPT.
+
+use super::{Hook, Remedy, Runtime, Variable, named};
+
+static HOOK: Hook = Hook {
+    folder: "ruby",
+    file: "weir_run.rb",
+    bytes: include_bytes!("hooks/weir_run.rb"),
+    variables: &[Variable::List("RUBYLIB"), Variable::Word("RUBYOPT", "-rweir_run")],
+};
+
+const SYNC: Remedy = Remedy::Hook("RUBYOPT loads a file that sets STDOUT.sync");
+
+pub(super) static RUNTIME: Runtime = Runtime {
+    name: "Ruby",
+    is: |program| named(program, &["ruby"]),
+    none: SYNC,
+    line: SYNC,
+    full: Remedy::Already("Ruby's own buffer is full, of 8 KiB, on everything but a terminal"),
+    delay: Remedy::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
+    rescue: Remedy::HookStandsIn(
+        "RUBYOPT loads a thread that flushes STDOUT every 10 ms: at most that is lost, for nothing can read \
+         Ruby's buffers from outside",
+    ),
+    fork: Remedy::Already("Ruby itself flushes STDOUT before a fork"),
+    order: SYNC,
+    others: Remedy::Not("Ruby has buffers of its own for what it reads and opens"),
+    hook: Some(&HOOK),
+    deaf: |program| {
+        program.arguments.iter().any(|word| word == "--disable-all" || word == "--disable=rubyopt")
+    },
+};

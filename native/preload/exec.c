@@ -1,0 +1,128 @@
+/* exec.c: the ways to start a program, each with a kept environment (env.h) and own stdio bytes out first. */
+#include <stdarg.h>
+
+#include "env.h"
+#include "inherited.h"
+#include "libc.h"
+#include "streams.h"
+
+typedef char *const *vector;
+
+static vector own_environment(void) { return &__environ ? (vector)__environ : NULL; }
+#define KEPT(environment, loads) env_kept(environment, loads, __builtin_alloca(env_room(environment)))
+
+EXPORT int execve(const char *path, vector arguments, vector environment);
+EXPORT int execve(const char *path, vector arguments, vector environment) {
+    int (*call)(const char *, vector, vector) = NEXT("execve");
+    inherited_flush();
+    vector kept = KEPT(environment, env_loads(AT_FDCWD, path));
+    return call ? call(path, arguments, kept) : (int)result(sys3(__NR_execve, path, arguments, kept));
+}
+
+EXPORT int execv(const char *path, vector arguments);
+EXPORT int execv(const char *path, vector arguments) { return execve(path, arguments, own_environment()); }
+
+EXPORT int fexecve(int fd, vector arguments, vector environment);
+EXPORT int fexecve(int fd, vector arguments, vector environment) {
+    int (*call)(int, vector, vector) = NEXT("fexecve");
+    inherited_flush();
+    return call ? call(fd, arguments, KEPT(environment, 1)) : fail(-38);
+}
+
+EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags);
+EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags) {
+    inherited_flush();
+    vector kept = KEPT(environment, env_loads(dirfd, path));
+    return (int)result(sys5(__NR_execveat, dirfd, path, arguments, kept, flags));
+}
+
+EXPORT int execvpe(const char *name, vector arguments, vector environment);
+EXPORT int execvpe(const char *name, vector arguments, vector environment) {
+    int (*call)(const char *, vector, vector) = NEXT("execvpe");
+    inherited_flush();
+    return call ? call(name, arguments, KEPT(environment, env_loads_searched(name))) : fail(-38);
+}
+
+EXPORT int execvp(const char *name, vector arguments);
+EXPORT int execvp(const char *name, vector arguments) { return execvpe(name, arguments, own_environment()); }
+
+/* The arguments of a call such as execl as a vector; the list stands behind the null for execle. */
+#define COLLECT(vector_name, first, list) \
+    size_t count = 1; \
+    va_list counted; \
+    va_start(list, first); \
+    va_copy(counted, list); \
+    while (va_arg(counted, char *)) count++; \
+    va_end(counted); \
+    char **vector_name = __builtin_alloca((count + 1) * sizeof(char *)); \
+    vector_name[0] = (char *)(uintptr_t)first; \
+    for (size_t i = 1; i <= count; i++) vector_name[i] = va_arg(list, char *)
+
+EXPORT int execl(const char *path, const char *first, ...);
+EXPORT int execl(const char *path, const char *first, ...) {
+    va_list list;
+    COLLECT(arguments, first, list);
+    va_end(list);
+    return execv(path, arguments);
+}
+
+EXPORT int execlp(const char *name, const char *first, ...);
+EXPORT int execlp(const char *name, const char *first, ...) {
+    va_list list;
+    COLLECT(arguments, first, list);
+    va_end(list);
+    return execvp(name, arguments);
+}
+
+EXPORT int execle(const char *path, const char *first, ...);
+EXPORT int execle(const char *path, const char *first, ...) {
+    va_list list;
+    COLLECT(arguments, first, list);
+    vector environment = va_arg(list, vector);
+    va_end(list);
+    return execve(path, arguments, environment);
+}
+
+typedef int spawn_call(int *, const char *, const void *, const void *, vector, vector);
+
+EXPORT spawn_call posix_spawn;
+EXPORT int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, vector arguments,
+                       vector environment) {
+    spawn_call *call = NEXT("posix_spawn");
+    vector kept = KEPT(environment, env_loads(AT_FDCWD, path));
+    return call ? call(pid, path, actions, attributes, arguments, kept) : 38;
+}
+
+EXPORT spawn_call posix_spawnp;
+EXPORT int posix_spawnp(int *pid, const char *name, const void *actions, const void *attributes, vector arguments,
+                        vector environment) {
+    spawn_call *call = NEXT("posix_spawnp");
+    vector kept = KEPT(environment, env_loads_searched(name));
+    return call ? call(pid, name, actions, attributes, arguments, kept) : 38;
+}
+
+/* system and popen take the environment from the C library's variable, so it is exchanged meanwhile if the program
+   has cleaned it. */
+EXPORT int system(const char *command);
+EXPORT int system(const char *command) {
+    int (*call)(const char *) = NEXT("system");
+    vector before = own_environment(), kept = KEPT(before, 1);
+    if (!call) return fail(-38);
+    if (kept == before) return call(command);
+    __environ = (char **)kept;
+    int status = call(command);
+    __environ = (char **)before;
+    return status;
+}
+
+EXPORT struct file *popen(const char *command, const char *how);
+EXPORT struct file *popen(const char *command, const char *how) {
+    struct file *(*call)(const char *, const char *) = NEXT("popen");
+    vector before = own_environment(), kept = KEPT(before, 1);
+    if (!call) return NULL;
+    if (kept == before) return call(command, how);
+    __environ = (char **)kept;
+    struct file *stream = call(command, how);
+    __environ = (char **)before;
+    return stream;
+}

@@ -1,0 +1,39 @@
+/* libc.h: the C library of the program, whichever it is: everything weak, found when it is there. */
+#ifndef WEIR_LIBC_H
+#define WEIR_LIBC_H
+
+#include "sys.h"
+
+struct file; /* a stdio stream of glibc or musl */
+
+extern struct file *stdin WEAK;
+extern struct file *stdout WEAK;
+extern struct file *stderr WEAK;
+extern char **__environ WEAK;
+extern char __libc_single_threaded WEAK; /* glibc 2.32 and later */
+WEAK const char *gnu_get_libc_version(void);
+WEAK int *__errno_location(void);
+WEAK void *dlsym(void *handle, const char *name);
+WEAK int fileno(struct file *stream);
+WEAK int fflush(struct file *stream);
+WEAK size_t __fpending(struct file *stream);
+
+/* The function that the program would have got without this library, or null. */
+static inline void *next(const char *name) { return dlsym ? dlsym((void *)-1, name) : NULL; }
+
+/* `TYPE call = NEXT(call, "name")`, looked up once: dlsym takes a lock. */
+#define NEXT(name) \
+    ({ \
+        static void *found; \
+        if (!found) found = next(name); \
+        found; \
+    })
+
+static inline int fail(long minus_errno) {
+    if (__errno_location) *__errno_location() = (int)-minus_errno;
+    return -1;
+}
+
+/* A kernel's result as a C library gives it. */
+static inline long result(long kernel) { return kernel < 0 && kernel > -4096 ? fail(kernel) : kernel; }
+#endif

@@ -1,0 +1,200 @@
+/* streams.c: modes of stdio streams, and which streams there are. */
+#include "streams.h"
+
+enum { KNOWN_MAX = 256 };
+
+/* Streams that the program opened. A slot is taken and left with one atomic step: threads open files. */
+static struct known {
+    struct file *stream;
+    void *memory; /* its buffer, if from here */
+    size_t bytes;
+    size_t inherited; /* pending when fork made this process */
+    int forced;
+} known[KNOWN_MAX];
+
+static struct known *known_find(struct file *stream) {
+    for (int i = 0; i < KNOWN_MAX; i++)
+        if (__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE) == stream) return &known[i];
+    return NULL;
+}
+
+static struct known *known_add(struct file *stream) {
+    for (int i = 0; i < KNOWN_MAX; i++) {
+        struct file *none = NULL;
+        if (__atomic_compare_exchange_n(&known[i].stream, &none, stream, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return &known[i];
+    }
+    return NULL;
+}
+
+static int set_buffer(struct file *stream, char *memory, int kind, size_t bytes) {
+    int (*call)(struct file *, char *, int, size_t) = NEXT("setvbuf");
+    return call ? call(stream, memory, kind, bytes) : -1;
+}
+
+/* glibc ignores a size without memory, so a full buffer gets memory of ours. */
+static void set_mode(struct known *slot, struct file *stream, struct mode mode) {
+    void *memory = NULL;
+    if (mode.kind == MODE_KEEP) return;
+    if (mode.kind == MODE_FULL && !(memory = sys_pages(mode.bytes))) return;
+    if (set_buffer(stream, memory, (int)mode.kind, mode.bytes) != 0) {
+        if (memory) sys2(__NR_munmap, memory, mode.bytes);
+        return;
+    }
+    if (slot) {
+        slot->memory = memory;
+        slot->bytes = mode.bytes;
+        slot->forced = config.force;
+    }
+}
+
+void streams_start(void) {
+    if (&stdin && stdin) set_mode(NULL, stdin, config.standard[0]);
+    if (&stdout && stdout) set_mode(NULL, stdout, config.standard[1]);
+    if (&stderr && stderr) set_mode(NULL, stderr, config.standard[2]);
+}
+
+int streams_forced(struct file *stream) {
+    if (!config.force) return 0;
+    if (&stdin && stream == stdin) return config.standard[0].kind != MODE_KEEP;
+    if (&stdout && stream == stdout) return config.standard[1].kind != MODE_KEEP;
+    if (&stderr && stream == stderr) return config.standard[2].kind != MODE_KEEP;
+    struct known *slot = known_find(stream);
+    return slot && slot->forced;
+}
+
+static void flush_one(struct file *stream, int fd) {
+    if (!stream || !__fpending || !fflush || !fileno) return;
+    if (__fpending(stream) && (fd < 0 || fileno(stream) == fd)) fflush(stream);
+}
+
+void streams_flush(int fd) {
+    if (&stdout) flush_one(stdout, fd);
+    if (&stderr) flush_one(stderr, fd);
+    for (int i = 0; i < KNOWN_MAX; i++) flush_one(__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE), fd);
+}
+
+static size_t standard_inherited[2];
+
+static size_t pending(struct file *stream) { return stream && __fpending ? __fpending(stream) : 0; }
+
+void streams_inherit(void) {
+    if (&stdout) standard_inherited[0] = pending(stdout);
+    if (&stderr) standard_inherited[1] = pending(stderr);
+    for (int i = 0; i < KNOWN_MAX; i++) known[i].inherited = pending(known[i].stream);
+}
+
+/* glibc's write_base and write_ptr; the bytes behind the inherited ones go out, the stream is left as it is: exec
+   ends it. A stream with fewer bytes than it inherited has been flushed since, so all of them are its own. */
+static void flush_own(struct file *stream, size_t inherited) {
+    size_t n = pending(stream);
+    if (!n || n == inherited) return;
+    if (!inherited || n < inherited) {
+        fflush(stream);
+        return;
+    }
+    if (!gnu_get_libc_version) return;
+    const char *at = ((const char **)(void *)stream)[4] + inherited;
+    for (n -= inherited; n;) {
+        long done = sys_write(fileno(stream), at, n);
+        if (done < 0 && done != -4) return;
+        if (done > 0) at += done, n -= (size_t)done;
+    }
+}
+
+void streams_flush_own(void) {
+    if (!fflush || !fileno) return;
+    if (&stdout) flush_own(stdout, standard_inherited[0]);
+    if (&stderr) flush_own(stderr, standard_inherited[1]);
+    for (int i = 0; i < KNOWN_MAX; i++) flush_own(known[i].stream, known[i].inherited);
+}
+
+/* The name of what stands behind a descriptor, for fdopen; empty if there is none. */
+static void name_of(int fd, char *to, size_t room) {
+    char link[32] = "/proc/self/fd/", digits[12];
+    int n = 0;
+    do digits[n++] = (char)('0' + fd % 10);
+    while (fd /= 10);
+    char *end = link + text_length(link);
+    while (n) *end++ = digits[--n];
+    *end = 0;
+    long got = sys4(__NR_readlinkat, AT_FDCWD, link, to, room - 1);
+    to[got > 0 ? got : 0] = 0;
+}
+
+static struct file *opened(struct file *stream, const char *path) {
+    if (!stream || !config.loaded || (!config.files_count && !config.order && !config.exec_flush)) return stream;
+    struct known *slot = known_add(stream);
+    for (int i = 0; slot && path && i < config.files_count; i++) {
+        if (!glob_matches(config.files[i].glob, path)) continue;
+        set_mode(slot, stream, config.files[i].mode);
+        break;
+    }
+    return stream;
+}
+
+/* The buffer that a closed stream used; the next owner of the slot starts clean. */
+static void *forget(struct file *stream, size_t *bytes) {
+    struct known *slot = known_find(stream);
+    if (!stream || !slot) return NULL;
+    void *memory = slot->memory;
+    *bytes = slot->bytes;
+    slot->memory = NULL;
+    slot->forced = 0;
+    slot->inherited = 0;
+    __atomic_store_n(&slot->stream, NULL, __ATOMIC_RELEASE);
+    return memory;
+}
+
+EXPORT struct file *fopen(const char *path, const char *how);
+EXPORT struct file *fopen(const char *path, const char *how) {
+    struct file *(*call)(const char *, const char *) = NEXT("fopen");
+    return call ? opened(call(path, how), path) : NULL;
+}
+
+EXPORT struct file *fopen64(const char *path, const char *how);
+EXPORT struct file *fopen64(const char *path, const char *how) {
+    struct file *(*call)(const char *, const char *) = NEXT("fopen64");
+    return call ? opened(call(path, how), path) : fopen(path, how);
+}
+
+EXPORT struct file *fdopen(int fd, const char *how);
+EXPORT struct file *fdopen(int fd, const char *how) {
+    struct file *(*call)(int, const char *) = NEXT("fdopen");
+    struct file *stream = call ? call(fd, how) : NULL;
+    char path[4096];
+    if (!stream || !config.loaded || !config.files_count) return opened(stream, NULL);
+    name_of(fd, path, sizeof path);
+    return opened(stream, path);
+}
+
+typedef struct file *reopen_call(const char *, const char *, struct file *);
+static struct file *reopened(reopen_call *call, const char *path, const char *how, struct file *stream) {
+    size_t bytes;
+    if (!call) return NULL;
+    if (stream != stdin && stream != stdout && stream != stderr) {
+        forget(stream, &bytes); /* it keeps its buffer, so the memory stays */
+        return opened(call(path, how, stream), path);
+    }
+    return call(path, how, stream);
+}
+
+EXPORT struct file *freopen(const char *path, const char *how, struct file *stream);
+EXPORT struct file *freopen(const char *path, const char *how, struct file *stream) {
+    return reopened(NEXT("freopen"), path, how, stream);
+}
+
+EXPORT struct file *freopen64(const char *path, const char *how, struct file *stream);
+EXPORT struct file *freopen64(const char *path, const char *how, struct file *stream) {
+    return reopened(NEXT("freopen64"), path, how, stream);
+}
+
+EXPORT int fclose(struct file *stream);
+EXPORT int fclose(struct file *stream) {
+    int (*call)(struct file *) = NEXT("fclose");
+    size_t bytes = 0;
+    void *memory = config.loaded ? forget(stream, &bytes) : NULL;
+    int status = call ? call(stream) : -1;
+    if (memory) sys2(__NR_munmap, memory, bytes);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* text.c: numbers and patterns of the configuration. No system calls: tests/core.c runs it under sanitizers. */
+#include "text.h"
+
+int64_t span_number(struct span span) {
+    int64_t value = 0;
+    if (!span.n || span.n > 18) return -1;
+    for (size_t i = 0; i < span.n; i++) {
+        if (span.at[i] < '0' || span.at[i] > '9') return -1;
+        value = value * 10 + (span.at[i] - '0');
+    }
+    return value;
+}
+
+/* Where a [set] that begins at `at` ends (its bracket), or 0 if it never does; *hit says whether `c` is in it. */
+static size_t set_end(struct span set, size_t at, char c, int *hit) {
+    size_t i = at + 1;
+    int not = i < set.n && (set.at[i] == '!' || set.at[i] == '^');
+    *hit = 0;
+    i += (size_t) not;
+    for (size_t first = i; i < set.n; i++) {
+        if (set.at[i] == ']' && i > first) {
+            *hit ^= not;
+            return i;
+        }
+        if (i + 2 < set.n && set.at[i + 1] == '-' && set.at[i + 2] != ']') {
+            *hit |= set.at[i] <= c && c <= set.at[i + 2];
+            i += 2;
+        } else {
+            *hit |= set.at[i] == c;
+        }
+    }
+    return 0;
+}
+
+/* How many characters of the pattern at `p` take one character `c`; 0 if they do not. */
+static size_t takes(struct span pattern, size_t p, char c) {
+    int hit;
+    size_t end;
+    if (pattern.at[p] == '?') return 1;
+    if (pattern.at[p] == '\\' && p + 1 < pattern.n) return pattern.at[p + 1] == c ? 2 : 0;
+    if (pattern.at[p] == '[' && (end = set_end(pattern, p, c, &hit))) return hit ? end + 1 - p : 0;
+    return pattern.at[p] == c;
+}
+
+int glob_matches(struct span pattern, const char *text) {
+    size_t p = 0, step, star = SIZE_MAX;
+    const char *again = text;
+    while (*text) {
+        if (p < pattern.n && pattern.at[p] == '*') {
+            star = p++;
+            again = text;
+        } else if (p < pattern.n && (step = takes(pattern, p, *text))) {
+            p += step;
+            text++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            text = ++again;
+        } else {
+            return 0;
+        }
+    }
+    while (p < pattern.n && pattern.at[p] == '*') p++;
+    return p == pattern.n;
+}

@@ -1,0 +1,43 @@
+/* text.h: the few string functions that are needed; the library has no C library of its own. */
+#ifndef WEIR_TEXT_H
+#define WEIR_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A piece of the configuration; not ended by a NUL. */
+struct span {
+    const char *at;
+    size_t n;
+};
+
+static inline size_t text_length(const char *text) {
+    size_t n = 0;
+    while (text[n]) n++;
+    return n;
+}
+
+static inline int text_begins(const char *text, const char *with) {
+    while (*with && *text == *with) text++, with++;
+    return !*with;
+}
+
+static inline int span_is(struct span span, const char *text) {
+    size_t i = 0;
+    while (i < span.n && text[i] && span.at[i] == text[i]) i++;
+    return i == span.n && !text[i];
+}
+
+static inline struct span span_of(const char *text) { return (struct span){text, text_length(text)}; }
+
+/* Copies and returns the place behind the copy. */
+static inline char *text_put(char *to, const char *from, size_t n) {
+    for (size_t i = 0; i < n; i++) to[i] = from[i];
+    return to + n;
+}
+
+/* A decimal number that fills the whole span, or -1. */
+int64_t span_number(struct span span);
+/* Shell patterns: * ? [a-z] [!a] and \ before a character; * takes slashes too. */
+int glob_matches(struct span pattern, const char *text);
+#endif
