@@ -29,6 +29,8 @@ pub struct Experiment {
     /// Commands without which it cannot be run.
     #[serde(default)]
     pub needs: Vec<String>,
+    /// A device without which it cannot be run.
+    pub device: Option<String>,
     /// Whether it needs root.
     #[serde(default)]
     pub root: bool,

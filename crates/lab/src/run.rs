@@ -96,6 +96,12 @@ fn absent(experiment: &Experiment) -> Option<String> {
     if experiment.root && !rustix::process::geteuid().is_root() {
         return Some("needs root: sudo weir lab".into());
     }
+    if let Some(device) = experiment.device.as_ref().filter(|device| !Path::new(device).exists()) {
+        let later = experiment.later.as_ref();
+        let later =
+            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, is not built yet"));
+        return Some(format!("there is no {device} here{later}"));
+    }
     let missing: Vec<_> = experiment.needs.iter().filter(|command| !is_there(command)).cloned().collect();
     (!missing.is_empty()).then(|| format!("not installed here: {}", missing.join(", ")))
 }
