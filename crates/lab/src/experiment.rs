@@ -36,6 +36,9 @@ pub struct Experiment {
     pub root: bool,
     /// The verb that is the whole fix and is not built yet.
     pub later: Option<String>,
+    /// Whether it measures, and so runs beside nothing else.
+    #[serde(default)]
+    pub alone: bool,
     /// Flags for the compiler beside `-O1`.
     #[serde(default)]
     pub cflags: Vec<String>,

@@ -6,6 +6,7 @@ mod error;
 mod experiment;
 mod judge;
 mod library;
+mod many;
 mod run;
 mod stage;
 
@@ -14,4 +15,5 @@ pub use error::Error;
 pub use experiment::{Experiment, Outcome, Theme};
 pub use judge::{Agreement, Seen, Verdict, fits};
 pub use library::{all, find, nearest, source};
+pub use many::run_all;
 pub use run::{Options, Ran, Result, Version, run};

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::run::Progress;
-use weir_lab::{Document, Error, Experiment, Options, Row, Verdict};
+use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
 
 use crate::export::{Export, json};
 use crate::progress::Bar;
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-fn done(args: &Args) -> Result<bool, Error> {
+fn done(args: &Args) -> std::result::Result<bool, Error> {
     let Some(name) = &args.name else {
         return Ok(said(&show::list(&weir_lab::all()?, &style())));
     };
@@ -88,31 +88,35 @@ fn done(args: &Args) -> Result<bool, Error> {
     run_all(args, &chosen, export)
 }
 
-fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> Result<bool, Error> {
+fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> std::result::Result<bool, Error> {
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let options = Options { weir, quick: args.quick, stop: &stop };
-    let mut document = Document::new(args.quick);
-    let (mut lines, mut well) = (Vec::new(), true);
     let to_screen = !args.quiet && export.as_ref().is_none_or(|export| !export.is_stdout());
-    let (mut bar, begun) = (Bar::new(!to_screen || chosen.len() == 1), Instant::now());
-    for (at, experiment) in chosen.iter().enumerate() {
-        let share = at as f64 / chosen.len() as f64;
-        let left = begun.elapsed().mul_f64((1.0 - share) / share.max(0.01));
-        bar.advance(share, left, &experiment.name);
-        let result = weir_lab::run(experiment, &options)?;
-        well &= !matches!(result.verdict, Verdict::Differs(_));
-        let row = Row::of(experiment, &result);
-        lines.push(show::line(experiment, &result, row.seen()));
-        if chosen.len() == 1 && to_screen {
-            said(&show::page(experiment, &result, &style()));
-        }
+    let mut bar = Bar::new(!to_screen || chosen.len() == 1);
+    let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
+    let (begun, mut ended) = (Instant::now(), 0.0);
+    weir_lab::run_all(chosen, &options, &mut |at, result| {
+        results[at] = Some(result);
+        ended += 1.0;
+        let left = begun.elapsed().mul_f64(chosen.len() as f64 / ended - 1.0);
+        bar.advance(ended / chosen.len() as f64, left, &chosen[at].name);
+    })?;
+    let results: Vec<_> = chosen.iter().zip(results.into_iter().flatten()).collect();
+    let mut document = Document::new(args.quick);
+    let mut lines = Vec::new();
+    for (experiment, result) in &results {
+        let row = Row::of(experiment, result);
+        lines.push(show::line(experiment, result, row.seen()));
         document.experiments.push(row);
     }
+    let well = !results.iter().any(|one| matches!(one.1.verdict, Verdict::Differs(_)));
     bar.finish();
-    if chosen.len() > 1 && to_screen {
-        said(&show::summary(&lines, &style()));
-    }
+    match results.as_slice() {
+        _ if !to_screen => true,
+        [(experiment, result)] => said(&show::page(experiment, result, &style())),
+        _ => said(&show::summary(&lines, &style())),
+    };
     let written = export.map_or(Ok(()), |export| json(&document).and_then(|text| export.write(&text)));
     Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
 }
