@@ -4,6 +4,7 @@ mod bench;
 mod dist;
 mod export;
 mod flush;
+mod lab;
 mod peek;
 mod progress;
 mod run;
@@ -47,6 +48,7 @@ With 'weir trace' and 'weir run' the command's own; see their --help.";
 enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
+    Lab(lab::Args),
     Run(Box<run::Args>),
     Peek(peek::Args),
     Top(top::Args),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
+        Verb::Lab(args) => lab::run(args),
         Verb::Run(args) => run::run(*args),
         Verb::Peek(args) => peek::run(&args),
         Verb::Top(args) => top::run(args),

@@ -14,6 +14,7 @@ pub(crate) const RWF_SYNCS: u64 = 2 | 4;
 
 pub(crate) const SEEK_SET: u64 = 0;
 pub(crate) const SEEK_CUR: u64 = 1;
+pub(crate) const SEEK_END: u64 = 2;
 
 /// The second argument of fcntl(2) that sets a pipe's capacity.
 pub(crate) const F_SETPIPE_SZ: u64 = 1031;

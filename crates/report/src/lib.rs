@@ -9,6 +9,7 @@ pub mod bench;
 pub mod block;
 pub mod csv;
 pub mod json;
+pub mod lab;
 pub mod markdown;
 pub mod number;
 pub mod peek;

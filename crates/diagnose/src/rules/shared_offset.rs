@@ -2,7 +2,7 @@
 //!
 //! Evidence: calls that use the offset of one open regular file by two processes that take turns, with an
 //! lseek(2) among them; or an lseek(2) to a stated place by one process, after which another one writes where
-//! it did not mean to. Not meant: programs that read a shared input one after the other, an lseek(2) backwards
+//! it did not mean to, or the other of a parent and its child that are one program reads. Not meant: programs that read a shared input one after the other, an lseek(2) backwards
 //! that gives back what was not used, appending to one log, and calls with an offset of their own.
 
 use weir_model::trace::{Op, OpenFile};
@@ -10,7 +10,7 @@ use weir_model::{Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::{Context, Seen};
-use crate::flags::{O_APPEND, SEEK_CUR, SEEK_SET};
+use crate::flags::{O_APPEND, SEEK_CUR, SEEK_END, SEEK_SET};
 use crate::words::thousands;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SharedOffset, judge };
@@ -26,7 +26,7 @@ fn of_file(context: &Context, file: &OpenFile) -> Option<Finding> {
     if moves.iter().all(|seen| seen.pid == first.pid) {
         return None;
     }
-    let (one, other) = turns(&moves).or_else(|| overwritten(file, &moves))?;
+    let (one, other) = turns(&moves).or_else(|| overwritten(file, &moves)).or_else(|| moved(context, &moves))?;
     Some(found(context, file, &moves, one, other))
 }
 
@@ -64,6 +64,30 @@ fn overwritten(file: &OpenFile, moves: &[Seen]) -> Option<(u32, u32)> {
         }
     }
     None
+}
+
+/// One of a parent and its child, both still the same program, seeks somewhere, and the other reads there without a
+/// seek of its own. A child that became another program may have been given the place on purpose.
+fn moved(context: &Context, moves: &[Seen]) -> Option<(u32, u32)> {
+    let somewhere = |seen: &Seen| {
+        seen.call.op == Op::Lseek && matches!(seen.call.args[2], SEEK_SET | SEEK_END) && seen.call.result > 0
+    };
+    for (index, seek) in moves.iter().enumerate().filter(|(_, seen)| somewhere(seen)) {
+        let next = moves.get(index + 1).filter(|next| next.pid != seek.pid && next.call.op.reads());
+        if let Some(next) = next.filter(|next| one_program(context, seek.pid, next.pid)) {
+            return Some((seek.pid, next.pid));
+        }
+    }
+    None
+}
+
+/// Are they parent and child without an execve(2) since the fork?
+fn one_program(context: &Context, one: u32, other: u32) -> bool {
+    let child_of = |child: u32, parent: u32| {
+        let process = context.process(child);
+        process.is_some_and(|process| process.parent == Some(parent) && process.images.len() == 1)
+    };
+    child_of(one, other) || child_of(other, one)
 }
 
 fn found(context: &Context, file: &OpenFile, moves: &[Seen], one: u32, other: u32) -> Finding {

@@ -254,3 +254,23 @@ fn a_rewind_under_a_writer_makes_it_overwrite() {
     run(0o2102, 0).none(SharedOffset);
     run(0o102, 1).none(SharedOffset);
 }
+
+#[test]
+fn a_childs_seek_moves_what_its_parent_reads() {
+    let run = |becomes_another: bool, own: bool| {
+        let mut tape = tape(1.0);
+        let files = [tape.file("/d/text", File), tape.file("/d/text", File)];
+        tape.fork(0.1, 2);
+        if becomes_another {
+            tape.exec(0.15, 2, "skip");
+        }
+        let call = tape.call(0.2, 2, Op::Lseek, 3, files[usize::from(own)], b"");
+        (call.args[1], call.args[2], call.result) = ((-7i64) as u64, 2, 19);
+        tape.read(0.3, 1, 3, files[0], b"racters");
+        tape
+    };
+    assert_eq!(run(false, false).severity(SharedOffset), High);
+    // A program that moves the place for who comes after it; an open file of its own.
+    run(true, false).none(SharedOffset);
+    run(false, true).none(SharedOffset);
+}

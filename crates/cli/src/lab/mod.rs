@@ -1,0 +1,140 @@
+//! `weir lab`: the command line, and what is done with it.
+
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use weir_bench::run::Progress;
+use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
+
+use crate::export::{Export, json};
+use crate::progress::Bar;
+use crate::screen::{self, style};
+use crate::{FAILED, USAGE};
+
+/// Run the experiments about buffering, for real, here
+///
+/// Each is a small program that shows what most people do not expect, the same program mended, and one check for
+/// both; weir compiles and runs them in a private directory, watches them with its own tracer, and says whether what
+/// happened is what the experiment states.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct Args {
+    /// The experiment, or all; without a name the list is shown
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// Small sizes and few repetitions
+    #[arg(long)]
+    quick: bool,
+
+    /// Show the program, and how it is compiled
+    #[arg(long, requires = "name", conflicts_with_all = ["fixed", "json"])]
+    source: bool,
+
+    /// Show the fixed program
+    #[arg(long, requires = "name", conflicts_with = "json")]
+    fixed: bool,
+
+    /// Write the result as JSON (schema weir-lab/1); - is standard output
+    #[arg(long, value_name = "FILE", requires = "name")]
+    json: Option<PathBuf>,
+
+    /// No screen: only the files and errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir lab                            the list
+  weir lab doubled-at-fork            one experiment
+  weir lab doubled-at-fork --source   its program
+  weir lab all --quick                all of them, in about a minute
+
+Exit status: 0 all agree with what they state, or say what this machine lacks; 1 one does not agree;
+2 wrong usage; 130 stopped by Ctrl-C.";
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    match done(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FAILED),
+        Err(Error::Stopped) => ExitCode::from(130),
+        Err(error) => {
+            eprintln!("weir: {error}");
+            ExitCode::from(if matches!(error, Error::Unknown { .. }) { USAGE } else { FAILED })
+        }
+    }
+}
+
+fn done(args: &Args) -> std::result::Result<bool, Error> {
+    let Some(name) = &args.name else {
+        return Ok(said(&show::list(&weir_lab::all()?, &style())));
+    };
+    if args.source || args.fixed {
+        return Ok(said(&show::source(&weir_lab::find(name)?, args.fixed)));
+    }
+    let chosen = if name == "all" { weir_lab::all()? } else { vec![weir_lab::find(name)?] };
+    let export = match args.json.as_deref().map(Export::open).transpose() {
+        Ok(export) => export,
+        Err(text) => return Ok(complained(&text)),
+    };
+    run_all(args, &chosen, export)
+}
+
+fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> std::result::Result<bool, Error> {
+    let stop = stop_flag();
+    let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
+    let options = Options { weir, quick: args.quick, stop: &stop };
+    let to_screen = !args.quiet && export.as_ref().is_none_or(|export| !export.is_stdout());
+    let mut bar = Bar::new(!to_screen || chosen.len() == 1);
+    let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
+    let (begun, mut ended) = (Instant::now(), 0.0);
+    weir_lab::run_all(chosen, &options, &mut |at, result| {
+        results[at] = Some(result);
+        ended += 1.0;
+        let left = begun.elapsed().mul_f64(chosen.len() as f64 / ended - 1.0);
+        bar.advance(ended / chosen.len() as f64, left, &chosen[at].name);
+    })?;
+    let results: Vec<_> = chosen.iter().zip(results.into_iter().flatten()).collect();
+    let mut document = Document::new(args.quick);
+    let mut lines = Vec::new();
+    for (experiment, result) in &results {
+        let row = Row::of(experiment, result);
+        lines.push(show::line(experiment, result, row.seen()));
+        document.experiments.push(row);
+    }
+    let well = !results.iter().any(|one| matches!(one.1.verdict, Verdict::Differs(_)));
+    bar.finish();
+    match results.as_slice() {
+        _ if !to_screen => true,
+        [(experiment, result)] => said(&show::page(experiment, result, &style())),
+        _ => said(&show::summary(&lines, &style())),
+    };
+    let written = export.map_or(Ok(()), |export| json(&document).and_then(|text| export.write(&text)));
+    Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
+}
+
+fn said(text: &str) -> bool {
+    screen::print(text).map_or_else(|error| complained(&format!("standard output: {error}")), |()| true)
+}
+
+fn complained(text: &str) -> bool {
+    eprintln!("weir: {text}");
+    false
+}
+
+fn stop_flag() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Without it the signal ends weir at once, as it would anyone.
+        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
+    }
+    stop
+}

@@ -1,0 +1,93 @@
+//! From an experiment and its result to what is shown.
+
+use weir_lab::{Agreement, Experiment, Result, Verdict, Version};
+use weir_model::duration::format_seconds;
+use weir_report::Style;
+use weir_report::lab::{self, Line, Outcome, Page, Value};
+
+/// The list.
+pub fn list(experiments: &[Experiment], style: &Style) -> String {
+    let line = |one: &Experiment| Line {
+        theme: theme(one),
+        name: one.name.clone(),
+        about: one.about.clone(),
+        ..Line::default()
+    };
+    lab::list(&experiments.iter().map(line).collect::<Vec<_>>(), style)
+}
+
+/// A line of the table at the end.
+pub fn line(experiment: &Experiment, result: &Result, seen: &str) -> Line {
+    let (agrees, reason) = match &result.verdict {
+        Verdict::Agrees => (Some(true), String::new()),
+        Verdict::Differs(reason) => (Some(false), reason.clone()),
+        Verdict::Absent(reason) => (None, reason.clone()),
+    };
+    let about = experiment.about.clone();
+    Line { theme: theme(experiment), name: experiment.name.clone(), about, seen: seen.into(), agrees, reason }
+}
+
+/// The table at the end.
+pub fn summary(lines: &[Line], style: &Style) -> String {
+    lab::summary(lines, style)
+}
+
+/// One experiment.
+pub fn page(experiment: &Experiment, result: &Result, style: &Style) -> String {
+    let name = &experiment.name;
+    let mut facts = result.commands.clone();
+    facts.push(format!("took {}", format_seconds(result.elapsed.as_secs_f64())));
+    let trouble = match &result.verdict {
+        Verdict::Agrees => None,
+        Verdict::Differs(reason) => Some(format!("this is not what the experiment states: {reason}")),
+        Verdict::Absent(reason) => Some(format!("not run: {reason}")),
+    };
+    let page = Page {
+        name: name.clone(),
+        theme: theme(experiment),
+        expect: experiment.expect.clone(),
+        outcomes: outcomes(result),
+        why: experiment.why.clone(),
+        fix: experiment.fix.clone(),
+        facts,
+        trouble,
+        see: format!("weir lab {name} --source    weir lab {name} --fixed"),
+    };
+    lab::page(&page, style)
+}
+
+fn outcomes(result: &Result) -> Vec<Outcome> {
+    let mut rows: Vec<Outcome> = Vec::new();
+    for ran in &result.ran {
+        for one in &ran.outcomes {
+            let at = rows.iter().position(|row| row.what == one.what).unwrap_or_else(|| {
+                rows.push(Outcome {
+                    what: one.what.clone(),
+                    expect: one.expect.clone(),
+                    ..Outcome::default()
+                });
+                rows.len() - 1
+            });
+            match ran.version {
+                Version::Broken => rows[at].broken = Some(value(one)),
+                Version::Fixed => rows[at].fixed = Some(value(one)),
+            }
+        }
+    }
+    rows
+}
+
+fn value(one: &Agreement) -> Value {
+    let expected = one.expect.is_empty() || weir_lab::fits(&one.expect, &one.seen);
+    Value { seen: one.seen.clone(), agrees: one.agrees, expected }
+}
+
+/// The text of a program.
+pub fn source(experiment: &Experiment, fixed: bool) -> String {
+    let version = if fixed { Version::Fixed } else { Version::Broken };
+    weir_lab::source(experiment, version)
+}
+
+fn theme(experiment: &Experiment) -> String {
+    format!("{} · {}", experiment.theme, experiment.theme.title())
+}

@@ -1,0 +1,116 @@
+//! What lab.toml says of an experiment.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::Version;
+
+/// One experiment.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The folder's name.
+    #[serde(skip)]
+    pub name: String,
+    /// To which part of the book it belongs.
+    pub theme: Theme,
+    /// What happens, in one line of the list.
+    pub about: String,
+    /// What most people would expect.
+    pub expect: String,
+    /// Why it is otherwise.
+    pub why: String,
+    /// What to do about it.
+    #[serde(default)]
+    pub fix: String,
+    /// The finding of `weir trace` that the broken program shows, and the fixed one does not.
+    pub finding: Option<String>,
+    /// Commands without which it cannot be run.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// A device without which it cannot be run.
+    pub device: Option<String>,
+    /// Whether it needs root.
+    #[serde(default)]
+    pub root: bool,
+    /// The verb that is the whole fix and is not built yet.
+    pub later: Option<String>,
+    /// Whether it measures, and so runs beside nothing else.
+    #[serde(default)]
+    pub alone: bool,
+    /// Flags for the compiler beside `-O1`.
+    #[serde(default)]
+    pub cflags: Vec<String>,
+    /// How long one version may take, seconds.
+    #[serde(default = "limit_s")]
+    pub limit_s: u64,
+    /// What the check sees, and what that should be.
+    pub outcome: Vec<Outcome>,
+}
+
+fn limit_s() -> u64 {
+    20
+}
+
+impl Experiment {
+    /// Whether it says anything of this version.
+    pub fn has(&self, version: Version) -> bool {
+        self.outcome.iter().any(|outcome| match version {
+            Version::Broken => outcome.broken.is_some(),
+            Version::Fixed => outcome.fixed.is_some(),
+        })
+    }
+}
+
+/// One thing that the check of both versions says.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// What is looked at: the check says `what: value`.
+    pub what: String,
+    /// What one would expect there; none where nobody expects anything.
+    #[serde(default)]
+    pub expect: String,
+    /// What the broken program brings, a pattern of [`crate::judge`].
+    pub broken: Option<String>,
+    /// What the fixed one brings.
+    pub fixed: Option<String>,
+}
+
+/// The parts of the book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub enum Theme {
+    /// Costs.
+    A,
+    /// Loss and order.
+    B,
+    /// Many writers.
+    C,
+    /// The kernel and the device.
+    D,
+    /// Devices.
+    E,
+    /// Choosing.
+    F,
+}
+
+impl Theme {
+    /// Its heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Theme::A => "what a call costs",
+            Theme::B => "where the bytes are",
+            Theme::C => "several programs, one file",
+            Theme::D => "past the C library",
+            Theme::E => "devices",
+            Theme::F => "choosing",
+        }
+    }
+}
+
+impl fmt::Display for Theme {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{self:?}")
+    }
+}

@@ -1,0 +1,123 @@
+//! Whether what was seen is what the experiment says.
+//!
+//! A value that is expected is a literal, `*` for anything, or one of: `>= N`, `<= N`, `A..B` (both ends count), each
+//! followed by the words that stand behind the number; alternatives are parted by ` | `.
+
+use crate::{Experiment, Outcome, Version};
+
+/// One thing that a check said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// What was looked at.
+    pub what: String,
+    /// What it was.
+    pub value: String,
+}
+
+/// One outcome of one version beside what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreement {
+    /// What was looked at.
+    pub what: String,
+    /// What people expect.
+    pub expect: String,
+    /// What the experiment says that happens.
+    pub stated: String,
+    /// What happened.
+    pub seen: String,
+    /// Whether that is the same.
+    pub agrees: bool,
+}
+
+/// How an experiment ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is as stated.
+    Agrees,
+    /// Something is not, with what.
+    Differs(String),
+    /// It cannot be run here, with the reason.
+    Absent(String),
+}
+
+/// Holds what a check of a version said against the experiment.
+pub fn judge(experiment: &Experiment, version: Version, seen: &[Seen]) -> Vec<Agreement> {
+    let stated = |outcome: &Outcome| match version {
+        Version::Broken => outcome.broken.clone(),
+        Version::Fixed => outcome.fixed.clone(),
+    };
+    let with_stated = experiment.outcome.iter().filter_map(|outcome| Some((outcome, stated(outcome)?)));
+    with_stated
+        .map(|(outcome, stated)| {
+            let found = seen.iter().find(|one| one.what == outcome.what);
+            let value = found.map_or("nothing was seen", |one| one.value.as_str());
+            Agreement {
+                what: outcome.what.clone(),
+                expect: outcome.expect.clone(),
+                agrees: found.is_some() && fits(&stated, value),
+                seen: value.to_string(),
+                stated,
+            }
+        })
+        .collect()
+}
+
+/// Does the value fit the pattern?
+pub fn fits(pattern: &str, value: &str) -> bool {
+    pattern.split(" | ").any(|one| fits_one(one.trim(), value.trim()))
+}
+
+fn fits_one(pattern: &str, value: &str) -> bool {
+    if pattern == "*" || pattern == value {
+        return true;
+    }
+    let (number, words) = number_and_words(value);
+    let Some(number) = number else { return false };
+    let bounds = |text: &str| -> Option<(f64, f64, String)> {
+        if let (Some(exactly), words) = number_and_words(text) {
+            return Some((exactly, exactly, words));
+        }
+        if let Some(rest) = text.strip_prefix(">=") {
+            let (least, words) = number_and_words(rest.trim());
+            return Some((least?, f64::INFINITY, words));
+        }
+        if let Some(rest) = text.strip_prefix("<=") {
+            let (most, words) = number_and_words(rest.trim());
+            return Some((f64::NEG_INFINITY, most?, words));
+        }
+        let (least, rest) = text.split_once("..")?;
+        let (most, words) = number_and_words(rest);
+        Some((least.replace(',', "").parse().ok()?, most?, words))
+    };
+    bounds(pattern).is_some_and(|(least, most, of)| number >= least && number <= most && of == words)
+}
+
+/// `5,000,000 writes` is 5000000 and `writes`.
+fn number_and_words(text: &str) -> (Option<f64>, String) {
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    (first.replace(',', "").parse().ok(), rest.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn a_literal_fits_itself_only() {
+        assert!(fits("4 lines", "4 lines") && !fits("4 lines", "3 lines") && fits("*", "anything"));
+    }
+
+    #[test]
+    fn bounds_take_both_ends_and_want_the_same_words() {
+        assert!(fits(">= 10 writes", "10 writes") && !fits(">= 10 writes", "9 writes"));
+        assert!(fits("<= 2 lines", "2 lines") && !fits("<= 2 lines", "2 bytes"));
+        assert!(fits("24..40 writes", "25 writes") && fits("24..40 writes", "40 writes"));
+        assert!(!fits("24..40 writes", "41 writes") && !fits("24..40 writes", "many writes"));
+        assert!(fits(">= 5,000 calls", "5,000,000 calls") && fits("5,000 calls", "5000 calls"));
+    }
+
+    #[test]
+    fn one_of_several_is_enough() {
+        assert!(fits("empty | 0 bytes", "0 bytes") && !fits("empty | 0 bytes", "1 bytes"));
+    }
+}

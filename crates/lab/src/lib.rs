@@ -1,0 +1,19 @@
+//! Runs the experiments of /lab and judges them. An experiment is a folder of data: what is expected, a program
+//! that shows the fault, a fixed one, and one check for both.
+
+mod document;
+mod error;
+mod experiment;
+mod judge;
+mod library;
+mod many;
+mod run;
+mod stage;
+
+pub use document::{Document, Row};
+pub use error::Error;
+pub use experiment::{Experiment, Outcome, Theme};
+pub use judge::{Agreement, Seen, Verdict, fits};
+pub use library::{all, find, nearest, source};
+pub use many::run_all;
+pub use run::{Options, Ran, Result, Version, run};

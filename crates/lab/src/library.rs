@@ -1,0 +1,70 @@
+//! The experiments that are in the binary.
+
+use include_dir::{Dir, include_dir};
+
+use crate::{Error, Experiment, Version, stage};
+
+static FOLDERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
+
+/// Every experiment, by theme and name.
+pub fn all() -> Result<Vec<Experiment>, Error> {
+    let mut found = FOLDERS.dirs().map(read).collect::<Result<Vec<_>, _>>()?;
+    found.sort_by(|one, other| (one.theme, &one.name).cmp(&(other.theme, &other.name)));
+    Ok(found)
+}
+
+/// The experiment of this name.
+pub fn find(name: &str) -> Result<Experiment, Error> {
+    match FOLDERS.get_dir(name) {
+        Some(folder) => read(folder),
+        None => Err(Error::Unknown { name: name.into(), nearest: nearest(name) }),
+    }
+}
+
+/// Whose name is most like this.
+pub fn nearest(name: &str) -> Option<String> {
+    let names = FOLDERS.dirs().filter_map(|folder| folder.path().to_str());
+    let near = names.map(|known| (common(known, name), known)).max_by_key(|one| one.0)?;
+    (near.0 >= 3).then(|| near.1.to_string())
+}
+
+/// How many letters two names have in common from their beginnings.
+fn common(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+}
+
+/// What is in an experiment's folder: names and contents.
+pub(crate) fn files(name: &str) -> Vec<(&'static str, &'static [u8])> {
+    let Some(folder) = FOLDERS.get_dir(name) else { return Vec::new() };
+    folder.files().filter_map(|file| Some((file.path().file_name()?.to_str()?, file.contents()))).collect()
+}
+
+/// The text of a version's program, with how it is compiled.
+pub fn source(experiment: &Experiment, version: Version) -> String {
+    let files = files(&experiment.name);
+    let of_version = |one: &&(&str, &[u8])| one.0.split('.').next() == Some(version.name());
+    let Some((name, content)) = files.iter().find(of_version) else {
+        return format!("{} has no {} program of its own\n", experiment.name, version.name());
+    };
+    let head = match name.strip_suffix(".c").or(name.strip_suffix(".S")) {
+        Some(program) => format!("/* {} */\n", stage::command(experiment, name, program)),
+        None => String::new(),
+    };
+    head + &String::from_utf8_lossy(content)
+}
+
+/// The shell functions that checks use.
+pub(crate) fn functions() -> &'static [u8] {
+    FOLDERS.get_file("functions.sh").map_or(b"", |file| file.contents())
+}
+
+fn read(folder: &'static Dir<'_>) -> Result<Experiment, Error> {
+    let name = folder.path().to_string_lossy().into_owned();
+    let wrong = |why: String| Error::Broken { name: name.clone(), why };
+    let text = folder.get_file(folder.path().join("lab.toml")).and_then(|file| file.contents_utf8());
+    let text = text.ok_or_else(|| wrong("has no lab.toml".into()))?;
+    let parsed: Result<Experiment, _> = toml::from_str(text);
+    parsed
+        .map(|experiment| Experiment { name: name.clone(), ..experiment })
+        .map_err(|error| wrong(format!("lab.toml: {}", error.message())))
+}

@@ -1,0 +1,265 @@
+//! Runs both versions of an experiment and holds what their check says against what is stated.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+use crate::judge::{Agreement, Seen, Verdict, judge};
+use crate::stage::Stage;
+use crate::{Error, Experiment};
+
+/// How to run.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// The weir that watches and measures.
+    pub weir: PathBuf,
+    /// Small sizes.
+    pub quick: bool,
+    /// Set by Ctrl-C.
+    pub stop: &'a AtomicBool,
+}
+
+/// Which of the two programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// With the fault.
+    Broken,
+    /// Without.
+    Fixed,
+}
+
+impl Version {
+    /// As the files are named.
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::Broken => "broken",
+            Version::Fixed => "fixed",
+        }
+    }
+}
+
+/// What one version did.
+#[derive(Debug)]
+pub struct Ran {
+    /// Which.
+    pub version: Version,
+    /// What was seen beside what is stated.
+    pub outcomes: Vec<Agreement>,
+    /// Further facts that the check said, beyond the outcomes.
+    pub beside: Vec<Seen>,
+    /// What the check said on standard error, and how it ended, if that was not well.
+    pub failure: Option<String>,
+    /// What `weir trace` and `weir bench` wrote in the check.
+    pub results: Vec<(String, Value)>,
+}
+
+/// An experiment that was run, or why it was not.
+#[derive(Debug)]
+pub struct Result {
+    /// The verdict over both versions.
+    pub verdict: Verdict,
+    /// What each version did.
+    pub ran: Vec<Ran>,
+    /// The commands that made the programs.
+    pub commands: Vec<String>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Runs an experiment.
+pub fn run(experiment: &Experiment, options: &Options) -> std::result::Result<Result, Error> {
+    let start = Instant::now();
+    if let Some(reason) = absent(experiment) {
+        let verdict = Verdict::Absent(reason);
+        return Ok(Result { verdict, ran: Vec::new(), commands: Vec::new(), elapsed: start.elapsed() });
+    }
+    let stage = Stage::set(experiment)?;
+    let mut ran = Vec::new();
+    for version in [Version::Broken, Version::Fixed] {
+        if experiment.has(version) {
+            ran.push(run_version(experiment, &stage, version, options)?);
+        }
+    }
+    let verdict = verdict(&ran);
+    Ok(Result { verdict, ran, commands: stage.commands.clone(), elapsed: start.elapsed() })
+}
+
+/// What this machine lacks for it.
+fn absent(experiment: &Experiment) -> Option<String> {
+    if experiment.root && !rustix::process::geteuid().is_root() {
+        return Some("needs root: sudo weir lab".into());
+    }
+    if let Some(device) = experiment.device.as_ref().filter(|device| !Path::new(device).exists()) {
+        let later = experiment.later.as_ref();
+        let later =
+            later.map_or(String::new(), |verb| format!("; {verb}, which will read it, is not built yet"));
+        return Some(format!("there is no {device} here{later}"));
+    }
+    let missing: Vec<_> = experiment.needs.iter().filter(|command| !is_there(command)).cloned().collect();
+    (!missing.is_empty()).then(|| format!("not installed here: {}", missing.join(", ")))
+}
+
+fn is_there(command: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(command).is_file())
+}
+
+fn verdict(ran: &[Ran]) -> Verdict {
+    let wrong = ran.iter().find_map(|one| {
+        let differs = one.outcomes.iter().find(|outcome| !outcome.agrees);
+        let text = |outcome: &Agreement| {
+            format!("{}, {}: {} (stated: {})", one.version.name(), outcome.what, outcome.seen, outcome.stated)
+        };
+        one.failure.clone().or_else(|| differs.map(text))
+    });
+    wrong.map_or(Verdict::Agrees, Verdict::Differs)
+}
+
+fn run_version(
+    experiment: &Experiment,
+    stage: &Stage,
+    version: Version,
+    options: &Options,
+) -> std::result::Result<Ran, Error> {
+    let (place, program) = stage.place(version)?;
+    let said = check(experiment, stage, &place, &program, version, options)?;
+    let mut seen: Vec<Seen> = said.lines.iter().filter_map(|line| one_seen(line)).collect();
+    let results = results(&place);
+    seen.extend(finding_seen(experiment, &results));
+    let mut outcomes = judge(experiment, version, &seen);
+    outcomes.extend(finding_judged(experiment, version, &seen));
+    let beside = seen.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
+    Ok(Ran { version, beside: beside.collect(), outcomes, failure: said.failure, results })
+}
+
+const BY_TRACE: &str = "weir trace";
+
+/// Whether the finding is among what the traces of this version found.
+fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<Seen> {
+    let wanted = experiment.finding.as_deref()?;
+    let traces: Vec<_> = results.iter().filter(|one| one.1["schema"] == "weir-trace/1").collect();
+    let all = traces.iter().flat_map(|one| one.1["findings"].as_array().into_iter().flatten());
+    let value = match all.into_iter().any(|finding| finding["id"] == wanted) {
+        _ if traces.is_empty() => return None,
+        true => format!("finds {wanted}"),
+        false => format!("no {wanted}"),
+    };
+    Some(Seen { what: BY_TRACE.into(), value })
+}
+
+fn finding_judged(experiment: &Experiment, version: Version, seen: &[Seen]) -> Option<Agreement> {
+    let wanted = experiment.finding.as_deref()?;
+    let stated = match version {
+        Version::Broken => format!("finds {wanted}"),
+        Version::Fixed => format!("no {wanted}"),
+    };
+    let value = seen.iter().find(|one| one.what == BY_TRACE).map_or("was not run", |one| one.value.as_str());
+    let agrees = value == stated;
+    Some(Agreement { what: BY_TRACE.into(), expect: String::new(), stated, seen: value.into(), agrees })
+}
+
+/// A check says `what<TAB>value`.
+fn one_seen(line: &str) -> Option<Seen> {
+    let (what, value) = line.split_once('\t')?;
+    Some(Seen { what: what.trim().into(), value: value.trim().into() })
+}
+
+/// The JSON files that weir left in the place.
+fn results(place: &Path) -> Vec<(String, Value)> {
+    let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .filter_map(|path| {
+            let value: Value = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+            value["schema"].as_str()?.starts_with("weir-").then_some(())?;
+            Some((path.file_stem()?.to_string_lossy().into_owned(), value))
+        })
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+struct Said {
+    lines: Vec<String>,
+    failure: Option<String>,
+}
+
+/// Runs check.sh for one version to its end, or its limit's.
+fn check(
+    experiment: &Experiment,
+    stage: &Stage,
+    place: &Path,
+    program: &Path,
+    version: Version,
+    options: &Options,
+) -> std::result::Result<Said, Error> {
+    let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
+    let failed = |path: &Path, source| Error::File { path: path.into(), call: "open", source };
+    let mut command = Command::new("sh");
+    command
+        .args(["-euc", ". ../functions.sh; . ../check.sh"])
+        .current_dir(place)
+        .env("PROGRAM", program)
+        .env("VERSION", version.name())
+        .env("WEIR", &options.weir)
+        .env("QUICK", if options.quick { "1" } else { "" })
+        .env_remove("PYTHONUNBUFFERED")
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).map_err(|source| failed(&out, source))?)
+        .stderr(File::create(&errors).map_err(|source| failed(&errors, source))?)
+        .process_group(0);
+    let child = command.spawn().map_err(|source| failed(Path::new("sh"), source))?;
+    let limit = Duration::from_secs(experiment.limit_s);
+    let status = finish(child, limit, options.stop)?;
+    let text = |path: &Path| read(path).unwrap_or_default();
+    let failure = match status {
+        Some(status) if status.success() => None,
+        Some(status) => {
+            Some(format!("its check ended with {}: {}", ended(status), last_line(&text(&errors))))
+        }
+        None => Some(format!("not at its end after {limit:?}: {}", last_line(&text(&errors)))),
+    };
+    Ok(Said { lines: text(&out).lines().map(String::from).collect(), failure })
+}
+
+/// Waits; then nothing of its process group is left. None: the time was over.
+fn finish(
+    mut child: Child,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> std::result::Result<Option<ExitStatus>, Error> {
+    let (start, group) = (Instant::now(), Pid::from_child(&child));
+    let mut status = None;
+    while status.is_none() && start.elapsed() < limit && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(2));
+        status = child.try_wait().unwrap_or(None);
+    }
+    let _none_left = kill_process_group(group, Signal::KILL);
+    let _gone = child.wait();
+    if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(status) }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn ended(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("signal {signal}"),
+        None => format!("status {}", status.code().unwrap_or(-1)),
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().last().unwrap_or("it said nothing")
+}

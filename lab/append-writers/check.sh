@@ -1,0 +1,15 @@
+# Where blocks meet is chance: it is repeated until it shows, at most 20 times.
+tries=0 whole=4000
+while [ "$whole" = 4000 ] && [ $tries -lt 20 ]; do
+    rm -f log
+    traced append "$PROGRAM"
+    whole=$(grep -cE '^writer [0-3] record [0-9]{4} 0{78}$' log)
+    tries=$((tries + 1))
+    [ "$VERSION" = broken ] || break
+done
+if [ "$whole" -lt 4000 ]; then
+    seen "whole records of 4,000" some
+else
+    seen "whole records of 4,000" "$whole of 4,000"
+fi
+seen "tries" "$tries"

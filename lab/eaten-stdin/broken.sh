@@ -1,0 +1,5 @@
+#!/bin/sh
+# Visits every host in the list.
+while read -r host; do
+    ../ssh-like "$host"
+done <hosts

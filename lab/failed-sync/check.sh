@@ -1,0 +1,25 @@
+mkdir room mounted
+mount -t tmpfs -o size=4M tmpfs room
+undo() {
+    umount mounted 2>/dev/null || true
+    umount room
+}
+trap undo EXIT
+truncate -s 16M room/image
+mkfs.ext4 -q -F -b 4096 -O ^has_journal room/image
+mount -o loop room/image mounted
+head -c 1M /dev/zero | tr '\0' y >mounted/file
+sync -f mounted
+umount mounted
+# The blocks of the data become holes in the image, and nothing is left to fill them with.
+at=$(grep -obUam1 y room/image | head -n 1 | cut -d: -f1)
+fallocate --punch-hole --offset "$at" --length 1MiB room/image
+head -c 8M /dev/zero >room/no-more-room 2>/dev/null || true
+mount -o loop room/image mounted
+"$PROGRAM" mounted/file >said
+seen "first fsync" "$(sed -n 1p said)"
+seen "second fsync" "$(sed -n 2p said)"
+rm room/no-more-room
+umount mounted
+mount -o loop room/image mounted
+seen "bytes of the data on the disk" "$(counted "$(tr -dc x <mounted/file | wc -c)" byte)"

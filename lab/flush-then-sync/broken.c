@@ -1,0 +1,21 @@
+/* Saves a record and makes sure of it, as it believes. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int main(void)
+{
+    FILE *file = fopen("data", "w");
+    struct stat now;
+    if (!file)
+        return 1;
+    fprintf(file, "record\n");
+    fsync(fileno(file)); /* first the device … */
+    fstat(fileno(file), &now);
+    printf("%ld %ld\n", 7 - (long)now.st_size, (long)now.st_size);
+    fflush(stdout);
+    kill(getpid(), SIGKILL);
+    fflush(file); /* … then the kernel: too late */
+    return 0;
+}

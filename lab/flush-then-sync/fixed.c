@@ -1,0 +1,21 @@
+/* Saves a record and makes sure of it, as it believes. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int main(void)
+{
+    FILE *file = fopen("data", "w");
+    struct stat now;
+    if (!file)
+        return 1;
+    fprintf(file, "record\n");
+    fflush(file);        /* to the kernel … */
+    fsync(fileno(file)); /* … and on to the device */
+    fstat(fileno(file), &now);
+    printf("%ld %ld\n", 7 - (long)now.st_size, (long)now.st_size);
+    fflush(stdout);
+    kill(getpid(), SIGKILL);
+    return 0;
+}

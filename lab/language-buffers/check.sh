@@ -1,0 +1,53 @@
+# try NAME COMMAND…: does the line come through a pipe while the program waits? And is it there after a kill?
+try() {
+    try_name=$1
+    shift
+    if ! command -v "$1" >/dev/null; then
+        seen "$try_name" "not installed"
+        seen "$try_name, after a kill" "not installed"
+        return
+    fi
+    rm -f fifo output
+    mkfifo fifo
+    cat fifo >output &
+    "$@" >fifo 2>errors &
+    try_pid=$!
+    try_tries=0
+    while [ ! -s output ] && [ $try_tries -lt $((waits * 10)) ]; do
+        sleep 0.1
+        try_tries=$((try_tries + 1))
+    done
+    if [ -s output ]; then seen "$try_name" seen; else seen "$try_name" stuck; fi
+    kill -9 $try_pid
+    wait $try_pid 2>/dev/null || true
+    wait # for cat
+    if [ -s output ]; then seen "$try_name, after a kill" there; else seen "$try_name, after a kill" lost; fi
+}
+waits=1
+[ "$VERSION" = fixed ] && waits=10
+try C "$PROGRAM"
+if [ "$VERSION" = broken ]; then
+    try Python "$(python3 -c 'import sys; print(sys.executable)')" -c 'import time; print("line"); time.sleep(60)'
+    try Perl perl -e 'print "line\n"; sleep 60'
+    try Ruby ruby -e 'puts "line"; sleep 60'
+    try Tcl tclsh ../stuck.tcl
+    try awk awk 'BEGIN { print "line"; while (("sleep 60" | getline) > 0); }'
+    waits=10
+    try shell sh -c 'echo line; exec sleep 60'
+    try Node node -e 'console.log("line"); setTimeout(() => {}, 60000)'
+    if command -v go >/dev/null; then
+        cp ../line.go.txt line.go
+        GOFLAGS=-mod=mod GOCACHE="$PWD/cache" go build -o go-line line.go
+        try Go ./go-line
+        chmod -R u+w cache
+    else
+        seen Go "not installed"
+    fi
+    try Java java ../Line.java
+else
+    try Python "$(python3 -c 'import sys; print(sys.executable)')" -u -c 'import time; print("line"); time.sleep(60)'
+    try Perl perl -e '$| = 1; print "line\n"; sleep 60'
+    try Ruby ruby -e '$stdout.sync = true; puts "line"; sleep 60'
+    try Tcl tclsh ../mended.tcl
+    try awk awk 'BEGIN { print "line"; fflush(); while (("sleep 60" | getline) > 0); }'
+fi

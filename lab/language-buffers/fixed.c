@@ -1,0 +1,11 @@
+/* Prints a line and waits. */
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    printf("line\n");
+    fflush(stdout);
+    sleep(60);
+    return 0;
+}

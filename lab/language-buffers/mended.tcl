@@ -1,0 +1,3 @@
+chan configure stdout -buffering none
+puts -nonewline line
+after 60000

@@ -1,0 +1,2 @@
+puts -nonewline line
+after 60000

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Logs every line of its input with a number.
+number=0
+while read -r line || [ -n "$line" ]; do
+    number=$((number + 1))
+    echo "$number $line"
+done

@@ -1,0 +1,11 @@
+/* Announces the next program and becomes it. */
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    printf("starting echo\n");
+    execlp("echo", "echo", "this is echo", (char *)NULL);
+    perror("echo");
+    return 1;
+}

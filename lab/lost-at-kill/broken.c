@@ -1,0 +1,12 @@
+/* Prints a hundred records and is killed. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    for (int record = 0; record < 100; record++)
+        printf("record %03d\n", record);
+    kill(getpid(), SIGKILL); /* as kill -9, the OOM killer, or the power button would */
+    pause();
+}

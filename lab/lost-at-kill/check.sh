@@ -1,0 +1,2 @@
+traced kill "$PROGRAM" >file || true
+seen "lines in the file" "$(lines file)"

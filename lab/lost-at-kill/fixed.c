@@ -1,0 +1,13 @@
+/* Prints a hundred records and is killed. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    for (int record = 0; record < 100; record++)
+        printf("record %03d\n", record);
+    fflush(stdout);
+    kill(getpid(), SIGKILL);
+    pause();
+}

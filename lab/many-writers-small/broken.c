@@ -1,0 +1,16 @@
+/* Ten processes write one line each to standard output. */
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+    for (int writer = 0; writer < 10; writer++)
+        if (fork() == 0) {
+            printf("writer %d of 10 was here\n", writer);
+            return 0; /* exit(3) writes the line, in one call */
+        }
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* Reads the first 4 characters itself and leaves the rest to cat. */
+#include <unistd.h>
+
+int main(void)
+{
+    char first[4];
+    if (read(STDIN_FILENO, first, sizeof first) != sizeof first) /* not a byte more */
+        return 1;
+    execlp("cat", "cat", (char *)NULL);
+    return 1;
+}

@@ -1,0 +1,13 @@
+/* Reads the first line of a file and puts TWO in the place of the second. */
+#include <stdio.h>
+
+int main(void)
+{
+    char line[64];
+    FILE *file = fopen("lines", "r+");
+    if (!file || !fgets(line, sizeof line, file))
+        return 1;
+    fseek(file, 0, SEEK_CUR);
+    fputs("TWO\n", file);
+    return fclose(file) != 0;
+}

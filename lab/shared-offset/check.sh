@@ -1,0 +1,3 @@
+printf 'more than seven characters' >text
+traced offset "$PROGRAM" >file
+seen "the parent reads" "$(cat file)"

@@ -1,0 +1,15 @@
+/* Prints a line and waits; with an argument it has a buffer of its own. */
+#include <stdio.h>
+#include <unistd.h>
+
+static char own[65536];
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1)
+        setvbuf(stdout, own, _IOFBF, sizeof own);
+    printf("line\n");
+    sleep(3);
+    return 0;
+}

@@ -1,0 +1,10 @@
+/* Says that it is there, then waits. */
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+    printf("hi\n");
+    sleep(2);
+    return 0;
+}
