@@ -1,6 +1,8 @@
 # What every check.sh may use. A check is run by sh -eu in an empty directory, once for the broken program and
 # once for the fixed one; $PROGRAM is the one whose turn it is, $VERSION its name, $QUICK not empty for small sizes.
 
+trap 'exit 143' TERM # the trap for EXIT of a check tidies up
+
 # seen WHAT VALUE: one thing that was looked at.
 seen() { printf '%s\t%s\n' "$1" "$2"; }
 

@@ -21,6 +21,7 @@ pub struct Document {
 pub struct Row {
     name: String,
     theme: String,
+    about: String,
     expected: String,
     seen: String,
     agrees: Option<bool>,
@@ -47,6 +48,7 @@ impl Row {
         let mut row = Row {
             name: experiment.name.clone(),
             theme: experiment.theme.to_string(),
+            about: experiment.about.clone(),
             expected: experiment.expect.clone(),
             seen: seen(result),
             agrees: None,

@@ -203,7 +203,7 @@ fn check(
 ) -> std::result::Result<Said, Error> {
     let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
     let failed = |path: &Path, source| Error::File { path: path.into(), call: "open", source };
-    let mut command = Command::new("sh");
+    let mut command = shell(experiment);
     command
         .args(["-euc", ". ../functions.sh; . ../check.sh"])
         .current_dir(place)
@@ -230,21 +230,48 @@ fn check(
     Ok(Said { lines: text(&out).lines().map(String::from).collect(), failure })
 }
 
+/// A shell; for root one with mounts of its own, which end with it, whatever ends it.
+fn shell(experiment: &Experiment) -> Command {
+    let private = ["--mount", "--propagation", "private"];
+    let works = || Command::new("unshare").args(private).arg("true").output();
+    if experiment.root && works().is_ok_and(|output| output.status.success()) {
+        let mut command = Command::new("unshare");
+        command.args(private).arg("sh");
+        return command;
+    }
+    Command::new("sh")
+}
+
+/// How long a check that is stopped may take to tidy up.
+const TIDY_UP: Duration = Duration::from_secs(2);
+
 /// Waits; then nothing of its process group is left. None: the time was over.
 fn finish(
     mut child: Child,
     limit: Duration,
     stop: &AtomicBool,
 ) -> std::result::Result<Option<ExitStatus>, Error> {
-    let (start, group) = (Instant::now(), Pid::from_child(&child));
-    let mut status = None;
-    while status.is_none() && start.elapsed() < limit && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(2));
-        status = child.try_wait().unwrap_or(None);
+    let group = Pid::from_child(&child);
+    let status = wait(&mut child, limit, &|| stop.load(Ordering::Relaxed));
+    if status.is_none() {
+        let _asked = kill_process_group(group, Signal::TERM);
+        wait(&mut child, TIDY_UP, &|| false);
     }
     let _none_left = kill_process_group(group, Signal::KILL);
     let _gone = child.wait();
     if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(status) }
+}
+
+/// How it ended; None: not within the limit, or nobody wants to wait any longer.
+fn wait(child: &mut Child, limit: Duration, enough: &dyn Fn() -> bool) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        let status = child.try_wait().unwrap_or(None);
+        if status.is_some() || start.elapsed() >= limit || enough() {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn read(path: &Path) -> io::Result<String> {

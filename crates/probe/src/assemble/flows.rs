@@ -31,6 +31,8 @@ pub(super) struct Flows {
     pub all: Vec<Flow>,
     index: HashMap<Key, usize>,
     places: HashMap<usize, Place>,
+    /// When a process's descriptor of an open file was seen to be closed.
+    closed_s: HashMap<(u32, i32, u32), f64>,
 }
 
 /// What a call asked for.
@@ -71,9 +73,24 @@ impl Flows {
         })
     }
 
-    /// Those of one process.
-    pub fn of_process_mut(&mut self, pid: u32) -> Vec<&mut Flow> {
-        self.all.iter_mut().filter(|flow| flow.pid == pid).collect()
+    /// A descriptor was closed.
+    pub fn closed(&mut self, pid: u32, fd: i32, file: u32, at_s: f64) {
+        self.closed_s.insert((pid, fd, file), at_s);
+    }
+
+    /// Those of one process: such as may have gone on unseen since `since_s`, and such as cannot, being silent since
+    /// then or closed while all was seen, which was so until `known_until_s`.
+    pub fn open_and_done(
+        &mut self,
+        pid: u32,
+        since_s: f64,
+        known_until_s: f64,
+    ) -> (Vec<&mut Flow>, Vec<&mut Flow>) {
+        let closed_s = &self.closed_s;
+        let closed = |flow: &Flow| closed_s.get(&(flow.pid, flow.fd, flow.file));
+        let open =
+            |flow: &Flow| flow.last_s >= since_s && closed(flow).is_none_or(|at_s| *at_s >= known_until_s);
+        self.all.iter_mut().filter(|flow| flow.pid == pid).partition(|flow| open(flow))
     }
 
     /// Counters that the kernel kept.

@@ -261,9 +261,10 @@ impl Assembler {
         };
         process.io = Some(own);
         if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
-            let mut flows = self.flows.of_process_mut(process.pid);
-            // What was closed before is known already.
-            let (open, done): (Vec<_>, Vec<_>) = flows.drain(..).partition(|flow| flow.last_s >= since_s);
+            // What was closed before the first look away is known whole.
+            let looked_away = self.unwatched.iter().find(|(from_s, to_s)| to_s > from_s);
+            let known_until_s = looked_away.map_or(f64::INFINITY, |away| away.0);
+            let (open, done) = self.flows.open_and_done(process.pid, since_s, known_until_s);
             scale::to_totals(open, &done, &self.files.all, own);
         }
     }
@@ -299,6 +300,9 @@ impl Assembler {
             descriptors::follow(table, files, call, pid);
             before.or_else(|| table.get(&fd).map(|known| known.file))
         });
+        if let (Some(file), Op::Close) = (file, call.op) {
+            self.flows.closed(pid, fd, file, at_s);
+        }
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
             self.flows.note(pid, image, fd, file, call.op, at_s);
         }

@@ -1,0 +1,129 @@
+//! `weir lab`: every experiment agrees with what it states, leaves nothing behind, and is told truly in the README.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{disk_dir, is_root, names, run, skip, text, weir};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What the rows of the README's table say: the name, what happens, whether that is so.
+fn readme() -> BTreeMap<String, (String, String)> {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    let (_, table) = readme.split_once("<!-- experiments -->").expect("where the table begins");
+    let (table, _) = table.split_once("<!-- end -->").expect("where it ends");
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_string()).collect();
+    let of = |row: &str| {
+        let cells: Vec<String> = cells(row);
+        (cells[0].trim_matches('`').to_string(), (cells[1].clone(), cells[2].clone()))
+    };
+    rows.map(of).collect()
+}
+
+/// Everything that a run says, with its document.
+fn all_quick() -> Value {
+    let dir = disk_dir();
+    let made = dir.path().join("tmp");
+    fs::create_dir(&made).unwrap();
+    let mut command = weir(dir.path(), &["lab", "all", "--quick", "--quiet", "--json", "lab.json"]);
+    let output = command.env("TMPDIR", &made).output().unwrap();
+    let document: Value = serde_json::from_slice(&fs::read(dir.path().join("lab.json")).unwrap()).unwrap();
+    assert_eq!(names(&made), [""; 0], "left behind");
+    let wrong = document["experiments"].as_array().unwrap().iter().filter(|row| row["agrees"] == false);
+    let wrong: Vec<_> = wrong.map(|row| format!("{}: {}", row["name"], row["reason"])).collect();
+    assert_eq!(output.status.code(), Some(i32::from(!wrong.is_empty())), "{}", text(&output.stderr));
+    document
+}
+
+/// One that waits for its time on a loaded machine has a second try, alone.
+fn agrees_alone(name: &str) -> bool {
+    let dir = disk_dir();
+    let output = run(dir.path(), &["lab", name, "--quick"]);
+    println!("{}", text(&output.stdout));
+    output.status.success()
+}
+
+#[test]
+fn every_experiment_agrees_or_says_what_is_missing() {
+    let mut document = all_quick();
+    let schema: Value =
+        serde_json::from_slice(&fs::read(root().join("docs/schemas/weir-lab-1.schema.json")).unwrap())
+            .unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0]);
+    for row in document["experiments"].as_array_mut().unwrap() {
+        let name = row["name"].as_str().unwrap().to_string();
+        if row["agrees"] == false && agrees_alone(&name) {
+            row["agrees"] = true.into();
+        }
+        assert_ne!(row["agrees"], false, "{name}: {}", row["reason"]);
+        if row["agrees"].is_null() {
+            skip(&format!("lab {name}"), row["reason"].as_str().expect("a reason"));
+        }
+    }
+    the_readme_is_true(&document);
+}
+
+/// `scripts/experiments` writes the README's table from the experiments and from this run.
+fn the_readme_is_true(document: &Value) {
+    let mut told = readme();
+    for row in document["experiments"].as_array().unwrap() {
+        let name = row["name"].as_str().unwrap();
+        let (about, works) = told.remove(name).unwrap_or_else(|| panic!("{name} is not in the README"));
+        assert_eq!(
+            about,
+            row["about"].as_str().unwrap().replace('|', "\\|"),
+            "{name}: run scripts/experiments"
+        );
+        assert!(row["agrees"].is_null() || works.starts_with("yes"), "{name}: run scripts/experiments");
+    }
+    assert!(told.is_empty(), "not among the experiments: {told:?}");
+}
+
+#[test]
+fn the_list_one_and_its_programs_are_shown() {
+    let dir = disk_dir();
+    let list = text(&run(dir.path(), &["lab"]).stdout);
+    assert!(list.contains("B · where the bytes are") && list.contains("doubled-at-fork"), "{list}");
+    let page = text(&run(dir.path(), &["lab", "lost-at-kill"]).stdout);
+    for part in ["You would expect", "100 lines", "0 lines ✗", "100 lines ✓", "Why:", "Fix:", "cc -O1"] {
+        assert!(page.contains(part), "{part}:\n{page}");
+    }
+    let source = text(&run(dir.path(), &["lab", "lost-at-kill", "--source"]).stdout);
+    assert!(source.starts_with("/* cc -O1 -o broken broken.c */") && !source.contains("fflush"), "{source}");
+    assert!(text(&run(dir.path(), &["lab", "lost-at-kill", "--fixed"]).stdout).contains("fflush(stdout)"));
+    let unknown = run(dir.path(), &["lab", "lost-at-kil"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("did you mean lost-at-kill?"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn stopped_in_the_middle_it_leaves_nothing() {
+    if !is_root() {
+        return skip("stopped_in_the_middle_it_leaves_nothing", "power-cut needs root");
+    }
+    let dir = disk_dir();
+    let mut command = weir(dir.path(), &["lab", "power-cut"]);
+    let mut child = command.env("TMPDIR", dir.path()).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while names(dir.path()).is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(names(dir.path()), [""; 0]);
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains("weir-lab-"), "{mounts}");
+}
