@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use weir_model::StreamKind;
 use weir_model::peek::{Peek, PeekStream, Peer, State, escaped};
 use weir_model::trace::{Buffer, Op};
@@ -144,22 +145,31 @@ fn state(pid: u32) -> State {
     }
 }
 
-/// Since when no thread of it has run: the scheduler notes when it last did, by its own clock, which weir reads in
-/// its own entry.
+/// Since when no thread of it has run: the scheduler notes when it last did, by a clock of the processor that it
+/// ran on. What that clock says now weir reads in its own entry, on the same processor. These clocks leave out time
+/// that the processor was not the machine's own, so it is so long at least.
 fn idle_s(pid: u32) -> Option<f64> {
-    let now = last_ran_ms("self")?;
     let runs = |tid: &u32| matches!(proc::doing(*tid), Doing::Running);
     let threads = proc::threads(pid);
     if threads.iter().any(runs) {
         return None;
     }
-    let last = threads.iter().map(|tid| last_ran_ms(&format!("{pid}/task/{tid}")));
-    let last = last.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)?;
-    Some(((now - last) / 1e3).max(0.0))
+    let own = sched_getaffinity(None).ok()?;
+    let idle: Option<Vec<f64>> = threads.iter().map(|tid| thread_idle_ms(pid, *tid)).collect();
+    let _unchanged = sched_setaffinity(None, &own);
+    idle?.into_iter().reduce(f64::min).map(|idle| idle / 1e3)
 }
 
-fn last_ran_ms(process: &str) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{process}/sched")).ok()?;
+fn thread_idle_ms(pid: u32, tid: u32) -> Option<f64> {
+    let mut its = CpuSet::new();
+    its.set(proc::last_processor(tid)?);
+    sched_setaffinity(None, &its).ok()?;
+    let now = last_ran_ms("thread-self")?;
+    Some((now - last_ran_ms(&format!("{pid}/task/{tid}"))?).max(0.0))
+}
+
+fn last_ran_ms(thread: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{thread}/sched")).ok()?;
     let line = text.lines().find(|line| line.starts_with("se.exec_start"))?;
     line.rsplit(':').next()?.trim().parse().ok()
 }
