@@ -98,6 +98,31 @@ fn a_lock_that_is_held_is_not_waited_for_for_ever() {
     assert_eq!(program.out(), "held");
 }
 
+#[test]
+fn a_reader_that_has_gone_is_said_at_once() {
+    let test = "a_reader_that_has_gone_is_said_at_once";
+    let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let program = Program::start_to(Command::new(path).arg("read"), writer.into());
+    let began = Instant::now();
+    let output = flush(&program, &["--wait", "60s"]);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("write: EPIPE: Broken pipe"), "{said}");
+    assert!(said.contains("13 B for descriptor 1") && began.elapsed() < Duration::from_secs(30), "{said}");
+}
+
+#[test]
+fn the_standard_output_of_rust() {
+    let Some(path) = built("the_standard_output_of_rust", "rustc", &[], "waits.rs") else { return };
+    let mut program = Program::start(&mut Command::new(path));
+    let output = flush(&program, &[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(program.out(), "one\ntwo");
+    assert_eq!(program.end(), Some(0));
+    assert_eq!(program.out(), "one\ntwo end\n");
+}
+
 /// The program is never stopped for a reader that does not read.
 #[test]
 fn a_full_pipe_takes_what_fits_and_the_rest_later() {

@@ -137,12 +137,21 @@ fn state(pid: u32) -> State {
         Doing::Running => State::Running,
         Doing::Waiting { number, args } => {
             let op = syscalls::op(number);
-            let name = op.map(Op::name).or_else(|| syscalls::waiting_name(number)).unwrap_or_default();
+            let name = match number {
+                libc::SYS_restart_syscall => restarted(pid),
+                _ => op.map(Op::name).or_else(|| syscalls::waiting_name(number)),
+            };
             let fd = op.and_then(|op| syscalls::descriptor(op, &args));
-            State::Asleep { call: name.to_string(), fd }
+            State::Asleep { call: name.unwrap_or_default().to_string(), fd }
         }
         Doing::Unknown => State::Asleep { call: String::new(), fd: None },
     }
+}
+
+/// A call that was stopped goes on under another name; where in the kernel it is tells its own.
+fn restarted(pid: u32) -> Option<&'static str> {
+    let place = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
+    ["nanosleep", "poll", "futex"].into_iter().find(|name| place.contains(name))
 }
 
 /// Since when no thread of it has run: the scheduler notes when it last did, by a clock of the processor that it

@@ -92,6 +92,26 @@ pub struct Stream {
     pub left: u64,
     /// Why they do.
     pub why: Option<String>,
+    /// Trying again does not help.
+    pub refused: bool,
+}
+
+/// Why bytes were left.
+struct Why {
+    text: String,
+    refused: bool,
+}
+
+impl Why {
+    /// It may be over soon.
+    fn now(text: impl Into<String>) -> Why {
+        Why { text: text.into(), refused: false }
+    }
+
+    /// It will not.
+    fn refused(text: impl Into<String>) -> Why {
+        Why { text: text.into(), refused: true }
+    }
 }
 
 /// A stream in which something waits, as a look from outside shows it.
@@ -115,12 +135,19 @@ impl Flushed {
         self.streams.iter().any(|stream| stream.left > 0)
     }
 
-    fn note(&mut self, pid: u32, one: &Seen, written: u64, left: u64, why: Option<String>) {
+    /// Everything is written, or will not be.
+    fn is_done(&self) -> bool {
+        self.streams.iter().all(|stream| stream.left == 0 || stream.refused)
+    }
+
+    fn note(&mut self, pid: u32, one: &Seen, written: u64, left: u64, why: Option<Why>) {
         let known = |stream: &&mut Stream| stream.address == one.address && stream.fd == one.fd;
         match self.streams.iter_mut().find(known) {
             Some(stream) => {
                 (stream.written, stream.left) = (stream.written + written, left);
-                stream.why = if left == 0 { None } else { why.or(stream.why.take()) };
+                if let Some(why) = why.filter(|_| left > 0) {
+                    (stream.why, stream.refused) = (Some(why.text), why.refused);
+                }
             }
             None => self.streams.push(Stream {
                 walker: one.walker,
@@ -129,7 +156,8 @@ impl Flushed {
                 target: proc::descriptor(pid, one.fd).unwrap_or_default(),
                 written,
                 left,
-                why,
+                refused: why.as_ref().is_some_and(|why| why.refused),
+                why: why.map(|why| why.text),
             }),
         }
     }
@@ -168,7 +196,7 @@ impl Drain {
             }
             attempt::attempt(self, &waiting, until, &mut flushed)?;
             let over = Instant::now() >= until || stop.load(Ordering::Relaxed);
-            if over || !flushed.is_partial() {
+            if over || flushed.is_done() {
                 break;
             }
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
@@ -195,6 +223,9 @@ impl Drain {
         for stream in flushed.streams.iter_mut().filter(|stream| stream.left > 0) {
             let waits = waiting.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
             stream.left = waits.map_or(0, |one| one.bytes);
+        }
+        for stream in flushed.streams.iter_mut().filter(|stream| stream.left == 0) {
+            (stream.why, stream.refused) = (None, false);
         }
     }
 }
