@@ -172,8 +172,8 @@ fn at_random_moments_each_line_comes_once() {
     }
     if has("python3") {
         let mut command = interpreted("python3", "lines.py");
-        command.arg("60000");
-        commands.push((command, 60_000, 30));
+        command.arg("200000");
+        commands.push((command, 200_000, 30));
     }
     for (mut command, lines, flushes) in commands {
         let what = format!("{command:?}");

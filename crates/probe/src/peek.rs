@@ -17,13 +17,16 @@ use crate::walk::{Pending, Walk, walkers, walkers_missing};
 
 /// Between two looks, where the first cannot tell since when bytes wait.
 const BETWEEN: Duration = Duration::from_millis(200);
+/// How often a process that runs is looked at, and the pauses between.
+const LOOKS: usize = 8;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 /// What a preview has when not all bytes are asked for.
 const PREVIEW_BYTES: usize = 256;
 
 /// Looks; `full`: with all bytes that wait.
 pub fn peek(pid: u32, full: bool) -> Result<Peek, Unfit> {
     subject::check(pid)?;
-    let look = Look::at(pid, walkers(pid));
+    let look = Look::until_steady(pid);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
     let mut streams: Vec<PeekStream> = look.streams(pid, full);
@@ -59,6 +62,20 @@ struct Look {
 }
 
 impl Look {
+    /// A stream that changes while it is read is not believed: a process that runs, and in which nothing seems to
+    /// wait, is looked at again.
+    fn until_steady(pid: u32) -> Look {
+        let mut look = Look::at(pid, walkers(pid));
+        for _ in 1..LOOKS {
+            if !look.pending.is_empty() || !proc::is_running(pid) {
+                break;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+            look = Look::at(pid, look.walkers);
+        }
+        look
+    }
+
     fn at(pid: u32, walkers: Vec<Box<dyn Walk>>) -> Look {
         let memory = ProcessMemory { pid };
         let written = writes(pid);
@@ -158,11 +175,10 @@ fn restarted(pid: u32) -> Option<&'static str> {
 /// ran on. What that clock says now weir reads in its own entry, on the same processor. These clocks leave out time
 /// that the processor was not the machine's own, so it is so long at least.
 fn idle_s(pid: u32) -> Option<f64> {
-    let runs = |tid: &u32| matches!(proc::doing(*tid), Doing::Running);
-    let threads = proc::threads(pid);
-    if threads.iter().any(runs) {
+    if proc::is_running(pid) {
         return None;
     }
+    let threads = proc::threads(pid);
     let own = sched_getaffinity(None).ok()?;
     let idle: Option<Vec<f64>> = threads.iter().map(|tid| thread_idle_ms(pid, *tid)).collect();
     let _unchanged = sched_setaffinity(None, &own);

@@ -123,6 +123,11 @@ pub fn doing(tid: u32) -> Doing {
     }
 }
 
+/// Whether any of its threads is in no wait that can be seen.
+pub fn is_running(pid: u32) -> bool {
+    threads(pid).into_iter().any(|tid| doing(tid) == Doing::Running)
+}
+
 /// The name of the system call that the main thread waits in; empty: none, or not known.
 pub fn waits_in(pid: u32) -> String {
     match doing(pid) {

@@ -26,6 +26,9 @@ use weir_probe::{errno_text, proc};
 /// The pauses between attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MOST: Duration = Duration::from_millis(100);
+/// How often a process that runs is looked at before nothing is believed to wait.
+const LOOKS: usize = 8;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 
 /// Why a process's streams could not be written out at all.
 #[derive(Debug, thiserror::Error)]
@@ -206,8 +209,20 @@ impl Drain {
         Ok(flushed)
     }
 
-    /// The streams in which something waits, without stopping the process.
+    /// The streams in which something waits, without stopping the process. A stream that changes while it is read
+    /// is not believed: one that seems empty in a process that runs is read again.
     fn waiting(&self) -> Vec<Seen> {
+        for _ in 1..LOOKS {
+            let waiting = self.look();
+            if !waiting.is_empty() || !proc::is_running(self.pid) {
+                return waiting;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        self.look()
+    }
+
+    fn look(&self) -> Vec<Seen> {
         let all = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
         let waiting = all.filter(|one| one.pending_bytes > 0 && one.fd >= 0);
         waiting.map(|one| Seen::of(one.walker, one.address, one.fd, one.pending_bytes)).collect()
