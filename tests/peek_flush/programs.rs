@@ -106,7 +106,8 @@ pub fn built(test: &str, compiler: &str, flags: &[&str], name: &str) -> Option<P
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{compiler}{}-{name}", flags.concat()));
     let program = place.with_extension("");
     let mut command = Command::new(compiler);
-    command.arg("-O1").args(["-o".as_ref(), program.as_os_str()]).arg(source(name)).args(flags);
+    let option = if compiler == "rustc" { "-O" } else { "-O1" };
+    command.arg(option).args(["-o".as_ref(), program.as_os_str()]).arg(source(name)).args(flags);
     assert!(command.status().expect("a compiler").success(), "{compiler} {flags:?} {name}");
     Some(program)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use weir_model::StreamKind;
 use weir_model::peek::{Peek, PeekStream, Peer, State, escaped};
 use weir_model::trace::{Buffer, Op};
@@ -16,13 +17,16 @@ use crate::walk::{Pending, Walk, walkers, walkers_missing};
 
 /// Between two looks, where the first cannot tell since when bytes wait.
 const BETWEEN: Duration = Duration::from_millis(200);
+/// How often a process that runs is looked at, and the pauses between.
+const LOOKS: usize = 8;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 /// What a preview has when not all bytes are asked for.
 const PREVIEW_BYTES: usize = 256;
 
 /// Looks; `full`: with all bytes that wait.
 pub fn peek(pid: u32, full: bool) -> Result<Peek, Unfit> {
     subject::check(pid)?;
-    let look = Look::at(pid, walkers(pid));
+    let look = Look::until_steady(pid);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
     let mut streams: Vec<PeekStream> = look.streams(pid, full);
@@ -58,6 +62,20 @@ struct Look {
 }
 
 impl Look {
+    /// A stream that changes while it is read is not believed: a process that runs, and in which nothing seems to
+    /// wait, is looked at again.
+    fn until_steady(pid: u32) -> Look {
+        let mut look = Look::at(pid, walkers(pid));
+        for _ in 1..LOOKS {
+            if !look.pending.is_empty() || !proc::is_running(pid) {
+                break;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+            look = Look::at(pid, look.walkers);
+        }
+        look
+    }
+
     fn at(pid: u32, walkers: Vec<Box<dyn Walk>>) -> Look {
         let memory = ProcessMemory { pid };
         let written = writes(pid);
@@ -136,30 +154,47 @@ fn state(pid: u32) -> State {
         Doing::Running => State::Running,
         Doing::Waiting { number, args } => {
             let op = syscalls::op(number);
-            let name = op.map(Op::name).or_else(|| syscalls::waiting_name(number)).unwrap_or_default();
+            let name = match number {
+                libc::SYS_restart_syscall => restarted(pid),
+                _ => op.map(Op::name).or_else(|| syscalls::waiting_name(number)),
+            };
             let fd = op.and_then(|op| syscalls::descriptor(op, &args));
-            State::Asleep { call: name.to_string(), fd }
+            State::Asleep { call: name.unwrap_or_default().to_string(), fd }
         }
         Doing::Unknown => State::Asleep { call: String::new(), fd: None },
     }
 }
 
-/// Since when no thread of it has run: the scheduler notes when it last did, by its own clock, which weir reads in
-/// its own entry.
-fn idle_s(pid: u32) -> Option<f64> {
-    let now = last_ran_ms("self")?;
-    let runs = |tid: &u32| matches!(proc::doing(*tid), Doing::Running);
-    let threads = proc::threads(pid);
-    if threads.iter().any(runs) {
-        return None;
-    }
-    let last = threads.iter().map(|tid| last_ran_ms(&format!("{pid}/task/{tid}")));
-    let last = last.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)?;
-    Some(((now - last) / 1e3).max(0.0))
+/// A call that was stopped goes on under another name; where in the kernel it is tells its own.
+fn restarted(pid: u32) -> Option<&'static str> {
+    let place = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
+    ["nanosleep", "poll", "futex"].into_iter().find(|name| place.contains(name))
 }
 
-fn last_ran_ms(process: &str) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{process}/sched")).ok()?;
+/// Since when no thread of it has run: the scheduler notes when it last did, by a clock of the processor that it
+/// ran on. What that clock says now weir reads in its own entry, on the same processor. These clocks leave out time
+/// that the processor was not the machine's own, so it is so long at least.
+fn idle_s(pid: u32) -> Option<f64> {
+    if proc::is_running(pid) {
+        return None;
+    }
+    let threads = proc::threads(pid);
+    let own = sched_getaffinity(None).ok()?;
+    let idle: Option<Vec<f64>> = threads.iter().map(|tid| thread_idle_ms(pid, *tid)).collect();
+    let _unchanged = sched_setaffinity(None, &own);
+    idle?.into_iter().reduce(f64::min).map(|idle| idle / 1e3)
+}
+
+fn thread_idle_ms(pid: u32, tid: u32) -> Option<f64> {
+    let mut its = CpuSet::new();
+    its.set(proc::last_processor(tid)?);
+    sched_setaffinity(None, &its).ok()?;
+    let now = last_ran_ms("thread-self")?;
+    Some((now - last_ran_ms(&format!("{pid}/task/{tid}"))?).max(0.0))
+}
+
+fn last_ran_ms(thread: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{thread}/sched")).ok()?;
     let line = text.lines().find(|line| line.starts_with("se.exec_start"))?;
     line.rsplit(':').next()?.trim().parse().ok()
 }

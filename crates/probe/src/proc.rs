@@ -66,6 +66,11 @@ pub fn status(tid: u32) -> Option<Status> {
     process(tid)?.status().ok()
 }
 
+/// The processor that a thread runs on, or ran on last.
+pub fn last_processor(tid: u32) -> Option<usize> {
+    process(tid)?.stat().ok()?.processor?.try_into().ok()
+}
+
 /// Whether a signal waits that the thread does not block.
 pub fn has_signal(tid: u32) -> bool {
     status(tid).is_none_or(|status| (status.sigpnd | status.shdpnd) & !status.sigblk != 0)
@@ -146,6 +151,11 @@ pub fn doing(tid: u32) -> Doing {
         }
         _ => Doing::Unknown,
     }
+}
+
+/// Whether any of its threads is in no wait that can be seen.
+pub fn is_running(pid: u32) -> bool {
+    threads(pid).into_iter().any(|tid| doing(tid) == Doing::Running)
 }
 
 /// The name of the system call that the main thread waits in; empty: none, or not known.

@@ -12,7 +12,7 @@ use weir_probe::walk::{Pending, Store};
 use super::calls::Call;
 use super::hold::{Hold, NotHeld};
 use super::sink::Sink;
-use super::{Drain, Error, Flushed, Seen};
+use super::{Drain, Error, Flushed, Seen, Why};
 
 /// Tries once. Whatever could not be done is in `flushed`, with the reason.
 pub(super) fn attempt(
@@ -24,7 +24,7 @@ pub(super) fn attempt(
     let pid = drain.pid;
     let targets = targets(pid, waiting);
     if let Some(why) = before_stopping(pid, &drain.pending(), &targets) {
-        waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(why.clone())));
+        waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Why::now(&why))));
         return Ok(());
     }
     let held = || {
@@ -42,7 +42,7 @@ pub(super) fn attempt(
     match done {
         Ok(done) => done,
         Err(NotHeld::Now(why)) => {
-            waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(why.clone())));
+            waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Why::now(&why))));
             Ok(())
         }
         // It is looked at again, and found to be gone.
@@ -124,20 +124,20 @@ fn write_out(drain: &mut Drain, targets: &[String], flushed: &mut Flushed) -> Re
 }
 
 /// Returns how many bytes went and why not all, or why none.
-fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<String>), String> {
+fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Why>), Why> {
     if one.locked == Some(true) {
-        return Err(lock_text(pid, one));
+        return Err(Why::now(lock_text(pid, one)));
     }
     if one.emptied.is_empty() {
-        return Err("this stream cannot be emptied from outside".into());
+        return Err(Why::refused("this stream cannot be emptied from outside"));
     }
-    let text = |call: &str, error: &io::Error| format!("{call}: {}", weir_probe::errno_text(error));
+    let text =
+        |call: &str, error: &io::Error| Why::refused(format!("{call}: {}", weir_probe::errno_text(error)));
     try_stores(memory, &one.emptied).map_err(|error| text("its memory", &error))?;
     let sink = Sink::of(pid, one.fd).map_err(|error| text("pidfd_getfd", &error))?;
     if !one.divides() && !sink.takes_all(one.bytes.len()) {
-        return Err(
-            "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late".into(),
-        );
+        let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
+        return Err(Why::now(why));
     }
     let put = sink.put(&one.bytes);
     let stores = match put.written {
@@ -147,11 +147,12 @@ fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Stri
     };
     let why = match (&put.error, put.written == one.bytes.len()) {
         (Some(error), _) => Some(text("write", error)),
-        (None, false) => Some("the pipe, socket or terminal is full: who reads there is late".to_string()),
+        (None, false) => Some(Why::now("the pipe, socket or terminal is full: who reads there is late")),
         (None, true) => None,
     };
     let Some(stores) = stores else {
-        return Err(format!("{} bytes were written that the program will write again: {why:?}", put.written));
+        let why = why.map_or(String::new(), |why| why.text);
+        return Err(Why::refused(format!("{} bytes will be written twice: {why}", put.written)));
     };
     store(memory, &stores).map_err(|error| text("write to its memory", &error))?;
     Ok((put.written as u64, why))

@@ -26,6 +26,9 @@ use weir_probe::{errno_text, proc};
 /// The pauses between attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MOST: Duration = Duration::from_millis(100);
+/// How often a process that runs is looked at before nothing is believed to wait.
+const LOOKS: usize = 8;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 
 /// Why a process's streams could not be written out at all.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +95,26 @@ pub struct Stream {
     pub left: u64,
     /// Why they do.
     pub why: Option<String>,
+    /// Trying again does not help.
+    pub refused: bool,
+}
+
+/// Why bytes were left.
+struct Why {
+    text: String,
+    refused: bool,
+}
+
+impl Why {
+    /// It may be over soon.
+    fn now(text: impl Into<String>) -> Why {
+        Why { text: text.into(), refused: false }
+    }
+
+    /// It will not.
+    fn refused(text: impl Into<String>) -> Why {
+        Why { text: text.into(), refused: true }
+    }
 }
 
 /// A stream in which something waits, as a look from outside shows it.
@@ -115,12 +138,19 @@ impl Flushed {
         self.streams.iter().any(|stream| stream.left > 0)
     }
 
-    fn note(&mut self, pid: u32, one: &Seen, written: u64, left: u64, why: Option<String>) {
+    /// Everything is written, or will not be.
+    fn is_done(&self) -> bool {
+        self.streams.iter().all(|stream| stream.left == 0 || stream.refused)
+    }
+
+    fn note(&mut self, pid: u32, one: &Seen, written: u64, left: u64, why: Option<Why>) {
         let known = |stream: &&mut Stream| stream.address == one.address && stream.fd == one.fd;
         match self.streams.iter_mut().find(known) {
             Some(stream) => {
                 (stream.written, stream.left) = (stream.written + written, left);
-                stream.why = if left == 0 { None } else { why.or(stream.why.take()) };
+                if let Some(why) = why.filter(|_| left > 0) {
+                    (stream.why, stream.refused) = (Some(why.text), why.refused);
+                }
             }
             None => self.streams.push(Stream {
                 walker: one.walker,
@@ -129,7 +159,8 @@ impl Flushed {
                 target: proc::descriptor(pid, one.fd).unwrap_or_default(),
                 written,
                 left,
-                why,
+                refused: why.as_ref().is_some_and(|why| why.refused),
+                why: why.map(|why| why.text),
             }),
         }
     }
@@ -168,7 +199,7 @@ impl Drain {
             }
             attempt::attempt(self, &waiting, until, &mut flushed)?;
             let over = Instant::now() >= until || stop.load(Ordering::Relaxed);
-            if over || !flushed.is_partial() {
+            if over || flushed.is_done() {
                 break;
             }
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
@@ -178,8 +209,20 @@ impl Drain {
         Ok(flushed)
     }
 
-    /// The streams in which something waits, without stopping the process.
+    /// The streams in which something waits, without stopping the process. A stream that changes while it is read
+    /// is not believed: one that seems empty in a process that runs is read again.
     fn waiting(&self) -> Vec<Seen> {
+        for _ in 1..LOOKS {
+            let waiting = self.look();
+            if !waiting.is_empty() || !proc::is_running(self.pid) {
+                return waiting;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        self.look()
+    }
+
+    fn look(&self) -> Vec<Seen> {
         let all = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
         let waiting = all.filter(|one| one.pending_bytes > 0 && one.fd >= 0);
         waiting.map(|one| Seen::of(one.walker, one.address, one.fd, one.pending_bytes)).collect()
@@ -195,6 +238,9 @@ impl Drain {
         for stream in flushed.streams.iter_mut().filter(|stream| stream.left > 0) {
             let waits = waiting.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
             stream.left = waits.map_or(0, |one| one.bytes);
+        }
+        for stream in flushed.streams.iter_mut().filter(|stream| stream.left == 0) {
+            (stream.why, stream.refused) = (None, false);
         }
     }
 }

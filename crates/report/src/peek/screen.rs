@@ -6,7 +6,8 @@ use super::words;
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, width};
 
-const HEAD: [&str; 6] = ["fd", "stream", "buffer", "waiting", "since", "would appear"];
+const STREAM: usize = 1;
+const HEAD: [&str; 6] = ["fd", "stream", "buffer", "waiting", "waits ≥", "would appear"];
 /// A name of a file takes no more columns.
 const PLACE_MOST: usize = 30;
 const INDENT: &str = "      ";
@@ -43,36 +44,45 @@ fn title(peek: &Peek, style: &Style) -> String {
 }
 
 fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) {
-    let rows: Vec<[String; 6]> = streams.iter().map(|one| row(one, style)).collect();
-    let mut widths = HEAD.map(width);
+    let mut rows: Vec<[String; 6]> = streams.iter().map(|one| row(one, style)).collect();
+    let mut widths = HEAD.map(|word| width(&clean(word, style)));
     for row in &rows {
         for (most, cell) in widths.iter_mut().zip(row) {
             *most = (*most).max(width(cell));
         }
     }
+    widths[STREAM] = widths[STREAM].min(PLACE_MOST);
     // What has no room goes from the names.
     let all: usize = 2 + widths.iter().sum::<usize>() + 2 * (HEAD.len() - 1);
-    widths[1] -= all.saturating_sub(style.width).min(widths[1].saturating_sub(12));
-    let head = line(&HEAD.map(String::from), &widths, style);
+    widths[STREAM] -= all.saturating_sub(style.width).min(widths[STREAM].saturating_sub(12));
+    for (row, stream) in rows.iter_mut().zip(streams) {
+        let short = if stream.peers.is_empty() { cut_start } else { cut };
+        row[STREAM] = short(&row[STREAM], widths[STREAM], style);
+    }
+    let head = line(&HEAD.map(|word| clean(word, style)), &widths);
     *text += &format!("{}\n", style.paint(Emphasis::Faint, &head));
     for (row, stream) in rows.iter().zip(streams) {
-        *text += &format!("{}\n", line(row, &widths, style));
+        *text += &format!("{}\n", line(row, &widths));
         preview(stream, full, style, text);
     }
 }
 
 fn row(stream: &PeekStream, style: &Style) -> [String; 6] {
-    let place = cut_start(&clean(&words::place(stream), style), PLACE_MOST, style);
-    let rest = [words::buffer(stream), words::waiting(stream), words::since(stream), words::appears(stream)];
-    let [buffer, waiting, since, appears] = rest.map(|word| clean(&word, style));
+    let rest = [
+        words::place(stream),
+        words::buffer(stream),
+        words::waiting(stream),
+        words::since(stream),
+        words::appears(stream),
+    ];
+    let [place, buffer, waiting, since, appears] = rest.map(|word| clean(&word, style));
     [stream.fd.to_string(), place, buffer, waiting, since, appears]
 }
 
-fn line(cells: &[String; 6], widths: &[usize; 6], style: &Style) -> String {
+fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
     let mut line = format!("  {:>1$}", cells[0], widths[0]);
     for (cell, most) in cells.iter().zip(widths).skip(1) {
-        let cell = cut_start(cell, *most, style);
-        let space = most.saturating_sub(width(&cell));
+        let space = most.saturating_sub(width(cell));
         line += &format!("  {cell}{}", " ".repeat(space));
     }
     line.trim_end().to_string()
@@ -215,8 +225,8 @@ mod tests {
         let expected = "\
 python3 worker.py (4711), asleep in poll for 12 m 03 s
 
-  fd  stream           buffer       waiting  since        would appear
-   1  pipe → tee 4712  full, 8 KiB  41 B     ≥ 11 m 58 s  8,151 B from now, or at exit
+  fd  stream           buffer      waiting  waits ≥    would appear
+   1  pipe → tee 4712  full 8 KiB  41 B     11 m 58 s  in 8,151 B, or at exit
       \"ready: listening on port 8080\\nconnected\\n\"
 
   nothing waits in descriptor 2
@@ -233,7 +243,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
         long.streams[0].kind = StreamKind::File;
         long.streams[0].path = "/var/lib/a-very-long-directory/with/many/parts/and-a-name.log".into();
         long.streams[0].peers.clear();
-        long.streams[0].preview = "x".repeat(256);
+        long.streams[0].preview = "Q".repeat(256);
         long.command.push("y".repeat(100));
         for style in [Style::default(), Style { unicode: false, ..Style::default() }] {
             for line in screen(&[long.clone()], false, &style).lines() {
@@ -241,7 +251,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
             }
         }
         let full = screen(&[long], true, &Style::default());
-        assert_eq!(full.matches('x').count(), 256 + 1, "all of them, and the one of exit");
+        assert_eq!(full.matches('Q').count(), 256, "all of them");
         assert!(full.lines().all(|line| width(line) <= 80));
     }
 

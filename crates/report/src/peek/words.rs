@@ -28,21 +28,18 @@ pub(super) fn place(stream: &PeekStream) -> String {
     }
 }
 
-/// `full, 8 KiB`.
+/// `full 8 KiB`.
 pub(super) fn buffer(stream: &PeekStream) -> String {
     match (stream.mode, stream.buffer_bytes) {
         (None, _) => "undecided".into(),
         (Some(mode), 0) => mode.name().into(),
-        (Some(mode), bytes) => format!("{}, {}", mode.name(), Size(bytes)),
+        (Some(mode), bytes) => format!("{} {}", mode.name(), Size(bytes)),
     }
 }
 
-/// What is known of how long it waits: at least so long.
+/// How long it has waited at least.
 pub(super) fn since(stream: &PeekStream) -> String {
-    stream
-        .since_s
-        .filter(|_| stream.pending_bytes > 0)
-        .map_or("–".into(), |seconds| format!("≥ {}", time(seconds)))
+    stream.since_s.filter(|_| stream.pending_bytes > 0).map_or("–".into(), time)
 }
 
 /// `12 m 03 s`.
@@ -61,11 +58,11 @@ pub(super) fn time(seconds: f64) -> String {
 pub(super) fn appears(stream: &PeekStream) -> String {
     let room = stream.buffer_bytes.saturating_sub(stream.pending_bytes);
     match stream.mode {
-        _ if stream.pending_bytes == 0 => "when the program reads on".into(),
-        Some(Mode::Line) => "at a newline, or at exit".into(),
-        Some(Mode::None) => "at the next write, or at exit".into(),
-        Some(Mode::Full | Mode::Record) if room > 0 => format!("{} from now, or at exit", bytes(room)),
-        _ => "at the next write, or at exit".into(),
+        _ if stream.pending_bytes == 0 => "when it reads on".into(),
+        Some(Mode::Line) => "at newline, or at exit".into(),
+        Some(Mode::None) => "at next write, or exit".into(),
+        Some(Mode::Full | Mode::Record) if room > 0 => format!("in {}, or at exit", bytes(room)),
+        _ => "at next write, or exit".into(),
     }
 }
 
