@@ -85,6 +85,11 @@ impl Process {
         self.lasts.clear();
     }
 
+    /// Its libraries are loaded, as far as can be told.
+    fn is_settled(&self) -> bool {
+        self.found > SETTLED_NS.iter().position(|ns| *ns >= 1_000_000_000).unwrap_or(0)
+    }
+
     fn find_walkers(&mut self, tid: u32) {
         let age = now_ns().saturating_sub(self.began_ns);
         let stage = 1 + SETTLED_NS.iter().filter(|settled| age > **settled).count();
@@ -161,8 +166,11 @@ impl World {
         self.pending(pid, tid)
     }
 
-    /// The child of a fork has streams where its parent has.
+    /// The child of a fork has streams where its parent has. Those of a parent that forks early may not be known.
     pub(super) fn inherit(&mut self, parent: u32, child: u32) {
+        if let Some(parent) = self.processes.get_mut(&parent).filter(|parent| !parent.is_settled()) {
+            parent.walkers = walkers(child);
+        }
         let Some(parent) = self.processes.get(&parent) else { return };
         let cloned: Option<Vec<_>> = parent.walkers.iter().map(|one| one.for_child(child)).collect();
         let (found, began) = (parent.found, parent.began_ns);
