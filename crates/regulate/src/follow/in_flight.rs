@@ -55,7 +55,13 @@ fn words(memory: &ProcessMemory, (stack, registers): &(u64, [u64; 6])) -> Vec<u6
 fn handed(memory: &ProcessMemory, words: &[u64], writer: u64) -> Vec<(u64, Vec<u8>)> {
     let mut objects: Vec<u64> =
         words.windows(2).filter(|two| two[0] == writer && two[1] % 16 == 0).map(|two| two[1]).collect();
-    if objects.is_empty() {
+    // Of `textio` in textio.c: its buffer, and what it holds.
+    let hands = |text: &&u64| {
+        text.is_multiple_of(16)
+            && memory.u64(text.wrapping_add(32)) == Some(writer)
+            && memory.u64(text.wrapping_add(136)) == Some(0)
+    };
+    if objects.is_empty() && words.iter().any(|word| hands(&word)) {
         objects = joined(memory, words);
     }
     objects.sort_unstable();
