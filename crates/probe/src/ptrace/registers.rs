@@ -46,6 +46,12 @@ mod x86_64 {
         ((r.orig_rax as i64) < 0).then_some(Behind { returned_to: r.rcx, second: r.rsi, all })
     }
 
+    /// Where its stack ends now, and the registers that a call leaves as they are.
+    pub fn stack(tid: u32) -> Option<(u64, [u64; 6])> {
+        let regs = registers(tid)?;
+        Some((regs.rsp, [regs.rbx, regs.rbp, regs.r12, regs.r13, regs.r14, regs.r15]))
+    }
+
     /// At a call's entry: makes it another one; -1: none, which returns `instead`.
     pub fn change(tid: u32, number: i64, args: &[u64; 6], instead: i64) {
         let Some(mut regs) = registers(tid) else { return };
@@ -83,7 +89,7 @@ mod x86_64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{answer, behind, broken_call, call, change, make_again};
+pub use x86_64::{answer, behind, broken_call, call, change, make_again, stack};
 
 /// On aarch64 the kernel has put the registers back before a stop: no broken call is seen, and none is mended.
 #[cfg(not(target_arch = "x86_64"))]
@@ -97,6 +103,11 @@ mod unknown {
 
     /// Not known here.
     pub fn behind(_tid: u32) -> Option<Behind> {
+        None
+    }
+
+    /// Not known here.
+    pub fn stack(_tid: u32) -> Option<(u64, [u64; 6])> {
         None
     }
 
@@ -116,4 +127,4 @@ mod unknown {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use unknown::{answer, behind, broken_call, call, change, make_again};
+pub use unknown::{answer, behind, broken_call, call, change, make_again, stack};

@@ -78,7 +78,7 @@ impl Delay {
         }
         if due {
             bring_out_seen(world, pid, tid, seen);
-        } else if self.looks % SETTLE_LOOKS == 0 && world.written.any(pid) {
+        } else if self.looks.is_multiple_of(SETTLE_LOOKS) && world.written.any(pid) {
             settle(world, pid);
         }
     }

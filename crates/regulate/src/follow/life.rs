@@ -3,7 +3,7 @@
 use weir_probe::engine::now_ns;
 use weir_probe::launch::Gated;
 use weir_probe::proc;
-use weir_probe::ptrace::os;
+use weir_probe::ptrace::{os, registers};
 
 use super::lost;
 use super::run::Run;
@@ -109,6 +109,7 @@ impl Run {
         let last = lost::last(tid, thread.inside.as_ref());
         let Some(process) = self.world.processes.get_mut(&pid) else { return self.world.go_on(tid, 0) };
         process.lasts.extend(last);
+        process.stacks.extend(registers::stack(tid));
         let (own, hidden) = (process.owner == pid, process.hidden);
         if own && !hidden && self.world.task(pid).is_none() {
             self.ends(pid, tid, status, 0);

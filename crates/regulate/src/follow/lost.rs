@@ -19,6 +19,15 @@ pub(super) enum Last {
     Behind(registers::Behind),
 }
 
+impl Last {
+    /// How much of the bytes at an address was written when the thread was ended; None: it was not writing these.
+    pub fn wrote_of(&self, at: u64, length: u64) -> Option<u64> {
+        let Last::Wrote { parts, bytes, .. } = self else { return None };
+        let before = parts.first()?.0.checked_sub(at).filter(|before| *before < length)?;
+        Some((before + bytes).min(length))
+    }
+}
+
 /// Of a thread in its exit stop.
 pub(super) fn last(tid: u32, inside: Option<&Skip>) -> Option<Last> {
     if let Some(skip) = inside {

@@ -9,6 +9,7 @@
 mod delay;
 mod fix_fork;
 mod follower;
+mod in_flight;
 mod life;
 mod lost;
 mod rescue;

@@ -6,6 +6,7 @@ use weir_probe::engine::now_ns;
 use weir_probe::proc;
 
 use super::follower::Follower;
+use super::in_flight::in_flight;
 use super::sink::Sink;
 use super::{Rescued, Saved, World, lost, saved};
 
@@ -71,31 +72,40 @@ impl Rescue {
     fn jobs(&self, world: &mut World, pid: u32, tid: u32, status: i32) -> Vec<Job> {
         let pending = world.last_pending(pid, tid);
         let inherited = self.inherited.get(&pid).map(Vec::as_slice).unwrap_or_default();
-        let mut jobs = Vec::new();
+        let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
         for one in pending {
             let parents = inherited.iter().find(|(stream, _)| *stream == one.stream);
             let of_parent = parents.filter(|(_, bytes)| one.bytes.starts_with(bytes));
             let written = lost::written(world, pid, tid, &one);
             let skipped = written.max(of_parent.map_or(0, |(_, bytes)| bytes.len()));
-            let bytes = one.bytes[skipped.min(one.bytes.len())..].to_vec();
-            // A descriptor that the program has closed takes nothing, and did not without weir.
-            let Some(target) = proc::descriptor(tid, one.fd).filter(|_| !bytes.is_empty()) else { continue };
-            let about = Rescued {
-                pid,
-                comm: proc::names(tid).1,
-                fd: one.fd,
-                target,
-                bytes: bytes.len() as u64,
-                exit: super::exit_of(status),
-                saved: None,
-            };
-            jobs.push(Job { about, sink: Sink::of(tid, one.fd), bytes, done: 0, since: now_ns() });
+            lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
         }
-        jobs
+        for one in in_flight(world, pid, tid) {
+            match lost.iter_mut().find(|lost| lost.0 == one.stream) {
+                Some(lost) => lost.2.extend(one.bytes),
+                None => lost.push((one.stream, one.fd, one.bytes)),
+            }
+        }
+        lost.into_iter().filter_map(|(_, fd, bytes)| Job::new(pid, tid, status, fd, bytes)).collect()
     }
 }
 
 impl Job {
+    /// A descriptor that the program has closed takes nothing, and did not without weir.
+    fn new(pid: u32, tid: u32, status: i32, fd: i32, bytes: Vec<u8>) -> Option<Job> {
+        let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
+        let about = Rescued {
+            pid,
+            comm: proc::names(tid).1,
+            fd,
+            target,
+            bytes: bytes.len() as u64,
+            exit: super::exit_of(status),
+            saved: None,
+        };
+        Some(Job { about, sink: Sink::of(tid, fd), bytes, done: 0, since: now_ns() })
+    }
+
     /// True: it is done, one way or another.
     fn goes_on(&mut self, world: &mut World) -> bool {
         let why = match &self.sink {

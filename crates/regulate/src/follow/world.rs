@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
+use weir_model::trace::{Buffer, Walker};
 use weir_probe::engine::now_ns;
 use weir_probe::memory::ProcessMemory;
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
@@ -21,6 +22,9 @@ const HOLD_NS: u64 = 10_000_000;
 
 /// How long after its beginning an image's walkers are found anew: libraries are loaded, interpreters set up.
 const SETTLED_NS: [u64; 5] = [5_000_000, 30_000_000, 200_000_000, 1_000_000_000, 5_000_000_000];
+
+/// An image older than this has been through its loader, if a fork or an end is seen of it.
+const LOADED_NS: u64 = 2_000_000;
 
 /// Whether a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +57,8 @@ pub(super) struct Process {
     pub owner: u32,
     /// It has not become the command yet.
     pub hidden: bool,
+    /// It runs what its parent ran.
+    forked: bool,
     /// The parent waits for its exec or end: a child of vfork(2).
     pub vforked_by: Option<u32>,
     pub began_ns: u64,
@@ -60,8 +66,12 @@ pub(super) struct Process {
     pub skips: u64,
     walkers: Vec<Box<dyn Walk>>,
     found: usize,
+    /// How old the image was then.
+    found_at_ns: u64,
     /// What its threads that were ended had written last.
     pub lasts: Vec<Last>,
+    /// And their stack pointers, each with the registers that a call leaves as they are.
+    pub stacks: Vec<(u64, [u64; 6])>,
 }
 
 impl Process {
@@ -70,27 +80,41 @@ impl Process {
             threads: BTreeSet::new(),
             owner,
             hidden: false,
+            forked: false,
             vforked_by: None,
             began_ns: now_ns(),
             skips: 0,
             walkers: Vec::new(),
             found: 0,
+            found_at_ns: 0,
             lasts: Vec::new(),
+            stacks: Vec::new(),
         }
     }
 
     /// A new image is in it.
     pub fn renew(&mut self) {
         (self.walkers, self.found, self.began_ns) = (Vec::new(), 0, now_ns());
+        self.forked = false;
         self.lasts.clear();
+        self.stacks.clear();
     }
 
+    /// What was found in it is what there is: its loader was done by then, as far as can be told.
+    fn is_settled(&self) -> bool {
+        !self.walkers.is_empty() && self.found_at_ns >= LOADED_NS
+    }
+
+    /// Finds its walkers by one of its threads, or by a child that has the same image.
     fn find_walkers(&mut self, tid: u32) {
+        self.found_at_ns = now_ns().saturating_sub(self.began_ns);
+        self.found = self.stage();
+        self.walkers = walkers(tid);
+    }
+
+    fn stage(&self) -> usize {
         let age = now_ns().saturating_sub(self.began_ns);
-        let stage = 1 + SETTLED_NS.iter().filter(|settled| age > **settled).count();
-        if stage > self.found {
-            (self.walkers, self.found) = (walkers(tid), stage);
-        }
+        1 + SETTLED_NS.iter().filter(|settled| age > **settled).count()
     }
 }
 
@@ -148,7 +172,9 @@ impl World {
     /// is among it.
     pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
-        process.find_walkers(tid);
+        if process.stage() > process.found {
+            process.find_walkers(tid);
+        }
         let memory = ProcessMemory { pid: tid };
         process.walkers.iter().flat_map(|walker| walker.pending(&memory)).collect()
     }
@@ -156,18 +182,32 @@ impl World {
     /// The same for one that is about to end, whose walkers are found anew if they may have been found too early.
     pub(super) fn last_pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
-        process.walkers = walkers(tid);
-        process.found = SETTLED_NS.len() + 1;
-        self.pending(pid, tid)
+        if !(process.forked && process.is_settled()) {
+            process.find_walkers(tid);
+        }
+        process.walkers.iter().for_each(|walker| walker.search_again());
+        let memory = ProcessMemory { pid: tid };
+        process.walkers.iter().flat_map(|walker| walker.pending(&memory)).collect()
     }
 
-    /// The child of a fork has streams where its parent has.
+    /// Every stream of CPython in a process, by the walkers that are known of it.
+    pub(super) fn python_buffers(&self, pid: u32, tid: u32) -> Vec<Buffer> {
+        let memory = ProcessMemory { pid: tid };
+        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
+        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(|one| one.buffers(&memory)).collect()
+    }
+
+    /// The child of a fork has streams where its parent has. Those of a parent that forks early may not be known.
     pub(super) fn inherit(&mut self, parent: u32, child: u32) {
+        if let Some(parent) = self.processes.get_mut(&parent).filter(|parent| !parent.is_settled()) {
+            parent.find_walkers(child);
+        }
         let Some(parent) = self.processes.get(&parent) else { return };
         let cloned: Option<Vec<_>> = parent.walkers.iter().map(|one| one.for_child(child)).collect();
-        let (found, began) = (parent.found, parent.began_ns);
+        let (found, found_at, began) = (parent.found, parent.found_at_ns, parent.began_ns);
         if let (Some(walkers), Some(process)) = (cloned, self.processes.get_mut(&child)) {
-            (process.walkers, process.found, process.began_ns) = (walkers, found, began);
+            (process.walkers, process.found, process.found_at_ns) = (walkers, found, found_at);
+            (process.began_ns, process.forked) = (began, true);
         }
     }
 
