@@ -114,9 +114,11 @@ void dispatch_disable(void) {
     enabled_signal = 0;
 }
 
+int dispatch_is(const void *address) { return address == (void *)(uintptr_t)handler; }
+
 int dispatch_holds(void) {
     struct kernel_action now;
-    return sys_action(SIG_SYS, NULL, &now) == 0 && now.handler == (void *)(uintptr_t)handler;
+    return sys_action(SIG_SYS, NULL, &now) == 0 && dispatch_is(now.handler);
 }
 
 #endif

@@ -81,12 +81,20 @@ static long leave(int fd, const uint64_t *mask, int *done) {
     return ended ? -late : ERR_INTR;
 }
 
-static void attach_out(const struct target *target) {
+/* A pipe holds pages: the first piece fills the last one up, so that as much fits as without gathering. */
+static uint32_t first_room(const struct target *target, size_t n) {
+    int there = 0;
+    if (target->kind != KIND_PIPE || sys3(__NR_ioctl, target->fd, FIONREAD, &there) < 0) return target->room;
+    uint32_t room = target->room - (uint32_t)there % target->room;
+    return room < n ? target->room : room;
+}
+
+static void attach_out(const struct target *target, size_t n) {
     struct session *s = session;
     s->out = *target;
     s->region->out_fd = s->out_fd = target->fd;
     s->region->out_limit = target->limit;
-    s->out_room = target->room;
+    s->out_room = first_room(target, n);
     s->out_small = config.order ? 0 : SMALL; /* stdio is looked at before each call */
 }
 
@@ -102,11 +110,13 @@ static long append(int fd, const void *from, size_t n, const uint64_t *mask, int
         *done = DONE;
         if (!region_flush(mask, 0)) return ERR_INTR;
         if (s->failed_fd == fd + 1) return -gather_late_error(fd);
+        s->out_room = s->out.room;
         if (!s->selector || here) continue; /* a handler ended the session while it waited */
         if (target_same(target, &s->in)) region_give_back(), s->in.kind = KIND_OTHER;
-        attach_out(target);
+        attach_out(target, n);
     }
     struct weir_region *region = s->region;
+    if (!(uint32_t)region->head && !region_has_room(&s->out)) return leave(fd, mask, done); /* it blocks by itself */
     text_put(region->out + (uint32_t)region->head, from, n);
     region->head += WEIR_ONE_CALL + n;
     *done = DONE;

@@ -75,6 +75,7 @@ int gather_late_error(int fd);
 
 /* region.c */
 int region_flush(const uint64_t *mask, int patient);
+int region_has_room(const struct target *out);
 void region_give_back(void);
 long region_read_ahead(int fd, uint32_t want);
 static inline int region_pending(const struct weir_region *region) {

@@ -27,20 +27,23 @@ static void lock(struct weir_region *region, uint32_t own) {
 
 static void unlock(struct weir_region *region) { __atomic_store_n(&region->lock, 0, __ATOMIC_RELEASE); }
 
-/* Waits until a piece can go out without blocking, with the program's own signal mask. The session rests meanwhile:
-   to a handler it looks as if the blocked write had not been made. False if a handler ran. */
-static int has_room(const uint64_t *mask) {
-    struct session *s = session;
-    struct target out = s->out;
-    struct pollfd wait = {out.fd, POLLOUT, 0};
-    uint32_t out_small = s->out_small, in_small = s->in_small;
+int region_has_room(const struct target *out) {
+    struct pollfd wait = {out->fd, POLLOUT, 0};
     struct pause at_once = {0, 0};
-    if (out.kind == KIND_FILE || out.kind == KIND_NULL) return 1;
-    if (sys5(__NR_ppoll, &wait, 1, &at_once, 0, 8) > 0) return 1;
+    return out->kind == KIND_FILE || out->kind == KIND_NULL || sys5(__NR_ppoll, &wait, 1, &at_once, 0, 8) > 0;
+}
+
+/* Waits until a piece can go out without blocking, with the program's own signal mask; seldom: there was room when the
+   first byte was gathered. The session rests meanwhile: to a handler it looks as if the blocked write had not been
+   made. False if a handler ran. */
+static int wait_for_room(const uint64_t *mask) {
+    struct session *s = session;
+    struct pollfd wait = {s->out.fd, POLLOUT, 0};
+    uint32_t out_small = s->out_small, in_small = s->in_small;
+    if (region_has_room(&s->out)) return 1;
     s->waiting = __builtin_frame_address(0);
     s->out_small = s->in_small = 0;
     s->selector = 0;
-    wait.revents = 0;
     long ready = sys5(__NR_ppoll, &wait, 1, 0, mask, 8);
     if (s->waiting) { /* else this is a child that a handler forked */
         s->selector = 1;
@@ -73,7 +76,7 @@ static void start_over(struct weir_region *region) {
 int region_flush(const uint64_t *mask, int patient) {
     struct session *s = session;
     while (region_pending(s->region)) { /* asked again each time: a handler's child has no region */
-        if (!has_room(mask)) {
+        if (!wait_for_room(mask)) {
             if (!patient && !signals_restart()) return 0;
             continue;
         }

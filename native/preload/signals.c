@@ -2,6 +2,7 @@
 #include "signals.h"
 
 #include "config.h"
+#include "dispatch.h"
 #include "libc.h"
 
 enum { FLAG_RESTART = 0x10000000, KIND_HANDLER = 2 };
@@ -46,7 +47,12 @@ EXPORT int sigaction(int number, const struct action *now, struct action *before
     uint64_t bit = number > 0 && number <= SIGNALS ? UINT64_C(1) << (number - 1) : 0, had = wanted & bit;
     struct action changed;
     if (!call) return fail(-38);
-    if (!config.coalesce || number == SIG_SYS) return call(number, now, before);
+    if (!config.coalesce) return call(number, now, before);
+    if (number == SIG_SYS) {
+        int status = call(number, now, before);
+        if (status == 0 && before && dispatch_is(before->handler)) before->handler = NULL;
+        return status;
+    }
     if (now && now->mask & SIG_SYS_BIT) {
         changed = *now;
         changed.mask &= ~SIG_SYS_BIT;

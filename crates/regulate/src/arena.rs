@@ -83,7 +83,8 @@ impl Arena {
             drained.given_back += give_back(&process, region)?;
             if region.pending() > 0 {
                 let sink = sink::of(&process, region.out_fd.load(Relaxed))?;
-                let (written, error) = sink::write(&sink, region, PATIENCE);
+                let most = sink::allowance(pid, &sink)?;
+                let (written, error) = sink::write(&sink, region, most, PATIENCE);
                 drained.written += written;
                 drained.left =
                     error.map(|why| Left { fd: region.out_fd.load(Relaxed), bytes: region.rest(), why });
@@ -126,8 +127,7 @@ impl Arena {
         if region.lock.compare_exchange(0, me, AcqRel, Relaxed).is_err() {
             return 0;
         }
-        let sink = open(owner).and_then(|process| sink::of(&process, region.out_fd.load(Relaxed)));
-        let written = sink.map_or(0, |sink| sink::write(&sink, region, Duration::ZERO).0);
+        let written = push(owner, region).unwrap_or(0);
         region.lock.store(0, Release);
         if region.pending() == 0 {
             self.seen.remove(&slot);
@@ -149,6 +149,13 @@ impl Arena {
 fn open(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// What goes out at once; under the region's lock.
+fn push(owner: u32, region: &Region) -> io::Result<u64> {
+    let sink = sink::of(&open(owner)?, region.out_fd.load(Relaxed))?;
+    let most = sink::allowance(owner, &sink)?;
+    Ok(sink::write(&sink, region, most, Duration::ZERO).0)
 }
 
 /// The result of a read or write of the region that the kernel has made and the process could not note any more.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use rustix::process::PidfdGetfdFlags;
 
@@ -16,8 +17,25 @@ pub fn of(process: &OwnedFd, fd: i32) -> io::Result<OwnedFd> {
     Ok(rustix::process::pidfd_getfd(process, fd, PidfdGetfdFlags::empty())?)
 }
 
-/// Writes what is pending in the region, and notes each piece at once. Returns what went out, and why not all did.
-pub fn write(sink: &OwnedFd, region: &Region, patience: Duration) -> (u64, Option<io::Error>) {
+/// How many bytes the process itself could still have written: its limit of file sizes is not ours.
+pub fn allowance(pid: u32, sink: &OwnedFd) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: no new limit is given, the old one is stored in this frame.
+    if unsafe { libc::prlimit(pid as i32, libc::RLIMIT_FSIZE, std::ptr::null(), &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let about = rustix::fs::fstat(sink)?;
+    if limit.rlim_cur == libc::RLIM_INFINITY || !FileType::from_raw_mode(about.st_mode).is_file() {
+        return Ok(u64::MAX);
+    }
+    let appends = rustix::fs::fcntl_getfl(sink)?.contains(OFlags::APPEND);
+    let place = if appends { about.st_size as u64 } else { rustix::fs::tell(sink)? };
+    Ok(limit.rlim_cur.saturating_sub(place))
+}
+
+/// Writes what is pending in the region, `most` bytes of it, and notes each piece at once. Returns what went out, and
+/// why not all did.
+pub fn write(sink: &OwnedFd, region: &Region, mut most: u64, patience: Duration) -> (u64, Option<io::Error>) {
     let _quiet = Quiet::new();
     let until = Instant::now() + patience;
     let mut written = 0;
@@ -26,12 +44,16 @@ pub fn write(sink: &OwnedFd, region: &Region, patience: Duration) -> (u64, Optio
         if bytes.is_empty() {
             return (written, None);
         }
-        bytes.truncate(region.out_limit.load(Relaxed).max(1) as usize);
+        if most == 0 {
+            return (written, Some(Errno::FBIG.into()));
+        }
+        bytes.truncate(u64::from(region.out_limit.load(Relaxed).max(1)).min(most) as usize);
         let done = if has_room(sink, until) { rustix::io::write(sink, &bytes) } else { Err(Errno::AGAIN) };
         match done {
             Ok(n) => {
                 region.drained.fetch_add(n as u64, Release);
                 written += n as u64;
+                most -= n as u64;
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if Instant::now() < until => {}

@@ -27,8 +27,13 @@ pub fn library() -> &'static Path {
 pub fn program(compiler: &str, name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{compiler}-{}", std::process::id()));
-    let built =
-        Command::new(compiler).args(["-O1", "-Wall", "-o"]).arg(&to).arg(&source).arg("-pthread").status();
+    let mut build = Command::new(compiler);
+    build.args(["-O1", "-Wall", "-o"]).arg(&to).arg(&source).arg("-pthread");
+    if compiler == "musl-gcc" {
+        let machine = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+        build.args(["-idirafter", "/usr/include", "-idirafter", &machine]); // the kernel's headers
+    }
+    let built = build.status();
     assert!(built.unwrap().success(), "{compiler} {}", source.display());
     to
 }
