@@ -7,9 +7,13 @@ use common::{disk_dir, names, run, text};
 #[test]
 fn help_has_examples_and_exit_statuses() {
     let dir = disk_dir();
-    for arguments in
-        [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"], &["trace", "--help"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["bench", "--help"],
+        &["bench", "compare", "--help"],
+        &["trace", "--help"],
+        &["run", "--help"],
+    ] {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Examples:"), "{arguments:?}");
@@ -60,7 +64,7 @@ fn man_pages_and_completions_are_made() {
     assert!(run(dir.path(), &["dist", "out"]).status.success());
     let mut pages = names(&dir.path().join("out/man"));
     pages.sort();
-    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir-trace.1", "weir.1"]);
+    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir-run.1", "weir-trace.1", "weir.1"]);
     let page = std::fs::read_to_string(dir.path().join("out/man/weir-bench.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("budget") && page.contains("Examples"), "{page}");
     for file in ["weir.bash", "_weir", "weir.fish"] {

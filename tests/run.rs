@@ -98,7 +98,11 @@ fn what_cannot_be_is_said_and_what_stands_in_too() {
     for wish in ["--fix-order", "--coalesce", "--stdout=full:1M"] {
         let output = run(dir.path(), &["run", wish, "--", program]);
         assert_eq!(output.status.code(), Some(125), "{wish}");
-        assert!(said(&output).contains("statically") && output.stdout.is_empty(), "{wish}: {}", said(&output));
+        assert!(
+            said(&output).contains("statically") && output.stdout.is_empty(),
+            "{wish}: {}",
+            said(&output)
+        );
     }
     let output = run(dir.path(), &["run", "-oL", "--", program]);
     assert!(output.status.success() && said(&output).contains("10 ms"), "{}", said(&output));
@@ -119,8 +123,7 @@ fn why_says_it_before_and_json_says_it_for_programs() {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     let document: Value = serde_json::from_slice(&std::fs::read(dir.path().join("j")).unwrap()).unwrap();
     assert_eq!(document["ended"]["exit"], serde_json::json!({"code": 3}));
-    let schema: Value =
-        serde_json::from_str(include_str!("../docs/schemas/weir-run-1.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../docs/schemas/weir-run-1.schema.json")).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}\n{document:#}");
@@ -170,7 +173,8 @@ fn runtimes_hooks_leave_the_program_its_own_ways() {
     let dir = disk_dir();
     std::fs::create_dir(dir.path().join("own")).unwrap();
     std::fs::write(dir.path().join("own/sitecustomize.py"), "import sys; sys.own = 1\n").unwrap();
-    let python = "import sys, os; print(sys.own, any('hooks' in p for p in sys.path), sys.stdout.line_buffering)";
+    let python =
+        "import sys, os; print(sys.own, any('hooks' in p for p in sys.path), sys.stdout.line_buffering)";
     let output = weir(dir.path(), &["run", "-oL", "--", "python3", "-c", python])
         .env("PYTHONPATH", dir.path().join("own"))
         .env_remove("PYTHONUNBUFFERED")
@@ -178,7 +182,11 @@ fn runtimes_hooks_leave_the_program_its_own_ways() {
         .unwrap();
     assert_eq!((text(&output.stdout).as_str(), said(&output).as_str()), ("1 False True\n", ""));
     let tcl = dir.path().join("x.tcl");
-    std::fs::write(&tcl, "package require msgcat; puts [fconfigure stdout -buffering]; puts [info library]\n").unwrap();
+    std::fs::write(
+        &tcl,
+        "package require msgcat; puts [fconfigure stdout -buffering]; puts [info library]\n",
+    )
+    .unwrap();
     let by = |options: &[&str]| {
         let words = [&["run"], options, &["--", "tclsh", tcl.to_str().unwrap()]].concat();
         text(&run(dir.path(), &words).stdout)
@@ -213,5 +221,31 @@ fn a_private_standard_input_is_not_eaten_by_children() {
         let mut command = weir(dir.path(), &words);
         command.stdin(Stdio::from(std::fs::File::open(dir.path().join("in")).unwrap()));
         assert_eq!(text(&command.output().unwrap().stdout), lines, "{options:?}");
+    }
+}
+
+/// The options of every `weir run` that a finding prints.
+fn printed() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/src");
+    let mut found = Vec::new();
+    for folder in [folder.join("rules"), folder] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+            let starts = |word: &&str| word.starts_with("--") && !word.contains(['{', '\n']);
+            found.extend(text.split('"').filter(starts).map(String::from));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_findings_print_can_be_typed() {
+    let (dir, printed) = (disk_dir(), printed());
+    assert!(printed.len() >= 8, "{printed:?}");
+    for options in printed {
+        let words: Vec<&str> = options.split_whitespace().collect();
+        let output = run(dir.path(), &[&["run"], &words[..], &["--quiet", "--", "echo", "x"]].concat());
+        assert!(output.status.success(), "{options}: {}", said(&output));
+        assert_eq!(text(&output.stdout), "x\n", "{options}");
     }
 }

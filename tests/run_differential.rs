@@ -40,10 +40,16 @@ fn furnish(dir: &Path) {
     write("lines.csv", "a,1,x\nb,2,y\nc,3,z\n");
     write("lines.pairs", "a b\nb c\na c\n");
     write("text", &"The quick brown fox jumps over\nthe lazy dog, and an apple\nfalls.\n\n".repeat(5));
-    write("prog.c", "#include <stdio.h>\nint main(int n, char **v)\n{\n    (void)v;\n    for (int i = 0; i < 9; i++)\n        printf(\"%d %d\\n\", n, i);\n    return 0;\n}\n");
+    write(
+        "prog.c",
+        "#include <stdio.h>\nint main(int n, char **v)\n{\n    (void)v;\n    for (int i = 0; i < 9; i++)\n        printf(\"%d %d\\n\", n, i);\n    return 0;\n}\n",
+    );
     write("broken.c", "int main(void) { return nothing; }\n");
     write("rules", "all: a.o b.o\n\t@cat a.o b.o\n%.o:\n\t@echo made $@ | tee $@ > /dev/null\n");
-    write("script.sh", "echo one\nread a\nthis is read\necho \"$a\"\ncat <<X\nhere\nX\nhead -n 1\nlast line\n");
+    write(
+        "script.sh",
+        "echo one\nread a\nthis is read\necho \"$a\"\ncat <<X\nhere\nX\nhead -n 1\nlast line\n",
+    );
     write("ask.tcl", "gets stdin a\nputs $a\nputs [exec head -n 1 << x]\n");
     write("sums", "1+2\n3*4\n");
     fs::create_dir(dir.join("tree")).expect("a folder");

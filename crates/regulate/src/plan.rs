@@ -60,6 +60,8 @@ pub struct Plan {
     pub library: Option<preload::Wishes>,
     /// Which calls are gathered, for which an arena is needed.
     pub coalesce: Option<preload::Coalesce>,
+    /// How long bytes may wait where calls are gathered.
+    pub gathered_delay: Duration,
     /// For the follower; None: nothing follows.
     pub outside: Option<Outside>,
     /// Terminals for standard output and error.
@@ -82,6 +84,7 @@ pub fn plan(command: &[OsString], request: &Request, around: &Surroundings) -> P
             program,
             library: None,
             coalesce: None,
+            gathered_delay: RECOMMENDED_DELAY,
             outside: None,
             terminal: false,
             variables: Vec::new(),
@@ -115,7 +118,11 @@ impl Plan {
     }
 
     fn said(&self, of: impl Fn(Effect) -> bool) -> Vec<String> {
-        self.rows.iter().filter(|row| of(row.effect)).map(|row| format!("{}: {}", row.wish, row.text)).collect()
+        self.rows
+            .iter()
+            .filter(|row| of(row.effect))
+            .map(|row| format!("{}: {}", row.wish, row.text))
+            .collect()
     }
 }
 
@@ -185,7 +192,9 @@ impl Maker<'_> {
         let program = &self.plan.program;
         match &program.elf {
             _ if program.takes_library() => None,
-            _ if program.privileged => Some("it runs with another user's rights: no library is loaded into it"),
+            _ if program.privileged => {
+                Some("it runs with another user's rights: no library is loaded into it")
+            }
             Some(elf) if !elf.native => Some("it is a program for another architecture or of 32 bits"),
             _ => Some("it is linked statically: no library can be loaded into it"),
         }

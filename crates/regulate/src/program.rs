@@ -81,9 +81,8 @@ fn find(name: &OsStr) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
     }
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let executable = |path: &PathBuf| {
-        path.is_file() && fs::metadata(path).is_ok_and(|about| about.mode() & 0o111 != 0)
-    };
+    let executable =
+        |path: &PathBuf| path.is_file() && fs::metadata(path).is_ok_and(|about| about.mode() & 0o111 != 0);
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(executable)
 }
 

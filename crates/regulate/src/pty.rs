@@ -50,7 +50,8 @@ impl Terminals {
     /// Makes both; nothing of the process is changed yet.
     pub fn open() -> io::Result<Terminals> {
         let (out, error) = (pair()?, pair()?);
-        let keep = |fd: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(rustix::io::fcntl_dupfd_cloexec(fd, 3)?));
+        let keep =
+            |fd: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(rustix::io::fcntl_dupfd_cloexec(fd, 3)?));
         let own = [keep(io::stdout().as_fd())?, keep(io::stderr().as_fd())?];
         for terminal in [&out.outer, &error.outer] {
             size::pass(&own, terminal.as_fd());

@@ -16,7 +16,9 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         _ => {
             let size = text.strip_prefix("full:").unwrap_or(text);
             let size: Size = size.parse().map_err(|error| {
-                format!("{error}; a mode is none, line, full, full:SIZE or auto, or 0, L or SIZE as in stdbuf")
+                format!(
+                    "{error}; a mode is none, line, full, full:SIZE or auto, or 0, L or SIZE as in stdbuf"
+                )
             })?;
             Ok(Some(if size.0 == 0 { Mode::None } else { Mode::Full(Some(size)) }))
         }

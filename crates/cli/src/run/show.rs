@@ -46,7 +46,8 @@ impl Outputs {
 }
 
 fn why(plan: &Plan) -> Why {
-    let words = |words: &[std::ffi::OsString]| words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let words =
+        |words: &[std::ffi::OsString]| words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let program = &plan.program;
     Why {
         command: words(&plan.command),
@@ -89,10 +90,10 @@ fn rescued(one: &weir_regulate::follow::Rescued) -> Rescued {
         path: one.target.clone(),
         bytes: one.bytes,
         exit: one.exit,
-        saved: one.saved.as_ref().map(|saved| Saved {
-            path: saved.path.to_string_lossy().into_owned(),
-            why: saved.why.clone(),
-        }),
+        saved: one
+            .saved
+            .as_ref()
+            .map(|saved| Saved { path: saved.path.to_string_lossy().into_owned(), why: saved.why.clone() }),
     }
 }
 

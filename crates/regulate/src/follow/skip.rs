@@ -63,9 +63,6 @@ pub(super) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     let is_vector = number == libc::SYS_writev;
     let all_seen = !is_vector || args[2] <= PARTS as u64;
     let whole = skipped == asked && all_seen;
-    let is_vector = number == libc::SYS_writev;
-    let all_seen = !is_vector || args[2] <= PARTS as u64;
-    let whole = skipped == asked && all_seen;
     let mut skip = Skip { args, skipped, whole, further: 0, is_vector, vector: None };
     if skip.whole {
         registers::change(tid, -1, &args, asked as i64);

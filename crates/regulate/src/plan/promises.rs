@@ -25,6 +25,7 @@ impl Maker<'_> {
         if self.request.fix_fork {
             self.fix_fork();
         }
+        self.streams_before_gathering();
         if self.request.fix_order {
             self.fix_order();
         }
@@ -46,7 +47,9 @@ impl Maker<'_> {
             self.delay(delay);
         }
         match self.plan.runtime.delay {
-            Remedy::Outside => self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None),
+            Remedy::Outside => {
+                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None)
+            }
             Remedy::OutsidePart(not) => {
                 self.follow(&wish, &format!("what waits longer than {shown} is brought out"), Some(not));
             }
@@ -87,10 +90,26 @@ impl Maker<'_> {
         } else {
             self.library();
             self.plan.coalesce = Some(value);
+            self.plan.gathered_delay = self.request.max_delay.unwrap_or(RECOMMENDED_DELAY);
             self.outside();
-            let text = "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
+            let text =
+                "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
             self.row(Row::whole(wish, Technique::Library, text));
         }
+    }
+
+    /// What is gathered is older than what a stream holds: the follower cannot write that ahead of it. So streams
+    /// hold nothing, and the gathering is their buffer.
+    fn streams_before_gathering(&mut self) {
+        let timely = self.request.max_delay.is_some() || self.request.fix_fork;
+        let Some(outside) = self.plan.outside.as_mut().filter(|_| timely && self.plan.coalesce.is_some())
+        else {
+            return;
+        };
+        (outside.delay, outside.fix_fork) = (None, false);
+        self.plan.hooks = Some("line".into());
+        let library = self.library();
+        library.standard[1].get_or_insert_with(|| "none".into());
     }
 
     fn rescue(&mut self) {
@@ -101,7 +120,9 @@ impl Maker<'_> {
         self.outside().rescue = true;
         self.library().exec_flush = true;
         match self.plan.runtime.rescue {
-            Remedy::Outside => self.follow(wish, "what waits when it dies is written to where it was meant for", None),
+            Remedy::Outside => {
+                self.follow(wish, "what waits when it dies is written to where it was meant for", None)
+            }
             Remedy::OutsidePart(not) => {
                 self.follow(wish, "what waits when it dies is written to where it was meant for", Some(not));
             }

@@ -31,9 +31,9 @@ pub(super) static RUNTIME: Runtime = Runtime {
 /// -E, -I and -S, alone or among other letters.
 pub(super) fn ignores_environment(program: &Program) -> bool {
     let options = program.arguments.iter().map(|word| word.to_string_lossy());
-    { options }.take_while(|word| word.starts_with('-') && word != "-c" && word != "-m").any(|word| {
-        !word.starts_with("--") && word.contains(['E', 'I', 'S'])
-    })
+    { options }
+        .take_while(|word| word.starts_with('-') && word != "-c" && word != "-m")
+        .any(|word| !word.starts_with("--") && word.contains(['E', 'I', 'S']))
 }
 
 #[cfg(test)]

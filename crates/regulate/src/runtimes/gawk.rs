@@ -3,4 +3,5 @@
 use super::c::STDIO;
 use super::{Runtime, named};
 
-pub(super) static RUNTIME: Runtime = Runtime { name: "gawk", is: |program| named(program, &["gawk"]), ..STDIO };
+pub(super) static RUNTIME: Runtime =
+    Runtime { name: "gawk", is: |program| named(program, &["gawk"]), ..STDIO };

@@ -3,8 +3,9 @@
 use super::{Remedy, Runtime, never};
 use crate::elf::Language;
 
-const AT_ONCE: Remedy =
-    Remedy::Already("os.Stdout writes at once; what a bufio.Writer of the program's own holds is out of reach");
+const AT_ONCE: Remedy = Remedy::Already(
+    "os.Stdout writes at once; what a bufio.Writer of the program's own holds is out of reach",
+);
 const CANNOT: Remedy = Remedy::Not(
     "Go makes its system calls itself and has no streams to change: only a bufio.Writer in the program helps",
 );

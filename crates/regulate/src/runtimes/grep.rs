@@ -3,4 +3,5 @@
 use super::c::STDIO;
 use super::{Runtime, named};
 
-pub(super) static RUNTIME: Runtime = Runtime { name: "grep", is: |program| named(program, &["grep", "egrep", "fgrep", "zgrep"]), ..STDIO };
+pub(super) static RUNTIME: Runtime =
+    Runtime { name: "grep", is: |program| named(program, &["grep", "egrep", "fgrep", "zgrep"]), ..STDIO };

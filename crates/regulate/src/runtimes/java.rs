@@ -1,8 +1,9 @@
 //! Java: System.out writes at once; a BufferedWriter of the program's own is out of reach.
 
-use super::{Remedy, Runtime, never, named};
+use super::{Remedy, Runtime, named, never};
 
-const AT_ONCE: Remedy = Remedy::Already("System.out writes at once; a BufferedWriter of the program's own is out of reach");
+const AT_ONCE: Remedy =
+    Remedy::Already("System.out writes at once; a BufferedWriter of the program's own is out of reach");
 
 pub(super) static RUNTIME: Runtime = Runtime {
     name: "Java",
@@ -14,7 +15,9 @@ pub(super) static RUNTIME: Runtime = Runtime {
     rescue: AT_ONCE,
     fork: AT_ONCE,
     order: AT_ONCE,
-    others: Remedy::Not("Java makes its calls itself: its own streams cannot be given another buffer from outside"),
+    others: Remedy::Not(
+        "Java makes its calls itself: its own streams cannot be given another buffer from outside",
+    ),
     hook: None,
     deaf: never,
 };

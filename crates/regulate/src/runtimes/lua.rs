@@ -3,4 +3,5 @@
 use super::c::STDIO;
 use super::{Runtime, named};
 
-pub(super) static RUNTIME: Runtime = Runtime { name: "Lua", is: |program| named(program, &["lua", "luajit"]), ..STDIO };
+pub(super) static RUNTIME: Runtime =
+    Runtime { name: "Lua", is: |program| named(program, &["lua", "luajit"]), ..STDIO };

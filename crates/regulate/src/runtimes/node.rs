@@ -1,8 +1,10 @@
 //! Node: writes to standard output at once.
 
-use super::{Remedy, Runtime, never, named};
+use super::{Remedy, Runtime, named, never};
 
-const AT_ONCE: Remedy = Remedy::Already("process.stdout writes to files and pipes at once; what a program collects itself is not seen");
+const AT_ONCE: Remedy = Remedy::Already(
+    "process.stdout writes to files and pipes at once; what a program collects itself is not seen",
+);
 
 pub(super) static RUNTIME: Runtime = Runtime {
     name: "Node",
@@ -14,7 +16,9 @@ pub(super) static RUNTIME: Runtime = Runtime {
     rescue: AT_ONCE,
     fork: AT_ONCE,
     order: AT_ONCE,
-    others: Remedy::Not("Node makes its calls itself: its own streams cannot be given another buffer from outside"),
+    others: Remedy::Not(
+        "Node makes its calls itself: its own streams cannot be given another buffer from outside",
+    ),
     hook: None,
     deaf: never,
 };

@@ -26,6 +26,8 @@ pub(super) static RUNTIME: Runtime = Runtime {
     // Taint checks: Perl then looks at no variable.
     deaf: |program| {
         let options = program.arguments.iter().map(|word| word.to_string_lossy());
-        { options }.take_while(|word| word.starts_with('-') && word != "-e").any(|word| word.contains(['t', 'T']))
+        { options }
+            .take_while(|word| word.starts_with('-') && word != "-e")
+            .any(|word| word.contains(['t', 'T']))
     },
 };

@@ -3,4 +3,5 @@
 use super::c::STDIO;
 use super::{Runtime, named};
 
-pub(super) static RUNTIME: Runtime = Runtime { name: "R", is: |program| named(program, &["R", "Rscript"]), ..STDIO };
+pub(super) static RUNTIME: Runtime =
+    Runtime { name: "R", is: |program| named(program, &["R", "Rscript"]), ..STDIO };

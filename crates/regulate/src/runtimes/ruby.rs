@@ -26,5 +26,7 @@ pub(super) static RUNTIME: Runtime = Runtime {
     order: SYNC,
     others: Remedy::Not("Ruby has buffers of its own for what it reads and opens"),
     hook: Some(&HOOK),
-    deaf: |program| program.arguments.iter().any(|word| word == "--disable-all" || word == "--disable=rubyopt"),
+    deaf: |program| {
+        program.arguments.iter().any(|word| word == "--disable-all" || word == "--disable=rubyopt")
+    },
 };

@@ -3,7 +3,8 @@
 use super::{Remedy, Runtime, never};
 use crate::elf::Language;
 
-const BY_LINES: Remedy = Remedy::Already("Rust's stdout writes each line; a BufWriter of the program's own is out of reach");
+const BY_LINES: Remedy =
+    Remedy::Already("Rust's stdout writes each line; a BufWriter of the program's own is out of reach");
 const OWN: &str = "what a BufWriter of the program's own holds, and stdout's when the program has no symbols";
 
 pub(super) static RUNTIME: Runtime = Runtime {

@@ -3,4 +3,5 @@
 use super::c::STDIO;
 use super::{Runtime, named};
 
-pub(super) static RUNTIME: Runtime = Runtime { name: "sed", is: |program| named(program, &["sed", "ssed"]), ..STDIO };
+pub(super) static RUNTIME: Runtime =
+    Runtime { name: "sed", is: |program| named(program, &["sed", "ssed"]), ..STDIO };

@@ -9,8 +9,9 @@ static HOOK: Hook = Hook {
     variables: &[Variable::Folder("TCL_LIBRARY", "WEIR_TCL_LIBRARY")],
 };
 
-const AT_ONCE: Remedy =
-    Remedy::HookStandsIn("TCL_LIBRARY leads to a file that sets -buffering none: nothing waits, and each puts is a call");
+const AT_ONCE: Remedy = Remedy::HookStandsIn(
+    "TCL_LIBRARY leads to a file that sets -buffering none: nothing waits, and each puts is a call",
+);
 const UNBUFFERED: Remedy = Remedy::Hook("TCL_LIBRARY leads to a file that sets -buffering none on stdout");
 
 pub(super) static RUNTIME: Runtime = Runtime {
