@@ -32,7 +32,8 @@ impl Follower for Gathered {
     fn exits(&mut self, world: &mut World, pid: u32, tid: u32, status: i32) -> bool {
         match self.arena.drain(pid) {
             Ok(drained) => {
-                if let Some(left) = drained.left {
+                let missed = |left: &Left| !super::rescue::unread(super::exit_of(status), &left.why);
+                if let Some(left) = drained.left.filter(missed) {
                     keep(world, pid, tid, status, &left);
                 }
             }
