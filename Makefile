@@ -55,6 +55,9 @@ bench-lib: deps-bench libweir ## libweir beside glibc, musl, sfio, Rust, Go and 
 bench-trace: deps-bench ## what weir trace costs, beside strace, perf trace and bpftrace (5 minutes)
 	@cargo bench --quiet --locked -p weir-cli --bench trace
 
+bench-run: deps-bench ## what weir run saves and costs, beside stdbuf (5 minutes)
+	@cargo bench --quiet --locked -p weir-cli --bench run
+
 clean: ## remove what was built
 	@$(MAKE) --no-print-directory -C libweir clean
 	@cargo clean
@@ -80,5 +83,5 @@ $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall test differential fuzz lint fmt bench-harness bench-lib bench-trace \
+.PHONY: help run build libweir install uninstall test differential fuzz lint fmt bench-harness bench-lib bench-trace bench-run \
 	clean deps deps-run deps-test deps-lint deps-bench

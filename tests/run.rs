@@ -223,3 +223,29 @@ fn a_private_standard_input_is_not_eaten_by_children() {
         assert_eq!(text(&command.output().unwrap().stdout), lines, "{options:?}");
     }
 }
+
+/// The options of every `weir run` that a finding prints.
+fn printed() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/src");
+    let mut found = Vec::new();
+    for folder in [folder.join("rules"), folder] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+            let starts = |word: &&str| word.starts_with("--") && !word.contains(['{', '\n']);
+            found.extend(text.split('"').filter(starts).map(String::from));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_findings_print_can_be_typed() {
+    let (dir, printed) = (disk_dir(), printed());
+    assert!(printed.len() >= 8, "{printed:?}");
+    for options in printed {
+        let words: Vec<&str> = options.split_whitespace().collect();
+        let output = run(dir.path(), &[&["run"], &words[..], &["--quiet", "--", "echo", "x"]].concat());
+        assert!(output.status.success(), "{options}: {}", said(&output));
+        assert_eq!(text(&output.stdout), "x\n", "{options}");
+    }
+}

@@ -117,7 +117,7 @@ find tree -type f -size +1c -printf '%f %s\n' | sort
 find tree -name b.txt -delete; find tree | sort
 xargs -n 100 < in | tail -n 2
 xargs -n 1 echo item < words
-xargs -P 2 -n 500 echo < in | wc -w
+xargs -P 2 -n 1500 sh -c 'echo $#' sh < in | sort
 seq 10 | xargs -I{} sh -c 'echo "n {}"'
 grep 7 in
 grep -c 7 in
@@ -244,7 +244,7 @@ mksh -c 'read a; echo $a; head -n 1'
 mksh -c 'while read a; do print -r -- "$a"; done < words'
 mksh < script.sh
 sh script.sh < in
-sh -c 'cat script.sh - | sh' < words
+sh -c 'cat script.sh words | sh'
 (read a; echo $a; (read b; echo $b; cat)) | tail -n 2
 exec 3< in; read a <&3; cat <&3 | head -n 1; echo $a
 for f in tree/*; do cat $f; done | sort

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use weir_probe::launch;
 
+use crate::arena::Arena;
+use crate::follow::{Follower, Gathered};
 use crate::plan::{Place, Plan, Settings};
 use crate::pty::Terminals;
 use crate::{follow, inject, preload};
@@ -25,6 +27,9 @@ pub enum Error {
     /// What is loaded into it could be put nowhere.
     #[error(transparent)]
     Place(#[from] inject::Error),
+    /// There is no memory in which calls are gathered.
+    #[error("memfd_create: {0}; leave out --coalesce")]
+    Arena(std::io::Error),
     /// There is no terminal for it.
     #[error("a terminal for the command: {0}; leave out --pty")]
     Terminal(std::io::Error),
@@ -34,23 +39,36 @@ pub enum Error {
 /// process becomes the command, and this returns only when that failed. `before` is told what following it will
 /// not do, before it starts.
 pub fn carry_out(plan: &Plan, stay: bool, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+    let arena = arena(plan)?;
     let alone = plan.outside.is_none() && plan.coalesce.is_none() && !plan.terminal && !stay;
     // Whose child, or itself, is the command.
     let first = if alone { std::os::unix::process::parent_id() } else { std::process::id() };
-    set(plan.settings(&place(plan, first)?, |name| std::env::var_os(name)));
+    let path = arena.as_ref().map(Arena::path);
+    set(plan.settings(&place(plan, first, path)?, |name| std::env::var_os(name)));
     if alone {
         before(&[]);
         return Err(launch::replace(&plan.command).into());
     }
-    if plan.terminal {
-        in_terminals(plan, before)
-    } else {
-        started(plan, launch::start(&plan.command)?, before)
+    let others: Others = match arena {
+        Some(arena) => vec![Box::new(Gathered::new(arena, plan.gathered_delay))],
+        None => Vec::new(),
+    };
+    match plan.terminal {
+        true => in_terminals(plan, others, before),
+        false => started(plan, launch::start(&plan.command)?, others, before),
     }
 }
 
+type Others = Vec<Box<dyn Follower + Send>>;
+
+/// Where tiny calls are gathered.
+fn arena(plan: &Plan) -> Result<Option<Arena>, Error> {
+    let create = |_| Arena::create(plan.gathered_delay).map_err(Error::Arena);
+    plan.coalesce.map(create).transpose()
+}
+
 /// Files of the library and of the hooks.
-fn place(plan: &Plan, first: u32) -> Result<Place, Error> {
+fn place(plan: &Plan, first: u32, arena: Option<PathBuf>) -> Result<Place, Error> {
     let hooks = plan.hooks_used();
     let paths: Vec<String> = hooks.iter().map(|hook| format!("{}/{}", hook.folder, hook.file)).collect();
     let files: Vec<(&str, &[u8])> =
@@ -58,7 +76,11 @@ fn place(plan: &Plan, first: u32) -> Result<Place, Error> {
     let hooks = if files.is_empty() { None } else { Some(inject::place("hooks", &files)?) };
     let library = match &plan.library {
         None => None,
-        Some(wishes) => Some((library()?, preload::Wishes { first: Some(first), ..wishes.clone() })),
+        Some(wishes) => {
+            let coalesce = plan.coalesce.zip(arena);
+            let first = wishes.private_stdin.map(|_| first);
+            Some((library()?, preload::Wishes { first, coalesce, ..wishes.clone() }))
+        }
     };
     Ok(Place { library, hooks })
 }
@@ -83,7 +105,12 @@ fn set(settings: Settings) {
 }
 
 /// Stays until the command has ended.
-fn started(plan: &Plan, gated: launch::Gated, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+fn started(
+    plan: &Plan,
+    gated: launch::Gated,
+    others: Others,
+    before: impl FnOnce(&[String]),
+) -> Result<Outcome, Error> {
     let Some(outside) = plan.outside else {
         before(&[]);
         return Ok(wait::until_ended(gated)?);
@@ -95,16 +122,16 @@ fn started(plan: &Plan, gated: launch::Gated, before: impl FnOnce(&[String])) ->
         save_in: None,
     };
     before(&follow::unable(&gated, &wishes));
-    Ok(follow::follow(gated, &wishes, Vec::new())?)
+    Ok(follow::follow(gated, &wishes, others)?)
 }
 
 /// The same with terminals; all that was written is out when it returns.
-fn in_terminals(plan: &Plan, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+fn in_terminals(plan: &Plan, others: Others, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
     let terminals = Terminals::open().map_err(Error::Terminal)?;
     let (gated, relay) = terminals.during(|| launch::start(&plan.command)).map_err(Error::Terminal)?;
     let gated = gated?;
     relay.of(gated.pid);
-    let outcome = started(plan, gated, before);
+    let outcome = started(plan, gated, others, before);
     relay.finish();
     outcome
 }

@@ -60,6 +60,8 @@ pub struct Plan {
     pub library: Option<preload::Wishes>,
     /// Which calls are gathered, for which an arena is needed.
     pub coalesce: Option<preload::Coalesce>,
+    /// How long bytes may wait where calls are gathered.
+    pub gathered_delay: Duration,
     /// For the follower; None: nothing follows.
     pub outside: Option<Outside>,
     /// Terminals for standard output and error.
@@ -82,6 +84,7 @@ pub fn plan(command: &[OsString], request: &Request, around: &Surroundings) -> P
             program,
             library: None,
             coalesce: None,
+            gathered_delay: RECOMMENDED_DELAY,
             outside: None,
             terminal: false,
             variables: Vec::new(),

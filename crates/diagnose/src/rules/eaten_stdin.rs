@@ -64,7 +64,8 @@ fn found(context: &Context, eater: &Flow, owner: &Flow) -> Finding {
             read -r x <&3; do …; done 3< FILE"
         }
     };
+    let run = context.weir_run("--private-stdin", owner.pid);
     let draft = context.draft(RULE.id, Severity::High, eater.pid, eater.fd, Some(eater.file));
     let draft = draft.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
-    draft.count("loop_pid", owner.pid.into()).say(why, format!("{fix}."))
+    draft.count("loop_pid", owner.pid.into()).say(why, format!("{run}   or in code: {fix}."))
 }

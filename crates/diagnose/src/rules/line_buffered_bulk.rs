@@ -11,6 +11,7 @@ use super::Rule;
 use super::tiny_writes::moving;
 use crate::context::Context;
 use crate::fix::Topic;
+use crate::language::Language;
 use crate::flags::O_APPEND;
 use crate::words::{count, thousands};
 
@@ -65,7 +66,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         thousands(flow.calls),
         share * 100.0
     );
-    let run = context.weir_run("--full --max-delay 100ms", flow.pid);
+    // Rust's stdout goes by lines whatever it is told.
+    let rust = context.language(flow.pid, flow.first_s) == Language::Rust;
+    let options = if rust { "--coalesce --max-delay 100ms" } else { "--full --max-delay 100ms" };
+    let run = context.weir_run(options, flow.pid);
     let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, Topic::BufferOutput));
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes).count("lines", flow.newline_ends);

@@ -91,6 +91,7 @@ fn found(context: &Context, look: &Look, buffer: &Buffer, file: u32, overtaking:
     let draft = context.draft(RULE.id, severity, look.pid, buffer.fd, Some(file));
     let draft =
         draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
-    let run = context.weir_run("--line", look.pid);
+    let own = overtaking.pid == look.pid;
+    let run = context.weir_run(if own { "--fix-order" } else { "--line" }, look.pid);
     draft.figure("at_s", overtaking.at_s).say(why, format!("{run}   or in code: {fix}."))
 }

@@ -151,8 +151,7 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
     );
     let (run, code) = (
         context.weir_run(
-            "--max-delay \
-        100ms",
+            "--max-delay 100ms",
             pid,
         ),
         context.code(pid, wait.first.at_s, Topic::Flush),

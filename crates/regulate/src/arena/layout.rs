@@ -100,6 +100,9 @@ pub struct Mapping {
     at: *mut u8,
 }
 
+// SAFETY: the mapping is this process's as a whole, not a thread's; it goes with its owner.
+unsafe impl Send for Mapping {}
+
 impl Mapping {
     pub fn of(file: &OwnedFd) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;

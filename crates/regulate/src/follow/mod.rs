@@ -9,6 +9,7 @@
 mod delay;
 mod fix_fork;
 mod follower;
+mod gathered;
 mod in_flight;
 mod life;
 mod lost;
@@ -32,6 +33,7 @@ use weir_probe::ptrace::registers;
 use weir_probe::ptrace::wait_until_gone;
 
 pub use follower::Follower;
+pub use gathered::Gathered;
 pub use world::World;
 
 /// What is wished for a command.
@@ -109,7 +111,7 @@ pub fn unable(gated: &Gated, wishes: &Wishes) -> Vec<String> {
     said
 }
 
-/// Follows the command until it has ended. `others` are told of everything after weir's own followers.
+/// Follows the command until it has ended. `others` are told of everything before weir's own followers.
 pub fn follow(
     gated: Gated,
     wishes: &Wishes,
@@ -133,7 +135,7 @@ pub fn follow(
 }
 
 fn followers(wishes: &Wishes, others: Vec<Box<dyn Follower + Send>>) -> Vec<Box<dyn Follower + Send>> {
-    let mut all: Vec<Box<dyn Follower + Send>> = Vec::new();
+    let mut all = others;
     let from_outside = registers::KNOWN;
     if let Some(delay) = wishes.max_delay.filter(|_| from_outside) {
         all.push(Box::new(delay::Delay::new(delay)));
@@ -144,7 +146,6 @@ fn followers(wishes: &Wishes, others: Vec<Box<dyn Follower + Send>>) -> Vec<Box<
     if wishes.rescue {
         all.push(Box::new(rescue::Rescue::default()));
     }
-    all.extend(others);
     all
 }
 

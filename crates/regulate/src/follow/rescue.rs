@@ -119,6 +119,8 @@ impl Job {
                     Ok(()) if self.done == self.bytes.len() => return true,
                     Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
                     Ok(()) => "it took nothing for 5 s".to_string(),
+                    // It died because nobody reads any more, and so nobody misses them.
+                    Err(error) if unread(self.about.exit, &error) => return true,
                     Err(error) => weir_probe::error::errno_text(&error),
                 }
             }
@@ -142,4 +144,9 @@ impl Job {
             )),
         }
     }
+}
+
+/// Whether a process ended by SIGPIPE and its bytes find a pipe without a reader.
+pub(super) fn unread(exit: weir_model::trace::Exit, error: &std::io::Error) -> bool {
+    exit == weir_model::trace::Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
 }

@@ -25,6 +25,7 @@ impl Maker<'_> {
         if self.request.fix_fork {
             self.fix_fork();
         }
+        self.streams_beside_gathering();
         if self.request.fix_order {
             self.fix_order();
         }
@@ -89,10 +90,41 @@ impl Maker<'_> {
         } else {
             self.library();
             self.plan.coalesce = Some(value);
+            self.plan.gathered_delay = self.request.max_delay.unwrap_or(RECOMMENDED_DELAY);
             self.outside();
             let text =
                 "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
             self.row(Row::whole(wish, Technique::Library, text));
+        }
+    }
+
+    /// What is gathered is older than what a stream holds, and a later flush of the stream is gathered as well:
+    /// the follower can neither write ahead of the one nor leave something out of the other.
+    fn streams_beside_gathering(&mut self) {
+        let Some(outside) = self.plan.outside.as_mut().filter(|_| self.plan.coalesce.is_some()) else {
+            return;
+        };
+        let (delay, fork) = (outside.delay.take(), std::mem::take(&mut outside.fix_fork));
+        if delay.is_some() {
+            self.reword(
+                "--max-delay",
+                Effect::Part,
+                "gathered bytes wait no longer; the program's streams are left alone",
+            );
+        }
+        if fork {
+            self.library().standard[1].get_or_insert_with(|| "none".into());
+            self.plan.hooks = Some("none".into());
+            let text = "standard output holds nothing in the program: its bytes are gathered at once, and out at a fork";
+            self.reword("--fix-fork", Effect::StandIn, text);
+        }
+    }
+
+    /// What is said of a wish is said otherwise, where it came true.
+    fn reword(&mut self, wish: &str, effect: Effect, text: &str) {
+        let done = |row: &&mut Row| row.wish.starts_with(wish) && row.technique == Technique::Outside;
+        for row in self.plan.rows.iter_mut().filter(done) {
+            (row.effect, row.technique, row.text) = (effect, Technique::Library, text.into());
         }
     }
 

@@ -1,0 +1,48 @@
+//! tr2u, a byte a call, bare and with its calls gathered, and tr2b, which is tr2u once it is fixed.
+
+use crate::bed::Bed;
+use crate::figure::{paired, ratio};
+use crate::rounds::{pairs, rounds};
+use crate::targets::Target;
+use crate::{Failed, process};
+
+const BYTES: usize = 5_000_000;
+const LEAST_FASTER: f64 = 40.0;
+const MOST_OF_FIXED: f64 = 1.5;
+
+pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
+    let bytes = bed.pick(BYTES, BYTES / 10);
+    let (input, line) = (bed.path("in"), b"abcdefghijklmnopqrstuvwxyz a banana and an aardvark\n");
+    std::fs::write(&input, line.iter().copied().cycle().take(bytes).collect::<Vec<u8>>())?;
+    let runs = [(&[][..], "tr2u"), (&["weir", "--coalesce"], "tr2u"), (&[], "tr2b")];
+    let output = |which: usize| bed.path(&format!("out-{which}"));
+    let times = rounds(bed.pick(9, 3), runs.len(), |which| {
+        let (under, program) = runs[which];
+        let mut command = bed.command(under, program);
+        process::redirect(&mut command, &input, &output(which))?;
+        process::seconds(&mut command)
+    })?;
+    let right = std::fs::read(output(0))?;
+    let same = (1..runs.len()).all(|which| std::fs::read(output(which)).is_ok_and(|bytes| bytes == right));
+    let faster = paired(pairs(&times, 0, 1))?;
+    let of_fixed = paired(pairs(&times, 1, 2))?;
+    rows.push(Target {
+        name: format!("tr2u, {bytes} bytes, --coalesce"),
+        target: format!("at least {LEAST_FASTER:.0} times faster than bare"),
+        measured: ratio(&faster),
+        reached: faster.value >= LEAST_FASTER,
+    });
+    rows.push(Target {
+        name: "the same beside tr2b".into(),
+        target: format!("at most {MOST_OF_FIXED} times tr2b"),
+        measured: ratio(&of_fixed),
+        reached: of_fixed.value <= MOST_OF_FIXED,
+    });
+    rows.push(Target {
+        name: "the same, its output".into(),
+        target: "as bare".into(),
+        measured: if same { "the same" } else { "different" }.into(),
+        reached: same,
+    });
+    Ok(())
+}
