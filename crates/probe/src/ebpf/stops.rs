@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
 
-use super::traps::{Trap, Traps};
+use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
 use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
@@ -110,19 +110,16 @@ impl Tracer<'_, '_> {
         self.report(pid, moment, moment);
     }
 
-    /// A signal goes on to the process, but for that of a trap: it is exchanged for a stop without one, as it would
-    /// end the process if weir were killed during the look.
+    /// A signal goes on to the process, but for that of a trap.
     fn signal(&mut self, pid: u32, signal: i32) {
-        let data = if signal == libc::SIGTRAP { os::trap_data(pid) } else { None };
-        let Some(trap) = data.and_then(Trap::of) else { return os::resume(pid, false, signal) };
-        let _died = os::interrupt(pid);
-        os::resume(pid, false, 0);
-        let Some(stop) = os::wait_for(pid) else { return };
-        let stands = libc::WIFSTOPPED(stop.status) && stop.status >> 16 == os::EVENT_STOP;
-        if stands && !is_job_control(libc::WSTOPSIG(stop.status)) {
-            self.trapped(pid, trap);
+        let by = if signal == traps::SIGNAL { os::signalled_by(pid) } else { None };
+        match by.and_then(|fd| self.traced.get(&pid)?.of(fd)) {
+            Some(trap) => {
+                self.trapped(pid, trap);
+                os::resume(pid, false, 0);
+            }
+            None => os::resume(pid, false, signal),
         }
-        self.pass(stop);
     }
 
     fn trapped(&mut self, pid: u32, trap: Trap) {

@@ -106,13 +106,13 @@ pub fn message(tid: u32) -> Option<u64> {
     Some(message)
 }
 
-/// What a performance event that was to stop the thread says of itself, at the stop of its SIGTRAP.
-pub fn trap_data(tid: u32) -> Option<u64> {
-    const TRAP_PERF: i32 = 6;
-    // struct siginfo: si_signo and si_errno, si_code, si_addr, si_perf_data.
+/// At the stop of a signal by which a descriptor says that something is there (F_SETSIG): the descriptor.
+pub fn signalled_by(tid: u32) -> Option<i32> {
+    const POLL_IN: i32 = 1;
+    // struct siginfo: si_signo and si_errno, si_code, si_band, si_fd.
     let mut info = [0u64; 16];
     ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
-    (info[1] as i32 == TRAP_PERF).then_some(info[3])
+    (info[1] as i32 == POLL_IN).then_some(info[3] as i32)
 }
 
 /// Which call, at a system call stop.
@@ -148,20 +148,6 @@ pub fn wait_no_longer() -> Option<Stop> {
     // SAFETY: fills an integer.
     let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
     (tid > 0).then_some(Stop { tid: tid as u32, status })
-}
-
-/// The next stop of this tracee, or its end, which must be near; None: it is nobody's any more.
-pub fn wait_for(tid: u32) -> Option<Stop> {
-    let mut status = 0;
-    loop {
-        // SAFETY: fills an integer.
-        let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-        match got {
-            -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-            -1 => return None,
-            _ => return Some(Stop { tid, status }),
-        }
-    }
 }
 
 /// Whether two processes have one table of descriptors (CLONE_FILES).
