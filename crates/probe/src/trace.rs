@@ -208,11 +208,12 @@ impl Scribe {
 
     /// What the walkers see of those that sleep. Reported by the caller, when the walkers are free again.
     fn tick(&self, now_ns: u64) -> Vec<Raw> {
+        let mut seen = Vec::new();
+        // First, as it is now.
+        lock(&self.watch).tick(now_ns, &mut |raw| seen.push(raw));
         let young = std::mem::take(&mut *lock(&self.young));
         let missing = young.into_iter().rev().take(ASKED_AT_A_TICK).flat_map(walkers_missing);
         lock(&self.unknown).extend(missing);
-        let mut seen = Vec::new();
-        lock(&self.watch).tick(now_ns, &mut |raw| seen.push(raw));
         seen
     }
 

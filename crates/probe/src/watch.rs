@@ -9,6 +9,7 @@ mod share;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::time::Instant;
 
 use weir_model::trace::{Buffer, Moment};
 
@@ -115,14 +116,15 @@ impl Watch {
         self.last_ns = now_ns;
         self.credit_ns =
             self.credit_ns.saturating_add_unsigned(earned).min(self.credit_ns.max(CREDIT_MOST_NS));
-        let mut start_ns = processor_ns();
+        let (begun, mut start_ns) = (Instant::now(), processor_ns());
         while self.credit_ns > 0 {
             let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
                 break;
             };
             self.due.pop();
             if self.processes.get(&pid).is_some_and(|one| one.due_ns == due_ns) {
-                self.visit(pid, now_ns, sink);
+                // Others came first: what the process writes meanwhile is written before its look.
+                self.visit(pid, now_ns + begun.elapsed().as_nanos() as u64, sink);
             }
             let end_ns = processor_ns();
             self.credit_ns = self.credit_ns.saturating_sub_unsigned(end_ns - start_ns);

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aya::maps::{HashMap, MapData};
 use weir_model::trace::Walker;
@@ -24,16 +24,6 @@ const FOLDERS: &[&str] = &[
     "/usr/lib",
     "/usr/local/lib",
 ];
-
-/// musl's, which is its program interpreter as well.
-const MUSL: &str =
-    if cfg!(target_arch = "x86_64") { "/lib/ld-musl-x86_64.so.1" } else { "/lib/ld-musl-aarch64.so.1" };
-
-/// The C libraries of the system that are there.
-pub(super) fn system_libraries() -> impl Iterator<Item = PathBuf> {
-    let glibc = FOLDERS.iter().map(|folder| Path::new(folder).join(LIBC)).find(|path| path.is_file());
-    glibc.into_iter().chain([PathBuf::from(MUSL)].into_iter().filter(|path| path.is_file()))
-}
 
 const FROM_MAPPING: u32 = 0;
 const FROM_CODE: u32 = 1;

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
 
-use super::traps::{Trap, Traps};
+use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
 use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
@@ -18,6 +18,8 @@ use crate::walk::needs_stops;
 
 /// How long an end may have to wait for its look.
 const PATIENCE: Duration = Duration::from_millis(1);
+/// How long a C library is awaited.
+const LIBRARY: Duration = Duration::from_secs(1);
 /// The same while nobody is traced.
 const IDLE: Duration = Duration::from_millis(200);
 
@@ -33,7 +35,7 @@ impl Stops {
         thread::scope(|scope| {
             let (orders, todo) = channel();
             let (done, reports) = channel();
-            let tracer = Tracer { reports: done, look, traced: HashMap::new() };
+            let tracer = Tracer { reports: done, look, traced: HashMap::new(), awaited: Vec::new() };
             scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
@@ -56,6 +58,8 @@ struct Tracer<'a, 'b> {
     look: &'a mut Look<'b>,
     /// Whom this thread traces.
     traced: HashMap<u32, Traps>,
+    /// Whose C library is awaited, since when.
+    awaited: Vec<(u32, Instant)>,
 }
 
 impl Tracer<'_, '_> {
@@ -65,6 +69,7 @@ impl Tracer<'_, '_> {
             while let Some(stop) = os::wait_no_longer() {
                 self.pass(stop);
             }
+            self.set_traps();
             let patience = if anybody { PATIENCE } else { IDLE };
             match todo.recv_timeout(patience) {
                 Ok((pid, exe)) => anybody |= self.attach(pid, &exe),
@@ -105,19 +110,16 @@ impl Tracer<'_, '_> {
         self.report(pid, moment, moment);
     }
 
-    /// A signal goes on to the process, but for that of a trap: it is exchanged for a stop without one, as it would
-    /// end the process if weir were killed during the look.
+    /// A signal goes on to the process, but for that of a trap.
     fn signal(&mut self, pid: u32, signal: i32) {
-        let data = if signal == libc::SIGTRAP { os::trap_data(pid) } else { None };
-        let Some(trap) = data.and_then(Trap::of) else { return os::resume(pid, false, signal) };
-        let _died = os::interrupt(pid);
-        os::resume(pid, false, 0);
-        let Some(stop) = os::wait_until(pid) else { return };
-        let stands = libc::WIFSTOPPED(stop.status) && stop.status >> 16 == os::EVENT_STOP;
-        if stands && !is_job_control(libc::WSTOPSIG(stop.status)) {
-            self.trapped(pid, trap);
+        let by = if signal == traps::SIGNAL { os::signalled_by(pid) } else { None };
+        match by.and_then(|fd| self.traced.get(&pid)?.of(fd)) {
+            Some(trap) => {
+                self.trapped(pid, trap);
+                os::resume(pid, false, 0);
+            }
+            None => os::resume(pid, false, signal),
         }
-        self.pass(stop);
     }
 
     fn trapped(&mut self, pid: u32, trap: Trap) {
@@ -138,8 +140,23 @@ impl Tracer<'_, '_> {
         if !wanted || !(known || os::seize_for_ends(pid).is_ok()) {
             return false;
         }
-        self.traced.insert(pid, Traps::set(pid));
+        self.traced.entry(pid).or_insert_with(Traps::none);
+        self.awaited.retain(|(other, _)| *other != pid);
+        self.awaited.push((pid, Instant::now()));
         true
+    }
+
+    /// Sets the traps of those that have their C library by now.
+    fn set_traps(&mut self) {
+        let traced = &mut self.traced;
+        self.awaited.retain(|&(pid, since)| {
+            let Some(known) = traced.get_mut(&pid) else { return false };
+            match Traps::set(pid) {
+                Some(traps) => *known = traps,
+                None => return since.elapsed() < LIBRARY,
+            }
+            false
+        });
     }
 
     /// A look, searched for as at the moment `like`.

@@ -1,27 +1,36 @@
 //! Stops of one process at the entry of functions of its C library, where a tracer can look into its memory:
 //! execve(2), after which the memory is gone, and the first write(2)s, before which something else may wait.
 //!
-//! A uprobe of this process only, by perf_event_open(2), that sends it SIGTRAP (Linux 5.13). Its tracer takes that
-//! signal away. Nobody else is stopped, nothing is changed in a file, and all is gone when weir is.
+//! Breakpoints of the processor, for this process only, by perf_event_open(2), which send it SIGURG. Its tracer takes
+//! that signal away; without a tracer it does nothing, so no harm comes of weir being killed. Nobody else is stopped,
+//! nothing is written into the program. (Uprobes would need no address, but take a tenth of a second to remove.)
 
-use std::ffi::CString;
-use std::fs;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use aya_obj::generated::perf_event_attr;
+use aya_obj::generated::{self, perf_event_attr, perf_type_id};
 
-use super::libraries::system_libraries;
 use crate::proc;
-use crate::walk::function;
+use crate::walk::functions;
 
 /// So many writes of an image are looked at: each look takes time, and a program that mixes its ways of writing
 /// does so soon.
 const WRITES: u32 = 4;
+/// The length that a breakpoint for execution has to have.
+const INSTRUCTION_BYTES: u64 = if cfg!(target_arch = "x86_64") { 8 } else { 4 };
+/// Who does not ask for it is not bothered by it.
+pub(super) const SIGNAL: i32 = libc::SIGURG;
+/// F_SETOWN_EX, F_SETSIG and F_OWNER_TID of linux/fcntl.h, and struct f_owner_ex.
+const SET_OWNER: i32 = 15;
+const SET_SIGNAL: i32 = 10;
+const OWNER_TID: i32 = 0;
+#[repr(C)]
+struct Owner {
+    kind: i32,
+    id: libc::pid_t,
+}
+
 /// execve(2)s this close to each other are tries of one.
 const ONE_SEARCH: Duration = Duration::from_millis(50);
 
@@ -41,11 +50,6 @@ impl Trap {
             Self::Write => "write",
         }
     }
-
-    /// By what the kernel hands over with the signal.
-    pub fn of(data: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|&trap| trap as u64 + 1 == data)
-    }
 }
 
 /// Those of one image of a process. Dropped, they are gone.
@@ -56,21 +60,26 @@ pub(super) struct Traps {
 }
 
 impl Traps {
-    /// Sets them; where that is not possible less is seen, and nothing else is different.
-    pub fn set(pid: u32) -> Self {
-        let mut set = Vec::new();
+    /// Sets them; where that is not possible less is seen, and nothing else is different. None: its C library is
+    /// not there yet.
+    pub fn set(pid: u32) -> Option<Self> {
+        let places = functions(pid, Trap::ALL.map(Trap::function))?;
+        let mut traps = Self::none();
         if takes_the_signal(pid) {
-            for trap in Trap::ALL {
-                let made = places(pid, trap).into_iter().filter_map(|place| open(pid, &place, trap).ok());
-                set.extend(made.map(|fd| (trap, fd)));
-            }
+            let set = Trap::ALL.into_iter().zip(places);
+            traps.set.extend(set.filter_map(|(trap, at)| Some((trap, open(pid, at?).ok()?))));
         }
-        Self { set, ..Self::none() }
+        Some(traps)
     }
 
     /// None yet, or none any more.
     pub fn none() -> Self {
         Self { set: Vec::new(), writes: 0, tried: None }
+    }
+
+    /// Whose signal it is, by the descriptor that it names.
+    pub fn of(&self, fd: i32) -> Option<Trap> {
+        self.set.iter().find(|(_, event)| event.as_raw_fd() == fd).map(|(trap, _)| *trap)
     }
 
     /// The process stands at one of them. Whether its streams are to be searched anew: they are not for each of
@@ -91,63 +100,57 @@ impl Traps {
     }
 }
 
-/// The kernel would force the signal upon a process that blocks or ignores it.
+/// A blocked signal would come too late, and one that is caught is the program's.
 fn takes_the_signal(pid: u32) -> bool {
-    let bit = 1 << (libc::SIGTRAP - 1);
-    proc::status(pid).is_some_and(|status| (status.sigblk | status.sigign | status.sigcgt) & bit == 0)
+    let bit = 1 << (SIGNAL - 1);
+    proc::status(pid).is_some_and(|status| (status.sigblk | status.sigcgt) & bit == 0)
 }
 
-/// A function's place: the file and where in it.
-type Place = (PathBuf, u64);
-
-/// Where the function is: in the program itself, if that has its library in it, or in the libraries of the system.
-fn places(pid: u32, trap: Trap) -> Vec<Place> {
-    let at = |path: PathBuf| function(&path, trap.function()).map(|offset| (path, offset));
-    match at(PathBuf::from(format!("/proc/{pid}/exe"))) {
-        Some(own) => vec![own],
-        None => system_libraries().filter_map(at).collect(),
-    }
-}
-
-/// The kernel's number for uprobes.
-static UPROBES: LazyLock<Option<u32>> = LazyLock::new(|| {
-    fs::read_to_string("/sys/bus/event_source/devices/uprobe/type").ok()?.trim().parse().ok()
-});
-
-fn open(pid: u32, (path, offset): &Place, trap: Trap) -> io::Result<OwnedFd> {
-    let kind = UPROBES.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
-    let path = CString::new(path.as_os_str().as_bytes())?;
+fn open(pid: u32, address: u64) -> io::Result<OwnedFd> {
     // SAFETY: a struct of integers and unions of them: all zeros are one.
     let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
-    event.type_ = kind;
+    event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
     event.size = size_of::<perf_event_attr>() as u32;
+    event.bp_type = generated::HW_BREAKPOINT_X;
+    event.__bindgen_anon_3.config1 = address;
+    event.__bindgen_anon_4.config2 = INSTRUCTION_BYTES;
     event.__bindgen_anon_1.sample_period = 1;
-    event.__bindgen_anon_3.config1 = path.as_ptr() as u64;
-    event.__bindgen_anon_4.config2 = *offset;
-    event.sig_data = trap as u64 + 1;
-    event.set_sigtrap(1);
+    event.__bindgen_anon_2.wakeup_events = 1;
+    event.set_disabled(1);
     event.set_remove_on_exec(1);
-    let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(aya_obj::generated::PERF_FLAG_FD_CLOEXEC));
-    // SAFETY: the attribute and the path live as long as the call; the rest are numbers.
+    event.set_exclude_kernel(1);
+    let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
+    // SAFETY: the attribute lives as long as the call; the rest are numbers.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const event, pid, cpu, group, flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: it is new, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    signal_to(pid, &event)?;
+    Ok(event)
+}
+
+/// Each time that the event happens.
+fn signal_to(pid: u32, event: &OwnedFd) -> io::Result<()> {
+    const ENABLE: libc::c_ulong = 0x2400; // PERF_EVENT_IOC_ENABLE
+    let fd = event.as_raw_fd();
+    let owner = Owner { kind: OWNER_TID, id: pid as libc::pid_t };
+    // SAFETY: `owner` is struct f_owner_ex and lives as long as the call; the rest are numbers.
+    let answers = unsafe {
+        [
+            libc::fcntl(fd, SET_OWNER, &raw const owner),
+            libc::fcntl(fd, SET_SIGNAL, SIGNAL),
+            libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC),
+            libc::ioctl(fd, ENABLE as _, 0),
+        ]
+    };
+    if answers.contains(&-1) { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_the_kernel_hands_over_names_the_function() {
-        for trap in Trap::ALL {
-            assert_eq!(Trap::of(trap as u64 + 1), Some(trap));
-        }
-        assert_eq!((Trap::of(0), Trap::of(3)), (None, None));
-    }
 
     #[test]
     fn names_tried_one_after_the_other_are_one_search() {
@@ -156,9 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn the_system_has_a_library_with_both_functions() {
-        for trap in Trap::ALL {
-            assert!(system_libraries().any(|path| function(&path, trap.function()).is_some()));
-        }
+    fn the_functions_of_this_very_process_are_found() {
+        let found = functions(std::process::id(), Trap::ALL.map(Trap::function)).unwrap();
+        assert_eq!(found, [libc::execve as *const () as u64, libc::write as *const () as u64].map(Some));
     }
 }

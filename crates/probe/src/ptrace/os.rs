@@ -106,13 +106,13 @@ pub fn message(tid: u32) -> Option<u64> {
     Some(message)
 }
 
-/// What a performance event that was to stop the thread says of itself, at the stop of its SIGTRAP.
-pub fn trap_data(tid: u32) -> Option<u64> {
-    const TRAP_PERF: i32 = 6;
-    // struct siginfo: si_signo and si_errno, si_code, si_addr, si_perf_data.
+/// At the stop of a signal by which a descriptor says that something is there (F_SETSIG): the descriptor.
+pub fn signalled_by(tid: u32) -> Option<i32> {
+    const POLL_IN: i32 = 1;
+    // struct siginfo: si_signo and si_errno, si_code, si_band, si_fd.
     let mut info = [0u64; 16];
     ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
-    (info[1] as i32 == TRAP_PERF).then_some(info[3])
+    (info[1] as i32 == POLL_IN).then_some(info[3] as i32)
 }
 
 /// Which call, at a system call stop.
@@ -169,17 +169,6 @@ pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
     // SAFETY: `local` is only read; the remote memory is another process's, and checked by the kernel.
     let put = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
     usize::try_from(put) == Ok(bytes.len())
-}
-
-/// The next stop of this tracee, or its end, which must be near; None: it is nobody's any more.
-pub fn wait_until(tid: u32) -> Option<Stop> {
-    loop {
-        match wait_for(tid) {
-            Ok(Some(stop)) => return Some(stop),
-            Ok(None) => {}
-            Err(_) => return None,
-        }
-    }
 }
 
 /// Whether two processes have one table of descriptors (CLONE_FILES).

@@ -55,8 +55,6 @@ pub(crate) struct Image {
     pub first: u64,
     /// Where the first segment that may be executed begins, in its own addresses.
     pub code: u64,
-    /// The same in the file.
-    code_offset: u64,
     /// It is of 32 bits or of another byte order: no walker knows it.
     pub foreign: bool,
     /// It was made by Go's compiler: its symbols are many and lead to no stream.
@@ -123,12 +121,6 @@ pub fn list_head(elf: &Path) -> Option<ListHead> {
     Some(ListHead { walker, address, relative: image.relative, code: image.code })
 }
 
-/// Where in its file a function of the image begins.
-pub(crate) fn function(elf: &Path, name: &str) -> Option<u64> {
-    let image = image(elf)?;
-    image.symbol(name)?.checked_sub(image.code)?.checked_add(image.code_offset)
-}
-
 /// Device, inode, time of the last change (seconds, nanoseconds), size.
 type Key = (u64, u64, i64, i64, u64);
 
@@ -181,9 +173,7 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
     let first = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_LOAD);
     image.first = first.map_or(0, |segment| segment.p_vaddr(endian) & !0xfff);
     let is_code = |segment: &&elf::ProgramHeader64<_>| segment.p_flags(endian).0 & elf::PF_X.0 != 0;
-    if let Some(code) = segments.iter().find(is_code) {
-        (image.code, image.code_offset) = (code.p_vaddr(endian), code.p_offset(endian));
-    }
+    image.code = segments.iter().find(is_code).map_or(0, |segment| segment.p_vaddr(endian));
     let sections = header.sections(endian, data)?;
     image.go = sections.section_by_name(endian, b".gopclntab").is_some();
     let (own, most) =

@@ -28,6 +28,21 @@ pub fn walkers_missing(pid: u32) -> Vec<String> {
     Process::of(pid).map(|process| process.find().1).unwrap_or_default()
 }
 
+/// Where functions of the C library are in a process, as far as it has them; None: it has no C library (yet).
+pub(crate) fn functions<const N: usize>(pid: u32, names: [&str; N]) -> Option<[Option<u64>; N]> {
+    let process = Process::of(pid)?;
+    let exe = elf::image(Path::new(&format!("/proc/{pid}/exe")))?;
+    let mut starts = process.regions.iter().filter(|one| one.offset == 0);
+    let (image, start) = if exe.interpreted {
+        let library = starts.find(|one| is_glibc(one.name()) || is_musl(one.name()))?;
+        (process.image(library)?, library.start)
+    } else {
+        let start = starts.find(|one| process.is_exe(one))?.start;
+        (exe, start)
+    };
+    Some(names.map(|name| image.symbol_at(name, start)))
+}
+
 /// Runtimes with buffers of their own that no walker knows: how their library or program is named.
 const UNKNOWN: [(&str, &str); 2] = [("libjvm.so", "java"), ("libphp", "php")];
 

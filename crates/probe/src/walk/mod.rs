@@ -27,8 +27,8 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
-pub(crate) use elf::function;
 pub use elf::{ListHead, list_head, needs_stops};
+pub(crate) use find::functions;
 pub use find::{walkers, walkers_missing};
 pub use pending::{Pending, Store};
 
