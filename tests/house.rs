@@ -8,7 +8,7 @@ use common::{disk_dir, names, run, text};
 fn help_has_examples_and_exit_statuses() {
     let dir = disk_dir();
     for arguments in
-        [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"], &["trace", "--help"]]
+        [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"], &["trace", "--help"], &["top", "--help"]]
     {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
