@@ -7,9 +7,13 @@ use common::{disk_dir, names, run, text};
 #[test]
 fn help_has_examples_and_exit_statuses() {
     let dir = disk_dir();
-    for arguments in
-        [&["--help"][..], &["bench", "--help"], &["bench", "compare", "--help"], &["trace", "--help"], &["top", "--help"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["bench", "--help"],
+        &["bench", "compare", "--help"],
+        &["trace", "--help"],
+        &["top", "--help"],
+    ] {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Examples:"), "{arguments:?}");

@@ -260,6 +260,12 @@ fn a_stop_gives_the_terminal_back_for_its_time() {
     screen.until("it is stopped", |_| screen.is_restored());
     kill_process(Pid::from_child(&screen.child), Signal::CONT).unwrap();
     screen.until("it goes on", |text| !screen.is_restored() && text.contains("grep e"));
+    screen.resize(120, 40);
+    screen.until("more columns", |text| text.contains("TINY/s") && text.contains("grep e"));
+    screen.resize(60, 12);
+    screen.until("fewer of all", |text| {
+        text.contains("grep e") && text.contains("q quit") && !text.contains("TINY/s")
+    });
     screen.keys("q");
     assert_eq!(screen.end().code(), Some(0));
 }

@@ -59,6 +59,13 @@ impl Session {
         self.screen.lock().unwrap().screen().contents()
     }
 
+    /// The terminal has another size from now on; the program gets SIGWINCH.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.theirs, size).expect("a size");
+    }
+
     /// Types.
     pub fn keys(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).expect("it is read");
