@@ -12,6 +12,8 @@ fn help_has_examples_and_exit_statuses() {
         &["bench", "--help"],
         &["bench", "compare", "--help"],
         &["trace", "--help"],
+        &["peek", "--help"],
+        &["flush", "--help"],
         &["top", "--help"],
     ] {
         let output = run(dir.path(), arguments);
@@ -64,7 +66,18 @@ fn man_pages_and_completions_are_made() {
     assert!(run(dir.path(), &["dist", "out"]).status.success());
     let mut pages = names(&dir.path().join("out/man"));
     pages.sort();
-    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir-trace.1", "weir.1"]);
+    assert_eq!(
+        pages,
+        [
+            "weir-bench-compare.1",
+            "weir-bench.1",
+            "weir-flush.1",
+            "weir-peek.1",
+            "weir-top.1",
+            "weir-trace.1",
+            "weir.1"
+        ]
+    );
     let page = std::fs::read_to_string(dir.path().join("out/man/weir-bench.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("budget") && page.contains("Examples"), "{page}");
     for file in ["weir.bash", "_weir", "weir.fish"] {

@@ -1,1 +1,342 @@
+//! `weir peek` and `weir flush` on real programs: nothing lost, nothing twice, nobody disturbed.
 
+mod common;
+#[path = "peek_flush/programs.rs"]
+mod programs;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{disk_dir, has, run, skip, text};
+use programs::{Program, builds, built, interpreted};
+use serde_json::Value;
+
+/// `weir flush ARGUMENTS… PID`.
+fn flush(program: &Program, arguments: &[&str]) -> std::process::Output {
+    let pid = program.pid().to_string();
+    run(program.dir(), &[&["flush"], arguments, &[&pid]].concat())
+}
+
+fn check_schema(document: &Value, name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.schema.json"));
+    let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn a_program_that_waits_writes_all_once() {
+    for (compiler, flags) in builds() {
+        let Some(path) = built("a_program_that_waits_writes_all_once", compiler, flags, "waits.c") else {
+            return;
+        };
+        for call in ["sleep", "poll", "epoll_wait", "read"] {
+            let mut program = Program::start(Command::new(&path).arg(call));
+            // musl lets the first lines out by itself.
+            let waits = 13 - program.out().len();
+            let output = flush(&program, &[]);
+            let what = format!("{compiler} {flags:?} {call}: {}", text(&output.stderr));
+            assert!(output.status.success(), "{what}");
+            assert!(
+                text(&output.stdout).contains(&format!("{waits} B written out to descriptor 1")),
+                "{what}"
+            );
+            assert_eq!(program.out(), "one\ntwo\nthree", "{what}");
+            let again = flush(&program, &[]);
+            assert!(again.status.success() && text(&again.stdout).contains("nothing waits"), "{what}");
+            assert_eq!(program.end(), Some(0), "{what}: its call went on as if nothing had been");
+            assert_eq!(program.out(), "one\ntwo\nthree end\n", "{what}");
+        }
+    }
+}
+
+#[test]
+fn interpreters_too() {
+    for (interpreter, script, other) in [
+        ("python3", "waits.py", ("binary", "in binary end\n")),
+        ("perl", "waits.pl", ("file", "in a file end\n")),
+    ] {
+        if !has(interpreter) {
+            skip("interpreters_too", &format!("there is no {interpreter}"));
+            continue;
+        }
+        let mut program = Program::start(&mut interpreted(interpreter, script));
+        let output = flush(&program, &["--json", "-"]);
+        assert!(output.status.success(), "{interpreter}: {}", text(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        check_schema(&document, "weir-flush-1");
+        let before = program.out();
+        let name = program.dir().join(other.0);
+        assert_eq!(fs::read_to_string(&name).unwrap(), other.1.trim_end_matches(" end\n"), "{interpreter}");
+        assert_eq!(program.end(), Some(0), "{interpreter}: its positions are right");
+        assert_eq!(program.out(), format!("{before} end\n"), "{interpreter}");
+        assert!(before.starts_with("one"), "{interpreter}");
+        assert_eq!(fs::read_to_string(&name).unwrap(), other.1, "{interpreter}");
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_is_not_waited_for_for_ever() {
+    let test = "a_lock_that_is_held_is_not_waited_for_for_ever";
+    let Some(path) = built(test, "gcc", &["-pthread"], "held.c") else { return };
+    let mut program = Program::start(&mut Command::new(path));
+    let began = Instant::now();
+    let output = flush(&program, &["--wait", "300ms"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(30), "it hangs");
+    assert!(said.contains("holds the lock of the stream of descriptor 1, and is in read"), "{said}");
+    assert!(said.contains("4 B") && program.out().is_empty(), "{said}");
+    program.close_stdin();
+    program.wait_for_byte();
+    assert!(flush(&program, &[]).status.success());
+    assert_eq!(program.out(), "held");
+}
+
+#[test]
+fn a_reader_that_has_gone_is_said_at_once() {
+    let test = "a_reader_that_has_gone_is_said_at_once";
+    let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let program = Program::start_to(Command::new(path).arg("read"), writer.into());
+    let began = Instant::now();
+    let output = flush(&program, &["--wait", "60s"]);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("write: EPIPE: Broken pipe"), "{said}");
+    assert!(said.contains("13 B for descriptor 1") && began.elapsed() < Duration::from_secs(30), "{said}");
+}
+
+#[test]
+fn the_standard_output_of_rust() {
+    let Some(path) = built("the_standard_output_of_rust", "rustc", &[], "waits.rs") else { return };
+    let mut program = Program::start(&mut Command::new(path));
+    let output = flush(&program, &[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(program.out(), "one\ntwo");
+    assert_eq!(program.end(), Some(0));
+    assert_eq!(program.out(), "one\ntwo end\n");
+}
+
+/// The program is never stopped for a reader that does not read.
+#[test]
+fn a_full_pipe_takes_what_fits_and_the_rest_later() {
+    let test = "a_full_pipe_takes_what_fits_and_the_rest_later";
+    for (compiler, flags) in builds() {
+        let Some(path) = built(test, compiler, flags, "waits.c") else { return };
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[b'.'; 40_000]).unwrap();
+        let program_end = writer.try_clone().unwrap();
+        let mut program = Program::start_to(Command::new(&path).args(["read", "50000"]), program_end.into());
+        let output = flush(&program, &["--wait", "200ms"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("is full: who reads there is late"), "{said}");
+        let drained = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).unwrap();
+            all
+        });
+        let output = flush(&program, &[]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(program.end(), Some(0));
+        drop(writer);
+        let letters = (0..50_000).map(|at| b'a' + (at % 26) as u8);
+        let expected: Vec<u8> = std::iter::repeat_n(b'.', 40_000).chain(letters).chain(*b" end\n").collect();
+        assert!(drained.join().unwrap() == expected, "{compiler} {flags:?}");
+    }
+}
+
+fn assert_lines(out: &str, lines: usize, what: &str) {
+    let expected: String = (0..lines).map(|line| format!("line {line}\n")).collect();
+    if out != expected {
+        let wrong = out.lines().zip(expected.lines()).find(|(one, other)| one != other);
+        panic!("{what}: {} lines of {lines}, first wrong: {wrong:?}", out.lines().count());
+    }
+}
+
+#[test]
+fn at_random_moments_each_line_comes_once() {
+    let test = "at_random_moments_each_line_comes_once";
+    let mut commands = Vec::new();
+    for (compiler, flags) in builds() {
+        let Some(path) = built(test, compiler, flags, "lines.c") else { return };
+        let mut command = Command::new(path);
+        command.arg("400000");
+        commands.push((command, 400_000, 70));
+    }
+    if has("python3") {
+        let mut command = interpreted("python3", "lines.py");
+        command.arg("60000");
+        commands.push((command, 60_000, 30));
+    }
+    for (mut command, lines, flushes) in commands {
+        let what = format!("{command:?}");
+        let mut program = Program::start_silent(&mut command);
+        let (mut well, mut pause) = (0, 1);
+        for _ in 0..flushes {
+            well += usize::from(text(&flush(&program, &[]).stdout).contains("written out"));
+            pause = pause * 48271 % 2_147_483_647u64;
+            std::thread::sleep(Duration::from_micros(pause % 5000));
+        }
+        assert_eq!(program.end(), Some(0));
+        assert_lines(&program.out(), lines, &what);
+        assert!(well > 3, "{what}: {well} of {flushes} did anything: the test shows nothing");
+    }
+}
+
+/// Its only calls are its own writes: there may be no good moment, and nothing may be touched then.
+#[test]
+fn a_program_that_counts_in_registers_is_not_harmed() {
+    let test = "a_program_that_counts_in_registers_is_not_harmed";
+    let Some(path) = built(test, "gcc", &["-O2"], "count.c") else { return };
+    let mut program = Program::start_silent(&mut Command::new(path));
+    for _ in 0..20 {
+        let output = flush(&program, &["--wait", "20ms"]);
+        let said = text(&output.stderr);
+        let known = ["descriptor 1 itself", "computes", "in the middle", "rest", "ESRCH", "zombie", "late"];
+        assert!(output.status.success() || known.iter().any(|one| said.contains(one)), "{said}");
+    }
+    assert_eq!(program.end(), Some(0));
+    let out = program.out().into_bytes();
+    let wrong = out.iter().enumerate().find(|(at, byte)| **byte != b'0' + (*at as u32 % 251 % 64) as u8);
+    assert_eq!((out.len(), wrong), (100 << 20, None));
+}
+
+#[test]
+fn again_and_again_until_it_ends() {
+    let Some(path) = built("again_and_again_until_it_ends", "gcc", &[], "lines.c") else { return };
+    let mut program = Program::start_silent(Command::new(path).arg("60000"));
+    let output = flush(&program, &["--every", "10ms"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(program.end(), Some(0));
+    assert_lines(&program.out(), 60_000, "--every");
+    assert!(text(&output.stdout).lines().count() > 3, "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_stopped_program_stays_stopped() {
+    let Some(path) = built("a_stopped_program_stays_stopped", "gcc", &[], "waits.c") else { return };
+    let mut program = Program::start(Command::new(path).arg("poll"));
+    program.signal(rustix::process::Signal::STOP);
+    let state = || text(&fs::read(format!("/proc/{}/stat", program.pid())).unwrap()).contains(") T ");
+    while !state() {
+        std::thread::yield_now();
+    }
+    let output = flush(&program, &[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(program.out(), "one\ntwo\nthree");
+    assert!(state(), "it is stopped still");
+    program.signal(rustix::process::Signal::CONT);
+    assert_eq!(program.end(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_reached_is_said() {
+    let dir = disk_dir();
+    let mut ended = Command::new("true").spawn().unwrap();
+    let zombie = ended.id().to_string();
+    while !text(&fs::read(format!("/proc/{zombie}/stat")).unwrap_or_default()).contains(") Z ") {
+        std::thread::yield_now();
+    }
+    for verb in ["peek", "flush"] {
+        for (pid, status, expected) in [
+            ("2147483000", 1, "2147483000: kill: ESRCH: there is no such process"),
+            (zombie.as_str(), 1, "is a zombie: it has ended"),
+            ("0", 2, "0 is not in 1.."),
+            ("x", 2, "invalid digit"),
+        ] {
+            let output = run(dir.path(), &[verb, pid]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(status), "{verb} {pid}: {said}");
+            assert!(said.contains(expected), "{verb} {pid}: {said}");
+        }
+        assert_eq!(run(dir.path(), &[verb]).status.code(), Some(2));
+        let bad = run(dir.path(), &[verb, "--json", "/nowhere/x", "1"]);
+        assert_eq!(bad.status.code(), Some(2), "{}", text(&bad.stderr));
+    }
+    ended.wait().unwrap();
+}
+
+#[test]
+fn a_process_that_is_traced_is_left_to_its_tracer() {
+    let test = "a_process_that_is_traced_is_left_to_its_tracer";
+    let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
+    if !has("strace") {
+        return skip(test, "there is no strace");
+    }
+    let mut program = Program::start(Command::new(path).arg("read"));
+    let pid = program.pid().to_string();
+    let mut strace =
+        Command::new("strace").args(["-o", "/dev/null", "-p", &pid]).stderr(Stdio::null()).spawn().unwrap();
+    let traced = || !text(&fs::read(format!("/proc/{pid}/status")).unwrap()).contains("TracerPid:\t0\n");
+    while !traced() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let output = flush(&program, &[]);
+    let (said, tracer) = (text(&output.stderr), format!("is traced by process {} (strace)", strace.id()));
+    assert!(output.status.code() == Some(1) && said.contains(&tracer), "{said}");
+    let peek = run(program.dir(), &["peek", &pid]);
+    assert!(text(&peek.stdout).contains("13 B"), "to look needs no tracing: {}", text(&peek.stderr));
+    strace.kill().unwrap();
+    strace.wait().unwrap();
+    assert_eq!(program.end(), Some(0));
+}
+
+#[test]
+fn a_look_shows_what_waits_since_when_and_where_it_goes() {
+    let test = "a_look_shows_what_waits_since_when_and_where_it_goes";
+    let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut program = Program::start_to(Command::new(path).arg("read"), writer.into());
+    let mut cat = Command::new("cat").stdin(reader).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    let pid = program.pid().to_string();
+    let output = run(program.dir(), &["peek", &pid]);
+    let screen = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for expected in [
+        &format!("({pid}), asleep in read of descriptor 0 for "),
+        &format!("pipe → cat {}", cat.id()),
+        "full 4 KiB",
+        "13 B",
+        "waits ≥",
+        "in 4,083 B, or at exit",
+        r#""one\ntwo\nthree""#,
+        &format!("weir flush {pid}"),
+        "weir run --max-delay 100ms -- ",
+    ] {
+        assert!(screen.contains(expected), "{expected}: {screen}");
+    }
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    let output = run(program.dir(), &["peek", "--full", "--json", "-", &pid]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    check_schema(&document, "weir-peek-1");
+    let stream =
+        document["processes"][0]["streams"].as_array().unwrap().iter().find(|one| one["fd"] == 1).unwrap();
+    assert_eq!((&stream["pending_bytes"], &stream["preview_bytes"]), (&13.into(), &13.into()));
+    assert!(stream["since_s"].as_f64().unwrap() >= 0.2, "{stream}");
+    assert!(stream["peers"].as_array().unwrap().iter().any(|one| one["pid"] == cat.id()), "{stream}");
+    assert_eq!(program.end(), Some(0), "a look changes nothing");
+    cat.wait().unwrap();
+}
+
+#[test]
+fn children_are_found() {
+    let Some(path) = built("children_are_found", "gcc", &[], "waits.c") else { return };
+    let script = format!("exec 3<&0; {} read <&3 & wait", path.display());
+    let mut program = Program::start(Command::new("sh").args(["-c", &script]));
+    let pid = program.pid().to_string();
+    assert!(!text(&run(program.dir(), &["peek", &pid]).stdout).contains("13 B"));
+    let peek = text(&run(program.dir(), &["peek", "--children", &pid]).stdout);
+    assert!(peek.contains("13 B") && peek.contains("sh -c"), "{peek}");
+    assert!(flush(&program, &["--children"]).status.success());
+    assert_eq!(program.out(), "one\ntwo\nthree");
+    assert_eq!(program.end(), Some(0));
+    assert_eq!(program.out(), "one\ntwo\nthree end\n");
+}

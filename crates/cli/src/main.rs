@@ -4,6 +4,7 @@ mod bench;
 mod dist;
 mod export;
 mod flush;
+mod peek;
 mod progress;
 mod screen;
 mod top;
@@ -33,6 +34,8 @@ Examples:
   weir bench write --sync none,o_sync what durability costs
   weir bench --published tlpi-13      the textbook's tables, measured here
   weir trace -- ./program             what a program does with its bytes, and what is wrong
+  weir peek 4711                      what a running process holds in its buffers
+  weir flush 4711                     write that out now
   weir top                            which processes make tiny calls, and whose bytes wait
 
 Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
@@ -42,8 +45,9 @@ With 'weir trace' the command's own; see 'weir trace --help'.";
 enum Verb {
     Bench(Box<bench::Args>),
     Trace(Box<trace::Args>),
-    Top(top::Args),
+    Peek(peek::Args),
     Flush(flush::Args),
+    Top(top::Args),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -56,8 +60,9 @@ fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
-        Verb::Top(args) => top::run(args),
+        Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),
+        Verb::Top(args) => top::run(args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

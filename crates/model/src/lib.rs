@@ -5,6 +5,7 @@ pub mod duration;
 pub mod errno;
 pub mod finding;
 pub mod knee;
+pub mod peek;
 pub mod size;
 pub mod stats;
 pub mod stream;

@@ -10,6 +10,7 @@ pub mod error;
 mod inherited;
 pub mod launch;
 pub mod memory;
+pub mod peek;
 pub mod proc;
 pub mod ptrace;
 pub mod raw;

@@ -52,6 +52,11 @@ pub fn status(tid: u32) -> Option<Status> {
     process(tid)?.status().ok()
 }
 
+/// The processor that a thread runs on, or ran on last.
+pub fn last_processor(tid: u32) -> Option<usize> {
+    process(tid)?.stat().ok()?.processor?.try_into().ok()
+}
+
 /// Whether a signal waits that the thread does not block.
 pub fn has_signal(tid: u32) -> bool {
     status(tid).is_none_or(|status| (status.sigpnd | status.shdpnd) & !status.sigblk != 0)

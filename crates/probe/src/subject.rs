@@ -31,14 +31,12 @@ pub enum Unfit {
     #[error("{0} is a thread of the kernel: it has no memory of a program, and so no streams")]
     Kernel(String),
     /// Its memory may not be read.
-    #[error(
-        "{label}: process_vm_readv: EPERM: it belongs to {owner}, or kernel.yama.ptrace_scope forbids it; run weir as root"
-    )]
+    #[error("{label}: process_vm_readv: EPERM: {why}")]
     Denied {
         /// Its name.
         label: String,
-        /// Whose it is.
-        owner: String,
+        /// Whose it is, and what to do.
+        why: String,
     },
     /// It is a program of another architecture.
     #[error("{0} is a program of 32 bits or of another architecture: weir does not know its streams")]
@@ -61,10 +59,25 @@ pub fn check(pid: u32) -> Result<(), Unfit> {
     // The list of mappings asks for the same right as reading the memory.
     match std::fs::File::open(format!("/proc/{pid}/mem")) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(Unfit::Gone(pid)),
-        Err(_) => return Err(Unfit::Denied { label: label(), owner: format!("user {}", status.euid) }),
+        // It was just ending.
+        Err(_) if proc::status(pid).is_none_or(|status| status.vmsize.is_none()) => {
+            return Err(Unfit::Gone(pid));
+        }
+        Err(_) => return Err(Unfit::Denied { label: label(), why: denied(status.euid) }),
         Ok(_) => {}
     }
     if proc::foreign(pid) { Err(Unfit::Foreign(label())) } else { Ok(()) }
+}
+
+fn denied(owner: u32) -> String {
+    match rustix::process::geteuid().is_root() {
+        true => {
+            "it has rights that weir has not: run weir outside of this container or user namespace".into()
+        }
+        false => {
+            format!("it belongs to user {owner}, or kernel.yama.ptrace_scope forbids it: run weir as root")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod csv;
 pub mod json;
 pub mod markdown;
 pub mod number;
+pub mod peek;
 pub mod plot;
 pub mod scale;
 pub mod style;

@@ -12,19 +12,21 @@ use weir_probe::walk::{Pending, Store};
 use super::calls::Call;
 use super::hold::{Hold, NotHeld};
 use super::sink::Sink;
-use super::{Drain, Error, Flushed};
+use super::{Drain, Error, Flushed, Seen, Why};
 
 /// Tries once. Whatever could not be done is in `flushed`, with the reason.
-pub(super) fn attempt(drain: &mut Drain, until: Instant, flushed: &mut Flushed) -> Result<(), Error> {
-    let pending = drain.pending();
-    let targets = targets(drain.pid, &pending);
-    if let Some(why) = before_stopping(drain.pid, &pending, &targets) {
-        pending
-            .iter()
-            .for_each(|one| flushed.note(drain.pid, one, 0, one.bytes.len() as u64, Some(why.clone())));
+pub(super) fn attempt(
+    drain: &mut Drain,
+    waiting: &[Seen],
+    until: Instant,
+    flushed: &mut Flushed,
+) -> Result<(), Error> {
+    let pid = drain.pid;
+    let targets = targets(pid, waiting);
+    if let Some(why) = before_stopping(pid, &drain.pending(), &targets) {
+        waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Why::now(&why))));
         return Ok(());
     }
-    let pid = drain.pid;
     let held = || {
         let hold = Hold::take(pid, &targets);
         let done = hold.map(|_hold| write_out(drain, &targets, flushed));
@@ -40,8 +42,7 @@ pub(super) fn attempt(drain: &mut Drain, until: Instant, flushed: &mut Flushed) 
     match done {
         Ok(done) => done,
         Err(NotHeld::Now(why)) => {
-            let left = |one: &Pending| one.bytes.len() as u64;
-            pending.iter().for_each(|one| flushed.note(pid, one, 0, left(one), Some(why.clone())));
+            waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Why::now(&why))));
             Ok(())
         }
         // It is looked at again, and found to be gone.
@@ -52,8 +53,8 @@ pub(super) fn attempt(drain: &mut Drain, until: Instant, flushed: &mut Flushed) 
 }
 
 /// The files that no thread may be writing to while their streams are changed.
-fn targets(pid: u32, pending: &[Pending]) -> Vec<String> {
-    let mut targets: Vec<String> = pending.iter().filter_map(|one| proc::descriptor(pid, one.fd)).collect();
+fn targets(pid: u32, waiting: &[Seen]) -> Vec<String> {
+    let mut targets: Vec<String> = waiting.iter().filter_map(|one| proc::descriptor(pid, one.fd)).collect();
     targets.sort_unstable();
     targets.dedup();
     targets
@@ -74,8 +75,9 @@ fn before_stopping(pid: u32, pending: &[Pending], targets: &[String]) -> Option<
             return Some(format!("thread {tid} waits in {}, which a stop would break off", call.name()));
         }
     }
+    // Streams that change all the time are not among those that could be read: then it is not known.
     let all_held = pending.iter().all(|one| one.locked == Some(true));
-    all_held.then(|| pending.iter().map(|one| lock_text(pid, one)).next()).flatten()
+    pending.first().filter(|_| all_held).map(|one| lock_text(pid, one))
 }
 
 fn lock_text(pid: u32, one: &Pending) -> String {
@@ -112,29 +114,30 @@ fn write_out(drain: &mut Drain, targets: &[String], flushed: &mut Flushed) -> Re
         if !proc::descriptor(pid, one.fd).is_some_and(|target| targets.contains(&target)) {
             continue;
         }
+        let seen = Seen::of(one.walker, one.stream, one.fd, left);
         match write_one(pid, &memory, &one) {
-            Ok((written, why)) => flushed.note(pid, &one, written, left - written, why),
-            Err(why) => flushed.note(pid, &one, 0, left, Some(why)),
+            Ok((written, why)) => flushed.note(pid, &seen, written, left - written, why),
+            Err(why) => flushed.note(pid, &seen, 0, left, Some(why)),
         }
     }
     Ok(())
 }
 
 /// Returns how many bytes went and why not all, or why none.
-fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<String>), String> {
+fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Why>), Why> {
     if one.locked == Some(true) {
-        return Err(lock_text(pid, one));
+        return Err(Why::now(lock_text(pid, one)));
     }
     if one.emptied.is_empty() {
-        return Err("this stream cannot be emptied from outside".into());
+        return Err(Why::refused("this stream cannot be emptied from outside"));
     }
-    let text = |call: &str, error: &io::Error| format!("{call}: {}", weir_probe::errno_text(error));
+    let text =
+        |call: &str, error: &io::Error| Why::refused(format!("{call}: {}", weir_probe::errno_text(error)));
     try_stores(memory, &one.emptied).map_err(|error| text("its memory", &error))?;
     let sink = Sink::of(pid, one.fd).map_err(|error| text("pidfd_getfd", &error))?;
     if !one.divides() && !sink.takes_all(one.bytes.len()) {
-        return Err(
-            "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late".into(),
-        );
+        let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
+        return Err(Why::now(why));
     }
     let put = sink.put(&one.bytes);
     let stores = match put.written {
@@ -144,11 +147,12 @@ fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Stri
     };
     let why = match (&put.error, put.written == one.bytes.len()) {
         (Some(error), _) => Some(text("write", error)),
-        (None, false) => Some("the pipe, socket or terminal is full: who reads there is late".to_string()),
+        (None, false) => Some(Why::now("the pipe, socket or terminal is full: who reads there is late")),
         (None, true) => None,
     };
     let Some(stores) = stores else {
-        return Err(format!("{} bytes were written that the program will write again: {why:?}", put.written));
+        let why = why.map_or(String::new(), |why| why.text);
+        return Err(Why::refused(format!("{} bytes will be written twice: {why}", put.written)));
     };
     store(memory, &stores).map_err(|error| text("write to its memory", &error))?;
     Ok((put.written as u64, why))

@@ -92,6 +92,41 @@ pub struct Stream {
     pub left: u64,
     /// Why they do.
     pub why: Option<String>,
+    /// Trying again does not help.
+    pub refused: bool,
+}
+
+/// Why bytes were left.
+struct Why {
+    text: String,
+    refused: bool,
+}
+
+impl Why {
+    /// It may be over soon.
+    fn now(text: impl Into<String>) -> Why {
+        Why { text: text.into(), refused: false }
+    }
+
+    /// It will not.
+    fn refused(text: impl Into<String>) -> Why {
+        Why { text: text.into(), refused: true }
+    }
+}
+
+/// A stream in which something waits, as a look from outside shows it.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    walker: Walker,
+    address: u64,
+    fd: i32,
+    bytes: u64,
+}
+
+impl Seen {
+    fn of(walker: Walker, address: u64, fd: i32, bytes: u64) -> Seen {
+        Seen { walker, address, fd, bytes }
+    }
 }
 
 impl Flushed {
@@ -100,21 +135,29 @@ impl Flushed {
         self.streams.iter().any(|stream| stream.left > 0)
     }
 
-    fn note(&mut self, pid: u32, one: &Pending, written: u64, left: u64, why: Option<String>) {
-        let known = |stream: &&mut Stream| stream.address == one.stream && stream.fd == one.fd;
+    /// Everything is written, or will not be.
+    fn is_done(&self) -> bool {
+        self.streams.iter().all(|stream| stream.left == 0 || stream.refused)
+    }
+
+    fn note(&mut self, pid: u32, one: &Seen, written: u64, left: u64, why: Option<Why>) {
+        let known = |stream: &&mut Stream| stream.address == one.address && stream.fd == one.fd;
         match self.streams.iter_mut().find(known) {
             Some(stream) => {
                 (stream.written, stream.left) = (stream.written + written, left);
-                stream.why = if left == 0 { None } else { why.or(stream.why.take()) };
+                if let Some(why) = why.filter(|_| left > 0) {
+                    (stream.why, stream.refused) = (Some(why.text), why.refused);
+                }
             }
             None => self.streams.push(Stream {
                 walker: one.walker,
-                address: one.stream,
+                address: one.address,
                 fd: one.fd,
                 target: proc::descriptor(pid, one.fd).unwrap_or_default(),
                 written,
                 left,
-                why,
+                refused: why.as_ref().is_some_and(|why| why.refused),
+                why: why.map(|why| why.text),
             }),
         }
     }
@@ -145,10 +188,15 @@ impl Drain {
         let (until, mut pause) = (Instant::now() + wait, PAUSE);
         let mut flushed = Flushed { unseen: self.missing.clone(), ..Flushed::default() };
         self.walkers.iter().for_each(|walker| walker.search_again());
-        while self.waits()? {
-            attempt::attempt(self, until, &mut flushed)?;
+        loop {
+            subject::check(self.pid)?;
+            let waiting = self.waiting();
+            if waiting.is_empty() {
+                break;
+            }
+            attempt::attempt(self, &waiting, until, &mut flushed)?;
             let over = Instant::now() >= until || stop.load(Ordering::Relaxed);
-            if over || !flushed.is_partial() {
+            if over || flushed.is_done() {
                 break;
             }
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
@@ -158,10 +206,11 @@ impl Drain {
         Ok(flushed)
     }
 
-    /// Whether anything waits, without stopping it.
-    fn waits(&self) -> Result<bool, Error> {
-        subject::check(self.pid)?;
-        Ok(!self.pending().is_empty())
+    /// The streams in which something waits, without stopping the process.
+    fn waiting(&self) -> Vec<Seen> {
+        let all = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
+        let waiting = all.filter(|one| one.pending_bytes > 0 && one.fd >= 0);
+        waiting.map(|one| Seen::of(one.walker, one.address, one.fd, one.pending_bytes)).collect()
     }
 
     fn pending(&self) -> Vec<Pending> {
@@ -170,10 +219,13 @@ impl Drain {
 
     /// A stream that could not be reached may have been flushed by the program itself meanwhile.
     fn settle(&self, flushed: &mut Flushed) {
-        let pending = self.pending();
+        let waiting = self.waiting();
         for stream in flushed.streams.iter_mut().filter(|stream| stream.left > 0) {
-            let waits = pending.iter().find(|one| one.stream == stream.address && one.fd == stream.fd);
-            stream.left = waits.map_or(0, |one| one.bytes.len() as u64);
+            let waits = waiting.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
+            stream.left = waits.map_or(0, |one| one.bytes);
+        }
+        for stream in flushed.streams.iter_mut().filter(|stream| stream.left == 0) {
+            (stream.why, stream.refused) = (None, false);
         }
     }
 }

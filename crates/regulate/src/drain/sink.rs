@@ -64,10 +64,17 @@ impl Sink {
         put
     }
 
+    /// What goes into it at once stays together: datagrams.
+    fn is_of_messages(&self) -> bool {
+        use rustix::net::{SocketType, sockopt::socket_type};
+        !socket_type(&self.file).is_ok_and(|kind| kind == SocketType::STREAM)
+    }
+
     /// A part; 0: it takes nothing now.
     fn piece(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         let most = match self.kind {
             FileType::RegularFile => return rustix::io::write(&self.file, bytes),
+            FileType::Socket if self.is_of_messages() => usize::MAX,
             FileType::Socket | FileType::Fifo => PIPE_BUF,
             _ => TERMINAL_BYTES,
         };

@@ -10,6 +10,8 @@ mod table;
 mod timeline;
 mod words;
 
+pub(crate) use words::thousands;
+
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use weir_model::{Direction, Mode, Size, StreamKind};
 use crate::number::{count, percent};
 
 /// `4,999,999`.
-pub(super) fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {

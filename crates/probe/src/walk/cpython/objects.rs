@@ -1,5 +1,7 @@
 //! Python's basic objects in another process's memory: dictionaries, strings, bytes, lists.
 
+use std::collections::HashMap;
+
 use super::layout::Layout;
 use crate::memory::Memory;
 use crate::walk::read::{structure, word};
@@ -117,8 +119,9 @@ pub(super) fn text_from(memory: &dyn Memory, layout: &Layout, string: u64, from:
 
 /// What a TextIOWrapper holds back: bytes, an ASCII string, or a list of these.
 pub(super) fn pending_bytes(memory: &dyn Memory, layout: &Layout, object: u64, most: u64) -> Option<Vec<u8>> {
+    let mut pieces = Pieces { memory, layout, data_at: HashMap::new() };
     if !is(memory, object, b"list") {
-        return piece(memory, layout, object, most);
+        return pieces.piece(object, most);
     }
     let count = memory.u64(object + SIZE)?.min(PARTS_MOST);
     let items = memory.bytes(memory.u64(object + LIST_ITEMS)?, count as usize * 8);
@@ -128,16 +131,42 @@ pub(super) fn pending_bytes(memory: &dyn Memory, layout: &Layout, object: u64, m
         if room == 0 {
             break;
         }
-        all.extend(piece(memory, layout, word(item, 0), room)?);
+        all.extend(pieces.piece(word(item, 0), room)?);
     }
     Some(all)
 }
 
-fn piece(memory: &dyn Memory, layout: &Layout, object: u64, most: u64) -> Option<Vec<u8>> {
-    let data = if is(memory, object, b"bytes") { BYTES_DATA } else { layout.ascii };
-    if data != BYTES_DATA && !is(memory, object, b"str") {
-        return None;
+/// Reads many small objects with one call each: a program that writes all the time must be kept up with.
+struct Pieces<'m> {
+    memory: &'m dyn Memory,
+    layout: &'m Layout,
+    /// Where the bytes begin, by the object's type.
+    data_at: HashMap<u64, u64>,
+}
+
+impl Pieces<'_> {
+    fn piece(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
+        let head = self.memory.bytes(object, 128);
+        let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;
+        let start = self.start(u64::from_le_bytes(*kind))?;
+        let length = head.get(SIZE as usize..).and_then(|rest| rest.first_chunk())?;
+        let bytes = u64::from_le_bytes(*length).min(most) as usize;
+        match head.get(start as usize..).and_then(|rest| rest.get(..bytes)) {
+            Some(data) => Some(data.to_vec()),
+            None => Some(self.memory.bytes(object.checked_add(start)?, bytes)),
+        }
     }
-    let bytes = memory.u64(object.checked_add(SIZE)?)?.min(most);
-    Some(memory.bytes(object + data, bytes as usize))
+
+    fn start(&mut self, kind: u64) -> Option<u64> {
+        if let Some(start) = self.data_at.get(&kind) {
+            return Some(*start);
+        }
+        let start = match type_name(self.memory, kind)?.as_slice() {
+            b"bytes" => BYTES_DATA,
+            b"str" => self.layout.ascii,
+            _ => return None,
+        };
+        self.data_at.insert(kind, start);
+        Some(start)
+    }
 }

@@ -1,0 +1,267 @@
+//! The screen.
+
+use weir_model::peek::{Peek, PeekStream};
+
+use super::words;
+use crate::style::{Emphasis, Style};
+use crate::text::{clean, width};
+
+const STREAM: usize = 1;
+const HEAD: [&str; 6] = ["fd", "stream", "buffer", "waiting", "waits ≥", "would appear"];
+/// A name of a file takes no more columns.
+const PLACE_MOST: usize = 30;
+const INDENT: &str = "      ";
+
+/// The processes, one after the other. `full`: all bytes, over several lines.
+pub fn screen(processes: &[Peek], full: bool, style: &Style) -> String {
+    let parts: Vec<String> = processes.iter().map(|peek| process(peek, full, style)).collect();
+    parts.join("\n")
+}
+
+fn process(peek: &Peek, full: bool, style: &Style) -> String {
+    let mut text = title(peek, style);
+    let shown: Vec<&PeekStream> = peek
+        .streams
+        .iter()
+        .filter(|one| one.fd >= 0 && (one.pending_bytes > 0 || one.unread_bytes > 0))
+        .collect();
+    text.push('\n');
+    if !shown.is_empty() {
+        table(&shown, full, style, &mut text);
+        text.push('\n');
+    }
+    rest(peek, &shown, style, &mut text);
+    commands(peek, style, &mut text);
+    text
+}
+
+fn title(peek: &Peek, style: &Style) -> String {
+    let end = format!(" ({}), {}", peek.pid, words::state(peek));
+    let command = words::command(peek);
+    let room = style.width.saturating_sub(width(&end)).max(20);
+    let name = cut(&clean(&command, style), room, style);
+    format!("{}{}\n", style.paint(Emphasis::Strong, &name), clean(&end, style))
+}
+
+fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) {
+    let mut rows: Vec<[String; 6]> = streams.iter().map(|one| row(one, style)).collect();
+    let mut widths = HEAD.map(|word| width(&clean(word, style)));
+    for row in &rows {
+        for (most, cell) in widths.iter_mut().zip(row) {
+            *most = (*most).max(width(cell));
+        }
+    }
+    widths[STREAM] = widths[STREAM].min(PLACE_MOST);
+    // What has no room goes from the names.
+    let all: usize = 2 + widths.iter().sum::<usize>() + 2 * (HEAD.len() - 1);
+    widths[STREAM] -= all.saturating_sub(style.width).min(widths[STREAM].saturating_sub(12));
+    for (row, stream) in rows.iter_mut().zip(streams) {
+        let short = if stream.peers.is_empty() { cut_start } else { cut };
+        row[STREAM] = short(&row[STREAM], widths[STREAM], style);
+    }
+    let head = line(&HEAD.map(|word| clean(word, style)), &widths);
+    *text += &format!("{}\n", style.paint(Emphasis::Faint, &head));
+    for (row, stream) in rows.iter().zip(streams) {
+        *text += &format!("{}\n", line(row, &widths));
+        preview(stream, full, style, text);
+    }
+}
+
+fn row(stream: &PeekStream, style: &Style) -> [String; 6] {
+    let rest = [
+        words::place(stream),
+        words::buffer(stream),
+        words::waiting(stream),
+        words::since(stream),
+        words::appears(stream),
+    ];
+    let [place, buffer, waiting, since, appears] = rest.map(|word| clean(&word, style));
+    [stream.fd.to_string(), place, buffer, waiting, since, appears]
+}
+
+fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
+    let mut line = format!("  {:>1$}", cells[0], widths[0]);
+    for (cell, most) in cells.iter().zip(widths).skip(1) {
+        let space = most.saturating_sub(width(cell));
+        line += &format!("  {cell}{}", " ".repeat(space));
+    }
+    line.trim_end().to_string()
+}
+
+fn preview(stream: &PeekStream, full: bool, style: &Style, text: &mut String) {
+    let all = if stream.pending_bytes > 0 { stream.pending_bytes } else { stream.unread_bytes };
+    let quoted = clean(&format!("\"{}\"", stream.preview), style);
+    let room = style.width.saturating_sub(INDENT.len()).max(20);
+    if full {
+        let letters: Vec<char> = quoted.chars().collect();
+        for part in letters.chunks(room) {
+            *text += &format!("{INDENT}{}\n", part.iter().collect::<String>());
+        }
+        if stream.preview_bytes < all {
+            *text += &format!("{INDENT}… the first {} of {all} bytes\n", stream.preview_bytes);
+        }
+        return;
+    }
+    let shown = cut(&quoted, room, style);
+    *text += &format!("{INDENT}{shown}\n");
+}
+
+/// What has nothing to tell, and what could not be looked into.
+fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
+    if peek.streams.is_empty() && peek.unseen.is_empty() {
+        *text += "  no streams were found that weir knows\n\n";
+    }
+    let is_shown = |fd: i32| shown.iter().any(|one| one.fd == fd);
+    let mut empty: Vec<i32> =
+        peek.streams.iter().map(|one| one.fd).filter(|fd| *fd >= 0 && !is_shown(*fd)).collect();
+    empty.sort_unstable();
+    empty.dedup();
+    if !empty.is_empty() {
+        let list: Vec<String> = empty.iter().map(i32::to_string).collect();
+        let (noun, list) = (if empty.len() == 1 { "descriptor" } else { "descriptors" }, list.join(", "));
+        *text += &format!("  nothing waits in {}\n", cut(&format!("{noun} {list}"), style.width - 20, style));
+        text.push('\n');
+    }
+    for one in &peek.unseen {
+        *text += &format!("  {}\n\n", clean(one, style));
+    }
+}
+
+/// What to do about it, on one line if there is room.
+fn commands(peek: &Peek, style: &Style, text: &mut String) {
+    let waits = peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0);
+    if !waits {
+        return;
+    }
+    let now = format!("write it out now:  weir flush {}", peek.pid);
+    let next = format!("next time:  weir run --max-delay 100ms -- {}", clean(&words::command(peek), style));
+    if 2 + width(&now) + 6 + width(&next) <= style.width {
+        *text += &format!("  {now}      {next}\n");
+    } else {
+        *text += &format!("  {now}\n  {}\n", cut(&next, style.width - 2, style));
+    }
+}
+
+/// The beginning of a text that is too long.
+fn cut(text: &str, most: usize, style: &Style) -> String {
+    if width(text) <= most {
+        return text.into();
+    }
+    let dots = clean("…", style);
+    let mut short = String::new();
+    for letter in text.chars() {
+        if width(&short) + width(&letter.to_string()) + width(&dots) > most {
+            break;
+        }
+        short.push(letter);
+    }
+    short + &dots
+}
+
+/// The end of it: of a path.
+fn cut_start(text: &str, most: usize, style: &Style) -> String {
+    if width(text) <= most {
+        return text.into();
+    }
+    let reversed: String = text.chars().rev().collect();
+    let dots = clean("…", style);
+    let kept = most.saturating_sub(width(&dots));
+    let mut short = String::new();
+    for letter in reversed.chars() {
+        if width(&short) + width(&letter.to_string()) > kept {
+            break;
+        }
+        short.insert(0, letter);
+    }
+    dots + &short
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::peek::{Peer, State};
+    use weir_model::trace::Walker;
+    use weir_model::{Mode, StreamKind};
+
+    use super::*;
+
+    fn peek() -> Peek {
+        let stream = PeekStream {
+            walker: Walker::Cpython,
+            fd: 1,
+            kind: StreamKind::Pipe,
+            path: "pipe:[4711]".into(),
+            peers: vec![Peer { pid: 4712, comm: "tee".into() }],
+            mode: Some(Mode::Full),
+            buffer_bytes: 8192,
+            pending_bytes: 41,
+            since_s: Some(718.0),
+            unread_bytes: 0,
+            locked: None,
+            can_be_flushed: true,
+            preview: "ready: listening on port 8080\\nconnected\\n".into(),
+            preview_bytes: 41,
+        };
+        let quiet = PeekStream {
+            fd: 2,
+            pending_bytes: 0,
+            preview: String::new(),
+            preview_bytes: 0,
+            ..stream.clone()
+        };
+        Peek {
+            pid: 4711,
+            comm: "python3".into(),
+            command: vec!["python3".into(), "worker.py".into()],
+            threads: 1,
+            state: State::Asleep { call: "poll".into(), fd: None },
+            idle_s: Some(723.0),
+            streams: vec![stream, quiet],
+            unseen: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_silent_worker() {
+        let expected = "\
+python3 worker.py (4711), asleep in poll for 12 m 03 s
+
+  fd  stream           buffer      waiting  waits ≥    would appear
+   1  pipe → tee 4712  full 8 KiB  41 B     11 m 58 s  in 8,151 B, or at exit
+      \"ready: listening on port 8080\\nconnected\\n\"
+
+  nothing waits in descriptor 2
+
+  write it out now:  weir flush 4711
+  next time:  weir run --max-delay 100ms -- python3 worker.py
+";
+        assert_eq!(screen(&[peek()], false, &Style { width: 90, ..Style::default() }), expected);
+    }
+
+    #[test]
+    fn eighty_columns_are_kept() {
+        let mut long = peek();
+        long.streams[0].kind = StreamKind::File;
+        long.streams[0].path = "/var/lib/a-very-long-directory/with/many/parts/and-a-name.log".into();
+        long.streams[0].peers.clear();
+        long.streams[0].preview = "Q".repeat(256);
+        long.command.push("y".repeat(100));
+        for style in [Style::default(), Style { unicode: false, ..Style::default() }] {
+            for line in screen(&[long.clone()], false, &style).lines() {
+                assert!(width(line) <= 80, "{line}");
+            }
+        }
+        let full = screen(&[long], true, &Style::default());
+        assert_eq!(full.matches('Q').count(), 256, "all of them");
+        assert!(full.lines().all(|line| width(line) <= 80));
+    }
+
+    #[test]
+    fn nothing_waits() {
+        let mut idle = peek();
+        idle.streams.remove(0);
+        idle.state = State::Running;
+        let text = screen(&[idle], false, &Style::default());
+        assert!(text.starts_with("python3 worker.py (4711), running\n"), "{text}");
+        assert!(text.contains("nothing waits in descriptor 2") && !text.contains("weir flush"));
+    }
+}

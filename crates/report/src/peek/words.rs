@@ -1,0 +1,118 @@
+//! Streams, times and states in words.
+
+use weir_model::duration::format_seconds;
+use weir_model::peek::{Peek, PeekStream, State};
+use weir_model::{Mode, Size, StreamKind};
+
+/// `41 B`, `17 B unread`.
+pub(super) fn waiting(stream: &PeekStream) -> String {
+    match (stream.pending_bytes, stream.unread_bytes) {
+        (0, unread) => format!("{} unread", Size(unread)),
+        (pending, _) => Size(pending).to_string(),
+    }
+}
+
+/// `pipe → tee 4712`, `/tmp/out`.
+pub(super) fn place(stream: &PeekStream) -> String {
+    let name = match stream.kind {
+        StreamKind::Pipe if stream.path.starts_with("pipe:") => "pipe".into(),
+        StreamKind::Socket => "socket".into(),
+        _ => stream.path.clone(),
+    };
+    let sign = if stream.pending_bytes > 0 { '→' } else { '←' };
+    match stream.peers.as_slice() {
+        [] if stream.kind == StreamKind::Pipe && stream.pending_bytes > 0 => format!("{name} → nobody"),
+        [] => name,
+        [one] => format!("{name} {sign} {} {}", one.comm, one.pid),
+        [one, rest @ ..] => format!("{name} {sign} {} {} +{}", one.comm, one.pid, rest.len()),
+    }
+}
+
+/// `full 8 KiB`.
+pub(super) fn buffer(stream: &PeekStream) -> String {
+    match (stream.mode, stream.buffer_bytes) {
+        (None, _) => "undecided".into(),
+        (Some(mode), 0) => mode.name().into(),
+        (Some(mode), bytes) => format!("{} {}", mode.name(), Size(bytes)),
+    }
+}
+
+/// How long it has waited at least.
+pub(super) fn since(stream: &PeekStream) -> String {
+    stream.since_s.filter(|_| stream.pending_bytes > 0).map_or("–".into(), time)
+}
+
+/// `12 m 03 s`.
+pub(super) fn time(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match whole {
+        0..60 if seconds < 10.0 => format_seconds((seconds * 10.0).round() / 10.0).replace(".00", ""),
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} m {:02} s", whole / 60, whole % 60),
+        3600..86400 => format!("{} h {:02} m", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {:02} h", whole / 86400, whole % 86400 / 3600),
+    }
+}
+
+/// When it would be seen at the other end without weir.
+pub(super) fn appears(stream: &PeekStream) -> String {
+    let room = stream.buffer_bytes.saturating_sub(stream.pending_bytes);
+    match stream.mode {
+        _ if stream.pending_bytes == 0 => "when it reads on".into(),
+        Some(Mode::Line) => "at newline, or at exit".into(),
+        Some(Mode::None) => "at next write, or exit".into(),
+        Some(Mode::Full | Mode::Record) if room > 0 => format!("in {}, or at exit", bytes(room)),
+        _ => "at next write, or exit".into(),
+    }
+}
+
+/// `8,151 B`: no rounding, so that it can be counted.
+fn bytes(number: u64) -> String {
+    format!("{} B", crate::trace::thousands(number))
+}
+
+/// `asleep in poll for 12 m 03 s`.
+pub(super) fn state(peek: &Peek) -> String {
+    let threads = if peek.threads > 1 { format!(", {} threads", peek.threads) } else { String::new() };
+    let for_time =
+        peek.idle_s.filter(|idle| *idle >= 0.1).map_or(String::new(), |idle| format!(" for {}", time(idle)));
+    let state = match &peek.state {
+        State::Running => "running".to_string(),
+        State::Stopped => format!("stopped{for_time}; it goes on with: kill -CONT {}", peek.pid),
+        State::Asleep { call, .. } if call.is_empty() => format!("asleep{for_time}"),
+        State::Asleep { call, fd: Some(fd) } => format!("asleep in {call} of descriptor {fd}{for_time}"),
+        State::Asleep { call, fd: None } => format!("asleep in {call}{for_time}"),
+    };
+    state + &threads
+}
+
+/// The command as it can be typed again.
+pub(super) fn command(peek: &Peek) -> String {
+    let words: Vec<String> = peek.command.iter().map(|word| quoted(word)).collect();
+    if words.is_empty() { peek.comm.clone() } else { words.join(" ") }
+}
+
+fn quoted(word: &str) -> String {
+    let plain =
+        |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter) || !letter.is_ascii();
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_say_them() {
+        let said = [0.2, 1.96, 12.7, 723.0, 7384.0, 200_000.0].map(time);
+        assert_eq!(said, ["200 ms", "2 s", "12 s", "12 m 03 s", "2 h 03 m", "2 d 07 h"]);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!([quoted("a.py"), quoted("it's"), quoted("")], ["a.py", r"'it'\''s'", "''"]);
+    }
+}

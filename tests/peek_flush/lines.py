@@ -1,0 +1,8 @@
+"""Prints numbered lines, as many as the argument says, with a pause now and then."""
+import sys
+import time
+
+for i in range(int(sys.argv[1])):
+    print("line", i)
+    if i % 40 == 0:
+        time.sleep(0.0005)

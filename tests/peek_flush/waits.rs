@@ -1,0 +1,11 @@
+//! Leaves bytes in standard output, whose lock it holds, says so on stderr, waits until stdin ends, and says the rest.
+
+use std::io::{Read, Write};
+
+fn main() {
+    let mut out = std::io::stdout().lock();
+    write!(out, "one\ntwo").unwrap();
+    std::io::stderr().write_all(b".").unwrap();
+    assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
+    writeln!(out, " end").unwrap();
+}
