@@ -15,6 +15,8 @@ fn help_has_examples_and_exit_statuses() {
         &["peek", "--help"],
         &["flush", "--help"],
         &["run", "--help"],
+        &["top", "--help"],
+        &["lab", "--help"],
     ] {
         let output = run(dir.path(), arguments);
         assert!(output.status.success());
@@ -68,9 +70,18 @@ fn man_pages_and_completions_are_made() {
     pages.sort();
     assert_eq!(
         pages,
-        ["weir-bench-compare.1", "weir-bench.1", "weir-flush.1", "weir-peek.1", "weir-trace.1", "weir.1"]
+        [
+            "weir-bench-compare.1",
+            "weir-bench.1",
+            "weir-flush.1",
+            "weir-lab.1",
+            "weir-peek.1",
+            "weir-run.1",
+            "weir-top.1",
+            "weir-trace.1",
+            "weir.1"
+        ]
     );
-    assert_eq!(pages, ["weir-bench-compare.1", "weir-bench.1", "weir-run.1", "weir-trace.1", "weir.1"]);
     let page = std::fs::read_to_string(dir.path().join("out/man/weir-bench.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("budget") && page.contains("Examples"), "{page}");
     for file in ["weir.bash", "_weir", "weir.fish"] {

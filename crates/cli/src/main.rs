@@ -51,8 +51,8 @@ enum Verb {
     Lab(lab::Args),
     Run(Box<run::Args>),
     Peek(peek::Args),
-    Top(top::Args),
     Flush(flush::Args),
+    Top(top::Args),
     #[command(hide = true)]
     Dist(dist::Args),
 }
@@ -68,8 +68,8 @@ fn main() -> ExitCode {
         Verb::Lab(args) => lab::run(args),
         Verb::Run(args) => run::run(*args),
         Verb::Peek(args) => peek::run(&args),
-        Verb::Top(args) => top::run(args),
         Verb::Flush(args) => flush::run(&args),
+        Verb::Top(args) => top::run(args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

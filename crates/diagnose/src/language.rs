@@ -54,6 +54,8 @@ impl Context<'_> {
         match () {
             () if walkers().any(|walker| walker == Walker::Cpython) => Language::Python,
             () if walkers().any(|walker| walker == Walker::Perl) => Language::Perl,
+            () if walkers().any(|walker| walker == Walker::Ruby) => Language::Ruby,
+            () if walkers().any(|walker| walker == Walker::Tcl) => Language::Tcl,
             () if walkers().any(|walker| walker == Walker::Go) => Language::Go,
             () if walkers().any(|walker| walker == Walker::Rust) => Language::Rust,
             () => Language::C,

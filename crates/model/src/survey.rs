@@ -94,7 +94,7 @@ impl Activity {
 
     /// Tiny calls a second of both kinds.
     pub fn tiny_calls_s(&self) -> f64 {
-        [self.reads, self.writes].into_iter().flatten().map(|rate| rate.tiny_calls_s()).sum()
+        [self.reads, self.writes].into_iter().flatten().fold(0.0, |sum, rate| sum + rate.tiny_calls_s())
     }
 
     /// All bytes that wait in its streams.

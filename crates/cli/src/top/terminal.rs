@@ -34,7 +34,9 @@ impl Screen {
 
     /// Everything is drawn anew next time.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not Terminal::clear(), which asks the terminal where its cursor is and waits for an answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     /// Lets others have the terminal for the time of `act`: still the alternate screen, but with whole lines and

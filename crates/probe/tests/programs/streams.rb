@@ -18,6 +18,7 @@ kept['reader'].gets
 kept['decoder'].getc
 kept['large'].read(100)
 pipe = IO.popen('cat > /dev/null', 'w')
+pipe.sync = false
 pipe.write('into a pipe')
 $stdout.write('in stdout')
 if ARGV[1] == 'fork'

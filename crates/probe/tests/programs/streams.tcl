@@ -10,7 +10,8 @@ fconfigure $kept(none) -buffering none
 puts -nonewline $kept(text) {part one, }
 puts -nonewline $kept(text) {part two}
 puts -nonewline $kept(full) [string repeat x 300]
-puts -nonewline $kept(line) "a line\nand a part"
+puts $kept(line) {a line}
+puts -nonewline $kept(line) {and a part}
 puts -nonewline $kept(none) {at once}
 puts -nonewline $kept(closed) {at its place}
 close $kept(closed)

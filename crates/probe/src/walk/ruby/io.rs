@@ -36,11 +36,16 @@ const TERMINAL: i32 = 0x10;
 /// A mutex is an object with data; its first word is the fiber that holds it.
 const DATA: u64 = 32;
 
+/// Could an object of type T_FILE have these flags?
+pub(super) fn may_be_flags(flags: u64) -> bool {
+    flags & TYPE == T_FILE && flags <= FLAGS_MOST
+}
+
 /// Could an object of type T_FILE begin so?
 pub(super) fn may_be(bytes: &[u8]) -> bool {
     let [flags, class, fptr] = head(bytes);
     let pointer = |at: u64| at > u64::from(u16::MAX) && at.is_multiple_of(8) && at < 1 << 56;
-    flags & TYPE == T_FILE && flags <= FLAGS_MOST && pointer(class) && pointer(fptr)
+    may_be_flags(flags) && pointer(class) && pointer(fptr)
 }
 
 /// Where the rb_io_t of an object is; None where it is no IO, or one that was never opened.

@@ -17,7 +17,7 @@ use weir_model::trace::{Buffer, Walker};
 use super::Walk;
 use super::heap::blocks;
 use super::pending::{self, Pending, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, int, word};
+use super::read::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, int};
 use crate::memory::Memory;
 
 /// The beginning of `ThreadSpecificData` of tclIO.c: handlers, the list, then each standard channel with its mark.
@@ -86,15 +86,15 @@ fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
 
 /// Where the three marks are, and before them a pointer.
 fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
-    let words = (data.len() + 8).saturating_sub(THREAD_BYTES).div_ceil(8);
-    let fits = move |index: &usize| {
-        let bytes = &data[8 * index..];
-        let list = word(bytes, LIST);
-        MARKS.iter().all(|mark| matches!(int(bytes, *mark), 1 | -1))
+    let is_mark = |bytes: &[u8; 8]| matches!(int(bytes, 0), 1 | -1);
+    let words = data.as_chunks::<8>().0.windows(THREAD_BYTES / 8).enumerate();
+    let fits = move |(_, words): &(usize, &[[u8; 8]])| {
+        let list = u64::from_le_bytes(words[LIST / 8]);
+        MARKS.iter().all(|mark| is_mark(&words[mark / 8]))
             && list > u64::from(u16::MAX)
             && list.is_multiple_of(8)
     };
-    (0..words).filter(fits).map(move |index| start + 8 * index as u64)
+    words.filter(fits).map(move |(index, _)| start + 8 * index as u64)
 }
 
 /// The states of a thread's channels, the newest first, which is the order in which Tcl closes them; none where

@@ -1,0 +1,280 @@
+//! `weir top`: one look for scripts, and the live screen on a terminal.
+
+mod common;
+#[path = "common/session.rs"]
+mod session;
+
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::{WEIR, disk_dir, is_root, names, run, skip, text, weir};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use session::Session;
+
+/// Killed at the end.
+struct Running(Child);
+
+impl Running {
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Reads and writes one byte a call, for ever.
+fn bytewise() -> Running {
+    let mut command = Command::new("dd");
+    Running(command.args(["if=/dev/zero", "of=/dev/null", "bs=1", "status=none"]).spawn().expect("dd starts"))
+}
+
+/// Holds "hello\n" in its buffer and waits for more input.
+fn silent() -> Running {
+    let mut command = Command::new("grep");
+    let mut child =
+        command.arg("e").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("grep starts");
+    child.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
+    Running(child)
+}
+
+fn look(dir: &Path, arguments: &[&str]) -> Value {
+    let output = run(dir, &[&["top", "--once", "--quiet", "--json", "-"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    let document = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    check_schema(&document);
+    document
+}
+
+fn check_schema(document: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-top-1.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+fn of(document: &Value, pid: u32) -> Value {
+    let processes = document["processes"].as_array().expect("processes");
+    processes.iter().find(|one| one["pid"] == pid).unwrap_or_else(|| panic!("{pid}: {document:#}")).clone()
+}
+
+#[test]
+fn tiny_calls_and_waiting_bytes_are_seen() {
+    let (dir, writer, holder) = (disk_dir(), bytewise(), silent());
+    let document = look(dir.path(), &[]);
+    let seen = of(&document, writer.pid());
+    assert!(seen["tiny_calls_s"].as_f64().unwrap() > 10_000.0, "{seen:#}");
+    assert!((0.9..1.1).contains(&seen["bytes_per_call"].as_f64().unwrap()), "{seen:#}");
+    assert_eq!((&seen["comm"], &seen["foreign"]), (&"dd".into(), &false.into()));
+    assert_eq!(document["processes"][0]["pid"], writer.pid(), "the most tiny calls first");
+    let seen = of(&document, holder.pid());
+    assert_eq!((&seen["pending_bytes"], &seen["command"]), (&6.into(), &"grep e".into()));
+    let stream = &seen["waiting"][0];
+    assert_eq!((&stream["fd"], &stream["preview"]), (&1.into(), &"hello\n".into()));
+    assert_eq!((&stream["walker"], &stream["from_before"]), (&"glibc".into(), &true.into()));
+    assert!(stream["path"].as_str().unwrap().starts_with("pipe:["), "{stream:#}");
+    assert!(stream["waits_s"].as_f64().unwrap() >= 0.9, "{stream:#}");
+}
+
+#[test]
+fn a_selection_of_processes() {
+    let (dir, writer, holder) = (disk_dir(), bytewise(), silent());
+    let pids = format!("{},{}", writer.pid(), holder.pid());
+    let with = |more: &[&str]| look(dir.path(), &[&["--pid", &pids, "-i", "200ms"], more].concat());
+    let order = |document: &Value| {
+        let processes = document["processes"].as_array().unwrap();
+        processes.iter().map(|one| one["pid"].as_u64().unwrap() as u32).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&with(&[])), [writer.pid(), holder.pid()]);
+    assert_eq!(order(&with(&["--sort", "pending"])), [holder.pid(), writer.pid()]);
+    let first = with(&["--sort", "age", "-n", "1"]);
+    assert_eq!((order(&first), &first["found"]), (vec![holder.pid()], &2.into()));
+    let filtered = with(&["--filter", "GREP"]);
+    assert_eq!((order(&filtered), &filtered["filter"]), (vec![holder.pid()], &"GREP".into()));
+}
+
+#[test]
+fn a_table_where_there_is_no_terminal() {
+    let (dir, writer, holder) = (disk_dir(), bytewise(), silent());
+    let pids = format!("{},{}", writer.pid(), holder.pid());
+    let output = run(dir.path(), &["top", "--pid", &pids, "--json", "t.json", "-i", "300ms"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "weir: standard output is no terminal: one look, as with --once\n");
+    let table = text(&output.stdout);
+    assert!(table.starts_with("top · 2 processes · ") && !table.contains('\u{1b}'), "{table}");
+    let row = |pid: u32| {
+        let pid = pid.to_string();
+        table
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(&pid))
+            .unwrap_or_else(|| panic!("{table}"))
+    };
+    assert!(row(writer.pid()).contains(" dd ") && row(writer.pid()).contains(" 1 B "), "{table}");
+    assert!(row(holder.pid()).contains(" 6 B ") && row(holder.pid()).contains("fd 1 pipe"), "{table}");
+    let written = std::fs::read_to_string(dir.path().join("t.json")).unwrap();
+    check_schema(&serde_json::from_str(&written).unwrap());
+}
+
+#[test]
+fn other_users_processes_are_marked() {
+    let test = "other_users_processes_are_marked";
+    if !is_root() {
+        return skip(test, "needs root");
+    }
+    let (dir, holder) = (tempfile::tempdir().unwrap(), silent());
+    let program = dir.path().join("weir");
+    std::fs::copy(WEIR, &program).unwrap();
+    assert!(Command::new("chmod").arg("755").arg(dir.path()).arg(&program).status().unwrap().success());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).current_dir("/");
+    command.args(["top", "--once", "-q", "--json", "-", "-i", "200ms", "--pid", &holder.pid().to_string()]);
+    let output = command.output().expect("setpriv starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    check_schema(&document);
+    let seen = of(&document, holder.pid());
+    assert_eq!((&seen["foreign"], &seen["uid"]), (&true.into(), &0.into()));
+    assert!(seen["reads"].is_null() && seen["pending_bytes"].is_null(), "{seen:#}");
+    assert!(seen["system_share"].is_number(), "everybody may see the times: {seen:#}");
+}
+
+#[test]
+fn what_cannot_work_says_why() {
+    let dir = disk_dir();
+    for (arguments, status, words) in [
+        (&["top", "--once", "--pid", "4194305"][..], 1, "process 4194305: ESRCH"),
+        (&["top", "--once", "--pid", "0"], 2, "0"),
+        (&["top", "--once", "--interval", "1ms"], 2, "at least 100ms"),
+        (&["top", "--once", "--interval", "soon"], 2, "no duration"),
+        (&["top", "--once", "--sort", "luck"], 2, "luck"),
+        (&["top", "--once", "--rows", "0"], 2, "0"),
+        (&["top", "--once", "--quiet"], 2, "--json"),
+        (&["top", "--once", "--json", "no/such/file"], 1, "no/such/file: open: ENOENT"),
+        (&["top", "file"], 2, "file"),
+    ] {
+        let output = run(dir.path(), arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+    assert!(names(dir.path()).is_empty());
+}
+
+/// The live screen of some processes, with what comes after.
+fn live(dir: &Path, pids: &[u32], more: &[&str], size: (u16, u16)) -> Session {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let mut command = weir(dir, &["top", "-i", "300ms", "--pid", &pids.join(",")]);
+    command.args(more);
+    Session::start(command, size.0, size.1)
+}
+
+#[test]
+fn keys_drive_the_live_screen() {
+    let (dir, writer, mut holder) = (disk_dir(), bytewise(), silent());
+    let pids = [writer.pid(), holder.pid()];
+    let mut screen = live(dir.path(), &pids, &["--json", "t.json"], (80, 24));
+    let line = |text: &str, pid: u32| {
+        text.lines().position(|line| line.trim_start().starts_with(&format!("{pid} ")))
+    };
+    screen.until("both are there", |text| {
+        text.contains("of them tiny")
+            && text.contains("6 B")
+            && text.contains("grep e")
+            && text.contains("q quit")
+    });
+    assert!(!screen.is_restored(), "it has the alternate screen");
+    screen.until("the most tiny calls first", |text| line(text, pids[0]) < line(text, pids[1]));
+    screen.keys("<<");
+    screen
+        .until("sorted by age", |text| text.contains("by age") && line(text, pids[1]) < line(text, pids[0]));
+    screen.keys("?");
+    screen.until("the help", |text| text.contains("weir flush: write that out now, after a question"));
+    screen.keys("x/grep\r");
+    screen.until("only one", |text| text.contains("only \"grep\"") && line(text, pids[0]).is_none());
+    screen.until("what it holds", |text| {
+        text.contains(r#"fd 1 pipe holds 6 B for >"#) && text.contains(r#""hello\n""#)
+    });
+    screen.keys(" ");
+    screen.until("a pause", |text| text.starts_with("weir top") && text.contains("paused"));
+    screen.keys(" p");
+    screen.until("another verb has the screen", |text| text.contains("Press any key to go back."));
+    screen.keys("x");
+    screen.until("the list again", |text| text.contains("q quit") && text.contains("grep e"));
+    screen.keys("f");
+    screen
+        .until("a question", |text| text.contains(&format!("Write out now what waits in grep {}?", pids[1])));
+    screen.keys("n");
+    screen.until("a no", |text| text.contains("nothing was flushed"));
+    screen.keys("fy");
+    let mut bytes = [0; 6];
+    holder.0.stdout.as_mut().unwrap().read_exact(&mut bytes).expect("they come");
+    assert_eq!(&bytes, b"hello\n");
+    screen.until("flush has ended", |text| text.contains("Press any key to go back."));
+    screen.keys("x");
+    screen.until("nothing waits any more", |text| text.contains("nothing waits in its buffers"));
+    screen.keys("q");
+    assert_eq!(screen.end().code(), Some(0));
+    screen.until("the terminal is as it was", |_| screen.is_restored());
+    let written: Value = serde_json::from_slice(&std::fs::read(dir.path().join("t.json")).unwrap()).unwrap();
+    check_schema(&written);
+    assert_eq!(written["processes"].as_array().unwrap().len(), 1, "as it was filtered at the end");
+}
+
+#[test]
+fn it_ends_well_in_every_way() {
+    let (dir, holder) = (disk_dir(), silent());
+    for (keys, signal, status) in [
+        ("q", None, Some(0)),
+        ("\u{3}", None, Some(0)),
+        ("", Some(Signal::TERM), Some(143)),
+        ("", Some(Signal::HUP), Some(129)),
+        ("", Some(Signal::INT), Some(130)),
+    ] {
+        let mut screen = live(dir.path(), &[holder.pid()], &[], (120, 40));
+        screen.until("it is there", |text| text.contains("grep e") && text.contains("TINY/s"));
+        screen.keys(keys);
+        if let Some(signal) = signal {
+            kill_process(Pid::from_child(&screen.child), signal).unwrap();
+        }
+        let ended = screen.end();
+        assert_eq!((ended.code(), ended.signal()), (status, None), "{keys:?} {signal:?}");
+        screen.until("the terminal is as it was", |_| screen.is_restored());
+    }
+}
+
+#[test]
+fn a_stop_gives_the_terminal_back_for_its_time() {
+    let (dir, holder) = (disk_dir(), silent());
+    let mut screen = live(dir.path(), &[holder.pid()], &[], (80, 24));
+    screen.until("it is there", |text| text.contains("grep e"));
+    screen.keys("\u{1a}");
+    screen.until("it is stopped", |_| screen.is_restored());
+    kill_process(Pid::from_child(&screen.child), Signal::CONT).unwrap();
+    screen.until("it goes on", |text| !screen.is_restored() && text.contains("grep e"));
+    screen.resize(120, 40);
+    screen.until("more columns", |text| text.contains("TINY/s") && text.contains("grep e"));
+    screen.resize(60, 12);
+    screen.until("fewer of all", |text| {
+        text.contains("grep e") && text.contains("q quit") && !text.contains("TINY/s")
+    });
+    screen.keys("q");
+    assert_eq!(screen.end().code(), Some(0));
+}
+
+#[test]
+fn the_screen_cannot_share_standard_output() {
+    let dir = disk_dir();
+    let mut screen = Session::start(weir(dir.path(), &["top", "--json", "-"]), 80, 24);
+    assert_eq!(screen.end().code(), Some(2));
+    screen.until("it says why", |text| text.contains("--json - needs --once"));
+    assert!(screen.is_restored());
+}
