@@ -1,6 +1,7 @@
 //! What lab.toml says of an experiment.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -13,6 +14,9 @@ pub struct Experiment {
     /// The folder's name.
     #[serde(skip)]
     pub name: String,
+    /// Where its files are, if they are not in the binary.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
     /// To which part of the book it belongs.
     pub theme: Theme,
     /// What happens, in one line of the list.

@@ -1,6 +1,7 @@
 //! Runs the experiments of /lab and judges them. An experiment is a folder of data: what is expected, a program
 //! that shows the fault, a fixed one, and one check for both.
 
+pub mod check;
 mod document;
 mod error;
 mod experiment;
@@ -9,6 +10,7 @@ mod library;
 mod many;
 mod run;
 mod stage;
+pub mod template;
 
 pub use document::{Document, Row};
 pub use error::Error;

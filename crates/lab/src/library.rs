@@ -1,4 +1,8 @@
-//! The experiments that are in the binary.
+//! The experiments that are in the binary, and those in a folder of one's own.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
@@ -13,10 +17,11 @@ pub fn all() -> Result<Vec<Experiment>, Error> {
     Ok(found)
 }
 
-/// The experiment of this name.
+/// The experiment of this name, or the one in this folder.
 pub fn find(name: &str) -> Result<Experiment, Error> {
     match FOLDERS.get_dir(name) {
         Some(folder) => read(folder),
+        None if name.contains('/') || Path::new(name).join("lab.toml").exists() => read_own(Path::new(name)),
         None => Err(Error::Unknown { name: name.into(), nearest: nearest(name) }),
     }
 }
@@ -34,15 +39,35 @@ fn common(one: &str, other: &str) -> usize {
 }
 
 /// What is in an experiment's folder: names and contents.
-pub(crate) fn files(name: &str) -> Vec<(&'static str, &'static [u8])> {
-    let Some(folder) = FOLDERS.get_dir(name) else { return Vec::new() };
-    folder.files().filter_map(|file| Some((file.path().file_name()?.to_str()?, file.contents()))).collect()
+pub(crate) fn files(experiment: &Experiment) -> Result<Vec<(String, Cow<'static, [u8]>)>, Error> {
+    if let Some(folder) = &experiment.folder {
+        return own_files(folder);
+    }
+    let Some(folder) = FOLDERS.get_dir(&experiment.name) else { return Ok(Vec::new()) };
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(folder.files().map(|file| (name(file.path()), Cow::Borrowed(file.contents()))).collect())
+}
+
+fn own_files(folder: &Path) -> Result<Vec<(String, Cow<'static, [u8]>)>, Error> {
+    let failed = |path: &Path, call, source| Error::File { path: path.into(), call, source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|source| failed(folder, "opendir", source))? {
+        let path = entry.map_err(|source| failed(folder, "readdir", source))?.path();
+        let Some(name) = path.file_name().filter(|_| path.is_file()) else { continue };
+        let content = fs::read(&path).map_err(|source| failed(&path, "read", source))?;
+        files.push((name.to_string_lossy().into_owned(), content.into()));
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The text of a version's program, with how it is compiled.
 pub fn source(experiment: &Experiment, version: Version) -> String {
-    let files = files(&experiment.name);
-    let of_version = |one: &&(&str, &[u8])| one.0.split('.').next() == Some(version.name());
+    let files = match files(experiment) {
+        Ok(files) => files,
+        Err(error) => return format!("{error}\n"),
+    };
+    let of_version = |one: &&(String, Cow<[u8]>)| one.0.split('.').next() == Some(version.name());
     let Some((name, content)) = files.iter().find(of_version) else {
         return format!("{} has no {} program of its own\n", experiment.name, version.name());
     };
@@ -60,8 +85,21 @@ pub(crate) fn functions() -> &'static [u8] {
 
 fn read(folder: &'static Dir<'_>) -> Result<Experiment, Error> {
     let name = folder.path().to_string_lossy().into_owned();
-    let wrong = |why: String| Error::Broken { name: name.clone(), why };
     let text = folder.get_file(folder.path().join("lab.toml")).and_then(|file| file.contents_utf8());
+    parse(name, text)
+}
+
+/// `./mine` and `mine/` are the experiment mine.
+fn read_own(folder: &Path) -> Result<Experiment, Error> {
+    let file = |source| Error::File { path: folder.into(), call: "open", source };
+    let whole = fs::canonicalize(folder).map_err(file)?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text = fs::read_to_string(whole.join("lab.toml")).ok();
+    parse(name, text.as_deref()).map(|experiment| Experiment { folder: Some(whole), ..experiment })
+}
+
+fn parse(name: String, text: Option<&str>) -> Result<Experiment, Error> {
+    let wrong = |why: String| Error::Broken { name: name.clone(), why };
     let text = text.ok_or_else(|| wrong("has no lab.toml".into()))?;
     let parsed: Result<Experiment, _> = toml::from_str(text);
     parsed

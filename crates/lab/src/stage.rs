@@ -22,11 +22,12 @@ impl Stage {
         let made = tempfile::Builder::new().prefix("weir-lab-").tempdir();
         let root = made.map_err(|source| file(Path::new("the temporary directory"), "mkdir", source))?;
         let mut stage = Stage { root, commands: Vec::new() };
-        for (name, content) in library::files(&experiment.name) {
+        let files = library::files(experiment)?;
+        for (name, content) in &files {
             stage.put(name, content)?;
         }
         stage.put("functions.sh", library::functions())?;
-        for (name, _) in library::files(&experiment.name) {
+        for (name, _) in &files {
             if let Some(program) = name.strip_suffix(".c").or(name.strip_suffix(".S")) {
                 stage.compile(experiment, name, program)?;
             }

@@ -7,6 +7,7 @@
 pub mod bar;
 pub mod bench;
 pub mod block;
+pub mod check;
 pub mod csv;
 pub mod json;
 pub mod lab;

@@ -28,6 +28,8 @@ const ASCII: &[(char, &str)] = &[
     ('≈', "~"),
     ('→', "->"),
     ('◀', "<"),
+    ('✓', "+"),
+    ('✗', "x"),
 ];
 
 /// Changes how the text around it is shown while showing nothing itself (directions, zero widths).

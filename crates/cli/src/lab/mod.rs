@@ -1,5 +1,7 @@
 //! `weir lab`: the command line, and what is done with it.
 
+mod check;
+mod new;
 mod show;
 
 use std::path::PathBuf;
@@ -23,9 +25,12 @@ use crate::{FAILED, USAGE};
 /// both; weir compiles and runs them in a private directory, watches them with its own tracer, and says whether what
 /// happened is what the experiment states.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Args {
-    /// The experiment, or all; without a name the list is shown
+    #[command(subcommand)]
+    verb: Option<SubVerb>,
+
+    /// The experiment, a folder with one (./mine), or all; without a name the list is shown
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
@@ -50,18 +55,31 @@ pub struct Args {
     quiet: bool,
 }
 
+#[derive(clap::Subcommand)]
+enum SubVerb {
+    Check(check::Args),
+    New(new::Args),
+}
+
 const EXAMPLES: &str = "\
 Examples:
   weir lab                            the list
   weir lab doubled-at-fork            one experiment
   weir lab doubled-at-fork --source   its program
   weir lab all --quick                all of them, in about a minute
+  weir lab check copy.c               your own solution of an exercise, judged
+  weir lab new mine; weir lab ./mine  an experiment of your own
 
 Exit status: 0 all agree with what they state, or say what this machine lacks; 1 one does not agree;
 2 wrong usage; 130 stopped by Ctrl-C.";
 
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
+    match &args.verb {
+        Some(SubVerb::Check(args)) => return check::run(args),
+        Some(SubVerb::New(args)) => return new::run(args),
+        None => {}
+    }
     match done(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),

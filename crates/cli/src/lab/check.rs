@@ -1,0 +1,140 @@
+//! `weir lab check`: the command line, and what is done with it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use weir_lab::Error;
+use weir_lab::check::{self, EXERCISES, Exercise, Judge, Met, Report};
+use weir_report::check as page;
+
+use super::{said, stop_flag};
+use crate::export::{Export, json};
+use crate::screen::style;
+use crate::words::words;
+use crate::{FAILED, USAGE};
+
+/// Judge your own solution of an exercise
+///
+/// A C source is compiled (cc -O1 -Wall), a program or script taken as it is. It is run many times in private
+/// directories with odd inputs, under weir's tracer, on a full disk, and killed; each requirement of the exercise is
+/// then met or not, with what was seen and where to look.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct Args {
+    /// A C source (.c), or anything that can be executed
+    #[arg(required_unless_present = "list")]
+    program: Option<PathBuf>,
+
+    /// The exercise, when the file's name does not say it
+    #[arg(long = "as", value_name = "EXERCISE", value_parser = words(EXERCISES.map(|exercise| exercise.name)))]
+    exercise: Option<String>,
+
+    /// Show what the exercises ask, or with --as what that one asks
+    #[arg(long, conflicts_with_all = ["program", "json"])]
+    list: bool,
+
+    /// Write the result as JSON (schema weir-lab-check/1); - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// No screen: only the file, errors and the status
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weir lab check --list                what each exercise asks
+  weir lab check --list --as tail      what tail asks
+  weir lab check copy.c                compile and judge it
+  weir lab check mine.py --as tail     a script, whose name does not say the exercise
+  weir lab check ./dots --json -       the verdicts for other programs
+
+Exit status: 0 every requirement is met, or cannot be told here; 1 one is not met; 2 wrong usage; 130 stopped by
+Ctrl-C.";
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let exercise = match exercise(args) {
+        Ok(exercise) => exercise,
+        Err(text) => {
+            eprintln!("weir: {text}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match judged(args, exercise) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FAILED),
+        Err(Error::Stopped) => ExitCode::from(130),
+        Err(error) => {
+            eprintln!("weir: {error}");
+            // A file that is not there, or is no program, is the command line's fault.
+            ExitCode::from(if matches!(error, Error::File { .. }) { USAGE } else { FAILED })
+        }
+    }
+}
+
+/// The one that is meant; none: all of them.
+fn exercise(args: &Args) -> Result<Option<&'static Exercise>, String> {
+    let names = || EXERCISES.map(|exercise| exercise.name).join(", ");
+    match (&args.exercise, &args.program) {
+        (Some(name), _) => {
+            check::exercise(name).map(Some).ok_or_else(|| format!("there is no exercise {name}: {}", names()))
+        }
+        (None, Some(program)) => check::exercise_of(program).map(Some).ok_or_else(|| {
+            format!("{}: its name says no exercise; add --as with one of: {}", program.display(), names())
+        }),
+        (None, None) => Ok(None),
+    }
+}
+
+fn judged(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Error> {
+    let (Some(program), Some(exercise)) = (&args.program, exercise) else {
+        return Ok(said(&list(exercise)));
+    };
+    let export = match args.json.as_deref().map(Export::open).transpose() {
+        Ok(export) => export,
+        Err(text) => return Ok(super::complained(&text)),
+    };
+    let stop = stop_flag();
+    let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
+    let report = Judge { weir, stop: &stop }.judge(program, exercise)?;
+    let to_screen = !args.quiet && export.as_ref().is_none_or(|export| !export.is_stdout());
+    let shown = !to_screen || said(&shown(&report, program));
+    let written = export.map_or(Ok(()), |export| json(&report).and_then(|text| export.write(&text)));
+    Ok(written.map_or_else(|text| super::complained(&text), |()| true) && shown && report.well)
+}
+
+fn list(chosen: Option<&'static Exercise>) -> String {
+    let all = EXERCISES.into_iter().filter(|one| chosen.is_none_or(|chosen| chosen.name == one.name));
+    let exercises: Vec<_> = all
+        .map(|exercise| page::Exercise {
+            usage: format!("{} {}", exercise.name, exercise.usage),
+            about: exercise.about.into(),
+            asks: exercise.requirements.iter().map(|one| (one.id.into(), one.what.into())).collect(),
+        })
+        .collect();
+    page::list(&exercises, &style())
+}
+
+fn shown(report: &Report, program: &Path) -> String {
+    let requirement = |one: &check::Judged| page::Requirement {
+        name: one.id.into(),
+        what: one.what.into(),
+        met: match one.met {
+            Met::Yes => Some(true),
+            Met::No => Some(false),
+            Met::Unknown => None,
+        },
+        seen: one.seen.clone(),
+        see: one.see.into(),
+    };
+    let page = page::Page {
+        title: format!("{} · {}", report.exercise, program.display()),
+        verdict: format!("{} of {} requirements are met.", report.met(), report.requirements.len()),
+        command: report.command.clone().unwrap_or_default(),
+        warnings: report.warnings.clone(),
+        requirements: report.requirements.iter().map(requirement).collect(),
+    };
+    page::page(&page, &style())
+}

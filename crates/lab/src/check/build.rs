@@ -1,0 +1,81 @@
+//! From what a learner hands in to a program that can be started.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use tempfile::TempDir;
+
+use super::Judge;
+use super::place::private;
+use crate::Error;
+
+/// A program that can be started; what was made for it is removed when dropped.
+pub(super) struct Solution<'a> {
+    /// What is started.
+    pub program: PathBuf,
+    /// How it was compiled, as one would type it.
+    pub command: Option<String>,
+    /// What the compiler warned of.
+    pub warnings: String,
+    /// The weir that watches.
+    pub weir: &'a Path,
+    /// Set by Ctrl-C.
+    pub stop: &'a AtomicBool,
+    _made: TempDir,
+}
+
+impl<'a> Solution<'a> {
+    /// Compiles a C source, and takes everything else as it is. The inner error is what the compiler said.
+    pub fn build(path: &Path, judge: &'a Judge) -> Result<Result<Solution<'a>, String>, Error> {
+        let whole = fs::canonicalize(path).map_err(|source| failed(path, "open", source))?;
+        let made = private()?;
+        let started = |program, command, warnings, made| Solution {
+            program,
+            command,
+            warnings,
+            weir: &judge.weir,
+            stop: judge.stop,
+            _made: made,
+        };
+        if whole.extension().is_none_or(|extension| extension != "c") {
+            return is_program(&whole).map(|()| Ok(started(whole, None, String::new(), made)));
+        }
+        let name = whole.file_stem().unwrap_or_default();
+        let program = made.path().join(name);
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let mut command = Command::new(&compiler);
+        let ran = command.args(["-O1", "-Wall", "-o"]).args([&program, &whole]).arg("-lm").output();
+        let output = ran.map_err(|source| no_compiler(&compiler, source))?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        if !output.status.success() {
+            return Ok(Err(said));
+        }
+        let typed = format!("{compiler} -O1 -Wall -o {} {} -lm", name.display(), path.display());
+        Ok(Ok(started(program, Some(typed), said, made)))
+    }
+}
+
+fn is_program(path: &Path) -> Result<(), Error> {
+    let meta = fs::metadata(path).map_err(|source| failed(path, "stat", source))?;
+    if meta.is_file() && meta.permissions().mode() & 0o111 != 0 {
+        return Ok(());
+    }
+    let why = "is neither a C source (.c) nor a program or script that can be executed (chmod +x)";
+    Err(failed(path, "execve", io::Error::new(io::ErrorKind::PermissionDenied, why)))
+}
+
+fn no_compiler(compiler: &str, source: io::Error) -> Error {
+    let said = match source.kind() {
+        io::ErrorKind::NotFound => "there is no C compiler: install gcc, or set CC".into(),
+        _ => source.to_string(),
+    };
+    Error::Compiler { command: compiler.into(), said }
+}
+
+fn failed(path: &Path, call: &'static str, source: io::Error) -> Error {
+    Error::File { path: path.into(), call, source }
+}

@@ -1,0 +1,159 @@
+//! The exercise copy: all bytes of one file into another, or a word about why not.
+
+use super::calls::{Way, traced};
+use super::place::Place;
+use super::want::{BORDERS, few, odd_inputs, pattern, same};
+use super::{Exercise, Requirement, Test, wrong};
+
+pub(super) const EXERCISE: Exercise = Exercise {
+    name: "copy",
+    usage: "FROM TO",
+    about: "copies the file FROM to TO, which is made or replaced",
+    requirements: &[
+        Requirement {
+            id: "same-bytes",
+            what: "the copy has the same bytes: text, no final newline, NULs, bytes of 255, one huge line",
+            see: "read(2), fread(3): count bytes, strings end at a NUL; weir lab binary-copy",
+            test: same_bytes,
+        },
+        Requirement {
+            id: "empty",
+            what: "of an empty file it makes an empty file",
+            see: "read(2): 0 is the end, also the first time",
+            test: empty,
+        },
+        Requirement {
+            id: "block-borders",
+            what: "sizes of a block, one less and one more lose and add nothing",
+            see: "read(2), fread(3): the last block is shorter, its length is what the call returned",
+            test: borders,
+        },
+        Requirement {
+            id: "pieces",
+            what: "FROM may be a pipe that brings its bytes in pieces (/dev/stdin)",
+            see: "read(2): less than was asked for is not the end; EINTR in signal(7)",
+            test: pieces,
+        },
+        Requirement {
+            id: "truncate",
+            what: "of a longer TO nothing is left",
+            see: "open(2): O_TRUNC; fopen(3): \"w\"",
+            test: truncate,
+        },
+        Requirement {
+            id: "same-file",
+            what: "a file copied onto itself is refused, and keeps its bytes",
+            see: "stat(2): st_dev and st_ino, compared before TO is emptied",
+            test: same_file,
+        },
+        Requirement {
+            id: "calls",
+            what: "it moves blocks: at most a call for 512 bytes",
+            see: "weir lab copy-sizes, weir lab one-byte-writes",
+            test: calls,
+        },
+        Requirement {
+            id: "missing",
+            what: "without FROM it says so, its status is not 0, and TO keeps what it had",
+            see: "open(2): FROM first; perror(3), exit(3)",
+            test: missing,
+        },
+        Requirement {
+            id: "unwritable",
+            what: "a TO that cannot be made is told, with a status that is not 0",
+            see: "open(2), fopen(3): what they return; perror(3)",
+            test: unwritable,
+        },
+        Requirement {
+            id: "full-disk",
+            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
+            see: "fclose(3): the last write is made there, and its error is only told there; weir lab full-disk",
+            test: full_disk,
+        },
+        Requirement {
+            id: "short-write",
+            what: "when only a part of a write fits, it goes on with the rest or fails",
+            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
+            test: short_write,
+        },
+        Requirement {
+            id: "usage",
+            what: "without arguments it says how it is used, with a status that is not 0",
+            see: "exit(3): status 2 is usual",
+            test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
+        },
+    ],
+};
+
+fn copied(place: &Place, of: &str, bytes: &[u8]) -> Test {
+    place.put("from", bytes)?;
+    place.run(&["from", "to"]).done()?.well()?;
+    same(of, bytes, &place.get("to")?)
+}
+
+fn same_bytes(place: &Place) -> Test {
+    odd_inputs().iter().try_for_each(|(of, bytes)| copied(place, of, bytes))
+}
+
+fn empty(place: &Place) -> Test {
+    copied(place, "an empty file", b"")
+}
+
+fn borders(place: &Place) -> Test {
+    BORDERS.iter().try_for_each(|&size| copied(place, &format!("a file of {size} bytes"), &pattern(size)))
+}
+
+fn pieces(place: &Place) -> Test {
+    let (first, rest) = (pattern(10), pattern(5000));
+    place.run(&["/dev/stdin", "to"]).pieces(&[&first, &rest, b"end"]).done()?.well()?;
+    same("a pipe that brings 10, 5000 and 3 bytes", &[&first[..], &rest, b"end"].concat(), &place.get("to")?)
+}
+
+fn truncate(place: &Place) -> Test {
+    place.put("to", pattern(10_000))?;
+    copied(place, "over a file of 10,000 bytes", b"short\n")
+}
+
+fn same_file(place: &Place) -> Test {
+    place.put("from", pattern(3000))?;
+    let ended = place.run(&["from", "from"]).done()?;
+    same("a file copied onto itself", &pattern(3000), &place.get("from")?)?;
+    ended.failed("a file copied onto itself").map(drop)
+}
+
+fn calls(place: &Place) -> Test {
+    place.put("from", pattern(65_536))?;
+    let calls = traced(place, place.run(&["from", "to"]))?;
+    few("FROM", calls.on("/here/from", Way::In), 65_536)?;
+    few("TO", calls.on("/here/to", Way::Out), 65_536)
+}
+
+fn missing(place: &Place) -> Test {
+    place.put("to", "precious\n")?;
+    place.run(&["nowhere", "to"]).done()?.failed("there is no FROM")?;
+    same("TO, when there is no FROM", b"precious\n", &place.get("to")?)
+}
+
+fn unwritable(place: &Place) -> Test {
+    place.put("from", "bytes\n")?;
+    place.run(&["from", "no-directory/to"]).done()?.failed("TO is in a directory that is not there").map(drop)
+}
+
+fn full_disk(place: &Place) -> Test {
+    for (of, size) in [("20 bytes", 20), ("100,000 bytes", 100_000)] {
+        place.put("from", pattern(size))?;
+        place.run(&["from", "/dev/full"]).done()?.failed(&format!("{of} to a full disk"))?;
+    }
+    Ok(())
+}
+
+/// With the usual buffers the last write crosses the limit of 9728 bytes, and no other follows it.
+fn short_write(place: &Place) -> Test {
+    place.put("from", pattern(9900))?;
+    let ended = place.run(&["from", "to"]).files_of(19).done()?;
+    let there = place.get("to")?.len();
+    if there > 9728 {
+        return wrong(format!("{there} bytes came into a file that cannot grow beyond 9728"));
+    }
+    ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
+}

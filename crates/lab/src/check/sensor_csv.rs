@@ -1,0 +1,261 @@
+//! The exercise sensor_csv: readings into a file that outlives the program and the power.
+
+use super::calls::{Way, traced};
+use super::place::Place;
+use super::want::{AT_ONCE, same, shaped};
+use super::{Exercise, Requirement, Test, Wrong, wrong};
+
+pub(super) const EXERCISE: Exercise = Exercise {
+    name: "sensor_csv",
+    usage: "[-n COUNT] [-i SECONDS] SENSOR",
+    about: "every SECONDS (5; 0.1 is possible) reads SENSOR, a file with thousandths of a degree such as \
+            /sys/class/thermal/thermal_zone0/temp, and appends a line `2025-07-22T10:30:00,25.5` to temperatures.csv in the \
+            working directory; ends after COUNT readings",
+    requirements: &[
+        Requirement {
+            id: "lines",
+            what: "each reading is a line of time and degrees with one decimal",
+            see: "strftime(3): %Y-%m-%dT%H:%M:%S; printf(3): %.1f",
+            test: whole_lines,
+        },
+        Requirement {
+            id: "values",
+            what: "thousandths become degrees: 25500, 7049, 100000, 0, -500, -12300",
+            see: "division of integers in C drops the rest, and the sign of -500 / 1000",
+            test: values,
+        },
+        Requirement {
+            id: "fresh",
+            what: "each reading is read anew",
+            see: "open(2), or pread(2) at 0: a stream that was read to its end has nothing more; clearerr(3), rewind(3)",
+            test: fresh,
+        },
+        Requirement {
+            id: "append",
+            what: "what is in temperatures.csv stays",
+            see: "fopen(3): \"a\"; open(2): O_APPEND",
+            test: append,
+        },
+        Requirement {
+            id: "torn",
+            what: "behind a last line without newline, which a power cut leaves, a new one begins",
+            see: "lseek(2), pread(2) of the last byte; weir lab sensor-csv",
+            test: torn,
+        },
+        Requirement {
+            id: "at-once",
+            what: "a reading is in the file before the wait for the next begins",
+            see: "setbuf(3): _IOLBF, fflush(3); weir lab sensor-csv, weir lab stuck-output",
+            test: at_once,
+        },
+        Requirement {
+            id: "killed",
+            what: "a kill -9 takes no reading",
+            see: "weir lab sensor-csv, weir lab lost-at-kill",
+            test: killed,
+        },
+        Requirement {
+            id: "one-write",
+            what: "a line is one write: a cut tears at most the last",
+            see: "write(2), fprintf(3) into a stream in line mode; weir lab append-writers",
+            test: one_write,
+        },
+        Requirement {
+            id: "emptied",
+            what: "when somebody empties the file meanwhile, the next line begins it anew",
+            see: "open(2): O_APPEND, else the offset stays and NULs fill the gap; weir lab writers-without-append",
+            test: emptied,
+        },
+        Requirement {
+            id: "gap",
+            what: "a reading that fails is left out, and the next one is taken",
+            see: "open(2), read(2): what they return; sensors fail now and then",
+            test: gap,
+        },
+        Requirement {
+            id: "closed",
+            what: "nothing is left open: 40 readings need no more than 12 descriptors",
+            see: "fclose(3), close(2) of the sensor behind each reading",
+            test: closed,
+        },
+        Requirement {
+            id: "missing",
+            what: "a SENSOR that is not there is told, with a status that is not 0",
+            see: "fopen(3) returns NULL; perror(3)",
+            test: |place| {
+                place.run(&["-n", "1", "-i", "0", "nowhere"]).done()?.failed("there is no SENSOR").map(drop)
+            },
+        },
+        Requirement {
+            id: "full-disk",
+            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
+            see: "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
+            test: full_disk,
+        },
+    ],
+};
+
+const CSV: &str = "temperatures.csv";
+const SENSOR: &str = "sensor";
+
+/// The degrees of all lines, if each is one.
+fn degrees(csv: &[u8]) -> Result<Vec<String>, Wrong> {
+    let text = String::from_utf8_lossy(csv);
+    let of = |line: &str| {
+        let (stamp, value) = line.split_once(',')?;
+        shaped(stamp, "####-##-##T##:##:##").then(|| value.to_string())
+    };
+    let not_like = |line: &str| format!("not like 2025-07-22T10:30:00,25.5: {line:?}");
+    let Some(text) = text.strip_suffix('\n') else { return wrong(not_like(&text)) };
+    text.split('\n').map(|line| of(line).map_or_else(|| wrong(not_like(line)), Ok)).collect()
+}
+
+fn read_once(place: &Place, thousandths: &str) -> Result<Vec<String>, Wrong> {
+    place.put(SENSOR, format!("{thousandths}\n"))?;
+    place.run(&["-n", "1", "-i", "0", SENSOR]).done()?.well()?;
+    degrees(&place.get(CSV)?)
+}
+
+fn whole_lines(place: &Place) -> Test {
+    place.put(SENSOR, "25500\n")?;
+    place.run(&["-n", "3", "-i", "0.01", SENSOR]).done()?.well()?;
+    same("three readings of 25500", b"25.5 25.5 25.5", degrees(&place.get(CSV)?)?.join(" ").as_bytes())
+}
+
+fn values(place: &Place) -> Test {
+    for (thousandths, wanted) in [
+        ("25500", "25.5"),
+        ("7049", "7.0"),
+        ("100000", "100.0"),
+        ("0", "0.0"),
+        ("-500", "-0.5"),
+        ("-12300", "-12.3"),
+    ] {
+        let got = read_once(place, thousandths)?.pop().unwrap_or_default();
+        same(thousandths, wanted.as_bytes(), got.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// How many whole lines there are now.
+fn count(place: &Place) -> usize {
+    place.now(CSV).iter().filter(|&&c| c == b'\n').count()
+}
+
+/// Starts it for some readings, and does something behind the first.
+fn behind_first(place: &Place, readings: &str, what: impl FnOnce() -> Test) -> Result<Vec<u8>, Wrong> {
+    place.put(SENSOR, "25500\n")?;
+    let mut running = place.run(&["-n", readings, "-i", "0.3", SENSOR]).start()?;
+    // Of a program that keeps its lines nothing is seen: then its first wait is as good a moment.
+    running.until(AT_ONCE / 8, || count(place) > 0);
+    what()?;
+    running.end(AT_ONCE * 2)?;
+    place.get(CSV)
+}
+
+fn fresh(place: &Place) -> Test {
+    let csv = behind_first(place, "2", || Ok(place.put(SENSOR, "31000\n")?))?;
+    same("25500, then 31000", b"25.5 31.0", degrees(&csv)?.join(" ").as_bytes())
+}
+
+fn append(place: &Place) -> Test {
+    place.put(CSV, "2025-07-22T10:30:00,19.5\n")?;
+    same("behind a line of yesterday", b"19.5 25.5", read_once(place, "25500")?.join(" ").as_bytes())
+}
+
+fn torn(place: &Place) -> Test {
+    place.put(CSV, "2025-07-22T10:30:00,19.5\n2025-07-2")?;
+    place.put(SENSOR, "25500\n")?;
+    place.run(&["-n", "1", "-i", "0", SENSOR]).done()?.well()?;
+    let csv = place.get(CSV)?;
+    let last = csv.strip_suffix(b"\n").unwrap_or(&csv).split(|&c| c == b'\n').next_back().unwrap_or_default();
+    match degrees(&[last, b"\n"].concat()) {
+        Ok(_) => Ok(()),
+        Err(_) => wrong(format!("the first new line became {:?}", String::from_utf8_lossy(last))),
+    }
+}
+
+fn at_once(place: &Place) -> Test {
+    place.put(SENSOR, "25500\n")?;
+    let mut running = place.run(&["-n", "2", "-i", "30", SENSOR]).start()?;
+    match running.until(AT_ONCE, || count(place) > 0) {
+        true => Ok(()),
+        false => wrong(format!("-i 30: after 2 s temperatures.csv has {} bytes", place.now(CSV).len())),
+    }
+}
+
+fn killed(place: &Place) -> Test {
+    place.put(SENSOR, "25500\n")?;
+    let mut running = place.run(&["-n", "1000", "-i", "0.05", SENSOR]).start()?;
+    let came = running.until(AT_ONCE, || count(place) >= 3);
+    running.kill();
+    match came {
+        true => degrees(&place.get(CSV)?).map(drop),
+        false => wrong(format!(
+            "killed after 2 s of a reading every 0.05 s: {} lines are in the file",
+            count(place)
+        )),
+    }
+}
+
+fn one_write(place: &Place) -> Test {
+    place.put(SENSOR, "25500\n")?;
+    let calls = traced(place, place.run(&["-n", "3", "-i", "0.01", SENSOR]))?.on(CSV, Way::Out).calls;
+    match calls {
+        3 => Ok(()),
+        _ => wrong(format!("3 readings made {calls} writes")),
+    }
+}
+
+fn emptied(place: &Place) -> Test {
+    let csv = behind_first(place, "2", || Ok(place.put(CSV, "")?))?;
+    match csv.contains(&0) {
+        true => wrong("the line behind the emptying stands behind NULs"),
+        false => degrees(&csv).map(drop),
+    }
+}
+
+fn gap(place: &Place) -> Test {
+    let (sensor, away) = (place.here().join(SENSOR), place.here().join("away"));
+    place.put(SENSOR, "25500\n")?;
+    let moved = |from: &std::path::Path, to: &std::path::Path| {
+        std::fs::rename(from, to).map_err(|source| crate::Error::File {
+            path: to.into(),
+            call: "rename",
+            source,
+        })
+    };
+    let mut running = place.run(&["-n", "6", "-i", "0.2", SENSOR]).start()?;
+    running.until(AT_ONCE / 4, || count(place) > 0);
+    moved(&sensor, &away)?;
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    moved(&away, &sensor)?;
+    running.end(AT_ONCE * 2)?;
+    let lines = degrees(&place.get(CSV)?)?;
+    if lines.len() >= 6 {
+        return wrong("the sensor was away for 0.3 s, and yet there is a line for each 0.2 s");
+    }
+    match lines.len() >= 3 && lines.iter().all(|value| value == "25.5") {
+        true => Ok(()),
+        false => wrong(format!(
+            "the sensor was away for 0.3 s of 1.2 s; there are {} lines: {}",
+            lines.len(),
+            lines.join(" ")
+        )),
+    }
+}
+
+fn closed(place: &Place) -> Test {
+    place.put(SENSOR, "25500\n")?;
+    place.run(&["-n", "40", "-i", "0", SENSOR]).descriptors(12).done()?.well()?;
+    match count(place) {
+        40 => Ok(()),
+        lines => wrong(format!("40 readings with 12 descriptors left {lines} lines")),
+    }
+}
+
+fn full_disk(place: &Place) -> Test {
+    place.link(CSV, "/dev/full")?;
+    place.put(SENSOR, "25500\n")?;
+    place.run(&["-n", "1", "-i", "0", SENSOR]).done()?.failed("temperatures.csv is on a full disk").map(drop)
+}

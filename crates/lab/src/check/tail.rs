@@ -1,0 +1,227 @@
+//! The exercise tail: the end of a file without reading all of it.
+
+use super::calls::{Way, traced};
+use super::place::Place;
+use super::want::{BORDERS, few, lines, pattern, same};
+use super::{Exercise, Requirement, Test, wrong};
+
+pub(super) const EXERCISE: Exercise = Exercise {
+    name: "tail",
+    usage: "[-n N] FILE",
+    about: "writes the last N lines (10) of FILE, found by reading blocks from its end",
+    requirements: &[
+        Requirement {
+            id: "lines",
+            what: "the last 10 lines of 100, or the last N: 3, 1, 99",
+            see: "the newline at the very end ends a line; it begins none; weir lab tail",
+            test: last_lines,
+        },
+        Requirement {
+            id: "few-lines",
+            what: "when N is more than there are, all of them",
+            see: "the file's beginning has no newline in front; weir lab tail",
+            test: |place| tails(place, "10 of 3 lines", &lines(3), 10),
+        },
+        Requirement {
+            id: "none",
+            what: "-n 0 writes nothing",
+            see: "weir lab tail",
+            test: |place| tails(place, "no line of 20", &lines(20), 0),
+        },
+        Requirement {
+            id: "no-newline",
+            what: "a last line without a newline is a line, and gets none",
+            see: "tail(1); weir lab tail",
+            test: no_newline,
+        },
+        Requirement {
+            id: "empty",
+            what: "of an empty file nothing",
+            see: "lseek(2) before byte 0 fails: EINVAL",
+            test: |place| tails(place, "an empty file", b"", 10),
+        },
+        Requirement {
+            id: "blank-lines",
+            what: "lines may be empty",
+            see: "strtok(3) takes two newlines for one",
+            test: |place| tails(place, "4 of 30 blank lines", &b"\n".repeat(30), 4),
+        },
+        Requirement {
+            id: "huge-line",
+            what: "one line of 300,000 bytes comes whole",
+            see: "fgets(3) gives a part of it; a line may be longer than any block",
+            test: huge_line,
+        },
+        Requirement {
+            id: "block-borders",
+            what: "a newline at the edge of a block counts once",
+            see: "the block's first and last byte; weir lab tail",
+            test: borders,
+        },
+        Requirement {
+            id: "binary",
+            what: "NULs and bytes of 255 are bytes as any other",
+            see: "strlen(3), fputs(3) end at a NUL; getc(3) returns an int; weir lab binary-copy",
+            test: binary,
+        },
+        Requirement {
+            id: "from-the-end",
+            what: "of 1 MB it reads the end only",
+            see: "lseek(2), pread(2): blocks from the end; weir lab tail",
+            test: from_the_end,
+        },
+        Requirement {
+            id: "calls",
+            what: "it reads and writes blocks: at most a call for 512 bytes",
+            see: "weir lab one-byte-writes, weir lab copy-sizes",
+            test: calls,
+        },
+        Requirement {
+            id: "pipe",
+            what: "FILE may be a pipe (/dev/stdin), which has no end to seek to",
+            see: "lseek(2): ESPIPE; then all must be read, in pieces as they come",
+            test: pipe,
+        },
+        Requirement {
+            id: "missing",
+            what: "a FILE that is not there is told, with a status that is not 0",
+            see: "open(2), fopen(3): what they return; perror(3)",
+            test: |place| place.run(&["nowhere"]).done()?.failed("there is no FILE").map(drop),
+        },
+        Requirement {
+            id: "full-disk",
+            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
+            see: "write(2), fclose(3) of stdout: what they return; weir lab full-disk",
+            test: full_disk,
+        },
+        Requirement {
+            id: "short-write",
+            what: "when only a part of a write fits, it goes on with the rest or fails",
+            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
+            test: short_write,
+        },
+        Requirement {
+            id: "usage",
+            what: "-n with something that is no number is refused, with a status that is not 0",
+            see: "strtol(3): endptr tells what atoi(3) does not",
+            test: usage,
+        },
+    ],
+};
+
+/// Where the last `count` lines begin.
+fn last(bytes: &[u8], count: usize) -> &[u8] {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if count == 0 || bytes.is_empty() {
+        return b"";
+    }
+    let mut starts = (0..body.len()).rev().filter(|&at| body[at] == b'\n').map(|at| at + 1);
+    starts.nth(count - 1).map_or(bytes, |start| &bytes[start..])
+}
+
+fn tails(place: &Place, of: &str, bytes: &[u8], count: usize) -> Test {
+    place.put("file", bytes)?;
+    let ended = place.run(&["-n", &count.to_string(), "file"]).done()?.well()?;
+    same(of, last(bytes, count), &ended.out)
+}
+
+fn last_lines(place: &Place) -> Test {
+    let hundred = lines(100);
+    place.put("file", &hundred)?;
+    let ended = place.run(&["file"]).done()?.well()?;
+    same("tail FILE, of 100 lines", last(&hundred, 10), &ended.out)?;
+    [3, 1, 99]
+        .iter()
+        .try_for_each(|&count| tails(place, &format!("-n {count} of 100 lines"), &hundred, count))
+}
+
+fn no_newline(place: &Place) -> Test {
+    tails(place, "-n 2 of three lines without a newline at the end", b"one\ntwo\nthree", 2)?;
+    tails(place, "-n 1 of one line without a newline", b"one", 1)
+}
+
+fn huge_line(place: &Place) -> Test {
+    let huge = b"x".repeat(300_000);
+    tails(place, "one line of 300,000 bytes", &huge, 10)?;
+    tails(place, "-n 2, one of them of 300,000 bytes", &[&b"first\nsecond\n"[..], &huge, b"\n"].concat(), 2)
+}
+
+/// Before and behind the newline that must be found there lies one more, so that both errors show.
+fn borders(place: &Place) -> Test {
+    for size in BORDERS {
+        for behind in [size.saturating_sub(1), size] {
+            let bytes = [&b"first\nsecond\n"[..], &b"x".repeat(behind), b"\n"].concat();
+            tails(place, &format!("-n 1, a line of {behind} bytes"), &bytes, 1)?;
+            tails(place, &format!("-n 2, the last line of {behind} bytes"), &bytes, 2)?;
+        }
+    }
+    Ok(())
+}
+
+fn binary(place: &Place) -> Test {
+    let bytes = [&lines(12)[..], b"a\0b\n\xff\xff\n\0\n", &[0xff, b'\n'], b"end\0"].concat();
+    tails(place, "lines with NULs and bytes of 255", &bytes, 6)
+}
+
+const LARGE: u64 = 1_000_000;
+
+fn from_the_end(place: &Place) -> Test {
+    place.put("file", pattern(LARGE as usize))?;
+    let flow = traced(place, place.run(&["file"]))?.on("/here/file", Way::In);
+    match flow.bytes <= LARGE / 3 {
+        true => Ok(()),
+        false => wrong(format!("it read {} bytes of {LARGE} for 10 lines", flow.bytes)),
+    }
+}
+
+fn calls(place: &Place) -> Test {
+    let line = [&b"x".repeat(999)[..], b"\n"].concat();
+    place.put("file", line.repeat(40))?;
+    let calls = traced(place, place.run(&["-n", "30", "file"]))?;
+    few("FILE", calls.on("/here/file", Way::In), 30_000)?;
+    few("standard output", calls.on("/out", Way::Out), 30_000)
+}
+
+fn pipe(place: &Place) -> Test {
+    let (first, rest) = (lines(50), lines(300));
+    let whole = [&first[..], b"a line in ", b"two pieces\n", &rest, b"end"].concat();
+    let run = place.run(&["-n", "305", "/dev/stdin"]).pieces(&[
+        &first,
+        b"a line in ",
+        b"two pieces\n",
+        &rest,
+        b"end",
+    ]);
+    same("a pipe that brings its lines in pieces", last(&whole, 305), &run.done()?.well()?.out)
+}
+
+fn full_disk(place: &Place) -> Test {
+    place.put("file", lines(3))?;
+    place.run(&["file"]).to_full_disk().done()?.failed("standard output is full").map(drop)
+}
+
+fn short_write(place: &Place) -> Test {
+    place.put("file", [&b"x".repeat(9899)[..], b"\n"].concat())?;
+    let ended = place.run(&["-n", "1", "file"]).files_of(19).done()?;
+    let there = ended.out.len();
+    ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
+}
+
+fn usage(place: &Place) -> Test {
+    place.put("file", lines(3))?;
+    place.run(&["-n", "many", "file"]).done()?.failed("-n many").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last;
+
+    #[test]
+    fn last_lines_are_the_systems() {
+        assert_eq!(last(b"one\ntwo\n", 1), b"two\n");
+        assert_eq!(last(b"one\ntwo", 1), b"two");
+        assert_eq!(last(b"one\n\n\n", 2), b"\n\n");
+        assert_eq!(last(b"one\n", 5), b"one\n");
+        assert_eq!((last(b"", 1), last(b"one\n", 0)), (&b""[..], &b""[..]));
+    }
+}

@@ -1,0 +1,119 @@
+//! The exercise tr: a filter that costs no call for every byte.
+
+use super::calls::{Way, traced};
+use super::place::Place;
+use super::want::{BORDERS, few, odd_inputs, pattern, same};
+use super::{Exercise, Requirement, Test};
+
+pub(super) const EXERCISE: Exercise = Exercise {
+    name: "tr",
+    usage: "A B",
+    about: "copies standard input to standard output, with the byte B in place of each byte A",
+    requirements: &[
+        Requirement {
+            id: "output",
+            what: "every A becomes B and nothing else changes: text, no final newline, NULs, bytes of 255, one huge line",
+            see: "getchar(3) returns an int: in a char the byte 255 is EOF; strlen(3) ends at a NUL",
+            test: output,
+        },
+        Requirement {
+            id: "empty",
+            what: "of no input it makes no output",
+            see: "read(2): 0 is the end, also the first time; feof(3) is true only after a read",
+            test: |place| translates(place, "no input", b""),
+        },
+        Requirement {
+            id: "block-borders",
+            what: "sizes of a block, one less and one more lose and add nothing",
+            see: "read(2), fread(3): the last block is shorter, its length is what the call returned",
+            test: borders,
+        },
+        Requirement {
+            id: "pieces",
+            what: "the input may be a pipe that brings its bytes in pieces",
+            see: "read(2): less than was asked for is not the end; EINTR in signal(7)",
+            test: pieces,
+        },
+        Requirement {
+            id: "calls",
+            what: "it moves blocks: at most a call for 512 bytes",
+            see: "weir lab translate, weir lab one-byte-writes",
+            test: calls,
+        },
+        Requirement {
+            id: "full-disk",
+            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
+            see: "fclose(3) of stdout: the last write is made there, and its error is only told there; weir lab full-disk",
+            test: full_disk,
+        },
+        Requirement {
+            id: "short-write",
+            what: "when only a part of a write fits, it goes on with the rest or fails",
+            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
+            test: short_write,
+        },
+        Requirement {
+            id: "unreadable",
+            what: "an input that cannot be read is told, with a status that is not 0",
+            see: "read(2): -1 is not the end; ferror(3) tells what EOF does not",
+            test: unreadable,
+        },
+        Requirement {
+            id: "usage",
+            what: "without arguments it says how it is used, with a status that is not 0",
+            see: "exit(3): status 2 is usual",
+            test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
+        },
+    ],
+};
+
+fn translated(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|&c| if c == b'a' { b'w' } else { c }).collect()
+}
+
+fn translates(place: &Place, of: &str, bytes: &[u8]) -> Test {
+    let ended = place.run(&["a", "w"]).input(bytes).done()?.well()?;
+    same(&format!("tr a w, {of}"), &translated(bytes), &ended.out)
+}
+
+fn output(place: &Place) -> Test {
+    odd_inputs().iter().try_for_each(|(of, bytes)| translates(place, of, bytes))
+}
+
+fn borders(place: &Place) -> Test {
+    BORDERS.iter().try_for_each(|&size| translates(place, &format!("{size} bytes"), &pattern(size)))
+}
+
+fn pieces(place: &Place) -> Test {
+    let (first, rest) = (pattern(10), pattern(5000));
+    let ended = place.run(&["a", "w"]).pieces(&[&first, &rest, b"a"]).done()?.well()?;
+    same(
+        "a pipe that brings 10, 5000 and 1 bytes",
+        &translated(&[&first[..], &rest, b"a"].concat()),
+        &ended.out,
+    )
+}
+
+fn calls(place: &Place) -> Test {
+    let calls = traced(place, place.run(&["a", "w"]).input(pattern(65_536)))?;
+    few("standard input", calls.on("/input", Way::In), 65_536)?;
+    few("standard output", calls.on("/out", Way::Out), 65_536)
+}
+
+fn full_disk(place: &Place) -> Test {
+    for (of, size) in [("20 bytes", 20), ("100,000 bytes", 100_000)] {
+        let run = place.run(&["a", "w"]).input(pattern(size)).to_full_disk();
+        run.done()?.failed(&format!("{of} to a full disk"))?;
+    }
+    Ok(())
+}
+
+fn short_write(place: &Place) -> Test {
+    let ended = place.run(&["a", "w"]).input(pattern(9900)).files_of(19).done()?;
+    let there = ended.out.len();
+    ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
+}
+
+fn unreadable(place: &Place) -> Test {
+    place.run(&["a", "w"]).input_directory().done()?.failed("standard input is a directory").map(drop)
+}

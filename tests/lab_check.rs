@@ -1,0 +1,170 @@
+//! `weir lab check` on the sample solutions in tests/solutions: each must fail just what its first lines name.
+//!
+//! WEIR_SOLUTIONS=SUBSTRING judges only those whose path holds it.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::{disk_dir, names, run, text};
+use serde_json::Value;
+
+/// Where the samples are: a folder an exercise.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/solutions")
+}
+
+/// A file handed in, and what it must fail.
+struct Sample {
+    exercise: String,
+    path: PathBuf,
+    fails: BTreeSet<String>,
+}
+
+/// Of `fails at-once, killed: why` in one of the first lines; `fails nothing: why` is none.
+fn stated(source: &str) -> Option<BTreeSet<String>> {
+    let line = source.lines().take(2).find_map(|line| line.split_once("fails ")).map(|parts| parts.1)?;
+    let listed = line.split_once(':')?.0;
+    Some(listed.split(", ").filter(|id| *id != "nothing").map(String::from).collect())
+}
+
+fn samples() -> Vec<Sample> {
+    let wanted = std::env::var("WEIR_SOLUTIONS").unwrap_or_default();
+    let mut samples = Vec::new();
+    for exercise in names(&folder()).into_iter().filter(|name| !name.contains('.')) {
+        let here = folder().join(&exercise);
+        for name in names(&here) {
+            let path = here.join(&name);
+            let source = fs::read_to_string(&path).expect("a text");
+            let fails =
+                stated(&source).unwrap_or_else(|| panic!("{}: says not what it fails", path.display()));
+            if path.to_string_lossy().contains(&wanted) {
+                samples.push(Sample { exercise: exercise.clone(), path, fails });
+            }
+        }
+    }
+    samples
+}
+
+/// What is not as the sample says.
+fn judge(sample: &Sample) -> Option<String> {
+    let dir = disk_dir();
+    let path = sample.path.to_str().expect("a path in UTF-8");
+    let output = run(dir.path(), &["lab", "check", path, "--as", &sample.exercise, "--json", "-"]);
+    let said = || format!("{path}: {}\n{}", output.status, text(&output.stderr));
+    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { return Some(said()) };
+    let requirements = report["requirements"].as_array().expect("requirements");
+    let failed: Vec<_> = requirements.iter().filter(|one| one["met"] == "no").collect();
+    let ids: BTreeSet<String> =
+        failed.iter().map(|one| one["id"].as_str().unwrap_or_default().to_string()).collect();
+    let status = i32::from(!sample.fails.is_empty());
+    if ids == sample.fails
+        && output.status.code() == Some(status)
+        && report["well"] == sample.fails.is_empty()
+    {
+        return None;
+    }
+    let seen: Vec<_> = failed.iter().map(|one| format!("\n    {}: {}", one["id"], one["seen"])).collect();
+    Some(format!("{path}: must fail {:?}, fails {ids:?}, {}{}", sample.fails, output.status, seen.concat()))
+}
+
+#[test]
+fn every_sample_fails_what_it_says() {
+    let samples = samples();
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(sample) = samples.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    wrong.lock().expect("no judge panics").extend(judge(sample));
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no judge panics");
+    assert!(wrong.is_empty(), "{} of {} samples:\n{}", wrong.len(), samples.len(), wrong.join("\n"));
+}
+
+#[test]
+fn each_exercise_has_right_and_wrong_samples() {
+    let samples = samples();
+    let exercises: BTreeSet<_> = samples.iter().map(|sample| &sample.exercise).collect();
+    for exercise in exercises {
+        let of = || samples.iter().filter(|sample| sample.exercise == *exercise);
+        assert!(of().count() >= 4 && of().any(|one| one.fails.is_empty()), "{exercise}");
+        assert!(of().filter(|one| !one.fails.is_empty()).count() >= 3, "{exercise}");
+    }
+}
+
+#[test]
+fn wrong_use_is_told_apart_from_a_wrong_solution() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("mine.c"), "int main(void) { return 0; }\n").unwrap();
+    fs::write(dir.path().join("copy.txt"), "no program\n").unwrap();
+    for (arguments, word) in [
+        (&["lab", "check"][..], "required"),
+        (&["lab", "check", "mine.c"], "--as"),
+        (&["lab", "check", "mine.c", "--as", "sort"], "log_message"),
+        (&["lab", "check", "copy.c"], "open"),
+        (&["lab", "check", "copy.txt"], "chmod +x"),
+    ] {
+        let output = run(dir.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(word), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_list_says_what_to_write() {
+    let dir = disk_dir();
+    let all = text(&run(dir.path(), &["lab", "check", "--list"]).stdout);
+    for exercise in [
+        "copy FROM TO",
+        "dots [COUNT",
+        "log_message [-l]",
+        "sensor_csv [-n",
+        "tail [-n",
+        "tr A B",
+        "write_bytes FILE",
+    ] {
+        assert!(all.contains(exercise), "{exercise}: {all}");
+    }
+    let one = text(&run(dir.path(), &["lab", "check", "--list", "--as", "tail"]).stdout);
+    assert!(one.contains("from-the-end") && !one.contains("copy FROM TO"), "{one}");
+}
+
+#[test]
+fn the_screen_says_what_is_wrong_and_where_to_look() {
+    let dir = disk_dir();
+    let path = folder().join("tr/one-byte.c");
+    let output = run(dir.path(), &["lab", "check", path.to_str().unwrap(), "--as", "tr"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    for part in ["✗ calls", "✓ empty", "weir lab one-byte-writes", "cc -O1 -Wall", "8 of 9 requirements"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(names(dir.path()).is_empty(), "it left something: {:?}", names(dir.path()));
+}
+
+#[test]
+fn the_document_obeys_its_schema() {
+    let dir = disk_dir();
+    let schema =
+        fs::read_to_string(folder().join("../../docs/schemas/weir-lab-check-1.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for name in ["copy/does-not-compile.c", "tr/right-stdio.c"] {
+        let path = folder().join(name);
+        let exercise = name.split('/').next().unwrap();
+        let output =
+            run(dir.path(), &["lab", "check", path.to_str().unwrap(), "--as", exercise, "--json", "-"]);
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(validator.is_valid(&document), "{name}: {:?}", validator.iter_errors(&document).next());
+    }
+}

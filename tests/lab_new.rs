@@ -1,0 +1,54 @@
+//! `weir lab new`: the template runs at once, and is judged like the experiments in the binary.
+
+mod common;
+
+use std::fs;
+
+use common::{disk_dir, names, run, text};
+use serde_json::Value;
+
+#[test]
+fn the_template_runs_at_once() {
+    let dir = disk_dir();
+    let made = run(dir.path(), &["lab", "new", "mine"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    assert!(text(&made.stdout).contains("weir lab ./mine"), "{}", text(&made.stdout));
+    let mut files = names(&dir.path().join("mine"));
+    files.sort();
+    assert_eq!(files, ["broken.c", "check.sh", "fixed.c", "lab.toml"]);
+    for name in ["./mine", "mine", "mine/"] {
+        let output = run(dir.path(), &["lab", name, "--json", "-"]);
+        assert!(output.status.success(), "{name}: {}{}", text(&output.stdout), text(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let row = &document["experiments"][0];
+        assert_eq!((&row["name"], &row["agrees"]), (&"mine".into(), &true.into()), "{row}");
+        assert!(row["outcomes"].as_array().is_some_and(|outcomes| outcomes.len() == 4), "{row}");
+    }
+    let source = run(dir.path(), &["lab", "./mine", "--source"]);
+    assert!(text(&source.stdout).contains("_IONBF"), "{}", text(&source.stdout));
+}
+
+#[test]
+fn what_does_not_happen_as_stated_is_told() {
+    let dir = disk_dir();
+    assert!(run(dir.path(), &["lab", "new", "mine"]).status.success());
+    let toml = dir.path().join("mine/lab.toml");
+    let text_of = fs::read_to_string(&toml).unwrap();
+    fs::write(&toml, text_of.replace("\"1 write\"", "\"7 writes\"")).unwrap();
+    let output = run(dir.path(), &["lab", "./mine"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("7 writes"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_folder_that_is_there_is_left_alone() {
+    let dir = disk_dir();
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    let output = run(dir.path(), &["lab", "new", "mine"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there already"), "{}", text(&output.stderr));
+    assert!(names(&dir.path().join("mine")).is_empty());
+    let output = run(dir.path(), &["lab", "./mine"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("lab.toml"), "{}", text(&output.stderr));
+}

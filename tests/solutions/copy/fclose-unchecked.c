@@ -1,0 +1,42 @@
+/* fails full-disk, short-write: the last write is made by fclose, and nobody asks how it went. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "copy: %s: %s\n", what, strerror(errno));
+    return 1;
+}
+
+static int same(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: copy FROM TO\n");
+        return 2;
+    }
+    if (same(argv[1], argv[2])) {
+        fprintf(stderr, "copy: the same file\n");
+        return 1;
+    }
+    FILE *from = fopen(argv[1], "rb");
+    if (!from)
+        return complain(argv[1]);
+    FILE *to = fopen(argv[2], "wb");
+    if (!to)
+        return complain(argv[2]);
+    char block[4096];
+    size_t got;
+    while ((got = fread(block, 1, sizeof block, from)) > 0)
+        if (fwrite(block, 1, got, to) != got)
+            return complain(argv[2]);
+    fclose(to);
+    return 0;
+}

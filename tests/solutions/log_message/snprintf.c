@@ -1,0 +1,58 @@
+/* fails long: snprintf cuts, and takes the newline along. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static FILE *log_file;
+
+static void give_up(void)
+{
+    fprintf(stderr, "log_message: app.log: %s\n", strerror(errno));
+    exit(1);
+}
+
+static void open_log(void)
+{
+    log_file = fopen("app.log", "a");
+    if (!log_file)
+        give_up();
+    setvbuf(log_file, NULL, _IOLBF, 8192);
+}
+
+static void log_message(const char *message)
+{
+    char stamp[20];
+    time_t now = time(NULL);
+    strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", localtime(&now));
+    char line[256];
+    snprintf(line, sizeof line, "[%s] %s\n", stamp, message);
+    if (fputs(line, log_file) == EOF)
+        give_up();
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = 0;
+    for (int option; (option = getopt(argc, argv, "lw:")) != -1;)
+        switch (option) {
+        case 'l': break; /* it always is */
+        case 'w': seconds = atof(optarg); break;
+        default: return 2;
+        }
+    if (optind == argc) {
+        fprintf(stderr, "usage: log_message [-l] [-w SECONDS] MESSAGE...\n");
+        return 2;
+    }
+    open_log();
+    for (; optind < argc; optind++) {
+        log_message(argv[optind]);
+        usleep((useconds_t)(seconds * 1e6));
+    }
+    if (fclose(log_file) == EOF)
+        give_up();
+    return 0;
+}

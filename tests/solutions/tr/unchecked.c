@@ -1,0 +1,24 @@
+/* fails full-disk, short-write: what the program's end writes is looked at by nobody. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "tr: %s: %s\n", what, strerror(errno));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: tr A B\n");
+        return 2;
+    }
+    for (int c; (c = getchar()) != EOF;)
+        putchar(c == (unsigned char)argv[1][0] ? argv[2][0] : c);
+    if (ferror(stdin))
+        return complain("standard input");
+    return 0;
+}
