@@ -35,8 +35,8 @@ pub fn run_all(
     };
     thread::scope(|scope| -> std::result::Result<(), Error> {
         let workers: Vec<_> = (0..SIDE_BY_SIDE).map(|_| scope.spawn(worker)).collect();
-        let ended = workers.into_iter().map(|worker| worker.join());
-        ended.map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let mut ended = workers.into_iter().map(|worker| worker.join());
+        ended.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
     alone.into_iter().try_for_each(one)
 }

@@ -179,10 +179,8 @@ impl Assembler {
         self.with_table(pid, |table, files| {
             let known = table.get(&fd).copied();
             let id = files.seen(known.map(|known| known.file), file, pid, fd);
-            table.insert(
-                fd,
-                Descriptor { file: id, close_on_exec: known.is_some_and(|known| known.close_on_exec) },
-            );
+            let close_on_exec = known.is_some_and(|known| known.close_on_exec);
+            table.insert(fd, Descriptor { file: id, close_on_exec });
         });
     }
 
@@ -262,8 +260,8 @@ impl Assembler {
         process.io = Some(own);
         if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
             // What was closed before the first look away is known whole.
-            let looked_away = self.unwatched.iter().find(|(from_s, to_s)| to_s > from_s);
-            let known_until_s = looked_away.map_or(f64::INFINITY, |away| away.0);
+            let known_until_s =
+                self.unwatched.iter().find(|away| away.1 > away.0).map_or(f64::INFINITY, |away| away.0);
             let (open, done) = self.flows.open_and_done(process.pid, since_s, known_until_s);
             scale::to_totals(open, &done, &self.files.all, own);
         }

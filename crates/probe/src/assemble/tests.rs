@@ -1,7 +1,7 @@
 //! What the assembler makes of reports.
 
 use weir_model::Direction;
-use weir_model::trace::{Buffer, Moment, Op, Walker, What};
+use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker, What};
 
 use super::Assembler;
 use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
@@ -22,6 +22,11 @@ fn opened(fd: i64, path: &str) -> RawWhat {
         paths: vec![path.into()],
         position: None,
     })
+}
+
+fn call_of(what: RawWhat) -> RawCall {
+    let RawWhat::Call(call) = what else { panic!("{what:?}") };
+    call
 }
 
 fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
@@ -87,4 +92,24 @@ fn a_stream_that_was_never_written_has_its_file() {
     };
     assert_eq!(files.len(), 1);
     assert_eq!((files[0].0, made.files[files[0].1 as usize].path.as_str()), (3, "/d/log"));
+}
+
+#[test]
+fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "/d/library")));
+    assembler.take(raw(11, opened(4, "/d/data")));
+    assembler.take(raw(31, counts(0, None)));
+    let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
+    assembler.take(raw(32, RawWhat::Call(close)));
+    let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
+    (busy.fd, busy.calls, busy.bytes) = (4, 1000, 1000);
+    assembler.take(raw(40, RawWhat::Counts(busy)));
+    // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
+    assembler.take(Raw { ns: 5, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: 5 } });
+    let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
+    assembler.take(raw(90, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), user_ns: 0, system_ns: 0 }));
+    let made = assembler.finish();
+    let calls: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.bytes)).collect();
+    assert_eq!(calls, [(3, 100, 4096), (4, 5000, 5000)]);
 }
