@@ -196,7 +196,8 @@ fn tell(pid: u32, name: &str, flushed: &Flushed, named: bool, quiet: bool) -> bo
         text += &format!("{name} ({pid}): {bytes} written out to {place}\n");
     }
     if text.is_empty() && named && !flushed.is_partial() {
-        text = format!("{name} ({pid}): nothing waits\n");
+        let where_seen = if flushed.unseen.is_empty() { "" } else { " in the streams that weir can read" };
+        text = format!("{name} ({pid}): nothing waits{where_seen}\n");
     }
     if !quiet && screen::print(&text).is_err() {
         return true;

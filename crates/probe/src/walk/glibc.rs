@@ -135,14 +135,19 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
             [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
         unread(memory, &mut buffer, parts)?;
     }
+    whole(memory, file, kept, buffer)
+}
+
+/// With what waits in the buffer of wide characters, and how both are emptied.
+fn whole(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<Whole> {
     let mut whole = Whole::of(buffer);
     if whole.buffer.pending_bytes > 0 {
-        empty(address, file, &mut whole);
+        empty(file, &mut whole);
     }
     if int(file, ORIENTATION) > 0 {
         glibc_wide::add(memory, file, kept, &mut whole)?;
     }
-    if flags & PUTTING != 0 {
+    if word(file, 0) & PUTTING != 0 {
         (whole.locked, whole.holder) = lock(memory, word(file, LOCK));
     }
     Some(whole)
@@ -150,7 +155,8 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
 
 /// As `_IO_new_do_write` leaves it. A stream that was read before (open for both, no seek between) seeks back when
 /// it is flushed: that cannot be done from outside.
-fn empty(at: u64, file: &[u8; FILE_BYTES], whole: &mut Whole) {
+fn empty(file: &[u8; FILE_BYTES], whole: &mut Whole) {
+    let at = whole.buffer.address;
     let [read_end, write_base, base, end] = [16, WRITE_BASE, 56, 64].map(|field| word(file, field));
     if read_end != write_base {
         return;
