@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
 use weir_probe::proc;
 
@@ -57,7 +58,10 @@ impl Follower for Rescue {
                 self.jobs.insert(pid, jobs);
                 return false;
             }
-            world.rescued.push(jobs.remove(0).about);
+            let about = jobs.remove(0).about;
+            if about.bytes > 0 {
+                world.rescued.push(about);
+            }
         }
         true
     }
@@ -119,6 +123,10 @@ impl Job {
                     Ok(()) if self.done == self.bytes.len() => return true,
                     Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
                     Ok(()) => "it took nothing for 5 s".to_string(),
+                    Err(error) if self.is_unwanted(&error) => {
+                        self.about.bytes = self.done as u64;
+                        return true;
+                    }
                     Err(error) => weir_probe::error::errno_text(&error),
                 }
             }
@@ -126,6 +134,11 @@ impl Job {
         };
         self.save(world, why);
         true
+    }
+
+    /// A reader that has left, and a program that ended for that reason, are well: `… | head`.
+    fn is_unwanted(&self, error: &std::io::Error) -> bool {
+        error.raw_os_error() == Some(libc::EPIPE) && self.about.exit == Exit::Signal(libc::SIGPIPE)
     }
 
     fn save(&mut self, world: &mut World, why: String) {
