@@ -128,3 +128,13 @@ fn many_short_processes() {
     assert_eq!(got.status.code(), Some(0), "{:?}", got.status.signal());
     assert_same("its errors", b"", &got.stderr);
 }
+
+#[test]
+fn a_reader_that_has_enough_leaves_nothing_behind() {
+    let place = folder();
+    let mut command = followed(&["--rescue"], &["sh", "-c", "seq 1000000 | head -n 1"]);
+    let got = output(command.current_dir(place.path()));
+    assert_same("head", b"1\n", &got.stdout);
+    let left: Vec<_> = fs::read_dir(place.path()).expect("it").collect();
+    assert!(left.is_empty(), "{left:?}");
+}

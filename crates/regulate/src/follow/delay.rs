@@ -53,7 +53,7 @@ struct Seen {
 
 impl Delay {
     pub fn new(most: Duration) -> Delay {
-        Delay { every: (most / 5).max(FINEST), old: most * 2 / 5, seen: HashMap::new(), looks: 0 }
+        Delay { every: (most / 5).max(FINEST), old: most / 5, seen: HashMap::new(), looks: 0 }
     }
 
     fn look(&mut self, world: &mut World, pid: u32, now: u64) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
 use weir_probe::proc;
 
@@ -57,7 +58,10 @@ impl Follower for Rescue {
                 self.jobs.insert(pid, jobs);
                 return false;
             }
-            world.rescued.push(jobs.remove(0).about);
+            let about = jobs.remove(0).about;
+            if about.bytes > 0 {
+                world.rescued.push(about);
+            }
         }
         true
     }
@@ -119,8 +123,10 @@ impl Job {
                     Ok(()) if self.done == self.bytes.len() => return true,
                     Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
                     Ok(()) => "it took nothing for 5 s".to_string(),
-                    // It died because nobody reads any more, and so nobody misses them.
-                    Err(error) if unread(self.about.exit, &error) => return true,
+                    Err(error) if self.is_unwanted(&error) => {
+                        self.about.bytes = self.done as u64;
+                        return true;
+                    }
                     Err(error) => weir_probe::error::errno_text(&error),
                 }
             }
@@ -128,6 +134,11 @@ impl Job {
         };
         self.save(world, why);
         true
+    }
+
+    /// A reader that has left, and a program that ended for that reason, are well: `… | head`.
+    fn is_unwanted(&self, error: &std::io::Error) -> bool {
+        error.raw_os_error() == Some(libc::EPIPE) && self.about.exit == Exit::Signal(libc::SIGPIPE)
     }
 
     fn save(&mut self, world: &mut World, why: String) {
@@ -144,9 +155,4 @@ impl Job {
             )),
         }
     }
-}
-
-/// Whether a process ended by SIGPIPE and its bytes find a pipe without a reader.
-pub(super) fn unread(exit: weir_model::trace::Exit, error: &std::io::Error) -> bool {
-    exit == weir_model::trace::Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
 }

@@ -18,10 +18,10 @@ use super::skip::Skip;
 use super::written::Written;
 
 /// How long a stop of a thread may be waited for.
-const HOLD_NS: u64 = 10_000_000;
+const HOLD_NS: u64 = 30_000_000;
 
 /// How long after its beginning an image's walkers are found anew: libraries are loaded, interpreters set up.
-const SETTLED_NS: [u64; 5] = [5_000_000, 30_000_000, 200_000_000, 1_000_000_000, 5_000_000_000];
+const SETTLED_MS: [u64; 11] = [5, 15, 30, 60, 100, 200, 400, 700, 1000, 2000, 5000];
 
 /// An image older than this has been through its loader, if a fork or an end is seen of it.
 const LOADED_NS: u64 = 2_000_000;
@@ -113,8 +113,8 @@ impl Process {
     }
 
     fn stage(&self) -> usize {
-        let age = now_ns().saturating_sub(self.began_ns);
-        1 + SETTLED_NS.iter().filter(|settled| age > **settled).count()
+        let age_ms = now_ns().saturating_sub(self.began_ns) / 1_000_000;
+        1 + SETTLED_MS.iter().filter(|settled| age_ms >= **settled).count()
     }
 }
 
@@ -172,7 +172,9 @@ impl World {
     /// is among it.
     pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
-        if process.stage() > process.found {
+        // A loader that gets no processor may take long.
+        let none_yet = process.walkers.is_empty() && process.found <= SETTLED_MS.len();
+        if process.stage() > process.found || none_yet {
             process.find_walkers(tid);
         }
         let memory = ProcessMemory { pid: tid };
