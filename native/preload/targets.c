@@ -9,7 +9,8 @@
 
 enum { TYPE_MASK = 0170000, TYPE_FILE = 0100000, TYPE_PIPE = 0010000, TYPE_CHARACTER = 0020000 };
 enum { TYPE_SOCKET = 0140000 };
-enum { NULL_DEVICE = 0x103, ROOM_TERMINAL = 1024, PIECE_TERMINAL = 128, PIECE_PIPE = 4096, SOL = 1, SO_TYPE_NAME = 3, STREAM = 1 };
+enum { NULL_DEVICE = 0x103, ROOM_TERMINAL = 1024, PIECE_TERMINAL = 128, PIECE_PIPE = 4096 };
+enum { SOL = 1, SO_TYPE_NAME = 3, STREAM = 1 };
 
 /* File systems whose regular files are bytes and nothing else; in /proc or /sys a write is a command, and a read a
    moment. */
