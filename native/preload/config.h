@@ -3,10 +3,10 @@
    Lines `key=value`; an unknown key is left alone, so that an older library meets a newer weir:
      lib=/path/of/the/so            the library, as it stands in LD_PRELOAD
      stdin|stdout|stderr=MODE       none, line, full or full:BYTES
-     file=GLOB=MODE                 the same for streams of fopen, fdopen and freopen; may repeat, the first match counts
+     file=GLOB=MODE                 the same for streams of fopen, fdopen and freopen; may repeat, the first counts
      force=1                        setvbuf and its like by the program do not undo these modes
      order=1                        stdio and write(2) on one descriptor stay in the program's order
-     stdin-private=DEV:INO          processes that the command starts get /dev/null instead of this file as standard input
+     stdin-private=DEV:INO          what the command starts gets /dev/null instead of this file as standard input
      first=PID                      the command itself (its own pid, or its parent's): stdin-private does not touch it
      coalesce=all|files             tiny reads and writes are gathered
      arena=/proc/PID/fd/N           where: see arena.h

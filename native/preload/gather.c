@@ -54,7 +54,8 @@ int gather_end(const uint64_t *mask, int patient) {
     region_give_back();
     s->out_small = 0;
     s->selector = 0;
-    uint32_t out = (uint32_t)(s->region->head >> 32) - s->first_out, in = (uint32_t)(s->region->in_used >> 32) - s->first_in;
+    uint32_t out = (uint32_t)(s->region->head >> 32) - s->first_out;
+    uint32_t in = (uint32_t)(s->region->in_used >> 32) - s->first_in;
     s->penalty = out + in >= WORTH ? 0 : s->penalty * 2 + WARM;
     if (s->penalty > PENALTY_MOST) s->penalty = PENALTY_MOST;
     s->calls = 0;
@@ -164,8 +165,8 @@ static long take(int fd, void *to, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
     if (n - 1 >= SMALL || s->busy || !begin(*mask)) return leave(fd, mask, done);
     struct target *target = target_of(fd);
-    if (!target || target->kind == KIND_OTHER || target->kind == KIND_NULL || target->access == O_WRONLY || s->no_reading)
-        return leave(fd, mask, done);
+    if (!target || target->kind == KIND_OTHER || target->kind == KIND_NULL) return leave(fd, mask, done);
+    if (target->access == O_WRONLY || s->no_reading) return leave(fd, mask, done);
     if (target->kind != KIND_FILE) return pass_read(fd, n, mask, done);
     *done = DONE;
     return fill(fd, to, n, target, mask);

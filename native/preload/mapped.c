@@ -33,7 +33,7 @@ static void remember(int fd) {
     if (count <= FILES) __atomic_fetch_add(&count, 1, __ATOMIC_ACQ_REL);
 }
 
-/* The kernel is asked directly: allocators map memory before dlsym works. Memory without a file is nobody's business. */
+/* The kernel is asked directly: allocators map memory before dlsym works. Memory without a file shows nothing. */
 #define MAP(name) \
     EXPORT void *name(void *at, size_t bytes, int access, int flags, int fd, long from); \
     EXPORT void *name(void *at, size_t bytes, int access, int flags, int fd, long from) { \

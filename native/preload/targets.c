@@ -7,8 +7,10 @@
 #include <asm/stat.h>
 #include <asm/statfs.h>
 
-enum { TYPE_MASK = 0170000, TYPE_FILE = 0100000, TYPE_PIPE = 0010000, TYPE_CHARACTER = 0020000, TYPE_SOCKET = 0140000 };
-enum { NULL_DEVICE = 0x103, ROOM_TERMINAL = 1024, PIECE_TERMINAL = 128, PIECE_PIPE = 4096, SOL = 1, SO_TYPE_NAME = 3, STREAM = 1 };
+enum { TYPE_MASK = 0170000, TYPE_FILE = 0100000, TYPE_PIPE = 0010000, TYPE_CHARACTER = 0020000 };
+enum { TYPE_SOCKET = 0140000 };
+enum { NULL_DEVICE = 0x103, ROOM_TERMINAL = 1024, PIECE_TERMINAL = 128, PIECE_PIPE = 4096 };
+enum { SOL = 1, SO_TYPE_NAME = 3, STREAM = 1 };
 
 /* File systems whose regular files are bytes and nothing else; in /proc or /sys a write is a command, and a read a
    moment. */
@@ -33,7 +35,8 @@ static enum kind kind_of(int fd, const struct stat *stat) {
         if (stat->st_rdev == NULL_DEVICE) return KIND_NULL;
         return sys3(__NR_ioctl, fd, TCGETS, modes) == 0 ? KIND_TERMINAL : KIND_OTHER;
     case TYPE_SOCKET: /* datagrams have boundaries */
-        return sys5(__NR_getsockopt, fd, SOL, SO_TYPE_NAME, &type, &size) == 0 && type == STREAM ? KIND_SOCKET : KIND_OTHER;
+        sys5(__NR_getsockopt, fd, SOL, SO_TYPE_NAME, &type, &size);
+        return type == STREAM ? KIND_SOCKET : KIND_OTHER;
     }
     return KIND_OTHER;
 }

@@ -8,7 +8,8 @@
 
 int main(int count, char **words) {
     int fd = count > 1 ? open(words[1], O_RDWR) : -1;
-    volatile uint64_t *promised = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+    int flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
+    volatile uint64_t *promised = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, fd, 0);
     close(fd);
     for (unsigned line = 0;; line++) {
         char text[16];

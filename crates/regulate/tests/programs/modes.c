@@ -23,7 +23,11 @@ int main(int count, char **words) {
         for (int i = 0; i < 1000; i++) lines(stdout);
     if (!strcmp(how, "clean")) clearenv(), execl(self, self, "lines", (char *)NULL);
     if (!strcmp(how, "system")) clearenv(), count = system(command);
-    if (!strcmp(how, "own-preload")) clearenv(), setenv("LD_PRELOAD", "/nonexistent.so", 1), execlp("env", "env", (char *)NULL);
+    if (!strcmp(how, "own-preload")) {
+        clearenv();
+        setenv("LD_PRELOAD", "/nonexistent.so", 1);
+        execlp("env", "env", (char *)NULL);
+    }
     if (!strcmp(how, "order"))
         for (int i = 0; i < 3; i++) printf("a%d ", i), count = (int)write(1, "b ", 2);
     if (!strcmp(how, "exec")) printf("pending "), execl(self, self, "lines", (char *)NULL);

@@ -2,11 +2,11 @@
 
 #![allow(dead_code)]
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use weir_regulate::arena::{Arena, Drained};
@@ -23,8 +23,14 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// A C program of tests/programs, built with `compiler`.
+/// A C program of tests/programs, built with `compiler`; once, for all threads of the test.
 pub fn program(compiler: &str, name: &str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap();
+    built.entry(format!("{name}-{compiler}")).or_insert_with(|| build(compiler, name)).clone()
+}
+
+fn build(compiler: &str, name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{compiler}-{}", std::process::id()));
     let mut build = Command::new(compiler);
