@@ -56,7 +56,10 @@ impl Follower for Rescue {
                 self.jobs.insert(pid, jobs);
                 return false;
             }
-            world.rescued.push(jobs.remove(0).about);
+            let about = jobs.remove(0).about;
+            if about.bytes > 0 {
+                world.rescued.push(about);
+            }
         }
         true
     }
@@ -110,7 +113,10 @@ impl Job {
                     Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
                     Ok(()) => "it took nothing for 5 s".to_string(),
                     // It died because nobody reads any more, and so nobody misses them.
-                    Err(error) if unread(self.about.exit, &error) => return true,
+                    Err(error) if unread(self.about.exit, &error) => {
+                        self.about.bytes = self.done as u64;
+                        return true;
+                    }
                     Err(error) => weir_probe::error::errno_text(&error),
                 }
             }
