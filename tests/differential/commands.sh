@@ -244,7 +244,7 @@ mksh -c 'read a; echo $a; head -n 1'
 mksh -c 'while read a; do print -r -- "$a"; done < words'
 mksh < script.sh
 sh script.sh < in
-sh -c 'cat script.sh words | sh'
+sh -c 'cat script.sh | sh'
 (read a; echo $a; (read b; echo $b; cat)) | tail -n 2
 exec 3< in; read a <&3; cat <&3 | head -n 1; echo $a
 for f in tree/*; do cat $f; done | sort

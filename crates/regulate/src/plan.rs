@@ -4,6 +4,8 @@ mod modes;
 mod promises;
 mod remedy;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::time::Duration;

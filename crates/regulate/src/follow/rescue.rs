@@ -123,7 +123,8 @@ impl Job {
                     Ok(()) if self.done == self.bytes.len() => return true,
                     Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
                     Ok(()) => "it took nothing for 5 s".to_string(),
-                    Err(error) if self.is_unwanted(&error) => {
+                    // It died because nobody reads any more, and so nobody misses them.
+                    Err(error) if unread(self.about.exit, &error) => {
                         self.about.bytes = self.done as u64;
                         return true;
                     }
@@ -134,11 +135,6 @@ impl Job {
         };
         self.save(world, why);
         true
-    }
-
-    /// A reader that has left, and a program that ended for that reason, are well: `… | head`.
-    fn is_unwanted(&self, error: &std::io::Error) -> bool {
-        error.raw_os_error() == Some(libc::EPIPE) && self.about.exit == Exit::Signal(libc::SIGPIPE)
     }
 
     fn save(&mut self, world: &mut World, why: String) {
@@ -155,4 +151,9 @@ impl Job {
             )),
         }
     }
+}
+
+/// Whether a process ended by SIGPIPE and its bytes find a pipe without a reader.
+pub(super) fn unread(exit: Exit, error: &std::io::Error) -> bool {
+    exit == Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
 }
