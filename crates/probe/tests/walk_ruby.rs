@@ -63,7 +63,7 @@ fn what_waits_in_streams() {
     assert_eq!(found.iter().find(|one| one.fd == 2).expect("stderr").mode, Some(Mode::None));
     assert!(found.iter().any(|one| text(&one.pending) == "into a pipe"), "{found:#?}");
     assert!(!found.iter().any(|one| waiting.name(one.fd) == "closed"), "{found:#?}");
-    assert_eq!((of("large").unread_bytes, of("large").unread.len()), (8092, 64));
+    assert_eq!((of("large").unread_bytes, of("large").unread.len()), (8191, 64));
     let unread: Vec<_> =
         found.iter().filter(|one| waiting.name(one.fd) == "input").map(|one| text(&one.unread)).collect();
     assert_eq!(unread.len(), 2, "{found:#?}");

@@ -16,7 +16,7 @@ kept['closed'].write('at its place')
 kept['closed'].close
 kept['reader'].gets
 kept['decoder'].getc
-kept['large'].read(100)
+kept['large'].getc
 pipe = IO.popen('cat > /dev/null', 'w')
 pipe.sync = false
 pipe.write('into a pipe')
