@@ -8,10 +8,11 @@ mod judge;
 mod library;
 mod run;
 mod stage;
+pub mod steps;
 
 pub use document::{Document, Row};
 pub use error::Error;
 pub use experiment::{Experiment, Outcome, Theme};
 pub use judge::{Agreement, Seen, Verdict, fits};
 pub use library::{all, find, nearest, source};
-pub use run::{Options, Ran, Result, Version, run};
+pub use run::{Options, Ran, Result, Version, record, run};

@@ -1,5 +1,6 @@
 //! Runs both versions of an experiment and holds what their check says against what is stated.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+use weir_model::trace::Recording;
 
 use crate::judge::{Agreement, Seen, Verdict, judge};
 use crate::stage::Stage;
@@ -197,19 +199,11 @@ fn check(
 ) -> std::result::Result<Said, Error> {
     let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
     let failed = |path: &Path, source| Error::File { path: path.into(), call: "open", source };
-    let mut command = Command::new("sh");
+    let mut command = prepared("sh", place, program, version, options);
     command
         .args(["-euc", ". ../functions.sh; . ../check.sh"])
-        .current_dir(place)
-        .env("PROGRAM", program)
-        .env("VERSION", version.name())
-        .env("WEIR", &options.weir)
-        .env("QUICK", if options.quick { "1" } else { "" })
-        .env_remove("PYTHONUNBUFFERED")
-        .stdin(Stdio::null())
         .stdout(File::create(&out).map_err(|source| failed(&out, source))?)
-        .stderr(File::create(&errors).map_err(|source| failed(&errors, source))?)
-        .process_group(0);
+        .stderr(File::create(&errors).map_err(|source| failed(&errors, source))?);
     let child = command.spawn().map_err(|source| failed(Path::new("sh"), source))?;
     let limit = Duration::from_secs(experiment.limit_s);
     let status = finish(child, limit, options.stop)?;
@@ -222,6 +216,60 @@ fn check(
         None => Some(format!("not at its end after {limit:?}: {}", last_line(&text(&errors)))),
     };
     Ok(Said { lines: text(&out).lines().map(String::from).collect(), failure })
+}
+
+/// A command in the place of a version, with all that its shell lines may use.
+fn prepared(
+    command: impl AsRef<OsStr>,
+    place: &Path,
+    program: &Path,
+    version: Version,
+    options: &Options,
+) -> Command {
+    let mut command = Command::new(command);
+    command
+        .current_dir(place)
+        .env("PROGRAM", program)
+        .env("VERSION", version.name())
+        .env("WEIR", &options.weir)
+        .env("QUICK", if options.quick { "1" } else { "" })
+        .env_remove("PYTHONUNBUFFERED")
+        .stdin(Stdio::null())
+        .process_group(0);
+    command
+}
+
+/// Runs one version under the tracer, each call told, and gives what was recorded.
+pub fn record(
+    experiment: &Experiment,
+    version: Version,
+    options: &Options,
+) -> std::result::Result<Recording, Error> {
+    let broken = |why: String| Error::Broken { name: experiment.name.clone(), why };
+    if let Some(reason) = absent(experiment) {
+        return Err(broken(reason));
+    }
+    let stage = Stage::set(experiment)?;
+    let (place, program) = stage.place(version)?;
+    if experiment.step.is_none() && !program.is_file() {
+        return Err(broken(format!("has no {} program of its own to go through", version.name())));
+    }
+    let line = experiment.step.as_deref().unwrap_or("\"$PROGRAM\" >file");
+    let (recorded, errors) = (stage.path().join("recorded"), stage.path().join("errors"));
+    let failed = |path: &Path, call, source| Error::File { path: path.into(), call, source };
+    let mut command = prepared(&options.weir, &place, &program, version, options);
+    command
+        .args(["trace", "--quiet", "--engine", "ptrace", "--exact", "--every-call", "--record"])
+        .arg(&recorded)
+        .args(["--", "sh", "-c", line])
+        .stdout(Stdio::null())
+        .stderr(File::create(&errors).map_err(|source| failed(&errors, "open", source))?);
+    let child = command.spawn().map_err(|source| failed(&options.weir, "execve", source))?;
+    let limit = Duration::from_secs(experiment.limit_s);
+    finish(child, limit, options.stop)?.ok_or_else(|| broken(format!("not at its end after {limit:?}")))?;
+    let said = || last_line(&read(&errors).unwrap_or_default()).to_string();
+    let text = fs::read(&recorded).map_err(|_| broken(format!("it was not recorded: {}", said())))?;
+    serde_json::from_slice(&text).map_err(|error| broken(format!("its recording: {error}; {}", said())))
 }
 
 /// Waits; then nothing of its process group is left. None: the time was over.

@@ -3,7 +3,7 @@
 //! It costs at most a hundredth of one processor, and a few looks ahead of that: what the looks took of it is
 //! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often.
 
-mod calls;
+pub(crate) mod calls;
 mod share;
 mod stat;
 
@@ -122,7 +122,10 @@ impl Watch {
     pub fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
         let mut stranger = Watched::default();
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
-        if moment != Moment::Sample {
+        if moment == Moment::Call {
+            // From its first call on, when its runtime is not there yet: until one is found.
+            one.searches = if one.walkers.is_empty() { SEARCHES - 1 } else { SEARCHES };
+        } else if moment != Moment::Sample {
             one.walkers.iter().for_each(|walker| walker.search_again());
             // The searches of its first moments may have come before its runtime was there.
             if !std::mem::replace(&mut one.searched_late, true) {

@@ -1,5 +1,8 @@
 //! What `weir lab` shows: the list, one experiment, and the table at the end of all.
 
+mod boxes;
+pub mod step;
+
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
 use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
@@ -35,6 +38,8 @@ pub struct Outcome {
     pub what: String,
     /// What people expect there.
     pub expect: String,
+    /// What the reader said before; None: was not asked, or said nothing.
+    pub said: Option<String>,
     /// What the broken program did.
     pub broken: Option<Value>,
     /// What the fixed one did.
@@ -92,6 +97,10 @@ fn outcomes(outcomes: &[Outcome]) -> Table {
         Column::new("expected", "", Align::Left).keep(Keep::Rank(1)),
         Column::new("happens", "", Align::Left),
     ];
+    let said = outcomes.iter().any(|outcome| outcome.said.is_some());
+    if said {
+        columns.insert(1, Column::new("you said", "", Align::Left));
+    }
     let fixed = outcomes.iter().any(|outcome| outcome.fixed.is_some());
     if fixed {
         columns.push(Column::new("fixed", "", Align::Left));
@@ -99,6 +108,9 @@ fn outcomes(outcomes: &[Outcome]) -> Table {
     let row = |outcome: &Outcome| {
         let mut cells =
             vec![outcome.what.clone().into(), outcome.expect.clone().into(), cell(&outcome.broken)];
+        if said {
+            cells.insert(1, outcome.said.clone().unwrap_or_default().into());
+        }
         if fixed {
             cells.push(cell(&outcome.fixed));
         }

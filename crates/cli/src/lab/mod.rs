@@ -1,6 +1,8 @@
 //! `weir lab`: the command line, and what is done with it.
 
+mod predict;
 mod show;
+mod step;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +13,8 @@ use std::time::Instant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::run::Progress;
 use weir_lab::{Document, Error, Experiment, Options, Row, Verdict};
+
+use predict::Answer;
 
 use crate::export::{Export, json};
 use crate::progress::Bar;
@@ -41,6 +45,14 @@ pub struct Args {
     #[arg(long, requires = "name", conflicts_with = "json")]
     fixed: bool,
 
+    /// Go through the run of the program one call at a time, with its buffers drawn; with --fixed, of the fixed one
+    #[arg(long, requires = "name", conflicts_with_all = ["source", "json"])]
+    step: bool,
+
+    /// Say first what you think will happen, then see
+    #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet"])]
+    predict: bool,
+
     /// Write the result as JSON (schema weir-lab/1); - is standard output
     #[arg(long, value_name = "FILE", requires = "name")]
     json: Option<PathBuf>,
@@ -55,6 +67,8 @@ Examples:
   weir lab                            the list
   weir lab doubled-at-fork            one experiment
   weir lab doubled-at-fork --source   its program
+  weir lab doubled-at-fork --step     call by call, with the buffers drawn
+  weir lab doubled-at-fork --predict  what do you think? Then see
   weir lab all --quick                all of them, in about a minute
 
 Exit status: 0 all agree with what they state, or say what this machine lacks; 1 one does not agree;
@@ -77,6 +91,9 @@ fn done(args: &Args) -> Result<bool, Error> {
     let Some(name) = &args.name else {
         return Ok(said(&show::list(&weir_lab::all()?, &style())));
     };
+    if args.step {
+        return step::run(&weir_lab::find(name)?, args.fixed, args.quick);
+    }
     if args.source || args.fixed {
         return Ok(said(&show::source(&weir_lab::find(name)?, args.fixed)));
     }
@@ -85,10 +102,22 @@ fn done(args: &Args) -> Result<bool, Error> {
         Ok(export) => export,
         Err(text) => return Ok(complained(&text)),
     };
-    run_all(args, &chosen, export)
+    if args.predict && chosen.len() > 1 {
+        return Ok(complained("--predict asks about one experiment: name it; 'weir lab' lists them"));
+    }
+    let answers = if args.predict { predict::ask(&chosen[0]) } else { Ok(Vec::new()) };
+    match answers {
+        Ok(answers) => run_all(args, &chosen, export, &answers),
+        Err(error) => Ok(complained(&format!("standard input: {error}"))),
+    }
 }
 
-fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> Result<bool, Error> {
+fn run_all(
+    args: &Args,
+    chosen: &[Experiment],
+    export: Option<Export>,
+    answers: &[Answer],
+) -> Result<bool, Error> {
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let options = Options { weir, quick: args.quick, stop: &stop };
@@ -105,7 +134,7 @@ fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> Result
         let row = Row::of(experiment, &result);
         lines.push(show::line(experiment, &result, row.seen()));
         if chosen.len() == 1 && to_screen {
-            said(&show::page(experiment, &result, &style()));
+            said(&show::page(experiment, &result, answers, &style()));
         }
         document.experiments.push(row);
     }
