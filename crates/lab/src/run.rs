@@ -164,7 +164,7 @@ fn finding_judged(experiment: &Experiment, version: Version, seen: &[Seen]) -> O
 /// A check says `what<TAB>value`.
 fn one_seen(line: &str) -> Option<Seen> {
     let (what, value) = line.split_once('\t')?;
-    Some(Seen { what: what.trim().into(), value: value.trim().into() })
+    Some(Seen { what: what.trim().into(), value: value.trim_end().into() })
 }
 
 /// The JSON files that weir left in the place.

@@ -19,6 +19,8 @@ pub struct Page {
     pub expect: String,
     /// What happened, a line each.
     pub outcomes: Vec<Outcome>,
+    /// What the run was drawn as, line by line; most experiments have none.
+    pub picture: Vec<String>,
     /// Why.
     pub why: String,
     /// What to do about it.
@@ -80,6 +82,9 @@ pub fn page(page: &Page, style: &Style) -> String {
     blocks.push(Block::Answer { question: "You would expect:".into(), answer: page.expect.clone() });
     if !page.outcomes.is_empty() {
         blocks.push(Block::Table(outcomes(&page.outcomes)));
+    }
+    if !page.picture.is_empty() {
+        blocks.push(Block::Picture(page.picture.clone()));
     }
     blocks.extend(page.trouble.clone().map(Block::Warning));
     blocks.push(Block::Answer { question: "Why:".into(), answer: page.why.clone() });

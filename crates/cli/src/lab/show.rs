@@ -49,6 +49,7 @@ pub fn page(experiment: &Experiment, result: &Result, answers: &[Answer], style:
         theme: theme(experiment),
         expect: experiment.expect.clone(),
         outcomes: outcomes(result, answers),
+        picture: picture(result),
         why: experiment.why.clone(),
         fix: experiment.fix.clone(),
         facts,
@@ -56,6 +57,12 @@ pub fn page(experiment: &Experiment, result: &Result, answers: &[Answer], style:
         see: format!("weir lab {name} --step    --predict    --source    --fixed"),
     };
     lab::page(&page, style)
+}
+
+/// The lines that the check drew of the run.
+fn picture(result: &Result) -> Vec<String> {
+    let first = result.ran.first().into_iter().flat_map(|ran| &ran.beside);
+    first.filter(|one| one.what == "picture").map(|one| one.value.clone()).collect()
 }
 
 fn outcomes(result: &Result, answers: &[Answer]) -> Vec<Outcome> {

@@ -45,8 +45,9 @@ impl Terminal {
     /// Shows these lines in one piece.
     pub fn draw(&self, lines: &[String]) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        // Each line's rest is cleared, not the whole screen first: nothing flickers.
-        let text = lines.iter().map(|line| format!("{line}\x1b[K")).collect::<Vec<_>>().join("\r\n");
+        // Line by line, not the whole screen first: nothing flickers. Before the line: behind one that is as wide as
+        // the screen its last letter would be cleared.
+        let text = lines.iter().map(|line| format!("\x1b[K{line}")).collect::<Vec<_>>().join("\r\n");
         out.write_all(format!("\x1b[H{text}\x1b[J").as_bytes())?;
         out.flush()
     }
