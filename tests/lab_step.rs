@@ -107,7 +107,6 @@ fn the_fork_and_both_ends_are_gone_through_on_a_small_terminal() {
     assert!(put.contains("into the buffer of stdout") && put.contains("No system call"), "{put}");
     let fork = terminal.press("\x1b[C", "step 3 of ");
     fits(&fork);
-    println!("{fork}");
     assert!(fork.contains("calls fork") && fork.contains("waited are in both processes now"), "{fork}");
     let row = fork.lines().find(|line| line.contains("buffered in")).expect("the buffers");
     assert_eq!(row.matches("buffered in").count(), 2, "one in each process: {fork}");

@@ -50,7 +50,7 @@ pub struct Args {
     step: bool,
 
     /// Say first what you think will happen, then see
-    #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet"])]
+    #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet", "json"])]
     predict: bool,
 
     /// Write the result as JSON (schema weir-lab/1); - is standard output

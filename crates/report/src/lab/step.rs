@@ -131,13 +131,17 @@ fn rank(process: &Process, stream: Option<&Stream>, acts: bool) -> u8 {
     }
 }
 
+/// Short enough for two side by side: of one that has ended, how says more than whose child it was.
 fn header(process: &Process) -> String {
-    let child = process.parent.map_or_else(String::new, |parent| format!(", child of {parent}"));
-    let ended = process.ended.as_ref().map_or_else(String::new, |how| format!(", ended: {how}"));
-    format!("process {}{child}{ended}", process.pid)
+    let more = match (&process.ended, process.parent) {
+        (Some(how), _) => format!(", ended: {how}"),
+        (None, Some(parent)) => format!(", child of {parent}"),
+        (None, None) => String::new(),
+    };
+    format!("{} {}{more}", process.pid, process.name)
 }
 
-/// `stdout → file, full: 18 of 4096 B`.
+/// `stdout → file: 18 of 4096 B, full buffered`.
 fn title(stream: &Stream) -> String {
     let name = match stream.fd {
         0 => "stdin".into(),
@@ -149,9 +153,9 @@ fn title(stream: &Stream) -> String {
         0 => ("→", stream.pending.count),
         unread => ("←", unread),
     };
-    let mode = stream.mode.map_or_else(String::new, |mode| format!(" {} buffered,", mode.name()));
-    let copied = if stream.copied { ", copied" } else { "" };
-    format!("{name} {arrow} {}:{mode} {bytes} of {} B{copied}", stream.target, stream.room)
+    let mode = stream.mode.map_or_else(String::new, |mode| format!(", {} buffered", mode.name()));
+    let mode = if stream.copied { ", copied".into() } else { mode };
+    format!("{name} {arrow} {}: {bytes} of {} B{mode}", stream.target, stream.room)
 }
 
 fn content(stream: &Stream) -> Vec<(String, bool)> {

@@ -24,8 +24,13 @@ pub fn run(experiment: &Experiment, fixed: bool, quick: bool) -> Result<bool, Er
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Ok(super::said(&show.all()));
     }
-    show.live(&stop).map_err(|source| Error::File { path: "the terminal".into(), call: "ioctl", source })?;
-    if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(true) }
+    let ended = show.live(&stop);
+    // A terminal that was closed fails, and SIGHUP says why.
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Stopped);
+    }
+    ended.map_err(|source| Error::File { path: "the terminal".into(), call: "ioctl", source })?;
+    Ok(true)
 }
 
 struct Show {
