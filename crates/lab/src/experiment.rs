@@ -49,6 +49,8 @@ pub struct Experiment {
     /// How long one version may take, seconds.
     #[serde(default = "limit_s")]
     pub limit_s: u64,
+    /// The shell line that `--step` goes through, where it is not `"$PROGRAM" >file`.
+    pub step: Option<String>,
     /// What the check sees, and what that should be.
     pub outcome: Vec<Outcome>,
 }

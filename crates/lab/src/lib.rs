@@ -10,6 +10,7 @@ mod library;
 mod many;
 mod run;
 mod stage;
+pub mod steps;
 pub mod template;
 
 pub use document::{Document, Row};
@@ -18,4 +19,4 @@ pub use experiment::{Experiment, Outcome, Theme};
 pub use judge::{Agreement, Seen, Verdict, fits};
 pub use library::{all, find, nearest, source};
 pub use many::run_all;
-pub use run::{Options, Ran, Result, Version, run};
+pub use run::{Options, Ran, Result, Version, record, run};

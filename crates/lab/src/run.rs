@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+use weir_model::trace::Recording;
 
 use crate::judge::{Agreement, Seen, Verdict, judge};
 use crate::stage::Stage;
@@ -168,7 +169,7 @@ fn finding_judged(experiment: &Experiment, version: Version, seen: &[Seen]) -> O
 /// A check says `what<TAB>value`.
 fn one_seen(line: &str) -> Option<Seen> {
     let (what, value) = line.split_once('\t')?;
-    Some(Seen { what: what.trim().into(), value: value.trim().into() })
+    Some(Seen { what: what.trim().into(), value: value.trim_end().into() })
 }
 
 /// The JSON files that weir left in the place.
@@ -203,19 +204,11 @@ fn check(
 ) -> std::result::Result<Said, Error> {
     let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
     let failed = |path: &Path, source| Error::File { path: path.into(), call: "open", source };
-    let mut command = shell(experiment);
+    let mut command = prepared(shell(experiment), place, program, version, options);
     command
         .args(["-euc", ". ../functions.sh; . ../check.sh"])
-        .current_dir(place)
-        .env("PROGRAM", program)
-        .env("VERSION", version.name())
-        .env("WEIR", &options.weir)
-        .env("QUICK", if options.quick { "1" } else { "" })
-        .env_remove("PYTHONUNBUFFERED")
-        .stdin(Stdio::null())
         .stdout(File::create(&out).map_err(|source| failed(&out, source))?)
-        .stderr(File::create(&errors).map_err(|source| failed(&errors, source))?)
-        .process_group(0);
+        .stderr(File::create(&errors).map_err(|source| failed(&errors, source))?);
     let child = command.spawn().map_err(|source| failed(Path::new("sh"), source))?;
     let limit = Duration::from_secs(experiment.limit_s);
     let status = finish(child, limit, options.stop)?;
@@ -244,6 +237,59 @@ fn shell(experiment: &Experiment) -> Command {
 
 /// How long a check that is stopped may take to tidy up.
 const TIDY_UP: Duration = Duration::from_secs(2);
+
+/// A command in the place of a version, with all that its shell lines may use.
+fn prepared(
+    mut command: Command,
+    place: &Path,
+    program: &Path,
+    version: Version,
+    options: &Options,
+) -> Command {
+    command
+        .current_dir(place)
+        .env("PROGRAM", program)
+        .env("VERSION", version.name())
+        .env("WEIR", &options.weir)
+        .env("QUICK", if options.quick { "1" } else { "" })
+        .env_remove("PYTHONUNBUFFERED")
+        .stdin(Stdio::null())
+        .process_group(0);
+    command
+}
+
+/// Runs one version under the tracer, each call told, and gives what was recorded.
+pub fn record(
+    experiment: &Experiment,
+    version: Version,
+    options: &Options,
+) -> std::result::Result<Recording, Error> {
+    let broken = |why: String| Error::Broken { name: experiment.name.clone(), why };
+    if let Some(reason) = absent(experiment) {
+        return Err(broken(reason));
+    }
+    let stage = Stage::set(experiment)?;
+    let (place, program) = stage.place(version)?;
+    if experiment.step.is_none() && !program.is_file() {
+        return Err(broken(format!("has no {} program of its own to go through", version.name())));
+    }
+    let line = experiment.step.as_deref().unwrap_or("\"$PROGRAM\" >file");
+    let (recorded, errors) = (stage.path().join("recorded"), stage.path().join("errors"));
+    let failed = |path: &Path, call, source| Error::File { path: path.into(), call, source };
+    let mut command = prepared(Command::new(&options.weir), &place, &program, version, options);
+    command
+        .args(["trace", "--quiet", "--engine", "ptrace", "--exact", "--every-call", "--record"])
+        .arg(&recorded)
+        .args(["--", "sh", "-c", line])
+        .stdout(Stdio::null())
+        .stderr(File::create(&errors).map_err(|source| failed(&errors, "open", source))?);
+    let child = command.spawn().map_err(|source| failed(&options.weir, "execve", source))?;
+    let limit = Duration::from_secs(experiment.limit_s);
+    finish(child, limit, options.stop)?.ok_or_else(|| broken(format!("not at its end after {limit:?}")))?;
+    let said = || last_line(&read(&errors).unwrap_or_default()).to_string();
+    let text = fs::read(&recorded).map_err(|_| broken(format!("it was not recorded: {}", said())))?;
+    serde_json::from_slice(&text).map_err(|error| broken(format!("its recording: {error}; {}", said())))
+}
 
 /// Waits; then nothing of its process group is left. None: the time was over.
 fn finish(

@@ -16,6 +16,7 @@ fn main() {
         target: Target::Command(words),
         engine: EngineChoice::Auto,
         exact,
+        every_call: false,
         limit: None,
         stop: Arc::default(),
         prices: Prices::default(),

@@ -33,6 +33,8 @@ impl Target {
 pub struct Options {
     /// See every call, whatever it costs.
     pub exact: bool,
+    /// Look into the buffers before each call as well (ptrace only).
+    pub every_call: bool,
     /// Stop watching after this time.
     pub limit: Option<Duration>,
     /// Set by Ctrl-C. A process that was attached to is let go; a command got the signal itself, and is

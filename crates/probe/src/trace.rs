@@ -47,6 +47,8 @@ pub struct Options {
     pub engine: EngineChoice,
     /// Every call.
     pub exact: bool,
+    /// Tell of each call, and of the buffers before it: for a short run that is gone through call by call.
+    pub every_call: bool,
     /// Stop after this time.
     pub limit: Option<Duration>,
     /// Set by Ctrl-C.
@@ -74,10 +76,14 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     };
     let root = target.pid();
     let started = now_ns();
-    let asked =
-        engine::Options { exact: options.exact, limit: options.limit, stop: Arc::clone(&options.stop) };
+    let asked = engine::Options {
+        exact: options.exact,
+        every_call: options.every_call,
+        limit: options.limit,
+        stop: Arc::clone(&options.stop),
+    };
     let mut kind = ready.kind();
-    let mut scribe = Scribe::new(started, kind);
+    let mut scribe = Scribe::new(started, kind, options.every_call);
     let ended = match run(ready, target, &asked, &scribe) {
         // Whoever may not trace a process may still read about it in /proc.
         Err(Error::Process { source, .. })
@@ -85,7 +91,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         {
             reason = format!("{reason}; ptrace: {}", crate::error::errno_text(&source));
             kind = Engine::Sample;
-            scribe = Scribe::new(started, kind);
+            scribe = Scribe::new(started, kind, false);
             run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
         }
         other => other?,
@@ -176,9 +182,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scribe {
-    fn new(started: u64, engine: Engine) -> Self {
+    fn new(started: u64, engine: Engine, every_call: bool) -> Self {
         Self {
-            assembler: Mutex::new(Assembler::new(started, engine == Engine::Ebpf)),
+            assembler: Mutex::new(Assembler::new(started, engine == Engine::Ebpf).telling_all(every_call)),
             watch: Mutex::new(Watch::new()),
             unknown: Mutex::default(),
             young: Mutex::default(),

@@ -3,7 +3,7 @@
 //! It costs at most a hundredth of one processor, and a few looks ahead of that: what the looks took of it is
 //! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often.
 
-mod calls;
+pub(crate) mod calls;
 mod looker;
 mod share;
 
@@ -103,8 +103,10 @@ impl Watch {
     pub fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
         let mut stranger = Watched::default();
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
-        if moment != Moment::Sample {
-            one.looker.search_again();
+        match moment {
+            Moment::Sample => {}
+            Moment::Call => one.looker.search_until_found(),
+            _ => one.looker.search_again(),
         }
         one.looker.look(pid)
     }

@@ -42,6 +42,8 @@ pub enum Block {
     Table(Table),
     /// A plot.
     Plot(Plot),
+    /// Lines that are drawn as they are.
+    Picture(Vec<String>),
 }
 
 /// What a finding shows.

@@ -1,5 +1,8 @@
 //! What `weir lab` shows: the list, one experiment, and the table at the end of all.
 
+mod boxes;
+pub mod step;
+
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
 use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
@@ -16,6 +19,8 @@ pub struct Page {
     pub expect: String,
     /// What happened, a line each.
     pub outcomes: Vec<Outcome>,
+    /// What the run was drawn as, line by line; most experiments have none.
+    pub picture: Vec<String>,
     /// Why.
     pub why: String,
     /// What to do about it.
@@ -35,6 +40,8 @@ pub struct Outcome {
     pub what: String,
     /// What people expect there.
     pub expect: String,
+    /// What the reader said before; None: was not asked, or said nothing.
+    pub said: Option<String>,
     /// What the broken program did.
     pub broken: Option<Value>,
     /// What the fixed one did.
@@ -76,6 +83,9 @@ pub fn page(page: &Page, style: &Style) -> String {
     if !page.outcomes.is_empty() {
         blocks.push(Block::Table(outcomes(&page.outcomes)));
     }
+    if !page.picture.is_empty() {
+        blocks.push(Block::Picture(page.picture.clone()));
+    }
     blocks.extend(page.trouble.clone().map(Block::Warning));
     blocks.push(Block::Answer { question: "Why:".into(), answer: page.why.clone() });
     if !page.fix.is_empty() {
@@ -92,6 +102,10 @@ fn outcomes(outcomes: &[Outcome]) -> Table {
         Column::new("expected", "", Align::Left).keep(Keep::Rank(1)),
         Column::new("happens", "", Align::Left),
     ];
+    let said = outcomes.iter().any(|outcome| outcome.said.is_some());
+    if said {
+        columns.insert(1, Column::new("you said", "", Align::Left));
+    }
     let fixed = outcomes.iter().any(|outcome| outcome.fixed.is_some());
     if fixed {
         columns.push(Column::new("fixed", "", Align::Left));
@@ -99,6 +113,9 @@ fn outcomes(outcomes: &[Outcome]) -> Table {
     let row = |outcome: &Outcome| {
         let mut cells =
             vec![outcome.what.clone().into(), outcome.expect.clone().into(), cell(&outcome.broken)];
+        if said {
+            cells.insert(1, outcome.said.clone().unwrap_or_default().into());
+        }
         if fixed {
             cells.push(cell(&outcome.fixed));
         }

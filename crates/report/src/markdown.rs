@@ -45,6 +45,7 @@ fn piece(block: &Block) -> String {
         Block::Answer { question, answer } => format!("- **{}** {}", escape(question), escape(answer)),
         Block::Finding(finding) => self::finding(finding),
         Block::Table(table) => self::table(table),
+        Block::Picture(lines) => format!("```text\n{}\n```", lines.join("\n")),
         Block::Plot(plot) => match plot.lines(0, &CODE) {
             lines if lines.is_empty() => String::new(),
             lines => format!("```text\n{}\n```", lines.join("\n")),

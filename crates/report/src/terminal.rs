@@ -60,6 +60,7 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
         Block::Finding(finding) => self::finding(finding, style),
         Block::Table(table) => table.lines(INDENT, style),
         Block::Plot(plot) => plot.lines(INDENT, style),
+        Block::Picture(lines) => lines.iter().map(|line| format!("  {}", clean(line, style))).collect(),
     }
 }
 

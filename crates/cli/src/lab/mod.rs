@@ -2,7 +2,9 @@
 
 mod check;
 mod new;
+mod predict;
 mod show;
+mod step;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,6 +15,8 @@ use std::time::Instant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::run::Progress;
 use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
+
+use predict::Answer;
 
 use crate::export::{Export, json};
 use crate::progress::Bar;
@@ -46,6 +50,14 @@ pub struct Args {
     #[arg(long, requires = "name", conflicts_with = "json")]
     fixed: bool,
 
+    /// Go through the run of the program one call at a time, with its buffers drawn; with --fixed, of the fixed one
+    #[arg(long, requires = "name", conflicts_with_all = ["source", "json"])]
+    step: bool,
+
+    /// Say first what you think will happen, then see
+    #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet", "json"])]
+    predict: bool,
+
     /// Write the result as JSON (schema weir-lab/1); - is standard output
     #[arg(long, value_name = "FILE", requires = "name")]
     json: Option<PathBuf>,
@@ -66,6 +78,8 @@ Examples:
   weir lab                            the list
   weir lab doubled-at-fork            one experiment
   weir lab doubled-at-fork --source   its program
+  weir lab doubled-at-fork --step     call by call, with the buffers drawn
+  weir lab doubled-at-fork --predict  what do you think? Then see
   weir lab all --quick                all of them, in about a minute
   weir lab check copy.c               your own solution of an exercise, judged
   weir lab new mine; weir lab ./mine  an experiment of your own
@@ -95,6 +109,9 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
     let Some(name) = &args.name else {
         return Ok(said(&show::list(&weir_lab::all()?, &style())));
     };
+    if args.step {
+        return step::run(&weir_lab::find(name)?, args.fixed, args.quick);
+    }
     if args.source || args.fixed {
         return Ok(said(&show::source(&weir_lab::find(name)?, args.fixed)));
     }
@@ -103,10 +120,22 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
         Ok(export) => export,
         Err(text) => return Ok(complained(&text)),
     };
-    run_all(args, &chosen, export)
+    if args.predict && chosen.len() > 1 {
+        return Ok(complained("--predict asks about one experiment: name it; 'weir lab' lists them"));
+    }
+    let answers = if args.predict { predict::ask(&chosen[0]) } else { Ok(Vec::new()) };
+    match answers {
+        Ok(answers) => run_all(args, &chosen, export, &answers),
+        Err(error) => Ok(complained(&format!("standard input: {error}"))),
+    }
 }
 
-fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> std::result::Result<bool, Error> {
+fn run_all(
+    args: &Args,
+    chosen: &[Experiment],
+    export: Option<Export>,
+    answers: &[Answer],
+) -> std::result::Result<bool, Error> {
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let options = Options { weir, quick: args.quick, stop: &stop };
@@ -132,7 +161,7 @@ fn run_all(args: &Args, chosen: &[Experiment], export: Option<Export>) -> std::r
     bar.finish();
     match results.as_slice() {
         _ if !to_screen => true,
-        [(experiment, result)] => said(&show::page(experiment, result, &style())),
+        [(experiment, result)] => said(&show::page(experiment, result, answers, &style())),
         _ => said(&show::summary(&lines, &style())),
     };
     let written = export.map_or(Ok(()), |export| json(&document).and_then(|text| export.write(&text)));

@@ -1,6 +1,8 @@
 //! From an experiment and its result to what is shown.
 
 use weir_lab::{Agreement, Experiment, Result, Verdict, Version};
+
+use super::predict::Answer;
 use weir_model::duration::format_seconds;
 use weir_report::Style;
 use weir_report::lab::{self, Line, Outcome, Page, Value};
@@ -33,7 +35,7 @@ pub fn summary(lines: &[Line], style: &Style) -> String {
 }
 
 /// One experiment.
-pub fn page(experiment: &Experiment, result: &Result, style: &Style) -> String {
+pub fn page(experiment: &Experiment, result: &Result, answers: &[Answer], style: &Style) -> String {
     let name = &experiment.name;
     let mut facts = result.commands.clone();
     facts.push(format!("took {}", format_seconds(result.elapsed.as_secs_f64())));
@@ -46,17 +48,24 @@ pub fn page(experiment: &Experiment, result: &Result, style: &Style) -> String {
         name: name.clone(),
         theme: theme(experiment),
         expect: experiment.expect.clone(),
-        outcomes: outcomes(result),
+        outcomes: outcomes(result, answers),
+        picture: picture(result),
         why: experiment.why.clone(),
         fix: experiment.fix.clone(),
         facts,
         trouble,
-        see: format!("weir lab {name} --source    weir lab {name} --fixed"),
+        see: format!("weir lab {name} --step    --predict    --source    --fixed"),
     };
     lab::page(&page, style)
 }
 
-fn outcomes(result: &Result) -> Vec<Outcome> {
+/// The lines that the check drew of the run.
+fn picture(result: &Result) -> Vec<String> {
+    let first = result.ran.first().into_iter().flat_map(|ran| &ran.beside);
+    first.filter(|one| one.what == "picture").map(|one| one.value.clone()).collect()
+}
+
+fn outcomes(result: &Result, answers: &[Answer]) -> Vec<Outcome> {
     let mut rows: Vec<Outcome> = Vec::new();
     for ran in &result.ran {
         for one in &ran.outcomes {
@@ -64,6 +73,7 @@ fn outcomes(result: &Result) -> Vec<Outcome> {
                 rows.push(Outcome {
                     what: one.what.clone(),
                     expect: one.expect.clone(),
+                    said: answers.iter().find(|answer| answer.what == one.what).map(said(one)),
                     ..Outcome::default()
                 });
                 rows.len() - 1
@@ -75,6 +85,11 @@ fn outcomes(result: &Result) -> Vec<Outcome> {
         }
     }
     rows
+}
+
+/// What the reader said, and whether that is what happened.
+fn said(one: &Agreement) -> impl Fn(&Answer) -> String {
+    move |answer| format!("{} {}", answer.text, if answer.is_right(&one.seen) { "✓" } else { "✗" })
 }
 
 fn value(one: &Agreement) -> Value {

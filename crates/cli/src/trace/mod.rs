@@ -62,6 +62,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "replay")]
     exact: bool,
 
+    /// Record each call, with a look into the buffers before it: what `weir lab --step` goes through
+    #[arg(long, requires = "record", conflicts_with = "replay", hide = true)]
+    every_call: bool,
+
     /// Show all streams and sizes, not only those that matter most
     #[arg(long)]
     all: bool,
@@ -168,6 +172,7 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         pid: args.pid,
         engine: args.engine,
         exact: args.exact,
+        every_call: args.every_call,
         limit: args.time,
         stop: stop_flag(args.pid.is_some())?,
         prices: prices::cached(directory).unwrap_or_default(),

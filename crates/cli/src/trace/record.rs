@@ -21,6 +21,8 @@ pub struct Request {
     pub engine: Engine,
     /// See every call.
     pub exact: bool,
+    /// Tell of each call, with the buffers before it.
+    pub every_call: bool,
     /// Stop watching after this.
     pub limit: Option<Duration>,
     /// Set when watching is to end.
@@ -41,6 +43,6 @@ pub fn record(request: Request) -> Result<Recording, Failure> {
         Engine::Ptrace => EngineChoice::Ptrace,
         Engine::Sample => EngineChoice::Sample,
     };
-    let Request { exact, limit, stop, prices, .. } = request;
-    Ok(trace::record(&Options { target, engine, exact, limit, stop, prices })?)
+    let Request { exact, every_call, limit, stop, prices, .. } = request;
+    Ok(trace::record(&Options { target, engine, exact, every_call, limit, stop, prices })?)
 }

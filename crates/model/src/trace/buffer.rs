@@ -34,6 +34,8 @@ pub enum Walker {
 pub enum Moment {
     /// A look at a running program.
     Sample,
+    /// At the entry of a system call, where that was asked for.
+    Call,
     /// At fork(2), in the parent, before the child runs.
     Fork,
     /// At the entry of execve(2); whether it succeeds is seen later.

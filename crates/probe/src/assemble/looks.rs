@@ -16,7 +16,7 @@ pub(super) fn join(
     more: &[Buffer],
     more_files: &[(i32, u32)],
 ) -> bool {
-    if moment == Moment::Sample {
+    if matches!(moment, Moment::Sample | Moment::Call) {
         return false;
     }
     let recent = events.len().saturating_sub(RECENT);

@@ -19,6 +19,8 @@ use flows::Flows;
 
 /// Events kept; a longer recording says how many more there were.
 const MOST_EVENTS: usize = 1_000_000;
+/// So many events there may be until calls are no longer told one by one where that was asked for.
+const MOST_TOLD: usize = 20_000;
 /// Repeated events of one kind of one descriptor (lseek) that are kept.
 const MOST_ALIKE: u32 = 64;
 
@@ -60,6 +62,7 @@ pub struct Assembler {
     flows: Flows,
     events: Vec<Event>,
     left_out: u64,
+    tells_all: bool,
     unwatched_since_s: Option<f64>,
     /// When nothing was seen of anybody.
     unwatched: Vec<(f64, f64)>,
@@ -77,9 +80,15 @@ impl Assembler {
             flows: Flows::default(),
             events: Vec::new(),
             left_out: 0,
+            tells_all: false,
             unwatched_since_s: None,
             unwatched: Vec::new(),
         }
+    }
+
+    /// Every call is to be an event.
+    pub fn telling_all(self, tells_all: bool) -> Self {
+        Self { tells_all, ..self }
     }
 
     fn seconds(&self, ns: u64) -> f64 {
@@ -290,6 +299,7 @@ impl Assembler {
         let mut told = !moves;
         if moves && !call.counted {
             told = self.count(pid, image, call, raw.ns);
+            told |= self.tells_all && self.events.len() < MOST_TOLD;
         }
         // What is closed is known for the last time, what is opened only afterwards.
         let fd = descriptors::descriptor_of(call);

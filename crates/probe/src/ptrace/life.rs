@@ -8,6 +8,8 @@ use super::tracer::{Process, Tracer};
 use crate::engine::now_ns;
 use crate::proc;
 use crate::raw::RawWhat;
+use crate::syscalls;
+use crate::watch::calls::name;
 
 impl Tracer<'_, '_> {
     /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
@@ -97,6 +99,9 @@ impl Tracer<'_, '_> {
             process.account.kernel_read(tid, before);
         }
         self.threads.insert(tid, thread);
+        if let Some(process) = self.process(tid) {
+            process.told_buffers.clear();
+        }
         self.end_gap(tid, now);
         self.new_image(tid, first && tid == self.root, now);
         self.go_on(tid, 0, now);
@@ -189,6 +194,20 @@ impl Tracer<'_, '_> {
             let buffers = (self.hooks.look)(pid, moment);
             self.tell(now, pid, tid, RawWhat::Buffers { moment, buffers, waits_in: String::new() });
         }
+    }
+
+    /// At the entry of a call: what the program has put into its buffers, or taken from them, since the last one.
+    pub(super) fn look_before(&mut self, pid: u32, tid: u32, number: i64, now: u64) {
+        if self.processes.get(&pid).is_none_or(|process| process.hidden) {
+            return;
+        }
+        let buffers = (self.hooks.look)(pid, Moment::Call);
+        let Some(process) = self.process(pid).filter(|process| process.told_buffers != buffers) else {
+            return;
+        };
+        process.told_buffers.clone_from(&buffers);
+        let waits_in = syscalls::op(number).map_or_else(|| name(number), |op| op.name()).to_string();
+        self.tell(now, pid, tid, RawWhat::Buffers { moment: Moment::Call, buffers, waits_in });
     }
 }
 

@@ -137,6 +137,9 @@ impl Tracer<'_, '_> {
         if !self.options.exact {
             self.note_shyness(tid, number, &args);
         }
+        if self.options.every_call {
+            self.look_before(pid, tid, number as i64, now);
+        }
         let Some(op) = syscalls::op(number as i64) else { return false };
         if matches!(op, weir_model::trace::Op::Execve | weir_model::trace::Op::Execveat) {
             self.before_exec(tid, pid, now);

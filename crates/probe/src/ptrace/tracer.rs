@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use weir_model::trace::{Exit, IoTotals};
+use weir_model::trace::{Buffer, Exit, IoTotals};
 
 use super::account::Account;
 use super::budget::{Budget, StopCost};
@@ -78,6 +78,8 @@ pub(super) struct Process {
     pub try_ns: u64,
     /// When it was first seen.
     pub began_ns: u64,
+    /// What was told of its buffers before its calls, where that is asked for.
+    pub told_buffers: Vec<Buffer>,
     pub unwatched_ns: u64,
     /// Known at its end: its counts, processor times.
     pub last: Option<(Option<IoTotals>, (u64, u64))>,
@@ -100,6 +102,7 @@ impl Process {
             try_at: 0,
             try_ns: super::gaps::TRY_NS,
             began_ns: now,
+            told_buffers: Vec::new(),
             unwatched_ns: 0,
             last: None,
         }

@@ -8,7 +8,7 @@ pub(super) fn waits_in(pid: u32) -> String {
 }
 
 /// The name of a call, if it is one of those in which programs wait.
-fn name(number: libc::c_long) -> &'static str {
+pub(crate) fn name(number: libc::c_long) -> &'static str {
     let found = WAITING.iter().chain(&OLD).find(|(known, _)| *known == number);
     found.map_or("", |(_, name)| name)
 }

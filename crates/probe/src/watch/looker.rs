@@ -50,4 +50,9 @@ impl Looker {
             self.searches = self.searches.min(SEARCHES - 1);
         }
     }
+
+    /// For looks from the first call on, when the runtime is not there yet: searches until one is found.
+    pub fn search_until_found(&mut self) {
+        self.searches = if self.walkers.is_empty() { SEARCHES - 1 } else { SEARCHES };
+    }
 }

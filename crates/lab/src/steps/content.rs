@@ -1,0 +1,137 @@
+//! What is in files and pipes, followed by the calls that write and read them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use weir_model::StreamKind;
+use weir_model::trace::{Call, OpenFile, Recording};
+
+use super::{File, words};
+
+/// Bytes of a file that are followed one by one.
+const KEPT: u64 = 65_536;
+
+/// All files of a recording that bytes go to or come from, and where each opening of them stands.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub all: Vec<File>,
+    /// By the id of the opening.
+    index: HashMap<u32, usize>,
+    offsets: HashMap<u32, u64>,
+    appends: HashMap<u32, bool>,
+}
+
+impl Files {
+    /// Those that are written or read in this recording, what a program needs to start left out.
+    pub fn of(recording: &Recording) -> Files {
+        let mut files = Files::default();
+        let mut known: HashMap<(u64, u64, &str), usize> = HashMap::new();
+        let used = recording.flows.iter().filter(|flow| flow.calls > 0).map(|flow| flow.file);
+        for file in used.filter_map(|id| recording.file(id)).filter(|file| shown(file)) {
+            let path = if file.ino == 0 { file.path.as_str() } else { "" };
+            let at = *known.entry((file.dev, file.ino, path)).or_insert_with(|| {
+                files.all.push(new(file));
+                files.all.len() - 1
+            });
+            files.index.insert(file.id, at);
+            files.appends.insert(file.id, file.flags & words::O_APPEND != 0);
+        }
+        files
+    }
+
+    /// The file behind an opening, if it is shown.
+    pub fn at(&self, id: Option<u32>) -> Option<usize> {
+        self.index.get(&id?).copied()
+    }
+
+    /// A new step begins.
+    pub fn settle(&mut self) {
+        self.all.iter_mut().for_each(|file| file.added = None);
+    }
+
+    /// A call wrote these bytes, of which the first are known.
+    pub fn write(&mut self, call: &Call, head: &[u8]) {
+        let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
+        let (bytes, file) = (call.result as u64, &mut self.all[at]);
+        let own = call.op.positioned().then(|| call.args[3]);
+        let offset = self.offsets.entry(id).or_default();
+        let whole = file.kind != StreamKind::File || self.appends.get(&id) == Some(&true);
+        let from = if whole { file.bytes } else { own.unwrap_or(*offset) };
+        put(file, from..from + bytes, head);
+        file.added = Some(from..from + bytes);
+        file.bytes = file.bytes.max(from + bytes);
+        if own.is_none() {
+            *offset = from + bytes;
+        }
+    }
+
+    /// A call read these bytes. From a pipe they are taken; in a file they become known.
+    pub fn read(&mut self, call: &Call) {
+        let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
+        let (bytes, file) = (call.result as u64, &mut self.all[at]);
+        if file.kind == StreamKind::File {
+            let own = call.op.positioned().then(|| call.args[3]);
+            let offset = self.offsets.entry(id).or_default();
+            let from = own.unwrap_or(*offset);
+            put(file, from..from + bytes, &call.head);
+            file.bytes = file.bytes.max(from + bytes);
+            if own.is_none() {
+                *offset = from + bytes;
+            }
+        } else {
+            file.content.drain(..file.content.len().min(bytes as usize));
+            file.bytes = file.bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// lseek(2).
+    pub fn seek(&mut self, call: &Call) {
+        if let Some(id) = call.file {
+            self.offsets.insert(id, call.result as u64);
+        }
+    }
+
+    /// open(2) that empties it, or ftruncate(2).
+    pub fn truncate(&mut self, id: Option<u32>, bytes: u64) {
+        if let Some(file) = self.at(id).map(|at| &mut self.all[at]) {
+            file.bytes = bytes;
+            file.content.resize(bytes.min(KEPT) as usize, Some(0));
+        }
+    }
+
+    /// The program waited for the device.
+    pub fn sync(&mut self, id: Option<u32>) {
+        if let Some(file) = self.at(id).map(|at| &mut self.all[at]) {
+            file.synced = Some(file.bytes);
+        }
+    }
+}
+
+fn put(file: &mut File, range: Range<u64>, head: &[u8]) {
+    let end = range.end.min(KEPT) as usize;
+    if file.content.len() < end {
+        // What was between the old end and the new bytes is a hole if the file's length is known, and unknown else.
+        file.content.resize(end, None);
+    }
+    let head = head.iter().map(|byte| Some(*byte)).chain(std::iter::repeat(None));
+    let places = file.content.iter_mut().take(end).skip(range.start as usize);
+    places.zip(head).for_each(|(place, byte)| *place = byte.or(None));
+}
+
+fn new(file: &OpenFile) -> File {
+    File {
+        name: words::name(file),
+        kind: file.kind,
+        bytes: 0,
+        content: Vec::new(),
+        added: None,
+        synced: None,
+    }
+}
+
+/// Is it the program's own business, not its loader's or its language's?
+pub(super) fn shown(file: &OpenFile) -> bool {
+    let system = ["/lib", "/usr/", "/etc/", "/proc/", "/sys/", "/opt/"];
+    let library = file.path.contains(".so.") || file.path.ends_with(".so");
+    !library && !system.iter().any(|start| file.path.starts_with(start))
+}

@@ -1,0 +1,136 @@
+//! The system calls among the events.
+
+use weir_model::Mode;
+use weir_model::trace::{Call, Op, What};
+
+use super::walk::Walk;
+use super::{Moved, Stream, streams, words};
+
+impl Walk<'_> {
+    /// A call: what it does to buffers and files is followed of all, steps are made of the program's own.
+    pub(super) fn call(&mut self, at: usize, pid: u32, call: &Call) {
+        let shown = self.process(pid).is_some();
+        if call.result < 0 {
+            if shown && self.concerns(call) {
+                self.step(pid, words::failed(pid, call, &self.name(call)), String::new(), None);
+            }
+            return;
+        }
+        match call.op {
+            op if op.writes() => self.write(at, pid, call),
+            op if op.reads() => self.read(pid, call),
+            Op::Open | Op::Openat | Op::Openat2 | Op::Creat => self.open(pid, call),
+            Op::Lseek => self.seek(pid, call),
+            Op::Ftruncate => self.files.truncate(call.file, call.args[1]),
+            Op::Fsync | Op::Fdatasync | Op::SyncFileRange => self.sync(pid, call),
+            Op::Pipe | Op::Pipe2 if shown => {
+                self.step(pid, format!("{pid} makes a pipe."), String::new(), None)
+            }
+            Op::Rename | Op::Renameat | Op::Renameat2 | Op::Unlink | Op::Unlinkat | Op::Kill if shown => {
+                let text = format!("{pid} calls {}({}).", call.op.name(), call.paths.join(", "));
+                self.step(pid, text, String::new(), None);
+            }
+            _ => {}
+        }
+    }
+
+    fn concerns(&self, call: &Call) -> bool {
+        self.files.at(call.file).is_some() && (call.op.writes() || call.op.reads() || call.op.syncs())
+    }
+
+    fn name(&self, call: &Call) -> String {
+        let file = call.file.and_then(|id| self.recording.file(id));
+        file.map_or_else(|| format!("fd {}", call.fd), words::name)
+    }
+
+    fn write(&mut self, at: usize, pid: u32, call: &Call) {
+        let from = self.process(pid).and_then(|process| streams::wrote(process, call));
+        // The buffer's look has more of the bytes than the call's.
+        let longer =
+            from.as_ref().map(|stream| &stream.pending.head).filter(|head| head.len() > call.head.len());
+        let head = longer.unwrap_or(&call.head);
+        let known = head.len().min(call.result as usize);
+        self.files.write(call, &head[..known]);
+        let (Some(file), true) = (self.files.at(call.file), self.process(pid).is_some()) else { return };
+        let moved = Moved { pid, file, bytes: call.result as u64 };
+        let (text, note) = match &from {
+            Some(stream) => {
+                (words::flushes(pid, call, &self.name(call)), self.why_now(at, pid, stream, call))
+            }
+            None => (
+                words::writes(pid, call, &self.name(call)),
+                "Through no buffer: they are out at once.".into(),
+            ),
+        };
+        self.step(pid, text, note, Some(moved));
+    }
+
+    /// What made the program empty its buffer at this moment.
+    fn why_now(&self, at: usize, pid: u32, stream: &Stream, call: &Call) -> String {
+        let bytes = call.result as u64;
+        if stream.mode == Some(Mode::Line) && call.tail == Some(b'\n') {
+            "The stream is line buffered: a newline sends it out.".into()
+        } else if stream.room > 1 && bytes >= stream.room {
+            format!("The buffer was full: {} bytes.", stream.room)
+        } else if self.ends_next(at, pid) {
+            "It is at its end: exit flushes what waits in the buffers.".into()
+        } else {
+            "Something asked for it: fflush, fclose, or a read from a terminal.".into()
+        }
+    }
+
+    /// Does it only close what it has from here to its end?
+    fn ends_next(&self, at: usize, pid: u32) -> bool {
+        let next = self.recording.events[at + 1..].iter().filter(|event| event.pid == pid);
+        let mut left = next.filter(|event| match &event.what {
+            What::Buffers { .. } => false,
+            What::Call(call) => !(call.op.writes() || matches!(call.op, Op::Lseek | Op::Close)),
+            _ => true,
+        });
+        left.next().is_some_and(|event| matches!(event.what, What::Exit(_)))
+    }
+
+    fn read(&mut self, pid: u32, call: &Call) {
+        self.files.read(call);
+        if self.files.at(call.file).is_some() && self.process(pid).is_some() {
+            self.step(pid, words::reads(pid, call, &self.name(call)), String::new(), None);
+        }
+    }
+
+    fn open(&mut self, pid: u32, call: &Call) {
+        let opened = call.file.or_else(|| {
+            self.recording.files.iter().rev().find_map(|file| {
+                (file.opened_by == Some(pid)
+                    && call.paths.iter().any(|path| file.path.ends_with(path.as_str())))
+                .then_some(file.id)
+            })
+        });
+        let flags = if call.op == Op::Open { call.args[1] } else { call.args[2] } as i32;
+        let empties = flags & words::O_TRUNC != 0 || call.op == Op::Creat;
+        if empties {
+            self.files.truncate(opened, 0);
+        }
+        if self.files.at(opened).is_some() && self.process(pid).is_some() {
+            let note = if empties { "It is empty from now on." } else { "" };
+            let name = call.paths.first().map_or("?", |path| words::base(path));
+            self.step(pid, format!("{pid} opens {name} as descriptor {}.", call.result), note.into(), None);
+        }
+    }
+
+    fn seek(&mut self, pid: u32, call: &Call) {
+        self.files.seek(call);
+        if self.files.at(call.file).is_some() && self.process(pid).is_some() {
+            let text = format!("{pid} calls lseek: {} stands at byte {} now.", self.name(call), call.result);
+            let note = "All who share this opening of the file stand there, parent and child alike.";
+            self.step(pid, text, note.into(), None);
+        }
+    }
+
+    fn sync(&mut self, pid: u32, call: &Call) {
+        self.files.sync(call.file);
+        if self.files.at(call.file).is_some() && self.process(pid).is_some() {
+            let text = format!("{pid} calls {}: {} goes to the device.", call.op.name(), self.name(call));
+            self.step(pid, text, "It returns when the device has the bytes.".into(), None);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The stream buffers of the processes, followed by the looks into them and by the calls that empty them.
+
+use weir_model::trace::{Buffer, Call, Moment};
+
+use super::{Bytes, Process, Stream};
+
+/// What a look found that was not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The program put bytes into a buffer: so many, on top of others.
+    Put { fd: i32, bytes: u64, before: u64 },
+    /// The program took bytes from a buffer; so many are left.
+    Took { fd: i32, bytes: u64, left: u64 },
+    /// A read brought more than the program wanted: so many are left in the buffer.
+    Left { fd: i32, bytes: u64 },
+}
+
+/// Takes what a look found.
+pub(super) fn take(
+    process: &mut Process,
+    moment: Moment,
+    buffers: &[Buffer],
+    target: impl Fn(i32) -> String,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for buffer in buffers.iter().filter(|buffer| buffer.fd >= 0) {
+        let in_use = buffer.buffer_bytes > 1 || buffer.pending_bytes + buffer.unread_bytes > 0;
+        let at = process.streams.iter().position(|stream| stream.fd == buffer.fd);
+        let at = match at {
+            Some(at) => at,
+            None if !in_use => continue,
+            None => {
+                process.streams.push(fresh(buffer, target(buffer.fd)));
+                process.streams.len() - 1
+            }
+        };
+        let stream = &mut process.streams[at];
+        // A stream that exit(3) has flushed is set to unbuffered: not the program's doing.
+        if !matches!(moment, Moment::Exit | Moment::Signal) {
+            (stream.mode, stream.room) = (buffer.mode, buffer.buffer_bytes);
+        }
+        changes.extend(change(stream, buffer));
+        stream.pending = Bytes { count: buffer.pending_bytes, head: buffer.pending.clone() };
+        stream.unread = Bytes { count: buffer.unread_bytes, head: buffer.unread.clone() };
+    }
+    changes
+}
+
+fn fresh(buffer: &Buffer, target: String) -> Stream {
+    Stream {
+        fd: buffer.fd,
+        target,
+        mode: buffer.mode,
+        room: buffer.buffer_bytes,
+        pending: Bytes::default(),
+        unread: Bytes::default(),
+        copied: false,
+    }
+}
+
+fn change(stream: &Stream, buffer: &Buffer) -> Option<Change> {
+    let (fd, before, unread) = (stream.fd, stream.pending.count, stream.unread.count);
+    if buffer.pending_bytes > before {
+        return Some(Change::Put { fd, bytes: buffer.pending_bytes - before, before });
+    }
+    match buffer.unread_bytes {
+        left if left < unread => Some(Change::Took { fd, bytes: unread - left, left }),
+        bytes if bytes > unread => Some(Change::Left { fd, bytes }),
+        _ => None,
+    }
+}
+
+/// A write took bytes from the buffer of its descriptor, if they were there. True: they were.
+pub(super) fn wrote(process: &mut Process, call: &Call) -> Option<Stream> {
+    let stream = process.streams.iter_mut().find(|stream| stream.fd == call.fd)?;
+    let known = stream.pending.head.len().min(call.head.len());
+    let same = stream.pending.count > 0 && stream.pending.head[..known] == call.head[..known];
+    if !same {
+        return None;
+    }
+    let before = stream.clone();
+    let gone = (call.result as u64).min(stream.pending.count);
+    stream.pending.count -= gone;
+    stream.pending.head.drain(..(gone as usize).min(stream.pending.head.len()));
+    Some(before)
+}
+
+/// A child has its parent's buffers.
+pub(super) fn copies(parent: &Process) -> Vec<Stream> {
+    parent.streams.iter().map(|stream| Stream { copied: true, ..stream.clone() }).collect()
+}
+
+/// Bytes that wait in all its buffers.
+pub(super) fn waiting(process: &Process) -> u64 {
+    process.streams.iter().map(|stream| stream.pending.count).sum()
+}

@@ -1,0 +1,176 @@
+//! Steps of runs written down by hand.
+
+use weir_model::trace::{
+    Buffer, Call, Engine, Event, Exit, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Walker,
+    What,
+};
+use weir_model::{Direction, Mode, StreamKind};
+
+use super::{Step, steps};
+
+const FILE: u32 = 0;
+
+/// A run of /tmp/broken as process 812, whose standard output is a file; started by a shell, 811.
+fn recording(events: Vec<(u32, What)>) -> Recording {
+    let image = |argv: &[&str]| Image {
+        argv: argv.iter().map(|word| word.to_string()).collect(),
+        comm: "broken".into(),
+        ..Image::default()
+    };
+    let process = |pid: u32, images: Vec<Image>| Process { pid, images, ..Process::default() };
+    let shell = || image(&["sh", "-c", "./broken >file"]);
+    let event = |(at, (pid, what)): (usize, (u32, What))| Event { at_s: at as f64, pid, tid: pid, what };
+    let begin = [(811, What::Fork { child: 812 }), (812, What::Exec { image: 1 })];
+    let mut flow = Flow::new(812, 1, 1, FILE, Direction::Out);
+    flow.calls = 1;
+    Recording {
+        command: shell().argv,
+        root: 811,
+        engine: Engine::Ptrace,
+        engine_reason: String::new(),
+        exact: true,
+        elapsed_s: 1.0,
+        exit: None,
+        overhead: Default::default(),
+        blind: Vec::new(),
+        prices: Prices::default(),
+        processes: vec![
+            process(811, vec![shell()]),
+            process(812, vec![shell(), image(&["/tmp/broken"])]),
+            process(813, vec![image(&["/tmp/broken"])]),
+        ],
+        files: vec![OpenFile {
+            id: FILE,
+            path: "/tmp/file".into(),
+            kind: StreamKind::File,
+            dev: 1,
+            ino: 2,
+            flags: 0,
+            opened_by: None,
+            block_bytes: 4096,
+            size_bytes: None,
+            pipe_bytes: None,
+            direct_align: None,
+        }],
+        flows: vec![flow],
+        events: begin.into_iter().chain(events).enumerate().map(event).collect(),
+    }
+}
+
+fn look(moment: Moment, pending: &str) -> What {
+    let buffer = Buffer {
+        walker: Walker::Glibc,
+        address: 1,
+        fd: 1,
+        mode: Some(Mode::Full),
+        buffer_bytes: 4096,
+        pending_bytes: pending.len() as u64,
+        pending: pending.into(),
+        unread_bytes: 0,
+        unread: Vec::new(),
+    };
+    let (waits_in_name, files) = (String::new(), vec![(1, FILE)]);
+    What::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }
+}
+
+fn write(text: &str) -> What {
+    What::Call(Call {
+        op: Op::Write,
+        fd: 1,
+        file: Some(FILE),
+        args: [1, 0, text.len() as u64, 0, 0, 0],
+        result: text.len() as i64,
+        asked: text.len() as u64,
+        position: None,
+        head: text.as_bytes()[..text.len().min(64)].into(),
+        tail: text.bytes().last(),
+        paths: Vec::new(),
+    })
+}
+
+fn file(step: &Step) -> String {
+    let known: Option<Vec<u8>> = step.files[0].content.iter().copied().collect();
+    String::from_utf8(known.expect("all bytes are known")).expect("text")
+}
+
+fn waiting(step: &Step) -> Vec<(u32, &[u8])> {
+    let streams =
+        step.processes.iter().flat_map(|process| process.streams.iter().map(|one| (process.pid, one)));
+    streams.map(|(pid, stream)| (pid, stream.pending.head.as_slice())).collect()
+}
+
+fn doubled() -> Vec<Step> {
+    let (one, child, parent) = ("first\n", "first\nchild\n", "first\nparent\n");
+    steps(&recording(vec![
+        (812, look(Moment::Fork, one)),
+        (812, What::Fork { child: 813 }),
+        (813, look(Moment::Call, child)),
+        (813, write(child)),
+        (813, look(Moment::Exit, "")),
+        (813, What::Exit(Exit::Code(0))),
+        (812, look(Moment::Call, parent)),
+        (812, write(parent)),
+        (812, look(Moment::Exit, "")),
+        (812, What::Exit(Exit::Code(0))),
+        (811, What::Exit(Exit::Code(0))),
+    ]))
+}
+
+#[test]
+fn a_fork_copies_the_buffer_and_each_copy_is_written() {
+    let steps = doubled();
+    let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
+    assert_eq!(texts.len(), 10, "{texts:#?}");
+    assert!(texts[0].starts_with("broken begins") && texts[1].contains("puts 6 bytes"), "{texts:#?}");
+    assert!(texts[2].contains("813 begins as a copy"), "{texts:#?}");
+    assert_eq!(waiting(&steps[2]), [(812, &b"first\n"[..]), (813, b"first\n")]);
+    assert!(steps[2].processes[1].streams[0].copied && !steps[2].processes[0].streams[0].copied);
+    assert!(steps[2].note.contains("6 bytes") && file(&steps[2]).is_empty());
+    assert!(texts[4].contains("813 writes its buffer out") && steps[4].note.contains("exit flushes"));
+    assert_eq!((file(&steps[4]).as_str(), steps[4].files[0].added.clone()), ("first\nchild\n", Some(0..12)));
+    assert_eq!(waiting(&steps[4]), [(812, &b"first\n"[..]), (813, b"")], "the other copy waits on");
+    assert_eq!(steps[4].moved.map(|moved| (moved.pid, moved.file, moved.bytes)), Some((813, 0, 12)));
+    assert_eq!(file(&steps[9]), "first\nchild\nfirst\nparent\n");
+    assert!(steps[9].note.contains("4 lines") && steps[9].note.contains("\"first\" is there more than once"));
+}
+
+#[test]
+fn the_shell_that_starts_the_program_is_not_shown() {
+    assert!(doubled().iter().all(|step| step.processes.iter().all(|process| process.pid != 811)));
+}
+
+#[test]
+fn what_nobody_flushed_is_gone_with_the_process() {
+    let steps = steps(&recording(vec![
+        (812, look(Moment::Call, "lost")),
+        (812, look(Moment::Signal, "lost")),
+        (812, What::Exit(Exit::Signal(9))),
+    ]));
+    let death = &steps[2];
+    assert!(death.text.contains("by signal 9") && death.note.contains("4 bytes"), "{death:?}");
+    assert_eq!(waiting(death), [(812, &b"lost"[..])], "shown once more");
+    assert!(waiting(&steps[3]).is_empty() && file(&steps[3]).is_empty());
+}
+
+#[test]
+fn a_long_write_is_known_as_far_as_the_buffer_was() {
+    let (long, more) = ("x".repeat(100), "direct");
+    let steps = steps(&recording(vec![
+        (812, look(Moment::Call, &long)),
+        (812, write(&long)),
+        (812, look(Moment::Call, "")),
+        (812, write(more)),
+    ]));
+    assert_eq!(file(&steps[2]), long);
+    assert!(steps[2].note.contains("fflush"), "{}", steps[2].note);
+    assert!(steps[3].text.contains("calls write(1)") && steps[3].note.contains("no buffer"));
+    assert_eq!(file(&steps[3]), long + more);
+}
+
+#[test]
+fn a_run_without_end_is_cut() {
+    let writes = (0..3_000).map(|_| (812, write("x"))).collect();
+    let steps = steps(&recording(writes));
+    assert_eq!(steps.len(), super::STEPS_MOST + 1);
+    assert!(steps.last().is_some_and(|last| last.text.contains("goes on")));
+}

@@ -1,0 +1,178 @@
+//! From events to steps: keeps what is known, and takes a picture of it at each thing that happens.
+
+use std::collections::HashSet;
+
+use weir_model::trace::{Buffer, Event, Exit, Image, Moment, Recording, What};
+
+use super::content::Files;
+use super::streams::{self, Change};
+use super::{Moved, Process, STEPS_MOST, Step, words};
+
+pub(super) struct Walk<'r> {
+    pub recording: &'r Recording,
+    pub files: Files,
+    pub processes: Vec<Process>,
+    steps: Vec<Step>,
+    /// Shells that only start the program.
+    hidden: HashSet<u32>,
+    /// Descriptors' files as the looks told them.
+    targets: Vec<((u32, i32), u32)>,
+    /// Bytes that a fork copied.
+    pub copied: u64,
+    left_out: bool,
+}
+
+impl<'r> Walk<'r> {
+    pub fn new(recording: &'r Recording) -> Self {
+        let starter = recording.command.first().is_some_and(|word| word == "sh" || word.ends_with("/sh"));
+        Walk {
+            recording,
+            files: Files::of(recording),
+            processes: Vec::new(),
+            steps: Vec::new(),
+            hidden: starter.then_some(recording.root).into_iter().collect(),
+            targets: Vec::new(),
+            copied: 0,
+            left_out: false,
+        }
+    }
+
+    /// All of them.
+    pub fn steps(mut self) -> Vec<Step> {
+        if !self.hidden.contains(&self.recording.root) {
+            self.begin(self.recording.root);
+        }
+        for (at, event) in self.recording.events.iter().enumerate() {
+            if self.steps.len() >= STEPS_MOST {
+                self.left_out = true;
+                break;
+            }
+            self.event(at, event);
+        }
+        self.end();
+        self.steps
+    }
+
+    fn event(&mut self, at: usize, event: &Event) {
+        let pid = event.pid;
+        match &event.what {
+            What::Exec { image } => self.exec(pid, *image),
+            What::Fork { child } if self.hidden.contains(&pid) => drop(self.hidden.insert(*child)),
+            What::Fork { child } => self.fork(pid, *child),
+            What::Buffers { moment, buffers, waits_in_name, files, .. } if !self.hidden.contains(&pid) => {
+                self.targets.extend(files.iter().map(|(fd, file)| ((pid, *fd), *file)));
+                self.look(pid, *moment, buffers, waits_in_name);
+            }
+            What::Call(call) => self.call(at, pid, call),
+            What::Exit(exit) if !self.hidden.contains(&pid) => self.exit(pid, *exit),
+            _ => {}
+        }
+    }
+
+    /// Takes a picture.
+    pub fn step(&mut self, actor: u32, text: String, note: String, moved: Option<Moved>) {
+        let actor = Some(actor);
+        let (processes, files) = (self.processes.clone(), self.files.all.clone());
+        self.steps.push(Step { text, note, actor, moved, processes, files });
+        self.files.settle();
+        let streams = self.processes.iter_mut().flat_map(|process| &mut process.streams);
+        streams.for_each(|stream| stream.copied = false);
+    }
+
+    pub fn process(&mut self, pid: u32) -> Option<&mut Process> {
+        self.processes.iter_mut().find(|process| process.pid == pid)
+    }
+
+    fn begin(&mut self, pid: u32) {
+        let known = self.recording.process(pid);
+        let name = known.map_or("?", weir_model::trace::Process::comm).to_string();
+        self.processes.push(Process { pid, name, parent: None, ended: None, streams: Vec::new() });
+    }
+
+    fn exec(&mut self, pid: u32, image: u32) {
+        let known = self.recording.process(pid).and_then(|process| process.images.get(image as usize));
+        let Some(image) = known else { return };
+        let begins = image.argv != self.recording.command && self.hidden.remove(&pid);
+        if self.hidden.contains(&pid) {
+            return;
+        }
+        if begins || self.process(pid).is_none() {
+            self.begin(pid);
+            let text = format!("{} begins, as process {pid}.", words::base(&image.argv.join(" ")));
+            return self.step(pid, text, "Nothing is in its buffers.".into(), None);
+        }
+        self.new_image(pid, image);
+    }
+
+    /// What waited in the buffers of the old program is gone.
+    fn new_image(&mut self, pid: u32, image: &Image) {
+        let Some(process) = self.process(pid) else { return };
+        let (lost, unread) =
+            (streams::waiting(process), process.streams.iter().map(|one| one.unread.count).sum());
+        process.streams.clear();
+        process.name.clone_from(&image.comm);
+        let text = format!("{pid} becomes another program: {}.", words::base(&image.argv.join(" ")));
+        self.step(pid, text, words::lost_at_exec(lost, unread), None);
+    }
+
+    fn fork(&mut self, pid: u32, child: u32) {
+        let Some(parent) = self.process(pid) else { return };
+        let (name, streams, waiting) =
+            (parent.name.clone(), streams::copies(parent), streams::waiting(parent));
+        self.processes.push(Process { pid: child, name, parent: Some(pid), ended: None, streams });
+        let of_parent = self.targets.iter().filter(|one| one.0.0 == pid).copied().collect::<Vec<_>>();
+        self.targets.extend(of_parent.into_iter().map(|((_, fd), file)| ((child, fd), file)));
+        self.copied += waiting;
+        self.step(pid, words::forks(pid, child, waiting), words::copied(waiting), None);
+    }
+
+    fn look(&mut self, pid: u32, moment: Moment, buffers: &[Buffer], waits_in: &str) {
+        let targets = self.targets.clone();
+        let recording = self.recording;
+        let target = |fd: i32| {
+            let id = targets.iter().rev().find(|one| one.0 == (pid, fd)).map(|one| one.1);
+            id.and_then(|id| recording.file(id)).map_or_else(|| format!("fd {fd}"), words::name)
+        };
+        let Some(process) = self.process(pid) else { return };
+        let changes = streams::take(process, moment, buffers, target);
+        for change in changes {
+            let mode = self.process(pid).and_then(|process| {
+                let stream = process.streams.iter().find(|stream| stream.fd == words::fd(&change))?;
+                Some((stream.mode, stream.room))
+            });
+            let note = match change {
+                Change::Put { .. } => words::waits(mode, waits_in),
+                Change::Took { left: 0, .. } => String::new(),
+                Change::Took { .. } | Change::Left { .. } => {
+                    "They are in its memory: no other process can read them any more.".into()
+                }
+            };
+            self.step(pid, words::change(pid, &change), note, None);
+        }
+    }
+
+    fn exit(&mut self, pid: u32, exit: Exit) {
+        let Some(process) = self.process(pid) else { return };
+        let lost = streams::waiting(process);
+        let how = words::exit(exit);
+        process.ended = Some(how.clone());
+        process.streams.retain(|stream| stream.pending.count > 0);
+        self.step(pid, format!("{pid} ends: {how}."), words::lost_at_end(lost), None);
+        if let Some(process) = self.process(pid) {
+            process.streams.clear();
+        }
+    }
+
+    /// What has come of it all.
+    fn end(&mut self) {
+        let (text, note) = match self.left_out {
+            true => (
+                format!("The run goes on; these are its first {STEPS_MOST} steps."),
+                "Take a smaller one.".into(),
+            ),
+            false => ("All processes have ended.".to_string(), words::sum(&self.files.all, self.copied)),
+        };
+        let (processes, files) = (self.processes.clone(), self.files.all.clone());
+        self.steps.push(Step { text, note, actor: None, moved: None, processes, files });
+    }
+}

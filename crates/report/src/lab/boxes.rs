@@ -1,0 +1,76 @@
+//! Boxes side by side, each with two lines above it.
+
+use crate::style::{Emphasis, Style};
+use crate::text::{clean, shorten, width};
+
+/// One box.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Column {
+    /// Above it, and more so.
+    pub header: String,
+    /// Above it.
+    pub title: String,
+    /// Its content; true: new.
+    pub rows: Vec<(String, bool)>,
+    /// The lower, the sooner it is shown where not all can be.
+    pub rank: u8,
+    /// It is the one that something happens to.
+    pub strong: bool,
+}
+
+/// Draws them over the whole width, with at most so many rows of content; the last rows are shown.
+pub(super) fn boxes(columns: &[Column], rows: usize, style: &Style) -> Vec<String> {
+    if columns.is_empty() {
+        return Vec::new();
+    }
+    let wide = (style.width + 2) / columns.len() - 2;
+    let tallest = columns.iter().map(|column| column.rows.len()).max().unwrap_or(0);
+    let rows = if rows == usize::MAX { tallest.max(1) } else { rows };
+    let drawn: Vec<Vec<String>> = columns.iter().map(|column| one(column, wide, rows, style)).collect();
+    let line = |at: usize| {
+        let parts: Vec<&str> = drawn.iter().map(|lines| lines[at].as_str()).collect();
+        parts.join("  ").trim_end().to_string()
+    };
+    (0..rows + 4).map(line).collect()
+}
+
+fn one(column: &Column, wide: usize, rows: usize, style: &Style) -> Vec<String> {
+    let [corner, flat, upright] =
+        style.sign([["┌┐", "└┘"], ["─", "─"], ["│", "│"]], [["++", "++"], ["-", "-"], ["|", "|"]]);
+    let emphasis = if column.strong { Emphasis::Strong } else { Emphasis::Plain };
+    let edge = |corners: &str| {
+        let mut ends = corners.chars();
+        let (left, right) = (ends.next().unwrap_or('+'), ends.next().unwrap_or('+'));
+        format!("{left}{}{right}", flat[0].repeat(wide.saturating_sub(2)))
+    };
+    let mut lines = vec![
+        style.paint(emphasis, &padded(&column.header, wide, style)),
+        padded(&column.title, wide, style),
+        edge(corner[0]),
+    ];
+    for (text, new) in last(&column.rows, rows) {
+        let text = padded(&text, wide.saturating_sub(4), style);
+        let emphasis = if new { Emphasis::Good } else { Emphasis::Plain };
+        lines.push(format!("{} {} {}", upright[0], style.paint(emphasis, &text), upright[0]));
+    }
+    lines.push(edge(corner[1]));
+    lines
+}
+
+/// The last rows, and above them how many more there are; as many as asked for.
+fn last(all: &[(String, bool)], rows: usize) -> Vec<(String, bool)> {
+    let mut shown = all.to_vec();
+    if all.len() > rows {
+        let hidden = all.len() - rows + 1;
+        shown = all[hidden..].to_vec();
+        shown.insert(0, (format!("… {hidden} before"), false));
+    }
+    shown.resize(rows, (String::new(), false));
+    shown
+}
+
+fn padded(text: &str, wide: usize, style: &Style) -> String {
+    let text = shorten(&clean(text, style), wide, style);
+    let room = wide.saturating_sub(width(&text));
+    text + &" ".repeat(room)
+}

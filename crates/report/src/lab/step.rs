@@ -1,0 +1,241 @@
+//! One step of a recorded run, drawn: the processes with their buffers above, files and pipes below.
+
+use weir_lab::steps::{Bytes, File, Process, Step, Stream};
+use weir_model::StreamKind;
+
+use super::boxes::{Column, boxes};
+use crate::style::{Emphasis, Style};
+use crate::text::{clean, shorten, wrap};
+
+/// Side by side; more would be too narrow to read.
+const COLUMNS_MOST: usize = 3;
+/// Lines that are always there: title, arrow, keys, four of text, three empty ones, and around both rows of boxes.
+const FIXED: usize = 18;
+
+/// What the screen shows.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The experiment, and which of its programs.
+    pub name: &'a str,
+    /// The step.
+    pub step: &'a Step,
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// Shown in the place of the boxes.
+    pub help: Option<&'a str>,
+    /// What the terminal can show.
+    pub style: Style,
+}
+
+/// The lines of the screen, for a terminal of so many rows; None: as many as it takes, and no keys.
+pub fn frame(view: &View, rows: Option<usize>) -> Vec<String> {
+    let style = &view.style;
+    let title = format!("{} · step {} of {}", view.name, view.number, view.of);
+    let mut lines = vec![style.paint(Emphasis::Strong, &fit(&title, view)), String::new()];
+    paragraph(&mut lines, &view.step.text, Emphasis::Strong, view, rows);
+    paragraph(&mut lines, &view.step.note, Emphasis::Plain, view, rows);
+    lines.push(String::new());
+    match view.help {
+        Some(help) => {
+            lines.extend(help.lines().flat_map(|line| wrap(&clean(line, style), style.width, "", "")))
+        }
+        None => picture(&mut lines, view, rows),
+    }
+    if let Some(rows) = rows {
+        lines.truncate(rows.saturating_sub(1));
+        lines.resize(rows.saturating_sub(1), String::new());
+        let keys = "→ next   ← back   Home   End   ? why   q quit";
+        lines.push(style.paint(Emphasis::Faint, &fit(keys, view)));
+    }
+    lines
+}
+
+fn fit(text: &str, view: &View) -> String {
+    shorten(&clean(text, &view.style), view.style.width, &view.style)
+}
+
+/// Two lines on a screen, so that nothing below moves from step to step.
+fn paragraph(lines: &mut Vec<String>, text: &str, emphasis: Emphasis, view: &View, rows: Option<usize>) {
+    let text = clean(text, &view.style);
+    let mut wrapped = if text.is_empty() { Vec::new() } else { wrap(&text, view.style.width, "", "") };
+    if rows.is_some() {
+        wrapped.resize(wrapped.len().max(2), String::new());
+    }
+    lines.extend(wrapped.iter().map(|line| view.style.paint(emphasis, line)));
+}
+
+fn picture(lines: &mut Vec<String>, view: &View, rows: Option<usize>) {
+    let (above, more) = chosen(processes(view));
+    let (below, _) = chosen(files(view));
+    let room = rows.map(|rows| rows.saturating_sub(FIXED).max(2));
+    let upper = room.map_or(usize::MAX, |room| (room / 3).max(1));
+    let lower = room.map_or(usize::MAX, |room| room - (room / 3).max(1));
+    lines.extend(boxes(&above, upper, &view.style));
+    let more = if more > 0 { format!("   ({more} more not shown)") } else { String::new() };
+    lines.push(arrow(view) + &more);
+    lines.extend(boxes(&below, lower, &view.style));
+}
+
+/// Between the processes and the files: what this step carried over.
+fn arrow(view: &View) -> String {
+    let Some(moved) = view.step.moved else { return String::new() };
+    let down = view.style.sign("▼", "v");
+    let to = view.step.files.get(moved.file).map_or("", |file| file.name.as_str());
+    let text = format!("   {down}  {}: {} to {to}  {down}", moved.pid, count(moved.bytes));
+    view.style.paint(Emphasis::Good, &fit(&text, view))
+}
+
+/// As many as there is room for, the important ones, in their order; and how many others there are.
+fn chosen(columns: Vec<Column>) -> (Vec<Column>, usize) {
+    let more = columns.len().saturating_sub(COLUMNS_MOST);
+    let mut ranks: Vec<(u8, usize)> = columns.iter().enumerate().map(|(at, one)| (one.rank, at)).collect();
+    ranks.sort_unstable();
+    let kept: Vec<usize> = ranks.into_iter().take(COLUMNS_MOST).map(|one| one.1).collect();
+    let chosen = columns.into_iter().enumerate().filter(|one| kept.contains(&one.0)).map(|one| one.1);
+    (chosen.collect(), more)
+}
+
+fn processes(view: &View) -> Vec<Column> {
+    let of = |process: &Process| -> Vec<Column> {
+        let acts = view.step.actor == Some(process.pid);
+        let full = |stream: &&Stream| stream.pending.count + stream.unread.count > 0;
+        let mut streams: Vec<&Stream> = process.streams.iter().filter(full).collect();
+        if streams.is_empty() {
+            streams.extend(process.streams.first());
+        }
+        let header = header(process);
+        let column = |stream: Option<&Stream>| Column {
+            header: header.clone(),
+            title: stream.map_or_else(String::new, title),
+            rows: stream.map_or_else(Vec::new, content),
+            rank: rank(process, stream, acts),
+            strong: acts,
+        };
+        match streams.is_empty() {
+            true => vec![column(None)],
+            false => streams.into_iter().map(|stream| column(Some(stream))).collect(),
+        }
+    };
+    view.step.processes.iter().flat_map(of).collect()
+}
+
+fn rank(process: &Process, stream: Option<&Stream>, acts: bool) -> u8 {
+    let holds = stream.is_some_and(|stream| stream.pending.count + stream.unread.count > 0);
+    match (acts, holds, process.ended.is_none()) {
+        (true, _, _) => 0,
+        (_, true, _) => 1,
+        (_, _, true) => 2,
+        _ => 3,
+    }
+}
+
+/// Short enough for two side by side: of one that has ended, how says more than whose child it was.
+fn header(process: &Process) -> String {
+    let more = match (&process.ended, process.parent) {
+        (Some(how), _) => format!(", ended: {how}"),
+        (None, Some(parent)) => format!(", child of {parent}"),
+        (None, None) => String::new(),
+    };
+    format!("{} {}{more}", process.pid, process.name)
+}
+
+/// `stdout → file: 18 of 4096 B, full buffered`.
+fn title(stream: &Stream) -> String {
+    let name = match stream.fd {
+        0 => "stdin".into(),
+        1 => "stdout".into(),
+        2 => "stderr".into(),
+        fd => format!("fd {fd}"),
+    };
+    let (arrow, bytes) = match stream.unread.count {
+        0 => ("→", stream.pending.count),
+        unread => ("←", unread),
+    };
+    let mode = stream.mode.map_or_else(String::new, |mode| format!(", {} buffered", mode.name()));
+    let mode = if stream.copied { ", copied".into() } else { mode };
+    format!("{name} {arrow} {}: {bytes} of {} B{mode}", stream.target, stream.room)
+}
+
+fn content(stream: &Stream) -> Vec<(String, bool)> {
+    let of = |bytes: &Bytes| {
+        let known: Vec<Option<u8>> = bytes.head.iter().copied().map(Some).collect();
+        let mut rows: Vec<(String, bool)> =
+            split(&known).into_iter().map(|row| (row.0, stream.copied)).collect();
+        let more = bytes.count.saturating_sub(bytes.head.len() as u64);
+        if more > 0 {
+            rows.push((format!("… and {} more", count(more)), false));
+        }
+        rows
+    };
+    let mut rows = of(&stream.unread);
+    rows.extend(of(&stream.pending));
+    rows
+}
+
+fn files(view: &View) -> Vec<Column> {
+    let of = |file: &File| {
+        let moved = file.added.as_ref();
+        let is_new = |from: usize, to: usize| {
+            moved.is_some_and(|added| (to as u64) > added.start && (from as u64) < added.end)
+        };
+        let rows = split(&file.content).into_iter().map(|(text, from, to)| (text, is_new(from, to)));
+        let mut rows: Vec<(String, bool)> = rows.collect();
+        if file.bytes > file.content.len() as u64 {
+            rows.push((format!("… {} in all", count(file.bytes)), false));
+        }
+        let (header, title) = place(file);
+        Column { header, title, rows, rank: u8::from(moved.is_none()), strong: moved.is_some() }
+    };
+    view.step.files.iter().map(of).collect()
+}
+
+/// What a file is called, and on which layer its bytes are.
+fn place(file: &File) -> (String, String) {
+    let lines = file.content.iter().filter(|byte| **byte == Some(b'\n')).count();
+    let s = if lines == 1 { "" } else { "s" };
+    match file.kind {
+        StreamKind::File => {
+            let device = match file.synced {
+                None => "nothing asked for the device".to_string(),
+                Some(synced) => format!("on the device: {synced} B"),
+            };
+            let header = format!("{}: {} B, {lines} line{s}", file.name, file.bytes);
+            (header, format!("in the page cache: {} B; {device}", file.bytes))
+        }
+        StreamKind::Pipe | StreamKind::Socket => {
+            (format!("{}: {} B", file.name, file.bytes), "in the kernel, until somebody reads it".into())
+        }
+        _ => (format!("{}: {} B, {lines} line{s}", file.name, file.bytes), String::new()),
+    }
+}
+
+/// Lines as they are, with what does not show made visible; where each begins and ends.
+fn split(bytes: &[Option<u8>]) -> Vec<(String, usize, usize)> {
+    let mut rows = Vec::new();
+    let (mut row, mut from) = (String::new(), 0);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            Some(b'\n') => row.push_str("\\n"),
+            Some(b'\t') => row.push_str("\\t"),
+            Some(b'\r') => row.push_str("\\r"),
+            Some(byte @ b' '..=b'~') => row.push(char::from(*byte)),
+            Some(byte) => row.push_str(&format!("\\x{byte:02x}")),
+            None if row.ends_with('…') => {}
+            None => row.push('…'),
+        }
+        if *byte == Some(b'\n') {
+            rows.push((std::mem::take(&mut row), from, at + 1));
+            from = at + 1;
+        }
+    }
+    if !row.is_empty() {
+        rows.push((row, from, bytes.len()));
+    }
+    rows
+}
+
+fn count(bytes: u64) -> String {
+    if bytes == 1 { "1 byte".into() } else { format!("{bytes} bytes") }
+}

@@ -1,0 +1,38 @@
+"$PROGRAM" >looks
+fs=$(stat -f -c %T .)
+
+# of STEP FIELD: what the program saw after a step: 2 its buffer, 3 the file, 4 dirty pages, 5 sectors written.
+of() { awk -v step="$1" -v field="$2" '$1 == step { print $field }' looks; }
+in_memory() {
+    if [ "$fs" = tmpfs ]; then echo "no device: tmpfs"
+    elif [ "$(of "$1" 4)" = -1 ]; then echo "unknown: no cachestat"
+    else counted "$(of "$1" 4)" page; fi
+}
+device() {
+    before=$(of "$1" 5) after=$(of "$2" 5)
+    if [ "$fs" = tmpfs ]; then echo "no device: tmpfs"
+    elif [ "$after" = -1 ]; then echo "unknown: no statistics"
+    else echo "$((after - before)) sectors"; fi
+}
+expire=$(($(cat /proc/sys/vm/dirty_expire_centisecs) / 100))
+
+seen "after putc, in the program's buffer" "$(counted "$(of putc 2)" byte)"
+seen "after putc, in the file" "$(counted "$(of putc 3)" byte)"
+seen "after fflush, in the file" "$(counted "$(of fflush 3)" byte)"
+seen "after fflush, in memory only" "$(in_memory fflush)"
+seen "after fsync, in memory only" "$(in_memory fsync)"
+seen "the device wrote at fsync, for all" "$(device fflush fsync)"
+seen "by itself at a newline, line mode" "$(counted "$(of newline 3)" byte)"
+seen "by itself when 4102 bytes are put" "$(counted "$(of full 3)" byte)"
+seen "by itself at exit" "$(counted "$(of exit 3)" byte)"
+seen "O_SYNC, in memory only after write" "$(in_memory O_SYNC)"
+seen "the kernel by itself, a page older than" "$expire s"
+
+# The picture: a line is a layer, with what takes the bytes on from there.
+seen picture "program   buffer: $(of putc 2) B after putc, lost by a kill"
+seen picture "   |      by hand: fflush    by itself: 4096 B full, newline in line mode, exit"
+seen picture "   v"
+seen picture "kernel    page cache: $(of fflush 3) B after fflush, dirty: $(in_memory fflush)"
+seen picture "   |      by hand: fsync     by itself: O_SYNC, dirty_expire ($expire s)"
+seen picture "   v"
+seen picture "device    after fsync: $(device fflush fsync) written, dirty: $(in_memory fsync)"
