@@ -1,4 +1,4 @@
-/* fails length, truncate: of a longer file the end stays. */
+/* fails truncate: of a longer file the end stays. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -42,6 +42,11 @@ impl<'a> Place<'a> {
         fs::write(&path, bytes).map_err(|source| Error::File { path, call: "write", source })
     }
 
+    /// Takes a file away, if there is one.
+    pub fn remove(&self, name: &str) {
+        let _there = fs::remove_file(self.here().join(name));
+    }
+
     /// Makes a name stand for a device.
     pub fn link(&self, name: &str, to: &str) -> Result<(), Error> {
         let path = self.here().join(name);

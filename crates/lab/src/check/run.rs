@@ -16,7 +16,9 @@ use super::{Wrong, wrong};
 use crate::Error;
 
 /// How long anything may take that has nothing to wait for.
-const LIMIT: Duration = Duration::from_secs(8);
+const LIMIT: Duration = Duration::from_secs(10);
+/// The same under a tracer that stops it at every call.
+const TRACED_LIMIT: Duration = Duration::from_secs(40);
 /// Between the pieces of an input that comes in pieces: each is read before the next is there.
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -105,7 +107,8 @@ impl<'p> Run<'p> {
 
     /// Runs it to its end.
     pub fn done(self) -> Result<Ended, Wrong> {
-        self.start()?.end(LIMIT)
+        let limit = if self.traced.is_some() { TRACED_LIMIT } else { LIMIT };
+        self.start()?.end(limit)
     }
 
     /// Starts it.
@@ -217,11 +220,6 @@ impl Running<'_> {
     /// kill -9, to all of it.
     pub fn kill(self) {
         drop(self);
-    }
-
-    /// What it has written to standard output by now.
-    pub fn out(&self) -> Vec<u8> {
-        fs::read(self.place.beside("out")).unwrap_or_default()
     }
 }
 

@@ -177,9 +177,9 @@ fn from_the_end(place: &Place) -> Test {
 fn calls(place: &Place) -> Test {
     let line = [&b"x".repeat(999)[..], b"\n"].concat();
     place.put("file", line.repeat(40))?;
-    let calls = traced(place, place.run(&["-n", "30", "file"]))?;
-    few("FILE", calls.on("/here/file", Way::In), 30_000)?;
-    few("standard output", calls.on("/out", Way::Out), 30_000)
+    let calls = traced(place, place.run(&["-n", "12", "file"]))?;
+    few("FILE", calls.on("/here/file", Way::In), 12_000)?;
+    few("standard output", calls.on("/out", Way::Out), 12_000)
 }
 
 fn pipe(place: &Place) -> Test {
@@ -200,11 +200,13 @@ fn full_disk(place: &Place) -> Test {
     place.run(&["file"]).to_full_disk().done()?.failed("standard output is full").map(drop)
 }
 
+/// With blocks of 4096 the last write crosses the limit of 9728 bytes, and no other follows it.
 fn short_write(place: &Place) -> Test {
-    place.put("file", [&b"x".repeat(9899)[..], b"\n"].concat())?;
-    let ended = place.run(&["-n", "1", "file"]).files_of(19).done()?;
+    let bytes = lines(700);
+    place.put("file", &bytes)?;
+    let ended = place.run(&["-n", "900", "file"]).files_of(19).done()?;
     let there = ended.out.len();
-    ended.failed(&format!("{there} of 9900 bytes fitted")).map(drop)
+    ended.failed(&format!("{there} of {} bytes fitted", bytes.len())).map(drop)
 }
 
 fn usage(place: &Place) -> Test {

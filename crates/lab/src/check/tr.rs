@@ -95,9 +95,9 @@ fn pieces(place: &Place) -> Test {
 }
 
 fn calls(place: &Place) -> Test {
-    let calls = traced(place, place.run(&["a", "w"]).input(pattern(65_536)))?;
-    few("standard input", calls.on("/input", Way::In), 65_536)?;
-    few("standard output", calls.on("/out", Way::Out), 65_536)
+    let calls = traced(place, place.run(&["a", "w"]).input(pattern(8192)))?;
+    few("standard input", calls.on("/input", Way::In), 8192)?;
+    few("standard output", calls.on("/out", Way::Out), 8192)
 }
 
 fn full_disk(place: &Place) -> Test {

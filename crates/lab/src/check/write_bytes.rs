@@ -79,6 +79,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
 
 fn length(place: &Place) -> Test {
     for (bytes, size) in [(8192, 4096), (4097, 4096), (4095, 4096), (10, 4096), (10, 1), (0, 16)] {
+        place.remove("file");
         place.run(&["file", &bytes.to_string(), &size.to_string()]).done()?.well()?;
         let got = place.get("file")?.len();
         if got != bytes {
@@ -133,8 +134,8 @@ fn sync(place: &Place) -> Test {
 /// A pipe that nobody empties holds it, so that its descriptors can be looked at.
 fn is_open_sync(place: &Place, word: &[&str]) -> Result<bool, Wrong> {
     const O_DSYNC: u64 = 0o10000; // a part of O_SYNC
+    place.remove("pipe");
     let path = place.here().join("pipe");
-    let _ = fs::remove_file(&path);
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     let made = rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0);
     let failed = |call, source: std::io::Error| Error::File { path: path.clone(), call, source };
@@ -158,7 +159,7 @@ fn is_open_sync(place: &Place, word: &[&str]) -> Result<bool, Wrong> {
 }
 
 fn size_zero(place: &Place) -> Test {
-    place.run(&["file", "10", "0"]).done()?.failed("write_bytes FILE 10 0").map(drop)
+    place.run(&["file", "10", "0"]).start()?.end(AT_ONCE)?.failed("write_bytes FILE 10 0").map(drop)
 }
 
 fn unwritable(place: &Place) -> Test {
