@@ -38,8 +38,11 @@ fn common(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
 }
 
+/// A name and its content.
+pub(crate) type File = (String, Cow<'static, [u8]>);
+
 /// What is in an experiment's folder: names and contents.
-pub(crate) fn files(experiment: &Experiment) -> Result<Vec<(String, Cow<'static, [u8]>)>, Error> {
+pub(crate) fn files(experiment: &Experiment) -> Result<Vec<File>, Error> {
     if let Some(folder) = &experiment.folder {
         return own_files(folder);
     }
@@ -48,7 +51,7 @@ pub(crate) fn files(experiment: &Experiment) -> Result<Vec<(String, Cow<'static,
     Ok(folder.files().map(|file| (name(file.path()), Cow::Borrowed(file.contents()))).collect())
 }
 
-fn own_files(folder: &Path) -> Result<Vec<(String, Cow<'static, [u8]>)>, Error> {
+fn own_files(folder: &Path) -> Result<Vec<File>, Error> {
     let failed = |path: &Path, call, source| Error::File { path: path.into(), call, source };
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(|source| failed(folder, "opendir", source))? {
