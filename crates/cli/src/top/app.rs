@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(app.selection.filter, "se", "escape takes the one before");
         press(&mut app, "/qq\n");
         assert_eq!(app.selection.filter, "seqq");
-        assert_eq!(press(&mut app, "q"), Action::Quit);
+        assert_eq!(press(&mut app, "q"), Action::Quit, "no letter of the filter any more");
     }
 
     #[test]
