@@ -57,7 +57,9 @@ impl<'r> Walk<'r> {
         let pid = event.pid;
         match &event.what {
             What::Exec { image } => self.exec(pid, *image),
-            What::Fork { child } if self.hidden.contains(&pid) => drop(self.hidden.insert(*child)),
+            What::Fork { child } if self.hidden.contains(&pid) => {
+                self.hidden.insert(*child);
+            }
             What::Fork { child } => self.fork(pid, *child),
             What::Buffers { moment, buffers, waits_in_name, files, .. } if !self.hidden.contains(&pid) => {
                 self.targets.extend(files.iter().map(|(fd, file)| ((pid, *fd), *file)));
