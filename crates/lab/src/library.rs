@@ -38,11 +38,11 @@ fn common(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
 }
 
-/// A name and its content.
-pub(crate) type File = (String, Cow<'static, [u8]>);
+/// A file's name and content.
+pub(crate) type OneFile = (String, Cow<'static, [u8]>);
 
-/// What is in an experiment's folder: names and contents.
-pub(crate) fn files(experiment: &Experiment) -> Result<Vec<File>, Error> {
+/// What is in an experiment's folder.
+pub(crate) fn files(experiment: &Experiment) -> Result<Vec<OneFile>, Error> {
     if let Some(folder) = &experiment.folder {
         return own_files(folder);
     }
@@ -51,7 +51,7 @@ pub(crate) fn files(experiment: &Experiment) -> Result<Vec<File>, Error> {
     Ok(folder.files().map(|file| (name(file.path()), Cow::Borrowed(file.contents()))).collect())
 }
 
-fn own_files(folder: &Path) -> Result<Vec<File>, Error> {
+fn own_files(folder: &Path) -> Result<Vec<OneFile>, Error> {
     let failed = |path: &Path, call, source| Error::File { path: path.into(), call, source };
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(|source| failed(folder, "opendir", source))? {
@@ -70,7 +70,7 @@ pub fn source(experiment: &Experiment, version: Version) -> String {
         Ok(files) => files,
         Err(error) => return format!("{error}\n"),
     };
-    let of_version = |one: &&(String, Cow<[u8]>)| one.0.split('.').next() == Some(version.name());
+    let of_version = |one: &&OneFile| one.0.split('.').next() == Some(version.name());
     let Some((name, content)) = files.iter().find(of_version) else {
         return format!("{} has no {} program of its own\n", experiment.name, version.name());
     };

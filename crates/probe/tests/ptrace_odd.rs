@@ -158,7 +158,15 @@ fn a_process_that_has_just_ended_is_said_to_have_ended() {
     }
     let target = Target::Process(child.id());
     let (engine, stop) = (EngineChoice::Ptrace, Default::default());
-    let options = Options { target, engine, exact: false, limit: None, stop, prices: Default::default() };
+    let options = Options {
+        target,
+        engine,
+        exact: false,
+        every_call: false,
+        limit: None,
+        stop,
+        prices: Default::default(),
+    };
     let said = record(&options).unwrap_err().to_string();
     assert!(said.contains("ESRCH") && said.ends_with("it has ended"), "{said}");
     child.wait().unwrap();

@@ -50,7 +50,9 @@ const GAP: usize = 2;
 /// A solution on a terminal.
 pub fn page(page: &Page, style: &Style) -> String {
     let mut lines = vec![style.paint(Emphasis::Strong, &clean(&page.title, style))];
-    lines.extend(wrap(&clean(&page.command, style), style.width, "  ", "    "));
+    if !page.command.is_empty() {
+        lines.extend(wrap(&clean(&page.command, style), style.width, "  ", "    "));
+    }
     lines.extend(page.warnings.lines().map(|line| format!("  {}", clean(line, style))));
     lines.push(String::new());
     let names = page.requirements.iter().map(|one| width(&one.name)).max().unwrap_or(0);

@@ -47,7 +47,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
             what: "on a full disk (/dev/full) it says so, with a status that is not 0",
             see: "fflush(3), fclose(3): what they return; weir lab full-disk",
             test: |place| {
-                place.run(&["3", "0.01"]).into_full_disk().done()?.failed("standard output is full").map(drop)
+                place.run(&["3", "0.01"]).out_is_full().done()?.failed("standard output is full").map(drop)
             },
         },
         Requirement {

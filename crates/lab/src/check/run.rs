@@ -82,7 +82,7 @@ impl<'p> Run<'p> {
     }
 
     /// Standard output is a full disk.
-    pub fn into_full_disk(mut self) -> Run<'p> {
+    pub fn out_is_full(mut self) -> Run<'p> {
         self.full = true;
         self
     }

@@ -197,7 +197,7 @@ fn pipe(place: &Place) -> Test {
 
 fn full_disk(place: &Place) -> Test {
     place.put("file", lines(3))?;
-    place.run(&["file"]).into_full_disk().done()?.failed("standard output is full").map(drop)
+    place.run(&["file"]).out_is_full().done()?.failed("standard output is full").map(drop)
 }
 
 /// With blocks of 4096 the last write crosses the limit of 9728 bytes, and no other follows it.

@@ -102,7 +102,7 @@ fn calls(place: &Place) -> Test {
 
 fn full_disk(place: &Place) -> Test {
     for (of, size) in [("20 bytes", 20), ("100,000 bytes", 100_000)] {
-        let run = place.run(&["a", "w"]).input(pattern(size)).into_full_disk();
+        let run = place.run(&["a", "w"]).input(pattern(size)).out_is_full();
         run.done()?.failed(&format!("{of} to a full disk"))?;
     }
     Ok(())
