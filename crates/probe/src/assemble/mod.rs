@@ -7,6 +7,7 @@ mod looks;
 mod scale;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -256,40 +257,6 @@ impl Assembler {
         (process.user_s, process.system_s) = (times.0 as f64 / 1e9, times.1 as f64 / 1e9);
         self.settle(&live, io);
         self.event(at_s, pid, pid, What::Exit(exit));
-    }
-
-    /// What the kernel counted against what was seen, where calls went unseen.
-    fn settle(&mut self, live: &Live, io: Option<IoTotals>) {
-        let process = &mut self.processes[live.process];
-        let Some(total) = io.or(live.latest) else { return };
-        let own = match live.at_start {
-            Some(before) => scale::less(total, before),
-            None => total,
-        };
-        process.io = Some(own);
-        if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
-            // What was closed before the first look away is known whole.
-            let known_until_s =
-                self.unwatched.iter().find(|away| away.1 > away.0).map_or(f64::INFINITY, |away| away.0);
-            let (open, done) = self.flows.open_and_done(process.pid, since_s, known_until_s);
-            scale::to_totals(open, &done, &self.files.all, own);
-        }
-    }
-
-    fn unwatched(&mut self, pid: u32, at_s: f64, until_ns: u64) {
-        if pid == 0 {
-            self.unwatched_since_s.get_or_insert(at_s);
-        } else {
-            self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
-        }
-        if pid != 0 && !self.files.told_by_kernel {
-            self.with_table(pid, |table, files| descriptors::renew(table, files, pid));
-        }
-        let until_s = self.seconds(until_ns);
-        if pid == 0 {
-            self.unwatched.push((at_s, until_s));
-        }
-        self.event(at_s, pid, pid, What::Unwatched { until_s });
     }
 
     fn call(&mut self, raw: &Raw, call: &RawCall, at_s: f64) {
