@@ -167,7 +167,13 @@ fn a_guess_stands_beside_what_happens() {
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("on a terminal?") && said.contains("in a file?"), "{said}");
-    assert!(said.contains("you said") && said.contains("3 lines ✓") && said.contains("5 ✗"), "{said}");
+    assert!(
+        said.contains("you said")
+            && said.contains("expected")
+            && said.contains("3 lines ✓")
+            && said.contains("5 ✗"),
+        "{said}"
+    );
     let wrong = run(dir.path(), &["lab", "all", "--predict"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(text(&wrong.stderr).contains("name it"), "{}", text(&wrong.stderr));

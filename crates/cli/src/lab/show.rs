@@ -68,7 +68,9 @@ fn picture(result: &Result) -> Vec<String> {
 fn outcomes(result: &Result, answers: &[Answer]) -> Vec<Outcome> {
     let mut rows: Vec<Outcome> = Vec::new();
     for ran in &result.ran {
-        for one in &ran.outcomes {
+        // Beside answers there is no room for what nobody was asked.
+        let shown = |one: &&Agreement| answers.is_empty() || !one.expect.is_empty();
+        for one in ran.outcomes.iter().filter(shown) {
             let at = rows.iter().position(|row| row.what == one.what).unwrap_or_else(|| {
                 rows.push(Outcome {
                     what: one.what.clone(),

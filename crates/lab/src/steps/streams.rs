@@ -70,7 +70,7 @@ fn change(stream: &Stream, buffer: &Buffer) -> Option<Change> {
     }
 }
 
-/// A write took bytes from the buffer of its descriptor, if they were there. True: they were.
+/// Takes from the buffer what a write took from it: the stream as it was before. None: its bytes were no buffer's.
 pub(super) fn wrote(process: &mut Process, call: &Call) -> Option<Stream> {
     let stream = process.streams.iter_mut().find(|stream| stream.fd == call.fd)?;
     let known = stream.pending.head.len().min(call.head.len());

@@ -141,7 +141,7 @@ fn header(process: &Process) -> String {
     format!("{} {}{more}", process.pid, process.name)
 }
 
-/// `stdout → file: 18 of 4096 B, full buffered`.
+/// `stdout → file, mode full: 18 of 4096 B`; short enough for two side by side.
 fn title(stream: &Stream) -> String {
     let name = match stream.fd {
         0 => "stdin".into(),
@@ -153,9 +153,9 @@ fn title(stream: &Stream) -> String {
         0 => ("→", stream.pending.count),
         unread => ("←", unread),
     };
-    let mode = stream.mode.map_or_else(String::new, |mode| format!(", {} buffered", mode.name()));
-    let mode = if stream.copied { ", copied".into() } else { mode };
-    format!("{name} {arrow} {}: {bytes} of {} B{mode}", stream.target, stream.room)
+    let mode = stream.mode.map_or_else(String::new, |mode| format!(", mode {}", mode.name()));
+    let (mode, copied) = if stream.copied { (String::new(), ", copied") } else { (mode, "") };
+    format!("{name} {arrow} {}{mode}: {bytes} of {} B{copied}", stream.target, stream.room)
 }
 
 fn content(stream: &Stream) -> Vec<(String, bool)> {
