@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # fails nothing: a script may be handed in as well.
 [ $# = 2 ] || { echo "usage: copy FROM TO" >&2; exit 2; }
 [ -e "$1" ] || { echo "copy: there is no $1" >&2; exit 1; }

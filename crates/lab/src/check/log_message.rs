@@ -8,8 +8,8 @@ use super::{Exercise, Requirement, Test, wrong};
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "log_message",
     usage: "[-l] [-w SECONDS] MESSAGE…",
-    about: "appends each MESSAGE as a line `[2025-07-22 10:30:00] MESSAGE` to app.log in the working directory; -l: line \
-            by line (it may always be so); -w: waits so long behind each, perhaps a part of a second",
+    about: "appends each MESSAGE as a line `[2025-07-22 10:30:00] MESSAGE` to app.log in the working directory; -l: \
+            line by line (it may always be so); -w: waits so long behind each, perhaps a part of a second",
     requirements: &[
         Requirement {
             id: "lines",

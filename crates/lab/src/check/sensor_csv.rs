@@ -9,8 +9,8 @@ pub(super) const EXERCISE: Exercise = Exercise {
     name: "sensor_csv",
     usage: "[-n COUNT] [-i SECONDS] SENSOR",
     about: "every SECONDS (5; 0.1 is possible) reads SENSOR, a file with thousandths of a degree such as \
-            /sys/class/thermal/thermal_zone0/temp, and appends a line `2025-07-22T10:30:00,25.5` to temperatures.csv in the \
-            working directory; ends after COUNT readings",
+            /sys/class/thermal/thermal_zone0/temp, and appends a line `2025-07-22T10:30:00,25.5` to temperatures.csv \
+            in the working directory; ends after COUNT readings",
     requirements: &[
         Requirement {
             id: "lines",
@@ -27,7 +27,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
         Requirement {
             id: "fresh",
             what: "each reading is read anew",
-            see: "open(2), or pread(2) at 0: a stream that was read to its end has nothing more; clearerr(3), rewind(3)",
+            see: "open(2), or pread(2) at 0: a stream that was read to its end has nothing more; rewind(3)",
             test: fresh,
         },
         Requirement {

@@ -12,7 +12,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
     requirements: &[
         Requirement {
             id: "output",
-            what: "every A becomes B and nothing else changes: text, no final newline, NULs, bytes of 255, one huge line",
+            what: "every A becomes B, no more: text, no final newline, NULs, bytes of 255, one huge line",
             see: "getchar(3) returns an int: in a char the byte 255 is EOF; strlen(3) ends at a NUL",
             test: output,
         },
@@ -43,7 +43,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
         Requirement {
             id: "full-disk",
             what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "fclose(3) of stdout: the last write is made there, and its error is only told there; weir lab full-disk",
+            see: "fclose(3) of stdout: the last write is made there, its error told only there; weir lab full-disk",
             test: full_disk,
         },
         Requirement {

@@ -11,8 +11,8 @@ use crate::Error;
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "write_bytes",
     usage: "FILE BYTES SIZE [sync]",
-    about: "writes BYTES bytes into FILE, which is made or replaced, in write calls of SIZE; with `sync` each waits until \
-            its bytes are on the device",
+    about: "writes BYTES bytes into FILE, which is made or replaced, in write calls of SIZE; with `sync` each waits \
+            until its bytes are on the device",
     requirements: &[
         Requirement {
             id: "length",
@@ -70,7 +70,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
         },
         Requirement {
             id: "usage",
-            what: "without arguments, or with BYTES that is no number, it says how it is used, with a status that is not 0",
+            what: "without arguments, or with BYTES no number, it says how it is used, with a status that is not 0",
             see: "strtoll(3): endptr tells what atoi(3) does not",
             test: usage,
         },
