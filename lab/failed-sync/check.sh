@@ -12,7 +12,7 @@ head -c 1M /dev/zero | tr '\0' y >mounted/file
 sync -f mounted
 umount mounted
 # The blocks of the data become holes in the image, and nothing is left to fill them with.
-at=$(grep -obUam1 y room/image | head -n 1 | cut -d: -f1)
+at=$(grep -obUam1 yyyyyyyy room/image | head -n 1 | cut -d: -f1)
 fallocate --punch-hole --offset "$at" --length 1MiB room/image
 head -c 8M /dev/zero >room/no-more-room 2>/dev/null || true
 mount -o loop room/image mounted
