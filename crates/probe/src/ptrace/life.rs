@@ -202,7 +202,9 @@ impl Tracer<'_, '_> {
             return;
         }
         let buffers = (self.hooks.look)(pid, Moment::Call);
-        let Some(process) = self.process(pid).filter(|process| process.told_buffers != buffers) else { return };
+        let Some(process) = self.process(pid).filter(|process| process.told_buffers != buffers) else {
+            return;
+        };
         process.told_buffers.clone_from(&buffers);
         let waits_in = syscalls::op(number).map_or_else(|| name(number), |op| op.name()).to_string();
         self.tell(now, pid, tid, RawWhat::Buffers { moment: Moment::Call, buffers, waits_in });
