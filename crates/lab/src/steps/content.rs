@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use weir_model::StreamKind;
-use weir_model::trace::{Call, OpenFile, Recording};
+use weir_model::trace::{Call, Flow, OpenFile, Recording};
 
 use super::{File, words};
 
@@ -26,7 +26,8 @@ impl Files {
     pub fn of(recording: &Recording) -> Files {
         let mut files = Files::default();
         let mut known: HashMap<(u64, u64, &str), usize> = HashMap::new();
-        let used = recording.flows.iter().filter(|flow| flow.calls > 0).map(|flow| flow.file);
+        let used = recording.flows.iter().filter(|flow| flow.calls + flow.syncs > 0);
+        let used = used.filter(|flow| !of_starter(recording, flow)).map(|flow| flow.file);
         for file in used.filter_map(|id| recording.file(id)).filter(|file| shown(file)) {
             let path = if file.ino == 0 { file.path.as_str() } else { "" };
             let at = *known.entry((file.dev, file.ino, path)).or_insert_with(|| {
@@ -127,6 +128,12 @@ fn new(file: &OpenFile) -> File {
         added: None,
         synced: None,
     }
+}
+
+/// Is it the shell that only starts the program?
+fn of_starter(recording: &Recording, flow: &Flow) -> bool {
+    let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
+    image.is_some_and(|image| image.argv == recording.command)
 }
 
 /// Is it the program's own business, not its loader's or its language's?

@@ -1,6 +1,7 @@
 //! Makes a recording of an engine's reports: follows descriptors by open, dup, fork, exec and close, and adds
 //! up what goes through them. Every engine's reports come here, so that a finding does not depend on one.
 
+mod assembled;
 mod descriptors;
 mod flows;
 mod looks;
@@ -12,9 +13,10 @@ mod unseen;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weir_model::trace::{Buffer, Call, Event, Exit, Image, IoTotals, Op, OpenFile, Process, What};
+use weir_model::trace::{Buffer, Call, Event, Exit, Image, IoTotals, Op, Process, What};
 
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
+pub use assembled::Assembled;
 use descriptors::{Descriptor, Descriptors, Files};
 use flows::Flows;
 
@@ -36,21 +38,6 @@ struct Live {
     unwatched_since_s: Option<f64>,
     after_fork: u32,
     alike: HashMap<(Op, i32), u32>,
-}
-
-/// What was assembled.
-#[derive(Debug, Default)]
-pub struct Assembled {
-    /// In order of their beginning.
-    pub processes: Vec<Process>,
-    /// By id.
-    pub files: Vec<OpenFile>,
-    /// Counters.
-    pub flows: Vec<weir_model::trace::Flow>,
-    /// In order of time.
-    pub events: Vec<Event>,
-    /// Events that were too many.
-    pub left_out: u64,
 }
 
 /// Takes reports one after the other.

@@ -1,0 +1,18 @@
+//! What comes of all reports.
+
+use weir_model::trace::{Event, OpenFile, Process};
+
+/// What was assembled.
+#[derive(Debug, Default)]
+pub struct Assembled {
+    /// In order of their beginning.
+    pub processes: Vec<Process>,
+    /// By id.
+    pub files: Vec<OpenFile>,
+    /// Counters.
+    pub flows: Vec<weir_model::trace::Flow>,
+    /// In order of time.
+    pub events: Vec<Event>,
+    /// Events that were too many.
+    pub left_out: u64,
+}
