@@ -1,4 +1,4 @@
-//! Ruby: buffers of its own that nothing can read from outside; a hook by RUBYOPT.
+//! Ruby: buffers of its own, which are known from outside in version 3.1 only; a hook by RUBYOPT.
 
 use super::{Hook, Remedy, Runtime, Variable, named};
 
@@ -19,8 +19,8 @@ pub(super) static RUNTIME: Runtime = Runtime {
     full: Remedy::Already("Ruby's own buffer is full, of 8 KiB, on everything but a terminal"),
     delay: Remedy::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
     rescue: Remedy::HookStandsIn(
-        "RUBYOPT loads a thread that flushes STDOUT every 10 ms: at most that is lost, for nothing can read \
-         Ruby's buffers from outside",
+        "RUBYOPT loads a thread that flushes STDOUT every 10 ms; what waits at the end is read from outside in \
+         Ruby 3.1 and lost in others, whose buffers are not known",
     ),
     fork: Remedy::Already("Ruby itself flushes STDOUT before a fork"),
     order: SYNC,
