@@ -131,7 +131,7 @@ impl Judge<'_> {
 }
 
 /// Most tests wait for something most of the time, so several are tried side by side.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 6;
 
 /// Tries every requirement; the outcomes keep their order.
 fn tried(exercise: &Exercise, solution: &Solution) -> Vec<Test> {

@@ -99,7 +99,7 @@ impl<'p> Run<'p> {
         self
     }
 
-    /// Under weir's own tracer, which leaves its result there.
+    /// Under weir's own tracer, which leaves its result there: the engine that everybody may use, and that starts fastest.
     pub fn traced(mut self, result: PathBuf) -> Run<'p> {
         self.traced = Some(result);
         self
@@ -137,7 +137,11 @@ impl<'p> Run<'p> {
         let program = &self.place.solution.program;
         if let Some(result) = &self.traced {
             let mut command = Command::new(self.place.solution.weir);
-            command.args(["trace", "--exact", "--quiet", "--json"]).arg(result).arg("--").arg(program);
+            command
+                .args(["trace", "--engine", "ptrace", "--exact", "--quiet", "--json"])
+                .arg(result)
+                .arg("--")
+                .arg(program);
             command.args(&self.arguments);
             return command;
         }
