@@ -74,6 +74,8 @@ fn man_pages_and_completions_are_made() {
             "weir-bench-compare.1",
             "weir-bench.1",
             "weir-flush.1",
+            "weir-lab-check.1",
+            "weir-lab-new.1",
             "weir-lab.1",
             "weir-peek.1",
             "weir-run.1",
