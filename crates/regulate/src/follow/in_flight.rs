@@ -3,7 +3,8 @@
 //! A text stream joins what it holds in one bytes object and forgets it; the buffered writer writes its buffer out
 //! first, and takes the object then. Until then nothing but a pointer on the thread's stack leads to it. An object is
 //! believed to be this one if the stack has it right behind the writer, as the arguments of the call; or, before that
-//! call, if the list is just being freed that it was made of.
+//! call, if the list is just being freed that it was made of, or if the function that hands it over has it beside the
+//! text stream.
 
 use weir_model::trace::Buffer;
 use weir_probe::memory::{Memory, ProcessMemory};
@@ -61,12 +62,28 @@ fn handed(memory: &ProcessMemory, words: &[u64], writer: u64) -> Vec<(u64, Vec<u
             && memory.u64(text.wrapping_add(32)) == Some(writer)
             && memory.u64(text.wrapping_add(136)) == Some(0)
     };
-    if objects.is_empty() && words.iter().any(|word| hands(&word)) {
+    let of_text: Vec<usize> = (0..words.len()).filter(|at| hands(&&words[*at])).collect();
+    if objects.is_empty() && !of_text.is_empty() {
         objects = joined(memory, words);
+        if objects.is_empty() {
+            objects.extend(beside(memory, words, &of_text));
+        }
     }
     objects.sort_unstable();
     objects.dedup();
     objects.into_iter().filter_map(|at| Some((at + 32, bytes_object(memory, at)?))).collect()
+}
+
+/// How far apart two registers are kept that one function saves for another.
+const FRAME_WORDS: usize = 8;
+
+/// The bytes object that the function has which hands it over: it keeps it beside the text stream, in registers or
+/// where the function that it calls saves these. A line that is to be held next may stand there too; it is shorter.
+fn beside(memory: &ProcessMemory, words: &[u64], of_text: &[usize]) -> Option<u64> {
+    let near = |text: &usize| text.saturating_sub(FRAME_WORDS)..(text + FRAME_WORDS + 1).min(words.len());
+    let likely = of_text.iter().flat_map(near).map(|at| words[at]).filter(|at| *at > 0x1000 && at % 16 == 0);
+    let alone = |at: u64| object(memory, at, b"bytes\0").filter(|(references, _)| *references == 1);
+    likely.filter_map(|at| Some((alone(at)?.1, at))).max().map(|(_, at)| at)
 }
 
 /// Bytes objects that begin with the first item of a list without references: it is freed from its end on.
