@@ -48,7 +48,9 @@ fn same_as_strace(name: &str, words: &[&str]) {
 
 #[test]
 fn cat_is_counted_as_strace_counts_it() {
-    same_as_strace("cat_is_counted_as_strace_counts_it", &["cat", "/etc/passwd", "/etc/hostname"]);
+    // It copies in the kernel when its output is a file, as that of the tests may be.
+    let words = ["sh", "-c", "exec cat /etc/passwd /etc/hostname >/dev/null"];
+    same_as_strace("cat_is_counted_as_strace_counts_it", &words);
 }
 
 #[test]
