@@ -75,6 +75,10 @@ fn run(line: &str, under: bool) -> Left {
     let (out, errors) = (tempfile::tempfile().expect("a file"), tempfile::tempfile().expect("a file"));
     let mut command = prefix(under);
     command.args(["-c", line]).current_dir(dir.path()).env_remove("PYTHONUNBUFFERED");
+    // Of the make that runs the tests: the make of a line is not its child.
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
+        command.env_remove(name);
+    }
     for who in ["AUTHOR", "COMMITTER"] {
         command.env(format!("GIT_{who}_NAME"), "n").env(format!("GIT_{who}_EMAIL"), "e");
         command.env(format!("GIT_{who}_DATE"), "2020-01-01T00:00:00Z");
