@@ -5,7 +5,6 @@
 
 pub(crate) mod calls;
 mod looker;
-mod share;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

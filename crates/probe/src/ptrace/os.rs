@@ -178,7 +178,8 @@ pub fn share_files(one: u32, other: u32) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_FILES, 0, 0) == 0 }
 }
 
-/// Whether two processes have one memory (CLONE_VM).
+/// Whether two processes have one memory (CLONE_VM); the child of a vfork(2) has its parent's until it executes, and
+/// what waits in it is the parent's to write. False where the kernel does not tell, or one of them is gone.
 pub fn share_memory(one: u32, other: u32) -> bool {
     const KCMP_VM: libc::c_int = 1;
     // SAFETY: compares and returns a number.
@@ -206,4 +207,17 @@ pub(super) fn registers(tid: u32) -> Option<libc::user_regs_struct> {
 #[cfg(target_arch = "x86_64")]
 pub(super) fn set_registers(tid: u32, registers: &libc::user_regs_struct) {
     let _died = ptrace(libc::PTRACE_SETREGS as i64, tid, 0, std::ptr::from_ref(registers) as usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_shared_only_with_oneself() {
+        let own = std::process::id();
+        assert!(share_memory(own, own));
+        assert!(!share_memory(own, std::os::unix::process::parent_id()));
+        assert!(!share_memory(own, u32::MAX));
+    }
 }

@@ -2,8 +2,8 @@
 
 use weir_model::trace::Buffer;
 
-use super::share;
 use crate::memory::ProcessMemory;
+use crate::ptrace::os;
 use crate::walk::{Walk, walkers};
 
 /// A program is not all there when it starts: so often its walkers are searched anew.
@@ -31,7 +31,7 @@ impl Looker {
 
     /// What is in its buffers now; nothing in one that has its parent's memory.
     pub fn look(&mut self, pid: u32) -> Vec<Buffer> {
-        if self.parent.is_some_and(|parent| share::one_memory(pid, parent)) {
+        if self.parent.is_some_and(|parent| os::share_memory(pid, parent)) {
             return Vec::new();
         }
         if self.searches < SEARCHES {
