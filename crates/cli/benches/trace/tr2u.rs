@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::bed::Bed;
 use crate::figure::{at_most, paired, ratio};
+use crate::parts::say;
 use crate::targets::Target;
 use crate::traced::{Traced, run_on};
-use crate::{Failed, process, say};
+use crate::{Failed, process};
 
 /// Bytes where a bare run of them takes at most `LONG_S`; else fewer, so that all has its time.
 const BYTES: usize = 5_000_000;
@@ -81,7 +82,10 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     {
         rounds.push(round(bed, rounds.len(), &input)?);
     }
-    say(&format!("{} rounds of {bytes} bytes in {:.0} s", rounds.len(), started.elapsed().as_secs_f64()));
+    say(
+        "trace",
+        &format!("{} rounds of {bytes} bytes in {:.0} s", rounds.len(), started.elapsed().as_secs_f64()),
+    );
     costs(&rounds, bytes, rows)?;
     rows.push(promise(&rounds, bytes)?);
     Ok(())
