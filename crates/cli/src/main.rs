@@ -15,7 +15,7 @@ mod words;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// What is said when the command line is understood but wrong.
 pub(crate) const USAGE: u8 = 2;
@@ -57,12 +57,27 @@ enum Verb {
     Dist(dist::Args),
 }
 
+/// `weir run` stands before other commands and is to start at once: the tables of the other verbs' options are not
+/// made for it, which take longer than all that it does.
+fn verb() -> Verb {
+    if std::env::args_os().nth(1).is_none_or(|word| word != "run") {
+        return Cli::parse().verb;
+    }
+    let run = run::Args::augment_args(clap::Command::new("run"));
+    let matches = clap::Command::new("weir").subcommand(run).subcommand_required(true).get_matches();
+    let (_, of_run) = matches.subcommand().expect("the only word that is a verb");
+    match run::Args::from_arg_matches(of_run) {
+        Ok(args) => Verb::Run(Box::new(args)),
+        Err(error) => error.format(&mut Cli::command()).exit(),
+    }
+}
+
 fn main() -> ExitCode {
     // A sample is this program started again: before anything else, so that it starts as fast as it can.
     if std::env::args_os().nth(1).is_some_and(|word| word == weir_bench::sample::CHILD_ARGUMENT) {
         return ExitCode::from(weir_bench::sample::child_main() as u8);
     }
-    match Cli::parse().verb {
+    match verb() {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Lab(args) => lab::run(args),

@@ -80,7 +80,7 @@ pub fn print(all: &[Figures]) -> Result<(), Failed> {
             Err(why) => println!("{:width$}  {why}", figures.label),
         }
     }
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bench"); // beside lib.json
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench"); // beside lib.json
     std::fs::create_dir_all(&dir)?;
     Ok(std::fs::write(dir.join("lib-figures.json"), serde_json::to_string_pretty(&as_json(all))? + "\n")?)
 }

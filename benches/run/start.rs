@@ -5,19 +5,19 @@ use std::process::Command;
 use crate::bed::Bed;
 use crate::figure::{information, millis, summary};
 use crate::rounds::rounds;
-use crate::targets::Target;
+use crate::targets::{Target, built};
 use crate::{Failed, process};
 
 const MOST_MORE_S: f64 = 0.001;
 
 pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+    let weir = built::weir();
     let runs: [&[&str]; 5] = [
         &["true"],
         &["stdbuf", "-oL", "true"],
-        &[WEIR, "run", "-oL", "--", "true"],
-        &[WEIR, "run", "--", "true"],
-        &[WEIR, "run", "--rescue", "--", "true"],
+        &[weir, "run", "-oL", "--", "true"],
+        &[weir, "run", "--", "true"],
+        &[weir, "run", "--rescue", "--", "true"],
     ];
     let times = rounds(bed.pick(101, 15), runs.len(), |which| {
         process::seconds(process::silent(Command::new(runs[which][0]).args(&runs[which][1..])))

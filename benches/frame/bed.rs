@@ -18,7 +18,7 @@ impl Bed {
     pub fn make(programs: &[(&str, &str)]) -> Result<Self, Failed> {
         let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let bed = Self { dir, quick: std::env::var_os("WEIR_BENCH_QUICK").is_some_and(|value| value != "0") };
-        let benches = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches");
+        let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
         for (folder, program) in programs {
             let source = benches.join(folder).join("programs").join(program).with_extension("c");

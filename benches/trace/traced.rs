@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::bed::Bed;
+use crate::targets::built;
 use crate::{Failed, process};
 
 /// One run.
@@ -18,7 +19,7 @@ pub struct Traced {
 
 /// `weir trace` with these options, whose JSON goes to the bed.
 pub fn weir(bed: &Bed, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let mut command = Command::new(built::weir());
     command.args(["trace", "--quiet", "--json"]).arg(bed.path("weir.json")).args(options);
     // Prices are measured here, not taken from a day when the machine was busy.
     command.env("XDG_CACHE_HOME", bed.path("cache")).current_dir(bed.path(""));

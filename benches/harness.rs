@@ -10,13 +10,12 @@ use std::time::Instant;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
-use targets::Target;
+use targets::{Target, built};
 use weir_bench::axes::Workload;
 use weir_bench::ffi::{Job, Measured, Outcome};
 use weir_bench::sample::{self, Ended};
 use weir_model::{Ratio, Size};
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const BYTES: u64 = 100_000_000;
 const ROUNDS: usize = 30;
 
@@ -217,7 +216,7 @@ fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
 fn weir(dir: &Path, arguments: &[&str]) -> Result<(Value, f64), Failed> {
     let file: PathBuf = dir.join("r.json");
     let started = Instant::now();
-    let status = Command::new(WEIR)
+    let status = Command::new(built::weir())
         .arg("bench")
         .args(arguments)
         .args(["--quiet", "--json"])

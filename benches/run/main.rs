@@ -1,5 +1,5 @@
 //! `make bench-run`: what `weir run` saves and costs, beside stdbuf and the program as it is. Arguments choose parts:
-//! `cargo bench -p weir-cli --bench run -- coalesce delay`.
+//! `cargo bench -p weir-benches --bench run -- coalesce delay`.
 //!
 //! * A sample is one whole run, from the fork to the moment when the process can be reaped. Runs that are compared are
 //!   interleaved in rounds whose order turns; a figure is the median of the ratios within the rounds with a 95 %

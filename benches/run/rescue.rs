@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::bed::Bed;
 use crate::figure::{paired, ratio};
 use crate::rounds::{pairs, rounds};
-use crate::targets::Target;
+use crate::targets::{Target, built};
 use crate::{Failed, process};
 
 /// Functions in the compiled file.
@@ -49,7 +49,7 @@ fn compile(bed: &Bed, under: &[&str], source: &Path) -> Result<f64, Failed> {
     let mut command = match under {
         [] => Command::new("cc"),
         [_, options @ ..] => {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+            let mut command = Command::new(built::weir());
             command.arg("run").args(options).args(["--", "cc"]);
             command
         }

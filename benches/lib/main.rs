@@ -1,5 +1,5 @@
 //! `make bench-lib`: libweir beside glibc's stdio, musl's, sfio, Rust's std, Go's bufio and loops written by
-//! hand. Arguments choose groups: `cargo bench -p weir-cli --bench lib -- bytes lines`.
+//! hand. Arguments choose groups: `cargo bench -p weir-benches --bench lib -- bytes lines`.
 //!
 //! How it measures:
 //! * A sample is one process that does one job and says itself what the job took, so that starting it does

@@ -1,6 +1,6 @@
 //! `make bench-trace`: what `weir trace` costs the program that it watches, beside strace, perf trace and
 //! bpftrace, and whether its counts and its predictions are right. Arguments choose parts:
-//! `cargo bench -p weir-cli --bench trace -- tr2u attach`.
+//! `cargo bench -p weir-benches --bench trace -- tr2u attach`.
 //!
 //! How it measures:
 //! * A sample is one whole run, from the fork to the moment when the process can be reaped. The runs that are

@@ -3,13 +3,14 @@
 use std::process::Command;
 
 use crate::bed::Bed;
+use crate::targets::built;
 
 impl Bed {
     /// One of the programs, bare or under `weir run OPTIONS --`, or under another command.
     pub fn command(&self, under: &[&str], program: &str) -> Command {
         let mut words: Vec<&str> = under.to_vec();
         if words.first() == Some(&"weir") {
-            words.splice(0..1, [env!("CARGO_BIN_EXE_weir"), "run", "--quiet"]);
+            words.splice(0..1, [built::weir(), "run", "--quiet"]);
             words.push("--");
         }
         let program = self.path(program);
