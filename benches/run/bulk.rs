@@ -17,9 +17,11 @@ const LEAST_OF_LINES: f64 = 5.0;
 pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     let lines = bed.pick(LINES, LINES / 20);
     let runs = [&[][..], &["weir", "--max-delay", "100ms"], &["stdbuf", "-oL"]];
-    let times = rounds(bed.pick(7, 3), runs.len(), |which| through_pipe(bed, runs[which], lines))?;
-    let full = paired(pairs(&times, 1, 0))?;
-    let by_lines = paired(pairs(&times, 2, 1))?;
+    // Of the small ratio more rounds; of the large one, whose other side takes ten times as long, few.
+    let timed =
+        |number, runs: &[&[&str]]| rounds(number, runs.len(), |which| through_pipe(bed, runs[which], lines));
+    let full = paired(pairs(&timed(bed.pick(21, 3), &runs[..2])?, 1, 0))?;
+    let by_lines = paired(pairs(&timed(bed.pick(3, 3), &runs[1..])?, 1, 0))?;
     rows.push(Target {
         name: format!("{lines} lines to a pipe, --max-delay 100ms"),
         target: format!("at most {MOST_OF_FULL} times full buffering"),

@@ -11,7 +11,7 @@ use crate::targets::{Target, built};
 use crate::{Failed, process};
 
 /// Functions in the compiled file.
-const FUNCTIONS: usize = 1500;
+const FUNCTIONS: usize = 500;
 const BYTES: usize = 200_000_000;
 
 type Run<'a> = &'a dyn Fn(&[&str]) -> Result<f64, Failed>;

@@ -4,11 +4,13 @@
 /// What one seen call costs the program, about (measured: 200 to 400 ns).
 const CALL_COST_NS: u64 = 300;
 /// The share of time that may be lost by looking.
-const SHARE: f64 = 0.02;
+const SHARE: f64 = 0.01;
 /// A burst is at least this long.
 const BURST_NS: u64 = 10_000_000;
-/// The first one is longer: a short program is seen whole.
+/// The first one is longer: a short program is seen whole …
 const FIRST_BURST_NS: u64 = 60_000_000;
+/// … unless that has cost so much already.
+const FIRST_COST_NS: u64 = 5_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 
@@ -28,9 +30,10 @@ pub(super) enum Step {
 pub(super) struct Duty {
     exact: bool,
     looking: bool,
+    /// Nothing has passed yet but the first burst.
+    first: bool,
     since_ns: u64,
     calls: u64,
-    burst_ns: u64,
     pause_ns: u64,
     /// Nanoseconds of looking and of pauses, so far.
     pub watched_ns: u64,
@@ -40,13 +43,12 @@ pub(super) struct Duty {
 impl Duty {
     /// Looks from the beginning; always, if it has to be exact.
     pub fn new(now_ns: u64, exact: bool) -> Self {
-        let burst_ns = FIRST_BURST_NS;
         Self {
             exact,
             looking: true,
+            first: true,
             since_ns: now_ns,
             calls: 0,
-            burst_ns,
             pause_ns: 0,
             watched_ns: 0,
             unwatched_ns: 0,
@@ -55,7 +57,7 @@ impl Duty {
 
     /// When to be asked again, nanoseconds from now.
     pub fn next_ns(&self, now_ns: u64) -> u64 {
-        let length = if self.looking { self.burst_ns } else { self.pause_ns };
+        let length = if self.looking { BURST_NS } else { self.pause_ns };
         (self.since_ns + length).saturating_sub(now_ns).max(1_000_000)
     }
 
@@ -72,9 +74,9 @@ impl Duty {
     /// `calls`: all that were ever seen.
     pub fn step(&mut self, now_ns: u64, calls: u64) -> Step {
         let length = now_ns.saturating_sub(self.since_ns);
-        if self.looking && length >= self.burst_ns {
-            self.burst_ns = BURST_NS;
-            let cost = (calls - self.calls) * CALL_COST_NS;
+        let cost = (calls - self.calls) * CALL_COST_NS;
+        if self.looking && self.is_over(length, cost) {
+            self.first = false;
             let share = cost as f64 / length as f64;
             self.begin(now_ns, calls);
             if self.exact || share <= SHARE {
@@ -90,6 +92,14 @@ impl Duty {
             return Step::Look;
         }
         Step::Stay
+    }
+
+    /// The burst has been long enough to judge by.
+    fn is_over(&self, length: u64, cost: u64) -> bool {
+        match self.first && !self.exact {
+            true => length >= FIRST_BURST_NS || (length >= BURST_NS && cost >= FIRST_COST_NS),
+            false => length >= BURST_NS,
+        }
     }
 
     fn begin(&mut self, now_ns: u64, calls: u64) {
@@ -123,13 +133,21 @@ mod tests {
     #[test]
     fn a_wild_one_is_seen_in_bursts_that_cost_the_share_at_most() {
         let mut duty = Duty::new(0, false);
-        assert_eq!(duty.step(59 * MS, 20_000), Step::Stay);
-        assert_eq!(duty.step(60 * MS, 20_000), Step::Pause);
+        assert_eq!(duty.step(59 * MS, 10_000), Step::Stay);
+        assert_eq!(duty.step(60 * MS, 10_000), Step::Pause);
         let pause = duty.next_ns(60 * MS);
-        assert!(20_000.0 * CALL_COST_NS as f64 / pause as f64 <= SHARE * 1.01);
-        assert_eq!(duty.step(60 * MS + pause - 1, 20_000), Step::Stay);
-        assert_eq!(duty.step(60 * MS + pause, 20_000), Step::Look);
-        assert_eq!(duty.step(70 * MS + pause, 20_010), Step::Stay);
+        assert!(10_000.0 * CALL_COST_NS as f64 / pause as f64 <= SHARE * 1.01);
+        assert_eq!(duty.step(60 * MS + pause - 1, 10_000), Step::Stay);
+        assert_eq!(duty.step(60 * MS + pause, 10_000), Step::Look);
+        assert_eq!(duty.step(70 * MS + pause, 10_010), Step::Stay);
+    }
+
+    #[test]
+    fn the_first_burst_is_short_where_it_would_cost_much() {
+        let mut duty = Duty::new(0, false);
+        assert_eq!(duty.next_ns(0), BURST_NS);
+        assert_eq!(duty.step(10 * MS, 10_000), Step::Stay);
+        assert_eq!(duty.step(20 * MS, 20_000), Step::Pause);
     }
 
     #[test]

@@ -82,9 +82,17 @@ pub(super) fn load() -> Result<Loaded, Error> {
         })?;
     object.relocate_btf(&kernel.structs).map_err(|error| cause(&error))?;
     let mut maps = make_maps(&mut object, &types)?;
+    let load_one = |(name, tracepoint, _)| load_program(&object, name, kernel.tracepoint(tracepoint), &types);
+    // The kernel takes as long to check the first as all the others.
+    let (first, others) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| load_one(PROGRAMS[0]));
+        let others: Vec<_> = PROGRAMS[1..].iter().map(|&program| load_one(program)).collect();
+        (first.join(), others)
+    });
+    let first = first.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let mut programs = Vec::new();
-    for (name, tracepoint, needed) in PROGRAMS {
-        match load_program(&object, name, kernel.tracepoint(tracepoint), &types) {
+    for (loaded, (.., needed)) in std::iter::once(first).chain(others).zip(PROGRAMS) {
+        match loaded {
             Ok(program) => programs.push(program),
             Err(error) if needed => return Err(error),
             Err(_) => {}
