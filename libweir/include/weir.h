@@ -135,8 +135,8 @@ struct weir_stream {
     uint64_t held_limit; /* the same for one who holds the lock */
     char *buffer;
     char *read_buffer;
-    uint64_t read;       /* next byte to be read */
-    uint64_t read_limit; /* weir_getc goes the short way below it */
+    uint64_t read;       /* address of the next byte to be read */
+    uint64_t read_limit; /* weir_getc goes the short way below it; 0: never */
     uint64_t held_read_limit;
     int32_t separator;   /* that weir_getrec may look for: a byte; -1: none, or there is a limit to mind */
     int32_t reserved;
@@ -396,7 +396,7 @@ static inline int weir_getc(weir_stream *s)
     uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->read_limit)) || (WEIR_ONE_THREAD() && at < s->held_read_limit)) {
         s->read = at + 1; /* no other thread looks: the limit of a shared stream is 0 */
-        return (unsigned char)s->read_buffer[at];
+        return *(unsigned char *)(uintptr_t)at;
     }
     return weir_getc_slow(s);
 }
@@ -406,7 +406,7 @@ static inline int weir_getc_unlocked(weir_stream *s)
     uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
         WEIR_STORE(&s->read, at + 1);
-        return (unsigned char)s->read_buffer[at];
+        return *(unsigned char *)(uintptr_t)at;
     }
     return weir_getc_held(s);
 }
@@ -430,7 +430,7 @@ static inline ssize_t weir_getrec(weir_stream *s, char **record)
 {
     uint64_t at = WEIR_LOAD(&s->read), limit = WEIR_LOAD(&s->read_limit);
     if (WEIR_LIKELY(at < limit && s->separator >= 0)) {
-        char *start = s->read_buffer + at;
+        char *start = (char *)(uintptr_t)at;
         char *end = (char *)memchr(start, s->separator, limit - at);
         if (WEIR_LIKELY(end != NULL)) {
             s->read = at + (uint64_t)(end - start) + 1;

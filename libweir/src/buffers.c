@@ -155,9 +155,9 @@ int weir__grow_read(weir_stream *s, size_t before, size_t capacity)
     if (result < 0)
         return result;
     if (unread > 0)
-        memcpy(own->read_buffer + own->read_start, was.read_buffer + s->read, unread);
-    WEIR_STORE(&s->read, own->read_start);
-    s->held_read_limit = own->read_start + unread;
+        memcpy(own->read_buffer + own->read_start, weir__next(s), unread);
+    WEIR_STORE(&s->read, weir__read_start(s));
+    s->held_read_limit = s->read + unread;
     weir__buffers_point(s);
     weir__set_limits(s);
     if (was.read_mapped)

@@ -5,7 +5,7 @@ enum { FAR_SEEKS_ARE_RANDOM = 3 };
 
 void weir__drop_read(weir_stream *s)
 {
-    s->held_read_limit = weir__own(s)->read_start;
+    s->held_read_limit = weir__read_start(s);
     WEIR_STORE(&s->read, s->held_read_limit);
     weir__hot(s)->pushed = false;
     weir__set_limits(s);
@@ -96,20 +96,20 @@ static void read_through(weir_stream *s)
 static int make_space(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
-    size_t end = own->read_start + own->read_capacity;
+    uint64_t start = weir__read_start(s), end = start + own->read_capacity;
     uint64_t unread = weir__unread(s);
     if (unread == 0) {
-        if (s->held_read_limit > own->read_start)
+        if (s->held_read_limit > start)
             read_through(s);
         weir__drop_read(s);
         return 0;
     }
     if (s->held_read_limit < end)
         return 0;
-    if (s->read > own->read_start && unread <= own->read_capacity / 2) {
+    if (s->read > start && unread <= own->read_capacity / 2) {
         /* Where blocks are read, the next one begins where a block may lie. */
-        size_t to = own->direct && unread <= own->read_start ? own->read_start - unread : own->read_start;
-        memmove(own->read_buffer + to, own->read_buffer + s->read, unread);
+        uint64_t to = own->direct && unread <= own->read_start ? start - unread : start;
+        memmove((char *)(uintptr_t)to, weir__next(s), unread);
         WEIR_STORE(&s->read, to);
         s->held_read_limit = to + unread;
         weir__set_limits(s);
@@ -141,8 +141,8 @@ ssize_t weir__fill(weir_stream *s, size_t want)
     int result = make_space(s);
     if (result < 0)
         return result;
-    size_t space = own->read_start + own->read_capacity - s->held_read_limit;
-    ssize_t got = read_loop(s, own->read_buffer + s->held_read_limit, request(s, space, want));
+    size_t space = weir__read_start(s) + own->read_capacity - s->held_read_limit;
+    ssize_t got = read_loop(s, (char *)(uintptr_t)s->held_read_limit, request(s, space, want));
     if (got > 0) {
         size_t skew = own->direct ? weir__direct_skew(own) : 0;
         WEIR_STORE(&s->read, s->read + skew);

@@ -4,7 +4,7 @@
 /* Takes the first `bytes` of the unread. */
 static ssize_t give(weir_stream *s, char **record, uint64_t bytes)
 {
-    *record = weir__own(s)->read_buffer + s->read;
+    *record = weir__next(s);
     WEIR_STORE(&s->read, s->read + bytes);
     return (ssize_t)bytes;
 }
@@ -30,7 +30,7 @@ static ssize_t getrec_held(weir_stream *s, char **record)
         return result;
     for (;;) {
         uint64_t unread = weir__unread(s);
-        const char *start = own->read_buffer + s->read;
+        const char *start = weir__next(s);
         const char *end = NULL;
         if (own->separator >= 0 && unread > looked)
             end = memchr(start + looked, own->separator, unread - looked);

@@ -8,7 +8,7 @@
  * THE PUBLISHED OFFSET. head->written is stored with release order after the bytes below it are there. It is
  * head->base + the offset: an address where the head is the stream's own, so that weir_putc has one load less,
  * and the bare offset in a shared mapping, where base is 0. The limits are in the same measure. Below, and in
- * the code (weir__written), `written` is the offset.
+ * the code (weir__written), `written` is the offset. `read` and its limits are addresses too, of any stream.
  * Bytes [drained, written) are complete and wait; who writes them out (the owner, the delay timer, the
  * recovery after a kill, a process that peeks) reads the same two numbers. In WEIR_RECORD the bytes of a
  * record that is not complete lie above `written`, hot->record_bytes of them.
@@ -184,6 +184,11 @@ static inline uint64_t weir__written(const weir_stream *s)
 static inline uint64_t weir__drained(const weir_stream *s) { return WEIR_LOAD(&weir__head(s)->drained); }
 static inline uint64_t weir__pending(const weir_stream *s) { return weir__written(s) - weir__drained(s); }
 static inline uint64_t weir__unread(const weir_stream *s) { return s->held_read_limit - s->read; }
+static inline char *weir__next(const weir_stream *s) { return (char *)(uintptr_t)s->read; }
+static inline uint64_t weir__read_start(const weir_stream *s)
+{
+    return (uint64_t)(uintptr_t)weir__own(s)->read_buffer + weir__own(s)->read_start;
+}
 static inline size_t weir__room(const weir_stream *s)
 {
     uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
@@ -194,7 +199,7 @@ static inline unsigned char weir__take_byte(weir_stream *s)
 {
     uint64_t at = s->read;
     WEIR_STORE(&s->read, at + 1);
-    return (unsigned char)s->read_buffer[at];
+    return *(unsigned char *)(uintptr_t)at;
 }
 static inline void weir__publish(weir_stream *s, uint64_t bytes)
 {

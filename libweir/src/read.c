@@ -6,7 +6,7 @@
 static void take(weir_stream *s, void *to, size_t bytes)
 {
     if (to)
-        memcpy(to, weir__own(s)->read_buffer + s->read, bytes);
+        memcpy(to, weir__next(s), bytes);
     WEIR_STORE(&s->read, s->read + bytes);
 }
 
@@ -147,8 +147,7 @@ ssize_t weir_peek(weir_stream *s, char **from, size_t bytes)
     ssize_t result = weir__peek_held(s, bytes);
     if (result >= 0) /* all that is there anyway, as the room of weir_reserve */
         result = (ssize_t)weir__unread(s);
-    char *buffer = weir__own(s)->read_buffer; /* none: it is not for reading */
-    *from = buffer ? buffer + s->read : NULL;
+    *from = weir__next(s); /* NULL where it is not for reading */
     weir__leave(s);
     return result;
 }
@@ -168,7 +167,7 @@ static int make_pushback_room(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
     bool ours = own->read_mapped != 0;
-    if (s->read > 0 && ours)
+    if (ours && weir__next(s) > own->read_buffer)
         return 0;
     uint64_t unread = weir__unread(s);
     size_t capacity = own->read_capacity > unread ? own->read_capacity : unread;
@@ -189,13 +188,13 @@ static int ungetc_held(weir_stream *s, int c)
             return result;
         hot->reading = true;
     }
-    bool same = s->read > own->read_start && s->read <= s->held_read_limit &&
-                (unsigned char)own->read_buffer[s->read - 1] == (unsigned char)c;
+    bool same = s->read > weir__read_start(s) && s->read <= s->held_read_limit &&
+                (unsigned char)weir__next(s)[-1] == (unsigned char)c;
     if (!same) {
         int result = make_pushback_room(s);
         if (result < 0)
             return result;
-        own->read_buffer[s->read - 1] = (char)c;
+        weir__next(s)[-1] = (char)c;
         hot->pushed = true;
     }
     WEIR_STORE(&s->read, s->read - 1);

@@ -55,14 +55,14 @@ int64_t weir_tell(weir_stream *s)
 /* Within what was read ahead no system call is needed. */
 static bool within_buffer(weir_stream *s, int64_t target)
 {
-    struct weir__own *own = weir__own(s);
     struct weir__hot *hot = weir__hot(s);
-    if (hot->pushed || hot->pos < 0 || own->share || s->held_read_limit == own->read_start)
+    uint64_t first = weir__read_start(s);
+    if (hot->pushed || hot->pos < 0 || weir__own(s)->share || s->held_read_limit == first)
         return false;
-    int64_t start = hot->pos - (int64_t)(s->held_read_limit - own->read_start);
+    int64_t start = hot->pos - (int64_t)(s->held_read_limit - first);
     if (target < start || target > hot->pos || start < 0)
         return false;
-    WEIR_STORE(&s->read, own->read_start + (uint64_t)(target - start));
+    WEIR_STORE(&s->read, first + (uint64_t)(target - start));
     return true;
 }
 
@@ -99,7 +99,7 @@ static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
         hot->eof = false;
         return offset;
     }
-    bool had_read = s->held_read_limit > own->read_start;
+    bool had_read = s->held_read_limit > weir__read_start(s);
     int64_t pos = sink_seek(s, offset, whence);
     if (pos < 0)
         return pos;

@@ -150,7 +150,7 @@ size_t weir__direct_skew(const struct weir__own *own) { return own->direct->skew
 static bool fits(const weir_stream *s, const char *to, size_t head)
 {
     const struct weir__own *own = weir__own(s);
-    bool fills = weir__unread(s) == 0 && to == own->read_buffer + s->held_read_limit;
+    bool fills = weir__unread(s) == 0 && to == (char *)(uintptr_t)s->held_read_limit;
     return (head == 0 || fills) && is_multiple((uintptr_t)to, own->direct->memory);
 }
 

@@ -46,7 +46,7 @@ int weir_open_memory(weir_stream **s, const void *memory, size_t bytes, const st
     result = end(s, 0);
     if (result < 0)
         return result;
-    (*s)->held_read_limit = bytes;
+    (*s)->held_read_limit = (*s)->read + bytes;
     weir__set_limits(*s);
     return 0;
 }

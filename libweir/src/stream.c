@@ -83,8 +83,8 @@ static void set_up(weir_stream *s)
     s->layout = WEIR_LAYOUT;
     s->fd = own->fd;
     s->separator = own->max_record_bytes ? -1 : own->separator; /* the inline weir_getrec knows no limit */
-    s->held_read_limit = own->read_start;
-    WEIR_STORE(&s->read, own->read_start);
+    s->held_read_limit = weir__read_start(s);
+    WEIR_STORE(&s->read, s->held_read_limit);
     weir__hot(s)->pos = -1;
     weir__buffers_point(s);
     if (own->direct)

@@ -182,7 +182,7 @@ static inline int weir_stdio_getc_unlocked(weir_stream *s)
     uint64_t at = WEIR_LOAD(&s->read);
     if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
         WEIR_STORE(&s->read, at + 1);
-        return (unsigned char)s->read_buffer[at];
+        return *(unsigned char *)(uintptr_t)at;
     }
     return weir_stdio_getc_slow(s);
 }

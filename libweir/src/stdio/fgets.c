@@ -7,7 +7,7 @@
 static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *found)
 {
     size_t unread = (size_t)weir__unread(s);
-    const char *from = s->read_buffer + s->read;
+    const char *from = weir__next(s);
     const char *end = memchr(from, delimiter, unread < most ? unread : most);
     *found = end != NULL;
     return end ? (size_t)(end - from) + 1 : unread < most ? unread : most;
@@ -15,7 +15,7 @@ static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *
 
 static void take(weir_stream *s, char *to, size_t bytes)
 {
-    memcpy(to, s->read_buffer + s->read, bytes);
+    memcpy(to, weir__next(s), bytes);
     WEIR_STORE(&s->read, s->read + bytes);
 }
 

@@ -28,7 +28,7 @@ static ssize_t next_bytes(void *cookie, char *to, size_t bytes)
         return there;
     if (bytes > weir__unread(s))
         bytes = (size_t)weir__unread(s);
-    memcpy(to, s->read_buffer + s->read, bytes);
+    memcpy(to, weir__next(s), bytes);
     WEIR_STORE(&s->read, s->read + bytes);
     return (ssize_t)bytes;
 }
@@ -72,7 +72,7 @@ static void take_back(FILE *file, weir_stream *s)
     char bytes[2 * SOME];
     size_t count = fread_unlocked(bytes, 1, sizeof bytes, file);
     clearerr_unlocked(file);
-    if (count <= s->read && memcmp(s->read_buffer + s->read - count, bytes, count) == 0) {
+    if (count <= s->read - (uint64_t)(uintptr_t)s->read_buffer && memcmp(weir__next(s) - count, bytes, count) == 0) {
         WEIR_STORE(&s->read, s->read - count);
         return;
     }

@@ -17,7 +17,6 @@ const LAYOUT: i32 = 1;
 const STREAM_BYTES: usize = 128;
 const FD: usize = 12;
 const BUFFER: usize = 32;
-const READ_BUFFER: usize = 40;
 const READ: usize = 48;
 const READ_LIMIT: usize = 64;
 const HEAD: usize = 80;
@@ -113,12 +112,7 @@ pub(super) fn read(
         pending_bytes: pending,
         pending: content(memory, word(stream, BUFFER).wrapping_add(drained), pending, kept)?,
         unread_bytes: unread,
-        unread: content(
-            memory,
-            word(stream, READ_BUFFER).wrapping_add(word(stream, READ)),
-            unread,
-            UNREAD_KEPT,
-        )?,
+        unread: content(memory, word(stream, READ), unread, UNREAD_KEPT)?,
     });
     if pending > 0 {
         empty(memory, at, page, (drained, pending), &mut whole);
