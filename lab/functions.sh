@@ -86,6 +86,6 @@ sizes() {
     seen "65,536 bytes against 4,096" "$(ratio "$sizes_name" "$(row 4096)" "$(row 65536)") times faster"
     seen "time against size" "$(figures "$sizes_name.json" rows record_bytes,elapsed_s.median cache=warm | awk '
         { time[$1] = $2 }
-        END { print time[1] > 5 * time[64] && time[64] > 5 * time[4096] && time[4096] < 20 * time[65536] ?
-            "falls, then stays" : "is otherwise" }')"
+        END { falls = time[1] > 5 * time[64] && time[64] > 5 * time[4096] && time[4096] < 20 * time[65536]
+              print falls ? "falls, then stays" : "is otherwise" }')"
 }

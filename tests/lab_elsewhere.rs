@@ -38,7 +38,8 @@ fn the_assembly_for_aarch64_makes_as_many_calls() {
         return skip(test, "no aarch64-linux-gnu-gcc");
     }
     let dir = disk_dir();
-    let programs = [("broken", 9999), ("fixed", 1)].map(|(version, calls)| (assembled(version, dir.path()), calls));
+    let programs =
+        [("broken", 9999), ("fixed", 1)].map(|(version, calls)| (assembled(version, dir.path()), calls));
     let Some(emulator) = ["qemu-aarch64-static", "qemu-aarch64"].into_iter().find(|name| has(name)) else {
         return skip(test, "assembled, but not run: no qemu-aarch64");
     };
@@ -78,7 +79,8 @@ fn an_ordinary_user_sees_the_same() {
         return skip("an_ordinary_user_sees_the_same", "needs root, to become one");
     }
     let dir = for_nobody();
-    for name in ["doubled-at-fork", "one-byte-writes", "lost-at-kill", "eaten-stdin", "max-min-calls", "tail"] {
+    for name in ["doubled-at-fork", "one-byte-writes", "lost-at-kill", "eaten-stdin", "max-min-calls", "tail"]
+    {
         let output = as_nobody(dir.path(), &["lab", name, "--quick", "--json", "-"]).output().unwrap();
         let said = text(&output.stdout) + &text(&output.stderr);
         assert!(output.status.success(), "{name}: {said}");

@@ -120,7 +120,8 @@ fn a_state_directory_that_cannot_be_written_is_no_error() {
     let dir = disk_dir();
     fs::write(dir.path().join("state"), "a file").unwrap();
     let mut command = weir(dir.path(), &["lab", "lost-at-kill", "--quick"]);
-    let output = command.env("XDG_STATE_HOME", dir.path().join("state")).stdin(Stdio::null()).output().unwrap();
+    let output =
+        command.env("XDG_STATE_HOME", dir.path().join("state")).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
     assert_eq!(fs::read_to_string(dir.path().join("state")).unwrap(), "a file");
 }

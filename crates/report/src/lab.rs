@@ -109,9 +109,9 @@ pub fn page(page: &Page, style: &Style) -> String {
     if !page.fix.is_empty() {
         blocks.push(Block::Answer { question: "Fix:".into(), answer: page.fix.clone() });
     }
-    blocks.extend(page.tables.iter().flat_map(|table| beside::blocks(table, false)));
     blocks.push(Block::Facts(page.facts.clone()));
     blocks.push(Block::Aside(page.see.clone()));
+    blocks.extend(page.tables.iter().flat_map(|table| beside::blocks(table, false)));
     terminal::text(&blocks, style)
 }
 

@@ -101,7 +101,8 @@ impl<'r> Walk<'r> {
         if begins || self.process(pid).is_none() {
             self.begin(pid);
             let text = format!("{} begins, as process {pid}.", words::base(&image.argv.join(" ")));
-            let note = "Nothing is in its buffers yet: the memory where stdio gathers what it prints or reads.";
+            let note =
+                "Nothing is in its buffers yet: the memory where stdio gathers what it prints or reads.";
             return self.step(pid, text, note.into(), None);
         }
         self.new_image(pid, image);

@@ -77,13 +77,13 @@ pub(super) fn change(pid: u32, change: &Change) -> String {
 pub(super) fn waits(mode: Option<(Option<Mode>, u64)>, before: u64, waits_in: &str) -> String {
     let until = match mode {
         Some((Some(Mode::Full), room)) if before == 0 => format!(
-            "Mode full, as usual for a file or pipe: they wait in its own memory until {room} are there, or fflush, or exit."
+            "Mode full, as usual for a file or pipe: they wait in its own memory until it holds {room}, calls fflush, or exits."
         ),
         Some((Some(Mode::Full), room)) => {
-            format!("They wait behind the {before} there until {room} bytes are there, or fflush, or exit.")
+            format!("They wait behind the {before} there until it holds {room}, calls fflush, or exits.")
         }
         Some((Some(Mode::Line), _)) => {
-            "Mode line, as usual for a terminal: they wait in its own memory until a newline, fflush, or exit."
+            "Mode line, as usual for a terminal: they wait in its own memory until a newline comes, or it calls fflush or exits."
                 .into()
         }
         _ => "They wait in its own memory; nobody else can see them.".into(),

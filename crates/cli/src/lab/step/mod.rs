@@ -46,7 +46,7 @@ impl Show {
             "Above are the processes and what is in their buffers, below what they write to. A step is a system call, \
              or what the program put into a buffer between two. A buffer in mode full is written out when it is full, \
              in mode line at a newline too, in mode none at once.\n\n{why}\n\nFix: {fix}\n\n\
-             weir lab {name} --source shows the program, --fixed the mended one, --step --fixed its run.\n\
+             weir lab {name} --source shows the program, --fixed the mended one, --step --fixed its run.\n\n\
              space n right: next   p left: back   Home End   q: quit   any key: go on"
         );
         let which = match version {
