@@ -260,6 +260,8 @@ fn prepared(
         .env("VERSION", version.name())
         .env("WEIR", &options.weir)
         .env("QUICK", if options.quick { "1" } else { "" })
+        // What a compiler or a runtime leaves there when it is killed goes with the stage.
+        .env("TMPDIR", place.parent().unwrap_or(place))
         .env_remove("PYTHONUNBUFFERED")
         .stdin(Stdio::null())
         .process_group(0);
