@@ -51,6 +51,7 @@ fn help_has_examples_and_exit_statuses() {
         "--size",
         "--budget",
         "--exact",
+        "--rounds",
         "--published",
         "--json",
         "--csv",

@@ -3,5 +3,5 @@ bytes=4000000
 head -c $bytes "$WEIR" >binary
 traced copy "$PROGRAM" binary copy
 if cmp -s binary copy; then seen "the copy" "is equal"; else seen "the copy" "differs"; fi
-writes=$(field copy.json "sum(s['calls'] for s in d['streams'] if s['direction'] == 'out')")
+writes=$(total copy.json streams calls direction=out)
 seen "writes" "$(counted "$writes" write)"

@@ -1,1 +1,1 @@
-sizes copy
+sizes copy --cache warm,cold

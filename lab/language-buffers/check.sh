@@ -43,7 +43,7 @@ if [ "$VERSION" = broken ]; then
     else
         seen Go "not installed"
     fi
-    try Java java ../Line.java
+    try Java java -XX:-UsePerfData ../Line.java # which a kill would leave in /tmp
 else
     try Python "$(python3 -c 'import sys; print(sys.executable)')" -u -c 'import time; print("line"); time.sleep(60)'
     try Perl perl -e '$| = 1; print "line\n"; sleep 60'

@@ -1,4 +1,5 @@
 /* The same with a pipe for each writer; what collects them takes whole records. */
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -6,13 +7,25 @@
 
 enum { WRITERS = 4, RECORDS = 200, RECORD = 6000 };
 
+/* All of it, also where a signal or a tracer cuts a write short. */
+static int write_all(int fd, const char *from)
+{
+    for (size_t have = 0; have < RECORD;) {
+        ssize_t put = write(fd, from + have, RECORD - have);
+        if (put < 0 && errno != EINTR)
+            return 0;
+        have += put > 0 ? (size_t)put : 0;
+    }
+    return 1;
+}
+
 static void write_records(int fd, char letter)
 {
     char record[RECORD];
     memset(record, letter, sizeof record);
     record[RECORD - 1] = '\n';
     for (int number = 0; number < RECORDS; number++)
-        if (write(fd, record, sizeof record) < 0)
+        if (!write_all(fd, record))
             _exit(1);
     _exit(0);
 }
@@ -24,11 +37,11 @@ static int pass_on(int fd)
     size_t have = 0;
     while (have < sizeof record) {
         ssize_t got = read(fd, record + have, sizeof record - have);
-        if (got <= 0)
+        if (got == 0 || (got < 0 && errno != EINTR))
             return 0;
-        have += (size_t)got;
+        have += got > 0 ? (size_t)got : 0;
     }
-    return write(STDOUT_FILENO, record, sizeof record) == sizeof record;
+    return write_all(STDOUT_FILENO, record);
 }
 
 int main(void)

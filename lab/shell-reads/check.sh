@@ -1,14 +1,8 @@
 printf '%s\n' '/bin/echo one' '/bin/echo two' '/bin/echo three' >script
 how() { # NAME: what the calls on descriptor 0 of the shell were
-    python3 - "$1.json" <<'P'
-import json, sys
-document = json.load(open(sys.argv[1]))
-shell = document["streams"][0]["pid"]
-stream = next(s for s in document["streams"] if s["fd"] == 0)
-back = stream["seeks"]
-one = stream["sizes"].get("1", 0)
-print("byte by byte" if one > 20 else "whole, seeking back to each next line" if back else "whole")
-P
+    if [ "$(total "$1.json" streams sizes.1 fd=0)" -gt 20 ]; then echo "byte by byte"
+    elif [ "$(total "$1.json" streams seeks fd=0)" -gt 0 ]; then echo "whole, seeking back to each next line"
+    else echo whole; fi
 }
 for shell in dash mksh bash; do
     "$WEIR" trace --exact --quiet --json file.json -- $shell <script >output

@@ -13,5 +13,5 @@ done
 seen "as the system's tail, on 6 odd files" "$same of 6"
 seq 1000000 1249999 >large
 "$WEIR" trace --exact --quiet --json tail.json -- "$PROGRAM" 10 large >ours
-read=$(field tail.json "sum(s['bytes'] for s in d['streams'] if s['path'].endswith('/large'))")
+read=$(total tail.json streams bytes "path=*/large")
 seen "bytes read of 2,000,000 for 10 lines" "$(counted "$read" byte)"

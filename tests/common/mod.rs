@@ -15,6 +15,8 @@ pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 pub fn weir(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(WEIR);
     command.args(arguments).current_dir(dir).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    // What weir keeps is kept apart from what the user's own weir keeps.
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 

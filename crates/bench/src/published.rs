@@ -16,22 +16,36 @@ use crate::result::{PublishedComparison, PublishedRow, Row};
 /// The whole file.
 #[derive(Deserialize)]
 struct Data {
-    tables: Vec<RawTable>,
+    tables: Vec<Raw>,
 }
 
-#[derive(Deserialize)]
-struct RawTable {
-    id: String,
-    title: String,
-    source: String,
-    setting: String,
-    workload: String,
-    bytes: Option<u64>,
-    cache: Option<String>,
-    sync: Option<String>,
-    unit: Option<String>,
-    columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
+/// A published table as it stands in the file: columns that say which row it is, and columns of figures.
+#[derive(Debug, Deserialize)]
+pub struct Raw {
+    /// Its name.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// On what it was measured.
+    pub setting: String,
+    /// The workload that is most like it.
+    pub workload: String,
+    /// The method that it measured, where that is one for all rows.
+    pub method: Option<String>,
+    /// Bytes of the whole job.
+    pub bytes: Option<u64>,
+    /// State of the page cache.
+    pub cache: Option<String>,
+    /// Sync policy.
+    pub sync: Option<String>,
+    /// Unit of the figures whose column does not say it.
+    pub unit: Option<String>,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// A cell for each column.
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// A published table whose rows are cells of ours.
@@ -61,14 +75,19 @@ struct Entry {
     seconds: f64,
 }
 
+/// Every published table.
+pub fn raw_tables() -> &'static [Raw] {
+    static TABLES: OnceLock<Vec<Raw>> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let data = serde_json::from_str(include_str!("../published/published.json"));
+        data.unwrap_or(Data { tables: Vec::new() }).tables
+    })
+}
+
 /// Every published table that this benchmark can measure.
 pub fn tables() -> &'static [Table] {
     static TABLES: OnceLock<Vec<Table>> = OnceLock::new();
-    TABLES.get_or_init(|| {
-        let data: Data = serde_json::from_str(include_str!("../published/published.json"))
-            .unwrap_or(Data { tables: Vec::new() });
-        data.tables.iter().filter_map(table).collect()
-    })
+    TABLES.get_or_init(|| raw_tables().iter().filter_map(table).collect())
 }
 
 /// The tables named by `words`: a name, the start of several (`tlpi-13`), or `all`.
@@ -91,7 +110,7 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Table>> {
     Ok(chosen)
 }
 
-fn table(raw: &RawTable) -> Option<Table> {
+fn table(raw: &Raw) -> Option<Table> {
     let column = |name: &str| raw.columns.iter().position(|column| column == name);
     let unit = if raw.unit.as_deref() == Some("us") { 1e-6 } else { 1.0 };
     let mut entries = Vec::new();

@@ -5,7 +5,7 @@ use weir_model::Summary;
 
 use crate::plan::Cell;
 use crate::result::Round;
-use crate::run::{SAMPLE_S, Sample, Track, WANTED_ROUNDS};
+use crate::run::{SAMPLE_S, Sample, Track};
 
 /// Cells measured twice a round, to see the noise.
 pub const TWINS: usize = 3;
@@ -33,14 +33,14 @@ pub fn choose_twins(tracks: &mut [Track]) {
     }
 }
 
-/// Makes samples shorter where the pilot showed that too few rounds would fit into `left_s`, because
+/// Makes samples shorter where the pilot showed that fewer than `rounds` would fit into `left_s`, because
 /// starting, preparing and cleaning up took longer than thought. No sample gets too short to be read.
-pub fn fit_to_budget(tracks: &mut [Track], left_s: f64) {
+pub fn fit_to_budget(tracks: &mut [Track], left_s: f64, rounds: f64) {
     let samples = |track: &Track| if track.has_twin { 2.0 } else { 1.0 };
     let usable = || tracks.iter().filter(|track| track.cannot.is_none());
     let work: f64 = usable().map(|track| track.work_s * samples(track)).sum();
     let around: f64 = usable().map(|track| (track.wall_s - track.work_s) * samples(track)).sum();
-    let share = (left_s / WANTED_ROUNDS - around) / work.max(1e-9);
+    let share = (left_s / rounds - around) / work.max(1e-9);
     if share >= 1.0 {
         return;
     }
@@ -69,6 +69,13 @@ fn elapsed(track: &Track, rounds: &[Round]) -> Option<Summary> {
     let seconds: Vec<f64> =
         kept(&track.samples, rounds).iter().map(|sample| sample.figures.elapsed_s).collect();
     Summary::of(&seconds)
+}
+
+/// Every cell, until `wanted` rounds count; empty: done.
+pub fn all_until(tracks: &[Track], rounds: &[Round], wanted: usize) -> Vec<Entry> {
+    let counted = rounds.iter().filter(|round| !round.repeated).count();
+    let usable = (0..tracks.len()).filter(|&i| tracks[i].cannot.is_none() && counted < wanted);
+    with_twins(tracks, usable.collect())
 }
 
 /// The next round's samples, in no order; empty: done.
@@ -164,18 +171,18 @@ mod tests {
         let mut tracks = fixture::taken(&[fixture::axes()], 0).tracks;
         tracks.iter_mut().for_each(|track| (track.wall_s, track.work_s) = (0.12, 0.1));
         let before = tracks.clone();
-        fit_to_budget(&mut tracks, 60.0);
+        fit_to_budget(&mut tracks, 60.0, 12.0);
         assert_eq!(tracks[0].measured_bytes, before[0].measured_bytes, "it fits");
-        fit_to_budget(&mut tracks, 12.0);
+        fit_to_budget(&mut tracks, 12.0, 12.0);
         let a_round: f64 =
             tracks.iter().map(|track| track.wall_s * if track.has_twin { 2.0 } else { 1.0 }).sum();
-        assert!((a_round * WANTED_ROUNDS - 12.0).abs() < 0.5, "{a_round}");
+        assert!((a_round * 12.0 - 12.0).abs() < 0.5, "{a_round}");
         assert!(
             tracks
                 .iter()
                 .all(|track| track.measured_bytes % track.cell.unit_bytes() == 0 && track.measured_bytes > 0)
         );
-        fit_to_budget(&mut tracks, 0.1);
+        fit_to_budget(&mut tracks, 0.1, 12.0);
         assert!(tracks.iter().all(|track| track.work_s >= SAMPLE_S.0 * 0.99), "never too short to be read");
     }
 
@@ -196,6 +203,16 @@ mod tests {
             .unwrap();
         assert!(entries.iter().any(|entry| entry.cell == best && !entry.twin), "ratios need the best row");
         assert_eq!(entries.iter().filter(|entry| entry.twin).count(), TWINS);
+    }
+
+    #[test]
+    fn a_number_of_rounds_is_kept_to() {
+        let taken = fixture::taken(&[fixture::axes()], 3);
+        assert_eq!(all_until(&taken.tracks, &taken.rounds, 4).len(), taken.tracks.len() + TWINS);
+        assert_eq!(all_until(&taken.tracks, &taken.rounds, 3), []);
+        let mut rounds = taken.rounds.clone();
+        rounds[0].repeated = true;
+        assert!(!all_until(&taken.tracks, &rounds, 3).is_empty(), "a repeated round does not count");
     }
 
     #[test]

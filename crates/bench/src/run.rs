@@ -32,6 +32,8 @@ pub struct Settings {
     pub precision: f64,
     /// Run slow cells whole.
     pub exact: bool,
+    /// Just so many rounds of all cells, whatever the budget; `None`: as the intervals and the budget say.
+    pub rounds: Option<usize>,
     /// Seed of the order; `None`: a new one each time.
     pub seed: Option<u64>,
 }
@@ -192,7 +194,8 @@ impl<'a> Runner<'a> {
             self.make_input(place)?;
         }
         let measured = self.tracks.iter().filter(|track| track.cannot.is_none()).count();
-        let samples = (measured + rounds::TWINS) as f64 * WANTED_ROUNDS;
+        let wanted = self.settings.rounds.map_or(WANTED_ROUNDS, |rounds| rounds as f64);
+        let samples = (measured + rounds::TWINS) as f64 * wanted;
         let target_s = 0.75 * self.settings.budget.as_secs_f64() / samples.max(1.0) - AROUND_SAMPLE_S;
         let target_s = target_s.clamp(SAMPLE_S.0, SAMPLE_S.1);
         for index in 0..self.tracks.len() {
@@ -203,7 +206,7 @@ impl<'a> Runner<'a> {
         rounds::choose_twins(&mut self.tracks);
         if !self.settings.exact {
             let left_s = self.left().as_secs_f64();
-            rounds::fit_to_budget(&mut self.tracks, left_s);
+            rounds::fit_to_budget(&mut self.tracks, left_s, wanted);
         }
         Ok(())
     }
@@ -335,12 +338,13 @@ impl<'a> Runner<'a> {
             None => rand::make_rng(),
         };
         loop {
-            let mut entries = rounds::choose(
-                &self.tracks,
-                &self.rounds,
-                self.left().as_secs_f64(),
-                self.settings.precision,
-            );
+            let mut entries = match self.settings.rounds {
+                Some(wanted) => rounds::all_until(&self.tracks, &self.rounds, wanted),
+                None => {
+                    let left_s = self.left().as_secs_f64();
+                    rounds::choose(&self.tracks, &self.rounds, left_s, self.settings.precision)
+                }
+            };
             if entries.is_empty() {
                 return Ok(());
             }
@@ -364,7 +368,8 @@ impl<'a> Runner<'a> {
     fn round(&mut self, entries: &[Entry]) -> std::result::Result<(), Halt> {
         for entry in entries {
             // Out of time: only a cell that has nothing yet is still worth a sample.
-            if self.left().is_zero() && (entry.twin || !self.tracks[entry.cell].samples.is_empty()) {
+            let enough = entry.twin || !self.tracks[entry.cell].samples.is_empty();
+            if self.settings.rounds.is_none() && self.left().is_zero() && enough {
                 continue;
             }
             let bytes = self.tracks[entry.cell].measured_bytes;

@@ -54,6 +54,8 @@ enum Verb {
     Flush(flush::Args),
     Top(top::Args),
     #[command(hide = true)]
+    LabTool(lab::tool::Args),
+    #[command(hide = true)]
     Dist(dist::Args),
 }
 
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),
         Verb::Top(args) => top::run(args),
+        Verb::LabTool(args) => lab::tool::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }
 }

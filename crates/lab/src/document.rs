@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Experiment;
 use crate::judge::Verdict;
+use crate::published::Table;
 use crate::run::Result;
 
 /// What --json writes.
@@ -29,6 +30,8 @@ pub struct Row {
     reason: Option<String>,
     elapsed_s: f64,
     outcomes: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tables: Vec<Table>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     trace: Map<String, Value>,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -55,6 +58,7 @@ impl Row {
             reason: None,
             elapsed_s: result.elapsed.as_secs_f64(),
             outcomes: outcomes(result),
+            tables: result.tables.clone(),
             trace: results(result, "weir-trace/1"),
             bench: results(result, "weir-bench/1"),
         };

@@ -43,6 +43,9 @@ pub struct Experiment {
     /// Whether it measures, and so runs beside nothing else.
     #[serde(default)]
     pub alone: bool,
+    /// Published tables that it measures too, as `weir bench --list` names them; a full run then has them whole.
+    #[serde(default)]
+    pub published: Vec<String>,
     /// Flags for the compiler beside `-O1`.
     #[serde(default)]
     pub cflags: Vec<String>,

@@ -5,13 +5,17 @@ pub mod check;
 mod document;
 mod error;
 mod experiment;
+pub mod history;
 mod judge;
 mod library;
+pub mod look;
 mod many;
+pub mod published;
 mod run;
 mod stage;
 pub mod steps;
 pub mod template;
+pub mod timing;
 
 pub use document::{Document, Row};
 pub use error::Error;

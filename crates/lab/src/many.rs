@@ -10,6 +10,11 @@ use crate::{Error, Experiment};
 /// So many side by side: they wait most of the time.
 const SIDE_BY_SIDE: usize = 4;
 
+/// Figures that stand beside published ones are measured; a quick run has no time to wait for them.
+fn alone(experiment: &Experiment, quick: bool) -> bool {
+    experiment.alone || !quick && !experiment.published.is_empty()
+}
+
 /// Runs them and says each result to `done` as it comes, with the experiment's place in the list. Stops at the first
 /// that cannot be run at all.
 pub fn run_all(
@@ -19,7 +24,7 @@ pub fn run_all(
 ) -> std::result::Result<(), Error> {
     let done = Mutex::new(done);
     let (alone, beside): (Vec<usize>, Vec<usize>) =
-        (0..experiments.len()).partition(|&at| experiments[at].alone);
+        (0..experiments.len()).partition(|&at| alone(&experiments[at], options.quick));
     let queue = Mutex::new(VecDeque::from(beside));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let one = |at: usize| -> std::result::Result<(), Error> {

@@ -14,7 +14,7 @@ use weir_model::trace::Recording;
 
 use crate::judge::{Agreement, Seen, Verdict, judge};
 use crate::stage::Stage;
-use crate::{Error, Experiment};
+use crate::{Error, Experiment, published};
 
 /// How to run.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ pub struct Ran {
     pub failure: Option<String>,
     /// What `weir trace` and `weir bench` wrote in the check.
     pub results: Vec<(String, Value)>,
+    /// Figures of published tables that the check measured.
+    pub(crate) ours: Vec<published::Said>,
 }
 
 /// An experiment that was run, or why it was not.
@@ -68,6 +70,8 @@ pub struct Result {
     pub verdict: Verdict,
     /// What each version did.
     pub ran: Vec<Ran>,
+    /// Published tables beside ours.
+    pub tables: Vec<published::Table>,
     /// The commands that made the programs.
     pub commands: Vec<String>,
     /// How long it took.
@@ -79,7 +83,8 @@ pub fn run(experiment: &Experiment, options: &Options) -> std::result::Result<Re
     let start = Instant::now();
     if let Some(reason) = absent(experiment) {
         let verdict = Verdict::Absent(reason);
-        return Ok(Result { verdict, ran: Vec::new(), commands: Vec::new(), elapsed: start.elapsed() });
+        let (ran, tables, commands) = (Vec::new(), Vec::new(), Vec::new());
+        return Ok(Result { verdict, ran, tables, commands, elapsed: start.elapsed() });
     }
     let stage = Stage::set(experiment)?;
     let mut ran = Vec::new();
@@ -88,8 +93,9 @@ pub fn run(experiment: &Experiment, options: &Options) -> std::result::Result<Re
             ran.push(run_version(experiment, &stage, version, options)?);
         }
     }
-    let verdict = verdict(&ran);
-    Ok(Result { verdict, ran, commands: stage.commands.clone(), elapsed: start.elapsed() })
+    let tables = published::tables(experiment, &ran)?;
+    let commands = stage.commands.clone();
+    Ok(Result { verdict: verdict(&ran), ran, tables, commands, elapsed: start.elapsed() })
 }
 
 /// What this machine lacks for it.
@@ -131,13 +137,15 @@ fn run_version(
 ) -> std::result::Result<Ran, Error> {
     let (place, program) = stage.place(version)?;
     let said = check(experiment, stage, &place, &program, version, options)?;
-    let mut seen: Vec<Seen> = said.lines.iter().filter_map(|line| one_seen(line)).collect();
+    let ours: Vec<_> = said.lines.iter().filter_map(|line| published::said(line)).collect();
+    let others = said.lines.iter().filter(|line| !line.starts_with("ours\t"));
+    let mut seen: Vec<Seen> = others.filter_map(|line| one_seen(line)).collect();
     let results = results(&place);
     seen.extend(finding_seen(experiment, &results));
     let mut outcomes = judge(experiment, version, &seen);
     outcomes.extend(finding_judged(experiment, version, &seen));
     let beside = seen.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
-    Ok(Ran { version, beside: beside.collect(), outcomes, failure: said.failure, results })
+    Ok(Ran { version, beside: beside.collect(), outcomes, failure: said.failure, results, ours })
 }
 
 const BY_TRACE: &str = "weir trace";
@@ -252,6 +260,8 @@ fn prepared(
         .env("VERSION", version.name())
         .env("WEIR", &options.weir)
         .env("QUICK", if options.quick { "1" } else { "" })
+        // What a compiler or a runtime leaves there when it is killed goes with the stage.
+        .env("TMPDIR", place.parent().unwrap_or(place))
         .env_remove("PYTHONUNBUFFERED")
         .stdin(Stdio::null())
         .process_group(0);

@@ -1,7 +1,10 @@
 //! What `weir lab` shows: the list, one experiment, and the table at the end of all.
 
+mod beside;
 mod boxes;
 pub mod step;
+
+use weir_lab::published;
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
@@ -9,7 +12,7 @@ use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
 use crate::terminal;
 
 /// One experiment as a reader meets it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     /// Its name.
     pub name: String,
@@ -21,6 +24,8 @@ pub struct Page {
     pub outcomes: Vec<Outcome>,
     /// What the run was drawn as, line by line; most experiments have none.
     pub picture: Vec<String>,
+    /// Published tables beside ours.
+    pub tables: Vec<published::Table>,
     /// Why.
     pub why: String,
     /// What to do about it.
@@ -72,8 +77,21 @@ pub struct Line {
     pub seen: String,
     /// As stated or not; None: not run.
     pub agrees: Option<bool>,
+    /// Its last run here: how it ended, and what went before.
+    pub earlier: Option<Earlier>,
     /// Why it was not run, or what differs.
     pub reason: String,
+}
+
+/// How an experiment ended here the last time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// Seconds since then.
+    pub age_s: u64,
+    /// With small sizes.
+    pub quick: bool,
+    /// As stated or not; None: it could not be run.
+    pub agrees: Option<bool>,
 }
 
 /// One experiment on a terminal.
@@ -93,6 +111,7 @@ pub fn page(page: &Page, style: &Style) -> String {
     }
     blocks.push(Block::Facts(page.facts.clone()));
     blocks.push(Block::Aside(page.see.clone()));
+    blocks.extend(page.tables.iter().flat_map(|table| beside::blocks(table, false)));
     terminal::text(&blocks, style)
 }
 
@@ -134,33 +153,63 @@ fn cell(value: &Option<Value>) -> Cell {
     Cell::new(format!("{}{mark}", value.seen), emphasis)
 }
 
-/// The list, by theme.
+/// The list, by theme, with what was already run here.
 pub fn list(lines: &[Line], style: &Style) -> String {
-    let columns =
+    let mut columns =
         vec![Column::new("experiment", "", Align::Left), Column::new("what happens", "", Align::Left)];
-    let cells = |line: &Line| vec![line.name.clone().into(), line.about.clone().into()];
+    if lines.iter().any(|line| line.earlier.is_some()) {
+        columns.push(Column::new("agreed here", "", Align::Left));
+    }
+    let cells = |line: &Line| {
+        let earlier = line.earlier.as_ref().map_or_else(Cell::default, last_run);
+        vec![line.name.clone().into(), line.about.clone().into(), earlier]
+    };
     terminal::text(&[Block::Table(by_theme(lines, columns, cells))], style)
 }
 
-/// The table at the end of all: what was seen, and whether that is as stated.
-pub fn summary(lines: &[Line], style: &Style) -> String {
+/// The table at the end of all: what was seen, and whether that is as stated; before it published tables beside ours.
+pub fn summary(lines: &[Line], tables: &[&published::Table], style: &Style) -> String {
     let columns = vec![
         Column::new("experiment", "", Align::Left),
         Column::new("agrees", "", Align::Left),
         Column::new("seen", "", Align::Left),
     ];
     let cells = |line: &Line| {
-        let (word, emphasis) = match line.agrees {
-            Some(true) => ("yes", Emphasis::Plain),
-            Some(false) => ("NO", Emphasis::Bad),
-            None => ("–", Emphasis::Faint),
-        };
+        let (word, emphasis) = agreed(line.agrees);
         let seen = if line.reason.is_empty() { &line.seen } else { &line.reason };
         vec![line.name.clone().into(), Cell::new(word, emphasis), seen.clone().into()]
     };
     let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
     let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
-    terminal::text(&[Block::Table(by_theme(lines, columns, cells)), Block::Lead(lead)], style)
+    let mut blocks: Vec<Block> = tables.iter().flat_map(|table| beside::blocks(table, true)).collect();
+    blocks.extend([Block::Table(by_theme(lines, columns, cells)), Block::Lead(lead)]);
+    terminal::text(&blocks, style)
+}
+
+/// `yes, 3 days ago, quick`.
+fn last_run(earlier: &Earlier) -> Cell {
+    let (word, emphasis) = agreed(earlier.agrees);
+    let size = if earlier.quick { "quick" } else { "full" };
+    Cell::new(format!("{word}, {}, {size}", ago(earlier.age_s)), emphasis)
+}
+
+fn agreed(agrees: Option<bool>) -> (&'static str, Emphasis) {
+    match agrees {
+        Some(true) => ("yes", Emphasis::Plain),
+        Some(false) => ("NO", Emphasis::Bad),
+        None => ("–", Emphasis::Faint),
+    }
+}
+
+/// How long it is since, in the largest unit that has passed.
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        86_400..172_800 => "1 day ago".into(),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
 }
 
 fn by_theme(lines: &[Line], columns: Vec<Column>, cells: impl Fn(&Line) -> Vec<Cell>) -> Table {
@@ -173,4 +222,35 @@ fn by_theme(lines: &[Line], columns: Vec<Column>, cells: impl Fn(&Line) -> Vec<C
         rows.push(Row { heading: Some(headings.len() - 1), cells: cells(line), ..Row::default() });
     }
     Table { columns, headings, rows, bars: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_ago_is_said_in_one_unit() {
+        let said = [0, 59, 60, 7199, 86_399, 86_400, 3 * 86_400].map(ago);
+        assert_eq!(
+            said,
+            ["0 s ago", "59 s ago", "1 min ago", "1 h ago", "23 h ago", "1 day ago", "3 days ago"]
+        );
+    }
+
+    #[test]
+    fn the_list_tells_of_earlier_runs_where_there_are_any() {
+        let line = |name: &str, earlier| Line {
+            name: name.into(),
+            about: "x".repeat(90),
+            earlier,
+            ..Line::default()
+        };
+        let style = Style::default();
+        assert!(!list(&[line("tail", None)], &style).contains("agreed here"));
+        let of = |agrees, quick| Some(Earlier { age_s: 130, quick, agrees });
+        let text = list(&[line("tail", of(Some(true), true)), line("dots", of(Some(false), false))], &style);
+        assert!(text.contains("agreed here") && text.contains("yes, 2 min ago, quick"), "{text}");
+        assert!(text.contains("NO, 2 min ago, full"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }

@@ -109,6 +109,10 @@ pub struct Args {
     #[arg(long)]
     exact: bool,
 
+    /// Measure every row just so often, however long it takes; the budget then says how long a sample may be
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: Option<u32>,
+
     /// Order of the rounds, to repeat a run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -223,6 +227,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
         budget: args.budget,
         precision: (args.precision / 100.0).max(0.0),
         exact: args.exact,
+        rounds: args.rounds.map(|rounds| rounds as usize),
         seed: args.seed,
     };
     let least = plan.cells.len() as f64 * LEAST_CELL_S;

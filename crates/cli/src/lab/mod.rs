@@ -5,6 +5,7 @@ mod new;
 mod predict;
 mod show;
 mod step;
+pub mod tool;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::run::Progress;
+use weir_lab::history::{self, Earlier};
 use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
 
 use predict::Answer;
@@ -27,7 +29,8 @@ use crate::{FAILED, USAGE};
 ///
 /// Each is a small program that shows what most people do not expect, the same program mended, and one check for
 /// both; weir compiles and runs them in a private directory, watches them with its own tracer, and says whether what
-/// happened is what the experiment states.
+/// happened is what the experiment states. Nothing is left behind but how each ended, for the list: a small file in
+/// $XDG_STATE_HOME/weir/lab, by default ~/.local/state/weir/lab.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Args {
@@ -75,12 +78,13 @@ enum SubVerb {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir lab                            the list
+  weir lab                            the list, and what was already run here
   weir lab doubled-at-fork            one experiment
   weir lab doubled-at-fork --source   its program
   weir lab doubled-at-fork --step     call by call, with the buffers drawn
   weir lab doubled-at-fork --predict  what do you think? Then see
   weir lab all --quick                all of them, in about a minute
+  weir lab all --json lab.json        in full, with every published table beside ours
   weir lab check copy.c               your own solution of an exercise, judged
   weir lab new mine; weir lab ./mine  an experiment of your own
 
@@ -107,7 +111,8 @@ pub fn run(args: Args) -> ExitCode {
 
 fn done(args: &Args) -> std::result::Result<bool, Error> {
     let Some(name) = &args.name else {
-        return Ok(said(&show::list(&weir_lab::all()?, &style())));
+        let kept = history::directory(|name| std::env::var_os(name));
+        return Ok(said(&show::list(&weir_lab::all()?, kept.as_deref(), &style())));
     };
     if args.step {
         return step::run(&weir_lab::find(name)?, args.fixed, args.quick);
@@ -144,6 +149,7 @@ fn run_all(
     let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
     let (begun, mut ended) = (Instant::now(), 0.0);
     weir_lab::run_all(chosen, &options, &mut |at, result| {
+        keep(&chosen[at], &result, args.quick);
         results[at] = Some(result);
         ended += 1.0;
         let left = begun.elapsed().mul_f64(chosen.len() as f64 / ended - 1.0);
@@ -162,10 +168,18 @@ fn run_all(
     match results.as_slice() {
         _ if !to_screen => true,
         [(experiment, result)] => said(&show::page(experiment, result, answers, &style())),
-        _ => said(&show::summary(&lines, &style())),
+        _ => said(&show::summary(&lines, &results, &style())),
     };
     let written = export.map_or(Ok(()), |export| json(&document).and_then(|text| export.write(&text)));
     Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
+}
+
+/// For the list. Where it cannot be written the list says less, and that is all.
+fn keep(experiment: &Experiment, result: &Result, quick: bool) {
+    let directory = history::directory(|name| std::env::var_os(name));
+    if let Some(directory) = directory.filter(|_| experiment.folder.is_none()) {
+        let _ = history::keep(&directory, &experiment.name, &Earlier::now(&result.verdict, quick));
+    }
 }
 
 fn said(text: &str) -> bool {

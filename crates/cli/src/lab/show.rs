@@ -1,18 +1,25 @@
 //! From an experiment and its result to what is shown.
 
+use std::path::Path;
+
 use weir_lab::{Agreement, Experiment, Result, Verdict, Version};
 
 use super::predict::Answer;
 use weir_model::duration::format_seconds;
 use weir_report::Style;
-use weir_report::lab::{self, Line, Outcome, Page, Value};
+use weir_report::lab::{self, Earlier, Line, Outcome, Page, Value};
 
 /// The list.
-pub fn list(experiments: &[Experiment], style: &Style) -> String {
+pub fn list(experiments: &[Experiment], kept: Option<&Path>, style: &Style) -> String {
+    let earlier = |name: &str| {
+        let last = weir_lab::history::last(kept?, name)?;
+        Some(Earlier { age_s: last.age_s(), quick: last.quick, agrees: last.agrees })
+    };
     let line = |one: &Experiment| Line {
         theme: theme(one),
         name: one.name.clone(),
         about: one.about.clone(),
+        earlier: earlier(&one.name),
         ..Line::default()
     };
     lab::list(&experiments.iter().map(line).collect::<Vec<_>>(), style)
@@ -26,12 +33,14 @@ pub fn line(experiment: &Experiment, result: &Result, seen: &str) -> Line {
         Verdict::Absent(reason) => (None, reason.clone()),
     };
     let about = experiment.about.clone();
-    Line { theme: theme(experiment), name: experiment.name.clone(), about, seen: seen.into(), agrees, reason }
+    let (theme, name) = (theme(experiment), experiment.name.clone());
+    Line { theme, name, about, seen: seen.into(), agrees, reason, earlier: None }
 }
 
 /// The table at the end.
-pub fn summary(lines: &[Line], style: &Style) -> String {
-    lab::summary(lines, style)
+pub fn summary(lines: &[Line], results: &[(&Experiment, Result)], style: &Style) -> String {
+    let tables: Vec<_> = results.iter().flat_map(|one| &one.1.tables).collect();
+    lab::summary(lines, &tables, style)
 }
 
 /// One experiment.
@@ -50,6 +59,7 @@ pub fn page(experiment: &Experiment, result: &Result, answers: &[Answer], style:
         expect: experiment.expect.clone(),
         outcomes: outcomes(result, answers),
         picture: picture(result),
+        tables: result.tables.clone(),
         why: experiment.why.clone(),
         fix: experiment.fix.clone(),
         facts,

@@ -55,7 +55,10 @@ impl Walk<'_> {
         let moved = Moved { pid, file, bytes: call.result as u64 };
         let (text, note) = match &from {
             Some(stream) => {
-                (words::flushes(pid, call, &self.name(call)), self.why_now(at, pid, stream, call))
+                let shared = stream.shared.min(call.result as u64);
+                let twice = if shared > 0 { words::inherited(shared) } else { String::new() };
+                let why = self.why_now(at, pid, stream, call) + &twice;
+                (words::flushes(pid, call, &self.name(call)), why)
             }
             None => (
                 words::writes(pid, call, &self.name(call)),

@@ -76,6 +76,8 @@ pub struct Stream {
     pub unread: Bytes,
     /// It came into being as a copy, by this step.
     pub copied: bool,
+    /// Of the pending bytes the first so many are in another process as well, since a fork.
+    pub shared: u64,
 }
 
 /// Some bytes, of which the first are known.

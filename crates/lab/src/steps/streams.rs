@@ -55,6 +55,7 @@ fn fresh(buffer: &Buffer, target: String) -> Stream {
         pending: Bytes::default(),
         unread: Bytes::default(),
         copied: false,
+        shared: 0,
     }
 }
 
@@ -81,12 +82,14 @@ pub(super) fn wrote(process: &mut Process, call: &Call) -> Option<Stream> {
     let before = stream.clone();
     let gone = (call.result as u64).min(stream.pending.count);
     stream.pending.count -= gone;
+    stream.shared = stream.shared.saturating_sub(gone);
     stream.pending.head.drain(..(gone as usize).min(stream.pending.head.len()));
     Some(before)
 }
 
-/// A child has its parent's buffers.
-pub(super) fn copies(parent: &Process) -> Vec<Stream> {
+/// A child has its parent's buffers: what waits in them is in both from now on.
+pub(super) fn copied(parent: &mut Process) -> Vec<Stream> {
+    parent.streams.iter_mut().for_each(|stream| stream.shared = stream.pending.count);
     parent.streams.iter().map(|stream| Stream { copied: true, ..stream.clone() }).collect()
 }
 

@@ -101,7 +101,9 @@ impl<'r> Walk<'r> {
         if begins || self.process(pid).is_none() {
             self.begin(pid);
             let text = format!("{} begins, as process {pid}.", words::base(&image.argv.join(" ")));
-            return self.step(pid, text, "Nothing is in its buffers.".into(), None);
+            let note =
+                "Nothing is in its buffers yet: the memory where stdio gathers what it prints or reads.";
+            return self.step(pid, text, note.into(), None);
         }
         self.new_image(pid, image);
     }
@@ -120,7 +122,7 @@ impl<'r> Walk<'r> {
     fn fork(&mut self, pid: u32, child: u32) {
         let Some(parent) = self.process(pid) else { return };
         let (name, streams, waiting) =
-            (parent.name.clone(), streams::copies(parent), streams::waiting(parent));
+            (parent.name.clone(), streams::copied(parent), streams::waiting(parent));
         self.processes.push(Process { pid: child, name, parent: Some(pid), ended: None, streams });
         let of_parent = self.targets.iter().filter(|one| one.0.0 == pid).copied().collect::<Vec<_>>();
         self.targets.extend(of_parent.into_iter().map(|((_, fd), file)| ((child, fd), file)));
@@ -143,7 +145,7 @@ impl<'r> Walk<'r> {
                 Some((stream.mode, stream.room))
             });
             let note = match change {
-                Change::Put { .. } => words::waits(mode, waits_in),
+                Change::Put { before, .. } => words::waits(mode, before, waits_in),
                 Change::Took { left: 0, .. } => String::new(),
                 Change::Took { .. } | Change::Left { .. } => {
                     "They are in its memory: no other process can read them any more.".into()

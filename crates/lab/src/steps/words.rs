@@ -51,13 +51,15 @@ pub(super) fn fd(change: &Change) -> i32 {
 pub(super) fn change(pid: u32, change: &Change) -> String {
     match *change {
         Change::Put { fd, bytes: count, before: 0 } => {
-            format!("{pid} puts {} into the buffer of {}. No system call.", bytes(count), stream(fd))
+            let (bytes, stream) = (bytes(count), stream(fd));
+            format!(
+                "{pid} puts {bytes} into the buffer of {stream}. No system call: the kernel knows nothing of them."
+            )
         }
-        Change::Put { fd, bytes: count, before } => format!(
-            "{pid} puts {} into the buffer of {}, behind the {before} there. No system call.",
-            bytes(count),
-            stream(fd)
-        ),
+        Change::Put { fd, bytes: count, .. } => {
+            let more = if count == 1 { "1 more byte".into() } else { format!("{count} more bytes") };
+            format!("{pid} puts {more} into the buffer of {}. No system call.", stream(fd))
+        }
         Change::Took { fd, bytes: count, left } => {
             format!(
                 "{pid} takes {} from the buffer of {}: {left} left. No system call.",
@@ -71,21 +73,34 @@ pub(super) fn change(pid: u32, change: &Change) -> String {
     }
 }
 
-/// How long bytes in a buffer wait.
-pub(super) fn waits(mode: Option<(Option<Mode>, u64)>, waits_in: &str) -> String {
+/// How long bytes in a buffer wait; the mode is explained where they are the first there.
+pub(super) fn waits(mode: Option<(Option<Mode>, u64)>, before: u64, waits_in: &str) -> String {
     let until = match mode {
+        Some((Some(Mode::Full), room)) if before == 0 => format!(
+            "Mode full, as usual for a file or pipe: they wait in its own memory until it holds {room}, calls fflush, or exits."
+        ),
         Some((Some(Mode::Full), room)) => {
-            format!("They wait in its own memory until {room} bytes are there, fflush, or exit.")
+            format!("They wait behind the {before} there until it holds {room}, calls fflush, or exits.")
         }
-        Some((Some(Mode::Line), _)) => "They wait in its own memory until a newline, fflush, or exit.".into(),
+        Some((Some(Mode::Line), _)) => {
+            "Mode line, as usual for a terminal: they wait in its own memory until a newline comes, or it calls fflush or exits."
+                .into()
+        }
         _ => "They wait in its own memory; nobody else can see them.".into(),
     };
     match waits_in {
-        "clock_nanosleep" | "nanosleep" | "pause" | "wait4" | "waitid" | "poll" | "ppoll" => {
+        "wait4" | "waitid" => format!("{until} Now it waits for its child ({waits_in})."),
+        "clock_nanosleep" | "nanosleep" | "pause" | "poll" | "ppoll" => {
             format!("{until} Now it sleeps ({waits_in}).")
         }
         _ => until,
     }
+}
+
+/// Why bytes come out that a fork copied.
+pub(super) fn inherited(count: u64) -> String {
+    let were = if count == 1 { "was" } else { "were" };
+    format!(" {} of them {were} in the buffer before the fork.", bytes(count))
 }
 
 pub(super) fn forks(pid: u32, child: u32, waiting: u64) -> String {

@@ -198,7 +198,7 @@ fn place(file: &File) -> (String, String) {
     match file.kind {
         StreamKind::File => {
             let device = match file.synced {
-                None => "nothing asked for the device".to_string(),
+                None => "no fsync yet".to_string(),
                 Some(synced) => format!("on the device: {synced} B"),
             };
             let header = format!("{}: {} B, {lines} line{s}", file.name, file.bytes);

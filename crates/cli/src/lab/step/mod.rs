@@ -44,10 +44,16 @@ impl Show {
         let Experiment { name, why, fix, .. } = experiment;
         let about = format!(
             "Above are the processes and what is in their buffers, below what they write to. A step is a system call, \
-             or what the program put into a buffer between two.\n\n{why}\n\nFix: {fix}\n\n\
+             or what the program put into a buffer between two. A buffer in mode full is written out when it is full, \
+             in mode line at a newline too, in mode none at once.\n\n{why}\n\nFix: {fix}\n\n\
+             weir lab {name} --source shows the program, --fixed the mended one, --step --fixed its run.\n\n\
              space n right: next   p left: back   Home End   q: quit   any key: go on"
         );
-        Show { name: format!("{name}, {}", version.name()), why: about, steps }
+        let which = match version {
+            Version::Broken => "the program with the fault",
+            Version::Fixed => "the mended program",
+        };
+        Show { name: format!("{name}, {which}"), why: about, steps }
     }
 
     fn view(&self, at: usize, help: bool) -> View<'_> {

@@ -1,0 +1,102 @@
+//! What was already run here: the last result of each experiment, a small file each in the user's state directory.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Verdict;
+
+/// How an experiment ended the last time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// When, in seconds since 1970.
+    pub at_s: u64,
+    /// With small sizes.
+    pub quick: bool,
+    /// As stated or not; None: it could not be run.
+    pub agrees: Option<bool>,
+}
+
+impl Earlier {
+    /// Of an experiment that ended now.
+    pub fn now(verdict: &Verdict, quick: bool) -> Earlier {
+        let agrees = match verdict {
+            Verdict::Agrees => Some(true),
+            Verdict::Differs(_) => Some(false),
+            Verdict::Absent(_) => None,
+        };
+        Earlier { at_s: seconds(), quick, agrees }
+    }
+
+    /// Seconds since then; none if the clock was set back.
+    pub fn age_s(&self) -> u64 {
+        seconds().saturating_sub(self.at_s)
+    }
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Where results are kept: `weir/lab` in `$XDG_STATE_HOME`, or in `~/.local/state`. None: the environment says neither.
+pub fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // By the XDG specification a path that is not absolute counts as not set.
+    let of = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = of("XDG_STATE_HOME").or_else(|| Some(of("HOME")?.join(".local/state")))?;
+    Some(state.join("weir/lab"))
+}
+
+/// Keeps a result, whole or not at all.
+pub fn keep(directory: &Path, name: &str, result: &Earlier) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    serde_json::to_writer(&mut file, result)?;
+    file.write_all(b"\n")?;
+    file.persist(path(directory, name))?;
+    Ok(())
+}
+
+/// The last result of an experiment. A file that cannot be read is none.
+pub fn last(directory: &Path, name: &str) -> Option<Earlier> {
+    serde_json::from_slice(&fs::read(path(directory, name)).ok()?).ok()
+}
+
+fn path(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let home = tempfile::tempdir().expect("a directory");
+        let directory = home.path().join("a/b");
+        assert_eq!(last(&directory, "tail"), None);
+        for quick in [false, true] {
+            let result = Earlier::now(&Verdict::Differs("why".into()), quick);
+            keep(&directory, "tail", &result).expect("it is kept");
+            assert_eq!(last(&directory, "tail"), Some(result));
+        }
+        assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 1, "one file an experiment");
+        fs::write(path(&directory, "tail"), "half a fi").expect("written");
+        assert_eq!(last(&directory, "tail"), None);
+    }
+
+    #[test]
+    fn the_state_directory_is_the_users() {
+        let with = |state: &str, home: &str| {
+            let of = |value: &str| (!value.is_empty()).then(|| value.into());
+            directory(|name| if name == "HOME" { of(home) } else { of(state) })
+        };
+        assert_eq!(with("/s", "/h"), Some("/s/weir/lab".into()));
+        assert_eq!(with("", "/h"), Some("/h/.local/state/weir/lab".into()));
+        assert_eq!(with("not/absolute", "/h"), Some("/h/.local/state/weir/lab".into()));
+        assert_eq!(with("", ""), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! Tables that others published, each figure beside ours: from rows of `weir bench`, or as the check said it.
+
+use serde::Serialize;
+use serde_json::Value;
+use weir_bench::published::{Raw, raw_tables};
+use weir_bench::result::Row;
+use weir_model::{Size, Summary};
+
+use crate::run::Ran;
+use crate::{Error, Experiment};
+
+/// A published table beside ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// Its name.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// On what it was measured.
+    pub setting: String,
+    /// How ours were measured.
+    pub here: String,
+    /// Every figure of every row.
+    pub rows: Vec<Figure>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// Which row: `64 B`, `64 B, full`, `tr2u, file`.
+    pub row: String,
+    /// What was measured: `elapsed`, `cpu`, `writes` …
+    pub figure: String,
+    /// Its unit.
+    pub unit: String,
+    /// Theirs; None: they could not measure it.
+    pub published: Option<f64>,
+    /// Ours; None: not measured in this run.
+    pub ours: Option<f64>,
+    /// How many runs ours is of.
+    pub runs: Option<u64>,
+    /// Ours was measured on a part of the bytes and scaled.
+    pub scaled: bool,
+}
+
+/// One of our figures that a check measured itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Said {
+    table: String,
+    row: String,
+    figure: String,
+    value: f64,
+    runs: u64,
+    times: u64,
+}
+
+/// A check says `ours`, TABLE, ROW, FIGURE, VALUE, RUNS, TIMES, parted by tabs.
+pub(crate) fn said(line: &str) -> Option<Said> {
+    let mut words = line.strip_prefix("ours\t")?.split('\t').map(String::from);
+    let mut next = || words.next();
+    let (table, row, figure) = (next()?, next()?, next()?);
+    let value = next()?.trim().parse().ok()?;
+    let (runs, times) = (next()?.trim().parse().ok()?, next()?.trim().parse().ok()?);
+    Some(Said { table, row, figure, value, runs, times })
+}
+
+/// Ours, wherever it is from.
+struct Ours {
+    value: f64,
+    runs: u64,
+    scaled: bool,
+    here: String,
+}
+
+/// The tables that the experiment names, with what its versions measured.
+pub(crate) fn tables(experiment: &Experiment, ran: &[Ran]) -> Result<Vec<Table>, Error> {
+    let rows: Vec<Row> = ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
+    let said: Vec<&Said> = ran.iter().flat_map(|one| &one.ours).collect();
+    let of = |id: &String| {
+        let raw = raw_tables().iter().find(|raw| raw.id == *id);
+        raw.map(|raw| table(raw, &rows, &said)).ok_or_else(|| Error::Broken {
+            name: experiment.name.clone(),
+            why: format!("lab.toml: there is no published table {id}; 'weir bench --list' shows them"),
+        })
+    };
+    experiment.published.iter().map(of).collect()
+}
+
+fn bench_rows(result: &Value) -> Vec<Row> {
+    match result["schema"] == "weir-bench/1" {
+        true => serde_json::from_value(result["rows"].clone()).unwrap_or_default(),
+        false => Vec::new(),
+    }
+}
+
+/// The columns that say which row it is.
+const KEYS: [&str; 8] =
+    ["buffer_bytes", "line_bytes", "mode", "program", "output", "writers", "records_each", "record_bytes"];
+
+fn table(raw: &Raw, rows: &[Row], said: &[&Said]) -> Table {
+    let (mut figures, mut here) = (Vec::new(), String::new());
+    for cells in &raw.rows {
+        for (column, cell) in raw.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
+            let (row, figure) = (label(raw, cells), name(column));
+            let spoken =
+                said.iter().find(|one| one.table == raw.id && one.row == row && one.figure == figure);
+            let ours = spoken.map(|said| of_check(said)).or_else(|| of_bench(raw, cells, column, rows));
+            if let Some(ours) = ours.as_ref().filter(|_| here.is_empty()) {
+                here.clone_from(&ours.here);
+            }
+            figures.push(Figure {
+                row,
+                figure,
+                unit: unit(raw, column),
+                published: cell.as_f64(),
+                ours: ours.as_ref().map(|ours| ours.value),
+                runs: ours.as_ref().map(|ours| ours.runs),
+                scaled: ours.is_some_and(|ours| ours.scaled),
+            });
+        }
+    }
+    Table {
+        id: raw.id.clone(),
+        title: raw.title.clone(),
+        source: raw.source.clone(),
+        setting: raw.setting.clone(),
+        here,
+        rows: figures,
+    }
+}
+
+fn of_check(said: &Said) -> Ours {
+    let runs = if said.runs == 1 { "1 run".into() } else { format!("mean of {} runs", said.runs) };
+    // A mean of many starts told for all of them together is no part of anything.
+    let scaled = said.times > said.runs;
+    let here = if scaled { format!("{runs}, scaled {}-fold", said.times / said.runs) } else { runs };
+    Ours { value: said.value, runs: said.runs, scaled, here }
+}
+
+/// A cell of this column in this row.
+fn key<'a>(raw: &Raw, cells: &'a [Value], column: &str) -> Option<&'a Value> {
+    cells.get(raw.columns.iter().position(|one| one == column)?)
+}
+
+fn label(raw: &Raw, cells: &[Value]) -> String {
+    let words = |column: &str| key(raw, cells, column)?.as_str().map(String::from);
+    let size = |column: &str| Some(Size(key(raw, cells, column)?.as_u64()?).to_string());
+    let writers = || Some(format!("{} writers", key(raw, cells, "writers")?));
+    let first = words("program").or_else(|| size("buffer_bytes")).or_else(|| size("line_bytes"));
+    let parts = [first.or_else(writers), words("output"), words("mode")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn name(column: &str) -> String {
+    let bare = column.strip_suffix("_s").or(column.strip_suffix("_expected")).unwrap_or(column);
+    bare.replace('_', " ")
+}
+
+fn unit(raw: &Raw, column: &str) -> String {
+    match (column.ends_with("_s"), &raw.unit) {
+        (true, _) => "s".into(),
+        (false, Some(unit)) => unit.clone(),
+        (false, None) if column.contains("records") => "records".into(),
+        (false, None) => "calls".into(),
+    }
+}
+
+/// The figure of a row of `weir bench`, if one is of the same method, size, mode and sync policy; of the cold and
+/// the warm one that of the table's cache.
+fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[Row]) -> Option<Ours> {
+    let record = key(raw, cells, "buffer_bytes").or_else(|| key(raw, cells, "line_bytes"))?.as_u64()?;
+    let mode = key(raw, cells, "mode").and_then(Value::as_str);
+    let method = match column {
+        "syscall_s" => "syscall",
+        "stdio_s" => "stdio",
+        _ => raw.method.as_deref().unwrap_or("stdio"),
+    };
+    let alike = rows.iter().filter(|row| {
+        row.group.workload == raw.workload
+            && raw.sync.as_ref().is_none_or(|sync| row.group.sync == *sync)
+            && (row.method.as_str(), row.record_bytes, row.mode.as_deref()) == (method, record, mode)
+            && row.elapsed_s.is_some()
+    });
+    let row = alike.min_by_key(|row| raw.cache.as_ref().is_some_and(|cache| row.group.cache != *cache))?;
+    let (value, runs) = figure(row, column)?;
+    let factor = raw.bytes.map_or(1.0, |bytes| bytes as f64 / row.group.bytes as f64);
+    let us = if raw.unit.as_deref() == Some("us") { 1e6 } else { 1.0 };
+    Some(Ours {
+        value: value * factor * us,
+        runs,
+        scaled: row.extrapolated || factor != 1.0,
+        here: here(row, factor, runs),
+    })
+}
+
+/// What the column is called in our rows.
+fn figure(row: &Row, column: &str) -> Option<(f64, u64)> {
+    let elapsed = row.elapsed_s?;
+    let median = |summary: Option<Summary>| summary.map(|summary| summary.median);
+    let value = match column {
+        "cpu_s" => median(row.cpu_s)?,
+        "user_s" => median(row.user_s)?,
+        "system_s" => median(row.system_s)?,
+        "min" => elapsed.min,
+        "q1" => elapsed.q1,
+        "mean" => elapsed.mean,
+        "q3" => elapsed.q3,
+        "max" => elapsed.max,
+        "sd" => elapsed.sd,
+        "median" | "elapsed_s" | "syscall_s" | "stdio_s" => elapsed.median,
+        _ => return None,
+    };
+    Some((value, elapsed.n as u64))
+}
+
+fn here(row: &Row, factor: f64, runs: u64) -> String {
+    let cache =
+        if row.group.workload == "copy" { format!(", {} cache", row.group.cache) } else { String::new() };
+    let scaled = match factor == 1.0 {
+        true => String::new(),
+        false => format!(
+            ", {} scaled to {}",
+            Size(row.group.bytes),
+            Size((row.group.bytes as f64 * factor) as u64)
+        ),
+    };
+    format!("{}{cache}, median of {runs} runs{scaled}", row.group.fs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(id: &str) -> &'static Raw {
+        raw_tables().iter().find(|raw| raw.id == id).expect("the table")
+    }
+
+    #[test]
+    fn what_a_check_says_stands_in_its_row() {
+        let said = said("ours\ttr2b-tr2u\ttr2u, file\twrites\t5000000\t1\t1").expect("a figure");
+        let table = table(raw("tr2b-tr2u"), &[], &[&said]);
+        assert_eq!(table.rows.len(), 20, "five figures of four rows");
+        let measured: Vec<&Figure> = table.rows.iter().filter(|one| one.ours.is_some()).collect();
+        assert_eq!(measured.len(), 1);
+        assert_eq!((measured[0].published, measured[0].ours), (Some(5e6), Some(5e6)));
+        assert_eq!((measured[0].unit.as_str(), table.here.as_str()), ("calls", "1 run"));
+    }
+
+    #[test]
+    fn a_line_without_a_number_says_nothing() {
+        assert_eq!(said("ours\ttr2b-tr2u\ttr2u, file\twrites\tmany\t1\t1"), None);
+        assert_eq!(said("ours\ttr2b-tr2u"), None);
+        assert_eq!(said("writes\t7 writes"), None);
+    }
+
+    #[test]
+    fn rows_and_figures_have_names() {
+        let table = |id| table(raw(id), &[], &[]);
+        assert_eq!(table("tlpi-13-1").rows[0].row, "1 B");
+        assert_eq!(table("benchlogs").rows[0].row, "64 B, full");
+        assert_eq!(table("benchlogs").rows[0].unit, "us");
+        assert_eq!(table("lobster").rows[0].row, "25 writers");
+        assert_eq!(table("lobster").rows[0].figure, "whole records");
+        assert_eq!(table("copy1-copy2").rows[0].published, None, "it did not finish");
+    }
+}

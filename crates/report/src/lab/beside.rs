@@ -1,0 +1,134 @@
+//! A published table beside ours.
+
+use weir_lab::published::{Figure, Table as Published};
+use weir_model::duration::three_digits;
+
+use crate::block::Block;
+use crate::number::ABSENT;
+use crate::table::{Align, Cell, Column, Keep, Row, Table};
+
+/// The figure to show where there is room for one only.
+const FIRST: [&str; 2] = ["median", "elapsed"];
+
+/// The table; briefly, or with all that is known of how it came about. None of our own: nothing to show.
+pub(super) fn blocks(published: &Published, brief: bool) -> Vec<Block> {
+    let measured: Vec<&Figure> = published.rows.iter().filter(|one| is_measured(published, one)).collect();
+    if measured.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::Title(format!("Published beside ours: {}", published.id))];
+    blocks.push(Block::Aside(published.title.clone()));
+    if !brief {
+        blocks.push(Block::Aside(format!("theirs: {}", published.setting)));
+    }
+    blocks.push(Block::Aside(format!("theirs: {}", published.source)));
+    blocks.push(Block::Aside(format!("ours: {}", published.here)));
+    blocks.push(Block::Table(table(&measured)));
+    blocks
+}
+
+/// Has the row that the figure is of any figure of ours?
+fn is_measured(published: &Published, figure: &Figure) -> bool {
+    published.rows.iter().any(|one| one.row == figure.row && one.ours.is_some())
+}
+
+fn table(figures: &[&Figure]) -> Table {
+    let names = distinct(figures.iter().map(|one| one.figure.as_str()));
+    let first = FIRST.iter().find(|name| names.contains(name)).unwrap_or(&names[0]);
+    let mut columns = vec![Column::new("", "", Align::Left)];
+    for (at, name) in names.iter().enumerate() {
+        let unit = figures.iter().find(|one| one.figure == *name).map_or("", |one| &one.unit);
+        let keep = if name == first { Keep::Always } else { Keep::Rank(at as u8 + 1) };
+        let head = if unit == "s" || unit == "us" {
+            format!("{name} {}", unit.replace('u', "µ"))
+        } else {
+            (*name).into()
+        };
+        columns.push(Column::new(&head, "theirs", Align::Decimal).keep(keep));
+        columns.push(Column::new("", "ours", Align::Decimal).keep(keep));
+    }
+    let row = |label: &str| {
+        let of = |name: &&str| figures.iter().find(|one| one.row == label && one.figure == **name);
+        let cells = names.iter().flat_map(|name| {
+            let figure = of(name);
+            let scaled = if figure.is_some_and(|one| one.scaled) { "~" } else { "" };
+            let shown = |value: Option<f64>| Cell::from(value.map_or(ABSENT.into(), number));
+            [
+                shown(figure.and_then(|one| one.published)),
+                shown(figure.and_then(|one| one.ours)).marked(scaled),
+            ]
+        });
+        Row { cells: std::iter::once(label.into()).chain(cells).collect(), ..Row::default() }
+    };
+    let labels = distinct(figures.iter().map(|one| one.row.as_str()));
+    Table { columns, rows: labels.into_iter().map(row).collect(), ..Table::default() }
+}
+
+fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    words.for_each(|word| {
+        if !found.contains(&word) {
+            found.push(word)
+        }
+    });
+    found
+}
+
+/// Counts whole, measures with three digits.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value}") } else { three_digits(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Style;
+    use crate::terminal;
+
+    fn figure(row: &str, name: &str, published: Option<f64>, ours: Option<f64>) -> Figure {
+        let unit = "s".to_string();
+        Figure {
+            row: row.into(),
+            figure: name.into(),
+            unit,
+            published,
+            ours,
+            runs: Some(20),
+            scaled: row == "1 B",
+        }
+    }
+
+    fn table() -> Published {
+        let figures =
+            [("elapsed", 107.43, 50.25), ("cpu", 107.32, 50.0), ("user", 8.2, 5.0), ("system", 99.12, 45.0)];
+        let of = |row: &'static str, ours: bool| {
+            figures.map(|(name, theirs, seconds)| figure(row, name, Some(theirs), ours.then_some(seconds)))
+        };
+        Published {
+            id: "tlpi-13-1".into(),
+            title: "Copy a file".into(),
+            source: "a book".into(),
+            setting: "a disk".into(),
+            here: "ext4, median of 20 runs".into(),
+            rows: [of("1 B", true), of("2 B", false)].concat(),
+        }
+    }
+
+    #[test]
+    fn theirs_and_ours_stand_side_by_side_on_80_columns() {
+        let text = terminal::text(&blocks(&table(), true), &Style::default());
+        let row = text.lines().find(|line| line.trim_start().starts_with("1 B")).expect("the row");
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(&words[2..5], ["107", "50.2", "~"], "{text}");
+        assert!(text.contains("system s") && text.contains("theirs") && text.contains("ours"), "{text}");
+        assert!(!text.contains("2 B"), "a row that was not measured: {text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_shown() {
+        let mut table = table();
+        table.rows.iter_mut().for_each(|one| one.ours = None);
+        assert!(blocks(&table, false).is_empty());
+    }
+}

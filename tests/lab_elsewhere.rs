@@ -1,0 +1,99 @@
+//! `weir lab` where it is not at home: the assembly of max-min-calls for the other processor, and an ordinary user.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{WEIR, disk_dir, has, is_root, names, skip, text};
+use serde_json::Value;
+
+const COMPILER: &str = "aarch64-linux-gnu-gcc";
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/max-min-calls").join(name)
+}
+
+fn well(command: &mut Command) -> std::process::Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
+    output
+}
+
+/// Assembles it as the experiment does.
+fn assembled(version: &str, into: &Path) -> PathBuf {
+    let program = into.join(version);
+    let flags = ["-O1", "-nostdlib", "-static", "-x", "assembler-with-cpp"];
+    well(Command::new(COMPILER).args(flags).arg("-o").arg(&program).arg(source(&format!("{version}.S"))));
+    program
+}
+
+#[test]
+fn the_assembly_for_aarch64_makes_as_many_calls() {
+    let test = "the_assembly_for_aarch64_makes_as_many_calls";
+    if !has(COMPILER) {
+        return skip(test, "no aarch64-linux-gnu-gcc");
+    }
+    let dir = disk_dir();
+    let programs =
+        [("broken", 9999), ("fixed", 1)].map(|(version, calls)| (assembled(version, dir.path()), calls));
+    let Some(emulator) = ["qemu-aarch64-static", "qemu-aarch64"].into_iter().find(|name| has(name)) else {
+        return skip(test, "assembled, but not run: no qemu-aarch64");
+    };
+    for (program, calls) in programs {
+        let output = well(Command::new(emulator).arg("-strace").arg(&program));
+        assert_eq!(output.stdout, [b'x'; 9999], "{program:?}");
+        let writes = text(&output.stderr).lines().filter(|line| line.contains("write(1,")).count();
+        assert_eq!(writes, calls, "{program:?}");
+    }
+}
+
+const NOBODY: u32 = 65_534;
+
+/// weir in a directory of the user nobody, with everything that it might write in that directory.
+fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(dir.join("weir"));
+    command.args(arguments).current_dir(dir).env("HOME", dir).env("TMPDIR", dir.join("tmp"));
+    command.env_remove("XDG_STATE_HOME").env_remove("NO_COLOR").uid(NOBODY).gid(NOBODY);
+    command
+}
+
+/// A directory that everybody may search: that of the tests need not be one.
+fn for_nobody() -> tempfile::TempDir {
+    let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
+    fs::copy(WEIR, dir.path().join("weir")).expect("a copy of weir");
+    fs::create_dir(dir.path().join("tmp")).expect("mkdir");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    for path in [dir.path().into(), dir.path().join("tmp")] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+    }
+    dir
+}
+
+#[test]
+fn an_ordinary_user_sees_the_same() {
+    if !is_root() {
+        return skip("an_ordinary_user_sees_the_same", "needs root, to become one");
+    }
+    let dir = for_nobody();
+    for name in ["doubled-at-fork", "one-byte-writes", "lost-at-kill", "eaten-stdin", "max-min-calls", "tail"]
+    {
+        let output = as_nobody(dir.path(), &["lab", name, "--quick", "--json", "-"]).output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(document["experiments"][0]["agrees"], true, "{name}: {said}");
+    }
+    let root_only = as_nobody(dir.path(), &["lab", "power-cut", "--quick"]).output().unwrap();
+    assert!(root_only.status.success() && text(&root_only.stdout).contains("needs root"), "{root_only:?}");
+    assert_eq!(names(&dir.path().join("tmp")), [""; 0], "left behind");
+    let list = text(&as_nobody(dir.path(), &["lab"]).output().unwrap().stdout);
+    assert_eq!(list.matches("quick").count(), 7, "{list}");
+    let mut kept = names(&dir.path().join(".local/state/weir/lab"));
+    kept.sort();
+    assert_eq!(kept.first().map(String::as_str), Some("doubled-at-fork.json"), "{kept:?}");
+    assert_eq!(kept.len(), 7);
+}

@@ -1,0 +1,127 @@
+//! `weir lab`: published tables beside ours, and what the list tells of earlier runs.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{disk_dir, names, run, text, weir};
+use serde_json::Value;
+
+fn check_schema(document: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-lab-1.schema.json");
+    let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0]);
+}
+
+/// The document of a quick run of one experiment.
+fn quick(name: &str) -> Value {
+    let dir = disk_dir();
+    let output = run(dir.path(), &["lab", name, "--quick", "--json", "-"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    check_schema(&document);
+    assert_eq!(document["quick"], true);
+    document["experiments"][0].clone()
+}
+
+/// Both figures of a row of a table.
+fn both(experiment: &Value, table: &str, row: &str, figure: &str) -> (f64, f64) {
+    let tables = experiment["tables"].as_array().expect("tables");
+    let table = tables.iter().find(|one| one["id"] == table).expect("the table");
+    let mut rows = table["rows"].as_array().expect("rows").iter();
+    let found = rows.find(|one| one["row"] == row && one["figure"] == figure).expect("the row");
+    assert!(found["runs"].as_u64().is_some_and(|runs| runs > 0), "{found}");
+    (found["published"].as_f64().expect("theirs"), found["ours"].as_f64().expect("ours"))
+}
+
+#[test]
+fn what_the_lab_times_itself_stands_beside_the_published() {
+    let experiment = quick("one-byte-writes");
+    let slow = both(&experiment, "writers-100k", "unbuffered_writer", "elapsed");
+    let fast = both(&experiment, "writers-100k", "buffered_writer", "elapsed");
+    assert_eq!((slow.0, fast.0), (1.532, 0.005));
+    assert!(slow.1 > 0.0 && fast.1 > 0.0, "{slow:?} {fast:?}");
+    let experiment = quick("max-min-calls");
+    let (theirs, ours) = both(&experiment, "maxcalls-mincalls", "maxcalls", "elapsed");
+    assert!(theirs == 18.898 && ours > 0.1, "1,000 starts with 9,999 calls each: {ours} s");
+}
+
+#[test]
+fn counts_of_the_tracer_stand_beside_the_published() {
+    let experiment = quick("translate");
+    assert_eq!(both(&experiment, "tr2b-tr2u", "tr2u, file", "writes"), (5e6, 5e6));
+    let (theirs, ours) = both(&experiment, "tr2b-tr2u", "tr2b, file", "writes");
+    assert!(theirs == 611.0 && (500.0..2000.0).contains(&ours), "{ours}");
+}
+
+#[test]
+fn what_weir_bench_measured_stands_beside_the_published() {
+    let experiment = quick("sync-writes");
+    let none = both(&experiment, "tlpi-13-3-none", "4 KiB", "elapsed");
+    let sync = both(&experiment, "tlpi-13-3-sync", "4 KiB", "elapsed");
+    assert_eq!((none.0, sync.0), (0.01, 0.34));
+    assert!(none.1 > 0.0 && sync.1 > none.1, "{none:?} {sync:?}");
+    let page = text(&run(disk_dir().path(), &["lab", "one-byte-writes", "--quick"]).stdout);
+    for part in ["Published beside ours: writers-100k", "theirs", "ours", "unbuffered_writer"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+/// Each published table belongs to an experiment.
+#[test]
+fn no_published_table_is_left_out() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let published = fs::read(root.join("crates/bench/published/published.json")).unwrap();
+    let published: Value = serde_json::from_slice(&published).unwrap();
+    let labs: Vec<String> = names(&root.join("lab"))
+        .into_iter()
+        .filter_map(|name| fs::read_to_string(root.join("lab").join(name).join("lab.toml")).ok())
+        .collect();
+    for table in published["tables"].as_array().expect("tables") {
+        let id = table["id"].as_str().expect("an id");
+        let named = |text: &&String| {
+            text.lines().any(|line| line.starts_with("published = ") && line.contains(&format!("\"{id}\"")))
+        };
+        assert_eq!(labs.iter().filter(named).count(), 1, "{id}");
+    }
+}
+
+#[test]
+fn the_list_says_what_was_run_and_when() {
+    let dir = disk_dir();
+    let state = dir.path().join("state");
+    let lab = |arguments: &[&str]| {
+        let output = weir(dir.path(), arguments).env("XDG_STATE_HOME", &state).output().unwrap();
+        text(&output.stdout)
+    };
+    assert!(!lab(&["lab"]).contains("agreed here"), "nothing was run yet");
+    assert!(!state.exists(), "the list alone keeps nothing");
+    lab(&["lab", "lost-at-kill", "--quick"]);
+    assert_eq!(names(&state.join("weir/lab")), ["lost-at-kill.json"]);
+    let line = |list: &str| {
+        list.lines().find(|line| line.contains("lost-at-kill")).expect("the experiment").to_string()
+    };
+    let list = lab(&["lab"]);
+    assert!(list.contains("agreed here") && line(&list).contains("s ago, quick"), "{list}");
+    let kept = state.join("weir/lab/lost-at-kill.json");
+    let mut earlier: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
+    earlier["at_s"] = (earlier["at_s"].as_u64().unwrap() - 3 * 86_400).into();
+    earlier["agrees"] = false.into();
+    earlier["quick"] = false.into();
+    fs::write(&kept, earlier.to_string()).unwrap();
+    assert!(line(&lab(&["lab"])).contains("NO, 3 days ago, full"), "{}", lab(&["lab"]));
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_is_no_error() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("state"), "a file").unwrap();
+    let mut command = weir(dir.path(), &["lab", "lost-at-kill", "--quick"]);
+    let output =
+        command.env("XDG_STATE_HOME", dir.path().join("state")).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(dir.path().join("state")).unwrap(), "a file");
+}
