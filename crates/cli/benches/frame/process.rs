@@ -36,6 +36,5 @@ pub fn silent(command: &mut Command) -> &mut Command {
 
 /// Whether a program of this name can be started.
 pub fn is_here(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+    weir_probe::command::find(program).is_some()
 }
