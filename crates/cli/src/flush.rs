@@ -2,18 +2,17 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_model::{Size, duration};
 use weir_probe::proc;
 use weir_probe::subject::Unfit;
 use weir_regulate::drain::{Drain, Error, Flushed, Stream};
 
 use crate::export::{Export, json};
+use crate::signals::stop_flag;
 use crate::{FAILED, USAGE, screen};
 
 /// Write out now what a running process holds in its buffers
@@ -97,13 +96,13 @@ struct Document {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
-            eprintln!("weir: sigaction: {error}");
+    let stop = match stop_flag() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("weir: {error}");
             return ExitCode::from(FAILED);
         }
-    }
+    };
     let export = match args.json.as_deref().map(Export::open).transpose() {
         Ok(export) => export,
         Err(error) => {

@@ -9,6 +9,7 @@ mod peek;
 mod progress;
 mod run;
 mod screen;
+mod signals;
 mod top;
 mod trace;
 mod words;

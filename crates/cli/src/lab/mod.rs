@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::run::Progress;
 use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
 
@@ -21,7 +20,7 @@ use predict::Answer;
 use crate::export::{Export, json};
 use crate::progress::Bar;
 use crate::screen::{self, style};
-use crate::{FAILED, USAGE};
+use crate::{FAILED, USAGE, signals};
 
 /// Run the experiments about buffering, for real, here
 ///
@@ -177,11 +176,7 @@ fn complained(text: &str) -> bool {
     false
 }
 
+/// Without it a signal ends weir at once, as it would anyone.
 fn stop_flag() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Without it the signal ends weir at once, as it would anyone.
-        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
-    }
-    stop
+    signals::stop_flag().unwrap_or_default()
 }

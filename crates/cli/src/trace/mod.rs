@@ -8,17 +8,14 @@ pub(crate) mod status;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use weir_bench::{Error, prices};
 use weir_model::trace::Recording;
 use weir_model::{Severity, duration};
 
-use crate::USAGE;
+use crate::{USAGE, signals};
 use show::Outputs;
 use status::{FailOn, Failure};
 
@@ -167,6 +164,8 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         return replay(path);
     }
     let directory = Path::new(".");
+    // A command gets the signals of the terminal itself, and weir outlives them.
+    let stop = signals::stop_flag_of_tracer(args.pid.is_none());
     let request = record::Request {
         command: args.command.clone(),
         pid: args.pid,
@@ -174,25 +173,13 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         exact: args.exact,
         every_call: args.every_call,
         limit: args.time,
-        stop: stop_flag(args.pid.is_some())?,
+        stop: stop.map_err(Failure::own)?,
         prices: prices::cached(directory).unwrap_or_default(),
     };
     let mut recording = record::record(request)?;
     // Measured behind the run, if they are not known: the program does not wait for them.
     recording.prices = prices::prices(directory);
     Ok(recording)
-}
-
-/// Set by the signals that end watching. A command gets those of the terminal itself, and weir outlives them.
-fn stop_flag(attached: bool) -> Result<Arc<AtomicBool>, Failure> {
-    let (stop, ignored) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
-        let of_terminal = signal == SIGINT || signal == SIGQUIT;
-        let flag = if of_terminal && !attached { &ignored } else { &stop };
-        signal_hook::flag::register(signal, Arc::clone(flag))
-            .map_err(|error| Failure::own(format!("sigaction: {error}")))?;
-    }
-    Ok(stop)
 }
 
 fn replay(path: &Path) -> Result<Recording, Failure> {
