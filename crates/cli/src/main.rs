@@ -10,6 +10,7 @@ mod progress;
 mod run;
 mod screen;
 mod signals;
+mod terminal;
 mod top;
 mod trace;
 mod words;
