@@ -5,6 +5,7 @@ mod dist;
 mod export;
 mod flush;
 mod lab;
+mod output;
 mod peek;
 mod progress;
 mod run;

@@ -36,5 +36,6 @@ pub fn silent(command: &mut Command) -> &mut Command {
 
 /// Whether a program of this name can be started.
 pub fn is_here(program: &str) -> bool {
-    weir_probe::command::find(program).is_some()
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }

@@ -6,7 +6,6 @@ mod predict;
 mod show;
 mod step;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +16,7 @@ use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
 
 use predict::Answer;
 
-use crate::export::{Export, json};
+use crate::output::{Opened, Output};
 use crate::progress::Bar;
 use crate::screen::{self, style};
 use crate::{FAILED, USAGE, signals};
@@ -29,6 +28,8 @@ use crate::{FAILED, USAGE, signals};
 /// happened is what the experiment states.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-lab/1); - is standard output")))]
+#[command(mut_arg("json", |arg| arg.requires("name")))]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<SubVerb>,
@@ -57,13 +58,8 @@ pub struct Args {
     #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet", "json"])]
     predict: bool,
 
-    /// Write the result as JSON (schema weir-lab/1); - is standard output
-    #[arg(long, value_name = "FILE", requires = "name")]
-    json: Option<PathBuf>,
-
-    /// No screen: only the files and errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(clap::Subcommand)]
@@ -115,8 +111,8 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
         return Ok(said(&show::source(&weir_lab::find(name)?, args.fixed)));
     }
     let chosen = if name == "all" { weir_lab::all()? } else { vec![weir_lab::find(name)?] };
-    let export = match args.json.as_deref().map(Export::open).transpose() {
-        Ok(export) => export,
+    let output = match args.output.open() {
+        Ok(output) => output,
         Err(text) => return Ok(complained(&text)),
     };
     if args.predict && chosen.len() > 1 {
@@ -124,7 +120,7 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
     }
     let answers = if args.predict { predict::ask(&chosen[0]) } else { Ok(Vec::new()) };
     match answers {
-        Ok(answers) => run_all(args, &chosen, export, &answers),
+        Ok(answers) => run_all(args, &chosen, output, &answers),
         Err(error) => Ok(complained(&format!("standard input: {error}"))),
     }
 }
@@ -132,13 +128,13 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
 fn run_all(
     args: &Args,
     chosen: &[Experiment],
-    export: Option<Export>,
+    mut output: Opened,
     answers: &[Answer],
 ) -> std::result::Result<bool, Error> {
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let options = Options { weir, quick: args.quick, stop: &stop };
-    let to_screen = !args.quiet && export.as_ref().is_none_or(|export| !export.is_stdout());
+    let to_screen = output.has_screen();
     let mut bar = Bar::new(!to_screen || chosen.len() == 1);
     let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
     let (begun, mut ended) = (Instant::now(), 0.0);
@@ -163,7 +159,7 @@ fn run_all(
         [(experiment, result)] => said(&show::page(experiment, result, answers, &style())),
         _ => said(&show::summary(&lines, &style())),
     };
-    let written = export.map_or(Ok(()), |export| json(&document).and_then(|text| export.write(&text)));
+    let written = output.write(&document);
     Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
 }
 

@@ -15,6 +15,7 @@ use weir_bench::{Error, prices};
 use weir_model::trace::Recording;
 use weir_model::{Severity, duration};
 
+use crate::output::Output;
 use crate::{USAGE, signals};
 use show::Outputs;
 use status::{FailOn, Failure};
@@ -31,6 +32,8 @@ use status::{FailOn, Failure};
     after_help = EXAMPLES,
     after_long_help = EXAMPLES
 )]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-trace/1); - is standard output")))]
+#[command(mut_arg("quiet", |arg| arg.help("No screen: only the files and errors")))]
 pub struct Args {
     /// Command to run, with its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["pid", "replay"], conflicts_with_all = ["pid", "replay"], value_hint = clap::ValueHint::CommandWithArguments)]
@@ -71,9 +74,8 @@ pub struct Args {
     #[arg(long, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Option<FailOn>,
 
-    /// Write the result as JSON (schema weir-trace/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    result: Output,
 
     /// Write what happened when, for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
@@ -90,10 +92,6 @@ pub struct Args {
     /// Judge and show what --record wrote; no program is run
     #[arg(long, value_name = "FILE", hide = true)]
     replay: Option<PathBuf>,
-
-    /// No screen: only the files and errors
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// Where calls are seen, as asked for.
@@ -150,9 +148,9 @@ pub fn run(args: Args) -> ExitCode {
 
 /// Two texts on standard output could not be told apart.
 fn one_stdout(args: &Args) -> Result<(), String> {
-    let files = [&args.json, &args.timeline, &args.output, &args.record];
+    let files = [&args.timeline, &args.output, &args.record];
     let to_stdout = files.into_iter().flatten().filter(|path| path.as_path() == Path::new("-")).count();
-    match to_stdout {
+    match to_stdout + usize::from(args.result.to_stdout()) {
         0 | 1 => Ok(()),
         _ => Err("standard output (-) can take one of --json, --timeline, --output and --record".into()),
     }
