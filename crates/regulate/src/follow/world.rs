@@ -15,6 +15,7 @@ use weir_probe::{proc, syscalls};
 use super::Rescued;
 use super::lost::Last;
 use super::skip::Skip;
+use super::waits::may_stop;
 use super::written::Written;
 
 /// How long a stop of a thread may be waited for.
@@ -330,15 +331,6 @@ impl World {
         let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(living));
         tids.map(|tid| (*tid, registers::call(*tid))).collect()
     }
-}
-
-/// A thread that waits to write is left alone: what it writes is on its way.
-fn may_stop(pid: u32, tid: u32) -> bool {
-    let writes = match proc::doing(tid) {
-        proc::Doing::Waiting { number, .. } => syscalls::op(number).is_some_and(|op| op.writes()),
-        _ => false,
-    };
-    !writes && weir_probe::ptrace::may_interrupt(pid, tid, false)
 }
 
 /// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.
