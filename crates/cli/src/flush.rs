@@ -1,19 +1,17 @@
 //! `weir flush`: the command line, and what is said of what was written out.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_model::{Size, duration};
 use weir_probe::proc;
 use weir_probe::subject::Unfit;
 use weir_regulate::drain::{Drain, Error, Flushed, Stream};
 
-use crate::export::{Export, json};
+use crate::output::{Opened, Output};
+use crate::signals::stop_flag;
 use crate::{FAILED, USAGE, screen};
 
 /// Write out now what a running process holds in its buffers
@@ -24,6 +22,9 @@ use crate::{FAILED, USAGE, screen};
 /// is waited for as long as --wait says, never with the program stopped.
 #[derive(clap::Args)]
 #[command(override_usage = "weir flush [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write what was done as JSON (schema weir-flush/1); - is standard output")))]
+#[command(mut_arg("json", |arg| arg.conflicts_with("every")))]
+#[command(mut_arg("quiet", |arg| arg.help("Say nothing but errors")))]
 pub struct Args {
     /// Processes
     #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(u32).range(1..))]
@@ -41,13 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     wait: Duration,
 
-    /// Write what was done as JSON (schema weir-flush/1); - is standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "every")]
-    json: Option<PathBuf>,
-
-    /// Say nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -97,15 +93,15 @@ struct Document {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
-            eprintln!("weir: sigaction: {error}");
+    let stop = match stop_flag() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("weir: {error}");
             return ExitCode::from(FAILED);
         }
-    }
-    let export = match args.json.as_deref().map(Export::open).transpose() {
-        Ok(export) => export,
+    };
+    let output = match args.output.open() {
+        Ok(output) => output,
         Err(error) => {
             eprintln!("weir: {error}");
             return ExitCode::from(USAGE);
@@ -113,7 +109,7 @@ pub fn run(args: &Args) -> ExitCode {
     };
     match args.every {
         Some(every) => repeat(args, every, &stop),
-        None => once(args, export, &stop),
+        None => once(args, output, &stop),
     }
 }
 
@@ -130,9 +126,9 @@ fn meant(args: &Args) -> Vec<(u32, bool)> {
     all
 }
 
-fn once(args: &Args, export: Option<Export>, stop: &AtomicBool) -> ExitCode {
+fn once(args: &Args, mut output: Opened, stop: &AtomicBool) -> ExitCode {
     let (mut failed, mut processes) = (false, Vec::new());
-    let quiet = args.quiet || export.as_ref().is_some_and(Export::is_stdout);
+    let quiet = !output.has_screen();
     for (pid, named) in meant(args) {
         let name = proc::names(pid).1;
         let flushed = Drain::of(pid).and_then(|mut drain| drain.flush(args.wait, stop));
@@ -143,8 +139,7 @@ fn once(args: &Args, export: Option<Export>, stop: &AtomicBool) -> ExitCode {
         processes.push(process(pid, name, flushed));
     }
     let document = Document { schema: "weir-flush/1", processes };
-    if let Some(error) = export.and_then(|export| json(&document).and_then(|text| export.write(&text)).err())
-    {
+    if let Err(error) = output.write(&document) {
         eprintln!("weir: {error}");
         failed = true;
     }
@@ -165,7 +160,7 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
                     let fresh = flushed.streams.iter().any(|stream| stream.written > 0);
                     let text = left(&name, pid, &flushed).join("\n");
                     if fresh || text != said {
-                        tell(pid, &name, &flushed, false, args.quiet);
+                        tell(pid, &name, &flushed, false, args.output.quiet());
                         said = text;
                     }
                 }

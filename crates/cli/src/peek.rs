@@ -1,6 +1,5 @@
 //! `weir peek`: the command line, and what is shown.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use weir_model::peek::Peek;
@@ -8,7 +7,7 @@ use weir_probe::proc;
 use weir_probe::subject::Unfit;
 use weir_report::peek::{document, screen};
 
-use crate::export::{Export, json};
+use crate::output::Output;
 use crate::{FAILED, USAGE, screen as terminal};
 
 /// See what a running process holds in its buffers
@@ -19,6 +18,7 @@ use crate::{FAILED, USAGE, screen as terminal};
 /// too), CPython, Perl, libweir and Rust's standard output.
 #[derive(clap::Args)]
 #[command(override_usage = "weir peek [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write what was seen as JSON (schema weir-peek/1); - is standard output")))]
 pub struct Args {
     /// Processes
     #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(u32).range(1..))]
@@ -32,13 +32,8 @@ pub struct Args {
     #[arg(long)]
     full: bool,
 
-    /// Write what was seen as JSON (schema weir-peek/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// No screen: only the file and errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -54,21 +49,21 @@ Exit status: 0 well; 1 a process could not be looked into: standard error says w
 
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
-    let export = match args.json.as_deref().map(Export::open).transpose() {
-        Ok(export) => export,
+    let mut output = match args.output.open() {
+        Ok(output) => output,
         Err(error) => {
             eprintln!("weir: {error}");
             return ExitCode::from(USAGE);
         }
     };
     let (processes, mut failed) = look(args);
-    let shown = !args.quiet && !export.as_ref().is_some_and(Export::is_stdout);
-    if shown && let Err(error) = terminal::print(&screen(&processes, args.full, &terminal::style())) {
+    if output.has_screen()
+        && let Err(error) = terminal::print(&screen(&processes, args.full, &terminal::style()))
+    {
         eprintln!("weir: standard output: write: {error}");
         failed = true;
     }
-    let written = export.map(|export| json(&document(&processes)).and_then(|text| export.write(&text)));
-    if let Some(Err(error)) = written {
+    if let Err(error) = output.write(&document(&processes)) {
         eprintln!("weir: {error}");
         failed = true;
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use weir_model::trace::Recording;
+use weir_probe::command::find;
 
 use crate::judge::{Agreement, Seen, Verdict, judge};
 use crate::stage::Stage;
@@ -109,13 +110,9 @@ fn absent(experiment: &Experiment) -> Option<String> {
             later.map_or(String::new(), |verb| format!("; {verb}, which will read it, is not built yet"));
         return Some(format!("there is no {device} here{later}"));
     }
-    let missing: Vec<_> = experiment.needs.iter().filter(|command| !is_there(command)).cloned().collect();
+    let missing: Vec<_> =
+        experiment.needs.iter().filter(|command| find(command).is_none()).cloned().collect();
     (!missing.is_empty()).then(|| format!("not installed here: {}", missing.join(", ")))
-}
-
-fn is_there(command: &str) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(command).is_file())
 }
 
 fn verdict(ran: &[Ran]) -> Verdict {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::{Error, inherited};
+use crate::{Error, command, inherited};
 
 /// What the child leaves with when weir is gone before the gate opens.
 const NOT_STARTED: i32 = 125;
@@ -104,11 +104,7 @@ impl Gated {
 
     /// The file that it will execute, as execvp(3) finds it.
     pub fn executable(&self) -> Option<PathBuf> {
-        if self.command.contains('/') {
-            return Some(self.command.clone().into());
-        }
-        let folders = std::env::var_os("PATH")?;
-        std::env::split_paths(&folders).map(|folder| folder.join(&self.command)).find(|path| path.is_file())
+        command::find(&self.command)
     }
 
     /// Opens the gate and does not wait: for a tracer, whose stops the child will have to pass.

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use weir_probe::command::find;
+
 use crate::elf::{self, Elf};
 
 /// A `#!` line is read so far; the kernel's own limit is 256.
@@ -73,17 +75,6 @@ impl Program {
 
 fn base(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// As execvp(3): along PATH unless there is a slash.
-fn find(name: &OsStr) -> Option<PathBuf> {
-    if name.as_bytes().contains(&b'/') {
-        return Some(PathBuf::from(name)).filter(|path| path.is_file());
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let executable =
-        |path: &PathBuf| path.is_file() && fs::metadata(path).is_ok_and(|about| about.mode() & 0o111 != 0);
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(executable)
 }
 
 /// What the `#!` line names: for `env` the command behind it.

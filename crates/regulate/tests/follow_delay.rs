@@ -117,6 +117,16 @@ fn musl() {
     compiled(BUILDS[3], &["pipe"]);
 }
 
+/// Calls that a stop ends with EINTR, or might: a server is in one of them most of its time.
+#[test]
+fn waits_for_others() {
+    let folder = folder();
+    let Some(program) = compile("waits_for_others", BUILDS[0], "waits.c", folder.path()) else { return };
+    for call in ["accept", "read", "recv", "epoll", "epoll-timed", "sigwait"] {
+        in_time(call, &[text(&program), LINES, call], "pipe");
+    }
+}
+
 #[test]
 fn python() {
     let script = "import time\nfor i in range(20):\n print('at %.6f' % time.monotonic()); time.sleep(.1)";

@@ -41,6 +41,25 @@ fn compare(what: &str, wanted: &std::process::Output, got: &std::process::Output
 }
 
 #[test]
+fn a_child_leaves_its_parents_bytes_to_the_parent() {
+    let folder = folder();
+    let Some(program) = compile("follow_same", BUILDS[0], "inherits.c", folder.path()) else { return };
+    for end in ["_exit", "exec"] {
+        let wanted = output(&mut bare(&[text(&program), end]));
+        assert_same(end, b"of the parent\n", &wanted.stdout);
+        compare(end, &wanted, &output(&mut followed(&["--max-delay", "20"], &[text(&program), end])));
+        compare(
+            end,
+            &wanted,
+            &output(&mut followed(&["--max-delay", "20", "--rescue"], &[text(&program), end])),
+        );
+    }
+    // What it adds to cannot be told apart any more, and is brought out as the child itself would.
+    let got = output(&mut followed(&["--max-delay", "20"], &[text(&program), "print"]));
+    assert_same("print", b"of the parent\nof the parent\nof the child\n", &got.stdout);
+}
+
+#[test]
 fn glibc() {
     same(BUILDS[0], "1");
     same(BUILDS[0], "20");

@@ -112,8 +112,7 @@ pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
 }
 
 fn here(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
+    weir_probe::command::find(tool).is_some()
 }
 
 fn make(dir: &Path, command: &str) {

@@ -5,12 +5,10 @@ mod plan;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::axes::{Advice, CacheState, SyncKind};
 use weir_bench::document::{Started, document};
 use weir_bench::place::Place;
@@ -23,6 +21,7 @@ use weir_model::duration;
 
 use crate::export::{Exports, json};
 use crate::progress::Bar;
+use crate::signals::stop_flag;
 use crate::words::words;
 use crate::{FAILED, USAGE, screen};
 
@@ -214,11 +213,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn measure(args: &Args) -> Result<ExitCode, Error> {
     let started = Started { command: std::env::args().collect(), at: SystemTime::now() };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| Error::Failed(format!("sigaction: {error}")))?;
-    }
+    let stop = stop_flag().map_err(Error::Failed)?;
     let plan = plan::plan(args)?;
     needs::check_memory(&plan.cells, machine::meminfo_bytes("MemAvailable"))?;
     let exports = Exports::open([&args.json, &args.csv, &args.markdown])?;

@@ -8,7 +8,7 @@ use weir_lab::check::{self, EXERCISES, Exercise, Judge, Met, Report};
 use weir_report::check as page;
 
 use super::{said, stop_flag};
-use crate::export::{Export, json};
+use crate::output::Output;
 use crate::screen::style;
 use crate::words::words;
 use crate::{FAILED, USAGE};
@@ -20,6 +20,8 @@ use crate::{FAILED, USAGE};
 /// then met or not, with what was seen and where to look.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-lab-check/1); - is standard output")))]
+#[command(mut_arg("quiet", |arg| arg.help("No screen: only the file, errors and the status")))]
 pub struct Args {
     /// A C source (.c), or anything that can be executed
     #[arg(required_unless_present = "list")]
@@ -33,13 +35,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["program", "json"])]
     list: bool,
 
-    /// Write the result as JSON (schema weir-lab-check/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// No screen: only the file, errors and the status
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -92,16 +89,15 @@ fn judged(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Erro
     let (Some(program), Some(exercise)) = (&args.program, exercise) else {
         return Ok(said(&list(exercise)));
     };
-    let export = match args.json.as_deref().map(Export::open).transpose() {
-        Ok(export) => export,
+    let mut output = match args.output.open() {
+        Ok(output) => output,
         Err(text) => return Ok(super::complained(&text)),
     };
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let report = Judge { weir, stop: &stop }.judge(program, exercise)?;
-    let to_screen = !args.quiet && export.as_ref().is_none_or(|export| !export.is_stdout());
-    let shown = !to_screen || said(&shown(&report, program));
-    let written = export.map_or(Ok(()), |export| json(&report).and_then(|text| export.write(&text)));
+    let shown = !output.has_screen() || said(&shown(&report, program));
+    let written = output.write(&report);
     Ok(written.map_or_else(|text| super::complained(&text), |()| true) && shown && report.well)
 }
 

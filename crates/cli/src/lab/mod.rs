@@ -7,23 +7,21 @@ mod show;
 mod step;
 pub mod tool;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use weir_bench::run::Progress;
 use weir_lab::history::{self, Earlier};
 use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
 
 use predict::Answer;
 
-use crate::export::{Export, json};
+use crate::output::{Opened, Output};
 use crate::progress::Bar;
 use crate::screen::{self, style};
-use crate::{FAILED, USAGE};
+use crate::{FAILED, USAGE, signals};
 
 /// Run the experiments about buffering, for real, here
 ///
@@ -33,6 +31,8 @@ use crate::{FAILED, USAGE};
 /// $XDG_STATE_HOME/weir/lab, by default ~/.local/state/weir/lab.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-lab/1); - is standard output")))]
+#[command(mut_arg("json", |arg| arg.requires("name")))]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<SubVerb>,
@@ -61,13 +61,8 @@ pub struct Args {
     #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet", "json"])]
     predict: bool,
 
-    /// Write the result as JSON (schema weir-lab/1); - is standard output
-    #[arg(long, value_name = "FILE", requires = "name")]
-    json: Option<PathBuf>,
-
-    /// No screen: only the files and errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(clap::Subcommand)]
@@ -121,8 +116,8 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
         return Ok(said(&show::source(&weir_lab::find(name)?, args.fixed)));
     }
     let chosen = if name == "all" { weir_lab::all()? } else { vec![weir_lab::find(name)?] };
-    let export = match args.json.as_deref().map(Export::open).transpose() {
-        Ok(export) => export,
+    let output = match args.output.open() {
+        Ok(output) => output,
         Err(text) => return Ok(complained(&text)),
     };
     if args.predict && chosen.len() > 1 {
@@ -130,7 +125,7 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
     }
     let answers = if args.predict { predict::ask(&chosen[0]) } else { Ok(Vec::new()) };
     match answers {
-        Ok(answers) => run_all(args, &chosen, export, &answers),
+        Ok(answers) => run_all(args, &chosen, output, &answers),
         Err(error) => Ok(complained(&format!("standard input: {error}"))),
     }
 }
@@ -138,13 +133,13 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
 fn run_all(
     args: &Args,
     chosen: &[Experiment],
-    export: Option<Export>,
+    mut output: Opened,
     answers: &[Answer],
 ) -> std::result::Result<bool, Error> {
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let options = Options { weir, quick: args.quick, stop: &stop };
-    let to_screen = !args.quiet && export.as_ref().is_none_or(|export| !export.is_stdout());
+    let to_screen = output.has_screen();
     let mut bar = Bar::new(!to_screen || chosen.len() == 1);
     let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
     let (begun, mut ended) = (Instant::now(), 0.0);
@@ -170,7 +165,7 @@ fn run_all(
         [(experiment, result)] => said(&show::page(experiment, result, answers, &style())),
         _ => said(&show::summary(&lines, &results, &style())),
     };
-    let written = export.map_or(Ok(()), |export| json(&document).and_then(|text| export.write(&text)));
+    let written = output.write(&document);
     Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
 }
 
@@ -191,11 +186,7 @@ fn complained(text: &str) -> bool {
     false
 }
 
+/// Without it a signal ends weir at once, as it would anyone.
 fn stop_flag() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Without it the signal ends weir at once, as it would anyone.
-        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
-    }
-    stop
+    signals::stop_flag().unwrap_or_default()
 }

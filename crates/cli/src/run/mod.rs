@@ -4,7 +4,7 @@ mod mode;
 mod show;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use weir_regulate::plan::{self, Plan};
 use weir_regulate::request::{Coalesce, Mode, Request, Standard};
 use weir_regulate::{carry, surroundings};
 
+use crate::output::Output;
 use crate::trace::status::{self, Failure};
 use mode::Asked;
 use show::Outputs;
@@ -28,6 +29,8 @@ use show::Outputs;
     after_help = EXAMPLES,
     after_long_help = EXAMPLES
 )]
+#[command(mut_arg("json", |arg| arg.help(JSON)))]
+#[command(mut_arg("quiet", |arg| arg.help("Say nothing of what stands in for a wish, or was rescued")))]
 pub struct Args {
     /// Command to run, with its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required = true, value_hint = clap::ValueHint::CommandWithArguments)]
@@ -94,13 +97,8 @@ pub struct Args {
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "first", hide_possible_values = true)]
     why: Option<When>,
 
-    /// Write what was done, and rescued, as JSON (schema weir-run/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// Say nothing of what stands in for a wish, or was rescued
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Which calls are gathered.
@@ -120,6 +118,8 @@ pub enum When {
     /// The command is not run.
     Only,
 }
+
+const JSON: &str = "Write what was done, and rescued, as JSON (schema weir-run/1); - is standard output";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,24 +6,24 @@ use weir_regulate::plan::Plan;
 use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
 
 use super::{Args, When};
-use crate::export::{Export, json};
+use crate::output::Opened;
 use crate::screen as terminal;
 use crate::trace::status::Failure;
 
 /// Where it goes, opened before the command runs.
 pub struct Outputs {
-    json: Option<Export>,
+    output: Opened,
 }
 
 impl Outputs {
     /// Opens what was asked for.
     pub fn open(args: &Args) -> Result<Outputs, Failure> {
-        Ok(Outputs { json: args.json.as_deref().map(Export::open).transpose().map_err(Failure::own)? })
+        Ok(Outputs { output: args.output.open().map_err(Failure::own)? })
     }
 
     /// Whether something is to be written when the command has ended.
     pub fn wanted(&self) -> bool {
-        self.json.is_some()
+        self.output.has_file()
     }
 
     /// --why: before the command runs, or on standard output in its place.
@@ -31,7 +31,7 @@ impl Outputs {
         let Some(when) = args.why else { return Ok(()) };
         let said = match when {
             When::First => terminal::print_error(&screen(&why(plan), &terminal::error_style())),
-            When::Only if self.json.as_ref().is_some_and(Export::is_stdout) => Ok(()),
+            When::Only if self.output.to_stdout() => Ok(()),
             When::Only => terminal::print(&screen(&why(plan), &terminal::style())),
         };
         said.map_err(|error| Failure::own(format!("the plan cannot be written: {error}")))
@@ -39,9 +39,8 @@ impl Outputs {
 
     /// The JSON document; without an outcome the command was not run.
     pub fn document(&mut self, plan: &Plan, outcome: Option<&Outcome>) -> Result<(), Failure> {
-        let Some(export) = self.json.take() else { return Ok(()) };
-        let text = json(&Document { schema: SCHEMA.into(), why: why(plan), ended: outcome.map(ended) });
-        text.and_then(|text| export.write(&text)).map_err(Failure::own)
+        let document = Document { schema: SCHEMA.into(), why: why(plan), ended: outcome.map(ended) };
+        self.output.write(&document).map_err(Failure::own)
     }
 }
 
@@ -99,7 +98,7 @@ fn rescued(one: &weir_regulate::follow::Rescued) -> Rescued {
 
 /// What stands in for a wish, and what cannot be done here, before the command runs.
 pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
-    if args.quiet || args.why.is_some() && unable.is_empty() {
+    if args.output.quiet() || args.why.is_some() && unable.is_empty() {
         return;
     }
     let stand_ins = if args.why.is_some() { Vec::new() } else { plan.remarks() };
@@ -110,7 +109,7 @@ pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
 
 /// What was rescued, and what could not be done.
 pub fn outcome(args: &Args, outcome: &Outcome) {
-    if args.quiet {
+    if args.output.quiet() {
         return;
     }
     for one in &outcome.rescued {

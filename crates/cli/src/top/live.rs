@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ratatui_crossterm::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::SIGINT;
 use weir_model::survey::Survey;
 use weir_probe::survey::{Scope, Surveyor};
 use weir_report::top::Selection;
@@ -15,6 +15,7 @@ use super::app::{Action, App};
 use super::child;
 use super::terminal::Screen;
 use crate::screen;
+use crate::signals::stop_number;
 
 /// A signal that ends weir is noticed within this time.
 const NOTICE: Duration = Duration::from_millis(200);
@@ -36,7 +37,7 @@ pub struct Ended {
 
 /// Runs until a key or a signal ends it.
 pub fn run(scope: Scope, selection: Selection, interval: Duration) -> Result<Ended, String> {
-    let signal = signals().map_err(|error| format!("sigaction: {error}"))?;
+    let signal = stop_number()?;
     let terminal = |error: io::Error| format!("terminal: {error}; use 'weir top --once' where there is none");
     let mut screen = Screen::enter().map_err(terminal)?;
     let mut live = Live { surveyor: Surveyor::new(scope), app: App::new(selection), interval, signal };
@@ -49,15 +50,6 @@ pub fn run(scope: Scope, selection: Selection, interval: Duration) -> Result<End
     }
     let status = if number == 0 { 0 } else { 128 + number as u8 };
     Ok(Ended { survey: live.app.survey, selection: live.app.selection, status })
-}
-
-/// Holds the number of the signal that is to end weir; 0: none.
-fn signals() -> io::Result<Arc<AtomicUsize>> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
-    }
-    Ok(signal)
 }
 
 struct Live {

@@ -6,7 +6,6 @@ mod live;
 mod once;
 mod terminal;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use weir_model::duration;
 use weir_probe::survey::Scope;
 use weir_report::top::{Selection, Sort};
 
-use crate::export::Export;
+use crate::output::Output;
 use crate::{FAILED, USAGE, screen};
 
 /// See which processes make tiny calls, and in whose buffers bytes wait, live
@@ -27,14 +26,12 @@ use crate::{FAILED, USAGE, screen};
 /// processes, marked by !, less is seen. Where standard output is no terminal it is one look, as with --once.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help(JSON)))]
+#[command(mut_arg("quiet", |arg| arg.help("No table: only the file and errors").requires("json")))]
 pub struct Args {
     /// Print one look and end: what happened within one interval
     #[arg(long)]
     once: bool,
-
-    /// Write the last look as JSON (schema weir-top/1); - is standard output and needs --once
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
 
     /// Time between two looks, e.g. 500ms; at least 100ms
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
@@ -56,10 +53,11 @@ pub struct Args {
     #[arg(long, short = 'n', value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     rows: Option<u32>,
 
-    /// No table: only the file and errors
-    #[arg(long, short, requires = "json")]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
+
+const JSON: &str = "Write the last look as JSON (schema weir-top/1); - is standard output and needs --once";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,7 +105,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     let live = !args.once && screen::is_terminal();
-    if live && args.json.as_deref().is_some_and(|path| path == std::path::Path::new("-")) {
+    if live && args.output.to_stdout() {
         eprintln!("weir: --json - needs --once: the screen has standard output\nweir: try 'weir top --help'");
         return ExitCode::from(USAGE);
     }
@@ -125,7 +123,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn look(args: &Args, live: bool) -> Result<u8, String> {
     there_are(&args.pid)?;
-    let json = args.json.as_deref().map(Export::open).transpose()?;
+    let mut output = args.output.open()?;
     let pids = (!args.pid.is_empty()).then(|| args.pid.clone());
     let selection = Selection { sort: args.sort.0, filter: args.filter.clone() };
     let rows = args.rows.map(|rows| rows as usize);
@@ -135,15 +133,12 @@ fn look(args: &Args, live: bool) -> Result<u8, String> {
     } else {
         let scope = Scope { pids, thorough: true };
         let survey = once::run(scope, args.interval);
-        let to_stdout = json.as_ref().is_some_and(Export::is_stdout);
-        if !args.quiet && !to_stdout {
+        if output.has_screen() {
             once::print(&survey, &selection, rows)?;
         }
         (survey, selection, 0)
     };
-    if let Some(json) = json {
-        json.write(&crate::export::json(&weir_report::top::document(&survey, &selection, rows))?)?;
-    }
+    output.write(&weir_report::top::document(&survey, &selection, rows))?;
     Ok(status)
 }
 

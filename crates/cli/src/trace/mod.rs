@@ -8,17 +8,15 @@ pub(crate) mod status;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use weir_bench::{Error, prices};
 use weir_model::trace::Recording;
 use weir_model::{Severity, duration};
 
-use crate::USAGE;
+use crate::output::Output;
+use crate::{USAGE, signals};
 use show::Outputs;
 use status::{FailOn, Failure};
 
@@ -34,6 +32,8 @@ use status::{FailOn, Failure};
     after_help = EXAMPLES,
     after_long_help = EXAMPLES
 )]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-trace/1); - is standard output")))]
+#[command(mut_arg("quiet", |arg| arg.help("No screen: only the files and errors")))]
 pub struct Args {
     /// Command to run, with its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["pid", "replay"], conflicts_with_all = ["pid", "replay"], value_hint = clap::ValueHint::CommandWithArguments)]
@@ -74,9 +74,8 @@ pub struct Args {
     #[arg(long, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Option<FailOn>,
 
-    /// Write the result as JSON (schema weir-trace/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    result: Output,
 
     /// Write what happened when, for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
@@ -93,10 +92,6 @@ pub struct Args {
     /// Judge and show what --record wrote; no program is run
     #[arg(long, value_name = "FILE", hide = true)]
     replay: Option<PathBuf>,
-
-    /// No screen: only the files and errors
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// Where calls are seen, as asked for.
@@ -153,9 +148,9 @@ pub fn run(args: Args) -> ExitCode {
 
 /// Two texts on standard output could not be told apart.
 fn one_stdout(args: &Args) -> Result<(), String> {
-    let files = [&args.json, &args.timeline, &args.output, &args.record];
+    let files = [&args.timeline, &args.output, &args.record];
     let to_stdout = files.into_iter().flatten().filter(|path| path.as_path() == Path::new("-")).count();
-    match to_stdout {
+    match to_stdout + usize::from(args.result.to_stdout()) {
         0 | 1 => Ok(()),
         _ => Err("standard output (-) can take one of --json, --timeline, --output and --record".into()),
     }
@@ -167,6 +162,8 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         return replay(path);
     }
     let directory = Path::new(".");
+    // A command gets the signals of the terminal itself, and weir outlives them.
+    let stop = signals::stop_flag_of_tracer(args.pid.is_none());
     let request = record::Request {
         command: args.command.clone(),
         pid: args.pid,
@@ -174,25 +171,13 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         exact: args.exact,
         every_call: args.every_call,
         limit: args.time,
-        stop: stop_flag(args.pid.is_some())?,
+        stop: stop.map_err(Failure::own)?,
         prices: prices::cached(directory).unwrap_or_default(),
     };
     let mut recording = record::record(request)?;
     // Measured behind the run, if they are not known: the program does not wait for them.
     recording.prices = prices::prices(directory);
     Ok(recording)
-}
-
-/// Set by the signals that end watching. A command gets those of the terminal itself, and weir outlives them.
-fn stop_flag(attached: bool) -> Result<Arc<AtomicBool>, Failure> {
-    let (stop, ignored) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
-        let of_terminal = signal == SIGINT || signal == SIGQUIT;
-        let flag = if of_terminal && !attached { &ignored } else { &stop };
-        signal_hook::flag::register(signal, Arc::clone(flag))
-            .map_err(|error| Failure::own(format!("sigaction: {error}")))?;
-    }
-    Ok(stop)
 }
 
 fn replay(path: &Path) -> Result<Recording, Failure> {

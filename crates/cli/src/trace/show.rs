@@ -9,12 +9,13 @@ use super::Args;
 use super::judge::Judged;
 use super::status::Failure;
 use crate::export::{Export, json};
+use crate::output::Opened;
 use crate::screen as terminal;
 
 /// Files that were opened before the program starts, so that a wrong name costs no run.
 pub struct Outputs {
     screen: Option<Export>,
-    json: Option<Export>,
+    json: Opened,
     timeline: Option<Export>,
     record: Option<Export>,
 }
@@ -27,25 +28,25 @@ impl Outputs {
         };
         Ok(Self {
             screen: open(&args.output)?,
-            json: open(&args.json)?,
+            json: args.result.open().map_err(Failure::own)?,
             timeline: open(&args.timeline)?,
             record: open(&args.record)?,
         })
     }
 
     /// Writes everything; what could not be written keeps nothing else from being written.
-    pub fn write(self, args: &Args, recording: &Recording, judged: &Judged) -> Vec<String> {
+    pub fn write(mut self, args: &Args, recording: &Recording, judged: &Judged) -> Vec<String> {
         let Judged { findings, verdict, pipelines } = judged;
         let trace = Trace { recording, findings, verdict, pipelines };
         let mut done = vec![match self.screen {
             Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
-            None if args.quiet => Ok(()),
+            None if args.result.quiet() => Ok(()),
             None => to_stderr(&trace, args.all),
         }];
+        done.push(self.json.write(&document(&trace)));
         let mut write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
             done.extend(export.map(|export| text().and_then(|text| export.write(&text))));
         };
-        write(self.json, &|| json(&document(&trace)));
         write(self.timeline, &|| json(&timeline(recording)));
         write(self.record, &|| json(recording));
         done.into_iter().filter_map(Result::err).collect()

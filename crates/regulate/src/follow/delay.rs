@@ -61,7 +61,10 @@ impl Delay {
         let writes = world.writes(pid);
         let pending = world.pending(pid, tid);
         let seen = self.seen.entry(pid).or_default();
-        let new = |one: &&Pending| world.written.of(pid, one.stream, &one.bytes) < one.bytes.len();
+        // What a child has from its parent and nothing more, the parent writes; the child may end without.
+        let known =
+            |one: &Pending| world.written.of(pid, one.stream, &one.bytes).max(world.inherited(pid, one));
+        let new = |one: &&Pending| known(one) < one.bytes.len();
         let waiting: Vec<&Pending> = pending.iter().filter(new).collect();
         seen.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;

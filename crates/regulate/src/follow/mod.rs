@@ -21,6 +21,7 @@ pub(crate) mod signals;
 mod sink;
 mod skip;
 mod stops;
+mod waits;
 mod world;
 mod written;
 

@@ -17,8 +17,6 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 /// Rescues at deaths.
 #[derive(Default)]
 pub(super) struct Rescue {
-    /// What was pending in a process when it was forked, by stream: the parent's.
-    inherited: HashMap<u32, Vec<(u64, Vec<u8>)>>,
     /// Of processes that wait for their end.
     jobs: HashMap<u32, Vec<Job>>,
 }
@@ -34,20 +32,6 @@ struct Job {
 }
 
 impl Follower for Rescue {
-    fn exec(&mut self, _world: &mut World, pid: u32) {
-        self.inherited.remove(&pid);
-    }
-
-    fn fork(&mut self, world: &mut World, _parent: u32, child: u32, shares_memory: bool) {
-        if !shares_memory {
-            let pending = world.pending(child, child);
-            let bytes = pending.into_iter().map(|one| (one.stream, one.bytes)).collect::<Vec<_>>();
-            if !bytes.is_empty() {
-                self.inherited.insert(child, bytes);
-            }
-        }
-    }
-
     fn exits(&mut self, world: &mut World, pid: u32, tid: u32, status: i32) -> bool {
         let mut jobs = match self.jobs.remove(&pid) {
             Some(jobs) => jobs,
@@ -67,7 +51,6 @@ impl Follower for Rescue {
     }
 
     fn gone(&mut self, _world: &mut World, pid: u32) {
-        self.inherited.remove(&pid);
         self.jobs.remove(&pid);
     }
 }
@@ -75,13 +58,9 @@ impl Follower for Rescue {
 impl Rescue {
     fn jobs(&self, world: &mut World, pid: u32, tid: u32, status: i32) -> Vec<Job> {
         let pending = world.last_pending(pid, tid);
-        let inherited = self.inherited.get(&pid).map(Vec::as_slice).unwrap_or_default();
         let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
         for one in pending {
-            let parents = inherited.iter().find(|(stream, _)| *stream == one.stream);
-            let of_parent = parents.filter(|(_, bytes)| one.bytes.starts_with(bytes));
-            let written = lost::written(world, pid, tid, &one);
-            let skipped = written.max(of_parent.map_or(0, |(_, bytes)| bytes.len()));
+            let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
             lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
         }
         for one in in_flight(world, pid, tid) {

@@ -62,7 +62,7 @@ impl Sink {
 }
 
 /// A duplicate, by pidfd_getfd(2).
-fn taken(tid: u32, fd: i32) -> io::Result<OwnedFd> {
+pub(super) fn taken(tid: u32, fd: i32) -> io::Result<OwnedFd> {
     // Since 6.9 a pidfd may be of a thread, which lives on when its leader has ended.
     const PIDFD_THREAD: i32 = libc::O_EXCL;
     let pidfd = pidfd(tid, 0).or_else(|_| pidfd(tid, PIDFD_THREAD))?;

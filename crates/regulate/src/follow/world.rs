@@ -15,6 +15,7 @@ use weir_probe::{proc, syscalls};
 use super::Rescued;
 use super::lost::Last;
 use super::skip::Skip;
+use super::waits::may_stop;
 use super::written::Written;
 
 /// How long a stop of a thread may be waited for.
@@ -59,6 +60,8 @@ pub(super) struct Process {
     pub hidden: bool,
     /// It runs what its parent ran.
     forked: bool,
+    /// What waited in its parent's streams when it was forked.
+    inherited: Vec<(u64, Vec<u8>)>,
     /// The parent waits for its exec or end: a child of vfork(2).
     pub vforked_by: Option<u32>,
     pub began_ns: u64,
@@ -81,6 +84,7 @@ impl Process {
             owner,
             hidden: false,
             forked: false,
+            inherited: Vec::new(),
             vforked_by: None,
             began_ns: now_ns(),
             skips: 0,
@@ -96,6 +100,7 @@ impl Process {
     pub fn renew(&mut self) {
         (self.walkers, self.found, self.began_ns) = (Vec::new(), 0, now_ns());
         self.forked = false;
+        self.inherited.clear();
         self.lasts.clear();
         self.stacks.clear();
     }
@@ -211,6 +216,17 @@ impl World {
             (process.walkers, process.found, process.found_at_ns) = (walkers, found, found_at);
             (process.began_ns, process.forked) = (began, true);
         }
+        let pending = self.pending(child, child);
+        if let Some(process) = self.processes.get_mut(&child) {
+            process.inherited = pending.into_iter().map(|one| (one.stream, one.bytes)).collect();
+        }
+    }
+
+    /// How many of the bytes that wait in a stream were its parent's: it may end without writing them.
+    pub(super) fn inherited(&self, pid: u32, pending: &Pending) -> usize {
+        let all = self.processes.get(&pid).map(|process| process.inherited.as_slice()).unwrap_or_default();
+        let of_parent = all.iter().find(|(stream, _)| *stream == pending.stream);
+        of_parent.filter(|(_, bytes)| pending.bytes.starts_with(bytes)).map_or(0, |(_, bytes)| bytes.len())
     }
 
     /// Whether the system calls of a process's threads are watched.
@@ -330,15 +346,6 @@ impl World {
         let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(living));
         tids.map(|tid| (*tid, registers::call(*tid))).collect()
     }
-}
-
-/// A thread that waits to write is left alone: what it writes is on its way.
-fn may_stop(pid: u32, tid: u32) -> bool {
-    let writes = match proc::doing(tid) {
-        proc::Doing::Waiting { number, .. } => syscalls::op(number).is_some_and(|op| op.writes()),
-        _ => false,
-    };
-    !writes && weir_probe::ptrace::may_interrupt(pid, tid, false)
 }
 
 /// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.

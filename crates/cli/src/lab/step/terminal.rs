@@ -1,25 +1,22 @@
-//! The terminal with single keys, and as it was before: whatever ends weir, it is put back.
+//! The terminal as the steps need it: whole pictures, and keys.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::tcgetwinsize;
 
 use super::keys::{Key, keys};
+use crate::terminal::Taken;
 
 /// A signal that ends weir, and another size, are noticed within this time.
 const NOTICE: Duration = Duration::from_millis(200);
-/// The alternate screen without a cursor, and back.
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
-const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// Put back when dropped.
 pub struct Terminal {
-    before: Termios,
+    _taken: Taken,
     waiting: VecDeque<Key>,
     size: (u16, u16),
 }
@@ -27,14 +24,7 @@ pub struct Terminal {
 impl Terminal {
     /// Takes it.
     pub fn take() -> io::Result<Terminal> {
-        let before = tcgetattr(io::stdin())?;
-        leave_in_panic(before.clone());
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
-        let terminal = Terminal { before, waiting: VecDeque::new(), size: size() };
-        io::stdout().write_all(ENTER)?;
-        Ok(terminal)
+        Ok(Terminal { _taken: Taken::take()?, waiting: VecDeque::new(), size: size() })
     }
 
     /// How many rows it has.
@@ -89,34 +79,10 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        put_back(&self.before);
-    }
-}
-
-/// As far as it goes: the terminal may be gone.
-fn put_back(before: &Termios) {
-    let _ = io::stdout().write_all(LEAVE).and_then(|()| io::stdout().flush());
-    let _ = tcsetattr(io::stdin(), OptionalActions::Flush, before);
-}
-
 /// Rows and columns; those of old where the terminal says none.
 fn size() -> (u16, u16) {
     match tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_row > 0 => (size.ws_row, size.ws_col),
         _ => (24, 80),
     }
-}
-
-/// What a panic says is to be read on the normal screen.
-fn leave_in_panic(before: Termios) {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |about| {
-            put_back(&before);
-            hook(about);
-        }));
-    });
 }
