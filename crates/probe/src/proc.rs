@@ -45,6 +45,16 @@ pub fn times_ns(pid: u32) -> Option<(u64, u64)> {
     Some((stat.utime * tick_ns, stat.stime * tick_ns))
 }
 
+/// Where its program's own code begins: the dynamic loader jumps there when all libraries are in place.
+pub fn entry_point(pid: u32) -> Option<u64> {
+    process(pid)?.auxv().ok()?.get(&libc::AT_ENTRY).copied()
+}
+
+/// The process that a thread belongs to.
+pub fn process_of(tid: u32) -> Option<u32> {
+    status(tid).map(|status| status.tgid as u32)
+}
+
 /// Executable, name and arguments.
 pub fn names(pid: u32) -> (String, String, Vec<String>) {
     let Some(process) = process(pid) else { return Default::default() };

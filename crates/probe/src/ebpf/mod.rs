@@ -13,6 +13,8 @@ mod stops;
 mod traps;
 mod wire;
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -95,6 +97,9 @@ impl Engine {
         if let Target::Command(gated) = target {
             if let Some(executable) = gated.executable() {
                 self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
+                if may_be_held(&executable) {
+                    stops.hold(gated.pid);
+                }
             }
             gated.release()?;
         }
@@ -297,6 +302,12 @@ impl Run<'_> {
             lost_events: tallies.lost,
         })
     }
+}
+
+/// Another user's rights are not given to a program that somebody traces without all rights himself.
+fn may_be_held(executable: &Path) -> bool {
+    let mode = std::fs::metadata(executable).map(|file| file.permissions().mode());
+    mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
 }
 
 /// Before 6.16 the tracepoint of an exit comes when the memory is gone.
