@@ -91,6 +91,11 @@ pub fn is_dead(tid: u32) -> bool {
     status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
 }
 
+/// Whether all of a process has ended: a main thread may be gone before the others, or before another executes.
+pub fn has_ended(pid: u32) -> bool {
+    status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']) && status.threads <= 1)
+}
+
 /// Whether there is such a process, be it a zombie.
 pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()

@@ -6,7 +6,7 @@
 //! The command itself is held from its execve(2) until its traps are set, so that none of its writes is early. What
 //! others start is told of by the kernel when it runs already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -52,7 +52,8 @@ impl Stops {
             let (orders, todo) = channel();
             let (done, reports) = channel();
             let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
-            let tracer = Tracer { reports: done, look, held: None, traced, threads, awaited };
+            let executing = HashSet::new();
+            let tracer = Tracer { reports: done, look, held: None, traced, executing, threads, awaited };
             scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
@@ -84,6 +85,8 @@ struct Tracer<'a, 'b> {
     held: Option<u32>,
     /// Whom this thread traces: main threads by the process, and others.
     traced: HashMap<u32, Traps>,
+    /// Processes of which another thread than the main one is about to execute something.
+    executing: HashSet<u32>,
     /// Of the others, whose they are; those that have ended are counted among its first too.
     threads: HashMap<u32, u32>,
     /// Whose C library is awaited, since when.
@@ -162,6 +165,7 @@ impl Tracer<'_, '_> {
     fn knows(&mut self, new: Option<u32>) {
         let Some(new) = new else { return };
         self.threads.remove(&new);
+        self.executing.remove(&new);
         self.traced.insert(new, Traps::none());
     }
 
@@ -173,6 +177,7 @@ impl Tracer<'_, '_> {
             self.threads.remove(&tid);
             self.traced.remove(&tid);
         }
+        self.executing.remove(&pid);
         self.awaited.retain(|(other, _)| *other != pid);
         let held = self.held.take_if(|held| *held == pid).is_some();
         self.traced.insert(pid, Traps::none());
@@ -192,7 +197,8 @@ impl Tracer<'_, '_> {
     /// The memory is there until the last thread has ended; the main thread's end stands for all.
     fn ends(&mut self, tid: u32) {
         self.traced.insert(tid, Traps::none());
-        if self.threads.contains_key(&tid) {
+        // The main thread also ends when another one executes.
+        if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
             return;
         }
         let ended = os::message(tid).unwrap_or(0);
@@ -218,6 +224,10 @@ impl Tracer<'_, '_> {
 
     fn trapped(&mut self, pid: u32, trap: Trap) {
         let anew = self.traced.get_mut(&pid).is_some_and(|traps| traps.sprung(trap));
+        match self.process_of(pid) {
+            process if process != pid && trap == Trap::Exec => self.executing.insert(process),
+            process => self.executing.remove(&process),
+        };
         match trap {
             Trap::Entry => drop(Traps::set(pid).and_then(|traps| self.traced.insert(pid, traps))),
             Trap::Exec if anew => self.report(pid, Moment::Exec, Moment::Exec),
