@@ -1,6 +1,6 @@
 //! `weir trace` against the labelled set in tests/diagnosis: what it finds, misses, and claims wrongly.
 //!
-//! WEIR_DIAGNOSIS=SUBSTRING runs the cases and ordinary runs whose name holds it;
+//! WEIR_DIAGNOSIS=PART[,PART…] runs the cases and ordinary runs whose name holds one of these;
 //! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine.
 
 mod common;
@@ -18,6 +18,7 @@ use runner::judge::{self, Verdict};
 use runner::place::missing;
 use runner::score::Score;
 use runner::set::{Case, Ordinary, cases, ordinary};
+use tempfile::TempDir;
 use weir_model::FindingId;
 
 /// The aim is 0.95; a machine with other work loses a few, so only what is clearly worse fails.
@@ -51,8 +52,8 @@ fn say(text: &str) {
 }
 
 /// Judges one case, and says at once what is not as it should be: a run that is cut short has told something.
-fn judge_case(case: &Case) -> Verdict {
-    let verdict = judge::case(case);
+fn judge_case(case: &Case, prices: Option<&TempDir>) -> Verdict {
+    let verdict = judge::case(case, prices);
     let missed = if verdict.shown { String::new() } else { format!("  missed  {}\n", case.name()) };
     say(&(missed + &verdict.lines(&case.name())));
     verdict
@@ -66,7 +67,7 @@ fn judge_ordinary(run: &Ordinary) -> Verdict {
 
 /// Is it asked for, and can it run here? If not, that is said.
 fn runs_here(name: &str, needs: &[String], root: bool) -> bool {
-    if std::env::var("WEIR_DIAGNOSIS").is_ok_and(|part| !name.contains(&part)) {
+    if std::env::var("WEIR_DIAGNOSIS").is_ok_and(|parts| !parts.split(',').any(|part| name.contains(part))) {
         return false;
     }
     if let Some(tool) = missing(needs) {
@@ -110,13 +111,15 @@ fn trace_finds_what_is_there_and_nothing_else() {
         .iter()
         .filter(|run| runs_here(&format!("ordinary: {}", run.name), &run.needs, false))
         .collect();
-    let judged = two_at_a_time(&quick, |case| judge_case(case));
+    let judged = two_at_a_time(&quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
     let mut ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
-    judged.extend(timed.into_iter().map(|case| (case, judge_case(case))));
+    // What calls cost while the pairs are timed, not what they cost on some other day.
+    let prices = tempfile::tempdir().expect("a directory");
+    judged.extend(timed.into_iter().map(|case| (case, judge_case(case, Some(&prices)))));
     // Once more, alone: what a busy machine did to a program of a tenth of a second is no fault of either.
     for (case, verdict) in judged.iter_mut().filter(|(_, verdict)| !verdict.is_well()) {
-        *verdict = judge_case(case);
+        *verdict = judge_case(case, case.gain.then_some(&prices));
     }
     for (run, verdict) in runs.iter().zip(&mut ordinary).filter(|(_, verdict)| !verdict.is_clean()) {
         *verdict = judge_ordinary(run);

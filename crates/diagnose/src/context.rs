@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Process, Recording, What};
+use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, What};
 use weir_model::{Direction, StreamKind};
 
-use crate::cost::{price_scale, priced_s};
+use crate::cost::priced_s;
 
 /// A call with when and by whom.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
     looks: HashMap<u32, Vec<Look<'a>>>,
     flows_by_pid: HashMap<u32, Vec<&'a Flow>>,
     flows_by_file: HashMap<u32, Vec<&'a Flow>>,
-    /// By how much the prices are too high for a process; see [`crate::cost::price_scale`].
+    /// By how much the prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
     /// When each process was forked, by the fork's own event.
     forked: HashMap<u32, f64>,
@@ -70,7 +70,7 @@ impl<'a> Context<'a> {
         for (&pid, flows) in &context.flows_by_pid {
             let priced_s = flows.iter().map(|flow| priced_s(recording, flow)).sum();
             let system_s = context.process(pid).map_or(0.0, |process| process.system_s);
-            context.price_scales.insert(pid, price_scale(priced_s, system_s));
+            context.price_scales.insert(pid, Prices::scale(priced_s, system_s));
         }
         for files in context.behind.values_mut() {
             files.sort_by(|a, b| a.0.total_cmp(&b.0));

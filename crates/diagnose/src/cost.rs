@@ -11,9 +11,6 @@ pub(crate) const BUFFER: u64 = 65_536;
 /// A record passed through a buffer costs at least this call in the program itself …
 const BUFFERED_RECORD_NS: f64 = 40.0;
 
-/// The kernel's time of a process may be a sum of ticks: less says nothing.
-const TICK_S: f64 = 0.05;
-
 /// … and a large one no more than the copying of its bytes.
 const COPIED_BYTE_NS: f64 = 0.1;
 
@@ -21,12 +18,6 @@ const COPIED_BYTE_NS: f64 = 0.1;
 pub(crate) fn priced_s(recording: &Recording, flow: &Flow) -> f64 {
     let kind = recording.file(flow.file).map_or(StreamKind::Other, |file| file.kind);
     recording.prices.transfer_s(kind, flow.direction != Direction::In, flow.calls, flow.bytes)
-}
-
-/// All flows of a process cannot have cost more than the time that it had in the kernel: where prices say so
-/// they are too high, and each flow gets its share of what there was.
-pub(crate) fn price_scale(priced_s: f64, system_s: f64) -> f64 {
-    if system_s > TICK_S && priced_s > system_s { system_s / priced_s } else { 1.0 }
 }
 
 impl Context<'_> {

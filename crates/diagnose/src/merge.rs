@@ -63,6 +63,9 @@ fn without_consequences(found: Vec<Finding>) -> Vec<Finding> {
     left
 }
 
+/// About files that are gone from their descriptors: the number says nothing.
+const BY_NAME: &[FindingId] = &[MissingSyncBeforeRename, MissingDirSync];
+
 /// Findings of one kind about one descriptor number of one program, in however many processes, become one.
 fn together(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
     let mut groups: BTreeMap<(FindingId, String, i32), Vec<Finding>> = BTreeMap::new();
@@ -70,7 +73,8 @@ fn together(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
         let images = context.process(finding.pid).map(|process| process.images.last());
         let program =
             images.flatten().map_or(format!("#{}", finding.pid), |image| image.exe.clone() + &image.comm);
-        groups.entry((finding.id, program, finding.fd)).or_default().push(finding);
+        let fd = if BY_NAME.contains(&finding.id) { -1 } else { finding.fd };
+        groups.entry((finding.id, program, fd)).or_default().push(finding);
     }
     groups.into_values().filter_map(|group| one_of(context, group)).collect()
 }

@@ -73,7 +73,10 @@ fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verd
         (FindingId::LineBufferedBulk, _) => {
             format!("{bytes} bytes were written in {calls} calls, line by line")
         }
-        (_, mean) if mean < 1.005 => format!("{calls} of {bytes} bytes were {verb} one at a time"),
+        (_, mean) if mean < 1.005 => {
+            let one = thousands(figure("calls").min(figure("bytes")) as u64);
+            format!("{one} of {bytes} bytes were {verb} one at a time")
+        }
         (_, mean) => format!("{bytes} bytes were {verb} with {calls} calls of about {mean:.0} bytes"),
     };
     Verdict { text: how + &time(context, worst.pid, cost_s, saved), command: command(worst) }

@@ -45,6 +45,16 @@ pub fn times_ns(pid: u32) -> Option<(u64, u64)> {
     Some((stat.utime * tick_ns, stat.stime * tick_ns))
 }
 
+/// Where its program's own code begins: the dynamic loader jumps there when all libraries are in place.
+pub fn entry_point(pid: u32) -> Option<u64> {
+    process(pid)?.auxv().ok()?.get(&libc::AT_ENTRY).copied()
+}
+
+/// The process that a thread belongs to.
+pub fn process_of(tid: u32) -> Option<u32> {
+    status(tid).map(|status| status.tgid as u32)
+}
+
 /// Executable, name and arguments.
 pub fn names(pid: u32) -> (String, String, Vec<String>) {
     let Some(process) = process(pid) else { return Default::default() };
@@ -79,6 +89,11 @@ pub fn has_signal(tid: u32) -> bool {
 /// Whether a thread has ended, be it a zombie still.
 pub fn is_dead(tid: u32) -> bool {
     status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
+}
+
+/// Whether all of a process has ended: a main thread may be gone before the others, or before another executes.
+pub fn has_ended(pid: u32) -> bool {
+    status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']) && status.threads <= 1)
 }
 
 /// Whether there is such a process, be it a zombie.

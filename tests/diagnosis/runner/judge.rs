@@ -1,18 +1,17 @@
-//! One case or one ordinary run: traced, its findings held against what the set says, its gain measured.
+//! One case or one ordinary run: traced, its findings held against what the set says.
 
 use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
+use tempfile::TempDir;
 use weir_model::{Finding, Severity};
 
+use super::gain::{self, GainPair};
 use super::place::{Place, command};
 use super::set::{Case, Ordinary, Out};
 use super::start::{Ended, Streams, finish, last_words};
 use crate::common::WEIR;
-
-/// A gain below this is lost in the noise of starting a program: not judged.
-const LEAST_GAIN_S: f64 = 0.15;
 
 /// What became of one case.
 #[derive(Default)]
@@ -52,26 +51,7 @@ impl Verdict {
     }
 }
 
-/// Predicted against measured, in seconds.
-pub struct GainPair {
-    pub predicted: f64,
-    pub measured: f64,
-}
-
-impl GainPair {
-    /// Is it large enough to be judged?
-    pub fn counts(&self) -> bool {
-        self.measured >= LEAST_GAIN_S
-    }
-
-    /// Within a factor of 1.5, either way.
-    pub fn agrees(&self) -> bool {
-        let ratio = self.predicted / self.measured;
-        (1.0 / 1.5..=1.5).contains(&ratio)
-    }
-}
-
-fn streams(place: &Place, case: &Case) -> Streams {
+pub(super) fn streams(place: &Place, case: &Case) -> Streams {
     Streams {
         stdin: case.stdin.as_ref().map(|name| place.work().join(name)),
         stdout: case.stdout,
@@ -80,11 +60,20 @@ fn streams(place: &Place, case: &Case) -> Streams {
     }
 }
 
-/// `weir trace --json FILE --quiet -- ARGUMENTS…`: how it ended and what it found.
-fn trace(place: &Place, arguments: &[String], streams: &Streams) -> Result<(Ended, Vec<Finding>), String> {
+/// `weir trace --json FILE --quiet -- ARGUMENTS…`: how it ended and what it found. With `prices`, what calls cost is
+/// measured when it is asked for first, and kept there; else it is what weir knows of this machine.
+pub(super) fn trace(
+    place: &Place,
+    arguments: &[String],
+    streams: &Streams,
+    prices: Option<&TempDir>,
+) -> Result<(Ended, Vec<Finding>), String> {
     let json = place.beside("trace.json");
     let mut weir = command(Path::new(WEIR), &place.work());
     weir.arg("trace").arg("--json").arg(&json).arg("--quiet");
+    if let Some(prices) = prices {
+        weir.env("XDG_CACHE_HOME", prices.path());
+    }
     if let Some(engine) = std::env::var_os("WEIR_DIAGNOSIS_ENGINE") {
         weir.arg("--engine").arg(engine);
     }
@@ -105,24 +94,25 @@ fn in_words(finding: &Finding) -> String {
     format!("{} ({:?}): {}", finding.id.name(), finding.severity, finding.why)
 }
 
-fn check_status(ended: &Ended, expected: i32, which: &str, verdict: &mut Verdict) {
+pub(super) fn check_status(ended: &Ended, expected: i32, which: &str, verdict: &mut Verdict) {
     if ended.status != expected {
         verdict.wrong.push(format!("{which}: status {} instead of {expected}", ended.status));
     }
 }
 
-/// Traces a case and its twin, each in a place of its own, and times them without weir if they differ by cost.
-pub fn case(case: &Case) -> Verdict {
+/// Traces a case and its twin, each in a place of its own, and times them without weir if they differ by cost and it
+/// is known where to keep prices.
+pub fn case(case: &Case, prices: Option<&TempDir>) -> Verdict {
     let mut verdict = Verdict::default();
-    if let Err(why) = try_case(case, &mut verdict) {
+    if let Err(why) = try_case(case, prices, &mut verdict) {
         verdict.wrong.push(why);
     }
     verdict
 }
 
-fn try_case(case: &Case, verdict: &mut Verdict) -> Result<(), String> {
+fn try_case(case: &Case, prices: Option<&TempDir>, verdict: &mut Verdict) -> Result<(), String> {
     let (broken, fixed) = (Place::of_case(case)?, Place::of_case(case)?);
-    let (ended, findings) = trace(&broken, &case.run, &streams(&broken, case))?;
+    let (ended, findings) = trace(&broken, &case.run, &streams(&broken, case), prices)?;
     check_status(&ended, case.exit, "broken", verdict);
     let own: Vec<_> = findings.iter().filter(|finding| finding.id == case.finding).collect();
     verdict.shown = own.iter().any(|finding| finding.severity >= case.severity);
@@ -130,52 +120,18 @@ fn try_case(case: &Case, verdict: &mut Verdict) -> Result<(), String> {
         finding.severity == Severity::High && finding.id != case.finding && !case.also.contains(&finding.id)
     };
     verdict.beside = findings.iter().filter(beside).map(in_words).collect();
-    let predicted = own.iter().filter_map(|finding| finding.gain).map(|gain| gain.elapsed_s).sum();
 
-    let (ended, findings) = trace(&fixed, &case.fixed, &streams(&fixed, case))?;
+    let (ended, findings) = trace(&fixed, &case.fixed, &streams(&fixed, case), prices)?;
     check_status(&ended, case.fixed_exit, "fixed", verdict);
     let must_not = |finding: &&Finding| {
         finding.id == case.finding
             || finding.severity == Severity::High && !case.also_fixed.contains(&finding.id)
     };
     verdict.untrue = findings.iter().filter(must_not).map(in_words).collect();
-    if case.gain && verdict.shown {
-        let measured = measure(case, &broken, &fixed, verdict)?;
-        verdict.gain = Some(GainPair { predicted, measured });
+    if let Some(prices) = prices.filter(|_| case.gain && verdict.shown) {
+        verdict.gain = Some(gain::measure(case, [&broken, &fixed], prices, verdict)?);
     }
     Ok(())
-}
-
-/// The difference of the medians of three runs each, interleaved.
-fn measure(case: &Case, broken: &Place, fixed: &Place, verdict: &mut Verdict) -> Result<f64, String> {
-    let (mut slow, mut fast) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
-        slow.push(bare(case, broken, &case.run, case.exit, verdict)?);
-        fast.push(bare(case, fixed, &case.fixed, case.fixed_exit, verdict)?);
-    }
-    Ok(median(slow) - median(fast))
-}
-
-fn bare(
-    case: &Case,
-    place: &Place,
-    run: &[String],
-    expected: i32,
-    verdict: &mut Verdict,
-) -> Result<f64, String> {
-    let mut program = command(&place.work().join(&run[0]), &place.work());
-    if !run[0].contains('/') {
-        program = command(Path::new(&run[0]), &place.work());
-    }
-    program.args(&run[1..]);
-    let ended = finish(program, &streams(place, case))?;
-    check_status(&ended, expected, "without weir", verdict);
-    Ok(ended.elapsed.as_secs_f64())
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 /// Traces an ordinary run: what it shows at high and is not true of it, or what went wrong.
@@ -188,7 +144,7 @@ pub fn ordinary(run: &Ordinary) -> Verdict {
             out: place.beside("out"),
             errors: place.beside("errors"),
         };
-        trace(&place, &["sh".into(), "-c".into(), run.run.clone()], &streams)
+        trace(&place, &["sh".into(), "-c".into(), run.run.clone()], &streams, None)
     });
     match traced {
         Ok((ended, findings)) => {

@@ -79,9 +79,10 @@ impl Score<'_> {
         }
         let mut text = format!("\n  {:44}{:>11}{:>11}\n", "gain", "predicted", "measured");
         for (case, gain) in &judged {
-            let far = if gain.agrees() { "" } else { "  more than 1.5 times apart" };
+            let of = if gain.processor { "processor" } else { "elapsed" };
+            let far = if gain.agrees() { "" } else { ", more than 1.5 times apart" };
             let (predicted, measured) = (gain.predicted, gain.measured);
-            let _ = writeln!(text, "  {:44}{predicted:>9.3} s{measured:>9.3} s{far}", case.name());
+            let _ = writeln!(text, "  {:44}{predicted:>9.3} s{measured:>9.3} s  {of}{far}", case.name());
         }
         let near = judged.iter().filter(|(_, gain)| gain.agrees()).count();
         let _ = writeln!(text, "gain: {near} of {} predicted within a factor of 1.5\n", judged.len());

@@ -113,7 +113,7 @@ impl Bench {
 }
 
 /// A few, because one can be slow; in a file of its own, so that they write out nothing else.
-fn sync_ns(directory: &Path) -> io::Result<f64> {
+pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
     let file = tempfile::tempfile_in(directory)?;
     let start = Instant::now();
     let mut times = Vec::new();

@@ -27,6 +27,12 @@ pub fn prices(directory: &Path) -> Prices {
     }
 }
 
+/// What a sync costs in `directory` at this moment: a device that others use too is slower. None: it cannot be
+/// measured there.
+pub fn sync_ns(directory: &Path) -> Option<f64> {
+    measure::sync_ns(directory).ok()
+}
+
 /// The prices, if they are known already.
 pub fn cached(directory: &Path) -> Option<Prices> {
     cache::load(&cache::Key::of(directory)?)

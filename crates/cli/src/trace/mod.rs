@@ -177,6 +177,9 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
     let mut recording = record::record(request)?;
     // Measured behind the run, if they are not known: the program does not wait for them.
     recording.prices = prices::prices(directory);
+    if recording.waits_for_devices() {
+        recording.prices.sync_ns = prices::sync_ns(directory).unwrap_or(recording.prices.sync_ns);
+    }
     Ok(recording)
 }
 

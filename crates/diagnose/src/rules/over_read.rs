@@ -40,7 +40,7 @@ fn ended(context: &Context, flow: &Flow, other: &Flow) -> bool {
 }
 
 fn judged(context: &Context, flow: &Flow, next: &Flow) -> Option<Finding> {
-    if gave_back(context, flow, next) {
+    if gave_back(context, flow, next) || inherited_buffer(context, flow, next) {
         return None;
     }
     match last_look(context, flow, next) {
@@ -52,6 +52,13 @@ fn judged(context: &Context, flow: &Flow, next: &Flow) -> Option<Finding> {
         }
         None => guessed(context, flow).then(|| found(context, flow, next, None)),
     }
+}
+
+/// Whether the next one was forked behind the last read and runs the same program: it has the buffer, with what is
+/// unread in it.
+fn inherited_buffer(context: &Context, flow: &Flow, next: &Flow) -> bool {
+    let forked = next.pid != flow.pid && context.forked_at(next.pid) >= flow.last_s;
+    forked && next.image == 0 && context.descends(next.pid, flow.pid)
 }
 
 /// Whether it moved the offset back behind its last read.

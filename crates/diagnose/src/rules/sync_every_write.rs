@@ -29,8 +29,8 @@ fn syncs(context: &Context, flow: &Flow) -> u64 {
     context.flows(flow.pid).iter().filter(same).map(|other| other.syncs).sum()
 }
 
-/// Seconds that one sync took here: its price, or the usual time from a write's end to its sync's end, if that
-/// is more (a busy device).
+/// Seconds that one sync took here: the usual time from a write's end to its sync's end, where several were seen, else
+/// its price.
 fn sync_s(context: &Context, flow: &Flow) -> f64 {
     let pairs = context.calls(flow.pid).windows(2).filter(|pair| {
         let [write, sync] = [pair[0].call, pair[1].call];
@@ -38,8 +38,10 @@ fn sync_s(context: &Context, flow: &Flow) -> f64 {
     });
     let mut gaps: Vec<f64> = pairs.map(|pair| pair[1].at_s - pair[0].at_s).collect();
     gaps.sort_by(f64::total_cmp);
-    let seen = if gaps.len() >= 3 { gaps[gaps.len() / 2] } else { 0.0 };
-    seen.max(context.recording.prices.sync_ns / 1e9)
+    match gaps.len() {
+        0..3 => context.recording.prices.sync_ns / 1e9,
+        several => gaps.iter().sum::<f64>() / several as f64,
+    }
 }
 
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {

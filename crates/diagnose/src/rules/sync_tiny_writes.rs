@@ -20,6 +20,9 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::SyncTinyWrites, judge };
 /// A write of a block has its price.
 const BLOCK: f64 = 4096.0;
 
+/// A device that others use too is slower than its price by up to this much; the program may sleep besides.
+const BUSY: f64 = 3.0;
+
 fn judge(context: &Context) -> Vec<Finding> {
     let flows = context.toward(Direction::Out).filter(|flow| {
         let small = flow.mean_bytes() < BLOCK && moving(flow) >= 10;
@@ -38,10 +41,19 @@ pub(super) fn waits(context: &Context, flow: &Flow) -> bool {
     by_file || by_call
 }
 
+/// What the waits took: the time that the program did not compute, as far as the price allows for it.
+fn waited_s(context: &Context, flow: &Flow, calls: u64) -> f64 {
+    let priced = calls as f64 * context.recording.prices.sync_ns / 1e9;
+    match context.process(flow.pid).filter(|process| process.user_s > 0.0) {
+        Some(process) => (context.span_s(flow) - process.user_s).clamp(0.0, priced * BUSY),
+        None => priced.min(context.span_s(flow)),
+    }
+}
+
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let calls = moving(flow);
     let needed = flow.bytes.div_ceil(BUFFER).max(1);
-    let cost_s = (calls as f64 * context.recording.prices.sync_ns / 1e9).min(context.span_s(flow));
+    let cost_s = waited_s(context, flow, calls);
     let gain = Gain {
         elapsed_s: cost_s * (1.0 - needed as f64 / calls as f64).max(0.0),
         calls: calls.saturating_sub(needed),

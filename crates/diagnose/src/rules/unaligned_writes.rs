@@ -31,11 +31,12 @@ fn applies(context: &Context, flow: &Flow) -> bool {
     many && flow.mean_bytes() >= TINY as f64 && (overwrites(file, flow) || file.flags & O_DSYNC != 0)
 }
 
-/// Whether the blocks around the writes had something in them.
+/// Whether the blocks around the writes had something in them. Of a file that was open before the run nobody knows
+/// how it was opened: only its size tells.
 fn overwrites(file: &OpenFile, flow: &Flow) -> bool {
-    let existed =
-        file.flags & O_CREAT == 0 || file.size_bytes.is_some_and(|size| size > flow.bytes + flow.bytes / 20);
-    existed && file.flags & (O_TRUNC | O_APPEND) == 0
+    let not_new = file.opened_by.is_some() && file.flags & O_CREAT == 0;
+    let larger = file.size_bytes.is_some_and(|size| size > flow.bytes + flow.bytes / 20);
+    (not_new || larger) && file.flags & (O_TRUNC | O_APPEND) == 0
 }
 
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {

@@ -18,7 +18,7 @@ pub use prices::Prices;
 
 use serde::{Deserialize, Serialize};
 
-use crate::StreamKind;
+use crate::{Direction, StreamKind};
 
 /// Where the calls were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -186,5 +186,22 @@ impl Recording {
     /// The open file with this id.
     pub fn file(&self, id: u32) -> Option<&OpenFile> {
         self.files.get(id as usize)
+    }
+
+    /// Whether somebody waited for a device often enough that it matters what a wait costs.
+    pub fn waits_for_devices(&self) -> bool {
+        const OFTEN: u64 = 10;
+        self.flows.iter().any(|flow| {
+            let in_writes = || self.file(flow.file).is_some_and(OpenFile::waits_for_device);
+            flow.syncs >= OFTEN || flow.direction == Direction::Out && flow.calls >= OFTEN && in_writes()
+        })
+    }
+}
+
+impl OpenFile {
+    /// Opened with O_DSYNC, which O_SYNC contains; the same bit on every architecture that weir is built for.
+    pub fn waits_for_device(&self) -> bool {
+        const O_DSYNC: i32 = 0o10000;
+        self.flags & O_DSYNC != 0
     }
 }

@@ -77,7 +77,7 @@ impl Recording {
         let of_image =
             self.events.iter().rev().filter(|e| e.pid == flow.pid && e.at_s >= from && e.at_s <= to);
         let buffers = of_image.filter_map(|event| match &event.what {
-            What::Buffers { buffers, .. } => Some(buffers),
+            What::Buffers { buffers, files, .. } if self.is_behind(flow, files) => Some(buffers),
             _ => None,
         });
         let of_fd = buffers.flatten().filter(|buffer| buffer.fd == flow.fd);
@@ -86,6 +86,15 @@ impl Recording {
             .filter_map(|buffer| Some((buffer.mode?, buffer.buffer_bytes)))
             .next()
             .map(|(mode, bytes)| SeenMode { mode, buffer_bytes: (bytes > 0).then_some(bytes), walked: true })
+    }
+
+    /// Whether the descriptor of `flow` led to the file of `flow` at a look that knows these. Numbers of descriptors are
+    /// given again: one that a stream had may be another file's before or after.
+    fn is_behind(&self, flow: &Flow, files: &[(i32, u32)]) -> bool {
+        let path = |file: u32| self.file(file).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
+        let same =
+            |file: u32| file == flow.file || path(file).is_some_and(|one| Some(one) == path(flow.file));
+        files.iter().find(|(fd, _)| *fd == flow.fd).is_none_or(|&(_, file)| same(file))
     }
 }
 

@@ -34,6 +34,14 @@ impl Prices {
         }
     }
 
+    /// All calls of a process cannot have cost more than the time that it had in the kernel: where prices say so
+    /// they are too high, and each call gets its share of what there was.
+    pub fn scale(priced_s: f64, system_s: f64) -> f64 {
+        // The kernel's time of a process may be a sum of ticks: less says nothing.
+        const TICK_S: f64 = 0.05;
+        if system_s > TICK_S && priced_s > system_s { system_s / priced_s } else { 1.0 }
+    }
+
     /// `calls` that move `bytes` in all, in seconds.
     pub fn transfer_s(&self, kind: StreamKind, writes: bool, calls: u64, bytes: u64) -> f64 {
         (self.small_call_ns(kind, writes) * calls as f64 + self.byte_ns * bytes as f64) / 1e9

@@ -71,7 +71,9 @@ impl Files {
         if let "pipe" | "socket" = file.path.as_str() {
             file.path = unnamed(raw);
         }
-        (file.dev, file.ino, file.flags) = (raw.dev, raw.ino, raw.flags);
+        // The kernel forgets what only mattered for the opening; a rule asks whether the file was there before.
+        let opening = file.flags & (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
+        (file.dev, file.ino, file.flags) = (raw.dev, raw.ino, raw.flags | opening);
         if file.kind == StreamKind::File || file.kind == StreamKind::Other {
             let kind = kind_of(raw.mode);
             let terminal = kind == StreamKind::Device && is_terminal(&file.path);

@@ -13,6 +13,9 @@ mod stops;
 mod traps;
 mod wire;
 
+use std::collections::VecDeque;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -50,6 +53,8 @@ struct Run<'a> {
     hidden: bool,
     exit: Option<Exit>,
     stops: &'a Stops,
+    /// What the stops saw, until the events before it have been taken.
+    seen: VecDeque<Raw>,
     sink: &'a mut SendSink<'a>,
 }
 
@@ -95,6 +100,9 @@ impl Engine {
         if let Target::Command(gated) = target {
             if let Some(executable) = gated.executable() {
                 self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
+                if may_be_held(&executable) {
+                    stops.hold(gated.pid);
+                }
             }
             gated.release()?;
         }
@@ -109,6 +117,7 @@ impl Engine {
             hidden: command,
             exit: None,
             stops,
+            seen: VecDeque::new(),
             sink,
         };
         run.watch(options, tick)?;
@@ -153,7 +162,7 @@ impl Run<'_> {
     /// Its end is told by an event, unless that found no room. wait(2) may not be asked: it would take the stops
     /// from the thread that waits for them.
     fn look_after_the_root(&mut self) {
-        if self.exit.is_none() && proc::is_dead(self.root) {
+        if self.exit.is_none() && proc::has_ended(self.root) {
             self.drain();
             let status = if self.command { self.reap() } else { 0 };
             self.exit.get_or_insert(decode::exit_of(status));
@@ -180,6 +189,7 @@ impl Run<'_> {
         let mut events = Vec::new();
         loop {
             events.clear();
+            self.seen.extend(self.stops.reports());
             while let Some(event) = self.engine.loaded.events.next() {
                 events.extend_from_slice(&(event.len() as u32).to_le_bytes());
                 events.extend_from_slice(&event);
@@ -188,16 +198,18 @@ impl Run<'_> {
                 }
             }
             if events.is_empty() {
+                // What came before it was in the ring when it was reported: all that has been taken.
+                self.seen.drain(..).for_each(&mut *self.sink);
                 return;
             }
+            // The process went on behind its report, so what it did then may be among the events already.
+            self.seen.extend(self.stops.reports());
             self.take_all(&events);
         }
     }
 
     /// Events are copied out first: the kernel gets its room back while they are looked at.
-    /// What the stops saw came before the events that followed.
     fn take_all(&mut self, mut events: &[u8]) {
-        self.stops.reports().for_each(&mut *self.sink);
         while let Some((length, rest)) = events.split_at_checked(4) {
             let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
             let (event, rest) = rest.split_at(length);
@@ -208,8 +220,11 @@ impl Run<'_> {
 
     fn take(&mut self, event: &[u8]) {
         let (root, hidden) = (self.root, self.hidden);
-        let sink = &mut *self.sink;
+        let (sink, seen) = (&mut *self.sink, &mut self.seen);
         let note = self.decoder.take(event, &mut |raw: Raw| {
+            while let Some(earlier) = seen.pop_front_if(|report| report.ns <= raw.ns) {
+                sink(earlier);
+            }
             let own = hidden && raw.pid == root;
             if !own || matches!(raw.what, RawWhat::Exec { .. }) {
                 sink(raw);
@@ -277,7 +292,6 @@ impl Run<'_> {
         self.duty.end(now);
         self.engine.loaded.detach_calls();
         self.drain();
-        self.stops.reports().for_each(&mut *self.sink);
         self.sweep(None);
         for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
             if let Some(totals) = proc::own_io(pid) {
@@ -297,6 +311,12 @@ impl Run<'_> {
             lost_events: tallies.lost,
         })
     }
+}
+
+/// Another user's rights are not given to a program that somebody traces without all rights himself.
+fn may_be_held(executable: &Path) -> bool {
+    let mode = std::fs::metadata(executable).map(|file| file.permissions().mode());
+    mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
 }
 
 /// Before 6.16 the tracepoint of an exit comes when the memory is gone.

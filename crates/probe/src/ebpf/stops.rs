@@ -1,10 +1,14 @@
 //! Stops for what a program in the kernel cannot walk: processes whose buffers are not glibc's FILE in plain
 //! sight (CPython, musl, stripped static programs) are stopped for an instant when they fork, execute or end, and
-//! at their first writes, and their memory is read from here. They are not traced at their other calls.
+//! at the first writes of their first threads, and their memory is read from here. They are not traced at their
+//! other calls.
+//!
+//! The command itself is held from its execve(2) until its traps are set, so that none of its writes is early. What
+//! others start is told of by the kernel when it runs already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +16,7 @@ use weir_model::trace::Moment;
 
 use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
+use crate::proc;
 use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
 use crate::walk::needs_stops;
@@ -23,9 +28,20 @@ const LIBRARY: Duration = Duration::from_secs(1);
 /// The same while nobody is traced.
 const IDLE: Duration = Duration::from_millis(200);
 
+/// So many threads of a process are stopped at their beginning, their first writes and their end.
+const THREADS: usize = 8;
+
+/// What the thread that traces is to do.
+enum Order {
+    /// A process runs something else.
+    Consider(u32, PathBuf),
+    /// A process is about to execute its first program; the answer is awaited.
+    Hold(u32, SyncSender<()>),
+}
+
 /// Orders for the thread that traces: only the thread that attached may wait and look.
 pub(super) struct Stops {
-    orders: Sender<(u32, PathBuf)>,
+    orders: Sender<Order>,
     reports: Receiver<Raw>,
 }
 
@@ -35,7 +51,9 @@ impl Stops {
         thread::scope(|scope| {
             let (orders, todo) = channel();
             let (done, reports) = channel();
-            let tracer = Tracer { reports: done, look, traced: HashMap::new(), awaited: Vec::new() };
+            let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
+            let executing = HashSet::new();
+            let tracer = Tracer { reports: done, look, held: None, traced, executing, threads, awaited };
             scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
@@ -44,7 +62,14 @@ impl Stops {
     /// A process runs something else: it is traced if its buffers need it.
     pub fn consider(&self, pid: u32, exe: &Path) {
         // The thread is there as long as this is; that it has died with a panic is told when it is joined.
-        let _ = self.orders.send((pid, exe.to_path_buf()));
+        let _ = self.orders.send(Order::Consider(pid, exe.to_path_buf()));
+    }
+
+    /// A process at its gate will stop at its execve(2), and be let go there if its buffers need no stops.
+    pub fn hold(&self, pid: u32) {
+        let (done, answer) = sync_channel(1);
+        let _ = self.orders.send(Order::Hold(pid, done));
+        let _ = answer.recv();
     }
 
     /// What was seen since the last call.
@@ -56,23 +81,33 @@ impl Stops {
 struct Tracer<'a, 'b> {
     reports: Sender<Raw>,
     look: &'a mut Look<'b>,
-    /// Whom this thread traces.
+    /// Who has not executed its first program yet.
+    held: Option<u32>,
+    /// Whom this thread traces: main threads by the process, and others.
     traced: HashMap<u32, Traps>,
+    /// Processes of which another thread than the main one is about to execute something.
+    executing: HashSet<u32>,
+    /// Of the others, whose they are; those that have ended are counted among its first too.
+    threads: HashMap<u32, u32>,
     /// Whose C library is awaited, since when.
     awaited: Vec<(u32, Instant)>,
 }
 
 impl Tracer<'_, '_> {
-    fn run(mut self, todo: &Receiver<(u32, PathBuf)>) {
-        let mut anybody = false;
+    fn run(mut self, todo: &Receiver<Order>) {
+        os::hurry();
         loop {
             while let Some(stop) = os::wait_no_longer() {
                 self.pass(stop);
             }
             self.set_traps();
-            let patience = if anybody { PATIENCE } else { IDLE };
+            let patience = if self.traced.is_empty() { IDLE } else { PATIENCE };
             match todo.recv_timeout(patience) {
-                Ok((pid, exe)) => anybody |= self.attach(pid, &exe),
+                Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
+                Ok(Order::Hold(pid, done)) => {
+                    self.held = self.seize(pid).then_some(pid);
+                    let _ = done.send(());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -83,6 +118,8 @@ impl Tracer<'_, '_> {
     fn pass(&mut self, stop: os::Stop) {
         let (pid, status) = (stop.tid, stop.status);
         if !libc::WIFSTOPPED(status) {
+            self.traced.remove(&pid);
+            self.threads.retain(|_, of| *of != pid);
             return;
         }
         let signal = libc::WSTOPSIG(status);
@@ -90,12 +127,9 @@ impl Tracer<'_, '_> {
             libc::PTRACE_EVENT_FORK => self.forks(pid, Moment::Fork),
             // The child has this very memory, and what is in it is this one's.
             libc::PTRACE_EVENT_VFORK => self.forks(pid, Moment::Sample),
-            libc::PTRACE_EVENT_EXIT => {
-                let ended = os::message(pid).unwrap_or(0);
-                let moment = if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal };
-                self.report(pid, moment, moment);
-                self.traced.remove(&pid);
-            }
+            libc::PTRACE_EVENT_CLONE => self.clones(pid),
+            libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return os::detach(pid, 0),
+            libc::PTRACE_EVENT_EXIT => self.ends(pid),
             os::EVENT_STOP if is_job_control(signal) => return os::listen(pid),
             0 => return self.signal(pid, signal),
             _ => {}
@@ -105,9 +139,75 @@ impl Tracer<'_, '_> {
 
     /// The child is traced from its beginning.
     fn forks(&mut self, pid: u32, moment: Moment) {
-        let child = os::message(pid).and_then(|child| u32::try_from(child).ok());
-        self.traced.extend(child.map(|child| (child, Traps::none())));
+        let child = new_one(pid);
+        self.knows(child);
         self.report(pid, moment, moment);
+    }
+
+    /// A thread has traps of its own. (Inherited events would send their signal to the first thread, which
+    /// stands somewhere else.) So has one of the few processes that are made this way.
+    fn clones(&mut self, tid: u32) {
+        let Some(new) = new_one(tid) else { return };
+        let pid = self.process_of(tid);
+        if proc::process_of(new) == Some(new) {
+            self.knows(Some(new));
+            return;
+        }
+        let traps = self.traced.get(&tid).map_or_else(Traps::none, |traps| traps.of_thread(new));
+        self.traced.insert(new, traps);
+        self.threads.insert(new, pid);
+        if self.threads.values().filter(|&&of| of == pid).count() >= THREADS {
+            os::leave_threads_out(tid);
+        }
+    }
+
+    /// A process that is traced from here on, whatever had its number before.
+    fn knows(&mut self, new: Option<u32>) {
+        let Some(new) = new else { return };
+        self.threads.remove(&new);
+        self.executing.remove(&new);
+        self.traced.insert(new, Traps::none());
+    }
+
+    /// Another program: what was set is gone with the old one, and so are its threads. False: it was held for
+    /// nothing.
+    fn executes(&mut self, pid: u32) -> bool {
+        let gone: Vec<u32> = self.threads.iter().filter(|(_, of)| **of == pid).map(|(tid, _)| *tid).collect();
+        for tid in gone {
+            self.threads.remove(&tid);
+            self.traced.remove(&tid);
+        }
+        self.executing.remove(&pid);
+        self.awaited.retain(|(other, _)| *other != pid);
+        let held = self.held.take_if(|held| *held == pid).is_some();
+        self.traced.insert(pid, Traps::none());
+        if !needs_stops(&running(pid)) {
+            if held {
+                self.traced.remove(&pid);
+            }
+            return !held;
+        }
+        match Traps::set(pid).or_else(|| Traps::at_entry(pid)) {
+            Some(traps) => drop(self.traced.insert(pid, traps)),
+            None => self.awaited.push((pid, Instant::now())),
+        }
+        true
+    }
+
+    /// The memory is there until the last thread has ended; the main thread's end stands for all.
+    fn ends(&mut self, tid: u32) {
+        self.traced.insert(tid, Traps::none());
+        // The main thread also ends when another one executes.
+        if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
+            return;
+        }
+        let ended = os::message(tid).unwrap_or(0);
+        let moment = if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal };
+        self.report(tid, moment, moment);
+    }
+
+    fn process_of(&self, tid: u32) -> u32 {
+        self.threads.get(&tid).copied().unwrap_or(tid)
     }
 
     /// A signal goes on to the process, but for that of a trap.
@@ -124,7 +224,12 @@ impl Tracer<'_, '_> {
 
     fn trapped(&mut self, pid: u32, trap: Trap) {
         let anew = self.traced.get_mut(&pid).is_some_and(|traps| traps.sprung(trap));
+        match self.process_of(pid) {
+            process if process != pid && trap == Trap::Exec => self.executing.insert(process),
+            process => self.executing.remove(&process),
+        };
         match trap {
+            Trap::Entry => drop(Traps::set(pid).and_then(|traps| self.traced.insert(pid, traps))),
             Trap::Exec if anew => self.report(pid, Moment::Exec, Moment::Exec),
             Trap::Exec => self.report(pid, Moment::Exec, Moment::Sample),
             Trap::Write => self.report(pid, Moment::Sample, Moment::Sample),
@@ -132,18 +237,21 @@ impl Tracer<'_, '_> {
     }
 
     /// That it cannot be traced (somebody else does, or it has ended) leaves it unseen at its end, and no more.
-    fn attach(&mut self, pid: u32, exe: &Path) -> bool {
-        let running = PathBuf::from(format!("/proc/{pid}/exe"));
-        let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
-        // Those of the image before are gone with it.
-        let known = self.traced.get_mut(&pid).map(|traps| *traps = Traps::none()).is_some();
-        if !wanted || !(known || os::seize_for_ends(pid).is_ok()) {
-            return false;
+    fn attach(&mut self, pid: u32, exe: &Path) {
+        if self.traced.contains_key(&pid) {
+            return; // its stop at execve(2) came first
         }
-        self.traced.entry(pid).or_insert_with(Traps::none);
-        self.awaited.retain(|(other, _)| *other != pid);
-        self.awaited.push((pid, Instant::now()));
-        true
+        let running = running(pid);
+        let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
+        if wanted && self.seize(pid) {
+            self.awaited.push((pid, Instant::now()));
+        }
+    }
+
+    fn seize(&mut self, pid: u32) -> bool {
+        let seized = os::seize_for_ends(pid).is_ok();
+        self.knows(seized.then_some(pid));
+        seized
     }
 
     /// Sets the traps of those that have their C library by now.
@@ -159,8 +267,9 @@ impl Tracer<'_, '_> {
         });
     }
 
-    /// A look, searched for as at the moment `like`.
-    fn report(&mut self, pid: u32, moment: Moment, like: Moment) {
+    /// A look, searched for as at the moment `like`, at the process of a thread.
+    fn report(&mut self, tid: u32, moment: Moment, like: Moment) {
+        let pid = self.process_of(tid);
         let buffers = (self.look)(pid, like);
         if !buffers.is_empty() {
             let what = RawWhat::Buffers { moment, buffers, waits_in: String::new() };
@@ -168,6 +277,15 @@ impl Tracer<'_, '_> {
             let _ = self.reports.send(Raw { ns: now_ns(), pid, tid: pid, what });
         }
     }
+}
+
+fn running(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/exe"))
+}
+
+/// The number of what a thread has just started.
+fn new_one(tid: u32) -> Option<u32> {
+    os::message(tid).and_then(|new| u32::try_from(new).ok())
 }
 
 fn is_job_control(signal: i32) -> bool {

@@ -1,7 +1,8 @@
-//! Stops of one process at the entry of functions of its C library, where a tracer can look into its memory:
-//! execve(2), after which the memory is gone, and the first write(2)s, before which something else may wait.
+//! Stops of one thread at the entry of functions of its C library, where a tracer can look into its memory:
+//! execve(2), after which the memory is gone, and the first write(2)s, before which something else may wait. A new
+//! program has no C library yet: it is stopped where the dynamic loader hands over to it.
 //!
-//! Breakpoints of the processor, for this process only, by perf_event_open(2), which send it SIGURG. Its tracer takes
+//! Breakpoints of the processor, for this thread only, by perf_event_open(2), which send it SIGURG. Its tracer takes
 //! that signal away; without a tracer it does nothing, so no harm comes of weir being killed. Nobody else is stopped,
 //! nothing is written into the program. (Uprobes would need no address, but take a tenth of a second to remove.)
 
@@ -37,24 +38,20 @@ const ONE_SEARCH: Duration = Duration::from_millis(50);
 /// At which function a process stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trap {
+    /// Its C library is there from here on.
+    Entry,
     Exec,
     Write,
 }
 
-impl Trap {
-    const ALL: [Self; 2] = [Self::Exec, Self::Write];
+/// The functions that are trapped.
+const FUNCTIONS: [(Trap, &str); 2] = [(Trap::Exec, "execve"), (Trap::Write, "write")];
 
-    fn function(self) -> &'static str {
-        match self {
-            Self::Exec => "execve",
-            Self::Write => "write",
-        }
-    }
-}
-
-/// Those of one image of a process. Dropped, they are gone.
+/// Those of one image of a thread. Dropped, they are gone.
 pub(super) struct Traps {
     set: Vec<(Trap, OwnedFd)>,
+    /// Where the functions are, for the threads that it starts.
+    places: [Option<u64>; 2],
     writes: u32,
     tried: Option<Instant>,
 }
@@ -63,18 +60,29 @@ impl Traps {
     /// Sets them; where that is not possible less is seen, and nothing else is different. None: its C library is
     /// not there yet.
     pub fn set(pid: u32) -> Option<Self> {
-        let places = functions(pid, Trap::ALL.map(Trap::function))?;
-        let mut traps = Self::none();
-        if takes_the_signal(pid) {
-            let set = Trap::ALL.into_iter().zip(places);
-            traps.set.extend(set.filter_map(|(trap, at)| Some((trap, open(pid, at?).ok()?))));
+        let places = functions(pid, FUNCTIONS.map(|(_, name)| name))?;
+        if !takes_the_signal(pid) {
+            return Some(Self::none());
         }
-        Some(traps)
+        Some(Self { places, ..Self::none() }.of_thread(pid))
+    }
+
+    /// The same for a thread that this one has just started. It has all signals blocked for a moment.
+    pub fn of_thread(&self, tid: u32) -> Self {
+        let places = FUNCTIONS.iter().zip(self.places);
+        let set = places.filter_map(|((trap, _), at)| Some((*trap, open(tid, at?).ok()?))).collect();
+        Self { set, places: self.places, ..Self::none() }
+    }
+
+    /// Of a process that has just executed a program. None: that cannot be done.
+    pub fn at_entry(pid: u32) -> Option<Self> {
+        let entry = proc::entry_point(pid).filter(|_| takes_the_signal(pid))?;
+        Some(Self { set: vec![(Trap::Entry, open(pid, entry).ok()?)], ..Self::none() })
     }
 
     /// None yet, or none any more.
     pub fn none() -> Self {
-        Self { set: Vec::new(), writes: 0, tried: None }
+        Self { set: Vec::new(), places: [None; 2], writes: 0, tried: None }
     }
 
     /// Whose signal it is, by the descriptor that it names.
@@ -86,6 +94,7 @@ impl Traps {
     /// the directories in which execvp(3) tries a name.
     pub fn sprung(&mut self, trap: Trap) -> bool {
         match trap {
+            Trap::Entry => false,
             Trap::Exec => {
                 self.tried.replace(Instant::now()).is_none_or(|before| before.elapsed() > ONE_SEARCH)
             }
@@ -159,8 +168,22 @@ mod tests {
     }
 
     #[test]
+    fn this_very_program_begins_in_its_own_code() {
+        let entry = proc::entry_point(std::process::id()).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let exe = std::fs::read_link("/proc/self/exe").unwrap();
+        let bounds = |line: &str| {
+            let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+            Some(u64::from_str_radix(from, 16).ok()?..u64::from_str_radix(to, 16).ok()?)
+        };
+        let mut own =
+            maps.lines().filter(|line| line.ends_with(exe.to_str().unwrap()) && line.contains(" r-xp "));
+        assert!(own.any(|line| bounds(line).unwrap().contains(&entry)), "{entry:x} in\n{maps}");
+    }
+
+    #[test]
     fn the_functions_of_this_very_process_are_found() {
-        let found = functions(std::process::id(), Trap::ALL.map(Trap::function)).unwrap();
+        let found = functions(std::process::id(), FUNCTIONS.map(|(_, name)| name)).unwrap();
         assert_eq!(found, [libc::execve as *const () as u64, libc::write as *const () as u64].map(Some));
     }
 }

@@ -72,10 +72,27 @@ pub fn seize(tid: u32) -> io::Result<()> {
     ptrace(SEIZE, tid, 0, OPTIONS as usize).map(drop)
 }
 
-/// The same for a process of which only forks and the end are of interest.
+/// What a process stops for of which only its beginnings and ends are of interest.
+const ENDS: i32 = libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT;
+
+/// The same for a process of which only forks, threads, what it executes and the end are of interest.
 pub fn seize_for_ends(tid: u32) -> io::Result<()> {
-    let options = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACEEXIT;
-    ptrace(SEIZE, tid, 0, options as usize).map(drop)
+    ptrace(SEIZE, tid, 0, (ENDS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
+}
+
+/// At a stop of one that was seized so: threads that it starts from now on are not of interest.
+pub fn leave_threads_out(tid: u32) {
+    let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, ENDS as usize);
+}
+
+/// This thread goes before others where that is allowed: somebody stands still until it has looked.
+pub fn hurry() {
+    const BEFORE_OTHERS: libc::c_int = -10;
+    // SAFETY: numbers; 0 is the calling thread.
+    let _not_allowed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, BEFORE_OTHERS) };
 }
 
 /// Has it stop soon. Some system calls that it waits in would end with EINTR: see `catch`.

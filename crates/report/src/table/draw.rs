@@ -7,7 +7,7 @@ use super::fit::{Fitted, GAP};
 use super::{Align, Row, Table};
 use crate::bar::Range;
 use crate::style::{Emphasis, Style};
-use crate::text::{clean, split, width};
+use crate::text::{clean, shorten_front, split, width};
 
 impl Table {
     /// Its lines, each indented by `indent`, in at most `style.width` columns where that is possible.
@@ -66,7 +66,8 @@ impl Table {
 
     fn heading_line(&self, row: &Row, indent: usize, style: &Style) -> Option<String> {
         let heading = self.headings.get(row.heading?)?;
-        let text = style.paint(Emphasis::Strong, &clean(&heading.text, style));
+        let room = style.width.saturating_sub(indent + if heading.series.is_some() { 2 } else { 0 });
+        let text = style.paint(Emphasis::Strong, &fitting(&clean(&heading.text, style), room, style));
         let marker = heading.series.map_or(String::new(), |series| {
             style.paint(Emphasis::Series(series), &crate::plot::marker(series, style).to_string()) + " "
         });
@@ -85,6 +86,16 @@ impl Table {
             rest = behind;
         }
         painted + rest
+    }
+}
+
+/// A heading in at most `room` columns where that is possible: its last word, a path, loses its beginning.
+fn fitting(text: &str, room: usize, style: &Style) -> String {
+    match text.rsplit_once(' ') {
+        Some((words, path)) if width(text) > room => {
+            format!("{words} {}", shorten_front(path, room.saturating_sub(width(words) + 1), style))
+        }
+        _ => text.into(),
     }
 }
 
@@ -155,6 +166,17 @@ mod tests {
         let lines = lines(&table, 60);
         assert_eq!(lines.len(), 5);
         assert_eq!(lines[2], "  ● both");
+    }
+
+    #[test]
+    fn a_heading_with_a_long_path_keeps_its_end() {
+        let mut table = table();
+        let text = format!("sort 7 fd 3 > /tmp/{}/end.txt", "long/".repeat(20));
+        table.headings = vec![Heading { text, series: None }];
+        table.rows.iter_mut().for_each(|row| row.heading = Some(0));
+        let lines = lines(&table, 60);
+        assert!(lines[2].starts_with("  sort 7 fd 3 > …") && lines[2].ends_with("/end.txt"), "{lines:#?}");
+        assert_eq!(width(&lines[2]), 60);
     }
 
     #[test]

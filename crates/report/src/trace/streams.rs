@@ -1,6 +1,6 @@
 //! The streams of a recording: what readers call one, put together from the counters of its openings.
 
-use weir_model::trace::{Flow, Histogram, OpenFile, Recording, SeenMode};
+use weir_model::trace::{Flow, Histogram, OpenFile, Prices, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -99,17 +99,22 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Prices are of small runs: calls can have cost no more than the processor time that their process had.
+/// Prices are of small runs: calls can have cost no more than the processor time that their process had, nor have
+/// waited longer than it was without.
 fn bound(recording: &Recording, streams: &mut [Stream]) {
     let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
     for process in &recording.processes {
-        let cpu_s = process.user_s + process.system_s;
         let own = || streams.iter().filter(|stream| stream.flow.pid == process.pid);
         let calls_s: f64 = own().map(|stream| stream.cost_s - stream.waits_s).sum();
-        if cpu_s > 0.0 && calls_s > cpu_s {
-            for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {
-                stream.cost_s = (stream.cost_s - stream.waits_s) * cpu_s / calls_s + stream.waits_s;
-            }
+        let waits_s: f64 = own().map(|stream| stream.waits_s).sum();
+        let cpu_s = process.user_s + process.system_s;
+        let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
+        let calls = Prices::scale(calls_s, process.system_s);
+        let calls = if cpu_s > 0.0 { calls.min(cpu_s / calls_s.max(cpu_s)) } else { calls };
+        let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
+        for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {
+            stream.cost_s = (stream.cost_s - stream.waits_s) * calls + stream.waits_s * waits;
+            stream.waits_s *= waits;
         }
     }
     for stream in streams {
@@ -122,14 +127,8 @@ fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
     if flow.direction != Direction::Out {
         return 0.0;
     }
-    let in_calls = if file.is_some_and(|file| waits_for_device(file.flags)) { flow.calls } else { 0 };
+    let in_calls = if file.is_some_and(OpenFile::waits_for_device) { flow.calls } else { 0 };
     (flow.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
-}
-
-/// O_DSYNC, which O_SYNC contains; the same bit on every architecture that weir is built for.
-fn waits_for_device(flags: i32) -> bool {
-    const O_DSYNC: i32 = 0o10000;
-    flags & O_DSYNC != 0
 }
 
 fn add_flow(to: &mut Flow, more: &Flow) {

@@ -20,7 +20,9 @@ const PART: u64 = 20;
 
 /// Is some finding about this stream?
 pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd))
+    let here = |finding: &&Finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd);
+    // Numbers are given again: another file had this one too.
+    findings.iter().filter(here).any(|finding| finding.path.is_empty() || finding.path == stream.path)
 }
 
 /// Is it an end of a pipeline?

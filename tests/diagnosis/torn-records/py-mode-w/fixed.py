@@ -7,7 +7,7 @@ for name in ("left", "right"):
             for i in range(600):
                 result.write(f"{name},{i},{i * i}\n")
                 if i % 20 == 0:
-                    time.sleep(0.002)
+                    time.sleep(0.01)
         os._exit(0)
 os.wait()
 os.wait()

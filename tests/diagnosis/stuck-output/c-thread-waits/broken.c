@@ -1,0 +1,21 @@
+/* A worker says that it is ready and waits: nobody reads that, because stdout is a file. */
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void *work(void *unused)
+{
+    printf("ready, waiting for work\n");
+    sleep(2);
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t worker;
+
+    if (pthread_create(&worker, NULL, work, NULL))
+        return 1;
+    pthread_join(worker, NULL);
+    return 0;
+}
