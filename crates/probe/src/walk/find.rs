@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cpython::{self, Python};
 use super::elf::{self, Image};
 use super::glibc::Glibc;
+use super::go::{Go, Tables};
 use super::libweir::Libweir;
 use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
@@ -69,7 +70,10 @@ impl Process {
             return found;
         }
         if exe.go {
-            found.1.push(self.cannot("a Go program"));
+            match self.go(&exe) {
+                Some(go) => found.0.push(Box::new(go)),
+                None => found.1.push(self.cannot("a Go program")),
+            }
         }
         for region in self.regions.iter().filter(|one| one.offset == 0) {
             self.add_image(region, &exe, &mut found);
@@ -142,6 +146,12 @@ impl Process {
             ),
             Err(name) => found.1.push(self.cannot(&name)),
         }
+    }
+
+    fn go(&self, exe: &Image) -> Option<Go> {
+        let start = self.regions.iter().find(|one| one.offset == 0 && self.is_exe(one))?.start;
+        let tables = Tables::of(&self.memory, exe.go_parts.as_ref()?, exe.bias(start))?;
+        Some(Go::new(self.pid, tables, exe.symbol_at(elf::GOROUTINES, start)))
     }
 
     fn add_ruby(&self, image: Option<&Image>, region: &Region, found: &mut Found) {
