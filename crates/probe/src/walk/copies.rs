@@ -16,9 +16,12 @@ pub(super) struct Sighting {
 }
 
 /// The streams among them. Of those that have one buffer and agree, one. Of those that contradict each other the
-/// ones that are known to be left behind are out: `left_behind` is asked of each address, with all of them. Nothing
+/// ones that are known to be left behind are out: `left_behind` is asked of each, with all of them. Nothing
 /// if that does not decide it.
-pub(super) fn settled(seen: Vec<Sighting>, left_behind: impl Fn(u64, &[u64]) -> bool) -> Vec<Whole> {
+pub(super) fn settled(
+    seen: Vec<Sighting>,
+    left_behind: impl Fn(&Sighting, &[Sighting]) -> bool,
+) -> Vec<Whole> {
     let mut of_buffer: BTreeMap<u64, Vec<Sighting>> = BTreeMap::new();
     for one in seen {
         of_buffer.entry(one.data).or_default().push(one);
@@ -26,15 +29,20 @@ pub(super) fn settled(seen: Vec<Sighting>, left_behind: impl Fn(u64, &[u64]) -> 
     of_buffer.into_values().filter_map(|same| agreed(same, &left_behind)).collect()
 }
 
-fn agreed(mut same: Vec<Sighting>, left_behind: &impl Fn(u64, &[u64]) -> bool) -> Option<Whole> {
+fn agreed(mut same: Vec<Sighting>, left_behind: &impl Fn(&Sighting, &[Sighting]) -> bool) -> Option<Whole> {
     if !agree(&same) {
         same.retain(|one| !one.fresh);
     }
     if !agree(&same) {
-        let all: Vec<u64> = same.iter().map(|one| one.whole.buffer.address).collect();
-        same.retain(|one| !left_behind(one.whole.buffer.address, &all));
+        let all = same.clone();
+        same.retain(|one| !left_behind(one, &all));
     }
     if agree(&same) { same.into_iter().next().map(|one| one.whole) } else { None }
+}
+
+/// Where they are.
+pub(super) fn addresses(all: &[Sighting]) -> Vec<u64> {
+    all.iter().map(|one| one.whole.buffer.address).collect()
 }
 
 fn agree(all: &[Sighting]) -> bool {
@@ -67,7 +75,7 @@ mod tests {
     }
 
     fn found(seen: Vec<Sighting>) -> Vec<(u64, u64)> {
-        let left_behind = |address, _all: &[u64]| address == 7;
+        let left_behind = |one: &Sighting, _all: &[Sighting]| one.whole.buffer.address == 7;
         let found = settled(seen, left_behind).into_iter();
         found.map(|one| (one.buffer.address, one.buffer.pending_bytes)).collect()
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use object::elf;
 use object::read::ReadCache;
@@ -13,6 +13,7 @@ use object::{LittleEndian, ReadRef};
 use weir_model::trace::Walker;
 
 use super::go::Parts;
+use super::rust::layouts::{self, Layouts};
 
 /// The symbols that lead to streams, and those where a process is stopped; every other is passed over.
 const WANTED: [&str; 16] = [
@@ -64,8 +65,12 @@ pub(crate) struct Image {
     pub foreign: bool,
     /// It was made by Go's compiler: its symbols are many and lead to no stream.
     pub go: bool,
+    /// It was made by Rust's compiler, and has debug information.
+    pub rust: bool,
     /// Where the parts are that lead to a Go program's streams.
     pub go_parts: Option<Parts>,
+    /// How the streams of a Rust program lie in memory, read when it is first asked for.
+    layouts: OnceLock<Option<Arc<Layouts>>>,
     symbols: Vec<(&'static str, u64)>,
 }
 
@@ -78,6 +83,12 @@ impl Image {
     /// Where the symbol is in a process that has the file's first page at `start`.
     pub fn symbol_at(&self, name: &str, start: u64) -> Option<u64> {
         self.symbol(name).map(|at| at.wrapping_add(self.bias(start)))
+    }
+
+    /// How the streams of a Rust program, in this file, lie in memory.
+    pub fn layouts(&self, path: &Path) -> Option<Arc<Layouts>> {
+        let read = || layouts::of(File::open(path).ok()?).map(Arc::new);
+        self.layouts.get_or_init(read).clone()
     }
 
     /// What is added to the image's own addresses in a process that has the file's first page at `start`.
@@ -188,6 +199,7 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
     let sections = header.sections(endian, data)?;
     image.go_parts = go_parts(&sections);
     image.go = image.go_parts.is_some() || sections.section_by_name(endian, b".gopclntab").is_some();
+    image.rust = is_rust(&sections, data);
     let (own, most) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
     for section in sections.iter() {
@@ -233,6 +245,19 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
         name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
     };
     WANTED.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
+}
+
+/// Compilers leave their names.
+fn is_rust<'data, R: ReadRef<'data>>(
+    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
+    data: R,
+) -> bool {
+    const COMMENT_MOST: u64 = 4096;
+    let has_types = sections.section_by_name(LittleEndian, b".debug_info").is_some();
+    let comment = sections.section_by_name(LittleEndian, b".comment").map(|(_, section)| section);
+    let comment = comment.filter(|section| has_types && section.sh_size(LittleEndian) <= COMMENT_MOST);
+    let text = comment.and_then(|section| section.data(LittleEndian, data).ok()).unwrap_or(&[]);
+    text.windows(6).any(|part| part == b"rustc ")
 }
 
 /// The only one of a Go program that is of use.

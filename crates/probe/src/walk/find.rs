@@ -1,5 +1,6 @@
 //! Which walkers fit a process: by the images that it has mapped and the symbols in them.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::musl::{Musl, Others};
 use super::musl_search::Ground;
 use super::perl::{Layers, Perl};
 use super::ruby::Ruby;
-use super::rust::Rust;
+use super::rust::{Files, Rust};
 use super::search::Area;
 use super::tcl::Tcl;
 use super::{Walk, glibc_search, musl_search};
@@ -105,6 +106,9 @@ impl Process {
         if let Some(stdout) = exe.symbol_at(elf::RUST_STDOUT, region.start).filter(|_| own) {
             found.0.push(Box::new(Rust { stdout }));
         }
+        if own && exe.rust {
+            self.add_rust(exe, region, found);
+        }
         let has_libweir =
             name.starts_with("libweir") && name.contains(".so") || own && exe.symbol("weir_flush").is_some();
         if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {
@@ -146,6 +150,12 @@ impl Process {
             ),
             Err(name) => found.1.push(self.cannot(&name)),
         }
+    }
+
+    fn add_rust(&self, exe: &Image, region: &Region, found: &mut Found) {
+        let Some(layouts) = exe.layouts(Path::new(&format!("/proc/{}/exe", self.pid))) else { return };
+        let stdout = exe.symbol_at(elf::RUST_STDOUT, region.start);
+        found.0.push(Box::new(Files { pid: self.pid, layouts, stdout, sought: RefCell::default() }));
     }
 
     fn go(&self, exe: &Image) -> Option<Go> {

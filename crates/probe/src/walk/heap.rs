@@ -32,12 +32,15 @@ pub(super) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &
     }
 }
 
-/// The same of the pages that were ever used: a runtime may map far more than it uses. Blocks end where pages are
-/// that were not.
+/// What lies across the end of a block is in both.
+const OVERLAP: u64 = 64;
+
+/// The same of the pages that were ever used: a runtime may map far more than it uses. Each block goes on with the
+/// first bytes of what is behind it.
 pub(super) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8])) {
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{pid}/pagemap")).ok();
-    let (mut left, mut block) = (SEARCH_MOST, vec![0; BLOCK as usize]);
+    let (mut left, mut block) = (SEARCH_MOST, vec![0; (BLOCK + OVERLAP) as usize]);
     let regions = regions(pid);
     let likely = |one: &&Region| one.writable && one.private && one.place.is_memory();
     let mut mapped = MAPPED_MOST;
@@ -46,7 +49,7 @@ pub(super) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, 
             let bytes = BLOCK.min(region.end - at).min(mapped);
             mapped -= bytes;
             for (start, end) in runs(used.as_ref(), at, bytes, page) {
-                let got = memory.read(start, &mut block[..(end - start).min(left) as usize]);
+                let got = memory.read(start, &mut block[..((end - start).min(left) + OVERLAP) as usize]);
                 visit(start, &block[..got]);
                 left -= (end - start).min(left);
             }

@@ -22,6 +22,7 @@ mod read;
 mod ruby;
 mod rust;
 mod search;
+mod sought;
 mod tcl;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -13,7 +13,6 @@ mod tests;
 
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, Walker};
 
@@ -23,13 +22,10 @@ use super::descriptors::Descriptors;
 use super::heap::touched;
 use super::pending::{self, Pending, Whole};
 use super::read::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST};
+use super::sought::Sought;
 use crate::memory::Memory;
 use objects::{Judge, Kind};
 pub(crate) use tables::{Parts, Tables};
-
-/// A search is made again when this many times of what the last one took have gone by: new streams may be there.
-const PAUSE: u32 = 100;
-const PAUSE_LEAST: Duration = Duration::from_millis(50);
 
 /// The streams of a Go process.
 #[derive(Debug)]
@@ -38,33 +34,28 @@ pub(super) struct Go {
     tables: Tables,
     /// Where the list of goroutines is, if a symbol says so.
     goroutines: Option<u64>,
-    search: RefCell<Search>,
-}
-
-/// What the last search found.
-#[derive(Debug, Default, Clone)]
-struct Search {
-    found: BTreeSet<(u64, Kind)>,
-    next: Option<Instant>,
+    sought: RefCell<Sought<Kind>>,
 }
 
 impl Go {
     pub fn new(pid: u32, tables: Tables, goroutines: Option<u64>) -> Go {
-        Go { pid, tables, goroutines, search: RefCell::default() }
+        Go { pid, tables, goroutines, sought: RefCell::default() }
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let descriptors = Descriptors::of(self.pid);
         let open_for = |fd, writes| descriptors.open_for(fd, writes);
         let judge = Judge { memory, tables: &self.tables, open_for: &open_for, kept };
-        let mut search = self.search.borrow_mut();
-        if search.next.is_none_or(|next| next <= Instant::now()) {
-            search.made(|| self.objects(memory, &judge));
-        }
+        let mut sought = self.sought.borrow_mut();
+        let places = sought.places(|| self.objects(memory, &judge));
         let seen: Vec<Sighting> =
-            search.found.iter().filter_map(|&(at, kind)| sighting(memory, &judge, at, kind)).collect();
+            places.iter().filter_map(|&(at, kind)| sighting(memory, &judge, at, kind)).collect();
+        sought.note(&seen);
         let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
-        copies::settled(seen, |address, all| stacks::left_behind(address, all, &used))
+        copies::settled(seen, |one, all| {
+            let (address, all) = (one.whole.buffer.address, copies::addresses(all));
+            stacks::left_behind(address, &all, &used) || sought.is_still(address, &all)
+        })
     }
 
     fn objects(&self, memory: &dyn Memory, judge: &Judge) -> BTreeSet<(u64, Kind)> {
@@ -80,14 +71,6 @@ impl Go {
             }
         });
         found
-    }
-}
-
-impl Search {
-    fn made(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) {
-        let begun = Instant::now();
-        self.found = search();
-        self.next = Some(Instant::now() + (begun.elapsed() * PAUSE).max(PAUSE_LEAST));
     }
 }
 
@@ -123,11 +106,11 @@ impl Walk for Go {
             pid: child,
             tables: self.tables.clone(),
             goroutines: self.goroutines,
-            search: self.search.clone(),
+            sought: self.sought.clone(),
         }))
     }
 
     fn search_again(&self) {
-        self.search.borrow_mut().next = None;
+        self.sought.borrow_mut().forget();
     }
 }
