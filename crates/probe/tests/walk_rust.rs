@@ -74,15 +74,16 @@ fn check(test: &str, flags: &[&str]) {
         named[0]
     };
     let waits = |name: &str| (of(name).buffer_bytes, of(name).pending_bytes, text(&of(name).pending));
-    let rest = "flushed ".repeat(20) + "on the stack";
-    assert_eq!(waits("stack"), (100, 76, &rest[96..]));
-    assert_eq!(waits("boxed"), (1000, 8, "in a box"));
+    let rest = "flushed ".repeat(40) + "on the stack";
+    assert_eq!(waits("stack"), (256, 76, &rest[256..]));
+    assert_eq!(waits("boxed"), (4096, 8, "in a box"));
     assert_eq!((waits("lines"), of("lines").mode), ((1024, 10, "and a part"), Some(Mode::Line)));
     assert_eq!((waits("empty"), of("empty").mode), ((8192, 0, ""), Some(Mode::Full)));
     assert_eq!(waits("thread"), (8192, 11, "in a thread"));
     let stdout: Vec<_> = found.iter().filter(|one| one.fd == 1 && one.buffer_bytes == 8192).collect();
     assert_eq!(stdout.iter().map(|one| text(&one.pending)).collect::<Vec<_>>(), ["for stdout"]);
     assert_eq!(text(&of("input").unread), "second line\nthird");
+    assert!(!found.iter().any(|one| one.pending.starts_with(b"not a stream")), "{found:#?}");
     late(&mut waiting, dir.path());
 }
 

@@ -14,6 +14,14 @@ struct Log {
     out: BufWriter<File>,
 }
 
+/// What looks like a stream of the same form.
+#[repr(C)]
+struct Decoy {
+    text: String,
+    zero: u32,
+    number: i32,
+}
+
 fn create(name: &str) -> File {
     File::create(folder().join(name)).unwrap()
 }
@@ -39,12 +47,12 @@ fn in_a_thread() {
 }
 
 fn main() {
-    let mut stack = BufWriter::with_capacity(100, create("stack"));
-    for _ in 0..20 {
+    let mut stack = BufWriter::with_capacity(256, create("stack"));
+    for _ in 0..40 {
         stack.write_all(b"flushed ").unwrap();
     }
     stack.write_all(b"on the stack").unwrap();
-    let mut boxed = passed_on(BufWriter::with_capacity(1000, create("boxed")));
+    let mut boxed = passed_on(BufWriter::with_capacity(4096, create("boxed")));
     boxed.out.write_all(b"in a box").unwrap();
     let mut lines = LineWriter::new(create("lines"));
     lines.write_all(b"a whole line\nand a part").unwrap();
@@ -60,6 +68,8 @@ fn main() {
     drop((file, rest));
     let _thread = std::thread::spawn(in_a_thread);
     STARTED.wait();
+    let decoy = |number| Decoy { text: "not a stream at all".repeat(number as usize), zero: 0, number };
+    let decoys: Vec<Decoy> = (1..30).map(decoy).collect();
     say();
     while !Path::new(&folder().join("go")).exists() {
         std::thread::sleep(Duration::from_millis(5));
@@ -69,5 +79,6 @@ fn main() {
     late.write_all(b"later").unwrap();
     say();
     std::thread::sleep(Duration::from_secs(1000));
+    println!("{:?}", decoys.iter().map(|one| (&one.text, one.zero, one.number)).collect::<Vec<_>>());
     println!("{} {:?}", boxed.name, input.read_line(&mut String::new()));
 }

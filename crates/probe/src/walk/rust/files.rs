@@ -58,7 +58,7 @@ impl Files {
             let address = one.whole.buffer.address;
             sought.is_still(address, &copies::addresses(all)) || least(address, all)
         };
-        copies::settled(seen, left_behind)
+        owned(copies::settled(seen, left_behind))
     }
 
     fn objects(&self, memory: &dyn Memory, judge: &Judge) -> BTreeSet<(u64, usize)> {
@@ -74,6 +74,18 @@ impl Files {
         });
         found
     }
+}
+
+/// A file has one owner, but for standard output: another stream with its descriptor is what is left of one whose
+/// file was closed before. The empty ones are out; if two have something in them it cannot be told which is which.
+fn owned(found: Vec<Whole>) -> Vec<Whole> {
+    let has = |one: &&Whole| one.buffer.pending_bytes + one.buffer.unread_bytes > 0;
+    let full_ones = |fd: i32| found.iter().filter(has).filter(|one| one.buffer.fd == fd).count();
+    let stays = |one: &&Whole| match (one.buffer.fd, full_ones(one.buffer.fd)) {
+        (0..=2, _) | (_, 0) => true,
+        (_, full) => full == 1 && has(one),
+    };
+    found.iter().filter(stays).cloned().collect()
 }
 
 impl Walk for Files {

@@ -13,6 +13,11 @@ use crate::walk::read::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structur
 /// What the library takes without being asked for a size: of a BufWriter and BufReader, of a LineWriter.
 const USUAL: u64 = 8192;
 const USUAL_OF_LINES: u64 = 1024;
+/// Sizes that people ask for; a text with two numbers behind it is rarely of such a size.
+const SIZE_LEAST: u64 = 256;
+const SIZE_STEP: u64 = 64;
+/// Standard streams are seldom owned by a File, and their numbers are those of much else.
+const OWNED_LEAST: i32 = 3;
 
 impl Layout {
     /// Where in a block of memory something has this form, by the numbers alone.
@@ -24,13 +29,16 @@ impl Layout {
 
     fn fits(&self, object: &[u8]) -> bool {
         let capacity = word(object, self.capacity);
-        if capacity.wrapping_sub(1) >= BUFFER_MOST || word(object, self.length) > capacity {
+        let likely = (SIZE_LEAST..=BUFFER_MOST).contains(&capacity) && capacity.is_multiple_of(SIZE_STEP);
+        if !likely || word(object, self.length) > capacity {
             return false;
         }
         let data = word(object, self.data);
         (1 << 16..1 << 56).contains(&data)
             && self.panicked.is_none_or(|at| object[at] == 0)
             && self.used.is_none_or(|at| word(object, at) <= word(object, self.length))
+            // What has nothing in it looks like much else.
+            && (self.used.is_none() || word(object, self.length) > 0 || capacity == USUAL)
     }
 }
 
@@ -98,7 +106,8 @@ impl Judge<'_> {
                 within.contains(&word(object, layout.inner_at)).then_some(1)?
             }
         };
-        (fd >= 0 && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
+        let least = if layout.inner == Inner::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
+        (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
     }
 
     /// In a program with LineWriters one of their usual size is one; another may be.
@@ -116,7 +125,7 @@ impl Judge<'_> {
         const MAPPED: u64 = 2;
         let size = self.memory.u64(data - 8).unwrap_or(0);
         let (bytes, room) = (size & !7, if size & MAPPED == 0 { 32 } else { 8192 });
-        let fits = bytes % 16 == 0 && (capacity + 8..capacity + 8 + room).contains(&bytes);
-        fits || bytes == 32 && capacity <= 24 || [USUAL, USUAL_OF_LINES].contains(&capacity)
+        let fits = bytes.is_multiple_of(16) && (capacity + 8..capacity + 8 + room).contains(&bytes);
+        fits || [USUAL, USUAL_OF_LINES].contains(&capacity)
     }
 }

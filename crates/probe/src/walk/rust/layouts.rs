@@ -68,13 +68,12 @@ pub(crate) fn of(file: File) -> Option<Layouts> {
     let sections = header.sections(object::LittleEndian, data).ok()?;
     let section = |name: &str| {
         let (_, section) = sections.section_by_name(object::LittleEndian, name.as_bytes())?;
-        let plain = section.sh_flags(object::LittleEndian).0 & u64::from(elf::SHF_COMPRESSED.0) == 0;
+        let plain = section.sh_flags(object::LittleEndian).0 & elf::SHF_COMPRESSED.0 == 0;
         let small = section.sh_size(object::LittleEndian) <= INFO_MOST;
         section.data(object::LittleEndian, data).ok().filter(|_| plain && small)
     };
     let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
-        let wanted = !matches!(id, gimli::SectionId::DebugLine | gimli::SectionId::DebugLoc);
-        Ok(EndianSlice::new(if wanted { section(id.name()).unwrap_or(&[]) } else { &[] }, LittleEndian))
+        Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
     };
     let dwarf = gimli::Dwarf::load(load).ok()?;
     // Most programs have none, and their information need not be gone through.
@@ -192,7 +191,7 @@ impl<'a> Unit<'a> {
         if let Some(found) = members.iter().find(|one| one.0 == name) {
             return Some(found.1);
         }
-        let within = |one: &Member| Some(one.1.checked_add(self.find(one.2, name, deep - 1)?)?);
+        let within = |one: &Member| one.1.checked_add(self.find(one.2, name, deep - 1)?);
         if deep == 0 { None } else { members.iter().find_map(within) }
     }
 }
@@ -207,5 +206,5 @@ fn sound(layout: Layout) -> Option<Layout> {
     let words = [Some(layout.capacity), Some(layout.data), Some(layout.length), layout.used];
     let fits = words.into_iter().flatten().all(|at| at % 8 == 0 && at + 8 <= OBJECT_BYTES);
     let small = layout.inner_at.max(layout.panicked.unwrap_or(0)) + 8 <= OBJECT_BYTES;
-    (fits && small && layout.inner_at % 4 == 0).then_some(layout)
+    (fits && small && layout.inner_at.is_multiple_of(4)).then_some(layout)
 }

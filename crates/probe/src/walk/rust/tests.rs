@@ -27,18 +27,18 @@ const READER: Layout = Layout {
     used: Some(16),
 };
 
-/// A writer at word 0, with 5 bytes in a buffer of 64 at word 40, that malloc gave out.
+/// A writer at word 0, with 5 bytes in a buffer of 256 at word 40, that malloc gave out.
 fn writer() -> Vec<u64> {
-    let mut words = vec![0; 64];
-    words[..4].copy_from_slice(&[64, BASE + 8 * 40, 5, 3 << 32]);
-    words[39] = 80 | 1;
+    let mut words = vec![0; 80];
+    words[..4].copy_from_slice(&[256, BASE + 8 * 40, 5, 3 << 32]);
+    words[39] = 272 | 1;
     words[40] = u64::from_le_bytes(*b"hello...");
     words
 }
 
 fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
     let (memory, layouts) = (Piece::of(words), Layouts { all: vec![WRITER], lines: false });
-    let open_for = |fd, writes| fd == 3 && writes;
+    let open_for = |fd, writes| [1, 3].contains(&fd) && writes;
     let judge = Judge { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
     judge.sighting(BASE, &WRITER).map(|one| (one.whole.buffer.fd, one.whole.buffer.pending))
 }
@@ -50,15 +50,17 @@ fn a_writer_is_believed_if_all_its_fields_agree() {
         (0, 0),           // no buffer
         (0, 4),           // more pending than there is room
         (0, 1 << 40),     // too large
-        (0, 640),         // not what malloc gave out
+        (0, 320),         // not what malloc gave out
+        (0, 250),         // of no usual size
         (1, 1),           // a buffer that is nowhere
         (1, BASE + 8),    // one that malloc did not give out
-        (2, 65),          // more pending than there is room
+        (2, 257),         // more pending than there is room
         (3, 3 << 32 | 1), // a write panicked
         (3, 4 << 32),     // a descriptor that is not open
+        (3, 1 << 32),     // standard output, which nobody owns
         (3, u64::MAX),    // none
-        (39, 64 | 1),     // a smaller piece
-        (39, 128 | 1),    // a larger one
+        (39, 256 | 1),    // a smaller piece
+        (39, 320 | 1),    // a larger one
     ];
     for (word, value) in wrong {
         let mut words = writer();
