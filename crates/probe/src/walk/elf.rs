@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use object::elf;
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::{LittleEndian, ReadRef};
 use weir_model::trace::Walker;
+
+use super::go::Parts;
+use super::rust::layouts::{self, Layouts};
 
 /// The symbols that lead to streams, and those where a process is stopped; every other is passed over.
 const WANTED: [&str; 16] = [
@@ -34,6 +37,9 @@ const WANTED: [&str; 16] = [
 
 /// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
 pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";
+
+/// The list of a Go program's goroutines.
+pub(crate) const GOROUTINES: &str = "runtime.allgs";
 
 /// A symbol table larger than this is not read, to be quick: what a dynamic image exports, all that it has (which
 /// adds little to what it exports), and all that a static program or a library has.
@@ -59,6 +65,12 @@ pub(crate) struct Image {
     pub foreign: bool,
     /// It was made by Go's compiler: its symbols are many and lead to no stream.
     pub go: bool,
+    /// It was made by Rust's compiler, and has debug information.
+    pub rust: bool,
+    /// Where the parts are that lead to a Go program's streams.
+    pub go_parts: Option<Parts>,
+    /// How the streams of a Rust program lie in memory, read when it is first asked for.
+    layouts: OnceLock<Option<Arc<Layouts>>>,
     symbols: Vec<(&'static str, u64)>,
 }
 
@@ -70,8 +82,18 @@ impl Image {
 
     /// Where the symbol is in a process that has the file's first page at `start`.
     pub fn symbol_at(&self, name: &str, start: u64) -> Option<u64> {
-        let bias = if self.relative { start.wrapping_sub(self.first) } else { 0 };
-        self.symbol(name).map(|at| at.wrapping_add(bias))
+        self.symbol(name).map(|at| at.wrapping_add(self.bias(start)))
+    }
+
+    /// How the streams of a Rust program, in this file, lie in memory.
+    pub fn layouts(&self, path: &Path) -> Option<Arc<Layouts>> {
+        let read = || layouts::of(File::open(path).ok()?).map(Arc::new);
+        self.layouts.get_or_init(read).clone()
+    }
+
+    /// What is added to the image's own addresses in a process that has the file's first page at `start`.
+    pub fn bias(&self, start: u64) -> u64 {
+        if self.relative { start.wrapping_sub(self.first) } else { 0 }
     }
 }
 
@@ -175,7 +197,9 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
     let is_code = |segment: &&elf::ProgramHeader64<_>| segment.p_flags(endian).0 & elf::PF_X.0 != 0;
     image.code = segments.iter().find(is_code).map_or(0, |segment| segment.p_vaddr(endian));
     let sections = header.sections(endian, data)?;
-    image.go = sections.section_by_name(endian, b".gopclntab").is_some();
+    image.go_parts = go_parts(&sections);
+    image.go = image.go_parts.is_some() || sections.section_by_name(endian, b".gopclntab").is_some();
+    image.rust = is_rust(&sections, data);
     let (own, most) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
     for section in sections.iter() {
@@ -184,7 +208,7 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
             elf::SHT_SYMTAB => section.sh_size(endian) <= most,
             _ => false,
         };
-        if wanted && !image.go {
+        if wanted {
             add_symbols(&mut image, &sections, section, data)?;
         }
     }
@@ -206,7 +230,8 @@ fn add_symbols<'data, R: ReadRef<'data>>(
         if symbol.st_shndx(endian) == elf::SHN_UNDEF || symbol.st_value(endian) == 0 {
             continue;
         }
-        let known = strings.get(symbol.st_name(endian) as usize..).and_then(wanted);
+        let name = strings.get(symbol.st_name(endian) as usize..);
+        let known = name.and_then(if image.go { goroutines } else { wanted });
         if let Some(wanted) = known.filter(|wanted| image.symbol(wanted).is_none()) {
             image.symbols.push((wanted, symbol.st_value(endian)));
         }
@@ -220,6 +245,39 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
         name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
     };
     WANTED.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
+}
+
+/// Compilers leave their names.
+fn is_rust<'data, R: ReadRef<'data>>(
+    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
+    data: R,
+) -> bool {
+    const COMMENT_MOST: u64 = 4096;
+    let has_types = sections.section_by_name(LittleEndian, b".debug_info").is_some();
+    let comment = sections.section_by_name(LittleEndian, b".comment").map(|(_, section)| section);
+    let comment = comment.filter(|section| has_types && section.sh_size(LittleEndian) <= COMMENT_MOST);
+    let text = comment.and_then(|section| section.data(LittleEndian, data).ok()).unwrap_or(&[]);
+    text.windows(6).any(|part| part == b"rustc ")
+}
+
+/// The only one of a Go program that is of use.
+fn goroutines(name: &[u8]) -> Option<&'static str> {
+    (name.starts_with(GOROUTINES.as_bytes()) && name.get(GOROUTINES.len()) == Some(&0)).then_some(GOROUTINES)
+}
+
+/// In a relocatable program the names of the sections are longer.
+fn go_parts<'data, R: ReadRef<'data>>(
+    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
+) -> Option<Parts> {
+    let endian = LittleEndian;
+    let named = |name: &str| {
+        let long = format!(".data.rel.ro{name}");
+        let found = sections.section_by_name(endian, name.as_bytes());
+        let (_, section) = found.or_else(|| sections.section_by_name(endian, long.as_bytes()))?;
+        Some((section.sh_addr(endian), section.sh_size(endian)))
+    };
+    let data = [".go.module", ".noptrdata", ".data", ".data.rel.ro"].into_iter().filter_map(named).collect();
+    Some(Parts { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
 }
 
 /// In both of Rust's ways to write a path: _RNvNtNtCs…_3std2io5stdio6STDOUT, _ZN3std2io5stdio6STDOUT17h…E.

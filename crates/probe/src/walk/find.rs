@@ -1,18 +1,20 @@
 //! Which walkers fit a process: by the images that it has mapped and the symbols in them.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cpython::{self, Python};
 use super::elf::{self, Image};
 use super::glibc::Glibc;
+use super::go::{Go, Tables};
 use super::libweir::Libweir;
 use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
 use super::musl_search::Ground;
 use super::perl::{Layers, Perl};
 use super::ruby::Ruby;
-use super::rust::Rust;
+use super::rust::{Files, Rust};
 use super::search::Area;
 use super::tcl::Tcl;
 use super::{Walk, glibc_search, musl_search};
@@ -69,7 +71,10 @@ impl Process {
             return found;
         }
         if exe.go {
-            found.1.push(self.cannot("a Go program"));
+            match self.go(&exe) {
+                Some(go) => found.0.push(Box::new(go)),
+                None => found.1.push(self.cannot("a Go program")),
+            }
         }
         for region in self.regions.iter().filter(|one| one.offset == 0) {
             self.add_image(region, &exe, &mut found);
@@ -100,6 +105,9 @@ impl Process {
         }
         if let Some(stdout) = exe.symbol_at(elf::RUST_STDOUT, region.start).filter(|_| own) {
             found.0.push(Box::new(Rust { stdout }));
+        }
+        if own && exe.rust {
+            self.add_rust(exe, region, found);
         }
         let has_libweir =
             name.starts_with("libweir") && name.contains(".so") || own && exe.symbol("weir_flush").is_some();
@@ -142,6 +150,18 @@ impl Process {
             ),
             Err(name) => found.1.push(self.cannot(&name)),
         }
+    }
+
+    fn add_rust(&self, exe: &Image, region: &Region, found: &mut Found) {
+        let Some(layouts) = exe.layouts(Path::new(&format!("/proc/{}/exe", self.pid))) else { return };
+        let stdout = exe.symbol_at(elf::RUST_STDOUT, region.start);
+        found.0.push(Box::new(Files { pid: self.pid, layouts, stdout, sought: RefCell::default() }));
+    }
+
+    fn go(&self, exe: &Image) -> Option<Go> {
+        let start = self.regions.iter().find(|one| one.offset == 0 && self.is_exe(one))?.start;
+        let tables = Tables::of(&self.memory, exe.go_parts.as_ref()?, exe.bias(start))?;
+        Some(Go::new(self.pid, tables, exe.symbol_at(elf::GOROUTINES, start)))
     }
 
     fn add_ruby(&self, image: Option<&Image>, region: &Region, found: &mut Found) {

@@ -24,7 +24,15 @@ pub(crate) enum Place {
     File(PathBuf),
     Anonymous,
     Heap,
+    Stack,
     Other,
+}
+
+impl Place {
+    /// Is it what a program allocates, or a stack?
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Place::Anonymous | Place::Heap | Place::Stack)
+    }
 }
 
 impl Region {
@@ -55,7 +63,10 @@ fn region(map: procfs::process::MemoryMap) -> Region {
         place: match map.pathname {
             MMapPath::Path(path) => Place::File(path),
             MMapPath::Anonymous => Place::Anonymous,
+            // The kernel shows the names that programs give to their memory.
+            MMapPath::Other(name) if name.starts_with("anon:") => Place::Anonymous,
             MMapPath::Heap => Place::Heap,
+            MMapPath::Stack => Place::Stack,
             _ => Place::Other,
         },
     }

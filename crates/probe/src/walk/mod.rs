@@ -2,12 +2,15 @@
 //!
 //! A walker never trusts a pointer: bounds, loops and torn reads are checked before anything is believed.
 
+mod copies;
 mod cpython;
+mod descriptors;
 mod elf;
 mod find;
 mod glibc;
 mod glibc_search;
 mod glibc_wide;
+mod go;
 mod heap;
 mod libweir;
 pub(crate) mod maps;
@@ -19,6 +22,7 @@ mod read;
 mod ruby;
 mod rust;
 mod search;
+mod sought;
 mod tcl;
 #[cfg(test)]
 pub(crate) mod tests;

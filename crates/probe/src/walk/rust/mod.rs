@@ -3,8 +3,17 @@
 //! The order of its fields is the compiler's to choose, so the vector of its LineWriter is recognized: its
 //! capacity is 1024, as that of no other word there, and there is so much memory where it points to.
 
+mod files;
+mod judge;
+pub(crate) mod layouts;
+mod stacks;
+#[cfg(test)]
+mod tests;
+
 use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
+
+pub(super) use files::Files;
 
 use super::Walk;
 use super::pending::{self, Part, Pending, Store, Value, Whole};
