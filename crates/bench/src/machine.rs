@@ -52,7 +52,10 @@ fn libc_version() -> String {
     match path {
         Some(path) if path.contains("musl") => "musl".into(),
         Some(_) => format!("glibc {}", crate::ffi::glibc_version().unwrap_or_default()).trim().into(),
-        None => "static".into(),
+        None => match crate::ffi::glibc_version() {
+            Some(version) => format!("glibc {version}, linked statically"),
+            None => "a C library linked statically".into(),
+        },
     }
 }
 
