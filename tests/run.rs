@@ -1,6 +1,8 @@
 //! `weir run` as a user runs it: options, exit statuses, what is said, terminals, environments.
 
 mod common;
+#[path = "common/session.rs"]
+mod session;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 use common::{disk_dir, run, text, weir};
 use serde_json::Value;
+use session::Session;
 
 /// A C program, built with these words in front of its source.
 fn build(dir: &Path, name: &str, compiler: &[&str], source: &str) -> PathBuf {
@@ -247,5 +250,41 @@ fn what_findings_print_can_be_typed() {
         let output = run(dir.path(), &[&["run"], &words[..], &["--quiet", "--", "echo", "x"]].concat());
         assert!(output.status.success(), "{options}: {}", said(&output));
         assert_eq!(text(&output.stdout), "x\n", "{options}");
+    }
+}
+
+/// Ctrl-Z, bg and fg in an interactive shell, as with the command alone: cat is stopped once more in the background,
+/// since it reads from the terminal, and goes on in the foreground.
+#[test]
+fn job_control_is_the_commands() {
+    let dir = disk_dir();
+    for option in ["--max-delay=50ms", "--rescue", "--pty"] {
+        let mut shell = Command::new("bash");
+        shell.args(["--norc", "--noprofile", "-i"]).current_dir(dir.path());
+        shell.env("PS1", "$ ").env("HISTFILE", "/dev/null");
+        let mut session = Session::start(shell, 120, 60);
+        let twice = |word: &str, text: &str| text.lines().filter(|line| line.trim() == word).count() == 2;
+        session.keys(&format!("{} run {option} -- cat\n", env!("CARGO_BIN_EXE_weir")));
+        session.keys("one\n");
+        session.until("cat answers", |text| twice("one", text));
+        session.keys("\x1a");
+        session.until("it is stopped", |text| text.contains("Stopped"));
+        session.keys("echo status $?\n");
+        // 128 + SIGTSTP.
+        session.until("the status of a stop by the terminal", |text| text.contains("status 148"));
+        session.keys("bg\n");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        session.keys("fg\n");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        session.keys("two\n");
+        session.until("cat goes on", |text| twice("two", text));
+        session.keys("\x03");
+        // The terminal throws away what is typed before the signal is out.
+        session.until("the signal", |text| text.contains("^C"));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        session.keys("echo ended $?\n");
+        session.until("Ctrl-C ends it", |text| text.contains("ended 130"));
+        session.keys("exit\n");
+        session.end();
     }
 }

@@ -179,6 +179,17 @@ pub fn wait_no_longer() -> Option<Stop> {
     (tid > 0).then_some(Stop { tid: tid as u32, status })
 }
 
+/// Whether a tracee of this thread has a stop, which stays to be waited for.
+pub fn has_stop(tid: u32) -> bool {
+    // SAFETY: zeroed is a valid siginfo_t, which is filled.
+    unsafe {
+        let mut about: libc::siginfo_t = std::mem::zeroed();
+        let how =
+            libc::WSTOPPED | libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+        libc::waitid(libc::P_PID, tid, &mut about, how) == 0 && about.si_pid() != 0
+    }
+}
+
 /// Stores bytes into the memory of a traced thread's process. False: not all of them could be stored.
 pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };

@@ -13,7 +13,12 @@ pub(super) fn until_ended(gated: Gated) -> Result<Outcome, weir_probe::Error> {
     gated.release()?;
     loop {
         match waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED) {
-            Ok(Some((_, status))) if status.stopped() => signals::stop_with(pid),
+            Ok(Some((_, status))) if status.stopped() => {
+                // Continued with weir before weir knew: nothing is to be stopped any more.
+                if let (true, Some(signal)) = (signals::still_stopped(pid), status.stopping_signal()) {
+                    signals::stop_with(pid, signal);
+                }
+            }
             Ok(Some((_, status))) => return Ok(outcome(exit(status))),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             // Somebody else has waited for it: nothing is known of its end.

@@ -92,10 +92,14 @@ impl Run {
             self.gated = None;
         }
         self.each(|follower, world| follower.exec(world, tid));
+        let label = || proc::label(tid);
         if proc::foreign(tid) {
-            let label = proc::label(tid);
-            self.world
-                .say(format!("{label} is a program of 32 bits: what waits in its streams is not known"));
+            let known = "is a program of 32 bits: what waits in its streams is not known";
+            self.world.say(format!("{} {known}", label()));
+        }
+        if proc::loses_privilege(tid) {
+            let why = "is set-user-ID or set-group-ID and ran without that privilege, as under every tracer without it";
+            self.world.say(format!("{} {why}: run weir as root, or this program outside of it", label()));
         }
         self.world.go_on(tid, 0);
     }

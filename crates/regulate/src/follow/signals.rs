@@ -53,18 +53,24 @@ impl Drop for PassedOn {
     }
 }
 
-/// The command was stopped by job control: weir stops as well, so that its shell sees a stopped job, until the
-/// shell continues both – or somebody weir alone, which then continues the command.
-pub(crate) fn stop_with(pid: u32) {
-    // SAFETY: signals to this process and to its child.
+/// The command was stopped by job control: weir stops as well, by the same signal, so that its shell sees a stopped
+/// job, until the shell continues both – or somebody weir alone, which then continues the command.
+pub(crate) fn stop_with(pid: u32, signal: i32) {
+    // SAFETY: zeroed is a valid sigaction, the default one; signals to this thread and to its child.
     unsafe {
-        libc::kill(libc::getpid(), libc::SIGSTOP);
+        let mut before: libc::sigaction = std::mem::zeroed();
+        let default: libc::sigaction = std::mem::zeroed();
+        let changed = signal != libc::SIGSTOP && libc::sigaction(signal, &default, &mut before) == 0;
+        libc::raise(signal);
+        if changed {
+            libc::sigaction(signal, &before, std::ptr::null_mut());
+        }
         if still_stopped(pid) {
             libc::kill(pid as libc::pid_t, libc::SIGCONT);
         }
     }
 }
 
-fn still_stopped(pid: u32) -> bool {
+pub(crate) fn still_stopped(pid: u32) -> bool {
     weir_probe::proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't']))
 }

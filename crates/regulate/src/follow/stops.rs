@@ -1,5 +1,7 @@
 //! What a stop of a thread means, and how it goes on.
 
+use std::time::Duration;
+
 use weir_probe::engine::now_ns;
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 
@@ -37,7 +39,7 @@ impl Run {
                 }
                 self.world.go_on(tid, 0);
             }
-            (_, EVENT_STOP) => self.on_group_stop(tid),
+            (signal, EVENT_STOP) => self.on_group_stop(tid, signal),
             _ => self.world.go_on(tid, 0),
         }
     }
@@ -59,13 +61,25 @@ impl Run {
     }
 
     /// Job control has stopped it.
-    fn on_group_stop(&mut self, tid: u32) {
+    fn on_group_stop(&mut self, tid: u32, signal: i32) {
         if let Some(thread) = self.world.threads.get_mut(&tid) {
             thread.state = State::Listens;
         }
         os::listen(tid);
-        if tid == self.world.root {
-            signals::stop_with(tid);
+        if tid == self.world.root && !goes_on(tid) {
+            signals::stop_with(tid, signal);
         }
     }
+}
+
+/// Whether it was continued meanwhile: weir may have been stopped beside it, and continued with it before it came to
+/// know of either. The kernel then tells so by another stop, as soon as it is let listen.
+fn goes_on(tid: u32) -> bool {
+    const TIMES: u32 = 10;
+    (0..TIMES).any(|time| {
+        if time > 0 {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        os::has_stop(tid)
+    })
 }

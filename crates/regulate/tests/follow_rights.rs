@@ -1,0 +1,42 @@
+//! A set-user-ID program among the command's children: it runs, without its privilege, and that is said.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{folder, follower, output, skip, text};
+
+/// As a user without any right, a shell that starts the program.
+fn as_nobody(weir: &Path, program: &Path) -> Output {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.arg(weir).args(["--max-delay", "20", "--", "sh", "-c", &format!("{} -u; exit 7", text(program))]);
+    output(command.env("FOLLOW_SAYS", "1"))
+}
+
+#[test]
+fn a_child_that_loses_its_privilege_runs_and_is_named() {
+    let name = "a_child_that_loses_its_privilege_runs_and_is_named";
+    if !rustix::process::geteuid().is_root() || Command::new("setpriv").arg("-V").output().is_err() {
+        return skip(name, "needs root and setpriv");
+    }
+    let folder = folder();
+    let with_mode =
+        |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a mode");
+    with_mode(folder.path(), 0o755);
+    let (weir, program) = (folder.path().join("follow"), folder.path().join("who"));
+    fs::copy(follower(), &weir).expect("a copy that everybody may run");
+    fs::copy("/usr/bin/id", &program).expect("a copy");
+    with_mode(&weir, 0o755);
+    with_mode(&program, 0o4755);
+    let got = as_nobody(&weir, &program);
+    let said = String::from_utf8_lossy(&got.stderr);
+    assert_eq!((got.stdout.as_slice(), got.status.code()), (&b"65534\n"[..], Some(7)), "{said}");
+    assert!(said.contains("(who) is set-user-ID"), "{said}");
+    with_mode(&program, 0o755);
+    let said = as_nobody(&weir, &program).stderr;
+    assert!(!String::from_utf8_lossy(&said).contains("set-user-ID"), "{}", String::from_utf8_lossy(&said));
+}
