@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use common::{BUILDS, compile, folder, followed, text, until};
@@ -21,6 +22,13 @@ fn state(pid: u32) -> Option<char> {
 /// Starts it, and waits for its first line; weir, and the number of the command.
 fn started(options: &[&str], words: &[&str]) -> (Child, u32) {
     let mut command: Command = followed(options, words);
+    let heard = || {
+        // SAFETY: signal(2) may be called between fork and exec. Under nohup(1) the signal would be ignored.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: what it runs is one system call.
+    unsafe { command.pre_exec(heard) };
     let mut weir = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("weir starts");
     let mut line = String::new();
     BufReader::new(weir.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
