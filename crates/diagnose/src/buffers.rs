@@ -104,11 +104,19 @@ impl<'a> Context<'a> {
             count(bytes, "byte"),
             self.name_at(look.pid, look.at_s)
         );
-        let rescue = self.weir_run("--rescue", look.pid);
-        let fix = format!("{rescue}   or in code: {}.", self.code(look.pid, look.at_s, cure(*id)));
+        let code = self.code(look.pid, look.at_s, cure(*id));
+        let fix = self.written_out("--rescue", look.pid, buffer, &code);
         let draft = self.draft(*id, severity, look.pid, buffer.fd, file);
         let draft = draft.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
         Some(draft.figure("at_s", look.at_s).say(why, fix))
+    }
+
+    /// The fix for bytes that wait: by `weir run`, where it can write them from outside, and in code.
+    pub fn written_out(&self, options: &str, pid: u32, buffer: &Buffer, code: &str) -> String {
+        match buffer.is_listed() {
+            true => format!("{}   or in code: {code}.", self.weir_run(options, pid)),
+            false => format!("{code}."),
+        }
     }
 
     /// Whether bytes can get lost in a thing of this kind at all.

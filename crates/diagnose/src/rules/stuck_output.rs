@@ -149,16 +149,11 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
         wait.waits_in,
         preview(&wait.buffer.pending)
     );
-    let (run, code) = (
-        context.weir_run(
-            "--max-delay 100ms",
-            pid,
-        ),
-        context.code(pid, wait.first.at_s, Topic::Flush),
-    );
+    let code = context.code(pid, wait.first.at_s, Topic::Flush);
+    let fix = context.written_out("--max-delay 100ms", pid, wait.buffer, &code);
     let draft =
         context.draft(RULE.id, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
     let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);
     let draft = draft.count("buffer_bytes", wait.buffer.buffer_bytes).count("looks", wait.looks.into());
-    Some(draft.say(why, format!("{run}   or in code: {code}.")))
+    Some(draft.say(why, fix))
 }

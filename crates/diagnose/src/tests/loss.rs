@@ -36,6 +36,19 @@ fn bytes_that_wait_a_second_are_stuck() {
 }
 
 #[test]
+fn what_only_a_search_finds_is_cured_in_code() {
+    let mut tape = sleeping(1.5, "epoll_pwait", |_| LINE.into());
+    assert!(tape.one(StuckOutput).fix.starts_with("weir run"));
+    for event in &mut tape.0.events {
+        if let weir_model::trace::What::Buffers { buffers, .. } = &mut event.what {
+            buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::Walker::Go);
+        }
+    }
+    let fix = tape.one(StuckOutput).fix;
+    assert!(!fix.contains("weir run") && fix.contains("w.Flush()"), "{fix}");
+}
+
+#[test]
 fn the_oldest_byte_waits_also_when_others_join_it() {
     let growing = |at_s: f64| LINE.repeat(1 + (at_s / 0.4) as usize);
     assert_eq!(sleeping(1.5, "clock_nanosleep", growing).severity(StuckOutput), Warn);

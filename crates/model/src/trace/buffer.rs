@@ -68,3 +68,16 @@ pub struct Buffer {
     /// The first of them, at most 64.
     pub unread: Vec<u8>,
 }
+
+impl Buffer {
+    /// Whether what is in it can be written out from outside: a list of the runtime's leads to it. What a search
+    /// finds (bufio of Go, Rust's BufWriter) may look different to the next, which is enough to tell of, but not to
+    /// write by.
+    pub fn is_listed(&self) -> bool {
+        match self.walker {
+            Walker::Go => false,
+            Walker::Rust => self.fd == 1 && self.mode == Some(Mode::Line),
+            _ => true,
+        }
+    }
+}

@@ -7,8 +7,8 @@ use super::pending::Whole;
 /// What looks like a stream.
 #[derive(Debug, Clone)]
 pub(super) struct Sighting {
-    /// Its buffer: no two streams have the same.
-    pub data: u64,
+    /// Where the object is. It moves; its buffer does not, and is its address for everybody else.
+    pub at: u64,
     /// It is as it was made, and one that was used is never so again: a copy from which it was made.
     pub fresh: bool,
     /// What it would be.
@@ -24,7 +24,7 @@ pub(super) fn settled(
 ) -> Vec<Whole> {
     let mut of_buffer: BTreeMap<u64, Vec<Sighting>> = BTreeMap::new();
     for one in seen {
-        of_buffer.entry(one.data).or_default().push(one);
+        of_buffer.entry(one.whole.buffer.address).or_default().push(one);
     }
     of_buffer.into_values().filter_map(|same| agreed(same, &left_behind)).collect()
 }
@@ -42,7 +42,7 @@ fn agreed(mut same: Vec<Sighting>, left_behind: &impl Fn(&Sighting, &[Sighting])
 
 /// Where they are.
 pub(super) fn addresses(all: &[Sighting]) -> Vec<u64> {
-    all.iter().map(|one| one.whole.buffer.address).collect()
+    all.iter().map(|one| one.at).collect()
 }
 
 fn agree(all: &[Sighting]) -> bool {
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(address: u64, data: u64, pending_bytes: u64, fresh: bool) -> Sighting {
+    fn seen(at: u64, address: u64, pending_bytes: u64, fresh: bool) -> Sighting {
         let whole = Whole::of(Buffer {
             walker: Walker::Go,
             address,
@@ -71,22 +71,22 @@ mod tests {
             unread_bytes: 0,
             unread: Vec::new(),
         });
-        Sighting { data, fresh, whole }
+        Sighting { at, fresh, whole }
     }
 
     fn found(seen: Vec<Sighting>) -> Vec<(u64, u64)> {
-        let left_behind = |one: &Sighting, _all: &[Sighting]| one.whole.buffer.address == 7;
+        let left_behind = |one: &Sighting, _all: &[Sighting]| one.at == 7;
         let found = settled(seen, left_behind).into_iter();
         found.map(|one| (one.buffer.address, one.buffer.pending_bytes)).collect()
     }
 
     #[test]
     fn what_contradicts_itself_is_not_believed() {
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 60, 6, false)]), [(1, 5), (2, 6)]);
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 5, false)]), [(1, 5)], "they agree");
+        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 60, 6, false)]), [(50, 5), (60, 6)]);
+        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 5, false)]), [(50, 5)], "they agree");
         assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 0, false)]), []);
-        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 0, true)]), [(1, 5)]);
-        assert_eq!(found(vec![seen(7, 50, 5, false), seen(2, 50, 0, false)]), [(2, 0)]);
+        assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 0, true)]), [(50, 5)]);
+        assert_eq!(found(vec![seen(7, 50, 5, false), seen(2, 50, 0, false)]), [(50, 0)]);
         assert_eq!(found(vec![seen(7, 50, 5, false), seen(2, 50, 0, false), seen(3, 50, 1, false)]), []);
     }
 }

@@ -118,7 +118,10 @@ pub fn needs_stops(exe: &Path) -> bool {
     if image.foreign || image.go {
         return false;
     }
-    !image.interpreted || RUNTIMES.iter().any(|name| image.symbol(name).is_some()) || names_runtime(exe)
+    !image.interpreted
+        || image.rust
+        || RUNTIMES.iter().any(|name| image.symbol(name).is_some())
+        || names_runtime(exe)
 }
 
 /// The interpreter's name and those of libraries lie near the beginning of a file.

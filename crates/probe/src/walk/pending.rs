@@ -40,6 +40,16 @@ impl Pending {
         (left.len() as u64 <= self.left_most).then(|| self.partly.iter().map(store).collect())
     }
 
+    /// Whether a list of the runtime's leads to the stream. What a search finds may look different to the next: it
+    /// must not be written from outside, or it could be written twice.
+    pub fn is_listed(&self) -> bool {
+        match self.walker {
+            Walker::Go => false,
+            Walker::Rust => !self.emptied.is_empty(),
+            _ => true,
+        }
+    }
+
     /// Whether some bytes can be written and the others stay, whatever their number.
     pub fn divides(&self) -> bool {
         !self.partly.is_empty() && self.left_most >= self.bytes.len() as u64

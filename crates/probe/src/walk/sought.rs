@@ -44,10 +44,10 @@ impl<Kind: Ord + Copy> Sought<Kind> {
     pub fn note(&mut self, sightings: &[Sighting]) {
         let mut seen = BTreeMap::new();
         for one in sightings {
-            let (address, now) = (one.whole.buffer.address, (one.data, one.whole.buffer.pending_bytes));
-            let before = self.seen.get(&address).filter(|before| before.0 == now.0);
+            let now = (one.whole.buffer.address, one.whole.buffer.pending_bytes);
+            let before = self.seen.get(&one.at).filter(|before| before.0 == now.0);
             let changed = before.is_some_and(|before| before.2 || before.1 != now.1);
-            seen.insert(address, (now.0, now.1, changed));
+            seen.insert(one.at, (now.0, now.1, changed));
         }
         self.seen = seen;
     }

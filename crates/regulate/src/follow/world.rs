@@ -183,7 +183,8 @@ impl World {
             process.find_walkers(tid);
         }
         let memory = ProcessMemory { pid: tid };
-        process.walkers.iter().flat_map(|walker| walker.pending(&memory)).collect()
+        let all = process.walkers.iter().flat_map(|walker| walker.pending(&memory));
+        all.filter(Pending::is_listed).collect()
     }
 
     /// The same for one that is about to end, whose walkers are found anew if they may have been found too early.
@@ -194,7 +195,8 @@ impl World {
         }
         process.walkers.iter().for_each(|walker| walker.search_again());
         let memory = ProcessMemory { pid: tid };
-        process.walkers.iter().flat_map(|walker| walker.pending(&memory)).collect()
+        let all = process.walkers.iter().flat_map(|walker| walker.pending(&memory));
+        all.filter(Pending::is_listed).collect()
     }
 
     /// Every stream of CPython in a process, by the walkers that are known of it.

@@ -1,6 +1,7 @@
 //! The screen.
 
 use weir_model::peek::{Peek, PeekStream};
+use weir_model::trace::Walker;
 
 use super::words;
 use crate::style::{Emphasis, Style};
@@ -129,8 +130,9 @@ fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
 
 /// What to do about it, on one line if there is room.
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
-    let waits = peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0);
-    if !waits {
+    // What only a search finds is shown, but not written.
+    let in_reach = |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, Walker::Go | Walker::Rust);
+    if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
         return;
     }
     let now = format!("write it out now:  weir flush {}", peek.pid);
@@ -179,7 +181,6 @@ fn cut_start(text: &str, most: usize, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use weir_model::peek::{Peer, State};
-    use weir_model::trace::Walker;
     use weir_model::{Mode, StreamKind};
 
     use super::*;
@@ -263,5 +264,13 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
         let text = screen(&[idle], false, &Style::default());
         assert!(text.starts_with("python3 worker.py (4711), running\n"), "{text}");
         assert!(text.contains("nothing waits in descriptor 2") && !text.contains("weir flush"));
+    }
+
+    #[test]
+    fn what_is_out_of_reach_has_no_command() {
+        let mut go = peek();
+        (go.streams[0].walker, go.streams[0].can_be_flushed) = (Walker::Go, false);
+        let text = screen(&[go], false, &Style::default());
+        assert!(text.contains("41 B") && !text.contains("weir "), "{text}");
     }
 }

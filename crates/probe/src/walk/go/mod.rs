@@ -53,8 +53,8 @@ impl Go {
         sought.note(&seen);
         let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
         copies::settled(seen, |one, all| {
-            let (address, all) = (one.whole.buffer.address, copies::addresses(all));
-            stacks::left_behind(address, &all, &used) || sought.is_still(address, &all)
+            let all = copies::addresses(all);
+            stacks::left_behind(one.at, &all, &used) || sought.is_still(one.at, &all)
         })
     }
 
@@ -74,18 +74,13 @@ impl Go {
     }
 }
 
-/// A stream, and by which buffer copies of it are known to be copies.
+/// A stream, and whether it was used.
 fn sighting(memory: &dyn Memory, judge: &Judge, at: u64, kind: Kind) -> Option<Sighting> {
     let whole = judge.stream(at, kind)?;
-    let field = match kind {
-        Kind::Writer => 16,
-        Kind::Reader => 0,
-        Kind::Scanner => 56,
-    };
     // r, w and the last byte that was read, before the first read.
     let used = |field| memory.u64(at + field) != Some(0);
     let fresh = kind == Kind::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
-    Some(Sighting { data: memory.u64(at + field)?, fresh, whole })
+    Some(Sighting { at, fresh, whole })
 }
 
 impl Walk for Go {

@@ -62,57 +62,55 @@ impl Judge<'_> {
     pub fn stream(&self, at: u64, kind: Kind) -> Option<Whole> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
         steady(self.memory, at, copy, |object| match kind {
-            Kind::Writer => self.writer(at, object),
-            Kind::Reader => self.reader(at, object),
-            Kind::Scanner => self.scanner(at, object),
+            Kind::Writer => self.writer(object),
+            Kind::Reader => self.reader(object),
+            Kind::Scanner => self.scanner(object),
         })
     }
 
     /// err, buf, n, wr.
-    fn writer(&self, at: u64, object: &[u8]) -> Option<Whole> {
+    fn writer(&self, object: &[u8]) -> Option<Whole> {
         let (buffer, waits) = (slice(object, 16)?, word(object, 40));
         let fits = is_interface(object, 0)
             && waits <= buffer.length
             && self.tables.writers.contains(&word(object, 48));
         let fd = self.descriptor(word(object, 56), true).filter(|_| fits)?;
-        let mut found = self.buffer(at, fd, &buffer)?;
+        let mut found = self.buffer(fd, &buffer)?;
         found.pending_bytes = waits;
         found.pending = content(self.memory, buffer.data, waits, self.kept)?;
         Some(Whole::of(found))
     }
 
     /// buf, rd, r, w, err, lastByte, lastRuneSize.
-    fn reader(&self, at: u64, object: &[u8]) -> Option<Whole> {
+    fn reader(&self, object: &[u8]) -> Option<Whole> {
         let last = |field, most| (-1..=most).contains(&(word(object, field) as i64));
         let fits = is_interface(object, 56) && last(72, 255) && last(80, 4);
-        self.input(at, object, 0, [40, 48])
-            .filter(|_| fits && self.tables.readers.contains(&word(object, 24)))
+        self.input(object, 0, [40, 48]).filter(|_| fits && self.tables.readers.contains(&word(object, 24)))
     }
 
     /// r, split, maxTokenSize, token, buf, start, end.
-    fn scanner(&self, at: u64, object: &[u8]) -> Option<Whole> {
+    fn scanner(&self, object: &[u8]) -> Option<Whole> {
         let fits = word(object, 16) != 0 && (1..=BUFFER_MOST).contains(&word(object, 24));
-        self.input(at, object, 56, [80, 88])
-            .filter(|_| fits && self.tables.readers.contains(&word(object, 0)))
+        self.input(object, 56, [80, 88]).filter(|_| fits && self.tables.readers.contains(&word(object, 0)))
     }
 
-    fn input(&self, at: u64, object: &[u8], buffer: usize, [from, to]: [usize; 2]) -> Option<Whole> {
+    fn input(&self, object: &[u8], buffer: usize, [from, to]: [usize; 2]) -> Option<Whole> {
         let interface = if buffer == 0 { 24 } else { 0 };
         let (buffer, from, to) = (slice(object, buffer)?, word(object, from), word(object, to));
         let unread = to.checked_sub(from).filter(|_| to <= buffer.length)?;
-        let mut found = self.buffer(at, self.descriptor(word(object, interface + 8), false)?, &buffer)?;
+        let mut found = self.buffer(self.descriptor(word(object, interface + 8), false)?, &buffer)?;
         found.unread_bytes = unread;
         found.unread = content(self.memory, buffer.data.checked_add(from)?, unread, UNREAD_KEPT)?;
         Some(Whole::of(found))
     }
 
     /// With nothing in it; None where not all of its memory is there.
-    fn buffer(&self, at: u64, fd: i32, buffer: &Slice) -> Option<Buffer> {
+    fn buffer(&self, fd: i32, buffer: &Slice) -> Option<Buffer> {
         let last = buffer.data.checked_add(buffer.length - 1)?;
         content(self.memory, buffer.data, 1, 1).and(content(self.memory, last, 1, 1))?;
         Some(Buffer {
             walker: Walker::Go,
-            address: at,
+            address: buffer.data,
             fd,
             mode: Some(Mode::Full),
             buffer_bytes: buffer.length,

@@ -47,16 +47,13 @@ impl Files {
         let seen: Vec<Sighting> =
             used.filter_map(|&(at, number)| judge.sighting(at, &self.layouts.all[number])).collect();
         sought.note(&seen);
-        let least = |address, all: &[Sighting]| {
-            let most = all.iter().max_by_key(|one| one.whole.buffer.pending_bytes);
-            most.is_some_and(|most| {
-                let grows = || descriptors.is_unwritten(most.whole.buffer.fd);
-                most.whole.buffer.address != address && grows()
-            })
+        // What waits only grows until it is first written.
+        let behind = |one: &Sighting, all: &[Sighting]| {
+            let more = |other: &Sighting| other.whole.buffer.pending_bytes > one.whole.buffer.pending_bytes;
+            all.iter().any(more) && descriptors.is_unwritten(one.whole.buffer.fd)
         };
         let left_behind = |one: &Sighting, all: &[Sighting]| {
-            let address = one.whole.buffer.address;
-            sought.is_still(address, &copies::addresses(all)) || least(address, all)
+            sought.is_still(one.at, &copies::addresses(all)) || behind(one, all)
         };
         owned(copies::settled(seen, left_behind))
     }

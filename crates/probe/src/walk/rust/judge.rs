@@ -57,14 +57,13 @@ impl Judge<'_> {
     /// The stream, if that is what is there.
     pub fn sighting(&self, at: u64, layout: &Layout) -> Option<Sighting> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
-        let whole = steady(self.memory, at, copy, |object| self.read(at, object, layout))?;
-        let data = structure::<OBJECT_BYTES>(self.memory, at)?;
+        let whole = steady(self.memory, at, copy, |object| self.read(object, layout))?;
         // A reader that has read never has nothing in it that was read, unless it is at the end.
-        let fresh = layout.used.is_some() && word(&data, layout.length) == 0;
-        Some(Sighting { data: word(&data, layout.data), fresh, whole })
+        let length = self.memory.u64(at + layout.length as u64)?;
+        Some(Sighting { at, fresh: layout.used.is_some() && length == 0, whole })
     }
 
-    fn read(&self, at: u64, object: &[u8], layout: &Layout) -> Option<Whole> {
+    fn read(&self, object: &[u8], layout: &Layout) -> Option<Whole> {
         let fd = self.descriptor(object, layout).filter(|_| layout.fits(object))?;
         let [capacity, data, length] =
             [layout.capacity, layout.data, layout.length].map(|field| word(object, field));
@@ -75,7 +74,7 @@ impl Judge<'_> {
         content(self.memory, data, 1, 1).and(content(self.memory, last, 1, 1))?;
         let mut found = Buffer {
             walker: Walker::Rust,
-            address: at,
+            address: data,
             fd,
             mode: self.mode(capacity, layout),
             buffer_bytes: capacity,
