@@ -30,6 +30,8 @@ pub struct Experiment {
     pub fix: String,
     /// The finding of `weir trace` that the broken program shows, and the fixed one does not.
     pub finding: Option<String>,
+    /// The engine of `weir trace` without which the finding is not judged: the run is too short beside what others cost.
+    pub finding_engine: Option<String>,
     /// Commands without which it cannot be run.
     #[serde(default)]
     pub needs: Vec<String>,

@@ -140,7 +140,7 @@ fn run_version(
     let results = results(&place);
     seen.extend(finding_seen(experiment, &results));
     let mut outcomes = judge(experiment, version, &seen);
-    outcomes.extend(finding_judged(experiment, version, &seen));
+    outcomes.extend(finding_judged(experiment, version, &seen, &results));
     let beside = seen.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
     Ok(Ran { version, beside: beside.collect(), outcomes, failure: said.failure, results, ours })
 }
@@ -160,15 +160,26 @@ fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<
     Some(Seen { what: BY_TRACE.into(), value })
 }
 
-fn finding_judged(experiment: &Experiment, version: Version, seen: &[Seen]) -> Option<Agreement> {
+fn finding_judged(
+    experiment: &Experiment,
+    version: Version,
+    seen: &[Seen],
+    results: &[(String, Value)],
+) -> Option<Agreement> {
     let wanted = experiment.finding.as_deref()?;
     let stated = match version {
         Version::Broken => format!("finds {wanted}"),
         Version::Fixed => format!("no {wanted}"),
     };
-    let value = seen.iter().find(|one| one.what == BY_TRACE).map_or("was not run", |one| one.value.as_str());
-    let agrees = value == stated;
-    Some(Agreement { what: BY_TRACE.into(), expect: String::new(), stated, seen: value.into(), agrees })
+    let found = seen.iter().find(|one| one.what == BY_TRACE);
+    let value = found.map_or_else(|| "was not run".into(), |one| one.value.clone());
+    let by = experiment.finding_engine.as_deref();
+    let other = by.filter(|by| !results.iter().any(|one| one.1["engine"] == **by));
+    let (value, agrees) = match other.filter(|_| found.is_some() && value != stated) {
+        Some(engine) => (format!("{value}: not judged without {engine}"), true),
+        None => (value.clone(), value == stated),
+    };
+    Some(Agreement { what: BY_TRACE.into(), expect: String::new(), stated, seen: value, agrees })
 }
 
 /// A check says `what<TAB>value`.
