@@ -92,7 +92,8 @@ fn root_takes_no_privilege_from_a_set_user_id_program() {
     // The directory of the tests may be closed to nobody: root runs it then.
     let own = Command::new(nobody[0]).args(&nobody[1..]).output().is_ok_and(|ran| ran.status.success());
     for engine in engines() {
-        let commands = [&[path(&program)][..], &nobody].into_iter().take(1 + usize::from(own));
+        let alone = [path(&program)];
+        let commands = [&alone[..], &nobody].into_iter().take(1 + usize::from(own));
         for command in commands {
             let (output, _) = trace(dir.path(), engine, command);
             assert_eq!(text(&output.stdout), "65533\n", "{engine}: {command:?}: {}", text(&output.stderr));
