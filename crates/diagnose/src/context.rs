@@ -69,8 +69,10 @@ impl<'a> Context<'a> {
         }
         for (&pid, flows) in &context.flows_by_pid {
             let priced_s = flows.iter().map(|flow| priced_s(recording, flow)).sum();
-            let system_s = context.process(pid).map_or(0.0, |process| process.system_s);
-            context.price_scales.insert(pid, Prices::scale(priced_s, system_s));
+            let calls = flows.iter().map(|flow| flow.calls).sum();
+            let watching = recording.overhead.cost_s.max(0.0);
+            let system_s = context.process(pid).map_or(0.0, |process| process.system_s - watching);
+            context.price_scales.insert(pid, Prices::scale(priced_s, system_s, calls));
         }
         for files in context.behind.values_mut() {
             files.sort_by(|a, b| a.0.total_cmp(&b.0));

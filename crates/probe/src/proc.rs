@@ -96,6 +96,15 @@ pub fn has_ended(pid: u32) -> bool {
     status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']) && status.threads <= 1)
 }
 
+/// Whether a process is on its way to its end: killed, or stopped there for its tracer.
+pub fn is_dying(pid: u32) -> bool {
+    const KILL: u64 = 1 << (libc::SIGKILL - 1);
+    status(pid).is_some_and(|status| {
+        let killed = (status.sigpnd | status.shdpnd) & KILL != 0;
+        killed || status.state.starts_with('t')
+    })
+}
+
 /// Whether there is such a process, be it a zombie.
 pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()

@@ -77,8 +77,9 @@ fn stopped_and_continued_it_goes_on() {
         until("stopped", stopped);
         std::thread::sleep(Duration::from_millis(100));
         let still = stopped();
-        // SAFETY: continues a child of this test.
-        unsafe { libc::kill(pid as i32, libc::SIGCONT) };
+        // Again and again: what was seen may have been the stop at its attachment, before that of the shell.
+        // SAFETY: a signal to a child of this test, which exists until weir's thread has waited for it.
+        until("it ends", || unsafe { libc::kill(pid as i32, libc::SIGCONT) } != 0);
         still
     });
     let seen = trace(target, &Options::default()).expect("traced");

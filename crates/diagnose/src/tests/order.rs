@@ -274,3 +274,18 @@ fn a_childs_seek_moves_what_its_parent_reads() {
     run(true, false).none(SharedOffset);
     run(false, true).none(SharedOffset);
 }
+
+#[test]
+fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
+    let mut tape = tape(1.0);
+    let file = tape.file("/d/in", File);
+    timed(tape.flow(1, 0, file, In, 1, 4096), 0.1, 0.1);
+    tape.look(0.2, 1, Moment::Fork, &[unread(0, b"3000\n")]);
+    tape.fork(0.2, 2);
+    timed(tape.flow(2, 0, file, In, 2, 4096), 0.3, 0.4);
+    tape.none(OverRead);
+    // Another program has not.
+    tape.exec(0.25, 2, "sort");
+    tape.0.flows[1].image = 1;
+    assert_eq!(tape.severity(OverRead), High);
+}

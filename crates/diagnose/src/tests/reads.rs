@@ -104,4 +104,8 @@ fn new_files_appends_and_whole_blocks_are_not() {
     records(0o101, Some(20_000_000), 4000).none(UnalignedWrites);
     records(0o2001, Some(90_000_000), 4000).none(UnalignedWrites);
     records(0o1, Some(20_000_000), 399).none(UnalignedWrites);
+    // The shell that redirected to it may have made it.
+    let mut inherited = records(0o1, Some(20_000_000), 4000);
+    inherited.open_file(0).opened_by = None;
+    inherited.none(UnalignedWrites);
 }

@@ -34,6 +34,9 @@ use wire::{ProcessState, StreamKey};
 
 const TICK_NS: u64 = 20_000_000;
 
+/// So long the others that are killed with the root may take to their ends, on a busy machine.
+const LAST_NS: u64 = 1_000_000_000;
+
 /// The engine, loaded and ready.
 pub struct Engine {
     loaded: Loaded,
@@ -156,7 +159,21 @@ impl Run<'_> {
             }
             self.look_after_the_root();
         }
+        self.await_the_dying();
         Ok(())
+    }
+
+    /// Who killed the root may have killed others too (timeout, a shell's kill 0): what they lose is seen at their ends.
+    fn await_the_dying(&mut self) {
+        let end = now_ns() + LAST_NS;
+        while self.exit.is_some() && now_ns() < end {
+            let mut others = self.engine.loaded.processes.keys().flatten();
+            if !others.any(proc::is_dying) {
+                return;
+            }
+            self.wait(TICK_NS / 4);
+            self.drain();
+        }
     }
 
     /// Its end is told by an event, unless that found no room. wait(2) may not be asked: it would take the stops

@@ -109,7 +109,8 @@ fn bound(recording: &Recording, streams: &mut [Stream]) {
         let waits_s: f64 = own().map(|stream| stream.waits_s).sum();
         let cpu_s = process.user_s + process.system_s;
         let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
-        let calls = Prices::scale(calls_s, process.system_s);
+        let number = own().map(|stream| stream.flow.calls).sum();
+        let calls = Prices::scale(calls_s, process.system_s - recording.overhead.cost_s.max(0.0), number);
         let calls = if cpu_s > 0.0 { calls.min(cpu_s / calls_s.max(cpu_s)) } else { calls };
         let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
         for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {

@@ -182,9 +182,12 @@ fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
     assert!(cost(&recording) > 6.0, "by the default prices");
     (recording.processes[0].user_s, recording.processes[0].system_s) = (0.3, 2.5);
-    assert!((cost(&recording) - 2.8).abs() < 1e-9);
+    assert!((cost(&recording) - 2.5).abs() < 1e-9, "the kernel's part of it");
     recording.flows[1].syncs = 1000;
-    assert!((cost(&recording) - 3.4).abs() < 1e-9, "syncs wait, and take no processor");
+    recording.processes[0].ended_s = Some(recording.processes[0].started_s + 4.0);
+    assert!((cost(&recording) - 3.1).abs() < 1e-9, "syncs wait, and take no processor");
+    recording.processes[0].ended_s = Some(recording.processes[0].started_s + 3.0);
+    assert!((cost(&recording) - 2.7).abs() < 1e-9, "no longer than the process was without it");
 }
 
 #[test]

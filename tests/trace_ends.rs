@@ -1,0 +1,181 @@
+//! `weir trace` ends well, with each engine, whatever the program is: 32-bit, static, set-user-ID, a tracer itself, one
+//! that cannot be executed; and buffers are seen from the very first write on.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::{disk_dir, has, is_root, skip, text, weir};
+use serde_json::Value;
+
+/// The engines that see calls; ebpf only where this user may load programs into the kernel.
+fn engines() -> Vec<&'static str> {
+    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
+}
+
+/// `weir trace --engine ENGINE -- COMMAND…` in `dir`: how it ended, and the document if there is one.
+fn trace(dir: &Path, engine: &str, command: &[&str]) -> (Output, Value) {
+    let options = ["trace", "-q", "--engine", engine, "--json", "t.json", "--"];
+    let mut weir = weir(dir, &[&options, command].concat());
+    let output = weir.env_remove("PYTHONUNBUFFERED").output().expect("weir starts");
+    let document = fs::read(dir.join("t.json")).ok();
+    (output, document.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("it is JSON")))
+}
+
+/// A program of C in `dir`; None where the compiler cannot make it.
+fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
+    fs::write(&file, source).expect("the source");
+    let mut cc = Command::new("cc");
+    let made = cc.args(["-O1", "-o"]).arg(&program).arg(&file).args(flags).output().ok()?;
+    made.status.success().then_some(program)
+}
+
+fn path(program: &Path) -> &str {
+    program.to_str().expect("a name")
+}
+
+fn has_finding(document: &Value, id: &str) -> bool {
+    let findings = document["findings"].as_array().expect("findings");
+    findings.iter().any(|finding| finding["id"] == id)
+}
+
+const HELLO: &str = "#include <unistd.h>\n\
+    int main(void) { return write(1, \"hello\\n\", 6) == 6 ? 4 : 1; }\n";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_32_bit_program_ends_as_it_would() {
+    // Without a C library, which few systems have for 32 bits: exit(4).
+    let source = "void _start(void) { __asm__ volatile(\"int $0x80\" : : \"a\"(1), \"b\"(4)); }\n";
+    let dir = disk_dir();
+    let flags = ["-m32", "-static", "-nostdlib", "-ffreestanding"];
+    let program = compile(dir.path(), "small", source, &flags);
+    let Some(program) = program.filter(|program| Command::new(program).status().is_ok()) else {
+        return skip("a_32_bit_program_ends_as_it_would", "no 32-bit programs here");
+    };
+    for engine in engines() {
+        let (output, seen) = trace(dir.path(), engine, &[path(&program)]);
+        assert_eq!(output.status.code(), Some(4), "{engine}: {}", text(&output.stderr));
+        assert!(seen["blind"].to_string().contains("32-bit"), "{engine}: {}", seen["blind"]);
+    }
+}
+
+#[test]
+fn a_static_program_ends_as_it_would() {
+    let dir = disk_dir();
+    let Some(program) = compile(dir.path(), "alone", HELLO, &["-static"]) else {
+        return skip("a_static_program_ends_as_it_would", "cc makes no static programs");
+    };
+    for engine in engines() {
+        let (output, _) = trace(dir.path(), engine, &[path(&program)]);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(4), "hello\n".into()), "{engine}");
+    }
+}
+
+#[test]
+fn root_takes_no_privilege_from_a_set_user_id_program() {
+    let name = "root_takes_no_privilege_from_a_set_user_id_program";
+    if !is_root() || !has("setpriv") {
+        return skip(name, "needs root and setpriv");
+    }
+    let dir = disk_dir();
+    let source = "#include <stdio.h>\n#include <unistd.h>\n\
+        int main(void) { printf(\"%d\\n\", (int)geteuid()); return 0; }\n";
+    let program = compile(dir.path(), "whoami", source, &[]).expect("cc");
+    std::os::unix::fs::chown(&program, Some(65533), None).expect("another owner");
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("a mode");
+    let nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", path(&program)];
+    // The directory of the tests may be closed to nobody: root runs it then.
+    let own = Command::new(nobody[0]).args(&nobody[1..]).output().is_ok_and(|ran| ran.status.success());
+    for engine in engines() {
+        let alone = [path(&program)];
+        let commands = [&alone[..], &nobody].into_iter().take(1 + usize::from(own));
+        for command in commands {
+            let (output, _) = trace(dir.path(), engine, command);
+            assert_eq!(text(&output.stdout), "65533\n", "{engine}: {command:?}: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn a_tracer_inside_traces() {
+    if !has("strace") {
+        return skip("a_tracer_inside_traces", "strace is not here");
+    }
+    let dir = disk_dir();
+    for engine in engines() {
+        let command = ["strace", "-f", "-o", "log", "sh", "-c", "perl -e 'print 1' | cat; exit 3"];
+        let (output, _) = trace(dir.path(), engine, &command);
+        assert_eq!(output.status.code(), Some(3), "{engine}: {}", text(&output.stderr));
+        let log = fs::read_to_string(dir.path().join("log")).expect("strace's log");
+        assert!(log.contains("exited with 3"), "{engine}: {log}");
+    }
+}
+
+#[test]
+fn ten_thousand_children_and_files() {
+    let children = "#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n\
+        for (int i = 0; i < 10000; i++) { pid_t one = fork(); if (!one) _exit(0);\n\
+        if (one < 0 || waitpid(one, 0, 0) != one) return 1; } return 7; }\n";
+    let files = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/resource.h>\n#include <unistd.h>\n\
+        int main(void) { struct rlimit most = {10100, 10100}; char name[16];\n\
+        if (setrlimit(RLIMIT_NOFILE, &most)) return 1;\n\
+        for (int i = 0; i < 10000; i++) { sprintf(name, \"f%d\", i); int fd = open(name, O_CREAT | O_RDWR, 0600);\n\
+        if (fd < 0 || write(fd, \"x\", 1) != 1 || unlink(name)) return 2; } return 8; }\n";
+    let dir = disk_dir();
+    // The other engine stops at each of them: enough of it is in trace_programs.
+    let engine = engines()[0];
+    for (name, source, status) in [("children", children, 7), ("files", files, 8)] {
+        let program = compile(dir.path(), name, source, &[]).expect("cc");
+        let (output, seen) = trace(dir.path(), engine, &[path(&program)]);
+        assert_eq!(output.status.code(), Some(status), "{engine}: {name}: {}", text(&output.stderr));
+        assert_eq!(seen["exit"]["code"], status, "{engine}: {name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_leaves_nothing_behind() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("text"), "no program\n").expect("a file");
+    for engine in engines() {
+        for (command, status) in [("./text", 126), ("./none", 127)] {
+            let (output, _) = trace(dir.path(), engine, &[command]);
+            assert_eq!(output.status.code(), Some(status), "{engine}: {command}: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn an_execve_by_a_second_thread_is_not_the_end() {
+    if !has("python3") {
+        return skip("an_execve_by_a_second_thread_is_not_the_end", "python3 is not here");
+    }
+    let dir = disk_dir();
+    let script = "import os, threading\nprint('waits')\n\
+        threading.Thread(target=lambda: os.execv('/bin/sh', ['sh', '-c', 'sleep 0.3; exit 6'])).start()\n";
+    for engine in engines() {
+        let (output, seen) = trace(dir.path(), engine, &["python3", "-c", script]);
+        assert_eq!(output.status.code(), Some(6), "{engine}: {}", text(&output.stderr));
+        assert!(!has_finding(&seen, "lost-at-exit"), "{engine}: {}", seen["findings"]);
+    }
+}
+
+#[test]
+fn the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it() {
+    let name = "the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it";
+    if !is_root() || !has("perl") {
+        return skip(name, "needs root and perl");
+    }
+    let dir = disk_dir();
+    let script =
+        "open my $out, '>', 'out' or die; print $out \"first\\n\"; syswrite $out, \"second\\n\"; close $out";
+    for _ in 0..5 {
+        let (_, seen) = trace(dir.path(), "ebpf", &["perl", "-e", script]);
+        assert_eq!(fs::read_to_string(dir.path().join("out")).expect("out"), "second\nfirst\n");
+        assert!(has_finding(&seen, "mixed-order"), "{}", seen["findings"]);
+    }
+}
