@@ -35,17 +35,18 @@ impl Prices {
     }
 
     /// All calls of a process cannot have cost more than the time that it had in the kernel: where prices say so
-    /// they are too high, and each call gets its share of what there was. So it does where prices explain most of
+    /// they are too high, and each call gets its share of what there was. So it does where prices explain much of
     /// that time and the calls are very many: on a busy machine, or on this file, they are dearer than measured.
     pub fn scale(priced_s: f64, system_s: f64, calls: u64) -> f64 {
         // The kernel's time of a process may be a sum of ticks: less says nothing.
         const TICK_S: f64 = 0.05;
         const MANY: u64 = 20_000;
+        const MOST: f64 = 3.0;
         if system_s <= TICK_S || priced_s <= 0.0 {
             return 1.0;
         }
         let scale = system_s / priced_s;
-        if scale < 1.0 || (calls >= MANY && scale <= 2.0) { scale } else { 1.0 }
+        if scale < 1.0 || (calls >= MANY && scale <= MOST) { scale } else { 1.0 }
     }
 
     /// `calls` that move `bytes` in all, in seconds.
@@ -67,5 +68,20 @@ impl Default for Prices {
             sync_ns: 600_000.0,
             buffered_byte_ns: 3.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_time_of_a_process_corrects_prices() {
+        assert_eq!(Prices::scale(2.0, 1.0, 100), 0.5, "they cannot have cost more");
+        assert_eq!(Prices::scale(1.0, 1.5, 100_000), 1.5, "dearer here");
+        assert_eq!(Prices::scale(1.0, 1.5, 100), 1.0, "few calls: it did something else");
+        assert_eq!(Prices::scale(1.0, 5.0, 100_000), 1.0, "most of it is something else");
+        assert_eq!(Prices::scale(1.0, 0.02, 100_000), 1.0, "a tick or two");
+        assert_eq!(Prices::scale(0.0, 1.0, 100_000), 1.0);
     }
 }
