@@ -119,7 +119,7 @@ mod tests {
         let text = terminal::text(&blocks(&table(), true), &Style::default());
         let row = text.lines().find(|line| line.trim_start().starts_with("1 B")).expect("the row");
         let words: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(&words[2..5], ["107", "50.2", "~"], "{text}");
+        assert_eq!(&words[2..5], ["107", "50.2~", "107"], "{text}");
         assert!(text.contains("system s") && text.contains("theirs") && text.contains("ours"), "{text}");
         assert!(!text.contains("2 B"), "a row that was not measured: {text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
