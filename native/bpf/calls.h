@@ -258,11 +258,11 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
     u32 nr = CALL_NUMBER(regs), pid = 0;
     struct transfer t;
     struct process *process = 0;
-    if (nr >= CLASSES || !classes[nr])
+    u32 class = nr < CLASSES ? classes[nr] : 0;
+    if (!class && !CALL_IS_32BIT(regs)) /* the numbers of 32-bit calls are other calls' */
         return 0;
-    u32 class = classes[nr];
     /* Plain reads and writes find their stream in one look-up, or none; for the others it is worth asking first. */
-    if (class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
+    if (!class || class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
         pid = bpf_get_current_pid_tgid() >> 32;
         process = bpf_map_lookup_elem(&processes, &pid);
         if (!process)
