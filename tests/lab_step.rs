@@ -146,7 +146,7 @@ fn without_a_terminal_all_steps_are_printed() {
     let said = text(&broken.stdout);
     assert!(broken.status.success(), "{}", text(&broken.stderr));
     assert!(!said.contains('\u{1b}') && said.contains("step 1 of "), "{said}");
-    assert_eq!(said.matches("exit flushes what waits").count(), 2, "{said}");
+    assert_eq!(said.matches("exit flushes its buffers").count(), 2, "{said}");
     assert!(said.contains("file has 4 lines"), "{said}");
     let fixed = text(&run(dir.path(), &["lab", "doubled-at-fork", "--step", "--fixed"]).stdout);
     assert!(fixed.contains("file has 3 lines") && fixed.contains("Nothing waited"), "{fixed}");

@@ -164,7 +164,10 @@ pub fn list(lines: &[Line], style: &Style) -> String {
         let earlier = line.earlier.as_ref().map_or_else(Cell::default, last_run);
         vec![line.name.clone().into(), line.about.clone().into(), earlier]
     };
-    terminal::text(&[Block::Table(by_theme(lines, columns, cells))], style)
+    let hint =
+        "weir lab NAME runs one; with --step you go through it call by call; weir lab all --quick runs all";
+    let blocks = [Block::Table(by_theme(lines, columns, cells)), Block::Aside(hint.into())];
+    terminal::text(&blocks, style)
 }
 
 /// The table at the end of all: what was seen, and whether that is as stated; before it published tables beside ours.

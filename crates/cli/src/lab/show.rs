@@ -64,7 +64,7 @@ pub fn page(experiment: &Experiment, result: &Result, answers: &[Answer], style:
         fix: experiment.fix.clone(),
         facts,
         trouble,
-        see: format!("weir lab {name} --step    --predict    --source    --fixed"),
+        see: format!("more: weir lab {name} with --step (call by call), --predict, --source or --fixed"),
     };
     lab::page(&page, style)
 }

@@ -56,7 +56,8 @@ impl Walk<'_> {
         let (text, note) = match &from {
             Some(stream) => {
                 let shared = stream.shared.min(call.result as u64);
-                let twice = if shared > 0 { words::inherited(shared) } else { String::new() };
+                let twice =
+                    if shared > 0 { words::inherited(shared, call.result as u64) } else { String::new() };
                 let why = self.why_now(at, pid, stream, call) + &twice;
                 (words::flushes(pid, call, &self.name(call)), why)
             }
@@ -76,7 +77,7 @@ impl Walk<'_> {
         } else if stream.room > 1 && bytes >= stream.room {
             format!("The buffer was full: {} bytes.", stream.room)
         } else if self.ends_next(at, pid) {
-            "It is at its end: exit flushes what waits in the buffers.".into()
+            "The process is at its end: exit flushes its buffers.".into()
         } else {
             "Something asked for it: fflush, fclose, or a read from a terminal.".into()
         }

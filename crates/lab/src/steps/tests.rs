@@ -121,7 +121,7 @@ fn a_fork_copies_the_buffer_and_each_copy_is_written() {
     let steps = doubled();
     let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
     assert_eq!(texts.len(), 10, "{texts:#?}");
-    assert!(texts[0].starts_with("broken begins") && texts[1].contains("puts 6 bytes"), "{texts:#?}");
+    assert!(texts[0].starts_with("broken begins") && texts[1].contains("prints 6 bytes"), "{texts:#?}");
     assert!(texts[2].contains("813 begins as a copy"), "{texts:#?}");
     assert_eq!(waiting(&steps[2]), [(812, &b"first\n"[..]), (813, b"first\n")]);
     assert!(steps[2].processes[1].streams[0].copied && !steps[2].processes[0].streams[0].copied);

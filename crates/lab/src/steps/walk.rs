@@ -102,7 +102,7 @@ impl<'r> Walk<'r> {
             self.begin(pid);
             let text = format!("{} begins, as process {pid}.", words::base(&image.argv.join(" ")));
             let note =
-                "Nothing is in its buffers yet: the memory where stdio gathers what it prints or reads.";
+                "The box is its buffer: memory in which stdio gathers what it prints or reads, still empty.";
             return self.step(pid, text, note.into(), None);
         }
         self.new_image(pid, image);

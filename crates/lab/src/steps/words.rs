@@ -53,12 +53,12 @@ pub(super) fn change(pid: u32, change: &Change) -> String {
         Change::Put { fd, bytes: count, before: 0 } => {
             let (bytes, stream) = (bytes(count), stream(fd));
             format!(
-                "{pid} puts {bytes} into the buffer of {stream}. No system call: the kernel knows nothing of them."
+                "{pid} prints {bytes} into the buffer of {stream}. No system call: the kernel knows nothing of them."
             )
         }
         Change::Put { fd, bytes: count, .. } => {
             let more = if count == 1 { "1 more byte".into() } else { format!("{count} more bytes") };
-            format!("{pid} puts {more} into the buffer of {}. No system call.", stream(fd))
+            format!("{pid} prints {more} into the buffer of {}. No system call.", stream(fd))
         }
         Change::Took { fd, bytes: count, left } => {
             format!(
@@ -77,30 +77,32 @@ pub(super) fn change(pid: u32, change: &Change) -> String {
 pub(super) fn waits(mode: Option<(Option<Mode>, u64)>, before: u64, waits_in: &str) -> String {
     let until = match mode {
         Some((Some(Mode::Full), room)) if before == 0 => format!(
-            "Mode full, as usual for a file or pipe: they wait in its own memory until it holds {room}, calls fflush, or exits."
+            "A file or pipe is fully buffered: they wait in memory until {room} are there, or the process calls fflush or exits."
         ),
         Some((Some(Mode::Full), room)) => {
-            format!("They wait behind the {before} there until it holds {room}, calls fflush, or exits.")
+            format!(
+                "They wait behind the {before} there, until {room} are there or the process calls fflush or exits."
+            )
         }
         Some((Some(Mode::Line), _)) => {
-            "Mode line, as usual for a terminal: they wait in its own memory until a newline comes, or it calls fflush or exits."
+            "A terminal is line buffered: they wait in memory until a newline comes, or the process calls fflush or exits."
                 .into()
         }
-        _ => "They wait in its own memory; nobody else can see them.".into(),
+        _ => "They wait in the process's memory; nobody else can see them.".into(),
     };
     match waits_in {
-        "wait4" | "waitid" => format!("{until} Now it waits for its child ({waits_in})."),
+        "wait4" | "waitid" => format!("{until} It now stands in {waits_in}, for its child."),
         "clock_nanosleep" | "nanosleep" | "pause" | "poll" | "ppoll" => {
-            format!("{until} Now it sleeps ({waits_in}).")
+            format!("{until} It now sleeps ({waits_in}).")
         }
         _ => until,
     }
 }
 
 /// Why bytes come out that a fork copied.
-pub(super) fn inherited(count: u64) -> String {
+pub(super) fn inherited(count: u64, of: u64) -> String {
     let were = if count == 1 { "was" } else { "were" };
-    format!(" {} of them {were} in the buffer before the fork.", bytes(count))
+    format!(" {count} of these {} {were} there before the fork.", bytes(of))
 }
 
 pub(super) fn forks(pid: u32, child: u32, waiting: u64) -> String {
@@ -122,10 +124,10 @@ pub(super) fn copied(waiting: u64) -> String {
 
 pub(super) fn flushes(pid: u32, call: &Call, to: &str) -> String {
     format!(
-        "{pid} writes its buffer out: {}({}), {} to {to}.",
+        "{pid} writes its buffer out: {} to {to}, by {} on descriptor {}.",
+        bytes(call.result as u64),
         call.op.name(),
-        call.fd,
-        bytes(call.result as u64)
+        call.fd
     )
 }
 

@@ -1,7 +1,7 @@
 //! One step of a recorded run, drawn: the processes with their buffers above, files and pipes below.
 
 use weir_lab::steps::{Bytes, File, Process, Step, Stream};
-use weir_model::StreamKind;
+use weir_model::{Mode, StreamKind};
 
 use super::boxes::{Column, boxes};
 use crate::style::{Emphasis, Style};
@@ -9,14 +9,16 @@ use crate::text::{clean, shorten, wrap};
 
 /// Side by side; more would be too narrow to read.
 const COLUMNS_MOST: usize = 3;
-/// Lines that are always there: title, arrow, keys, four of text, three empty ones, and around both rows of boxes.
-const FIXED: usize = 18;
+/// Lines that are always there: title, expectation, arrow, keys, four of text, three empty ones, and around both rows of boxes.
+const FIXED: usize = 19;
 
 /// What the screen shows.
 #[derive(Debug)]
 pub struct View<'a> {
     /// The experiment, and which of its programs.
     pub name: &'a str,
+    /// What one would expect of it.
+    pub expect: &'a str,
     /// The step.
     pub step: &'a Step,
     /// Its number, from 1.
@@ -33,7 +35,12 @@ pub struct View<'a> {
 pub fn frame(view: &View, rows: Option<usize>) -> Vec<String> {
     let style = &view.style;
     let title = format!("{} · step {} of {}", view.name, view.number, view.of);
-    let mut lines = vec![style.paint(Emphasis::Strong, &fit(&title, view)), String::new()];
+    let expected = format!("you would expect: {}", view.expect);
+    let mut lines = vec![
+        style.paint(Emphasis::Strong, &fit(&title, view)),
+        style.paint(Emphasis::Faint, &fit(&expected, view)),
+        String::new(),
+    ];
     paragraph(&mut lines, &view.step.text, Emphasis::Strong, view, rows);
     paragraph(&mut lines, &view.step.note, Emphasis::Plain, view, rows);
     lines.push(String::new());
@@ -46,7 +53,10 @@ pub fn frame(view: &View, rows: Option<usize>) -> Vec<String> {
     if let Some(rows) = rows {
         lines.truncate(rows.saturating_sub(1));
         lines.resize(rows.saturating_sub(1), String::new());
-        let keys = "→ next   ← back   Home   End   ? why   q quit";
+        let keys = match view.number == view.of {
+            true => "the end   ← back   Home first   ? why   q quit",
+            false => "→ next   ← back   Home first   End last   ? why   q quit",
+        };
         lines.push(style.paint(Emphasis::Faint, &fit(keys, view)));
     }
     lines
@@ -105,7 +115,8 @@ fn processes(view: &View) -> Vec<Column> {
         if streams.is_empty() {
             streams.extend(process.streams.first());
         }
-        let header = header(process);
+        let is_parent = view.step.processes.iter().any(|other| other.parent == Some(process.pid));
+        let header = header(process, is_parent);
         let column = |stream: Option<&Stream>| Column {
             header: header.clone(),
             title: stream.map_or_else(String::new, title),
@@ -132,16 +143,18 @@ fn rank(process: &Process, stream: Option<&Stream>, acts: bool) -> u8 {
 }
 
 /// Short enough for two side by side: of one that has ended, how says more than whose child it was.
-fn header(process: &Process) -> String {
+fn header(process: &Process, is_parent: bool) -> String {
     let more = match (&process.ended, process.parent) {
         (Some(how), _) => format!(", ended: {how}"),
         (None, Some(parent)) => format!(", child of {parent}"),
+        (None, None) if is_parent => ", the parent".into(),
         (None, None) => String::new(),
     };
     format!("{} {}{more}", process.pid, process.name)
 }
 
-/// `stdout → file, mode full: 18 of 4096 B`; short enough for two side by side.
+/// `stdout → file: 31 of 4096 B, 17 copied`; short enough for two side by side. That a file is fully buffered says the
+/// text beside it.
 fn title(stream: &Stream) -> String {
     let name = match stream.fd {
         0 => "stdin".into(),
@@ -153,9 +166,13 @@ fn title(stream: &Stream) -> String {
         0 => ("→", stream.pending.count),
         unread => ("←", unread),
     };
-    let mode = stream.mode.map_or_else(String::new, |mode| format!(", mode {}", mode.name()));
-    let (mode, copied) = if stream.copied { (String::new(), ", copied") } else { (mode, "") };
-    format!("{name} {arrow} {}{mode}: {bytes} of {} B{copied}", stream.target, stream.room)
+    let more = match stream.mode {
+        _ if stream.shared > 0 => format!(", {} copied", stream.shared),
+        Some(Mode::Line) => ", by lines".into(),
+        Some(Mode::None) => ", unbuffered".into(),
+        _ => String::new(),
+    };
+    format!("{name} {arrow} {}: {bytes} of {} B{more}", stream.target, stream.room)
 }
 
 fn content(stream: &Stream) -> Vec<(String, bool)> {
@@ -198,11 +215,11 @@ fn place(file: &File) -> (String, String) {
     match file.kind {
         StreamKind::File => {
             let device = match file.synced {
-                None => "no fsync yet".to_string(),
-                Some(synced) => format!("on the device: {synced} B"),
+                None => "nothing is on the device for sure: no fsync yet".to_string(),
+                Some(synced) => format!("{synced} B are on the device"),
             };
             let header = format!("{}: {} B, {lines} line{s}", file.name, file.bytes);
-            (header, format!("in the page cache: {} B; {device}", file.bytes))
+            (header, format!("{} B in the kernel's page cache; {device}", file.bytes))
         }
         StreamKind::Pipe | StreamKind::Socket => {
             (format!("{}: {} B", file.name, file.bytes), "in the kernel, until somebody reads it".into())

@@ -35,31 +35,35 @@ pub fn run(experiment: &Experiment, fixed: bool, quick: bool) -> Result<bool, Er
 
 struct Show {
     name: String,
+    expect: String,
     why: String,
     steps: Vec<Step>,
 }
 
 impl Show {
     fn new(experiment: &Experiment, version: Version, steps: Vec<Step>) -> Show {
-        let Experiment { name, why, fix, .. } = experiment;
+        let Experiment { name, expect, why, fix, .. } = experiment;
         let about = format!(
-            "Above are the processes and what is in their buffers, below what they write to. A step is a system call, \
-             or what the program put into a buffer between two. A buffer in mode full is written out when it is full, \
-             in mode line at a newline too, in mode none at once.\n\n{why}\n\nFix: {fix}\n\n\
+            "The upper boxes are buffers in processes, the lower ones the files and pipes that they write to. A step \
+             is a system call, or what the program printed between two. A fully buffered stream is written out when \
+             its buffer is full, a line buffered one at a newline too, an unbuffered one at once.\n\n{why}\n\n\
+             Fix: {fix}\n\n\
              weir lab {name} --source shows the program, --fixed the mended one, --step --fixed its run.\n\n\
-             space n right: next   p left: back   Home End   q: quit   any key: go on"
+             next: → n space   back: ← p   first: Home   last: End   quit: q   this page: ?\n\
+             Any key but q leaves this page."
         );
         let which = match version {
             Version::Broken => "the program with the fault",
             Version::Fixed => "the mended program",
         };
-        Show { name: format!("{name}, {which}"), why: about, steps }
+        Show { name: format!("{name}, {which}"), expect: expect.clone(), why: about, steps }
     }
 
     fn view(&self, at: usize, help: bool) -> View<'_> {
         let help = help.then_some(self.why.as_str());
         let of = self.steps.len();
-        View { name: &self.name, step: &self.steps[at], number: at + 1, of, help, style: style() }
+        let (name, expect) = (&self.name, &self.expect);
+        View { name, expect, step: &self.steps[at], number: at + 1, of, help, style: style() }
     }
 
     fn all(&self) -> String {
