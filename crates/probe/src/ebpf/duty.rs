@@ -3,7 +3,9 @@
 
 /// What one seen call costs the program, about (measured: 200 to 400 ns).
 const CALL_COST_NS: u64 = 300;
-/// The share of time that may be lost by looking.
+/// A program of which looking takes no more of its time than this is looked at all the time.
+const CALM: f64 = 0.02;
+/// The share of time that may be lost by looking at one that is not calm.
 const SHARE: f64 = 0.01;
 /// A burst is at least this long.
 const BURST_NS: u64 = 10_000_000;
@@ -79,7 +81,7 @@ impl Duty {
             self.first = false;
             let share = cost as f64 / length as f64;
             self.begin(now_ns, calls);
-            if self.exact || share <= SHARE {
+            if self.exact || share <= CALM {
                 return Step::Stay;
             }
             self.looking = false;
