@@ -44,8 +44,10 @@ impl Tracer<'_, '_> {
             process.told = totals;
         }
         process.gap = Some(now);
-        let told = process.told;
+        let (told, seen_since) = (process.told, process.partly_since);
         self.tell(now, pid, pid, RawWhat::Totals(told));
+        // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
+        self.tell(seen_since, pid, pid, RawWhat::Unwatched { until_ns: seen_since });
     }
 
     /// Tells of the gap that ends now, if there is one.
