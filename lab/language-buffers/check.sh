@@ -31,7 +31,8 @@ if [ "$VERSION" = broken ]; then
     try Perl perl -e 'print "line\n"; sleep 60'
     try Ruby ruby -e 'puts "line"; sleep 60'
     try Tcl tclsh ../stuck.tcl
-    try awk awk 'BEGIN { print "line"; while (("sleep 60" | getline) > 0); }'
+    mkfifo never # mawk writes out before it starts a command
+    try awk awk 'BEGIN { print "line"; while ((getline < "never") > 0); }'
     waits=10
     try shell sh -c 'echo line; exec sleep 60'
     try Node node -e 'console.log("line"); setTimeout(() => {}, 60000)'
@@ -49,5 +50,6 @@ else
     try Perl perl -e '$| = 1; print "line\n"; sleep 60'
     try Ruby ruby -e '$stdout.sync = true; puts "line"; sleep 60'
     try Tcl tclsh ../mended.tcl
-    try awk awk 'BEGIN { print "line"; fflush(); while (("sleep 60" | getline) > 0); }'
+    mkfifo never
+    try awk awk 'BEGIN { print "line"; fflush(); while ((getline < "never") > 0); }'
 fi

@@ -92,6 +92,17 @@ struct weir__sink {
     int (*finish)(weir_stream *s);
 };
 
+/* Calls of fdatasync that threads share, see sync_round.c. Two rounds take turns: while one is in the kernel the
+ * other forms. The third is of those who serve themselves only. */
+enum { WEIR__ALONE = 2, WEIR__ROUNDS };
+
+struct weir__rounds {
+    uint32_t running;                     /* calls in the kernel */
+    unsigned forming;                     /* which of the two */
+    uint32_t followers[WEIR__ROUNDS];
+    _Atomic uint32_t ended[WEIR__ROUNDS]; /* futexes of the followers */
+};
+
 /* What a forked child must not have: wiped by the kernel. */
 struct weir__hot {
     weir_stream s; /* first: a weir_stream pointer is a pointer to this */
@@ -109,11 +120,7 @@ struct weir__hot {
     int64_t pos;            /* of the descriptor, as far as known; -1: not known */
     uint64_t synced;        /* bytes ever accepted that are on the device */
     uint64_t synced_whole;  /* the same with all metadata */
-    uint32_t syncing;       /* threads in fdatasync; one is for all who wait */
-    _Atomic uint32_t sync_round; /* futex: goes up when one has ended */
-    uint32_t sync_waiting;  /* threads that wait for it */
-    uint32_t sync_group;    /* how many there were, with the leader, the last time */
-    int64_t sync_ns;        /* how long it took then */
+    struct weir__rounds rounds;
     int64_t deadline;       /* of the oldest byte, ns of CLOCK_MONOTONIC, see stale.c */
     unsigned idle_ticks;    /* of the timer with nothing to do */
     unsigned far_seeks;     /* out of the buffer in a row: the file is read at random */
@@ -331,6 +338,15 @@ void weir__before_exec(void);
 /* stale.c */
 int weir__stale_arm(weir_stream *s); /* the lock is held; something is about to wait */
 void weir__stale_forget(const weir_stream *s);
+
+/* sync_round.c; with the lock, which following and ending let go for a while. Who was woken looks whether it was
+ * served; if not, and no call runs, it leads. One that was served, or failed, passes on that it was the heir.
+ * Who keeps the lock (`alone`) serves itself only. */
+bool weir__round_runs(const weir_stream *s);
+unsigned weir__round_follow(weir_stream *s);
+void weir__round_pass_on(weir_stream *s, unsigned round);
+unsigned weir__round_begin(weir_stream *s, bool alone);
+void weir__round_end(weir_stream *s, unsigned round);
 
 /* sync.c */
 int weir__sync_held(weir_stream *s, enum weir_durability level);

@@ -133,7 +133,7 @@ static void after_fork_in_child(void)
         own->copied = true;
         memset(&weir__hot(s)->lock, 0, sizeof weir__hot(s)->lock);
         weir__hot(s)->holders = 0;
-        weir__hot(s)->syncing = 0;
+        memset(&weir__hot(s)->rounds, 0, sizeof weir__hot(s)->rounds);
         weir__hot(s)->waiting = false;
         weir__hot(s)->armed = false; /* the timer is not there */
         weir__set_limits(s);

@@ -2,10 +2,7 @@
 #include "private.h"
 
 #include <limits.h>
-#include <sched.h>
-#include <linux/futex.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Every byte ever accepted, counted from the stream's opening: what a sync covers is a number of these. */
@@ -43,49 +40,6 @@ int weir__sync_directory(const char *path)
     return result;
 }
 
-/* Another thread is in fdatasync: its round may not have our bytes, the next one will. */
-static void wait_for_round(weir_stream *s)
-{
-    struct weir__hot *hot = weir__hot(s);
-    uint32_t round = atomic_load(&hot->sync_round);
-    hot->sync_waiting++;
-    weir__unlock(&hot->lock);
-    syscall(SYS_futex, &hot->sync_round, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
-    weir__lock(&hot->lock, s);
-    hot->sync_waiting--;
-}
-
-static int64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-/* Those whom the last call served are about to come back. A leader that does not wait for them takes its own
- * record only, and they wait for it and then for another: half the rate. A quarter of a call is little to
- * lose if they do not come. */
-static void wait_for_company(weir_stream *s)
-{
-    struct weir__hot *hot = weir__hot(s);
-    int64_t until = now() + hot->sync_ns / 4;
-    while (hot->sync_waiting + 1 < hot->sync_group && now() < until) {
-        weir__unlock(&hot->lock);
-        sched_yield();
-        weir__lock(&hot->lock, s);
-    }
-}
-
-static void end_round(weir_stream *s)
-{
-    struct weir__hot *hot = weir__hot(s);
-    hot->syncing--;
-    hot->sync_group = hot->sync_waiting + 1;
-    atomic_fetch_add(&hot->sync_round, 1);
-    if (weir__own(s)->locking)
-        syscall(SYS_futex, &hot->sync_round, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
 static int sync_descriptor_directory(int fd)
 {
     char link[64], path[PATH_MAX];
@@ -121,16 +75,13 @@ static int lead(weir_stream *s, enum weir_durability level)
     struct weir__hot *hot = weir__hot(s);
     struct weir__own *own = weir__own(s);
     bool release = own->locking && hot->lock.depth == 0;
-    hot->syncing++;
-    if (release && hot->sync_group > 1)
-        wait_for_company(s);
+    unsigned round = weir__round_begin(s, !release);
     int result = weir__flush_held(s);
     if (result < 0) {
-        end_round(s);
+        weir__round_end(s, round);
         return result;
     }
     uint64_t covers = accepted(s);
-    int64_t began = now();
     hot->stats.syncs++;
     if (release)
         weir__unlock(&hot->lock);
@@ -138,15 +89,24 @@ static int lead(weir_stream *s, enum weir_durability level)
     int directory = file == 0 && level >= WEIR_WHOLE && own->fd >= 0 ? sync_descriptor_directory(own->fd) : 0;
     if (release)
         weir__lock(&hot->lock, s);
-    hot->sync_ns = now() - began;
     if (stays(file, directory))
         own->sync_error = file < 0 ? file : directory;
     else if (file == 0 && !own->sync_error)
         remember(s, covers, directory < 0 ? WEIR_DATA : level);
-    end_round(s);
+    weir__round_end(s, round);
     if (own->sync_error) /* perhaps of another's call meanwhile: the kernel says it once */
         return own->sync_error;
     return file < 0 ? file : directory;
+}
+
+/* Waits as long as calls run that others make. */
+static void follow(weir_stream *s, uint64_t target, enum weir_durability level)
+{
+    unsigned round = WEIR__ROUNDS;
+    while (weir__round_runs(s) && !covered(s, target, level) && !weir__own(s)->sync_error)
+        round = weir__round_follow(s);
+    if (round < WEIR__ROUNDS && (covered(s, target, level) || weir__own(s)->sync_error))
+        weir__round_pass_on(s, round);
 }
 
 int weir__sync_held(weir_stream *s, enum weir_durability level)
@@ -161,11 +121,10 @@ int weir__sync_held(weir_stream *s, enum weir_durability level)
         return weir__flush_held(s);
     uint64_t target = accepted(s);
     /* One whose caller holds the lock cannot wait for a leader that needs it: it makes a call of its own. */
-    while (hot->syncing && hot->lock.depth == 0 && !covered(s, target, level)) {
-        wait_for_round(s);
-        if (own->sync_error)
-            return own->sync_error;
-    }
+    if (hot->lock.depth == 0)
+        follow(s, target, level);
+    if (own->sync_error)
+        return own->sync_error;
     if (covered(s, target, level)) {
         hot->stats.shared_syncs++;
         return 0;

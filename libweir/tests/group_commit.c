@@ -95,6 +95,49 @@ static void group_commit(const char *name, struct weir_options options)
     end_syncs(0);
 }
 
+/* A thread that is woken to lead, but was served meanwhile, must wake another: else those wait for ever. */
+enum { HASTY_RECORDS = 8000 };
+
+static int hasty_fdatasync(int fd)
+{
+    sleep_seconds(atomic_fetch_add(&sync_calls, 1) % 4 * 50e-6);
+    return fd < 0 ? -1 : 0;
+}
+
+static void *sync_in_haste(void *argument)
+{
+    unsigned thread = (unsigned)(intptr_t)argument;
+    for (unsigned i = 0; i < HASTY_RECORDS; i++) {
+        bool holds = thread == 0 && i % 64 == 0;
+        if (holds)
+            weir_lock(shared);
+        if (weir_putrec(shared, "00 0000", 7) != 7 || weir_sync(shared, i % 16 ? WEIR_DATA : WEIR_WHOLE) != 0)
+            atomic_fetch_add(&seen_failure, 1);
+        if (holds)
+            weir_unlock(shared);
+        for (unsigned pause = (i * 7 + thread) % 5; pause > 0; pause--)
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void nobody_waits_for_ever(void)
+{
+    check_begin("threads that come and go at any moment are all served");
+    begin_syncs((struct weir_options){.mode = WEIR_RECORD});
+    weir__kernel.fdatasync = weir__kernel.fsync = hasty_fdatasync;
+    alarm(60); /* the end, if one waits for ever */
+    in_threads(SYNCERS, sync_in_haste);
+    alarm(0);
+    check(seen_failure == 0, "%d syncs failed", seen_failure);
+    struct weir_stats stats;
+    weir_get_stats(shared, &stats);
+    check(stats.syncs + stats.shared_syncs >= (uint64_t)SYNCERS * HASTY_RECORDS, "stats: %llu of its own, %llu shared",
+          (unsigned long long)stats.syncs, (unsigned long long)stats.shared_syncs);
+    weir__kernel.fsync = real.fsync;
+    end_syncs(0);
+}
+
 static void failed_sync_is_for_all(void)
 {
     check_begin("a failed sync is seen by all threads, for ever");
@@ -224,6 +267,7 @@ int main(void)
     group_commit("record", (struct weir_options){.mode = WEIR_RECORD});
     group_commit("line", (struct weir_options){.mode = WEIR_LINE});
     group_commit("none", (struct weir_options){.mode = WEIR_NONE});
+    nobody_waits_for_ever();
     failed_sync_is_for_all();
     sync_with_the_lock_held();
     error_that_another_was_told();
