@@ -93,7 +93,12 @@ WEIR_COLD bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, un
     return true;
 }
 
-WEIR_COLD void weir__lock_wake(struct weir__lock *lock)
+WEIR_COLD int weir__lock_freed(struct weir__lock *lock, int result)
 {
-    syscall(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    int barrier = atomic_load_explicit(&weir__barrier, memory_order_relaxed);
+    if (barrier < 0 || (barrier == 0 && weir__barrier_ask() < 0))
+        atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&lock->waiters, memory_order_relaxed))
+        syscall(SYS_futex, futex_of(lock), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    return result;
 }

@@ -33,7 +33,7 @@ extern _Atomic int weir__barrier;
 
 /* Waits, `ms` at most (UINT_MAX: for ever). `s` may be NULL. */
 bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
-void weir__lock_wake(struct weir__lock *lock);
+int weir__lock_freed(struct weir__lock *lock, int result);
 int weir__barrier_ask(void);
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }
@@ -69,16 +69,20 @@ static inline void weir__lock(struct weir__lock *lock, const weir_stream *s)
     weir__timedlock(lock, s, UINT32_MAX);
 }
 
-/* Of a lock that this thread has once. */
-static inline void weir__lock_let_go(struct weir__lock *lock)
+/* Of a lock that this thread has once. False: weir__lock_freed must be called, which returns `result`. In two
+ * parts, so that who does that as its last act saves no registers for it. */
+static inline bool weir__lock_free(struct weir__lock *lock)
 {
     atomic_store_explicit(&lock->holder, 0, memory_order_release);
-    int barrier = atomic_load_explicit(&weir__barrier, memory_order_relaxed);
-    if (!WEIR_LIKELY(barrier > 0) && (barrier < 0 || weir__barrier_ask() < 0))
-        atomic_thread_fence(memory_order_seq_cst);
     atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order; membarrier does the rest */
-    if (!WEIR_LIKELY(!atomic_load_explicit(&lock->waiters, memory_order_relaxed)))
-        weir__lock_wake(lock);
+    return WEIR_LIKELY(atomic_load_explicit(&weir__barrier, memory_order_relaxed) > 0) &&
+           WEIR_LIKELY(!atomic_load_explicit(&lock->waiters, memory_order_relaxed));
+}
+
+static inline void weir__lock_let_go(struct weir__lock *lock)
+{
+    if (!weir__lock_free(lock))
+        weir__lock_freed(lock, 0);
 }
 
 static inline void weir__unlock(struct weir__lock *lock)

@@ -47,8 +47,7 @@ static WEIR_APART int getc_locked(weir_stream *s)
     if (!WEIR_LIKELY(s->read < s->held_read_limit))
         return getc_taken(s);
     int c = weir__take_byte(s);
-    weir__lock_let_go(lock);
-    return c;
+    return weir__lock_free(lock) ? c : weir__lock_freed(lock, c);
 }
 
 /* As weir_putc_held. */

@@ -220,9 +220,8 @@ static WEIR_APART int putc_locked(weir_stream *s, int c)
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (!WEIR_LIKELY(at < s->held_limit))
         return putc_taken(s, c);
-    put_quickly(s, at, c);
-    weir__lock_let_go(lock);
-    return (unsigned char)c;
+    int result = put_quickly(s, at, c);
+    return weir__lock_free(lock) ? result : weir__lock_freed(lock, result);
 }
 
 /* Threads that share a stream come here for every byte: the common case first, and no more than it needs.

@@ -40,7 +40,7 @@ static __always_inline void tell_buffer(const struct walking *w, const struct st
         bytes = PREVIEW;
     if (bytes)
         bpf_probe_read_user(event->data, bytes & 511, (void *)(pending ? f->write_base : f->read_ptr));
-    bpf_ringbuf_submit(event, 0);
+    submit(event, 0);
 }
 
 static long walk_next(u32 i, void *context)

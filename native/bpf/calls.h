@@ -34,7 +34,7 @@ APART int tell_plain(const struct arguments *args, s64 result, u32 nr, u32 fd)
         if (bpf_probe_read_user(call->data, 8, (void *)at) == 0)
             call->data_bytes = 8;
     }
-    bpf_ringbuf_submit(call, 0);
+    submit(call, 0);
     return 0;
 }
 
@@ -62,7 +62,8 @@ APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u
         bpf_probe_read_user_str(event->path[0], PATH, (void *)args->at[first]);
     if (second < 6)
         bpf_probe_read_user_str(event->path[1], PATH, (void *)args->at[second]);
-    bpf_ringbuf_submit(event, 0);
+    /* What a relative path is relative to is asked while the process is there. */
+    submit(event, event->path[0][0] != '/' || (second < 6 && event->path[1][0] != '/'));
     return 0;
 }
 

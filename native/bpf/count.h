@@ -84,7 +84,7 @@ APART int tell(const struct transfer *t, const struct counts *counts, int tail)
         bytes = HEAD;
     if (bytes && bpf_probe_read_user(call->data, bytes & 127, (void *)t->buffer) == 0)
         call->data_bytes = bytes;
-    bpf_ringbuf_submit(call, 0);
+    submit(call, 0);
     return 0;
 }
 
@@ -192,7 +192,7 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
         return 0; /* they stay, and are told with those of the descriptor's next file */
     __builtin_memcpy(event, counts, sizeof *event);
     event->head.ns = bpf_ktime_get_ns();
-    bpf_ringbuf_submit(event, 0);
+    submit(event, 0);
     bpf_map_delete_elem(&streams, &key);
     return 0;
 }

@@ -42,7 +42,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     life->other = child_pid;
     life->flags = BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files);
-    bpf_ringbuf_submit(life, 0);
+    submit(life, 1);
     return 0;
 }
 
@@ -93,7 +93,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         bytes = PATH;
     if (bytes && bpf_probe_read_user(life->arguments, bytes & 255, (void *)from) == 0)
         life->argument_bytes = bytes;
-    bpf_ringbuf_submit(life, 0);
+    submit(life, 1);
     return 0;
 }
 
@@ -132,7 +132,7 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         life->user_ns = process->user_ns;
         life->system_ns = process->system_ns;
         life->run_ns = process->run_ns;
-        bpf_ringbuf_submit(life, 0);
+        submit(life, 1);
     }
     bpf_map_delete_elem(&processes, &pid);
     return 0;

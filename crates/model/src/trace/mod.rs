@@ -12,7 +12,7 @@ mod prices;
 pub use buffer::{Buffer, Moment, Walker};
 pub use event::{Call, Event, Op, What};
 pub use flow::{Flow, Histogram};
-pub use mode::{SeenMode, mode_of_calls};
+pub use mode::{Modes, SeenMode, mode_of_calls};
 pub use pipeline::{End, Hop, Pipeline};
 pub use prices::Prices;
 

@@ -1,6 +1,8 @@
 //! How a stream is buffered: as a walker saw it in the program's memory, else as its calls look.
 
-use super::{Flow, Histogram, Recording, What};
+use std::collections::HashMap;
+
+use super::{Event, Flow, Histogram, Recording, What};
 use crate::{Direction, Mode};
 
 /// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
@@ -62,20 +64,38 @@ fn asked_alike(flow: &Flow, moving: u64) -> bool {
     alike && (flow.direction == Direction::In || !flow.exact || flow.short > 0 || sums_up)
 }
 
+/// Modes of many flows of one recording: its looks by process, gathered once.
+#[derive(Debug)]
+pub struct Modes<'a> {
+    recording: &'a Recording,
+    looks: HashMap<u32, Vec<&'a Event>>,
+}
+
 impl Recording {
+    /// To be asked for the modes of its flows.
+    pub fn modes(&self) -> Modes<'_> {
+        let mut looks: HashMap<u32, Vec<&Event>> = HashMap::new();
+        for event in self.events.iter().filter(|event| matches!(event.what, What::Buffers { .. })) {
+            looks.entry(event.pid).or_default().push(event);
+        }
+        Modes { recording: self, looks }
+    }
+}
+
+impl Modes<'_> {
     /// The mode of `flow`: what a walker saw last of that descriptor while the same image ran, else
     /// [`mode_of_calls`].
-    pub fn mode(&self, flow: &Flow) -> Option<SeenMode> {
+    pub fn of(&self, flow: &Flow) -> Option<SeenMode> {
         let deduced = || Some(SeenMode { mode: mode_of_calls(flow)?, buffer_bytes: None, walked: false });
-        self.walked_mode(flow).or_else(deduced)
+        self.walked(flow).or_else(deduced)
     }
 
-    fn walked_mode(&self, flow: &Flow) -> Option<SeenMode> {
-        let images = self.process(flow.pid).map_or(&[][..], |process| &process.images);
+    fn walked(&self, flow: &Flow) -> Option<SeenMode> {
+        let looks = self.looks.get(&flow.pid)?;
+        let images = self.recording.process(flow.pid).map_or(&[][..], |process| &process.images);
         let begin = |image: u32| images.get(image as usize).map(|image| image.started_s);
         let (from, to) = (begin(flow.image).unwrap_or(0.0), begin(flow.image + 1).unwrap_or(f64::INFINITY));
-        let of_image =
-            self.events.iter().rev().filter(|e| e.pid == flow.pid && e.at_s >= from && e.at_s <= to);
+        let of_image = looks.iter().rev().filter(|event| event.at_s >= from && event.at_s <= to);
         let buffers = of_image.filter_map(|event| match &event.what {
             What::Buffers { buffers, files, .. } if self.is_behind(flow, files) => Some(buffers),
             _ => None,
@@ -91,7 +111,8 @@ impl Recording {
     /// Whether the descriptor of `flow` led to the file of `flow` at a look that knows these. Numbers of descriptors are
     /// given again: one that a stream had may be another file's before or after.
     fn is_behind(&self, flow: &Flow, files: &[(i32, u32)]) -> bool {
-        let path = |file: u32| self.file(file).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
+        let file = |number: u32| self.recording.file(number);
+        let path = |number: u32| file(number).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let same =
             |file: u32| file == flow.file || path(file).is_some_and(|one| Some(one) == path(flow.file));
         files.iter().find(|(fd, _)| *fd == flow.fd).is_none_or(|&(_, file)| same(file))

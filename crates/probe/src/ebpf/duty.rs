@@ -59,8 +59,17 @@ impl Duty {
 
     /// When to be asked again, nanoseconds from now.
     pub fn next_ns(&self, now_ns: u64) -> u64 {
-        let length = if self.looking { BURST_NS } else { self.pause_ns };
-        (self.since_ns + length).saturating_sub(now_ns).max(1_000_000)
+        (self.since_ns + self.length_ns()).saturating_sub(now_ns).max(1_000_000)
+    }
+
+    /// Whether a step may change anything: until then nobody needs to count the calls.
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.since_ns) >= self.length_ns()
+    }
+
+    /// Of the present burst, at least, or pause.
+    fn length_ns(&self) -> u64 {
+        if self.looking { BURST_NS } else { self.pause_ns }
     }
 
     /// When the present burst or pause began.

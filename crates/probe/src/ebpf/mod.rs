@@ -14,12 +14,14 @@ mod traps;
 mod wire;
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
@@ -49,6 +51,8 @@ struct Run<'a> {
     decoder: Decoder,
     duty: Duty,
     root: u32,
+    /// Readable when the root has ended; None: that has to be asked for.
+    root_end: Option<OwnedFd>,
     /// It is weir's own child.
     command: bool,
     reaped: bool,
@@ -115,6 +119,7 @@ impl Engine {
             decoder: Decoder::default(),
             duty,
             root,
+            root_end: pidfd(root),
             command,
             reaped: false,
             hidden: command,
@@ -150,14 +155,15 @@ impl Run<'_> {
             }
             let until_tick = next_tick.saturating_sub(now);
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
-            self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
+            let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
             self.drain();
             self.steer()?;
-            if now_ns() >= next_tick {
+            let is_time = now_ns() >= next_tick;
+            if is_time {
                 tick(now_ns(), self.sink);
                 next_tick = now_ns() + TICK_NS;
             }
-            self.look_after_the_root();
+            self.look_after_the_root(ended || (is_time && self.root_end.is_none()));
         }
         self.await_the_dying();
         Ok(())
@@ -178,8 +184,8 @@ impl Run<'_> {
 
     /// Its end is told by an event, unless that found no room. wait(2) may not be asked: it would take the stops
     /// from the thread that waits for them.
-    fn look_after_the_root(&mut self) {
-        if self.exit.is_none() && proc::has_ended(self.root) {
+    fn look_after_the_root(&mut self, perhaps_ended: bool) {
+        if perhaps_ended && self.exit.is_none() && proc::has_ended(self.root) {
             self.drain();
             let status = if self.command { self.reap() } else { 0 };
             self.exit.get_or_insert(decode::exit_of(status));
@@ -195,11 +201,16 @@ impl Run<'_> {
         status as u32
     }
 
-    fn wait(&self, ns: u64) {
+    /// Until there are events or the root has ended, which is answered, but not longer than this.
+    fn wait(&self, ns: u64) -> bool {
         let timeout = Duration::from_nanos(ns).try_into().ok();
-        let mut fds = [PollFd::new(&self.engine.loaded.events, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&self.engine.loaded.events, PollFlags::IN)];
+        fds.extend(
+            self.root_end.iter().filter(|_| self.exit.is_none()).map(|end| PollFd::new(end, PollFlags::IN)),
+        );
         // An interruption by a signal is a reason to look around as well.
         let _ = poll(&mut fds, timeout.as_ref());
+        fds.get(1).is_some_and(|end| !end.revents().is_empty())
     }
 
     fn drain(&mut self) {
@@ -283,6 +294,9 @@ impl Run<'_> {
 
     fn steer(&mut self) -> Result<(), Error> {
         let now = now_ns();
+        if !self.duty.is_due(now) {
+            return Ok(());
+        }
         let since = self.duty.since_ns();
         match self.duty.step(now, self.engine.loaded.tallies().calls) {
             Step::Stay => Ok(()),
@@ -328,6 +342,11 @@ impl Run<'_> {
             lost_events: tallies.lost,
         })
     }
+}
+
+fn pidfd(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 /// Another user's rights are not given to a program that somebody traces without all rights himself.

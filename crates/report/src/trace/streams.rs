@@ -1,6 +1,6 @@
 //! The streams of a recording: what readers call one, put together from the counters of its openings.
 
-use weir_model::trace::{Flow, Histogram, OpenFile, Prices, Recording, SeenMode};
+use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -30,8 +30,9 @@ pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
     let mut streams: Vec<Stream> = Vec::new();
     let mut flows: Vec<&Flow> = recording.flows.iter().filter(|flow| flow.calls > 0).collect();
     flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
+    let modes = recording.modes();
     for flow in flows {
-        let stream = Stream::of(recording, flow);
+        let stream = Stream::of(recording, &modes, flow);
         match streams.iter_mut().find(|known| known.is_same(&stream)) {
             Some(known) => known.add(stream),
             None => streams.push(stream),
@@ -44,7 +45,7 @@ pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
 }
 
 impl<'a> Stream<'a> {
-    fn of(recording: &'a Recording, flow: &Flow) -> Self {
+    fn of(recording: &'a Recording, modes: &Modes, flow: &Flow) -> Self {
         let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
         let file = recording.file(flow.file);
         let kind = file.map_or(StreamKind::Other, |file| file.kind);
@@ -56,7 +57,7 @@ impl<'a> Stream<'a> {
             path: file.map_or("?", |file| &file.path),
             kind,
             flow: flow.clone(),
-            mode: recording.mode(flow),
+            mode: modes.of(flow),
             cost_s: transfer_s + waits_s,
             waits_s,
             share: 0.0,
