@@ -122,7 +122,7 @@ Examples:
   weir trace -p 4711 -t 10s                     ten seconds of a process that runs
   weir trace --json trace.json -- make          the result for other programs, the screen as well
   weir trace --fail-on high -q -- ./test        for CI: status 1 when bytes are lost or time is wasted
-  weir trace --exact --seccomp -- ./program     every call without privileges, others at nearly full speed
+  weir trace --exact --seccomp -- ./program     stopped at the calls that matter, at no others
   weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
   weir trace -o report.txt -- sh -c 'a | b'     nothing on the terminal but the program's own
 
