@@ -28,6 +28,7 @@ fn help_has_examples_and_exit_statuses() {
         "--time",
         "--engine",
         "--exact",
+        "--seccomp",
         "--all",
         "--fail-on",
         "--json",

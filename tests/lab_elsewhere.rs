@@ -2,13 +2,10 @@
 
 mod common;
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{WEIR, disk_dir, has, is_root, names, skip, text};
+use common::{as_nobody, disk_dir, for_nobody, has, is_root, names, skip, text};
 use serde_json::Value;
 
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
@@ -49,28 +46,6 @@ fn the_assembly_for_aarch64_makes_as_many_calls() {
         let writes = text(&output.stderr).lines().filter(|line| line.contains("write(1,")).count();
         assert_eq!(writes, calls, "{program:?}");
     }
-}
-
-const NOBODY: u32 = 65_534;
-
-/// weir in a directory of the user nobody, with everything that it might write in that directory.
-fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(dir.join("weir"));
-    command.args(arguments).current_dir(dir).env("HOME", dir).env("TMPDIR", dir.join("tmp"));
-    command.env_remove("XDG_STATE_HOME").env_remove("NO_COLOR").uid(NOBODY).gid(NOBODY);
-    command
-}
-
-/// A directory that everybody may search: that of the tests need not be one.
-fn for_nobody() -> tempfile::TempDir {
-    let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
-    fs::copy(WEIR, dir.path().join("weir")).expect("a copy of weir");
-    fs::create_dir(dir.path().join("tmp")).expect("mkdir");
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
-    for path in [dir.path().into(), dir.path().join("tmp")] {
-        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
-    }
-    dir
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What every end-to-end test needs: the built binary, a private directory, a way to say "skipped".
 #![allow(dead_code)] // not every test binary uses everything
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -58,6 +60,28 @@ pub fn disk_dir() -> tempfile::TempDir {
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+const NOBODY: u32 = 65_534;
+
+/// weir in a directory of the user nobody, with everything that it might write in that directory.
+pub fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(dir.join("weir"));
+    command.args(arguments).current_dir(dir).env("HOME", dir).env("TMPDIR", dir.join("tmp"));
+    command.env_remove("XDG_STATE_HOME").env_remove("NO_COLOR").uid(NOBODY).gid(NOBODY);
+    command
+}
+
+/// A directory that everybody may search, with a copy of weir: that of the tests need not be one.
+pub fn for_nobody() -> tempfile::TempDir {
+    let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
+    fs::copy(WEIR, dir.path().join("weir")).expect("a copy of weir");
+    fs::create_dir(dir.path().join("tmp")).expect("mkdir");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    for path in [dir.path().into(), dir.path().join("tmp")] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+    }
+    dir
 }
 
 /// Can a process have mounts of its own here? Not without root, nor in a chroot that is no mount point.

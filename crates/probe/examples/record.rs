@@ -17,6 +17,7 @@ fn main() {
         engine: EngineChoice::Auto,
         exact,
         every_call: false,
+        seccomp: false,
         limit: None,
         stop: Arc::default(),
         prices: Prices::default(),

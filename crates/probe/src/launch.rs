@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::seccomp::{self, Filter};
 use crate::{Error, command, inherited};
 
 /// What the child leaves with when weir is gone before the gate opens.
@@ -19,6 +20,8 @@ const NOT_STARTED: i32 = 125;
 pub struct Gated {
     /// Its number, which the command keeps.
     pub pid: u32,
+    /// Its calls need a tracer: see [`start_filtered`].
+    pub(crate) filtered: bool,
     command: String,
     gate: Option<OwnedFd>,
     answer: Option<OwnedFd>,
@@ -27,6 +30,16 @@ pub struct Gated {
 /// Forks a child that will run `command`, found along PATH. It has weir's standard descriptors, terminal and
 /// process group, and the signal mask and dispositions that weir was started with.
 pub fn start(command: &[OsString]) -> Result<Gated, Error> {
+    begin(command, None)
+}
+
+/// The same under the filter of [`seccomp`], for the ptrace engine only: from its execve(2) on, and for all that it
+/// starts, calls fail where no tracer follows them.
+pub fn start_filtered(command: &[OsString]) -> Result<Gated, Error> {
+    begin(command, Some(&Filter::new()?))
+}
+
+fn begin(command: &[OsString], filter: Option<&Filter>) -> Result<Gated, Error> {
     let name = command.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let failed = |source| Error::Command { command: name.clone(), source };
     let arguments = arguments(command).map_err(failed)?;
@@ -38,8 +51,14 @@ pub fn start(command: &[OsString]) -> Result<Gated, Error> {
     // program with threads, and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(failed(io::Error::last_os_error())),
-        0 => child(&pointers, [&gate, &open_gate, &answer, &give_answer]),
-        pid => Ok(Gated { pid: pid as u32, command: name, gate: Some(open_gate), answer: Some(answer) }),
+        0 => child(&pointers, [&gate, &open_gate, &answer, &give_answer], filter),
+        pid => Ok(Gated {
+            pid: pid as u32,
+            filtered: filter.is_some(),
+            command: name,
+            gate: Some(open_gate),
+            answer: Some(answer),
+        }),
     }
 }
 
@@ -66,8 +85,13 @@ fn arguments(command: &[OsString]) -> io::Result<Vec<CString>> {
     command.iter().map(|argument| Ok(CString::new(argument.as_bytes())?)).collect()
 }
 
-/// The child's life until it is the command. The pipes close themselves at execve(2).
-fn child(arguments: &[*const libc::c_char], [gate, open_gate, answer, give_answer]: [&OwnedFd; 4]) -> ! {
+/// The child's life until it is the command. The pipes close themselves at execve(2). What comes through the
+/// second one is errno: of execve(2), or negative of the filter.
+fn child(
+    arguments: &[*const libc::c_char],
+    [gate, open_gate, answer, give_answer]: [&OwnedFd; 4],
+    filter: Option<&Filter>,
+) -> ! {
     let mut byte = 0u8;
     // SAFETY: descriptors and buffers are valid; `arguments` ends with a null pointer and its strings live
     // in this copy of the parent's memory; `_exit` runs nothing of the parent's.
@@ -83,8 +107,13 @@ fn child(arguments: &[*const libc::c_char], [gate, open_gate, answer, give_answe
             }
         }
         inherited::restore();
-        libc::execvp(arguments[0], arguments.as_ptr());
-        let errno = *libc::__errno_location();
+        let errno = match filter.map_or(0, Filter::install) {
+            0 => {
+                libc::execvp(arguments[0], arguments.as_ptr());
+                *libc::__errno_location()
+            }
+            refused => -refused,
+        };
         libc::write(give_answer.as_raw_fd(), (&raw const errno).cast(), size_of::<i32>());
         libc::_exit(if errno == libc::ENOENT { 127 } else { 126 })
     }
@@ -119,7 +148,7 @@ impl Gated {
         let mut errno = Vec::new();
         File::from(answer).read_to_end(&mut errno).map_err(|source| self.failed(source))?;
         match errno.try_into() {
-            Ok(errno) => Err(self.failed(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))),
+            Ok(errno) => Err(self.refused(i32::from_ne_bytes(errno))),
             Err(_) => Ok(()),
         }
     }
@@ -127,6 +156,11 @@ impl Gated {
     fn reap(&self) {
         // SAFETY: the child is this process's own; its status is not wanted.
         unsafe { libc::waitpid(self.pid as libc::pid_t, std::ptr::null_mut(), 0) };
+    }
+
+    fn refused(&self, errno: i32) -> Error {
+        let source = io::Error::from_raw_os_error(errno.abs());
+        if errno < 0 { seccomp::unusable(&source) } else { self.failed(source) }
     }
 
     fn failed(&self, source: io::Error) -> Error {

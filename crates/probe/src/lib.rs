@@ -16,6 +16,7 @@ pub mod proc;
 pub mod ptrace;
 pub mod raw;
 pub mod sample;
+pub mod seccomp;
 mod stat;
 pub mod subject;
 pub mod survey;

@@ -221,19 +221,24 @@ pub fn file_is_foreign(path: &Path) -> bool {
 }
 
 /// Whether its executable is set-user-ID or set-group-ID to somebody else than weir's user: a tracer without
-/// privilege keeps the program from getting that one's rights.
+/// privilege keeps the program from getting that one's rights, and so does no_new_privs, whoever traces.
 pub fn loses_privilege(pid: u32) -> bool {
-    file_loses_privilege(Path::new(&format!("/proc/{pid}/exe")))
+    let kept_from = || status(pid).is_some_and(|status| status.nonewprivs == Some(1));
+    let exe = format!("/proc/{pid}/exe");
+    file_loses_privilege(Path::new(&exe)) || gives_privilege(Path::new(&exe)) && kept_from()
 }
 
 /// The same of a program's file.
 pub fn file_loses_privilege(path: &Path) -> bool {
-    let root = rustix::process::geteuid().is_root();
+    !rustix::process::geteuid().is_root() && gives_privilege(path)
+}
+
+fn gives_privilege(path: &Path) -> bool {
     let Ok(exe) = fs::metadata(path) else { return false };
     let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
     let group = exe.mode() & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
         && exe.gid() != rustix::process::getegid().as_raw();
-    !root && (owner || group)
+    owner || group
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ pub struct Options {
     pub exact: bool,
     /// Tell of each call, and of the buffers before it: for a short run that is gone through call by call.
     pub every_call: bool,
+    /// Stop a command by a filter of its own, and only at the calls that are followed ([`crate::seccomp`]). With
+    /// the ptrace engine and `exact`; nothing with others.
+    pub seccomp: bool,
     /// Stop after this time.
     pub limit: Option<Duration>,
     /// Set by Ctrl-C.
@@ -71,7 +74,11 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     let begun = now_ns();
     let (ready, mut reason) = choose(options)?;
     let target = match &options.target {
-        Target::Command(command) => engine::Target::Command(launch::start(command)?),
+        Target::Command(command) => {
+            let filtered = options.seccomp && options.exact && matches!(ready, Ready::Ptrace);
+            let start = if filtered { launch::start_filtered } else { launch::start };
+            engine::Target::Command(start(command)?)
+        }
         Target::Process(pid) => engine::Target::Process(*pid),
     };
     let root = target.pid();
@@ -137,6 +144,9 @@ impl Ready {
 /// The engine that was asked for, or the best that works, with the reason why it is not a better one.
 fn choose(options: &Options) -> Result<(Ready, String), Error> {
     match options.engine {
+        EngineChoice::Ptrace if options.seccomp => {
+            Ok((Ready::Ptrace, "it was asked for, with a seccomp filter".into()))
+        }
         EngineChoice::Ptrace => Ok((Ready::Ptrace, "it was asked for".into())),
         EngineChoice::Sample => Ok((Ready::Sample, "it was asked for".into())),
         EngineChoice::Ebpf => Ok((Ready::Ebpf(Box::new(ebpf::Engine::new()?)), String::new())),

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use common::{cheaply, compile, exactly, skip, text};
+use common::{cheaply, compile, exactly, filtered, skip, text};
 use weir_model::trace::{Exit, Op};
 
 /// A loop of one-byte calls, as in `tr` written badly.
@@ -44,6 +44,7 @@ fn strace(words: &[&str]) -> Option<BTreeMap<Op, u64>> {
 fn same_as_strace(name: &str, words: &[&str]) {
     let Some(expected) = strace(words) else { return skip(name, "strace is not here") };
     assert_eq!(exactly(words).counts(), expected, "{words:?}");
+    assert_eq!(filtered(words).counts(), expected, "with a filter: {words:?}");
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn a_process_that_has_just_ended_is_said_to_have_ended() {
         engine,
         exact: false,
         every_call: false,
+        seccomp: false,
         limit: None,
         stop,
         prices: Default::default(),

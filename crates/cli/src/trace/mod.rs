@@ -62,6 +62,15 @@ pub struct Args {
     #[arg(long, conflicts_with = "replay")]
     exact: bool,
 
+    /// With --exact, stop the command only at the calls that weir follows, by a seccomp filter: programs that make
+    /// many others are slowed far less (engine ptrace)
+    ///
+    /// The filter stays with the command and all that it starts, and without weir their calls would fail. So if weir is
+    /// killed by SIGKILL, they are killed as well; weir stays until the last of them has ended, also in the background;
+    /// and under it nobody else can trace them (strace, gdb).
+    #[arg(long, requires_all = ["exact", "command"], conflicts_with_all = ["pid", "time", "every_call", "replay"])]
+    seccomp: bool,
+
     /// Record each call, with a look into the buffers before it: what `weir lab --step` goes through
     #[arg(long, requires = "record", conflicts_with = "replay", hide = true)]
     every_call: bool,
@@ -113,6 +122,7 @@ Examples:
   weir trace -p 4711 -t 10s                     ten seconds of a process that runs
   weir trace --json trace.json -- make          the result for other programs, the screen as well
   weir trace --fail-on high -q -- ./test        for CI: status 1 when bytes are lost or time is wasted
+  weir trace --exact --seccomp -- ./program     stopped at the calls that matter, at no others
   weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
   weir trace -o report.txt -- sh -c 'a | b'     nothing on the terminal but the program's own
 
@@ -132,7 +142,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
-    if let Err(text) = one_stdout(&args) {
+    if let Err(text) = one_stdout(&args).and_then(|()| engine_with_filter(&args)) {
         eprintln!("weir: {text}\nweir: try 'weir trace --help'");
         return ExitCode::from(USAGE);
     }
@@ -156,6 +166,16 @@ fn one_stdout(args: &Args) -> Result<(), String> {
     }
 }
 
+/// Only one engine stops programs at calls.
+fn engine_with_filter(args: &Args) -> Result<(), String> {
+    match args.engine {
+        Engine::Ebpf | Engine::Sample if args.seccomp => {
+            Err("--seccomp is of the engine ptrace: leave out --engine, or give it ptrace".into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The recording: of a run, or of a file.
 fn obtain(args: &Args) -> Result<Recording, Failure> {
     if let Some(path) = &args.replay {
@@ -170,6 +190,7 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         engine: args.engine,
         exact: args.exact,
         every_call: args.every_call,
+        seccomp: args.seccomp,
         limit: args.time,
         stop: stop.map_err(Failure::own)?,
         prices: prices::cached(directory).unwrap_or_default(),

@@ -23,6 +23,8 @@ pub struct Request {
     pub exact: bool,
     /// Tell of each call, with the buffers before it.
     pub every_call: bool,
+    /// Stop the command by a seccomp filter; only the ptrace engine can.
+    pub seccomp: bool,
     /// Stop watching after this.
     pub limit: Option<Duration>,
     /// Set when watching is to end.
@@ -38,11 +40,11 @@ pub fn record(request: Request) -> Result<Recording, Failure> {
         None => Target::Command(request.command),
     };
     let engine = match request.engine {
-        Engine::Auto => EngineChoice::Auto,
+        Engine::Auto if !request.seccomp => EngineChoice::Auto,
         Engine::Ebpf => EngineChoice::Ebpf,
-        Engine::Ptrace => EngineChoice::Ptrace,
+        Engine::Auto | Engine::Ptrace => EngineChoice::Ptrace,
         Engine::Sample => EngineChoice::Sample,
     };
-    let Request { exact, every_call, limit, stop, prices, .. } = request;
-    Ok(trace::record(&Options { target, engine, exact, every_call, limit, stop, prices })?)
+    let Request { exact, every_call, seccomp, limit, stop, prices, .. } = request;
+    Ok(trace::record(&Options { target, engine, exact, every_call, seccomp, limit, stop, prices })?)
 }

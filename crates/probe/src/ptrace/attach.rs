@@ -14,7 +14,9 @@ impl Tracer<'_, '_> {
     /// Takes the child at its gate, and opens it. Its execve(2) is its first stop.
     pub(super) fn take_command(&mut self, mut gated: Gated) -> Result<(), Error> {
         let pid = gated.pid;
-        os::seize(pid).map_err(|error| refused(pid, error))?;
+        self.filtered = gated.filtered;
+        let seize = if self.filtered { os::seize_filtered } else { os::seize };
+        seize(pid).map_err(|error| refused(pid, error))?;
         let mut process = Process::new(None, now_ns());
         process.hidden = true;
         self.processes.insert(pid, process);

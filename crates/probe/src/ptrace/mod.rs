@@ -8,11 +8,16 @@
 //! tracees, whatever they are doing, without stopping them. That is also what happens when weir is killed, and
 //! why no tracee can be left stopped. To detach one by one, each would have to be stopped first, and some
 //! system calls end with EINTR by that.
+//!
+//! A command whose every call is to be seen can be started under a seccomp filter ([`crate::seccomp`],
+//! [`filtered`]), which stops it at the calls that are followed and at no others. Then nobody is let go: the tracer
+//! stays until all have ended, and if it is killed, they are.
 
 mod account;
 mod attach;
 mod budget;
 mod calls;
+mod filtered;
 mod gaps;
 mod life;
 pub mod os;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What a tracee stops for. EXITKILL is never among them: a program outlives weir.
+/// What a tracee stops for. EXITKILL is not among them: a program outlives weir.
 const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
@@ -39,6 +39,17 @@ pub enum Side {
         /// Its arguments.
         args: [u64; 6],
     },
+    /// It is about to be made, and a seccomp filter says so.
+    Filtered {
+        /// AUDIT_ARCH_ of the program.
+        arch: u32,
+        /// The call's number.
+        number: u64,
+        /// Its arguments.
+        args: [u64; 6],
+        /// What the filter has added.
+        said: u16,
+    },
     /// It was made.
     Exit {
         /// What it returns, a negative errno for an error.
@@ -70,6 +81,13 @@ fn ptrace(request: i64, tid: u32, address: usize, data: usize) -> io::Result<i64
 /// Becomes the tracer of a thread without stopping it.
 pub fn seize(tid: u32) -> io::Result<()> {
     ptrace(SEIZE, tid, 0, OPTIONS as usize).map(drop)
+}
+
+/// The same of one with the filter of [`crate::seccomp`]. It and its descendants do not outlive their tracer, without
+/// whom their calls fail.
+pub fn seize_filtered(tid: u32) -> io::Result<()> {
+    let options = OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
+    ptrace(SEIZE, tid, 0, options as usize).map(drop)
 }
 
 /// What a process stops for of which only its beginnings and ends are of interest.
@@ -139,8 +157,10 @@ pub fn side(tid: u32) -> Side {
         return Side::Neither;
     }
     let words = info.words;
+    let (arch, number, args) = (info.arch, words[0], std::array::from_fn(|at| words[at + 1]));
     match info.op {
-        1 => Side::Entry { arch: info.arch, number: words[0], args: std::array::from_fn(|at| words[at + 1]) },
+        1 => Side::Entry { arch, number, args },
+        3 => Side::Filtered { arch, number, args, said: words[7] as u16 },
         2 => Side::Exit { result: words[0] as i64 },
         _ => Side::Neither,
     }
@@ -197,6 +217,11 @@ pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
     // SAFETY: `local` is only read; the remote memory is another process's, and checked by the kernel.
     let put = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
     usize::try_from(put) == Ok(bytes.len())
+}
+
+/// Stores a word into a stopped thread's memory, even where the program itself may not write.
+pub fn poke(tid: u32, address: u64, word: u64) {
+    let _died = ptrace(libc::PTRACE_POKEDATA as i64, tid, address as usize, word as usize);
 }
 
 /// Whether two processes have one table of descriptors (CLONE_FILES).

@@ -69,6 +69,13 @@ mod x86_64 {
         set_registers(tid, &regs);
     }
 
+    /// At a call's entry, of whatever architecture: it is not made, and returns this.
+    pub fn refuse(tid: u32, result: i64) {
+        let Some(mut regs) = registers(tid) else { return };
+        (regs.orig_rax, regs.rax) = (u64::MAX, result as u64);
+        set_registers(tid, &regs);
+    }
+
     fn set_args(regs: &mut libc::user_regs_struct, args: &[u64; 6]) {
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = *args;
     }
@@ -89,7 +96,7 @@ mod x86_64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{answer, behind, broken_call, call, change, make_again, stack};
+pub use x86_64::{answer, behind, broken_call, call, change, make_again, refuse, stack};
 
 /// On aarch64 the kernel has put the registers back before a stop: no broken call is seen, and none is mended.
 #[cfg(not(target_arch = "x86_64"))]
@@ -117,6 +124,9 @@ mod unknown {
     /// Not done here.
     pub fn answer(_tid: u32, _args: &[u64; 6], _result: i64) {}
 
+    /// Not done here.
+    pub fn refuse(_tid: u32, _result: i64) {}
+
     /// Not known here.
     pub fn broken_call(_tid: u32) -> Option<(i64, i64)> {
         None
@@ -127,4 +137,4 @@ mod unknown {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use unknown::{answer, behind, broken_call, call, change, make_again, stack};
+pub use unknown::{answer, behind, broken_call, call, change, make_again, refuse, stack};

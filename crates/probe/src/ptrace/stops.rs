@@ -3,7 +3,7 @@
 use super::account::{counted, plus};
 use super::calls::Inside;
 use super::os::{self, EVENT_STOP, Side, Stop};
-use super::tracer::Tracer;
+use super::tracer::{Process, Tracer};
 use crate::engine::now_ns;
 use crate::raw::RawWhat;
 use crate::{proc, syscalls};
@@ -39,6 +39,7 @@ impl Tracer<'_, '_> {
             (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
                 self.on_birth(tid, status >> 16, now);
             }
+            (_, libc::PTRACE_EVENT_SECCOMP) => self.on_filtered(tid, pid, now),
             (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid, now),
             (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid, now),
             (libc::SIGTRAP, EVENT_STOP) => self.on_trap(tid, asked, now),
@@ -80,9 +81,9 @@ impl Tracer<'_, '_> {
         if !affordable && !inside {
             self.begin_gap(pid, now_ns());
         }
-        let unseen =
-            |process: &super::tracer::Process| process.gap.is_some() || process.foreign || process.hidden;
-        let watched = !self.closing() && !self.processes.get(&pid).is_none_or(unseen);
+        let watched = !self.closing() && !self.processes.get(&pid).is_none_or(Process::unseen);
+        // A filter stops it at the next call by itself, and does not see the end of this one.
+        let to_its_stop = watched && (!self.filtered || inside);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.watched = watched;
             if !watched {
@@ -91,7 +92,7 @@ impl Tracer<'_, '_> {
             }
             thread.let_go_ns = now_ns();
         }
-        os::resume(tid, watched, signal);
+        os::resume(tid, to_its_stop, signal);
     }
 
     /// If it was `asked` to stop, this stop is the answer: the kernel takes back the request at any stop.
@@ -108,7 +109,7 @@ impl Tracer<'_, '_> {
             }
             Side::Exit { .. } if asked && self.mend_at_exit(tid) => {}
             Side::Exit { result } => self.on_return(tid, result, now),
-            Side::Neither => {}
+            Side::Filtered { .. } | Side::Neither => {}
         }
         self.go_on(tid, 0, now);
     }
@@ -124,7 +125,7 @@ impl Tracer<'_, '_> {
     }
 
     /// True: the thread stays stopped, or was let go for good.
-    fn on_entry(&mut self, tid: u32, arch: u32, number: u64, args: [u64; 6], now: u64) -> bool {
+    pub(super) fn on_entry(&mut self, tid: u32, arch: u32, number: u64, args: [u64; 6], now: u64) -> bool {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return false };
         if syscalls::foreign(arch, number) {
             self.make_foreign(pid, &proc::label(pid));

@@ -86,6 +86,11 @@ pub(super) struct Process {
 }
 
 impl Process {
+    /// Whether its calls are not to be seen now.
+    pub(super) fn unseen(&self) -> bool {
+        self.gap.is_some() || self.foreign || self.hidden
+    }
+
     pub(super) fn new(parent: Option<u32>, now: u64) -> Self {
         Self {
             parent,
@@ -114,6 +119,8 @@ pub(super) struct Tracer<'h, 'c> {
     pub options: &'h Options,
     pub root: u32,
     pub attached: bool,
+    /// Its programs have a seccomp filter, which stops them at calls; see [`super::filtered`].
+    pub filtered: bool,
     /// The root, until it has become the command.
     pub gated: Option<Gated>,
     pub threads: HashMap<u32, Thread>,
@@ -141,6 +148,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             options,
             root,
             attached: false,
+            filtered: false,
             gated: None,
             threads: HashMap::new(),
             processes: HashMap::new(),
@@ -190,7 +198,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
             if (stopped || now >= limit) && !self.closing() {
                 self.close(now);
             }
-            if self.root_gone || self.closed(now) {
+            // Filtered programs are held until the last of them has ended: see ECHILD.
+            if self.root_gone && !self.filtered || self.closed(now) {
                 return Ok(());
             }
             match os::wait() {
@@ -201,7 +210,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
                     }
                 }
                 Ok(None) => {}
-                // Nobody is left: the root was let go to a tracer of its own.
+                // Nobody is left: the last filtered one has ended, or the root was let go to a tracer of its own.
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
                 Err(source) => return Err(Error::Process { call: "waitpid", pid: self.root, source }),
             }

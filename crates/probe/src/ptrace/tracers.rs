@@ -18,6 +18,10 @@ impl Tracer<'_, '_> {
         if !self.threads.contains_key(&wanted) {
             return false;
         }
+        if self.filtered {
+            self.say_kept(wanted);
+            return false;
+        }
         self.say_let_go(wanted);
         if wanted == tid {
             os::detach(tid, 0);
@@ -58,6 +62,14 @@ impl Tracer<'_, '_> {
         if let Some(tracer) = self.threads.get(&tid).and_then(|thread| thread.let_go_for) {
             self.go_on(tracer, 0, crate::engine::now_ns());
         }
+    }
+
+    /// Without weir its calls would fail. It is the call of the other one that does, with EPERM.
+    fn say_kept(&mut self, wanted: u32) {
+        self.blind.insert(format!(
+            "{} could not be traced by another program: with a seccomp filter only weir can",
+            proc::label(wanted)
+        ));
     }
 
     fn say_let_go(&mut self, tid: u32) {

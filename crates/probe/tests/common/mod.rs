@@ -35,6 +35,13 @@ pub fn command(command: &[&str]) -> Target {
     Target::Command(launch::start(&command.iter().map(OsString::from).collect::<Vec<_>>()).expect("a child"))
 }
 
+/// The same command under the seccomp filter.
+pub fn filtered(words: &[&str]) -> Seen {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let gated = launch::start_filtered(&words).expect("a child");
+    trace(Target::Command(gated), &exact()).expect("the command is traced")
+}
+
 pub fn exact() -> Options {
     Options { exact: true, ..Options::default() }
 }
