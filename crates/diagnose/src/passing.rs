@@ -67,7 +67,7 @@ impl<'a> Context<'a> {
     }
 
     /// The first calls' beginnings with the places in the stream where they stand.
-    fn heads(&self, flow: &Flow) -> Vec<(u64, &'a [u8])> {
+    pub fn heads(&self, flow: &Flow) -> Vec<(u64, &'a [u8])> {
         let mut at = 0;
         let here = self.calls(flow.pid).iter().filter(|seen| {
             let moves =
