@@ -14,6 +14,15 @@ const BUFFERED_RECORD_NS: f64 = 40.0;
 /// … and a large one no more than the copying of its bytes.
 const COPIED_BYTE_NS: f64 = 0.1;
 
+/// Of the time that a program which does little but make calls takes outside of the kernel, what goes into making them:
+/// its language's way down to the call and back, and caches that the kernel used meanwhile. Measured on seventeen programs
+/// in six languages against twins that gather: a third to 0.95 of it was gone, 0.68 in the middle; of one, nothing.
+const OWN_PART: f64 = 0.6;
+
+/// Never more than this for what the kernel takes for the calls: node's console.log, the dearest way, is at 1.8. What
+/// is more is the program's work.
+const OWN_MOST: f64 = 1.5;
+
 /// What the prices say that the calls of a flow cost, in seconds.
 pub(crate) fn priced_s(recording: &Recording, flow: &Flow) -> f64 {
     let kind = recording.file(flow.file).map_or(StreamKind::Other, |file| file.kind);
@@ -58,6 +67,19 @@ impl Context<'_> {
         if mostly && flow.calls >= 1000 { process.system_s * flow.calls as f64 / all as f64 } else { 0.0 }
     }
 
+    /// Seconds that the process itself, outside of the kernel, takes to make the calls of a flow.
+    pub fn own_s(&self, flow: &Flow) -> f64 {
+        let all: u64 = self.flows(flow.pid).iter().map(|flow| flow.calls).sum();
+        let user_s = self.process(flow.pid).map_or(0.0, |process| process.user_s);
+        let part = flow.calls as f64 / all.max(1) as f64;
+        (user_s * part * OWN_PART).min(self.flow_s(flow) * OWN_MOST)
+    }
+
+    /// Seconds that the calls of a flow take, in the kernel and in the process.
+    pub fn whole_s(&self, flow: &Flow) -> f64 {
+        self.at_most_cpu(flow.pid, self.flow_s(flow) + self.own_s(flow))
+    }
+
     /// What gathering a flow's calls into large ones would save.
     pub fn gathered(&self, flow: &Flow) -> Gain {
         let prices = &self.recording.prices;
@@ -67,7 +89,7 @@ impl Context<'_> {
         let record_ns = (flow.mean_bytes() * prices.buffered_byte_ns)
             .min(BUFFERED_RECORD_NS + flow.mean_bytes() * COPIED_BYTE_NS);
         let cured = large + record_ns * flow.calls as f64 / 1e9;
-        Gain { elapsed_s: (self.flow_s(flow) - cured).max(0.0), calls: flow.calls.saturating_sub(calls) }
+        Gain { elapsed_s: (self.whole_s(flow) - cured).max(0.0), calls: flow.calls.saturating_sub(calls) }
     }
 
     /// Seconds from the first to the last call of a flow: what waits in between cannot be longer.

@@ -10,6 +10,7 @@ mod flags;
 mod language;
 mod merge;
 mod passing;
+mod peers;
 mod pipelines;
 mod renames;
 mod rules;

@@ -39,10 +39,11 @@ impl GainPair {
     }
 }
 
-/// What the findings of a run promise together.
+/// What the findings of a run promise together; of processor time also what they say of the process at the other end.
 pub fn promised(case: &Case, findings: &[Finding]) -> f64 {
     let own = findings.iter().filter(|finding| finding.id == case.finding);
-    own.filter_map(|finding| finding.gain).map(|gain| gain.elapsed_s).sum()
+    let peer_s = |finding: &Finding| finding.evidence.get("peer_s").copied().filter(|_| is_processor(case));
+    own.map(|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s) + peer_s(finding).unwrap_or(0.0)).sum()
 }
 
 /// Whether the pair differs by processor time. Waiting for a device, a terminal or another process is none.

@@ -53,7 +53,7 @@ fn shared_log(context: &Context, flow: &Flow) -> bool {
 
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let gain = context.gathered(flow);
-    let mut severity = context.severity(gain.elapsed_s)?;
+    let mut severity = context.severity(gain.elapsed_s.min(context.flow_s(flow)))?;
     if shared_log(context, flow) {
         severity = Severity::Info;
     }
@@ -74,5 +74,6 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes).count("lines", flow.newline_ends);
     let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
-    Some(draft.figure("cost_s", context.flow_s(flow)).say(why, fix))
+    let draft = draft.figure("own_s", context.own_s(flow)).figure("cost_s", context.whole_s(flow));
+    Some(draft.say(why, fix))
 }

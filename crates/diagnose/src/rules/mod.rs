@@ -16,6 +16,8 @@ rules! {
     small_pipe, seek_and_reread, read_after_eof_spin, unaligned_writes, terminal_bulk,
 }
 
+pub(crate) use tiny_writes::TINY;
+
 use weir_model::{Finding, FindingId};
 
 use crate::context::Context;

@@ -37,9 +37,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let file = context.file(flow.file)?;
     let needed = file.size_bytes.unwrap_or(0);
     let reads_s = context.recording.prices.transfer_s(StreamKind::File, false, flow.calls, flow.bytes);
-    let cost_s = context.at_most_cpu(flow.pid, reads_s + flow.seeks as f64 * prices.call_ns / 1e9);
+    let calls_s = reads_s + flow.seeks as f64 * prices.call_ns / 1e9;
+    let cost_s = context.at_most_cpu(flow.pid, calls_s + context.own_s(flow));
     let saved = cost_s * (1.0 - needed as f64 / flow.bytes as f64);
-    let mut severity = context.severity(saved)?;
+    let mut severity = context.severity(saved.min(calls_s))?;
     if file.opened_by != Some(flow.pid) {
         severity = severity.min(Severity::Warn);
     }

@@ -1,8 +1,12 @@
 //! sync-every-write: a sync call after every write.
 //!
-//! Evidence: at least ten sync calls, one for every two writes or more, and they cost by the prices, or as long
-//! as the first ones were seen to take, never more than the time in which they happened. A program that syncs whole blocks may have to (a database's
-//! transactions): at most Warn.
+//! Evidence: at least ten sync calls of one file, one for every two writes or more, or one for every few where the waits
+//! are most of the run; and they cost by the prices, or as long as the first ones were seen to take, never more than the
+//! time in which they happened. What a program syncs
+//! beside it as often belongs to the same step and costs too: a journal that is made anew each time, the directory. A
+//! program that syncs whole blocks may have to (a database's transactions): at most Warn.
+
+use std::collections::BTreeMap;
 
 use weir_model::trace::Flow;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
@@ -18,49 +22,113 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::SyncEveryWrite, judge };
 /// Writes of this much may be somebody's transactions.
 const BLOCK: f64 = 4096.0;
 
+/// Fewer syncs are nobody's habit.
+const HABIT: u64 = 10;
+
+/// Writes to a sync that are a small batch, where the syncs are …
+const BATCH: u64 = 8;
+
+/// … so much of the run.
+const MOST: f64 = 0.5;
+
+/// What a process wrote to one file, however often it opened it, and how often it synced it.
+struct Synced<'a> {
+    flows: Vec<&'a Flow>,
+    writes: u64,
+    syncs: u64,
+    bytes: u64,
+    cost_s: f64,
+}
+
 fn judge(context: &Context) -> Vec<Finding> {
-    let files = context.toward(Direction::Out).filter(|flow| context.kind(flow.file) == StreamKind::File);
-    files.filter_map(|flow| found(context, flow)).collect()
-}
-
-/// Syncs of this descriptor, whichever direction they were counted with.
-fn syncs(context: &Context, flow: &Flow) -> u64 {
-    let same = |other: &&&Flow| other.fd == flow.fd && other.file == flow.file && other.image == flow.image;
-    context.flows(flow.pid).iter().filter(same).map(|other| other.syncs).sum()
-}
-
-/// Seconds that one sync took here: the usual time from a write's end to its sync's end, where several were seen, else
-/// its price.
-fn sync_s(context: &Context, flow: &Flow) -> f64 {
-    let pairs = context.calls(flow.pid).windows(2).filter(|pair| {
-        let [write, sync] = [pair[0].call, pair[1].call];
-        write.fd == flow.fd && sync.fd == flow.fd && write.op.writes() && sync.op.syncs()
+    let mut by_image: BTreeMap<(u32, u32), BTreeMap<String, Vec<&Flow>>> = BTreeMap::new();
+    for flow in &context.recording.flows {
+        let path = context.file(flow.file).map(|file| file.path.clone()).filter(|path| !path.is_empty());
+        let name = path.unwrap_or_else(|| format!("#{}", flow.file));
+        by_image.entry((flow.pid, flow.image)).or_default().entry(name).or_default().push(flow);
+    }
+    let images = by_image.into_values().map(|files| {
+        files.into_values().map(|flows| Synced::of(context, flows)).filter(|one| one.syncs >= HABIT).collect()
     });
-    let mut gaps: Vec<f64> = pairs.map(|pair| pair[1].at_s - pair[0].at_s).collect();
-    gaps.sort_by(f64::total_cmp);
+    images.flat_map(|synced: Vec<Synced>| of_image(context, synced)).collect()
+}
+
+/// A finding for each file that is synced with its writes; the one with most syncs has what is synced beside it. Where
+/// there is none such, that which is synced most often for its writes, if it all is most of the run.
+fn of_image(context: &Context, synced: Vec<Synced>) -> Vec<Finding> {
+    let (mut own, mut beside): (Vec<_>, Vec<_>) = synced.into_iter().partition(|one| one.every(context, 2));
+    let batches = own.is_empty();
+    if batches {
+        let often = |one: &Synced| one.syncs as f64 / one.writes.max(1) as f64;
+        beside.sort_by(|a, b| often(b).total_cmp(&often(a)));
+        let first = beside.iter().position(|one| one.every(context, BATCH));
+        own.extend(first.map(|first| beside.remove(first)));
+    }
+    own.sort_by_key(|one| std::cmp::Reverse(one.syncs));
+    let found = own.iter().enumerate().map(|(number, one)| {
+        let with: Vec<_> = beside.iter().filter(|other| number == 0 && other.syncs * 2 >= one.syncs).collect();
+        let finding = found(context, one, &with)?;
+        Some(finding).filter(|finding| !batches || finding.evidence["share"] >= MOST)
+    });
+    found.flatten().collect()
+}
+
+impl<'a> Synced<'a> {
+    fn of(context: &Context, flows: Vec<&'a Flow>) -> Self {
+        let out = || flows.iter().filter(|flow| flow.direction == Direction::Out);
+        let syncs = flows.iter().map(|flow| flow.syncs).sum();
+        let (writes, bytes) = (out().map(|flow| moving(flow)).sum(), out().map(|flow| flow.bytes).sum());
+        let cost_s = syncs as f64 * sync_s(context, &flows);
+        Self { writes, syncs, bytes, cost_s, flows }
+    }
+
+    /// Whether it is a file that is written, and synced for every so many writes.
+    fn every(&self, context: &Context, writes: u64) -> bool {
+        let file = context.kind(self.flows[0].file) == StreamKind::File;
+        file && self.bytes > 0 && self.syncs * writes >= self.writes
+    }
+
+    /// Seconds from the first call to the last.
+    fn span_s(&self) -> f64 {
+        let first_s = self.flows.iter().map(|flow| flow.first_s).fold(f64::INFINITY, f64::min);
+        self.flows.iter().map(|flow| flow.last_s).fold(0.0, f64::max) - first_s
+    }
+}
+
+/// Seconds that one sync took here: the usual time from the end of the call before it to its own, where several were
+/// seen, else its price.
+fn sync_s(context: &Context, flows: &[&Flow]) -> f64 {
+    let pairs = context.calls(flows[0].pid).windows(2).filter(|pair| {
+        let [before, sync] = [pair[0].call, pair[1].call];
+        let own = || flows.iter().any(|flow| Some(flow.file) == sync.file && flow.fd == sync.fd);
+        let writes = before.fd == sync.fd && before.op.writes();
+        let opens = before.fd < 0 && before.result == i64::from(sync.fd);
+        sync.op.syncs() && (writes || opens) && own()
+    });
+    let gaps: Vec<f64> = pairs.map(|pair| pair[1].at_s - pair[0].at_s).collect();
     match gaps.len() {
         0..3 => context.recording.prices.sync_ns / 1e9,
         several => gaps.iter().sum::<f64>() / several as f64,
     }
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
-    let (writes, syncs) = (moving(flow), syncs(context, flow));
-    if syncs < 10 || syncs * 2 < writes || flow.bytes == 0 {
-        return None;
-    }
-    let cost_s = (syncs as f64 * sync_s(context, flow)).min(context.span_s(flow));
-    let gain = Gain { elapsed_s: cost_s * (1.0 - 1.0 / syncs as f64), calls: syncs - 1 };
+fn found(context: &Context, one: &Synced, beside: &[&Synced]) -> Option<Finding> {
+    let more: u64 = beside.iter().map(|other| other.syncs).sum();
+    let all_s = one.cost_s + beside.iter().map(|other| other.cost_s).sum::<f64>();
+    let cost_s = all_s.min(one.span_s());
+    let gain = Gain { elapsed_s: cost_s * (1.0 - 1.0 / one.syncs as f64), calls: one.syncs + more - 1 };
     let mut severity = context.severity(gain.elapsed_s)?;
-    if flow.mean_bytes() >= BLOCK {
+    let mean_bytes = one.bytes as f64 / one.writes.max(1) as f64;
+    if mean_bytes >= BLOCK {
         severity = severity.min(Severity::Warn);
     }
+    let flow = one.flows.iter().max_by_key(|flow| flow.bytes)?;
     let why = format!(
-        "{} called sync {} times for {} writes of {:.0} bytes: about {} of {} is waiting for the device.",
+        "{} called sync {} times for {} writes of {mean_bytes:.0} bytes{}: about {} of {} is waiting for the device.",
         context.name(flow.pid),
-        thousands(syncs),
-        thousands(writes),
-        flow.mean_bytes(),
+        thousands(one.syncs),
+        thousands(one.writes),
+        in_words(context, beside, more),
         format_seconds(cost_s),
         format_seconds(context.run_s())
     );
@@ -68,6 +136,17 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         transaction in a \
                database); threads can share one fdatasync(2) (group commit; weir_sync of libweir does it).";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
-    let draft = draft.count("syncs", syncs).count("writes", writes).figure("mean_bytes", flow.mean_bytes());
-    Some(draft.figure("cost_s", cost_s).figure("share", context.share(cost_s)).say(why, fix))
+    let draft = draft.count("syncs", one.syncs).count("syncs_beside", more).count("writes", one.writes);
+    let draft = draft.figure("mean_bytes", mean_bytes).figure("cost_s", cost_s);
+    Some(draft.figure("share", context.share(cost_s)).say(why, fix))
+}
+
+/// What is synced beside the file, after the writes.
+fn in_words(context: &Context, beside: &[&Synced], more: u64) -> String {
+    let paths = beside.iter().filter_map(|other| context.file(other.flows[0].file));
+    let names: Vec<&str> = paths.map(|file| file.path.as_str()).collect();
+    match more {
+        0 => String::new(),
+        more => format!(", and {} times for {} beside it", thousands(more), names.join(" and ")),
+    }
 }

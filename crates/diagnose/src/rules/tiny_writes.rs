@@ -15,7 +15,7 @@ use crate::words::{count, thousands};
 pub(crate) const RULE: Rule = Rule { id: FindingId::TinyWrites, judge };
 
 /// A call that moves this much is no longer tiny.
-pub(super) const TINY: u64 = 512;
+pub(crate) const TINY: u64 = 512;
 
 fn judge(context: &Context) -> Vec<Finding> {
     context
@@ -79,20 +79,27 @@ fn answered(context: &Context, flow: &Flow) -> bool {
 /// Of a flow that applies, whichever way it goes: what its calls cost, and that a buffer would spare most of them.
 pub(super) fn found(context: &Context, flow: &Flow, rule: &Rule, did: &str, topic: Topic) -> Option<Finding> {
     let gain = context.gathered(flow);
-    let severity = context.severity(gain.elapsed_s)?;
+    let severity = context.severity(gain.elapsed_s.min(context.flow_s(flow)))?;
     let share = context.share(context.flow_s(flow));
+    let peer = context.small_reader(flow).filter(|peer| context.severity(peer.saved_s).is_some());
     let why = format!(
-        "{} {did} {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel.",
+        "{} {did} {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel{}.",
         context.name(flow.pid),
         count(flow.bytes, "byte"),
         thousands(flow.calls),
         flow.mean_bytes(),
-        share * 100.0
+        share * 100.0,
+        peer.as_ref().map_or(String::new(), |peer| peer.in_words(context))
     );
     let run = context.weir_run("--coalesce", flow.pid);
     let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, topic));
     let draft = context.draft(rule.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes);
     let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
-    Some(draft.figure("cost_s", context.flow_s(flow)).say(why, fix))
+    let draft = draft.figure("own_s", context.own_s(flow));
+    let draft = match peer {
+        Some(peer) => draft.figure("peer_s", peer.saved_s).count("peer", peer.pid.into()),
+        None => draft,
+    };
+    Some(draft.figure("cost_s", context.whole_s(flow)).say(why, fix))
 }

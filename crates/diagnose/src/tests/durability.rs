@@ -49,6 +49,42 @@ fn large_synced_writes_and_memory_file_systems_do_not_count() {
     tape.none(SyncTinyWrites);
 }
 
+/// As it was seen of sqlite3 with 300 inserts, each a transaction of its own; in one transaction they take 16 ms.
+fn autocommits(elapsed_s: f64) -> Tape {
+    let mut tape = tape(elapsed_s);
+    tape.0.prices.sync_ns = 450_000.0;
+    let (database, directory) = (tape.file("/d/t.db", File), tape.file("/d", StreamKind::Other));
+    tape.flow(1, 3, database, Out, 604, 4096).syncs = 301;
+    for _transaction in 0..301 {
+        let journal = tape.file("/d/t.db-journal", File);
+        tape.flow(1, 4, journal, Out, 8, 1088).syncs = 2;
+        tape.flow(1, 5, directory, Out, 0, 0).syncs = 1;
+    }
+    tape
+}
+
+#[test]
+fn a_journal_and_its_directory_are_synced_for_the_same_writes() {
+    let finding = autocommits(0.64).one(SyncEveryWrite);
+    // 1,204 × 450 µs; transactions may be meant.
+    assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/t.db"));
+    assert!((finding.gain.unwrap().elapsed_s - 0.54).abs() < 0.01, "{finding:#?}");
+    assert_eq!((finding.evidence["syncs"], finding.evidence["syncs_beside"]), (301.0, 903.0));
+    assert!(finding.why.contains("beside it"), "{}", finding.why);
+    // Two writes to a sync, and it is not what the run is made of.
+    autocommits(2.0).none(SyncEveryWrite);
+}
+
+#[test]
+fn a_file_that_is_opened_anew_for_each_record_is_one_file() {
+    let mut tape = tape(0.5);
+    for _record in 0..400 {
+        let log = tape.file("/d/log", File);
+        tape.flow(1, 3, log, Out, 1, 80).syncs = 1;
+    }
+    assert_eq!(tape.one(SyncEveryWrite).evidence["syncs"], 400.0);
+}
+
 #[test]
 fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
     let run = |syncs: u64, size: u64| {

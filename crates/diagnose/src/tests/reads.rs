@@ -59,6 +59,11 @@ fn a_buffer_filled_again_after_each_seek_is_found_and_priced() {
     // 200,000 × (400 + 300) ns and 819 MB × 0.3 ns, nearly all for nothing.
     assert!((finding.gain.unwrap().elapsed_s - 0.383).abs() < 0.005, "{finding:#?}");
     tape.none(RandomWithoutAdvice);
+    // What the program does around the calls goes with them.
+    let mut slow = rereading(810_000_000);
+    (slow.root().user_s, slow.root().system_s) = (0.2, 0.4);
+    let gain = slow.one(SeekAndReread).gain.unwrap();
+    assert!((gain.elapsed_s - 0.383 - 0.12).abs() < 0.005, "{gain:?}");
 }
 
 #[test]

@@ -46,7 +46,13 @@ impl Prices {
             return 1.0;
         }
         let scale = system_s / priced_s;
-        if scale < 1.0 || (calls >= MANY && scale <= MOST) { scale } else { 1.0 }
+        match () {
+            () if scale <= 1.0 => scale,
+            () if calls < MANY => 1.0,
+            () if scale <= MOST => scale,
+            // The more it is, the less of it can be these calls: no step, on whose edge a run would flicker.
+            () => (MOST * MOST / scale).max(1.0),
+        }
     }
 
     /// `calls` that move `bytes` in all, in seconds.
@@ -80,7 +86,8 @@ mod tests {
         assert_eq!(Prices::scale(2.0, 1.0, 100), 0.5, "they cannot have cost more");
         assert_eq!(Prices::scale(1.0, 1.5, 100_000), 1.5, "dearer here");
         assert_eq!(Prices::scale(1.0, 1.5, 100), 1.0, "few calls: it did something else");
-        assert_eq!(Prices::scale(1.0, 5.0, 100_000), 1.0, "most of it is something else");
+        assert_eq!(Prices::scale(1.0, 3.6, 100_000), 2.5, "some of it is something else");
+        assert_eq!(Prices::scale(1.0, 9.0, 100_000), 1.0, "most of it is");
         assert_eq!(Prices::scale(1.0, 0.02, 100_000), 1.0, "a tick or two");
         assert_eq!(Prices::scale(0.0, 1.0, 100_000), 1.0);
     }

@@ -52,8 +52,8 @@ pub struct Assembler {
     left_out: u64,
     tells_all: bool,
     unwatched_since_s: Option<f64>,
-    /// When nothing was seen of anybody.
-    unwatched: Vec<(f64, f64)>,
+    /// When nothing was seen of a process, and (0) of anybody.
+    unwatched: HashMap<u32, Vec<(f64, f64)>>,
 }
 
 impl Assembler {
@@ -70,7 +70,7 @@ impl Assembler {
             left_out: 0,
             tells_all: false,
             unwatched_since_s: None,
-            unwatched: Vec::new(),
+            unwatched: HashMap::new(),
         }
     }
 
@@ -319,25 +319,13 @@ impl Assembler {
         *count <= MOST_ALIKE
     }
 
-    fn settle_sockets(&mut self) {
-        let ended: HashMap<u32, f64> = self
-            .processes
-            .iter()
-            .filter_map(|process| process.ended_s.map(|ended_s| (process.pid, ended_s)))
-            .collect();
-        for flow in self.flows.all.iter_mut().filter(|flow| self.files.is_socket(flow.file)) {
-            let ended_s = ended.get(&flow.pid).copied().unwrap_or(f64::INFINITY);
-            scale::to_time(flow, &self.unwatched, ended_s);
-        }
-    }
-
     /// The end: processes that run on keep what they have.
     pub fn finish(mut self) -> Assembled {
         let running: Vec<Live> = self.live.drain().map(|(_, live)| live).collect();
         for live in &running {
             self.settle(live, None);
         }
-        self.settle_sockets();
+        self.settle_unwatched();
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Assembled {
             processes: self.processes,

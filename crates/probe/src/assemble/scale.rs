@@ -64,17 +64,21 @@ const NEXT_CALL_S: f64 = 0.002;
 /// Fewer calls say nothing of a rate.
 const LEAST_CALLS: u64 = 100;
 
+/// When the last call of a flow was, that made some unseen: one that was busy until a look away (`unwatched`, in order
+/// of time) began went on to its end, or the flow's own.
+pub(super) fn last_s(flow: &Flow, unwatched: &[(f64, f64)], ended_s: f64) -> f64 {
+    let away = |&&(from_s, to_s): &&(f64, f64)| from_s <= flow.last_s + NEXT_CALL_S && to_s > flow.last_s;
+    let away = unwatched.iter().find(away).filter(|_| flow.calls >= LEAST_CALLS);
+    away.map_or(flow.last_s, |&(_, to_s)| to_s.min(ended_s).max(flow.last_s))
+}
+
 /// Calls on sockets are in no totals: while nobody looked (`unwatched`, in order of time) they went on as they
 /// were seen to go. `ended` is when the flow's process was gone.
 pub(super) fn to_time(flow: &mut Flow, unwatched: &[(f64, f64)], ended_s: f64) {
     if flow.calls < LEAST_CALLS {
         return;
     }
-    let (first_s, mut last_s) = (flow.first_s, flow.last_s);
-    let away = |&&(from_s, to_s): &&(f64, f64)| from_s <= last_s + NEXT_CALL_S && to_s > last_s;
-    if let Some(&(_, to_s)) = unwatched.iter().find(away) {
-        last_s = to_s.min(ended_s).max(last_s);
-    }
+    let (first_s, last_s) = (flow.first_s, last_s(flow, unwatched, ended_s));
     let overlap = |&(from_s, to_s): &(f64, f64)| (to_s.min(last_s) - from_s.max(first_s)).max(0.0);
     let missed_s: f64 = unwatched.iter().map(overlap).sum();
     let seen_s = last_s - first_s - missed_s;
@@ -145,6 +149,17 @@ mod tests {
         let mut seen = flow();
         to_time(&mut seen, &[(0.5, 0.9)], 1.0);
         assert_eq!((seen.calls, seen.exact), (1000, true));
+    }
+
+    #[test]
+    fn the_last_call_may_be_one_that_nobody_saw() {
+        let flow = Flow { calls: 1000, last_s: 0.02, ..Flow::new(1, 0, 1, 0, Direction::Out) };
+        let away = [(0.02, 0.02), (0.021, 0.4)];
+        assert_eq!(last_s(&flow, &away, 0.3), 0.3, "the process ended in the look away");
+        assert_eq!(last_s(&flow, &away, 0.9), 0.4);
+        assert_eq!(last_s(&flow, &away, 0.01), 0.02, "never before what was seen");
+        assert_eq!(last_s(&flow, &[(0.05, 0.4)], 0.9), 0.02, "silent before the look away began");
+        assert_eq!(last_s(&Flow { calls: 10, ..flow }, &away, 0.9), 0.02, "too few calls for a rate");
     }
 
     #[test]

@@ -113,3 +113,19 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let calls: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.bytes)).collect();
     assert_eq!(calls, [(3, 100, 4096), (4, 5000, 5000)]);
 }
+
+#[test]
+fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "/dev/pts/7")));
+    let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
+    (busy.calls, busy.bytes, busy.direction) = (1000, 30_000, Direction::Out);
+    assembler.take(raw(40, RawWhat::Counts(busy)));
+    let everybody = |ns, until_ns| Raw { ns, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns } };
+    assembler.take(everybody(5, 5));
+    let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
+    assembler.take(raw(190, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), user_ns: 0, system_ns: 0 }));
+    assembler.take(everybody(41, 220));
+    let made = assembler.finish();
+    assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 190e-9));
+}

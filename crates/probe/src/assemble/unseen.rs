@@ -1,5 +1,7 @@
 //! What went unseen: spans of time in which nobody looked, and the kernel's totals that tell how much it was.
 
+use std::collections::HashMap;
+
 use weir_model::trace::{IoTotals, What};
 
 use super::{Assembler, Live, descriptors, scale};
@@ -16,8 +18,8 @@ impl Assembler {
         process.io = Some(own);
         if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
             // What was closed before the first look away is known whole.
-            let known_until_s =
-                self.unwatched.iter().find(|away| away.1 > away.0).map_or(f64::INFINITY, |away| away.0);
+            let mut aways = self.unwatched.get(&0).into_iter().flatten();
+            let known_until_s = aways.find(|away| away.1 > away.0).map_or(f64::INFINITY, |away| away.0);
             let (open, done) = self.flows.open_and_done(process.pid, since_s, known_until_s);
             scale::to_totals(open, &done, &self.files.all, own);
         }
@@ -33,9 +35,24 @@ impl Assembler {
             self.with_table(pid, |table, files| descriptors::renew(table, files, pid));
         }
         let until_s = self.seconds(until_ns);
-        if pid == 0 {
-            self.unwatched.push((at_s, until_s));
-        }
+        self.unwatched.entry(pid).or_default().push((at_s, until_s));
         self.event(at_s, pid, pid, What::Unwatched { until_s });
+    }
+
+    /// What went on while nobody looked: calls on sockets, which are in no totals, and when others were made last.
+    pub(super) fn settle_unwatched(&mut self) {
+        let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
+        let ended: HashMap<u32, f64> = ended.collect();
+        let none = Vec::new();
+        let everybody = self.unwatched.get(&0).unwrap_or(&none);
+        for flow in &mut self.flows.all {
+            let ended_s = ended.get(&flow.pid).copied().unwrap_or(f64::INFINITY);
+            if self.files.is_socket(flow.file) {
+                scale::to_time(flow, everybody, ended_s);
+            } else if !flow.exact {
+                let own = self.unwatched.get(&flow.pid).unwrap_or(&none);
+                flow.last_s = scale::last_s(flow, everybody, ended_s).max(scale::last_s(flow, own, ended_s));
+            }
+        }
     }
 }

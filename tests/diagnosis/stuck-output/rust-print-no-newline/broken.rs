@@ -1,0 +1,13 @@
+use std::io::Write;
+use std::thread::sleep;
+use std::time::Duration;
+
+fn main() {
+    print!("working ");
+    for step in 0..8 {
+        print!("{step}.");
+        sleep(Duration::from_millis(200));
+    }
+    println!(" done");
+    std::io::stdout().flush().unwrap();
+}
