@@ -1,6 +1,7 @@
 //! Numbers and bytes in sentences.
 
 pub(crate) use weir_model::number::thousands;
+use weir_model::trace::Place;
 
 /// `1 byte`, `2,000 bytes`.
 pub(crate) fn count(number: u64, word: &str) -> String {
@@ -14,6 +15,17 @@ pub(crate) fn preview(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
     let more = if bytes.len() > SHOWN { " …" } else { "" };
     format!("\"{text}\"{more}")
+}
+
+/// The sentence that says which place in the program wrote into the buffer; None: nothing but a library is known.
+pub(crate) fn written_by(place: &Place) -> Option<String> {
+    let mut frames = place.own_frames();
+    let writer = frames.next()?.words();
+    let called = frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
+    Some(match place.last {
+        true => format!("The buffer was last written by {writer}{called}."),
+        false => format!("One place that wrote it is {writer}{called}; not every write was seen."),
+    })
 }
 
 /// The usual signals by name.

@@ -19,8 +19,8 @@ const LINE_BUFFERED: u32 = 0x200;
 pub(super) enum Note {
     /// Nothing.
     Plain,
-    /// A process runs something else; its executable.
-    Exec(u32, PathBuf),
+    /// A process runs something else since this time; its executable.
+    Exec(u32, u64, PathBuf),
     /// A process has ended; it used descriptors above 63.
     Exit { pid: u32, exit: Exit, high: bool },
 }
@@ -243,7 +243,7 @@ fn report_life(life: &Life, sink: &mut Sink) -> Note {
         wire::KIND_EXEC => {
             let exe = wire::text(&life.path);
             say(RawWhat::Exec { exe: exe.clone(), comm: wire::text(&life.comm), argv: arguments(life) });
-            Note::Exec(pid, exe.into())
+            Note::Exec(pid, life.head.ns, exe.into())
         }
         _ => {
             let exit = exit_of(life.other);

@@ -9,8 +9,9 @@ mod kernel_types;
 mod libraries;
 mod load;
 mod mapped;
+mod passing;
 mod stops;
-mod traps;
+pub(crate) mod traps;
 mod wire;
 
 use std::collections::VecDeque;
@@ -249,10 +250,10 @@ impl Run<'_> {
         });
         match note {
             Note::Plain => {}
-            Note::Exec(pid, exe) => {
+            Note::Exec(pid, at_ns, exe) => {
                 self.hidden &= pid != self.root;
                 self.engine.libraries.learn_program(&exe);
-                self.stops.consider(pid, &exe);
+                self.stops.consider(pid, at_ns, &exe);
             }
             Note::Exit { pid, exit, high } => {
                 if high {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
 
+use super::passing::{self, Passing};
 use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
 use crate::proc;
@@ -33,8 +34,8 @@ const THREADS: usize = 8;
 
 /// What the thread that traces is to do.
 enum Order {
-    /// A process runs something else.
-    Consider(u32, PathBuf),
+    /// A process runs something else since this time.
+    Consider(u32, u64, PathBuf),
     /// A process is about to execute its first program; the answer is awaited.
     Hold(u32, SyncSender<()>),
 }
@@ -52,17 +53,18 @@ impl Stops {
             let (orders, todo) = channel();
             let (done, reports) = channel();
             let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
-            let executing = HashSet::new();
-            let tracer = Tracer { reports: done, look, held: None, traced, executing, threads, awaited };
+            let (executing, passing) = (HashSet::new(), Passing::default());
+            let tracer =
+                Tracer { reports: done, look, held: None, traced, executing, threads, awaited, passing };
             scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
     }
 
-    /// A process runs something else: it is traced if its buffers need it.
-    pub fn consider(&self, pid: u32, exe: &Path) {
+    /// A process runs something else: it is traced if its buffers need it, or stopped once, where its own code begins.
+    pub fn consider(&self, pid: u32, at_ns: u64, exe: &Path) {
         // The thread is there as long as this is; that it has died with a panic is told when it is joined.
-        let _ = self.orders.send(Order::Consider(pid, exe.to_path_buf()));
+        let _ = self.orders.send(Order::Consider(pid, at_ns, exe.to_path_buf()));
     }
 
     /// A process at its gate will stop at its execve(2), and be let go there if its buffers need no stops.
@@ -91,6 +93,8 @@ struct Tracer<'a, 'b> {
     threads: HashMap<u32, u32>,
     /// Whose C library is awaited, since when.
     awaited: Vec<(u32, Instant)>,
+    /// Those that are let go where their own code begins.
+    passing: Passing,
 }
 
 impl Tracer<'_, '_> {
@@ -101,9 +105,10 @@ impl Tracer<'_, '_> {
                 self.pass(stop);
             }
             self.set_traps();
+            self.passing.hurry();
             let patience = if self.traced.is_empty() { IDLE } else { PATIENCE };
-            match todo.recv_timeout(patience) {
-                Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
+            match todo.recv_timeout(self.passing.patience().unwrap_or(patience)) {
+                Ok(Order::Consider(pid, at_ns, exe)) => self.attach(pid, at_ns, &exe),
                 Ok(Order::Hold(pid, done)) => {
                     self.held = self.seize(pid).then_some(pid);
                     let _ = done.send(());
@@ -119,6 +124,7 @@ impl Tracer<'_, '_> {
         let (pid, status) = (stop.tid, stop.status);
         if !libc::WIFSTOPPED(status) {
             self.traced.remove(&pid);
+            self.passing.remove(pid);
             self.threads.retain(|_, of| *of != pid);
             return;
         }
@@ -131,10 +137,21 @@ impl Tracer<'_, '_> {
             libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return os::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.ends(pid),
             os::EVENT_STOP if is_job_control(signal) => return os::listen(pid),
+            os::EVENT_STOP if self.passing.has(pid) => self.begins(pid),
             0 => return self.signal(pid, signal),
             _ => {}
         }
-        os::resume(pid, false, 0);
+        self.go_on(pid);
+    }
+
+    fn go_on(&mut self, pid: u32) {
+        // One that has not come to its own code yet is traced still.
+        if self.passing.has_begun(pid) {
+            self.traced.remove(&pid);
+            os::detach(pid, 0);
+        } else {
+            os::resume(pid, false, 0);
+        }
     }
 
     /// The child is traced from its beginning.
@@ -182,16 +199,37 @@ impl Tracer<'_, '_> {
         let held = self.held.take_if(|held| *held == pid).is_some();
         self.traced.insert(pid, Traps::none());
         if !needs_stops(&running(pid)) {
-            if held {
-                self.traced.remove(&pid);
-            }
-            return !held;
+            return self.passes(pid, held);
         }
         match Traps::set(pid).or_else(|| Traps::at_entry(pid)) {
             Some(traps) => drop(self.traced.insert(pid, traps)),
             None => self.awaited.push((pid, Instant::now())),
         }
         true
+    }
+
+    /// A program that needs no other stops has one where its own code begins; then it is let go, if it was held.
+    /// False: it has not even that.
+    fn passes(&mut self, pid: u32, held: bool) -> bool {
+        match passing::at_entry(pid) {
+            Some(traps) => {
+                self.traced.insert(pid, traps);
+                if held {
+                    self.passing.add(pid);
+                }
+            }
+            None if held => drop(self.traced.remove(&pid)),
+            None => return true,
+        }
+        self.traced.contains_key(&pid)
+    }
+
+    /// The C library is there, and has not written yet: its writes are watched from here on.
+    fn begins(&mut self, pid: u32) {
+        let traps = if needs_stops(&running(pid)) { Traps::set(pid) } else { None };
+        self.traced.insert(pid, traps.unwrap_or_else(Traps::none));
+        let _nothing = (self.look)(pid, Moment::Sample);
+        self.passing.begun(pid);
     }
 
     /// The memory is there until the last thread has ended; the main thread's end stands for all.
@@ -216,7 +254,7 @@ impl Tracer<'_, '_> {
         match by.and_then(|fd| self.traced.get(&pid)?.of(fd)) {
             Some(trap) => {
                 self.trapped(pid, trap);
-                os::resume(pid, false, 0);
+                self.go_on(pid);
             }
             None => os::resume(pid, false, signal),
         }
@@ -229,7 +267,7 @@ impl Tracer<'_, '_> {
             process => self.executing.remove(&process),
         };
         match trap {
-            Trap::Entry => drop(Traps::set(pid).and_then(|traps| self.traced.insert(pid, traps))),
+            Trap::Entry => self.begins(pid),
             Trap::Exec if anew => self.report(pid, Moment::Exec, Moment::Exec),
             Trap::Exec => self.report(pid, Moment::Exec, Moment::Sample),
             Trap::Write => self.report(pid, Moment::Sample, Moment::Sample),
@@ -237,14 +275,17 @@ impl Tracer<'_, '_> {
     }
 
     /// That it cannot be traced (somebody else does, or it has ended) leaves it unseen at its end, and no more.
-    fn attach(&mut self, pid: u32, exe: &Path) {
-        if self.traced.contains_key(&pid) {
+    fn attach(&mut self, pid: u32, at_ns: u64, exe: &Path) {
+        if self.traced.contains_key(&pid) || self.passing.has_passed(pid, at_ns) {
             return; // its stop at execve(2) came first
         }
         let running = running(pid);
         let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
         if wanted && self.seize(pid) {
             self.awaited.push((pid, Instant::now()));
+        } else if !wanted && let Some(traps) = self.passing.seize(pid) {
+            self.knows(Some(pid));
+            self.traced.insert(pid, traps);
         }
     }
 

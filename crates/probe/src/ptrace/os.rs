@@ -83,7 +83,12 @@ pub fn seize_for_ends(tid: u32) -> io::Result<()> {
     ptrace(SEIZE, tid, 0, (ENDS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
 }
 
-/// At a stop of one that was seized so: threads that it starts from now on are not of interest.
+/// The same for a process that is to stop for signals only.
+pub fn seize_for_signals(tid: u32) -> io::Result<()> {
+    ptrace(SEIZE, tid, 0, 0).map(drop)
+}
+
+/// At a stop of one that was seized for its ends: threads that it starts from now on are not of interest.
 pub fn leave_threads_out(tid: u32) {
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, ENDS as usize);
 }
