@@ -1,5 +1,6 @@
 //! The image files of a process, as unwinding and naming need them: where each lies in its memory, and its parts.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::read::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
 
 use super::symbols::Symbols;
 use crate::walk::maps::{Place, Region};
@@ -30,7 +31,9 @@ pub(super) struct Image {
     pub text: Range<u64>,
     pub eh_frame: Option<Section>,
     pub eh_frame_hdr: Option<Section>,
-    pub symbols: Symbols,
+    /// For what is read when it is first asked for.
+    file: ReadCache<File>,
+    symbols: OnceCell<Symbols>,
 }
 
 /// An image in a process.
@@ -76,40 +79,44 @@ fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
 impl Image {
     /// None where it is no ELF file that can be read.
     pub fn read(path: &Path, file: File) -> Option<Image> {
-        let cache = ReadCache::new(file);
-        let elf = object::File::parse(&cache).ok()?;
-        let section = |name: &str| {
-            let section = elf.section_by_name(name).filter(|section| section.size() <= TABLE_MOST)?;
-            let range = section.address()..section.address().checked_add(section.size())?;
-            Some((range, section))
-        };
-        let with_bytes = |name: &str| {
-            let (range, section) = section(name)?;
-            Some(Section { range, bytes: section.data().ok()?.to_vec() })
-        };
-        let segments = elf.segments().filter_map(|segment| {
-            let (offset, bytes) = segment.file_range();
-            Some((offset..offset.checked_add(bytes)?, segment.address()))
-        });
-        Some(Image {
-            path: path.to_path_buf(),
-            segments: segments.collect(),
-            text: elf
-                .section_by_name(".text")
-                .map_or(0..0, |text| text.address()..text.address().saturating_add(text.size())),
-            eh_frame: with_bytes(".eh_frame"),
-            eh_frame_hdr: with_bytes(".eh_frame_hdr"),
-            symbols: Symbols::of(&elf),
-        })
+        let file = ReadCache::new(file);
+        let (segments, text, [eh_frame, eh_frame_hdr]) = parts(&object::File::parse(&file).ok()?);
+        let (path, symbols) = (path.to_path_buf(), OnceCell::new());
+        Some(Image { path, segments, text, eh_frame, eh_frame_hdr, file, symbols })
     }
 
-    /// A segment's mapping begins with the page in which the segment begins.
+    /// What its code is called.
+    pub fn symbols(&self) -> &Symbols {
+        let read =
+            || object::File::parse(&self.file).map_or_else(|_| Symbols::default(), |elf| Symbols::of(&elf));
+        self.symbols.get_or_init(read)
+    }
+
+    /// A segment's mapping begins with the page in which the segment begins, and the one before may end there.
     fn bias(&self, mapping: &Region) -> Option<u64> {
-        let end = mapping.offset.checked_add(mapping.end.checked_sub(mapping.start)?)?;
-        let within = |file: &Range<u64>| file.start < end && mapping.offset < file.end;
-        let (file, address) = self.segments.iter().find(|(file, _)| within(file))?;
+        let page = rustix::param::page_size() as u64;
+        let begins = |file: &Range<u64>| file.start - file.start % page <= mapping.offset;
+        let own = self.segments.iter().rfind(|(file, _)| begins(file) && mapping.offset < file.end);
+        let (file, address) = own?;
         Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(file.start).wrapping_sub(*address))
     }
+}
+
+type Parts = (Vec<(Range<u64>, u64)>, Range<u64>, [Option<Section>; 2]);
+
+fn parts<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Parts {
+    let with_bytes = |name: &str| {
+        let section = elf.section_by_name(name).filter(|section| section.size() <= TABLE_MOST)?;
+        let range = section.address()..section.address().checked_add(section.size())?;
+        Some(Section { range, bytes: section.data().ok()?.to_vec() })
+    };
+    let segments = elf.segments().filter_map(|segment| {
+        let (offset, bytes) = segment.file_range();
+        Some((offset..offset.checked_add(bytes)?, segment.address()))
+    });
+    let text = elf.section_by_name(".text");
+    let text = text.map_or(0..0, |text| text.address()..text.address().saturating_add(text.size()));
+    (segments.collect(), text, [".eh_frame", ".eh_frame_hdr"].map(with_bytes))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const MODULES: [&str; 10] = [
 
 /// How the names of such functions begin: of the C library in a static program, whose own are reserved names or
 /// those of stdio, and of the languages' libraries.
-const PREFIXES: [&str; 32] = [
+const PREFIXES: [&str; 34] = [
     "_IO_",
     "__",
     "_start",
@@ -32,7 +32,10 @@ const PREFIXES: [&str; 32] = [
     "<&core::",
     "<&mut core::",
     "void std::",
-    "weir_",
+    "weir__",
+    "weir_put",
+    "weir_write",
+    "weir_print",
     "bufio.",
     "fmt.",
     "io.",
@@ -49,7 +52,6 @@ const PREFIXES: [&str; 32] = [
     "reflect.",
     "syscall.",
     "log/",
-    "go.",
 ];
 
 /// Of <stdio.h> and <wchar.h>, and what they use, with the names of musl.
@@ -136,7 +138,7 @@ mod tests {
             ("/usr/bin/prog", Some("bufio.(*Writer).WriteString")),
         ];
         assert!(library.iter().all(|(module, function)| is_library(module, *function)));
-        let own = ["report", "main", "main.report", "demo::report", "printf_report", "out_of_memory"];
+        let own = ["report", "main", "main.report", "weir_probe::report", "printf_report", "out_of_memory"];
         assert!(!own.iter().any(|name| is_library("/usr/bin/prog", Some(name))));
         assert!(!is_library("/usr/bin/prog", None) && !is_library("/usr/lib/libcurl.so.4", Some("log")));
     }

@@ -58,7 +58,7 @@ fn at_address(address: u64, loaded: &[Loaded]) -> Vec<Frame> {
         module: module.clone(),
         offset,
     };
-    one.image.symbols.names(offset).into_iter().map(frame).collect()
+    one.image.symbols().names(offset).into_iter().map(frame).collect()
 }
 
 #[cfg(test)]
@@ -111,6 +111,7 @@ mod tests {
         let named = named(&[seen.clone(), later], seen.sample.ns - 1_000_000_000);
         assert_eq!((named.len(), named[0].place.at_s, named[0].place.last), (2, 1.0, true));
         let own: Vec<&Frame> = named[0].place.own_frames().collect();
+        assert_eq!(own.len(), 2, "{named:#?}");
         let ends =
             |frame: &Frame, with: &str| frame.function.as_deref().is_some_and(|name| name.ends_with(with));
         assert!(ends(own[0], "naming::tests::writes") && ends(own[1], "naming::tests::calls"), "{named:#?}");

@@ -16,6 +16,7 @@ const SYMBOLS_MOST: usize = 4 << 20;
 type Slice = EndianRcSlice<LittleEndian>;
 
 /// Of one image file, by its own addresses.
+#[derive(Default)]
 pub(super) struct Symbols {
     debug: Option<Context<Slice>>,
     /// Where each function begins, how long it is, and what it is called; by address.

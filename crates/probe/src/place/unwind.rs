@@ -66,29 +66,30 @@ fn module(loaded: &Loaded) -> Module<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
 
     use super::*;
     use crate::place::code;
     use crate::place::image::Images;
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        /// A stack of anything, with addresses of real code in it.
-        #[test]
-        fn a_hostile_stack_ends(words in prop::collection::vec(any::<(bool, u16)>(), 0..512), at: u16, fp: u16) {
-            let own = std::process::id();
-            let images = Images::default().loaded(own, &code(own));
-            let sp = 0x7fff_0000_0000;
-            let start = images[0].range.start;
-            let word = |&(is_code, number): &(bool, u16)| {
-                if is_code { start + u64::from(number) } else { sp + u64::from(number) / 16 }
-            };
-            let stack = words.iter().flat_map(|one| word(one).to_le_bytes()).collect();
-            let (ip, fp) = (start + u64::from(at), sp + u64::from(fp) / 16);
+    /// A stack of anything, with addresses of real code in it.
+    #[test]
+    fn a_hostile_stack_ends() {
+        let own = std::process::id();
+        let images = Images::default().loaded(own, &code(own));
+        let (start, sp) = (images[0].range.start, 0x7fff_0000_0000);
+        let word = |(is_code, number): (bool, u16)| {
+            if is_code { start + u64::from(number) } else { sp + u64::from(number) / 16 }
+        };
+        let words = prop::collection::vec(any::<(bool, u16)>(), 0..512);
+        let mut runner = TestRunner::new(ProptestConfig::with_cases(64));
+        let ends = runner.run(&(words, any::<u16>(), any::<u16>()), |(words, at, fp)| {
+            let stack = words.into_iter().flat_map(|one| word(one).to_le_bytes()).collect();
+            let (ip, fp) = (word((true, at)), word((false, fp)));
             let sample = Sample { ns: 0, registers: Registers { ip, sp, fp, link: start }, stack };
-            let found = unwind(&sample, &images);
-            prop_assert!((1..=FRAMES_MOST).contains(&found.len()));
-        }
+            prop_assert!((1..=FRAMES_MOST).contains(&unwind(&sample, &images).len()));
+            Ok(())
+        });
+        ends.unwrap();
     }
 }

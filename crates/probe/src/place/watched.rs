@@ -55,7 +55,7 @@ impl Watched {
                 self.threads.push((*tid, Watchpoint::set(*tid, self.word).ok()));
             }
         }
-        let watched = self.threads.iter().filter(|(_, point)| point.is_some()).count();
+        let watched = self.threads.iter().filter(|(_, point)| is_set(point)).count();
         self.partly = watched < threads.len();
         if let Some(latest) = self.latest.as_mut().filter(|_| self.partly) {
             latest.last = false;
@@ -112,6 +112,10 @@ impl Watched {
     }
 }
 
+fn is_set(point: &Option<Watchpoint>) -> bool {
+    point.as_ref().is_some_and(Watchpoint::is_set)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -128,7 +132,7 @@ mod tests {
     fn writes_are_kept_that_stood_longest_and_the_last() {
         let mut one = Watched::new(2, 42, 0);
         let seconds = [0, 1, 11, 13, 13, 14, 17, 18, 19];
-        seconds.map(|second| one.add(seen(second * 1_000_000_000)));
+        seconds.into_iter().for_each(|second| one.add(seen(second * 1_000_000_000)));
         let kept = one.end(Some(20_000_000_000));
         let mut spans: Vec<_> = kept
             .iter()
