@@ -306,6 +306,86 @@ fn a_log_file_is_watched_once_something_waits_in_it() {
     }
 }
 
+/// Rust, Go: a writer of the language's own.
+const RUST: &str = r#"use std::{fs::File, io::{BufWriter, Write}, thread::sleep, time::Duration};
+
+#[inline(never)]
+fn report(out: &mut BufWriter<File>) {
+    for step in 0..6 {
+        writeln!(out, "step {step}").unwrap();
+        sleep(Duration::from_millis(300));
+    }
+}
+
+fn main() {
+    let mut out = BufWriter::new(File::create("log").unwrap());
+    report(&mut out); // calls
+    sleep(Duration::from_secs(2));
+}
+"#;
+const GO: &str = r#"package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"time"
+)
+
+//go:noinline
+func report(out *bufio.Writer) {
+	for step := 0; step < 6; step++ {
+		fmt.Fprintf(out, "step %d\n", step)
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func main() {
+	file, _ := os.Create("log")
+	report(bufio.NewWriter(file))
+	time.Sleep(2 * time.Second)
+}
+"#;
+
+#[test]
+fn it_is_known_of_a_rust_program() {
+    let name = "it_is_known_of_a_rust_program";
+    if !has("rustc") || !can_watch(name) {
+        return skip(name, "needs rustc and watchpoints");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("demo.rs"), RUST).expect("the source");
+    let rustc = Command::new("rustc").args(["-g", "-O", "demo.rs"]).current_dir(dir.path()).output();
+    assert!(rustc.is_ok_and(|made| made.status.success()), "rustc");
+    for engine in engines() {
+        let found = finding(dir.path(), engine, &["./demo"], "stuck-output");
+        let functions: Vec<&str> =
+            own(&found).iter().filter_map(|frame| frame["function"].as_str()).collect();
+        assert_eq!(functions[..2], ["demo::report", "demo::main"], "{engine}: {found:#}");
+        assert_eq!(own(&found)[1]["line"], line(RUST, "// calls"), "{engine}: {found:#}");
+    }
+}
+
+#[test]
+fn it_is_known_of_a_go_program() {
+    let name = "it_is_known_of_a_go_program";
+    if !has("go") || !can_watch(name) {
+        return skip(name, "needs go and watchpoints");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("demo.go"), GO).expect("the source");
+    let mut go = Command::new("go");
+    go.args(["build", "-o", "demo", "demo.go"]).current_dir(dir.path()).env("GOFLAGS", "-mod=mod");
+    let made = go.env("GOCACHE", dir.path().join("cache")).output().expect("go");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for engine in engines() {
+        let found = finding(dir.path(), engine, &["./demo"], "stuck-output");
+        let functions: Vec<&str> =
+            own(&found).iter().filter_map(|frame| frame["function"].as_str()).collect();
+        assert_eq!(functions, ["main.report", "main.main"], "{engine}: {found:#}");
+    }
+}
+
 #[test]
 fn it_is_known_of_what_a_shell_starts() {
     if !can_watch("it_is_known_of_what_a_shell_starts") {

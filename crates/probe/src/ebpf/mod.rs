@@ -252,8 +252,9 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Exec(pid, at_ns, exe) => {
                 self.hidden &= pid != self.root;
-                self.engine.libraries.learn_program(&exe);
+                // First: the program is on its way.
                 self.stops.consider(pid, at_ns, &exe);
+                self.engine.libraries.learn_program(&exe);
             }
             Note::Exit { pid, exit, high } => {
                 if high {

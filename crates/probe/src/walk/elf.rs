@@ -71,6 +71,8 @@ pub(crate) struct Image {
     pub go_parts: Option<Parts>,
     /// How the streams of a Rust program lie in memory, read when it is first asked for.
     layouts: OnceLock<Option<Arc<Layouts>>>,
+    /// It names a runtime's library, looked for when it is first asked for.
+    names_runtime: OnceLock<bool>,
     symbols: Vec<(&'static str, u64)>,
 }
 
@@ -121,7 +123,7 @@ pub fn needs_stops(exe: &Path) -> bool {
     !image.interpreted
         || image.rust
         || RUNTIMES.iter().any(|name| image.symbol(name).is_some())
-        || names_runtime(exe)
+        || *image.names_runtime.get_or_init(|| names_runtime(exe))
 }
 
 /// Whether an executable's streams are there when its own code begins: those of a C library are.
