@@ -17,7 +17,7 @@ const WAITS: &str = r#"#include <stdio.h>
 
 static void __attribute__((noinline)) report(int number)
 {
-    printf("ready %d\n", number); /* writes */
+    printf("ready %d.", number); /* writes */
 }
 
 static void __attribute__((noinline)) idle(void)
@@ -182,8 +182,7 @@ fn the_report_says_it() {
     }
     let dir = disk_dir();
     let program = compile(dir.path(), "waits", "cc", WAITS, &["-g"]).expect("cc");
-    let output =
-        weir(dir.path(), &["trace", "--html", "t.html", "--", path(&program)]).output().expect("weir");
+    let output = weir(dir.path(), &["trace", "--", path(&program)]).output().expect("weir");
     let report = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence =
         format!("last written by report() at waits.c:{}, called from main()", line(WAITS, "writes"));

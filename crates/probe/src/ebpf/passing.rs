@@ -16,18 +16,26 @@ use crate::walk::begins_with_streams;
 
 /// A loader that takes longer than this had passed the place before.
 const LATE: Duration = Duration::from_millis(20);
+/// One that has no streams by then has none.
+const OVER: Duration = Duration::from_secs(1);
 /// How often to look for stops meanwhile: somebody stands still.
 const PATIENCE: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 pub(super) struct Passing {
-    /// Who is on its way, since when.
-    since: HashMap<u32, Instant>,
+    /// Who is on its way.
+    since: HashMap<u32, Since>,
     /// When those that were held began; they may have been let go before their execve(2) is told of.
     passed_ns: HashMap<u32, u64>,
     /// Who has begun, and is to be let go.
     begun: Option<u32>,
     allowance: Allowance,
+}
+
+struct Since {
+    begun: Instant,
+    /// When it is to be stopped, if it was not by then; never if it was held.
+    late: Option<Instant>,
 }
 
 /// A trap where the program's own code begins; None: it has no streams there, or it cannot be set.
@@ -39,7 +47,7 @@ pub(super) fn at_entry(pid: u32) -> Option<Traps> {
 impl Passing {
     /// This one stops there, and is traced only so far.
     pub fn add(&mut self, pid: u32) {
-        self.since.insert(pid, Instant::now());
+        self.since.insert(pid, Since { begun: Instant::now(), late: None });
         self.passed_ns.insert(pid, now_ns());
     }
 
@@ -47,7 +55,8 @@ impl Passing {
     pub fn seize(&mut self, pid: u32) -> Option<Traps> {
         let traps = Some(pid).filter(|_| self.allowance.take(now_ns())).and_then(at_entry)?;
         os::seize_for_signals(pid).ok()?;
-        self.since.insert(pid, Instant::now());
+        let begun = Instant::now();
+        self.since.insert(pid, Since { begun, late: Some(begun + LATE) });
         Some(traps)
     }
 
@@ -77,12 +86,20 @@ impl Passing {
         self.passed_ns.remove(&pid);
     }
 
+    /// Whether nothing more is to be awaited of it.
+    pub fn is_over(&self, pid: u32) -> bool {
+        self.since.get(&pid).is_none_or(|since| since.begun.elapsed() > OVER)
+    }
+
     /// Stops those that were seized too late, as soon as it does no harm, to let them go.
     pub fn hurry(&mut self) {
-        for (pid, since) in self.since.iter_mut().filter(|(_, since)| since.elapsed() > LATE) {
-            *since = Instant::now();
-            if may_interrupt(*pid, *pid, false) {
-                let _gone = os::interrupt(*pid);
+        let now = Instant::now();
+        for (pid, since) in &mut self.since {
+            if since.late.is_some_and(|late| late <= now) {
+                since.late = Some(now + LATE);
+                if may_interrupt(*pid, *pid, false) {
+                    let _gone = os::interrupt(*pid);
+                }
             }
         }
     }

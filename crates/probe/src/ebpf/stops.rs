@@ -137,7 +137,7 @@ impl Tracer<'_, '_> {
             libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return os::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.ends(pid),
             os::EVENT_STOP if is_job_control(signal) => return os::listen(pid),
-            os::EVENT_STOP if self.passing.has(pid) => self.begins(pid),
+            os::EVENT_STOP if self.passing.has(pid) => self.is_late(pid),
             0 => return self.signal(pid, signal),
             _ => {}
         }
@@ -201,7 +201,8 @@ impl Tracer<'_, '_> {
         if !needs_stops(&running(pid)) {
             return self.passes(pid, held);
         }
-        match Traps::set(pid).or_else(|| Traps::at_entry(pid)) {
+        let set = Traps::set(pid).map(|traps| traps.and_at_entry(pid));
+        match set.or_else(|| Traps::at_entry(pid)) {
             Some(traps) => drop(self.traced.insert(pid, traps)),
             None => self.awaited.push((pid, Instant::now())),
         }
@@ -226,10 +227,20 @@ impl Tracer<'_, '_> {
 
     /// The C library is there, and has not written yet: its writes are watched from here on.
     fn begins(&mut self, pid: u32) {
-        let traps = if needs_stops(&running(pid)) { Traps::set(pid) } else { None };
-        self.traced.insert(pid, traps.unwrap_or_else(Traps::none));
+        // There are four registers for breakpoints: those of the traps are given back first.
+        self.traced.insert(pid, Traps::none());
+        if let Some(traps) = Some(pid).filter(|pid| needs_stops(&running(*pid))).and_then(Traps::set) {
+            self.traced.insert(pid, traps);
+        }
         let _nothing = (self.look)(pid, Moment::Sample);
         self.passing.begun(pid);
+    }
+
+    /// It was told of too late to be stopped there; or the loader, on a busy machine, takes its time still.
+    fn is_late(&mut self, pid: u32) {
+        if !(self.look)(pid, Moment::Sample).is_empty() || self.passing.is_over(pid) {
+            self.passing.begun(pid);
+        }
     }
 
     /// The memory is there until the last thread has ended; the main thread's end stands for all.

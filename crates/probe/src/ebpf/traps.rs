@@ -81,6 +81,12 @@ impl Traps {
         Some(Self { set: vec![(Trap::Entry, open(pid, entry).ok()?)], ..Self::none() })
     }
 
+    /// And where its own code begins: the C library that is there already may not be ready.
+    pub fn and_at_entry(mut self, pid: u32) -> Self {
+        self.set.extend(Self::at_entry(pid).into_iter().flat_map(|entry| entry.set));
+        self
+    }
+
     /// None yet, or none any more.
     pub fn none() -> Self {
         Self { set: Vec::new(), places: [None; 2], writes: 0, tried: None }
