@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
 use object::read::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
 
 use super::symbols::Symbols;
@@ -31,6 +32,8 @@ pub(super) struct Image {
     pub text: Range<u64>,
     pub eh_frame: Option<Section>,
     pub eh_frame_hdr: Option<Section>,
+    /// It was made by Go's compiler.
+    pub go: bool,
     /// For what is read when it is first asked for.
     file: ReadCache<File>,
     symbols: OnceCell<Symbols>,
@@ -80,9 +83,28 @@ impl Image {
     /// None where it is no ELF file that can be read.
     pub fn read(path: &Path, file: File) -> Option<Image> {
         let file = ReadCache::new(file);
-        let (segments, text, [eh_frame, eh_frame_hdr]) = parts(&object::File::parse(&file).ok()?);
+        let elf = object::File::parse(&file).ok()?;
+        let go =
+            elf.section_by_name(".gopclntab").or(elf.section_by_name(".data.rel.ro.gopclntab")).is_some();
+        let (segments, text, [eh_frame, eh_frame_hdr]) = parts(&elf);
         let (path, symbols) = (path.to_path_buf(), OnceCell::new());
-        Some(Image { path, segments, text, eh_frame, eh_frame_hdr, file, symbols })
+        Some(Image { path, segments, text, eh_frame, eh_frame_hdr, go, file, symbols })
+    }
+
+    /// Whether the function at this address of the image is in its unwind tables.
+    pub fn has_unwind_table(&self, address: u64) -> bool {
+        let Some(frames) = &self.eh_frame else { return false };
+        let bases = BaseAddresses::default().set_eh_frame(frames.range.start).set_text(self.text.start);
+        let tables = EhFrame::new(&frames.bytes, LittleEndian);
+        let Some(index) = &self.eh_frame_hdr else {
+            return tables.fde_for_address(&bases, address, EhFrame::cie_from_offset).is_ok();
+        };
+        let bases = bases.set_eh_frame_hdr(index.range.start);
+        let index = EhFrameHdr::new(&index.bytes, LittleEndian).parse(&bases, 8);
+        let found = index.ok().and_then(|index| {
+            index.table()?.fde_for_address(&tables, &bases, address, EhFrame::cie_from_offset).ok()
+        });
+        found.is_some()
     }
 
     /// What its code is called.

@@ -23,12 +23,23 @@ pub(super) fn unwind(sample: &Sample, images: &[Loaded]) -> Vec<u64> {
     while found.len() < FRAMES_MOST
         && let Ok(Some(frame)) = frames.next()
     {
-        found.push(match frame {
+        let at = match frame {
             FrameAddress::InstructionPointer(at) => stored_at(at),
             FrameAddress::ReturnAddress(_) => frame.address_for_lookup(),
-        });
+        };
+        found.push(at);
+        if !tells_its_caller(at, images) {
+            break;
+        }
     }
     found
+}
+
+/// Whether what is behind this frame can be believed: the function is in its image's unwind tables, or it is Go's, which
+/// keeps frame pointers. Others may use that register for anything.
+fn tells_its_caller(address: u64, images: &[Loaded]) -> bool {
+    let Some(one) = images.iter().find(|one| one.range.contains(&address)) else { return false };
+    one.image.go || one.image.has_unwind_table(address.wrapping_sub(one.bias))
 }
 
 /// The processor stops behind the store on x86-64, and before it on others.
