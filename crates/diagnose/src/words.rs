@@ -95,6 +95,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_place_that_wrote_is_said_as_far_as_it_is_known() {
+        use weir_model::trace::Frame;
+        let frame = |function: &str, library| {
+            let (file, line) = (Some("/src/report.c".to_string()), Some(42));
+            Frame {
+                function: Some(function.into()),
+                file,
+                line,
+                module: "/bin/prog".into(),
+                offset: 1,
+                library,
+            }
+        };
+        let frames = vec![frame("printf", true), frame("report", false), frame("main", false)];
+        let place = Place { at_s: 1.0, last: true, frames };
+        let last =
+            "The buffer was last written by report() at report.c:42, called from main() at report.c:42.";
+        assert_eq!(written_by(&place).as_deref(), Some(last));
+        let some = written_by(&Place { last: false, ..place.clone() }).expect("a sentence");
+        assert!(some.contains("report() at report.c:42") && some.contains("not every write was seen"));
+        assert_eq!(written_by(&Place { frames: vec![frame("printf", true)], ..place }), None);
+    }
+
+    #[test]
     fn sentences_are_readable() {
         assert_eq!((count(1, "byte"), count(2000, "byte")), ("1 byte".into(), "2,000 bytes".into()));
         assert_eq!(preview(b"a\n\"\xff"), "\"a\\n\\\"\u{fffd}\"");

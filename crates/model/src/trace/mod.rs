@@ -178,7 +178,7 @@ pub struct Recording {
     /// Rare things and the first and last calls of each flow, in order of time.
     pub events: Vec<Event>,
     /// Where programs wrote what was seen waiting in their buffers, as far as that is known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrote: Vec<Wrote>,
 }
 
