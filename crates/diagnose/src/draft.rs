@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::trace::Place;
 use weir_model::{Finding, FindingId, Gain, Severity};
 
 use crate::context::Context;
 use crate::fix::{Topic, code};
-use crate::words::quoted;
+use crate::words::{quoted, written_by};
 
 /// A finding that is being written.
 pub(crate) struct Draft(Finding);
@@ -14,8 +15,8 @@ pub(crate) struct Draft(Finding);
 impl Context<'_> {
     pub fn draft(&self, id: FindingId, severity: Severity, pid: u32, fd: i32, file: Option<u32>) -> Draft {
         let path = file.and_then(|id| self.file(id)).map_or(String::new(), |file| file.path.clone());
-        let (evidence, why, fix, gain) = (BTreeMap::new(), String::new(), String::new(), None);
-        Draft(Finding { id, severity, pid, fd, path, evidence, why, fix, gain })
+        let (evidence, why, fix, gain, wrote) = (BTreeMap::new(), String::new(), String::new(), None, None);
+        Draft(Finding { id, severity, pid, fd, path, evidence, why, fix, gain, wrote })
     }
 
     /// The command that runs this process's program again under `weir run` with these options.
@@ -82,8 +83,16 @@ impl Draft {
         self
     }
 
+    /// Where what is told of was written, if that is known.
+    pub fn wrote(mut self, place: Option<&Place>) -> Self {
+        self.0.wrote = place.cloned();
+        self
+    }
+
     pub fn say(mut self, why: impl Into<String>, fix: impl Into<String>) -> Finding {
         self.0.why = why.into();
+        let place = self.0.wrote.as_ref().and_then(written_by);
+        self.0.why.extend(place.map(|sentence| format!(" {sentence}")));
         self.0.fix = fix.into();
         self.0
     }

@@ -29,6 +29,7 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
         files: Vec::new(),
         flows: Vec::new(),
         events: Vec::new(),
+        wrote: Vec::new(),
     });
     tape.process(1, None, "prog");
     tape

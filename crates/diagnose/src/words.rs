@@ -1,6 +1,7 @@
 //! Numbers and bytes in sentences.
 
 pub(crate) use weir_model::number::thousands;
+use weir_model::trace::Place;
 
 /// `1 byte`, `2,000 bytes`.
 pub(crate) fn count(number: u64, word: &str) -> String {
@@ -14,6 +15,17 @@ pub(crate) fn preview(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
     let more = if bytes.len() > SHOWN { " …" } else { "" };
     format!("\"{text}\"{more}")
+}
+
+/// The sentence that says which place in the program wrote into the buffer; None: nothing but a library is known.
+pub(crate) fn written_by(place: &Place) -> Option<String> {
+    let mut frames = place.own_frames();
+    let writer = frames.next()?.words();
+    let called = frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
+    Some(match place.last {
+        true => format!("The buffer was last written by {writer}{called}."),
+        false => format!("One place that wrote it is {writer}{called}; not every write was seen."),
+    })
 }
 
 /// The usual signals by name.
@@ -81,6 +93,30 @@ fn escaped(c: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_that_wrote_is_said_as_far_as_it_is_known() {
+        use weir_model::trace::Frame;
+        let frame = |function: &str, library| {
+            let (file, line) = (Some("/src/report.c".to_string()), Some(42));
+            Frame {
+                function: Some(function.into()),
+                file,
+                line,
+                module: "/bin/prog".into(),
+                offset: 1,
+                library,
+            }
+        };
+        let frames = vec![frame("printf", true), frame("report", false), frame("main", false)];
+        let place = Place { at_s: 1.0, last: true, frames };
+        let last =
+            "The buffer was last written by report() at report.c:42, called from main() at report.c:42.";
+        assert_eq!(written_by(&place).as_deref(), Some(last));
+        let some = written_by(&Place { last: false, ..place.clone() }).expect("a sentence");
+        assert!(some.contains("report() at report.c:42") && some.contains("not every write was seen"));
+        assert_eq!(written_by(&Place { frames: vec![frame("printf", true)], ..place }), None);
+    }
 
     #[test]
     fn sentences_are_readable() {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use crate::trace::Place;
+
 /// Defines every finding once: its identifier and what it means in one line.
 macro_rules! findings {
     ($($variant:ident = $id:literal, $meaning:literal;)*) => {
@@ -103,6 +105,9 @@ pub struct Finding {
     pub fix: String,
     /// What that saves, where it can be told.
     pub gain: Option<Gain>,
+    /// Where the program wrote last what waited or was lost, where that is known.
+    #[serde(default)]
+    pub wrote: Option<Place>,
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod inherited;
 pub mod launch;
 pub mod memory;
 pub mod peek;
+pub(crate) mod place;
 pub mod proc;
 pub mod ptrace;
 pub mod raw;

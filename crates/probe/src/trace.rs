@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use weir_model::trace::{Buffer, Engine, Moment, Overhead, Prices, Recording};
+use weir_model::trace::{Buffer, Engine, Moment, Overhead, Prices, Recording, Wrote};
 
 use crate::assemble::{Assembled, Assembler};
 use crate::engine::{self, Ended, now_ns};
@@ -104,7 +104,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         other => other?,
     };
     let elapsed_s = seconds(now_ns() - started);
-    let (assembled, unknown) = scribe.finish();
+    let (assembled, unknown, wrote) = scribe.finish(started);
     let overhead = overhead(kind, &ended, seconds(started - begun));
     Ok(Recording {
         command: words(&options.target),
@@ -121,6 +121,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         files: assembled.files,
         flows: assembled.flows,
         events: assembled.events,
+        wrote,
     })
 }
 
@@ -208,11 +209,14 @@ impl Scribe {
                 lock(&self.young).push(raw.pid);
             }
             RawWhat::Exec { .. } => {
-                lock(&self.watch).exec(raw.pid);
+                lock(&self.watch).exec(raw.pid, raw.ns);
                 lock(&self.young).push(raw.pid);
             }
             RawWhat::Fork { child, .. } => lock(&self.watch).fork(raw.pid, *child),
             RawWhat::Exit { .. } => lock(&self.watch).end(raw.pid),
+            RawWhat::Buffers { moment, buffers, .. } => {
+                lock(&self.watch).note(raw.pid, *moment, buffers, raw.ns);
+            }
             _ => {}
         }
         lock(&self.assembler).take(raw);
@@ -233,10 +237,11 @@ impl Scribe {
         seen
     }
 
-    fn finish(self) -> (Assembled, BTreeSet<String>) {
+    fn finish(self, started: u64) -> (Assembled, BTreeSet<String>, Vec<Wrote>) {
+        let wrote = lock(&self.watch).wrote(started);
         let assembler = self.assembler.into_inner().unwrap_or_else(PoisonError::into_inner);
         let unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (assembler.finish(), unknown)
+        (assembler.finish(), unknown, wrote)
     }
 }
 

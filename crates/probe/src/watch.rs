@@ -10,8 +10,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Instant;
 
-use weir_model::trace::{Buffer, Moment};
+use weir_model::Mode;
+use weir_model::trace::{Buffer, Moment, Wrote};
 
+use crate::place::{Places, STREAMS_MOST};
 use crate::raw::{Raw, RawWhat, Sink};
 use crate::stat;
 
@@ -38,6 +40,7 @@ pub struct Watch {
     due: BinaryHeap<Reverse<(u64, u32)>>,
     credit_ns: i64,
     last_ns: u64,
+    places: Places,
 }
 
 #[derive(Default)]
@@ -80,8 +83,9 @@ impl Watch {
         self.add(pid, Watched::default());
     }
 
-    /// It has a new image.
-    pub fn exec(&mut self, pid: u32) {
+    /// It has a new image, since this time.
+    pub fn exec(&mut self, pid: u32, at_ns: u64) {
+        self.places.exec(pid, at_ns);
         self.add(pid, Watched::default());
     }
 
@@ -90,12 +94,24 @@ impl Watch {
     pub fn fork(&mut self, parent: u32, child: u32) {
         let of_parent = self.processes.get(&parent).map(|one| &one.looker);
         let looker = Looker::of_child(of_parent, parent, child);
+        self.places.fork(parent, child);
         self.add(child, Watched { looker, ..Watched::default() });
     }
 
     /// It has ended.
     pub fn end(&mut self, pid: u32) {
+        self.places.end(pid);
         self.processes.remove(&pid);
+    }
+
+    /// What a look by anybody has found.
+    pub fn note(&mut self, pid: u32, moment: Moment, buffers: &[Buffer], at_ns: u64) {
+        self.places.note(pid, moment, buffers, at_ns);
+    }
+
+    /// Where programs wrote what was seen waiting; `began_ns` is the recording's time 0.
+    pub fn wrote(&mut self, began_ns: u64) -> Vec<Wrote> {
+        std::mem::take(&mut self.places).finish(began_ns)
     }
 
     /// What is in the buffers of a process now; for the stops at which it forks, executes or ends.
@@ -107,7 +123,11 @@ impl Watch {
             Moment::Call => one.looker.search_until_found(),
             _ => one.looker.search_again(),
         }
-        one.looker.look(pid)
+        let buffers = one.looker.look(pid);
+        if matches!(moment, Moment::Sample | Moment::Call) {
+            watch_writes(&mut self.places, pid, &one.looker, &buffers);
+        }
+        buffers
     }
 
     /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
@@ -138,6 +158,7 @@ impl Watch {
         let mut interval_ns = INTERVAL_NS;
         if one.sleeps(pid) {
             let buffers = one.looker.look(pid);
+            watch_writes(&mut self.places, pid, &one.looker, &buffers);
             let waits = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
             if !waits {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
@@ -159,6 +180,19 @@ impl Watch {
         self.due.push(Reverse((one.due_ns, pid)));
         self.processes.insert(pid, one);
     }
+}
+
+/// Has the writes watched into streams in which something waits, did wait, and into standard output.
+fn watch_writes(places: &mut Places, pid: u32, looker: &Looker, buffers: &[Buffer]) {
+    let waits = |one: &Buffer| one.pending_bytes > 0;
+    let likely = |one: &Buffer| one.fd == 1 && one.mode != Some(Mode::None);
+    let known = |one: &Buffer| places.has(pid, one.address);
+    let mut wanted: Vec<&Buffer> =
+        buffers.iter().filter(|one| one.fd >= 0 && (waits(one) || likely(one) || known(one))).collect();
+    wanted.sort_by_key(|one| std::cmp::Reverse((waits(one), known(one), one.pending_bytes)));
+    wanted.truncate(STREAMS_MOST);
+    let words = looker.moves(pid, &wanted);
+    places.watch(pid, &words);
 }
 
 /// What this thread had of a processor: others' work is not the looks'.

@@ -48,7 +48,9 @@ fn signals_that_are_caught_are_no_deaths() {
 #[test]
 fn looks_come_at_fork_exec_and_exit() {
     let seen = exactly(&["sh", "-c", "(true); exec true"]);
-    let mut moments: Vec<Moment> = seen.looks.iter().map(|look| look.1).collect();
+    // One more at the beginning of each program, where breakpoints of the processor are to be had.
+    let looks = seen.looks.iter().filter(|look| look.1 != Moment::Sample);
+    let mut moments: Vec<Moment> = looks.map(|look| look.1).collect();
     // The shell tries execve(2) in every directory of PATH.
     moments.dedup();
     assert_eq!(moments, [Moment::Fork, Moment::Exit, Moment::Exec, Moment::Exit]);

@@ -107,7 +107,7 @@ fn a_child_has_a_copy_of_its_parents_buffers_until_it_executes() {
     assert_eq!(in_stdout(&watch.look(waiting.pid(), Moment::Fork)), b"before");
     watch.fork(waiting.pid(), child);
     assert_eq!(in_stdout(&watch.look(child, Moment::Exec)), b"before");
-    watch.exec(child);
+    watch.exec(child, now_ns());
     assert_eq!(in_stdout(&watch.look(child, Moment::Sample)), b"before", "found anew");
     kill(child);
 }

@@ -62,6 +62,7 @@ fn of_stream(context: &Context, look: &Look, buffer: &Buffer, child: u32) -> Opt
     let code = context.code(look.pid, look.at_s, Topic::FlushBeforeFork);
     let draft = context.draft(RULE.id, Severity::High, look.pid, buffer.fd, file);
     let draft = draft.count("doubled_bytes", bytes).figure("at_s", look.at_s).count("child", child.into());
+    let draft = draft.wrote(context.recording.wrote(look.pid, buffer.address, look.at_s));
     let run = context.weir_run("--fix-fork", look.pid);
     Some(draft.say(why, format!("{run}   or in code: {code}.")))
 }

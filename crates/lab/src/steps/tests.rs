@@ -54,6 +54,7 @@ fn recording(events: Vec<(u32, What)>) -> Recording {
         }],
         flows: vec![flow],
         events: begin.into_iter().chain(events).enumerate().map(event).collect(),
+        wrote: Vec::new(),
     }
 }
 

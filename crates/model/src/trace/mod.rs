@@ -7,6 +7,7 @@ mod event;
 mod flow;
 mod mode;
 mod pipeline;
+mod place;
 mod prices;
 
 pub use buffer::{Buffer, Moment, Walker};
@@ -14,6 +15,7 @@ pub use event::{Call, Event, Op, What};
 pub use flow::{Flow, Histogram};
 pub use mode::{Modes, SeenMode, mode_of_calls};
 pub use pipeline::{End, Hop, Pipeline};
+pub use place::{Frame, Place, Wrote};
 pub use prices::Prices;
 
 use serde::{Deserialize, Serialize};
@@ -175,6 +177,9 @@ pub struct Recording {
     pub flows: Vec<Flow>,
     /// Rare things and the first and last calls of each flow, in order of time.
     pub events: Vec<Event>,
+    /// Where programs wrote what was seen waiting in their buffers, as far as that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrote: Vec<Wrote>,
 }
 
 impl Recording {
@@ -186,6 +191,11 @@ impl Recording {
     /// The open file with this id.
     pub fn file(&self, id: u32) -> Option<&OpenFile> {
         self.files.get(id as usize)
+    }
+
+    /// The place that wrote last into a stream's buffer before this time, in seconds.
+    pub fn wrote(&self, pid: u32, stream: u64, at_s: f64) -> Option<&Place> {
+        self.wrote.iter().find(|one| one.is_of(pid, stream, at_s)).map(|one| &one.place)
     }
 
     /// Whether somebody waited for a device often enough that it matters what a wait costs.

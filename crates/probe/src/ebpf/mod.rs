@@ -9,8 +9,9 @@ mod kernel_types;
 mod libraries;
 mod load;
 mod mapped;
+mod passing;
 mod stops;
-mod traps;
+pub(crate) mod traps;
 mod wire;
 
 use std::collections::VecDeque;
@@ -262,8 +263,9 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Exec(pid, exe) => {
                 self.hidden &= pid != self.root;
-                self.engine.libraries.learn_program(&exe);
+                // First: the program is on its way.
                 self.stops.consider(pid, &exe);
+                self.engine.libraries.learn_program(&exe);
             }
             Note::Exit { pid, exit, high } => {
                 if high {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
 
+use super::passing::{self, Passing};
 use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
 use crate::proc;
@@ -52,8 +53,9 @@ impl Stops {
             let (orders, todo) = channel();
             let (done, reports) = channel();
             let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
-            let executing = HashSet::new();
-            let tracer = Tracer { reports: done, look, held: None, traced, executing, threads, awaited };
+            let (executing, passing) = (HashSet::new(), Passing::default());
+            let tracer =
+                Tracer { reports: done, look, held: None, traced, executing, threads, awaited, passing };
             scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
@@ -91,6 +93,8 @@ struct Tracer<'a, 'b> {
     threads: HashMap<u32, u32>,
     /// Whose C library is awaited, since when.
     awaited: Vec<(u32, Instant)>,
+    /// The command, if it is let go where its own code begins.
+    passing: Passing,
 }
 
 impl Tracer<'_, '_> {
@@ -102,7 +106,7 @@ impl Tracer<'_, '_> {
             }
             self.set_traps();
             let patience = if self.traced.is_empty() { IDLE } else { PATIENCE };
-            match todo.recv_timeout(patience) {
+            match todo.recv_timeout(self.passing.patience().unwrap_or(patience)) {
                 Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
                 Ok(Order::Hold(pid, done)) => {
                     self.held = self.seize(pid).then_some(pid);
@@ -119,6 +123,7 @@ impl Tracer<'_, '_> {
         let (pid, status) = (stop.tid, stop.status);
         if !libc::WIFSTOPPED(status) {
             self.traced.remove(&pid);
+            self.passing.remove(pid);
             self.threads.retain(|_, of| *of != pid);
             return;
         }
@@ -134,7 +139,16 @@ impl Tracer<'_, '_> {
             0 => return self.signal(pid, signal),
             _ => {}
         }
-        os::resume(pid, false, 0);
+        self.go_on(pid);
+    }
+
+    fn go_on(&mut self, pid: u32) {
+        if self.passing.is_over(pid) {
+            self.traced.remove(&pid);
+            os::detach(pid, 0);
+        } else {
+            os::resume(pid, false, 0);
+        }
     }
 
     /// The child is traced from its beginning.
@@ -182,16 +196,41 @@ impl Tracer<'_, '_> {
         let held = self.held.take_if(|held| *held == pid).is_some();
         self.traced.insert(pid, Traps::none());
         if !needs_stops(&running(pid)) {
-            if held {
-                self.traced.remove(&pid);
-            }
-            return !held;
+            return self.passes(pid, held);
         }
-        match Traps::set(pid).or_else(|| Traps::at_entry(pid)) {
+        let set = Traps::set(pid).map(|traps| traps.and_at_entry(pid));
+        match set.or_else(|| Traps::at_entry(pid)) {
             Some(traps) => drop(self.traced.insert(pid, traps)),
             None => self.awaited.push((pid, Instant::now())),
         }
         true
+    }
+
+    /// A program that needs no other stops has one where its own code begins; then it is let go, if it was held.
+    /// False: it has not even that.
+    fn passes(&mut self, pid: u32, held: bool) -> bool {
+        match passing::at_entry(pid) {
+            Some(traps) => {
+                self.traced.insert(pid, traps);
+                if held {
+                    self.passing.begin(pid);
+                }
+            }
+            None if held => drop(self.traced.remove(&pid)),
+            None => return true,
+        }
+        self.traced.contains_key(&pid)
+    }
+
+    /// The C library is there, and has not written yet: its writes are watched from here on.
+    fn begins(&mut self, pid: u32) {
+        // There are four registers for breakpoints: those of the traps are given back first.
+        self.traced.insert(pid, Traps::none());
+        if let Some(traps) = Some(pid).filter(|pid| needs_stops(&running(*pid))).and_then(Traps::set) {
+            self.traced.insert(pid, traps);
+        }
+        let _nothing = (self.look)(pid, Moment::Sample);
+        self.passing.begun(pid);
     }
 
     /// The memory is there until the last thread has ended; the main thread's end stands for all.
@@ -216,7 +255,7 @@ impl Tracer<'_, '_> {
         match by.and_then(|fd| self.traced.get(&pid)?.of(fd)) {
             Some(trap) => {
                 self.trapped(pid, trap);
-                os::resume(pid, false, 0);
+                self.go_on(pid);
             }
             None => os::resume(pid, false, signal),
         }
@@ -229,7 +268,7 @@ impl Tracer<'_, '_> {
             process => self.executing.remove(&process),
         };
         match trap {
-            Trap::Entry => drop(Traps::set(pid).and_then(|traps| self.traced.insert(pid, traps))),
+            Trap::Entry => self.begins(pid),
             Trap::Exec if anew => self.report(pid, Moment::Exec, Moment::Exec),
             Trap::Exec => self.report(pid, Moment::Exec, Moment::Sample),
             Trap::Write => self.report(pid, Moment::Sample, Moment::Sample),

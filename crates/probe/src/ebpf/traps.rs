@@ -21,7 +21,7 @@ const WRITES: u32 = 4;
 /// The length that a breakpoint for execution has to have.
 const INSTRUCTION_BYTES: u64 = if cfg!(target_arch = "x86_64") { 8 } else { 4 };
 /// Who does not ask for it is not bothered by it.
-pub(super) const SIGNAL: i32 = libc::SIGURG;
+pub(crate) const SIGNAL: i32 = libc::SIGURG;
 /// F_SETOWN_EX, F_SETSIG and F_OWNER_TID of linux/fcntl.h, and struct f_owner_ex.
 const SET_OWNER: i32 = 15;
 const SET_SIGNAL: i32 = 10;
@@ -37,7 +37,7 @@ const ONE_SEARCH: Duration = Duration::from_millis(50);
 
 /// At which function a process stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trap {
+pub(crate) enum Trap {
     /// Its C library is there from here on.
     Entry,
     Exec,
@@ -48,7 +48,8 @@ pub(super) enum Trap {
 const FUNCTIONS: [(Trap, &str); 2] = [(Trap::Exec, "execve"), (Trap::Write, "write")];
 
 /// Those of one image of a thread. Dropped, they are gone.
-pub(super) struct Traps {
+#[derive(Debug)]
+pub(crate) struct Traps {
     set: Vec<(Trap, OwnedFd)>,
     /// Where the functions are, for the threads that it starts.
     places: [Option<u64>; 2],
@@ -78,6 +79,12 @@ impl Traps {
     pub fn at_entry(pid: u32) -> Option<Self> {
         let entry = proc::entry_point(pid).filter(|_| takes_the_signal(pid))?;
         Some(Self { set: vec![(Trap::Entry, open(pid, entry).ok()?)], ..Self::none() })
+    }
+
+    /// And where its own code begins: the C library that is there already may not be ready.
+    pub fn and_at_entry(mut self, pid: u32) -> Self {
+        self.set.extend(Self::at_entry(pid).into_iter().flat_map(|entry| entry.set));
+        self
     }
 
     /// None yet, or none any more.

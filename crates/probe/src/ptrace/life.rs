@@ -1,14 +1,18 @@
 //! Births, changes of image and deaths.
 
+use std::path::Path;
+
 use weir_model::trace::{Exit, Moment};
 
 use super::budget::Budget;
 use super::os;
 use super::tracer::{Process, Tracer};
+use crate::ebpf::traps::Traps;
 use crate::engine::now_ns;
 use crate::proc;
 use crate::raw::RawWhat;
 use crate::syscalls;
+use crate::walk::begins_with_streams;
 use crate::watch::calls::name;
 
 impl Tracer<'_, '_> {
@@ -104,7 +108,25 @@ impl Tracer<'_, '_> {
         }
         self.end_gap(tid, now);
         self.new_image(tid, first && tid == self.root, now);
+        let exe = format!("/proc/{tid}/exe");
+        let entry = begins_with_streams(Path::new(&exe)).then(|| Traps::at_entry(tid)).flatten();
+        if let Some(process) = self.process(tid) {
+            process.entry = entry;
+        }
         self.go_on(tid, 0, now);
+    }
+
+    /// At a signal: whether it is that of the trap where the program's own code begins. The C library is there, and
+    /// has not written yet.
+    pub(super) fn begins(&mut self, tid: u32, pid: u32) -> bool {
+        let Some(process) = self.process(pid) else { return false };
+        let by = || os::signalled_by(tid);
+        if process.entry.as_ref().and_then(|traps| traps.of(by()?)).is_none() {
+            return false;
+        }
+        process.entry = None;
+        let _nothing = (self.hooks.look)(pid, Moment::Sample);
+        true
     }
 
     fn new_image(&mut self, pid: u32, begins: bool, now: u64) {

@@ -4,6 +4,7 @@ use super::account::{counted, plus};
 use super::calls::Inside;
 use super::os::{self, EVENT_STOP, Side, Stop};
 use super::tracer::{Process, Tracer};
+use crate::ebpf::traps;
 use crate::engine::now_ns;
 use crate::raw::RawWhat;
 use crate::{proc, syscalls};
@@ -57,6 +58,7 @@ impl Tracer<'_, '_> {
         if signal == libc::SIGSTOP {
             self.expect_tracer(pid, now);
         }
+        let signal = if signal == traps::SIGNAL && self.begins(tid, pid) { 0 } else { signal };
         self.go_on(tid, signal, now);
     }
 

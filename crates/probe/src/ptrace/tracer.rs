@@ -11,6 +11,7 @@ use super::os::Stop;
 use super::timer::Timer;
 use super::{Hooks, not_started, os, unusable};
 use crate::Error;
+use crate::ebpf::traps::Traps;
 use crate::engine::{Ended, Options, Target, now_ns};
 use crate::launch::Gated;
 use crate::proc::{self, Doing};
@@ -78,6 +79,8 @@ pub(super) struct Process {
     pub try_ns: u64,
     /// When it was first seen.
     pub began_ns: u64,
+    /// A trap where its own code begins, until it comes there.
+    pub entry: Option<Traps>,
     /// What was told of its buffers before its calls, where that is asked for.
     pub told_buffers: Vec<Buffer>,
     pub unwatched_ns: u64,
@@ -107,6 +110,7 @@ impl Process {
             try_at: 0,
             try_ns: super::gaps::TRY_NS,
             began_ns: now,
+            entry: None,
             told_buffers: Vec::new(),
             unwatched_ns: 0,
             last: None,

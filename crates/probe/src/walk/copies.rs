@@ -37,7 +37,10 @@ fn agreed(mut same: Vec<Sighting>, left_behind: &impl Fn(&Sighting, &[Sighting])
         let all = same.clone();
         same.retain(|one| !left_behind(one, &all));
     }
-    if agree(&same) { same.into_iter().next().map(|one| one.whole) } else { None }
+    // Which of several that agree will be written to next cannot be told.
+    let one = same.len() == 1;
+    let settled = if agree(&same) { same.into_iter().next().map(|one| one.whole) } else { None };
+    settled.map(|whole| Whole { moves: whole.moves.filter(|_| one), ..whole })
 }
 
 /// Where they are.

@@ -126,6 +126,11 @@ pub fn needs_stops(exe: &Path) -> bool {
         || *image.names_runtime.get_or_init(|| names_runtime(exe))
 }
 
+/// Whether an executable's streams are there when its own code begins: those of a C library are.
+pub(crate) fn begins_with_streams(exe: &Path) -> bool {
+    image(exe).is_some_and(|image| !image.foreign && !image.go)
+}
+
 /// The interpreter's name and those of libraries lie near the beginning of a file.
 fn names_runtime(exe: &Path) -> bool {
     const NAMES: [&[u8]; 5] = [b"/ld-musl-", b"libpython3.", b"libperl.so.", b"libruby", b"libtcl8."];

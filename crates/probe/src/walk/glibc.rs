@@ -67,6 +67,10 @@ impl Walk for Glibc {
         pending::pending(self.streams(memory, BUFFER_MOST))
     }
 
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
         Some(Box::new(self.clone()))
     }
@@ -141,6 +145,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
 /// With what waits in the buffer of wide characters, and how both are emptied.
 fn whole(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<Whole> {
     let mut whole = Whole::of(buffer);
+    whole.moves = Some(whole.buffer.address.wrapping_add(WRITE_PTR as u64));
     if whole.buffer.pending_bytes > 0 {
         empty(file, &mut whole);
     }

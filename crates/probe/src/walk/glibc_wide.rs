@@ -7,6 +7,7 @@ use crate::memory::Memory;
 
 /// Of `struct _IO_wide_data`, the pointers of its buffer.
 const WIDE_BYTES: usize = 64;
+const WRITE_POINTER: u64 = 32;
 
 /// Adds what waits in the wide buffer of a stream: written after the bytes, read before them. It is counted in
 /// UTF-8, which is what nearly every locale writes; where only the beginning of a long text is `kept`, the rest is
@@ -25,6 +26,8 @@ pub(super) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, whole
         return None;
     }
     let buffer = &mut whole.buffer;
+    // The bytes follow when these are written out.
+    whole.moves = at.checked_add(WRITE_POINTER);
     if putting {
         buffer.pending_bytes += bytes;
         buffer.pending.extend(text);

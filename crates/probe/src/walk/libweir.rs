@@ -20,6 +20,8 @@ const BUFFER: usize = 32;
 const READ: usize = 48;
 const READ_LIMIT: usize = 64;
 const HEAD: usize = 80;
+/// In the head: the offset behind the last byte that was written.
+const WRITTEN: usize = 32;
 
 /// Behind it, in `struct weir__hot` of private.h.
 const HOT_LOCK: u64 = 128;
@@ -59,6 +61,10 @@ impl Walk for Libweir {
         pending::pending(self.streams(memory, BUFFER_MOST))
     }
 
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
         Some(Box::new(Libweir { pid: child }))
     }
@@ -96,7 +102,7 @@ pub(super) fn read(
     if int(stream, 8) != LAYOUT || word(head, 0) != HEAD_MAGIC || int(head, 8) != LAYOUT {
         return None;
     }
-    let [size, base, written, drained] = [16, 24, 32, 40].map(|at| word(head, at));
+    let [size, base, written, drained] = [16, 24, WRITTEN, 40].map(|at| word(head, at));
     // written < base + drained: the owner is about to set both to 0, and nothing waits.
     let pending = written.checked_sub(base)?.saturating_sub(drained);
     let unread = word(stream, READ_LIMIT).saturating_sub(word(stream, READ));
@@ -114,6 +120,7 @@ pub(super) fn read(
         unread_bytes: unread,
         unread: content(memory, word(stream, READ), unread, UNREAD_KEPT)?,
     });
+    whole.moves = Some(at + (HEAD + WRITTEN) as u64);
     if pending > 0 {
         empty(memory, at, page, (drained, pending), &mut whole);
     }

@@ -31,6 +31,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
+pub(crate) use elf::begins_with_streams;
 pub use elf::{ListHead, list_head, needs_stops};
 pub(crate) use find::functions;
 pub use find::{walkers, walkers_missing};
@@ -51,7 +52,14 @@ pub trait Walk: Send {
         Vec::new()
     }
 
-    /// The same for a process that was just forked from this one; None: it is to be found anew.
+    /// The word of the process's memory that changes at each write into this buffer, aligned to its 8 bytes; None: it
+    /// is not known, or the machine code that changes it says nothing about the program (interpreters).
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        let _ = (memory, buffer);
+        None
+    }
+
+    /// The walker of a process that was just forked from this one; None: it is to be found anew.
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
         let _ = child;
         None

@@ -70,6 +70,10 @@ impl Walk for Musl {
         pending::pending(found)
     }
 
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
         Some(Box::new(self.clone()))
     }
@@ -145,6 +149,7 @@ fn stream(
         buffer.unread = content(memory, rpos, buffer.unread_bytes, UNREAD_KEPT)?;
     }
     let mut whole = Whole::of(buffer);
+    whole.moves = Some(address + WPOS as u64);
     if wbase != wpos {
         empty(address, file, &mut whole);
     }

@@ -107,6 +107,8 @@ pub(crate) struct Whole {
     pub emptied: Vec<Store>,
     pub partly: Vec<Part>,
     pub left_most: u64,
+    /// The word that changes at each write into the buffer, where that is known.
+    pub moves: Option<u64>,
 }
 
 impl Whole {
@@ -119,6 +121,7 @@ impl Whole {
             emptied: Vec::new(),
             partly: Vec::new(),
             left_most: u64::MAX,
+            moves: None,
         }
     }
 
@@ -143,6 +146,13 @@ impl Whole {
 /// What is told of every stream.
 pub(super) fn buffers(found: Vec<Whole>) -> Vec<Buffer> {
     found.into_iter().map(|one| one.buffer).collect()
+}
+
+/// The word that changes at each write into this buffer.
+pub(super) fn moves(found: Vec<Whole>, buffer: &Buffer) -> Option<u64> {
+    let own = found.into_iter().find(|one| one.buffer.address == buffer.address);
+    // Breakpoints of the processor want it aligned.
+    own?.moves.filter(|at| at.is_multiple_of(8))
 }
 
 /// What waits in those that have something.

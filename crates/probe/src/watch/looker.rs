@@ -42,6 +42,16 @@ impl Looker {
         self.walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect()
     }
 
+    /// Of these buffers the stream and the word that moves at each write, where that is known.
+    pub fn moves(&self, pid: u32, buffers: &[&Buffer]) -> Vec<(u64, u64)> {
+        let memory = ProcessMemory { pid };
+        let word = |buffer: &&Buffer| {
+            let own = self.walkers.iter().filter(|walker| walker.walker() == buffer.walker);
+            own.filter_map(|walker| walker.moves(&memory, buffer)).next()
+        };
+        buffers.iter().filter_map(|buffer| Some((buffer.address, word(buffer)?))).collect()
+    }
+
     /// The next look finds the streams that are new since the last search.
     pub fn search_again(&mut self) {
         self.walkers.iter().for_each(|walker| walker.search_again());

@@ -64,6 +64,7 @@ fn recording(command: &[&str]) -> Recording {
         files: vec![],
         flows: vec![],
         events: vec![],
+        wrote: vec![],
     }
 }
 
@@ -133,6 +134,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         fix: "weir run --coalesce -- ./tr2u a w\nchar buffer[65536];\nif (used == sizeof buffer)\n    write(1, buffer, used);"
             .into(),
         gain: Some(Gain { elapsed_s: 2.84, calls: 4_999_923 }),
+        wrote: None,
     };
     (recording, vec![finding])
 }
@@ -199,6 +201,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         why: why.into(),
         fix: fix.into(),
         gain: None,
+        wrote: None,
     };
     let findings = vec![
         finding(

@@ -76,7 +76,9 @@ impl Go {
 
 /// A stream, and whether it was used.
 fn sighting(memory: &dyn Memory, judge: &Judge, at: u64, kind: Kind) -> Option<Sighting> {
-    let whole = judge.stream(at, kind)?;
+    let mut whole = judge.stream(at, kind)?;
+    // n of a Writer.
+    whole.moves = (kind == Kind::Writer).then_some(at + 40);
     // r, w and the last byte that was read, before the first read.
     let used = |field| memory.u64(at + field) != Some(0);
     let fresh = kind == Kind::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
@@ -94,6 +96,10 @@ impl Walk for Go {
 
     fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
         pending::pending(self.streams(memory, BUFFER_MOST))
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {

@@ -98,6 +98,10 @@ impl Walk for Files {
         pending::pending(self.streams(memory, BUFFER_MOST))
     }
 
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
         let (layouts, sought) = (Arc::clone(&self.layouts), self.sought.clone());
         Some(Box::new(Files { pid: child, layouts, stdout: self.stdout, sought }))

@@ -57,7 +57,8 @@ impl Judge<'_> {
     /// The stream, if that is what is there.
     pub fn sighting(&self, at: u64, layout: &Layout) -> Option<Sighting> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
-        let whole = steady(self.memory, at, copy, |object| self.read(object, layout))?;
+        let mut whole = steady(self.memory, at, copy, |object| self.read(object, layout))?;
+        whole.moves = layout.used.is_none().then_some(at + layout.length as u64);
         // A reader that has read never has nothing in it that was read, unless it is at the end.
         let length = self.memory.u64(at + layout.length as u64)?;
         Some(Sighting { at, fresh: layout.used.is_some() && length == 0, whole })

@@ -45,6 +45,10 @@ impl Walk for Rust {
         pending::pending(self.stream(memory, CAPACITY))
     }
 
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.stream(memory, 0), buffer)
+    }
+
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
         Some(Box::new(self.clone()))
     }
@@ -85,6 +89,7 @@ impl Rust {
         });
         // Whose the lock is cannot be told: main often holds it all the time, and the bytes may go nevertheless.
         let length_at = self.stdout + field as u64;
+        whole.moves = Some(length_at);
         whole.emptied = vec![Store::u64(length_at, 0)];
         whole.partly = vec![Part::new(data, Value::Bytes), Part::new(length_at, Value::Left(0))];
         Some(whole)

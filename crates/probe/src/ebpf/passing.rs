@@ -1,0 +1,87 @@
+//! The command is stopped once, where its own code begins, and then let go if nothing else is to be seen of it from
+//! outside: the C library is there, nothing was written yet, and whoever wants to watch its writes can begin to.
+//!
+//! A program that others start is told of when it runs already, and has come past that place before it can be seized.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::traps::Traps;
+use crate::walk::begins_with_streams;
+
+/// How often to look for its stop meanwhile: it stands still.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+#[derive(Debug, Default)]
+pub(super) struct Passing {
+    /// Who is on its way.
+    pid: Option<u32>,
+    /// It has begun.
+    begun: bool,
+}
+
+/// A trap where the program's own code begins; None: it has no streams there, or it cannot be set.
+pub(super) fn at_entry(pid: u32) -> Option<Traps> {
+    let exe = format!("/proc/{pid}/exe");
+    Some(Path::new(&exe)).filter(|exe| begins_with_streams(exe)).and_then(|_| Traps::at_entry(pid))
+}
+
+impl Passing {
+    /// This one is traced only so far.
+    pub fn begin(&mut self, pid: u32) {
+        *self = Self { pid: Some(pid), begun: false };
+    }
+
+    /// A process, perhaps this one, stands where its own code begins.
+    pub fn begun(&mut self, pid: u32) {
+        self.begun |= self.pid == Some(pid);
+    }
+
+    /// Whether it is to be let go now.
+    pub fn is_over(&mut self, pid: u32) -> bool {
+        let over = self.begun && self.pid == Some(pid);
+        if over {
+            *self = Self::default();
+        }
+        over
+    }
+
+    /// It is gone.
+    pub fn remove(&mut self, pid: u32) {
+        if self.pid == Some(pid) {
+            *self = Self::default();
+        }
+    }
+
+    /// How long to wait for something else; None: as long as one likes.
+    pub fn patience(&self) -> Option<Duration> {
+        self.pid.map(|_| PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_has_begun_is_let_go_once() {
+        let mut passing = Passing::default();
+        passing.begun(7);
+        assert!(!passing.is_over(7), "it is traced for another reason");
+        passing.begin(7);
+        passing.begun(8);
+        assert!(!passing.is_over(7) && !passing.is_over(8) && passing.patience().is_some());
+        passing.begun(7);
+        assert!(passing.is_over(7) && !passing.is_over(7) && passing.patience().is_none());
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_is_gone() {
+        let mut passing = Passing::default();
+        passing.begin(7);
+        passing.remove(8);
+        assert!(passing.patience().is_some());
+        passing.remove(7);
+        assert!(passing.patience().is_none());
+    }
+}
