@@ -66,6 +66,7 @@
 #endif
 #include "kernel.h"
 #include "lock.h"
+#include "rounds.h"
 
 #if defined(__GNUC__)
 #define WEIR_COLD __attribute__((cold, noinline))
@@ -90,17 +91,6 @@ struct weir__sink {
     /* Called by weir_flush and weir_close after everything was given to write: waits for what is in
      * flight, writes what was held back. NULL: nothing to do. */
     int (*finish)(weir_stream *s);
-};
-
-/* Calls of fdatasync that threads share, see sync_round.c. Two rounds take turns: while one is in the kernel the
- * other forms. The third is of those who serve themselves only. */
-enum { WEIR__ALONE = 2, WEIR__ROUNDS };
-
-struct weir__rounds {
-    uint32_t running;                     /* calls in the kernel */
-    unsigned forming;                     /* which of the two */
-    uint32_t followers[WEIR__ROUNDS];
-    _Atomic uint32_t ended[WEIR__ROUNDS]; /* futexes of the followers */
 };
 
 /* What a forked child must not have: wiped by the kernel. */
@@ -338,15 +328,6 @@ void weir__before_exec(void);
 /* stale.c */
 int weir__stale_arm(weir_stream *s); /* the lock is held; something is about to wait */
 void weir__stale_forget(const weir_stream *s);
-
-/* sync_round.c; with the lock, which following and ending let go for a while. Who was woken looks whether it was
- * served; if not, and no call runs, it leads. One that was served, or failed, passes on that it was the heir.
- * Who keeps the lock (`alone`) serves itself only. */
-bool weir__round_runs(const weir_stream *s);
-unsigned weir__round_follow(weir_stream *s);
-void weir__round_pass_on(weir_stream *s, unsigned round);
-unsigned weir__round_begin(weir_stream *s, bool alone);
-void weir__round_end(weir_stream *s, unsigned round);
 
 /* sync.c */
 int weir__sync_held(weir_stream *s, enum weir_durability level);
