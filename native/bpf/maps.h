@@ -91,13 +91,13 @@ static __always_inline void *reserve_some(u64 bytes)
     return reserve(bytes);
 }
 
-/* Whether the reader is to take what was reserved at once. The rest waits for it to come by, some milliseconds:
- * waking it costs a program that makes many calls more than looking at them. It is behind then, so that the
- * kernel would not wake it of itself when it has to be. */
+/* Whether the reader is to take what was reserved at once. The rest waits for it to come by, which it does every few
+ * milliseconds: waking it costs a program that makes many calls more than looking at them. It is behind then, so the
+ * kernel would not wake it of itself when it has to be; one that is far behind is at work already. */
 static __always_inline void submit(void *event, int at_once)
 {
-    int behind = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENT_BYTES / 4;
-    bpf_ringbuf_submit(event, at_once || behind ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+    int far_behind = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENT_BYTES / 32;
+    bpf_ringbuf_submit(event, at_once && !far_behind ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void begin(struct head *head, u32 kind, u32 fd)
