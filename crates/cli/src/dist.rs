@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> ExitCode {
     match write_all(&args.dir) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weir: {}: {error}; check that it can be written", args.dir.display());
+            complain!("weir: {}: {error}; check that it can be written", args.dir.display());
             ExitCode::from(FAILED)
         }
     }

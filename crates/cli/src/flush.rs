@@ -96,14 +96,14 @@ pub fn run(args: &Args) -> ExitCode {
     let stop = match stop_flag() {
         Ok(stop) => stop,
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             return ExitCode::from(FAILED);
         }
     };
     let output = match args.output.open() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             return ExitCode::from(USAGE);
         }
     };
@@ -140,7 +140,7 @@ fn once(args: &Args, mut output: Opened, stop: &AtomicBool) -> ExitCode {
     }
     let document = Document { schema: "weir-flush/1", processes };
     if let Err(error) = output.write(&document) {
-        eprintln!("weir: {error}");
+        complain!("weir: {error}");
         failed = true;
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
@@ -198,10 +198,10 @@ fn tell(pid: u32, name: &str, flushed: &Flushed, named: bool, quiet: bool) -> bo
         return true;
     }
     for line in left(name, pid, flushed) {
-        eprintln!("weir: {line}");
+        complain!("weir: {line}");
     }
     if named && !quiet {
-        flushed.unseen.iter().for_each(|one| eprintln!("weir: {one}"));
+        flushed.unseen.iter().for_each(|one| complain!("weir: {one}"));
     }
     flushed.is_partial()
 }
@@ -225,7 +225,7 @@ fn tell_error(error: &Error, named: bool) -> bool {
     let counts = named
         || !matches!(error, Error::Unknown { .. } | Error::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. }));
     if counts {
-        eprintln!("weir: {error}");
+        complain!("weir: {error}");
     }
     counts
 }

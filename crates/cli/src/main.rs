@@ -1,5 +1,13 @@
 //! `weir`: parses, calls, prints. One module a verb; no logic of its own.
 
+/// A line on standard error. One that cannot be written (a full disk, a closed pipe) is lost: the status of a command
+/// that was run is not to be lost with it, as `eprintln!` would.
+macro_rules! complain {
+    ($($line:tt)*) => {{
+        let _lost = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($line)*)));
+    }};
+}
+
 mod bench;
 mod dist;
 mod export;

@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> ExitCode {
     let mut output = match args.output.open() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             return ExitCode::from(USAGE);
         }
     };
@@ -60,11 +60,11 @@ pub fn run(args: &Args) -> ExitCode {
     if output.has_screen()
         && let Err(error) = terminal::print(&screen(&processes, args.full, &terminal::style()))
     {
-        eprintln!("weir: standard output: write: {error}");
+        complain!("weir: standard output: write: {error}");
         failed = true;
     }
     if let Err(error) = output.write(&document(&processes)) {
-        eprintln!("weir: {error}");
+        complain!("weir: {error}");
         failed = true;
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
@@ -83,7 +83,7 @@ fn look(args: &Args) -> (Vec<Peek>, bool) {
                 Ok(peek) => processes.push(peek),
                 Err(Unfit::Gone(_) | Unfit::Zombie { .. }) if pid != *named => {}
                 Err(error) => {
-                    eprintln!("weir: {error}");
+                    complain!("weir: {error}");
                     failed = true;
                 }
             }

@@ -105,17 +105,17 @@ impl<'a> Context<'a> {
             self.name_at(look.pid, look.at_s)
         );
         let code = self.code(look.pid, look.at_s, cure(*id));
-        let fix = self.written_out("--rescue", look.pid, buffer, &code);
+        let fix = self.written_out("--rescue", (look.pid, look.at_s), buffer, &code);
         let draft = self.draft(*id, severity, look.pid, buffer.fd, file);
         let draft = draft.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
         let draft = draft.wrote(self.recording.wrote(look.pid, buffer.address, look.at_s));
         Some(draft.figure("at_s", look.at_s).say(why, fix))
     }
 
-    /// The fix for bytes that wait: by `weir run`, where it can write them from outside, and in code.
-    pub fn written_out(&self, options: &str, pid: u32, buffer: &Buffer, code: &str) -> String {
+    /// The fix for bytes that wait in a process at a time: by `weir run`, where it can write them from outside, and in code.
+    pub fn written_out(&self, options: &str, (pid, at_s): (u32, f64), buffer: &Buffer, code: &str) -> String {
         match buffer.is_listed() {
-            true => format!("{}   or in code: {code}.", self.weir_run(options, pid)),
+            true => format!("{}   or in code: {code}.", self.weir_run_at(options, pid, at_s)),
             false => format!("{code}."),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::Place;
+use weir_model::trace::{Image, Place};
 use weir_model::{Finding, FindingId, Gain, Severity};
 
 use crate::context::Context;
@@ -24,9 +24,20 @@ impl Context<'_> {
         format!("weir run {options} -- {}", self.command(pid))
     }
 
+    /// The same for what the process ran at a time.
+    pub fn weir_run_at(&self, options: &str, pid: u32, at_s: f64) -> String {
+        format!(
+            "weir run {options} -- {}",
+            self.command_of(self.image_at(pid, at_s).map(|(_, image)| image), pid)
+        )
+    }
+
     /// A process's command as a shell would take it.
     pub fn command(&self, pid: u32) -> String {
-        let image = self.process(pid).and_then(|process| process.images.last());
+        self.command_of(self.process(pid).and_then(|process| process.images.last()), pid)
+    }
+
+    fn command_of(&self, image: Option<&Image>, pid: u32) -> String {
         let argv = image.map(|image| image.argv.as_slice()).filter(|argv| !argv.is_empty());
         let argv = match argv {
             Some(argv) => argv,

@@ -200,10 +200,10 @@ pub fn run(args: Args) -> ExitCode {
         None => measure(&args),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("weir: {error}");
+        complain!("weir: {error}");
         match error {
             Error::Usage(_) => {
-                eprintln!("weir: try 'weir bench --help'");
+                complain!("weir: try 'weir bench --help'");
                 ExitCode::from(USAGE)
             }
             _ => ExitCode::from(FAILED),
@@ -227,7 +227,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     };
     let least = plan.cells.len() as f64 * LEAST_CELL_S;
     if least > args.budget.as_secs_f64() {
-        eprintln!(
+        complain!(
             "weir: {} rows take about {} s at least; the budget of {} s gives each one sample: a longer --budget, or \
              fewer values in the lists, tells more",
             plan.cells.len(),
@@ -249,7 +249,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     match error.map_or_else(|| closed.into_iter().find_map(Result::err), Some) {
         Some(error) => Err(error),
         None if stop.load(Ordering::Relaxed) => {
-            eprintln!("weir: stopped; the figures are those of {} rounds", document.rounds.len());
+            complain!("weir: stopped; the figures are those of {} rounds", document.rounds.len());
             Ok(ExitCode::from(130))
         }
         None => Ok(ExitCode::SUCCESS),

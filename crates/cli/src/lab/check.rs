@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> ExitCode {
     let exercise = match exercise(args) {
         Ok(exercise) => exercise,
         Err(text) => {
-            eprintln!("weir: {text}");
+            complain!("weir: {text}");
             return ExitCode::from(USAGE);
         }
     };
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(false) => ExitCode::from(FAILED),
         Err(Error::Stopped) => ExitCode::from(130),
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             // A file that is not there, or is no program, is the command line's fault.
             ExitCode::from(if matches!(error, Error::File { .. }) { USAGE } else { FAILED })
         }

@@ -98,7 +98,7 @@ pub fn run(args: Args) -> ExitCode {
         Ok(false) => ExitCode::from(FAILED),
         Err(Error::Stopped) => ExitCode::from(130),
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             ExitCode::from(if matches!(error, Error::Unknown { .. }) { USAGE } else { FAILED })
         }
     }
@@ -182,7 +182,7 @@ fn said(text: &str) -> bool {
 }
 
 fn complained(text: &str) -> bool {
-    eprintln!("weir: {text}");
+    complain!("weir: {text}");
     false
 }
 

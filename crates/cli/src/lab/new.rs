@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             ExitCode::from(FAILED)
         }
     }

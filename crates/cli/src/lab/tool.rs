@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(text) if text.is_empty() || said(&text) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(FAILED),
         Err(error) => {
-            eprintln!("weir: {error}");
+            complain!("weir: {error}");
             ExitCode::from(FAILED)
         }
     }

@@ -180,7 +180,7 @@ pub fn run(args: Args) -> ExitCode {
     match attempt(&args) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("weir: {}", failure.text);
+            complain!("weir: {}", failure.text);
             ExitCode::from(failure.status)
         }
     }

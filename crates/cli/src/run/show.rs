@@ -103,7 +103,7 @@ pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
     }
     let stand_ins = if args.why.is_some() { Vec::new() } else { plan.remarks() };
     for remark in stand_ins.iter().chain(unable) {
-        eprintln!("weir: {remark}");
+        complain!("weir: {remark}");
     }
 }
 
@@ -116,11 +116,11 @@ pub fn outcome(args: &Args, outcome: &Outcome) {
         let size = Size(one.bytes);
         let whose = format!("{size} of {} ({}), fd {} ({})", one.comm, one.pid, one.fd, one.target);
         match &one.saved {
-            None => eprintln!("weir: rescued {whose}"),
+            None => complain!("weir: rescued {whose}"),
             Some(saved) => {
-                eprintln!("weir: saved {whose} in {}: {}", saved.path.display(), saved.why);
+                complain!("weir: saved {whose} in {}: {}", saved.path.display(), saved.why);
             }
         }
     }
-    outcome.unable.iter().for_each(|text| eprintln!("weir: {text}"));
+    outcome.unable.iter().for_each(|text| complain!("weir: {text}"));
 }

@@ -106,16 +106,16 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 pub fn run(args: Args) -> ExitCode {
     let live = !args.once && screen::is_terminal();
     if live && args.output.to_stdout() {
-        eprintln!("weir: --json - needs --once: the screen has standard output\nweir: try 'weir top --help'");
+        complain!("weir: --json - needs --once: the screen has standard output\nweir: try 'weir top --help'");
         return ExitCode::from(USAGE);
     }
     if !live && !args.once {
-        eprintln!("weir: standard output is no terminal: one look, as with --once");
+        complain!("weir: standard output is no terminal: one look, as with --once");
     }
     match look(&args, live) {
         Ok(status) => ExitCode::from(status),
         Err(text) => {
-            eprintln!("weir: {text}");
+            complain!("weir: {text}");
             ExitCode::from(FAILED)
         }
     }

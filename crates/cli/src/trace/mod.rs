@@ -143,14 +143,14 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     if let Err(text) = one_stdout(&args).and_then(|()| engine_with_filter(&args)) {
-        eprintln!("weir: {text}\nweir: try 'weir trace --help'");
+        complain!("weir: {text}\nweir: try 'weir trace --help'");
         return ExitCode::from(USAGE);
     }
     let traced = Outputs::open(&args).and_then(|outputs| Ok((outputs, obtain(&args)?)));
     match traced {
         Ok((outputs, recording)) => ExitCode::from(conclude(&args, outputs, &recording)),
         Err(failure) => {
-            eprintln!("weir: {}", failure.text);
+            complain!("weir: {}", failure.text);
             ExitCode::from(failure.status)
         }
     }
@@ -217,7 +217,7 @@ fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
     let judged = judge::judge(recording);
     let errors = outputs.write(args, recording, &judged);
     for error in &errors {
-        eprintln!("weir: {error}");
+        complain!("weir: {error}");
     }
     let worst = judged.findings.iter().map(|finding| finding.severity).max();
     let failed = args.fail_on.is_some_and(|fail_on| worst >= Some(Severity::from(fail_on)));

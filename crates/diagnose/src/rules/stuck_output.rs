@@ -150,7 +150,7 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
         preview(&wait.buffer.pending)
     );
     let code = context.code(pid, wait.first.at_s, Topic::Flush);
-    let fix = context.written_out("--max-delay 100ms", pid, wait.buffer, &code);
+    let fix = context.written_out("--max-delay 100ms", (pid, wait.first.at_s), wait.buffer, &code);
     let draft =
         context.draft(RULE.id, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
     let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);

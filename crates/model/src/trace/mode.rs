@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Event, Flow, Histogram, Recording, What};
+use super::{Buffer, Event, Flow, Histogram, Moment, Recording, Walker, What};
 use crate::{Direction, Mode};
 
 /// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
@@ -97,10 +97,18 @@ impl Modes<'_> {
         let (from, to) = (begin(flow.image).unwrap_or(0.0), begin(flow.image + 1).unwrap_or(f64::INFINITY));
         let of_image = looks.iter().rev().filter(|event| event.at_s >= from && event.at_s <= to);
         let buffers = of_image.filter_map(|event| match &event.what {
-            What::Buffers { buffers, files, .. } if self.is_behind(flow, files) => Some(buffers),
+            What::Buffers { buffers, files, moment, .. } if self.is_behind(flow, files) => {
+                Some(buffers.iter().map(|buffer| (*moment, buffer)))
+            }
             _ => None,
         });
-        let of_fd = buffers.flatten().filter(|buffer| buffer.fd == flow.fd);
+        let of_fd = buffers.flatten().filter(|(_, buffer)| buffer.fd == flow.fd);
+        // exit(3) takes the buffers from glibc's streams when it has written them out: what is seen of them then
+        // says nothing of how they were.
+        let taken = |moment: Moment, buffer: &Buffer| {
+            moment == Moment::Exit && buffer.walker == Walker::Glibc && buffer.mode == Some(Mode::None)
+        };
+        let of_fd = of_fd.filter(|(moment, buffer)| !taken(*moment, buffer)).map(|(_, buffer)| buffer);
         // A stream that was never used has no mode and no buffer: the program goes past it.
         of_fd
             .filter_map(|buffer| Some((buffer.mode?, buffer.buffer_bytes)))

@@ -1,12 +1,13 @@
 //! The tables of descriptors of all processes, and the open files behind them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
 use weir_model::trace::{Op, OpenFile};
 use weir_model::{Direction, StreamKind};
 
+use super::paths::{absolute, below};
 use crate::raw::{RawCall, RawFile};
 use crate::{proc, syscalls};
 
@@ -212,19 +213,6 @@ fn same_file(file: &OpenFile, path: Option<&str>) -> bool {
     status.is_some_and(|status| status.st_dev == file.dev && status.st_ino == file.ino)
 }
 
-/// A path as seen from the process's directory; None where that cannot be told.
-fn absolute(pid: u32, name: &str) -> Option<String> {
-    if name.starts_with('/') {
-        let path: PathBuf = Path::new(name).components().collect();
-        return Some(path.to_string_lossy().into_owned());
-    }
-    let directory =
-        std::fs::read_link(format!("/proc/{pid}/cwd")).or_else(|_| std::env::current_dir()).ok()?;
-    // "." and "./x" are what they stand for; ".." is left as it is, because of symbolic links.
-    let path: PathBuf = directory.join(name).components().collect();
-    Some(path.to_string_lossy().into_owned())
-}
-
 /// The table of a process as it is now.
 pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
     let mut table = Descriptors::new();
@@ -311,6 +299,13 @@ pub(super) fn sides(call: &RawCall) -> impl Iterator<Item = (i32, Direction)> {
     input.into_iter().chain(output)
 }
 
+/// The directory that a descriptor stands for; None: it is AT_FDCWD, or not known.
+fn directory(table: &Descriptors, files: &Files, fd: i32, pid: u32) -> Option<String> {
+    let known = || table.get(&fd).and_then(|known| files.all.get(known.file as usize));
+    let path = (fd >= 0).then(|| known().map(|file| file.path.clone()).or_else(|| proc::descriptor(pid, fd)));
+    path.flatten().filter(|path| path.starts_with('/'))
+}
+
 /// What a call does to the table.
 pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall, pid: u32) {
     use Op::*;
@@ -327,7 +322,9 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
                 _ => flags_of(pid, result).unwrap_or(0),
             };
             let name = call.paths.first().map_or("", String::as_str);
-            let file = files.opened(pid, result, name, flags);
+            let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
+            let name = below(under.flatten().as_deref(), name);
+            let file = files.opened(pid, result, &name, flags);
             table.insert(result, Descriptor { file, close_on_exec: flags & libc::O_CLOEXEC != 0 });
         }
         Close => {

@@ -5,6 +5,7 @@ mod assembled;
 mod descriptors;
 mod flows;
 mod looks;
+mod paths;
 mod scale;
 #[cfg(test)]
 mod tests;

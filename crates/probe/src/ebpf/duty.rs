@@ -16,6 +16,9 @@ const FIRST_COST_NS: u64 = 5_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 
+/// A program that begins in a pause is looked at from its beginning, but not more often than this.
+const HURRY_NS: u64 = 50_000_000;
+
 /// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -37,6 +40,8 @@ pub(super) struct Duty {
     since_ns: u64,
     calls: u64,
     pause_ns: u64,
+    /// When a pause was cut short last.
+    hurried_ns: u64,
     /// Nanoseconds of looking and of pauses, so far.
     pub watched_ns: u64,
     pub unwatched_ns: u64,
@@ -52,6 +57,7 @@ impl Duty {
             since_ns: now_ns,
             calls: 0,
             pause_ns: 0,
+            hurried_ns: 0,
             watched_ns: 0,
             unwatched_ns: 0,
         }
@@ -60,6 +66,19 @@ impl Duty {
     /// When to be asked again, nanoseconds from now.
     pub fn next_ns(&self, now_ns: u64) -> u64 {
         (self.since_ns + self.length_ns()).saturating_sub(now_ns).max(1_000_000)
+    }
+
+    /// A program begins. False: that will go unseen.
+    pub fn hurry(&mut self, now_ns: u64) -> bool {
+        if self.looking {
+            return true;
+        }
+        let may = now_ns.saturating_sub(self.hurried_ns) >= HURRY_NS;
+        if may {
+            self.hurried_ns = now_ns;
+            self.pause_ns = self.pause_ns.min(now_ns.saturating_sub(self.since_ns));
+        }
+        may
     }
 
     /// Whether a step may change anything: until then nobody needs to count the calls.
@@ -159,6 +178,18 @@ mod tests {
         assert_eq!(duty.next_ns(0), BURST_NS);
         assert_eq!(duty.step(10 * MS, 10_000), Step::Stay);
         assert_eq!(duty.step(20 * MS, 20_000), Step::Pause);
+    }
+
+    #[test]
+    fn a_program_that_begins_in_a_pause_ends_it_now_and_then() {
+        let mut duty = Duty::new(0, false);
+        assert!(duty.hurry(MS), "it is looked at");
+        assert_eq!(duty.step(60 * MS, 100_000), Step::Pause);
+        assert!(duty.hurry(61 * MS) && duty.is_due(61 * MS));
+        assert_eq!(duty.step(61 * MS, 100_000), Step::Look);
+        assert_eq!(duty.step(71 * MS, 200_000), Step::Pause);
+        assert!(!duty.hurry(72 * MS) && !duty.is_due(72 * MS));
+        assert!(duty.hurry(111 * MS) && duty.is_due(111 * MS));
     }
 
     #[test]

@@ -51,6 +51,8 @@ struct Run<'a> {
     engine: Engine,
     decoder: Decoder,
     duty: Duty,
+    /// Programs that began while nobody looked at calls.
+    unseen_starts: u64,
     root: u32,
     /// Readable when the root has ended; None: that has to be asked for.
     root_end: Option<OwnedFd>,
@@ -119,6 +121,7 @@ impl Engine {
             engine: self,
             decoder: Decoder::default(),
             duty,
+            unseen_starts: 0,
             root,
             root_end: pidfd(root),
             command,
@@ -263,6 +266,7 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Exec(pid, exe) => {
                 self.hidden &= pid != self.root;
+                self.unseen_starts += u64::from(!self.duty.hurry(now_ns()));
                 // First: the program is on its way.
                 self.stops.consider(pid, &exe);
                 self.engine.libraries.learn_program(&exe);
@@ -337,7 +341,7 @@ impl Run<'_> {
         let tallies = self.engine.loaded.tallies();
         Ok(Ended {
             exit: self.exit,
-            blind: blind(&tallies, self.engine.loaded.sees_exec),
+            blind: blind(&tallies, self.engine.loaded.sees_exec, self.unseen_starts),
             seen_calls: tallies.calls,
             watched_ns: self.duty.watched_ns,
             unwatched_ns: self.duty.unwatched_ns,
@@ -365,8 +369,14 @@ fn kernel_version() -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-fn blind(tallies: &load::Tallies, sees_exec: bool) -> Vec<String> {
+fn blind(tallies: &load::Tallies, sees_exec: bool, unseen_starts: u64) -> Vec<String> {
     let mut blind = Vec::new();
+    if unseen_starts > 0 {
+        blind.push(format!(
+            "what {unseen_starts} programs opened that began between two bursts: those bytes are counted with other \
+             streams of theirs; --exact sees them"
+        ));
+    }
     if tallies.lost > 0 {
         blind.push(format!("{} events found no room and are missing; the counters are right", tallies.lost));
     }

@@ -113,7 +113,8 @@ impl Tracer<'_, '_> {
         if let Some(process) = self.process(tid) {
             process.entry = entry;
         }
-        self.go_on(tid, 0, now);
+        // What a beginning takes comes once, and is not the calls'.
+        self.go_on(tid, 0, now_ns());
     }
 
     /// At a signal: whether it is that of the trap where the program's own code begins. The C library is there, and

@@ -58,7 +58,10 @@ impl Tracer<'_, '_> {
         if signal == libc::SIGSTOP {
             self.expect_tracer(pid, now);
         }
-        let signal = if signal == traps::SIGNAL && self.begins(tid, pid) { 0 } else { signal };
+        if signal == traps::SIGNAL && self.begins(tid, pid) {
+            // The look at its beginning comes once: a short program is not to be left unseen for what that took.
+            return self.go_on(tid, 0, now_ns());
+        }
         self.go_on(tid, signal, now);
     }
 

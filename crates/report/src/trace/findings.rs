@@ -23,12 +23,13 @@ fn shown(trace: &Trace, finding: &Finding) -> block::Finding {
     if !figures.is_empty() {
         facts.push(("seen", figures.join(" · ")));
     }
+    let at_s = finding.evidence.get("at_s").copied();
     facts.extend(fix(&finding.fix));
     facts.extend(finding.gain.and_then(gain).map(|text| ("gain", text)));
     block::Finding {
         severity: finding.severity,
         name: finding.id.name().into(),
-        place: place(trace.recording, finding.pid, finding.fd, &finding.path),
+        place: place(trace.recording, finding.pid, finding.fd, &finding.path, at_s),
         facts,
     }
 }

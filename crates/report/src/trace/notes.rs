@@ -79,10 +79,12 @@ pub(super) fn engine(recording: &Recording) -> Block {
         "" => format!("engine {}", engine_name(recording.engine)),
         reason => format!("engine {} ({reason})", engine_name(recording.engine)),
     }];
-    facts.push(if recording.exact {
+    let lived_s = overhead.watched_s + overhead.unwatched_s;
+    facts.push(if recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0) {
         "every call counted".into()
     } else if overhead.watched_s > 0.0 {
-        format!("exact for {}, then bursts", format_seconds(overhead.watched_s))
+        // Of all processes, where each has its own bursts.
+        format!("calls seen in bursts, {:.0} % of the time", overhead.watched_s / lived_s * 100.0)
     } else {
         "totals only".into()
     });
