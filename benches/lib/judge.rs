@@ -31,8 +31,7 @@ pub fn reached(want: Want, time: &Ratio, speed: &Ratio) -> bool {
         Want::Faster => speed.ci95[0] > 1.0,
         Want::Within(times) => time.value <= times,
         Want::NotSlowerThan(times) => time.ci95[0] <= times,
-        // What is the same differs by noise; further apart beyond doubt, something is wrong with the measurement.
-        Want::SameTwice(apart) => time.ci95[0] <= 1.0 + apart && time.ci95[1] >= 1.0 / (1.0 + apart),
+        Want::SameTwice(apart) => time.value.ln().abs() <= apart.ln_1p(),
     }
 }
 
@@ -62,7 +61,7 @@ fn asked(want: Want) -> String {
         Want::Faster => "faster: the whole interval".into(),
         Want::Within(times) => format!("at most {times:.2} times as long"),
         Want::NotSlowerThan(times) => format!("not slower: interval begins at {times:.2} or below"),
-        Want::SameTwice(apart) => format!("at most {:.0} % apart: interval reaches that", apart * 100.0),
+        Want::SameTwice(apart) => format!("at most {:.0} % apart", apart * 100.0),
     }
 }
 
