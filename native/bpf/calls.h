@@ -38,7 +38,9 @@ APART int tell_plain(const struct arguments *args, s64 result, u32 nr, u32 fd)
     return 0;
 }
 
-/* Up to two of the arguments, by their numbers, are paths; 6: none. */
+/* Up to two of the arguments, by their numbers, are paths; 6: none. MOVED: a relative one is the first from this
+ * directory, which weir asks for while the process is there; answers whether it was. */
+#define MOVED 0x100
 APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u32 which)
 {
     u32 first = which & 7, second = which >> 4 & 7;
@@ -57,14 +59,32 @@ APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u
     event->call.counted = 0;
     event->call.data_bytes = 0;
     event->call.tail = -1;
+    event->moved = 0;
     event->path[0][0] = event->path[1][0] = 0;
     if (first < 6)
         bpf_probe_read_user_str(event->path[0], PATH, (void *)args->at[first]);
     if (second < 6)
         bpf_probe_read_user_str(event->path[1], PATH, (void *)args->at[second]);
-    /* What a relative path is relative to is asked while the process is there. */
-    submit(event, event->path[0][0] != '/' || (second < 6 && event->path[1][0] != '/'));
-    return 0;
+    int moved = which & MOVED && event->path[0][0] != '/';
+    event->moved = moved;
+    submit(event, moved);
+    return moved;
+}
+
+/* An open(2) that succeeds; its path begins in a directory, or where the process stands. */
+static __always_inline void on_open(struct process *process, const struct arguments *args, s64 result, u32 nr,
+                                    int here, u32 which)
+{
+    struct task_struct *task = (void *)bpf_get_current_task();
+    u64 directory = process->directory;
+    if (here && result >= 0) { /* a dentry's memory may be another directory's one day */
+        struct dentry *stands = BPF_CORE_READ(task, fs, pwd.dentry);
+        directory = (u64)stands ^ BPF_CORE_READ(stands, d_inode, i_ino);
+    }
+    if (directory != process->directory)
+        which |= MOVED;
+    if (tell_paths(args, result, nr, (u32)result, which))
+        process->directory = directory;
 }
 
 struct vector {
@@ -226,10 +246,10 @@ static __always_inline void on_other(struct process *process, u32 pid, const str
             tell_plain(args, result, nr, fd);
         return;
     case CLASS_OPENAT:
-        tell_paths(args, result, nr, (u32)result, PATHS(1, 6));
+        on_open(process, args, result, nr, (int)fd == -100 /* AT_FDCWD */, PATHS(1, 6));
         return;
     case CLASS_OPEN:
-        tell_paths(args, result, nr, (u32)result, PATHS(0, 6));
+        on_open(process, args, result, nr, 1, PATHS(0, 6));
         return;
     case CLASS_PATH_0:
         tell_paths(args, result, nr, -1, PATHS(0, 6));

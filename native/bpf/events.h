@@ -75,6 +75,7 @@ struct call {
 
 struct path_call {
     struct call call;
+    unsigned long long moved; /* 1: the process stands in another directory than at its last event with this */
     char path[2][PATH];
 };
 
@@ -126,6 +127,7 @@ struct process {
     int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned long long high_fds; /* descriptors above 63 were used */
+    unsigned long long directory; /* where it stood when weir was told of it */
 };
 
 struct stream_key {
@@ -134,8 +136,8 @@ struct stream_key {
 };
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
-_Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 712, "as wire.rs has them");
+_Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
 _Static_assert(sizeof(struct counts) == 744 && sizeof(struct life) == 608, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 80, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 88, "as wire.rs has them");
 
 #endif

@@ -35,6 +35,15 @@ struct fdtable {
 struct files_struct {
     struct fdtable *fdt;
 } KERNEL_STRUCT;
+struct dentry {
+    struct inode *d_inode;
+} KERNEL_STRUCT;
+struct path {
+    struct dentry *dentry;
+} KERNEL_STRUCT;
+struct fs_struct {
+    struct path pwd;
+} KERNEL_STRUCT;
 struct mm_struct {
     unsigned long start_code, arg_start, arg_end;
 } KERNEL_STRUCT;
@@ -50,6 +59,7 @@ struct sched_entity {
 struct task_struct {
     int pid, tgid, exit_code;
     struct files_struct *files;
+    struct fs_struct *fs;
     struct mm_struct *mm;
     struct signal_struct *signal;
     struct task_io_accounting ioac;

@@ -35,6 +35,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     walk(process, MOMENT_FORK, -1, 0);
     fresh.list = process->list;
     fresh.walker = process->walker;
+    fresh.directory = process->directory;
     bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY);
     bpf_loop(64, tell_again, &pid, 0);
     life = begin_life(KIND_FORK);
@@ -42,7 +43,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     life->other = child_pid;
     life->flags = BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files);
-    submit(life, 1);
+    submit(life, 0);
     return 0;
 }
 
@@ -132,7 +133,7 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         life->user_ns = process->user_ns;
         life->system_ns = process->system_ns;
         life->run_ns = process->run_ns;
-        submit(life, 1);
+        submit(life, 0); /* of the command weir has a descriptor that tells its end */
     }
     bpf_map_delete_elem(&processes, &pid);
     return 0;

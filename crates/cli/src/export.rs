@@ -1,7 +1,7 @@
 //! Files that the user asked results to be written to; `-` is standard output.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use weir_bench::Error;
@@ -47,12 +47,22 @@ impl Export {
         let Some(file) = &mut self.file else {
             return screen::print(text).map_err(|error| said(Path::new("standard output"), "write", &error));
         };
-        // Devices and pipes have no length to set.
-        if file.metadata().is_ok_and(|meta| meta.is_file()) {
-            file.set_len(0).map_err(|error| said(&self.path, "ftruncate", &error))?;
-        }
-        file.write_all(text.as_bytes()).map_err(|error| said(&self.path, "write", &error))
+        // Cut off behind the text and not before it: a file that was emptied first is brought to the disk when it is
+        // closed (ext4's auto_da_alloc), and everybody waits.
+        let written = file.write_all(text.as_bytes()).map_err(|error| said(&self.path, "write", &error));
+        let cut = cut_off(file).map_err(|error| said(&self.path, "ftruncate", &error));
+        written.and(cut)
     }
+}
+
+/// What a file holds behind the place where it stands. Devices and pipes hold nothing.
+fn cut_off(file: &mut File) -> io::Result<()> {
+    let held = file.metadata()?;
+    if !held.is_file() {
+        return Ok(());
+    }
+    let end = file.stream_position()?;
+    if end < held.len() { file.set_len(end) } else { Ok(()) }
 }
 
 /// A file that was made for a result that never came is removed again.

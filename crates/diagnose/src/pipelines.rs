@@ -12,6 +12,10 @@ const BLOCK: f64 = 1024.0;
 
 /// The pipelines of a run, in the order of their first processes.
 pub fn pipelines(recording: &Recording) -> Vec<Pipeline> {
+    let is_pipe = |flow: &Flow| recording.file(flow.file).is_some_and(|file| file.kind == StreamKind::Pipe);
+    if !recording.flows.iter().any(|flow| flow.fd <= 1 && is_pipe(flow)) {
+        return Vec::new();
+    }
     let context = Context::new(recording);
     let mut hops = hops(&context);
     let mut all = Vec::new();

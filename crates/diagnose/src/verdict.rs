@@ -28,9 +28,9 @@ impl std::fmt::Display for Verdict {
 
 /// What to say first of a run with these findings, which are sorted.
 pub fn verdict(recording: &Recording, findings: &[Finding]) -> Verdict {
-    let context = Context::new(recording);
     let worst = findings.iter().find(|finding| finding.severity > Severity::Info);
     let Some(worst) = worst else { return nothing_wrong(recording, findings) };
+    let context = Context::new(recording);
     match worst.id {
         FindingId::TinyWrites | FindingId::TinyReads | FindingId::LineBufferedBulk => {
             small_calls(&context, findings, worst)

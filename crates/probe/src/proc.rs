@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use procfs::process::{Io, Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
@@ -197,6 +197,11 @@ pub fn waits_in(pid: u32) -> String {
 /// What a descriptor is, as its link in /proc shows it.
 pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
+}
+
+/// The directory that its relative paths begin in.
+pub fn directory(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
 /// Its open descriptors.

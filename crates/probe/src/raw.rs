@@ -3,6 +3,8 @@
 //! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
 //! the tables of open files by following open, dup, fork, exec and close.
 
+use std::path::PathBuf;
+
 use weir_model::Direction;
 use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op};
 
@@ -104,6 +106,8 @@ pub struct RawCall {
     pub tail: Option<u8>,
     /// Paths among the arguments, as the program gave them; relative ones against its directory.
     pub paths: Vec<String>,
+    /// Where a relative one begins, if the engine knows it.
+    pub directory: Option<PathBuf>,
     /// Where the file stood before the call, where known.
     pub position: Option<u64>,
 }

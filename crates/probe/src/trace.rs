@@ -69,18 +69,23 @@ fn price_of_a_call(engine: Engine) -> f64 {
     }
 }
 
+/// What weir's own program may take until it gets here: more is of whoever became weir by execve(2).
+const LOADED_MOST_S: f64 = 0.02;
+
 /// Watches until the target ends, or until it is told to stop, and says everything that was seen.
 pub fn record(options: &Options) -> Result<Recording, Error> {
-    let begun = now_ns();
-    let (ready, mut reason) = choose(options)?;
+    let (begun, loaded_s) = (now_ns(), seconds(own_processor_ns()).min(LOADED_MOST_S));
+    // First: what a child copies of weir, and lets go of at its execve(2), is least now.
     let target = match &options.target {
         Target::Command(command) => {
-            let filtered = options.seccomp && options.exact && matches!(ready, Ready::Ptrace);
+            let filtered = options.seccomp && options.exact && options.engine == EngineChoice::Ptrace;
             let start = if filtered { launch::start_filtered } else { launch::start };
             engine::Target::Command(start(command)?)
         }
         Target::Process(pid) => engine::Target::Process(*pid),
     };
+    let (mut ready, mut reason) = choose(options)?;
+    ready.prepare(&target)?;
     let root = target.pid();
     let started = now_ns();
     let asked = engine::Options {
@@ -105,7 +110,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     };
     let elapsed_s = seconds(now_ns() - started);
     let (assembled, unknown, wrote) = scribe.finish(started);
-    let overhead = overhead(kind, &ended, seconds(started - begun));
+    let overhead = overhead(kind, &ended, loaded_s + seconds(started - begun));
     Ok(Recording {
         command: words(&options.target),
         root,
@@ -138,6 +143,14 @@ impl Ready {
             Self::Ebpf(_) => Engine::Ebpf,
             Self::Ptrace => Engine::Ptrace,
             Self::Sample => Engine::Sample,
+        }
+    }
+
+    /// What can be done before the command starts and the recording begins.
+    fn prepare(&mut self, target: &engine::Target) -> Result<(), Error> {
+        match (self, target) {
+            (Self::Ebpf(engine), engine::Target::Command(gated)) => engine.prepare(gated),
+            _ => Ok(()),
         }
     }
 }
@@ -243,6 +256,12 @@ impl Scribe {
         let unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
         (assembler.finish(), unknown, wrote)
     }
+}
+
+/// What this process had of processors since it was forked: the time to load it too.
+fn own_processor_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn seconds(ns: u64) -> f64 {

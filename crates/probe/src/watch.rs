@@ -137,6 +137,7 @@ impl Watch {
         self.last_ns = now_ns;
         self.credit_ns =
             self.credit_ns.saturating_add_unsigned(earned).min(self.credit_ns.max(CREDIT_MOST_NS));
+        self.places.tick(now_ns);
         let (begun, mut start_ns) = (Instant::now(), processor_ns());
         while self.credit_ns > 0 {
             let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {

@@ -148,7 +148,12 @@ pub fn run(args: Args) -> ExitCode {
     }
     let traced = Outputs::open(&args).and_then(|outputs| Ok((outputs, obtain(&args)?)));
     match traced {
-        Ok((outputs, recording)) => ExitCode::from(conclude(&args, outputs, &recording)),
+        Ok((outputs, recording)) => {
+            let status = conclude(&args, outputs, &recording);
+            // Whoever waits for the end of weir would wait for each of its events to be freed.
+            std::mem::forget(recording);
+            ExitCode::from(status)
+        }
         Err(failure) => {
             complain!("weir: {}", failure.text);
             ExitCode::from(failure.status)

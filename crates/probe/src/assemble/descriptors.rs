@@ -96,8 +96,8 @@ impl Files {
     }
 
     /// open(2) and its relatives: a new open file, by the name that the program gave.
-    fn opened(&mut self, pid: u32, fd: i32, name: &str, flags: i32) -> u32 {
-        let given = absolute(pid, name);
+    fn opened(&mut self, pid: u32, fd: i32, name: &str, directory: Option<&Path>, flags: i32) -> u32 {
+        let given = absolute(pid, name, directory);
         if self.told_by_kernel {
             let path = given.unwrap_or_else(|| name.to_string());
             return self.add(OpenFile { path, flags, opened_by: Some(pid), ..blank(StreamKind::Other) });
@@ -324,7 +324,7 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
             let name = call.paths.first().map_or("", String::as_str);
             let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
             let name = below(under.flatten().as_deref(), name);
-            let file = files.opened(pid, result, &name, flags);
+            let file = files.opened(pid, result, &name, call.directory.as_deref(), flags);
             table.insert(result, Descriptor { file, close_on_exec: flags & libc::O_CLOEXEC != 0 });
         }
         Close => {

@@ -203,6 +203,7 @@ mod tests {
             head: Vec::new(),
             tail: None,
             paths: Vec::new(),
+            directory: None,
             position: Some(0),
         }
     }

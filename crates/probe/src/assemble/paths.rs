@@ -3,14 +3,18 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// A path as seen from the process's directory; None where that cannot be told.
-pub(super) fn absolute(pid: u32, name: &str) -> Option<String> {
+use crate::proc;
+
+/// A path as seen from the process's directory, which is asked for if it is not known; None where it cannot be told.
+pub(super) fn absolute(pid: u32, name: &str, directory: Option<&Path>) -> Option<String> {
     if name.starts_with('/') {
         let path: PathBuf = Path::new(name).components().collect();
         return Some(path.to_string_lossy().into_owned());
     }
-    let directory =
-        std::fs::read_link(format!("/proc/{pid}/cwd")).or_else(|_| std::env::current_dir()).ok()?;
+    let directory = match directory {
+        Some(directory) => directory.to_path_buf(),
+        None => proc::directory(pid).or_else(|| std::env::current_dir().ok())?,
+    };
     // "." and "./x" are what they stand for; ".." is left as it is, because of symbolic links.
     let path: PathBuf = directory.join(name).components().collect();
     Some(path.to_string_lossy().into_owned())
@@ -37,6 +41,7 @@ mod tests {
         assert_eq!(below(Some("/d"), "/etc/file"), "/etc/file");
         assert_eq!(below(None, "file"), "file");
         assert_eq!(below(Some("/d"), ""), "");
-        assert_eq!(absolute(0, "/d/./file").as_deref(), Some("/d/file"));
+        assert_eq!(absolute(0, "/d/./file", None).as_deref(), Some("/d/file"));
+        assert_eq!(absolute(0, "./file", Some(Path::new("/d"))).as_deref(), Some("/d/file"));
     }
 }

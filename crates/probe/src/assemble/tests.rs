@@ -20,6 +20,7 @@ fn opened(fd: i64, path: &str) -> RawWhat {
         head: Vec::new(),
         tail: None,
         paths: vec![path.into()],
+        directory: None,
         position: None,
     })
 }

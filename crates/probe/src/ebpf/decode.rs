@@ -8,7 +8,7 @@ use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
 use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink};
-use crate::syscalls;
+use crate::{proc, syscalls};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
 const UNBUFFERED: u32 = 0x2;
@@ -29,6 +29,8 @@ pub(super) enum Note {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     gathered: HashMap<u32, (u64, u32, Moment, Vec<Buffer>)>,
+    /// Where processes stand that have opened something from there.
+    directories: HashMap<u32, PathBuf>,
 }
 
 impl Decoder {
@@ -42,7 +44,10 @@ impl Decoder {
         match head.kind {
             wire::KIND_BUFFER => self.gather(bytes),
             wire::KIND_CALL => {
-                for what in call(bytes) {
+                for mut what in call(bytes) {
+                    if let RawWhat::Call(call) = &mut what {
+                        call.directory = self.directory(head.pid, call, bytes);
+                    }
                     sink(report(what));
                 }
             }
@@ -53,12 +58,36 @@ impl Decoder {
             }
             wire::KIND_FORK | wire::KIND_EXEC | wire::KIND_EXIT => {
                 if let Some(life) = wire::read::<Life>(bytes) {
+                    self.stand(&life);
                     return report_life(&life, sink);
                 }
             }
             _ => {}
         }
         Note::Plain
+    }
+
+    /// Where the relative path of a call begins.
+    fn directory(&mut self, pid: u32, call: &RawCall, bytes: &[u8]) -> Option<PathBuf> {
+        call.paths.first().filter(|path| !path.starts_with('/'))?;
+        if wire::read::<PathCall>(bytes)?.moved != 0 {
+            self.directories.remove(&pid);
+            self.directories.insert(pid, proc::directory(pid)?);
+        }
+        self.directories.get(&pid).cloned()
+    }
+
+    /// A child stands where its parent does.
+    fn stand(&mut self, life: &Life) {
+        match life.head.kind {
+            wire::KIND_FORK => {
+                if let Some(directory) = self.directories.get(&life.head.pid).cloned() {
+                    self.directories.insert(life.other, directory);
+                }
+            }
+            wire::KIND_EXIT => drop(self.directories.remove(&life.head.pid)),
+            _ => {}
+        }
     }
 
     fn gather(&mut self, bytes: &[u8]) {
@@ -146,6 +175,7 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
         tail: u8::try_from(seen.tail).ok(),
         paths,
+        directory: None,
         position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
     };
     let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file });

@@ -11,8 +11,8 @@ const SHARE: f64 = 0.01;
 const BURST_NS: u64 = 10_000_000;
 /// The first one is longer: a short program is seen whole …
 const FIRST_BURST_NS: u64 = 60_000_000;
-/// … unless that has cost so much already.
-const FIRST_COST_NS: u64 = 5_000_000;
+/// … unless that has cost so much already: a hundredth of a tenth of a second.
+const FIRST_COST_NS: u64 = 1_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 
@@ -163,20 +163,20 @@ mod tests {
     #[test]
     fn a_wild_one_is_seen_in_bursts_that_cost_the_share_at_most() {
         let mut duty = Duty::new(0, false);
-        assert_eq!(duty.step(59 * MS, 10_000), Step::Stay);
-        assert_eq!(duty.step(60 * MS, 10_000), Step::Pause);
-        let pause = duty.next_ns(60 * MS);
+        assert_eq!(duty.step(9 * MS, 10_000), Step::Stay);
+        assert_eq!(duty.step(10 * MS, 10_000), Step::Pause);
+        let pause = duty.next_ns(10 * MS);
         assert!(10_000.0 * CALL_COST_NS as f64 / pause as f64 <= SHARE * 1.01);
-        assert_eq!(duty.step(60 * MS + pause - 1, 10_000), Step::Stay);
-        assert_eq!(duty.step(60 * MS + pause, 10_000), Step::Look);
-        assert_eq!(duty.step(70 * MS + pause, 10_010), Step::Stay);
+        assert_eq!(duty.step(10 * MS + pause - 1, 10_000), Step::Stay);
+        assert_eq!(duty.step(10 * MS + pause, 10_000), Step::Look);
+        assert_eq!(duty.step(20 * MS + pause, 10_010), Step::Stay);
     }
 
     #[test]
     fn the_first_burst_is_short_where_it_would_cost_much() {
         let mut duty = Duty::new(0, false);
         assert_eq!(duty.next_ns(0), BURST_NS);
-        assert_eq!(duty.step(10 * MS, 10_000), Step::Stay);
+        assert_eq!(duty.step(10 * MS, 3_000), Step::Stay);
         assert_eq!(duty.step(20 * MS, 20_000), Step::Pause);
     }
 

@@ -26,6 +26,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
+use crate::launch::Gated;
 use crate::raw::{Raw, RawWhat};
 use crate::{Error, proc};
 use decode::{Decoder, Note};
@@ -76,6 +77,17 @@ impl Engine {
         Ok(Self { loaded, libraries: Libraries::new(map) })
     }
 
+    /// All that can be done for a command while it waits at its gate.
+    pub fn prepare(&mut self, gated: &Gated) -> Result<(), Error> {
+        self.follow(gated.pid, true)?;
+        self.loaded.attach_calls()?;
+        if let Some(executable) = gated.executable() {
+            self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
+            stops::learn(&executable);
+        }
+        Ok(())
+    }
+
     /// Watches until the root process has ended, `options.limit` has passed or `options.stop` is set.
     pub fn run(
         self,
@@ -101,18 +113,17 @@ impl Engine {
         let followed = if command { vec![root] } else { proc::with_descendants(root) };
         let start = now_ns();
         for &pid in &followed {
-            self.follow(pid, command)?;
+            if !command {
+                self.follow(pid, false)?;
+            }
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
             let before = if command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
         }
         self.loaded.attach_calls()?;
         if let Target::Command(gated) = target {
-            if let Some(executable) = gated.executable() {
-                self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
-                if may_be_held(&executable) {
-                    stops.hold(gated.pid);
-                }
+            if gated.executable().is_some_and(|executable| may_be_held(&executable)) {
+                stops.hold(gated.pid);
             }
             gated.release()?;
         }
@@ -138,7 +149,7 @@ impl Engine {
 
     /// From here on the kernel counts what the process does.
     fn follow(&mut self, pid: u32, gated: bool) -> Result<(), Error> {
-        let (list, walker) = libraries::list_of(pid).unwrap_or((0, 0));
+        let (list, walker) = if gated { (0, 0) } else { libraries::list_of(pid).unwrap_or((0, 0)) };
         let image = if gated { wire::GATED } else { 0 };
         let state = ProcessState { list, walker, image, ..ProcessState::EMPTY };
         self.loaded.processes.insert(pid, state, 0).map_err(|error| Error::Engine {

@@ -318,6 +318,11 @@ impl Tracer<'_, '_> {
     }
 }
 
+/// What will be asked about a program when it has begun to run, and stands still for the answer.
+pub(super) fn learn(exe: &Path) {
+    let _answers_are_kept = needs_stops(exe);
+}
+
 fn running(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/exe"))
 }

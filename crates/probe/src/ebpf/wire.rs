@@ -88,7 +88,7 @@ wire! {
         head: Head, file: Identity, args: [u64; 6], result: i64,
         nr: u32, counted: u32, data_bytes: u32, tail: i32, data: [u8; HEAD],
     }
-    struct PathCall: 712 { call: Call, path: [[u8; PATH]; 2], }
+    struct PathCall: 720 { call: Call, moved: u64, path: [[u8; PATH]; 2], }
     struct Counts: 744 {
         head: Head, file: Identity, first_ns: u64, last_ns: u64,
         bytes: u64, errors: u64, again: u64, zeros: u64, shorts: u64, newline_ends: u64, jumps: u64,
@@ -106,9 +106,9 @@ wire! {
         head: Head, address: u64, base: u64, end: u64, pending: u64, unread: u64,
         moment: u32, flags: u32, walker: u32, call_fd: i32, data: [u8; PREVIEW],
     }
-    struct ProcessState: 80 {
+    struct ProcessState: 88 {
         list: u64, walker: u32, image: i32, read_calls: u64, write_calls: u64, read_bytes: u64,
-        written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, high_fds: u64,
+        written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, high_fds: u64, directory: u64,
     }
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }
@@ -132,6 +132,7 @@ impl ProcessState {
         system_ns: 0,
         run_ns: 0,
         high_fds: 0,
+        directory: 0,
     };
 }
 

@@ -36,6 +36,9 @@ const LONG_NS: u64 = 800_000_000;
 /// The mappings are read again when a write comes so long after the last time.
 const MAPPINGS_NS: u64 = 1_000_000_000;
 
+/// A child that has lived so long without executing another program is watched as its parent is.
+const CHILD_NS: u64 = 10_000_000;
+
 /// A write that may be told of.
 #[derive(Debug, Clone)]
 struct Seen {
@@ -63,6 +66,8 @@ pub(crate) struct Places {
     /// Streams in which bytes waited long, or at a fork or an end.
     serious: HashSet<(u32, u64)>,
     seen: Vec<Seen>,
+    /// Children of watched processes: when they were forked, and what was watched then.
+    children: Vec<(u64, u32, Vec<(u64, u64)>)>,
     programs: Allowance,
     forks: Allowance,
 }
@@ -127,18 +132,30 @@ impl Places {
         }
     }
 
-    /// A child has a copy of its parent's memory, its streams too.
+    /// A child has a copy of its parent's memory, its streams too. Most of a build's execute something at once.
     pub fn fork(&mut self, parent: u32, child: u32) {
         let streams = self.processes.get(&parent).map(|process| &process.streams);
         let wanted: Vec<(u64, u64)> = streams.into_iter().flatten().map(Watched::key).collect();
         if !wanted.is_empty() && self.forks.take(now_ns()) {
-            self.change(child, &wanted);
-            self.follow_threads(child);
+            self.children.push((now_ns(), child, wanted));
+        }
+    }
+
+    /// Watches the children that have gone on with their parents' memory. To be called often.
+    pub fn tick(&mut self, now_ns: u64) {
+        let is_old = |child: &mut (u64, u32, Vec<_>)| now_ns.saturating_sub(child.0) >= CHILD_NS;
+        let old: Vec<_> = self.children.extract_if(.., is_old).collect();
+        for (_, child, wanted) in old {
+            if !self.processes.contains_key(&child) {
+                self.change(child, &wanted);
+                self.follow_threads(child);
+            }
         }
     }
 
     /// It executes another program, from this time on.
     pub fn exec(&mut self, pid: u32, at_ns: u64) {
+        self.children.retain(|(_, child, _)| *child != pid);
         self.collect(pid);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // The new program may have been looked at before its beginning was told of.
@@ -150,6 +167,7 @@ impl Places {
 
     /// It has ended.
     pub fn end(&mut self, pid: u32) {
+        self.children.retain(|(_, child, _)| *child != pid);
         self.collect(pid);
         let streams = self.processes.remove(&pid).map_or_else(Vec::new, |process| process.streams);
         self.take(pid, streams, None);

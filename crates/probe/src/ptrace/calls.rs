@@ -58,6 +58,7 @@ impl Inside {
             head,
             tail,
             paths,
+            directory: None,
             position: None,
         }
     }

@@ -139,7 +139,7 @@ fn names_runtime(exe: &Path) -> bool {
     let Ok(_bytes) = read.and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut beginning)) else {
         return false;
     };
-    NAMES.iter().any(|name| beginning.windows(name.len()).any(|bytes| bytes == *name))
+    NAMES.iter().any(|name| memchr::memmem::find(&beginning, name).is_some())
 }
 
 /// The head of the list in a C library's file, or in a static program's that has its symbols.

@@ -1,5 +1,8 @@
 //! The streams of a recording: what readers call one, put together from the counters of its openings.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
@@ -25,22 +28,31 @@ pub struct Stream<'a> {
     pub share: f64,
 }
 
+/// What openings of one stream have in common.
+type Key<'a> = (u32, i32, Direction, StreamKind, &'a str, &'a str);
+
 /// All streams, by process, descriptor and direction, in the order in which they were first used.
 pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
     let mut streams: Vec<Stream> = Vec::new();
+    let mut known: HashMap<Key, usize> = HashMap::new();
     let mut flows: Vec<&Flow> = recording.flows.iter().filter(|flow| flow.calls > 0).collect();
     flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
     let modes = recording.modes();
     for flow in flows {
         let stream = Stream::of(recording, &modes, flow);
-        match streams.iter_mut().find(|known| known.is_same(&stream)) {
-            Some(known) => known.add(stream),
-            None => streams.push(stream),
+        match known.entry(stream.key()) {
+            Entry::Occupied(known) => streams[*known.get()].add(stream),
+            Entry::Vacant(new) => {
+                new.insert(streams.len());
+                streams.push(stream);
+            }
         }
     }
+    // The first of those that had the number.
+    let order: HashMap<u32, usize> =
+        recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
+    streams.sort_by_key(|stream| (order.get(&stream.flow.pid), stream.flow.pid));
     bound(recording, &mut streams);
-    let order = |pid: u32| recording.processes.iter().position(|process| process.pid == pid);
-    streams.sort_by_key(|stream| (order(stream.flow.pid), stream.flow.pid));
     streams
 }
 
@@ -64,9 +76,9 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        let key = |stream: &Self| (stream.flow.pid, stream.flow.fd, stream.flow.direction, stream.kind);
-        key(self) == key(other) && self.path == other.path && self.comm == other.comm
+    fn key(&self) -> Key<'a> {
+        let Flow { pid, fd, direction, .. } = self.flow;
+        (pid, fd, direction, self.kind, self.path, self.comm)
     }
 
     fn add(&mut self, other: Self) {
@@ -100,21 +112,42 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Prices are of small runs: calls can have cost no more than the processor time that their process had, nor have
-/// waited longer than it was without.
-fn bound(recording: &Recording, streams: &mut [Stream]) {
-    let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
+/// Times of a process, or of all that had its number, in seconds.
+#[derive(Default)]
+struct Times {
+    lived: f64,
+    processor: f64,
+    system: f64,
+}
+
+fn times(recording: &Recording) -> HashMap<u32, Times> {
+    let mut all: HashMap<u32, Times> = HashMap::new();
     for process in &recording.processes {
-        let own = || streams.iter().filter(|stream| stream.flow.pid == process.pid);
-        let calls_s: f64 = own().map(|stream| stream.cost_s - stream.waits_s).sum();
-        let waits_s: f64 = own().map(|stream| stream.waits_s).sum();
-        let cpu_s = process.user_s + process.system_s;
-        let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
-        let number = own().map(|stream| stream.flow.calls).sum();
-        let calls = Prices::scale(calls_s, process.system_s - recording.overhead.cost_s.max(0.0), number);
-        let calls = if cpu_s > 0.0 { calls.min(cpu_s / calls_s.max(cpu_s)) } else { calls };
+        let times = all.entry(process.pid).or_default();
+        times.lived += process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s;
+        times.processor += process.user_s + process.system_s;
+        times.system += process.system_s;
+    }
+    all
+}
+
+/// Prices are of small runs: calls can have cost no more than the processor time that their process had, nor have
+/// waited longer than it was without. The streams of a process lie together.
+fn bound(recording: &Recording, streams: &mut [Stream]) {
+    let watching_s = recording.overhead.cost_s.max(0.0);
+    let run_s = (recording.elapsed_s - watching_s).max(recording.elapsed_s / 10.0);
+    let times = times(recording);
+    for own in streams.chunk_by_mut(|a, b| a.flow.pid == b.flow.pid) {
+        let Some(times) = times.get(&own[0].flow.pid) else { continue };
+        let calls_s: f64 = own.iter().map(|stream| stream.cost_s - stream.waits_s).sum();
+        let waits_s: f64 = own.iter().map(|stream| stream.waits_s).sum();
+        let idle_s = (times.lived - times.processor).max(0.0);
+        let number = own.iter().map(|stream| stream.flow.calls).sum();
+        let calls = Prices::scale(calls_s, times.system - watching_s, number);
+        let most = times.processor;
+        let calls = if most > 0.0 { calls.min(most / calls_s.max(most)) } else { calls };
         let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
-        for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {
+        for stream in own {
             stream.cost_s = (stream.cost_s - stream.waits_s) * calls + stream.waits_s * waits;
             stream.waits_s *= waits;
         }
