@@ -31,7 +31,7 @@ fn check(path: &Path, records: f64) -> Result<(), Failed> {
 /// Nanoseconds a record, of a file that is made for it.
 fn once(entry: &Entry, place: &Place) -> Result<f64, Failed> {
     let path = place.file("commit");
-    let sample = contender::run_on(entry, Path::new("-"), &path)?;
+    let sample = contender::run_on(entry, Path::new("-"), &path, 0)?;
     check(&path, sample.units)?;
     std::fs::remove_file(&path)?;
     Ok(sample.elapsed_ns / sample.units)
@@ -48,7 +48,7 @@ pub fn run(report: &mut Report) -> Result<(), Failed> {
         report.targets.push(missing(row, want, &why));
         return Ok(());
     }
-    let samples = interleave(entries.len(), BUDGET_S, |i| once(&entries[i], &place))?;
+    let samples = interleave(entries.len(), BUDGET_S, |i, _| once(&entries[i], &place))?;
     say(&format!("  {} rounds of {}", samples[0].len(), entries.len()));
     let rate = |values: &[f64]| 1e9 / weir_model::stats::median(&mut values.to_vec());
     let remark = |theirs: &[f64]| {

@@ -68,7 +68,7 @@ struct Buffers {
 /// All of them, in the order in which they run.
 pub fn groups(data: &Data) -> Result<Vec<Group>, Failed> {
     let asked = Entry::new("default buffer", Program::Weir, "buffer", "default").out(Out::Over);
-    let weir = contender::run(&asked, data)?.units as u64;
+    let weir = contender::run(&asked, data, 0)?.units as u64;
     let buffers = Buffers { weir, stdio: data.block_bytes()? };
     Ok(vec![bytes(buffers), locked(buffers), lines_user(buffers), lines_elapsed(), formatted(), blocks()])
 }

@@ -18,6 +18,8 @@
 //!   tail and tr a file whose pages are there, so that the cost of new ones does not hide a difference.
 //! * Everybody has its own default buffer; the hand-written loops have libweir's, memchr has 64 KiB. All C is
 //!   compiled with -O2, Rust as cargo bench does.
+//! * A loop of a few instructions takes half as long again where it lies badly in a line of the cache, whoever wrote
+//!   it. So the C programs are there with their code at four places, and the rounds go through them.
 //! * Everyone's output is compared with what it must be before anything is measured.
 
 #[path = "../targets/mod.rs"]

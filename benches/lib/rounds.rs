@@ -48,18 +48,18 @@ impl Shuffle {
     }
 }
 
-/// Rounds until `budget_s` is over. `once` runs the nth contender.
+/// Rounds until `budget_s` is over. `once` runs the nth contender in a round.
 pub fn interleave<S>(
     n: usize,
     budget_s: f64,
-    mut once: impl FnMut(usize) -> Result<S, Failed>,
+    mut once: impl FnMut(usize, usize) -> Result<S, Failed>,
 ) -> Result<Vec<Vec<S>>, Failed> {
     let mut samples: Vec<Vec<S>> = (0..n).map(|_| Vec::new()).collect();
     let (mut shuffle, started) = (Shuffle(n as u64), Instant::now());
     let mut rounds = 0;
     while rounds < ROUNDS_AT_LEAST || started.elapsed().as_secs_f64() < budget_s {
         for i in shuffle.order(n) {
-            samples[i].push(once(i)?);
+            samples[i].push(once(i, rounds)?);
         }
         rounds += 1;
     }
@@ -72,10 +72,11 @@ pub fn run(group: &Group, data: &Data) -> Result<Taken, Failed> {
         group.entries.iter().cloned().partition(|entry| entry.program.absent().is_some());
     for entry in &entries {
         let path = if entry.out == Out::Over { data.output() } else { data.new_output()? };
-        contender::run_on(entry, &data.input(entry), &path)?;
+        contender::run_on(entry, &data.input(entry), &path, 0)?;
         data.check(entry, &path)?;
     }
-    let samples = interleave(entries.len(), group.budget_s, |i| contender::run(&entries[i], data))?;
+    let samples =
+        interleave(entries.len(), group.budget_s, |i, round| contender::run(&entries[i], data, round))?;
     say(&format!("  {} rounds of {}", samples.first().map_or(0, Vec::len), entries.len()));
     let absent = absent.into_iter().map(|e| (e.label, e.program.absent().unwrap_or_default())).collect();
     Ok(Taken { samples: entries.into_iter().zip(samples).collect(), absent })

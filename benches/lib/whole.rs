@@ -84,7 +84,7 @@ fn compare(job: &Job, data: &Data) -> Result<Target, Failed> {
     // One file for all: whose pages it is must not matter.
     std::fs::remove_file(&gnu_out)?;
     let programs = [&ours, &gnu, &gnu];
-    let samples = interleave(programs.len(), job.budget_s, |i| once(job, programs[i], &ours_out))?;
+    let samples = interleave(programs.len(), job.budget_s, |i, _| once(job, programs[i], &ours_out))?;
     std::fs::remove_file(&ours_out)?;
     let pairs =
         |a: usize, b: usize| samples[a].iter().copied().zip(samples[b].iter().copied()).collect::<Vec<_>>();

@@ -53,6 +53,15 @@ int open_out(const struct work *work)
     return fd;
 }
 
+char *make_block(size_t bytes)
+{
+    enum { PAGE = 4096 };
+    void *block = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    if (!block)
+        give_up("aligned_alloc");
+    return block;
+}
+
 static void *idle(void *unused)
 {
     for (;;)

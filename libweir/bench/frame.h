@@ -22,6 +22,8 @@ struct contender {
 /* Those of the program that frame.c is linked with; ended by one without a name. */
 extern const struct contender contenders[];
 
+/* Memory at the beginning of a page, the same for everybody: how fast the kernel copies depends on where. */
+char *make_block(size_t bytes);
 int open_in(const struct work *work);  /* a descriptor; gives up when there is none */
 int open_out(const struct work *work);
 

@@ -29,8 +29,8 @@ struct stream {
 static struct stream *make(int fd, size_t bytes, int full)
 {
     struct stream *s = malloc(sizeof *s);
-    unsigned char *base = malloc(bytes);
-    if (!s || !base)
+    unsigned char *base = (unsigned char *)make_block(bytes);
+    if (!s)
         abort();
     *s = (struct stream){ fd, bytes, base, full ? base + bytes : base, base };
     return s;
@@ -89,9 +89,7 @@ static long bytes_registers(const struct work *work)
 {
     int in = open_in(work), out = open_out(work);
     size_t size = work->buffer_bytes;
-    char *input = malloc(size), *output = malloc(size);
-    if (!input || !output)
-        return -1;
+    char *input = make_block(size), *output = make_block(size);
     const char *from = input, *from_end = input;
     char *to = output, *to_end = output + size;
     long units = 0;
@@ -132,9 +130,7 @@ static long lines_memchr(const struct work *work)
 {
     int in = open_in(work), out = open_out(work);
     size_t size = work->buffer_bytes;
-    char *input = malloc(size), *output = malloc(size);
-    if (!input || !output)
-        return -1;
+    char *input = make_block(size), *output = make_block(size);
     char *at = input, *limit = input, *to = output, *to_end = output + size;
     long units = 0;
     for (;;) {
@@ -169,9 +165,7 @@ static long lines_memchr(const struct work *work)
 static long blocks(const struct work *work)
 {
     int in = open_in(work), out = open_out(work);
-    char *block = malloc(work->buffer_bytes);
-    if (!block)
-        return -1;
+    char *block = make_block(work->buffer_bytes);
     long units = 0;
     for (ssize_t bytes; (bytes = read(in, block, work->buffer_bytes)) > 0; units += bytes)
         if (write_all(out, block, (size_t)bytes) < 0)

@@ -100,9 +100,7 @@ static long formatted(const struct work *work)
 static long blocks(const struct work *work)
 {
     struct pair pair = open_pair(work);
-    char *block = malloc(work->buffer_bytes);
-    if (!block)
-        return -1;
+    char *block = make_block(work->buffer_bytes);
     long units = 0;
     for (size_t bytes; (bytes = fread(block, 1, work->buffer_bytes, pair.in)) > 0; units += (long)bytes)
         fwrite(block, 1, bytes, pair.out);

@@ -133,9 +133,7 @@ static long formatted_put(const struct work *work)
 static long blocks(const struct work *work)
 {
     struct pair pair = open_pair(work, 0);
-    char *block = malloc(work->buffer_bytes);
-    if (!block)
-        return -1;
+    char *block = make_block(work->buffer_bytes);
     long units = 0;
     for (ssize_t got; (got = weir_read(pair.in, block, work->buffer_bytes)) > 0; units += got)
         weir_write(pair.out, block, (size_t)got);

@@ -394,7 +394,8 @@ static inline int weir_putc_unlocked(weir_stream *s, int c)
 static inline int weir_getc(weir_stream *s)
 {
     uint64_t at = WEIR_LOAD(&s->read);
-    if (WEIR_LIKELY(at < WEIR_LOAD(&s->read_limit)) || (WEIR_ONE_THREAD() && at < s->held_read_limit)) {
+    /* The limit of a stream that threads share is never changed: see weir__set_limits. */
+    if (WEIR_LIKELY(at < s->read_limit) || (WEIR_ONE_THREAD() && at < s->held_read_limit)) {
         s->read = at + 1; /* no other thread looks: the limit of a shared stream is 0 */
         return *(unsigned char *)(uintptr_t)at;
     }
@@ -403,8 +404,8 @@ static inline int weir_getc(weir_stream *s)
 
 static inline int weir_getc_unlocked(weir_stream *s)
 {
-    uint64_t at = WEIR_LOAD(&s->read);
-    if (WEIR_LIKELY(at < WEIR_LOAD(&s->held_read_limit))) {
+    uint64_t at = s->read; /* no other thread stores it or its limit, the one for delays neither */
+    if (WEIR_LIKELY(at < s->held_read_limit)) {
         WEIR_STORE(&s->read, at + 1);
         return *(unsigned char *)(uintptr_t)at;
     }

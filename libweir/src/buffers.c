@@ -7,11 +7,22 @@ static size_t round_to_page(size_t bytes) { return (bytes + weir__page - 1) & ~(
 
 static int map(char **memory, size_t bytes)
 {
-    void *got = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *got = weir__pool_take(WEIR__POOL_BUFFERS, bytes);
+    if (got) {
+        *memory = got;
+        return 0;
+    }
+    got = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED)
         return -errno;
     *memory = got;
     return 0;
+}
+
+static void unmap(char *memory, size_t bytes)
+{
+    if (bytes && !weir__pool_give(WEIR__POOL_BUFFERS, memory, bytes))
+        weir__kernel.munmap(memory, bytes);
 }
 
 /* Own read buffers have a page in front: room to push bytes back, and the fill begins aligned. */
@@ -117,10 +128,8 @@ void weir__buffers_point(weir_stream *s)
 void weir__buffers_free(weir_stream *s)
 {
     struct weir__own *own = weir__own(s);
-    if (own->mapped)
-        weir__kernel.munmap(own->buffer, own->mapped);
-    if (own->read_mapped)
-        weir__kernel.munmap(own->read_buffer, own->read_mapped);
+    unmap(own->buffer, own->mapped);
+    unmap(own->read_buffer, own->read_mapped);
     own->mapped = own->read_mapped = 0;
 }
 
@@ -141,8 +150,7 @@ int weir__grow_write(weir_stream *s, size_t capacity)
     memcpy(own->buffer, was.buffer, used);
     weir__buffers_point(s);
     weir__set_limits(s);
-    if (was.mapped)
-        weir__kernel.munmap(was.buffer, was.mapped);
+    unmap(was.buffer, was.mapped);
     return 0;
 }
 
@@ -160,7 +168,6 @@ int weir__grow_read(weir_stream *s, size_t before, size_t capacity)
     s->held_read_limit = s->read + unread;
     weir__buffers_point(s);
     weir__set_limits(s);
-    if (was.read_mapped)
-        weir__kernel.munmap(was.read_buffer, was.read_mapped);
+    unmap(was.read_buffer, was.read_mapped);
     return 0;
 }

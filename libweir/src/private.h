@@ -239,6 +239,11 @@ extern _Atomic bool weir__stdio_used; /* from then on they are opened as stdio/ 
 int weir__options_check(const struct weir_options *options);
 size_t weir__default_bytes(const weir_stream *s, int64_t block_bytes);
 
+/* pool.c: whole pages of memory, for the next stream. Any thread, at any time. */
+enum weir__pool { WEIR__POOL_STREAMS, WEIR__POOL_BUFFERS, WEIR__POOLS };
+void *weir__pool_take(enum weir__pool pool, size_t bytes); /* NULL: there is none of that size */
+bool weir__pool_give(enum weir__pool pool, void *memory, size_t bytes); /* false: it stays the caller's */
+
 /* Every public call begins with weir__enter and ends with weir__leave. */
 void weir__adopt(weir_stream *s); /* in a child that finds the stream wiped */
 static inline void weir__enter(weir_stream *s);

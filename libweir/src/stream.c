@@ -22,7 +22,23 @@ static void free_memory(weir_stream *s)
 {
     if (__lsan_unregister_root_region)
         __lsan_unregister_root_region(weir__own(s), sizeof(struct weir__own));
-    weir__kernel.munmap(s, all_bytes());
+    bool wiped = weir__own(s)->on_fork != WEIR_FORK_KEEP; /* what weir__set_on_fork has asked for stays so */
+    memset(s, 0, sizeof(struct weir__hot)); /* no stream any more, for whoever looks from outside */
+    memset(weir__own(s), 0, sizeof(struct weir__own));
+    if (!wiped || !weir__pool_give(WEIR__POOL_STREAMS, s, all_bytes()))
+        weir__kernel.munmap(s, all_bytes());
+}
+
+/* All zeros; `wiped`: and so it would be in a child. */
+static void *make_memory(bool *wiped)
+{
+    void *memory = weir__pool_take(WEIR__POOL_STREAMS, all_bytes());
+    *wiped = memory != NULL;
+    if (memory)
+        return memory;
+    memory =
+        weir__kernel.mmap(NULL, all_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
 }
 
 static int separator_of(const struct weir_options *options)
@@ -59,9 +75,9 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     int result = weir__process_start();
     if (result < 0)
         return result;
-    void *memory =
-        weir__kernel.mmap(NULL, all_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    bool wiped;
+    void *memory = make_memory(&wiped);
+    if (!memory)
         return -errno;
     struct weir__own *own = weir__own(memory);
     own->sink = sink;
@@ -70,7 +86,8 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     copy_options(own, options);
     if (own->locking && !atomic_load_explicit(&weir__barrier, memory_order_relaxed))
         weir__barrier_ask();
-    weir__set_on_fork(memory, own->on_fork);
+    if (!wiped || own->on_fork == WEIR_FORK_KEEP)
+        weir__set_on_fork(memory, own->on_fork);
     if (__lsan_register_root_region)
         __lsan_register_root_region(own, sizeof *own);
     *s = memory;
@@ -165,7 +182,9 @@ void weir__set_limits(weir_stream *s)
     uint64_t held = appends_quickly(s) ? s->head.base + own->capacity : 0;
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, own->threads ? 0 : held, __ATOMIC_RELAXED);
-    __atomic_store_n(&s->read_limit, own->threads ? 0 : s->held_read_limit, __ATOMIC_RELAXED);
+    uint64_t read_limit = own->threads ? 0 : s->held_read_limit;
+    if (s->read_limit != read_limit) /* never stored by another thread: weir_getc reads it as it is */
+        s->read_limit = read_limit;
     /* Last: another thread of a child whose stream is set up right now looks at nothing else first. */
     __atomic_store_n(&weir__hot(s)->locking, own->locking, __ATOMIC_RELEASE);
 }
