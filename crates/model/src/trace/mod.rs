@@ -18,6 +18,8 @@ pub use pipeline::{End, Hop, Pipeline};
 pub use place::{Frame, Place, Wrote};
 pub use prices::Prices;
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Direction, StreamKind};
@@ -186,6 +188,11 @@ impl Recording {
     /// The process with this number.
     pub fn process(&self, pid: u32) -> Option<&Process> {
         self.processes.iter().find(|process| process.pid == pid)
+    }
+
+    /// All of them by their numbers, for who asks often; of several that had a number the first, as [`Self::process`].
+    pub fn processes_by_pid(&self) -> HashMap<u32, &Process> {
+        self.processes.iter().rev().map(|process| (process.pid, process)).collect()
     }
 
     /// The open file with this id.

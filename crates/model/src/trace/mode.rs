@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Buffer, Event, Flow, Histogram, Moment, Recording, Walker, What};
+use super::{Buffer, Event, Flow, Histogram, Moment, Process, Recording, Walker, What};
 use crate::{Direction, Mode};
 
 /// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
@@ -68,6 +68,7 @@ fn asked_alike(flow: &Flow, moving: u64) -> bool {
 #[derive(Debug)]
 pub struct Modes<'a> {
     recording: &'a Recording,
+    processes: HashMap<u32, &'a Process>,
     looks: HashMap<u32, Vec<&'a Event>>,
 }
 
@@ -78,7 +79,7 @@ impl Recording {
         for event in self.events.iter().filter(|event| matches!(event.what, What::Buffers { .. })) {
             looks.entry(event.pid).or_default().push(event);
         }
-        Modes { recording: self, looks }
+        Modes { recording: self, processes: self.processes_by_pid(), looks }
     }
 }
 
@@ -92,7 +93,7 @@ impl Modes<'_> {
 
     fn walked(&self, flow: &Flow) -> Option<SeenMode> {
         let looks = self.looks.get(&flow.pid)?;
-        let images = self.recording.process(flow.pid).map_or(&[][..], |process| &process.images);
+        let images = self.processes.get(&flow.pid).map_or(&[][..], |process| &process.images);
         let begin = |image: u32| images.get(image as usize).map(|image| image.started_s);
         let (from, to) = (begin(flow.image).unwrap_or(0.0), begin(flow.image + 1).unwrap_or(f64::INFINITY));
         let of_image = looks.iter().rev().filter(|event| event.at_s >= from && event.at_s <= to);

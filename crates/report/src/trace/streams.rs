@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
+use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Process, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -37,9 +37,9 @@ pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
     let mut known: HashMap<Key, usize> = HashMap::new();
     let mut flows: Vec<&Flow> = recording.flows.iter().filter(|flow| flow.calls > 0).collect();
     flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-    let modes = recording.modes();
+    let (modes, processes) = (recording.modes(), recording.processes_by_pid());
     for flow in flows {
-        let stream = Stream::of(recording, &modes, flow);
+        let stream = Stream::of(recording, processes.get(&flow.pid).copied(), &modes, flow);
         match known.entry(stream.key()) {
             Entry::Occupied(known) => streams[*known.get()].add(stream),
             Entry::Vacant(new) => {
@@ -57,8 +57,8 @@ pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
 }
 
 impl<'a> Stream<'a> {
-    fn of(recording: &'a Recording, modes: &Modes, flow: &Flow) -> Self {
-        let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
+    fn of(recording: &'a Recording, process: Option<&'a Process>, modes: &Modes, flow: &Flow) -> Self {
+        let image = process.and_then(|process| process.images.get(flow.image as usize));
         let file = recording.file(flow.file);
         let kind = file.map_or(StreamKind::Other, |file| file.kind);
         let writes = flow.direction == Direction::Out;
