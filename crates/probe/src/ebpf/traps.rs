@@ -7,13 +7,13 @@
 //! nothing is written into the program. (Uprobes would need no address, but take a tenth of a second to remove.)
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use aya_obj::generated::{self, perf_event_attr, perf_type_id};
+use aya_obj::generated;
 
-use crate::proc;
 use crate::walk::functions;
+use crate::{breakpoint, proc};
 
 /// So many writes of an image are looked at: each look takes time, and a program that mixes its ways of writing
 /// does so soon.
@@ -123,26 +123,9 @@ fn takes_the_signal(pid: u32) -> bool {
 }
 
 fn open(pid: u32, address: u64) -> io::Result<OwnedFd> {
-    // SAFETY: a struct of integers and unions of them: all zeros are one.
-    let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
-    event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
-    event.size = size_of::<perf_event_attr>() as u32;
-    event.bp_type = generated::HW_BREAKPOINT_X;
-    event.__bindgen_anon_3.config1 = address;
-    event.__bindgen_anon_4.config2 = INSTRUCTION_BYTES;
-    event.__bindgen_anon_1.sample_period = 1;
+    let mut event = breakpoint::describe(generated::HW_BREAKPOINT_X, address, INSTRUCTION_BYTES);
     event.__bindgen_anon_2.wakeup_events = 1;
-    event.set_disabled(1);
-    event.set_remove_on_exec(1);
-    event.set_exclude_kernel(1);
-    let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
-    // SAFETY: the attribute lives as long as the call; the rest are numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const event, pid, cpu, group, flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: it is new, and nobody else knows it.
-    let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    let event = breakpoint::set(&event, pid)?;
     signal_to(pid, &event)?;
     Ok(event)
 }

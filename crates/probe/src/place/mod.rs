@@ -59,6 +59,14 @@ struct Process {
     code_ns: u64,
 }
 
+/// A child of a watched process that may yet execute something else.
+struct Child {
+    pid: u32,
+    forked_ns: u64,
+    /// What was watched in its parent.
+    wanted: Vec<(u64, u64)>,
+}
+
 /// The watched streams of all processes, and what was seen of them.
 #[derive(Default)]
 pub(crate) struct Places {
@@ -66,8 +74,7 @@ pub(crate) struct Places {
     /// Streams in which bytes waited long, or at a fork or an end.
     serious: HashSet<(u32, u64)>,
     seen: Vec<Seen>,
-    /// Children of watched processes: when they were forked, and what was watched then.
-    children: Vec<(u64, u32, Vec<(u64, u64)>)>,
+    children: Vec<Child>,
     programs: Allowance,
     forks: Allowance,
 }
@@ -137,25 +144,25 @@ impl Places {
         let streams = self.processes.get(&parent).map(|process| &process.streams);
         let wanted: Vec<(u64, u64)> = streams.into_iter().flatten().map(Watched::key).collect();
         if !wanted.is_empty() && self.forks.take(now_ns()) {
-            self.children.push((now_ns(), child, wanted));
+            self.children.push(Child { pid: child, forked_ns: now_ns(), wanted });
         }
     }
 
     /// Watches the children that have gone on with their parents' memory. To be called often.
     pub fn tick(&mut self, now_ns: u64) {
-        let is_old = |child: &mut (u64, u32, Vec<_>)| now_ns.saturating_sub(child.0) >= CHILD_NS;
+        let is_old = |child: &mut Child| now_ns.saturating_sub(child.forked_ns) >= CHILD_NS;
         let old: Vec<_> = self.children.extract_if(.., is_old).collect();
-        for (_, child, wanted) in old {
-            if !self.processes.contains_key(&child) {
-                self.change(child, &wanted);
-                self.follow_threads(child);
+        for Child { pid, wanted, .. } in old {
+            if !self.processes.contains_key(&pid) {
+                self.change(pid, &wanted);
+                self.follow_threads(pid);
             }
         }
     }
 
     /// It executes another program, from this time on.
     pub fn exec(&mut self, pid: u32, at_ns: u64) {
-        self.children.retain(|(_, child, _)| *child != pid);
+        self.children.retain(|child| child.pid != pid);
         self.collect(pid);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // The new program may have been looked at before its beginning was told of.
@@ -167,7 +174,7 @@ impl Places {
 
     /// It has ended.
     pub fn end(&mut self, pid: u32) {
-        self.children.retain(|(_, child, _)| *child != pid);
+        self.children.retain(|child| child.pid != pid);
         self.collect(pid);
         let streams = self.processes.remove(&pid).map_or_else(Vec::new, |process| process.streams);
         self.take(pid, streams, None);

@@ -7,13 +7,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aya_obj::generated::{self, perf_event_attr, perf_type_id};
+use aya_obj::generated;
 
 use super::sample::{self, Sample};
+use crate::breakpoint;
 
 /// So many stores are sampled before it is set again: one call of printf(3) is up to four.
 const STORES: u64 = 16;
@@ -127,32 +128,15 @@ impl Event {
 }
 
 fn open(tid: u32, address: u64, stack_bytes: u32) -> io::Result<OwnedFd> {
-    // SAFETY: a struct of integers and unions of them: all zeros are one.
-    let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
-    event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
-    event.size = size_of::<perf_event_attr>() as u32;
-    event.bp_type = generated::HW_BREAKPOINT_W;
-    event.__bindgen_anon_3.config1 = address;
-    event.__bindgen_anon_4.config2 = WORD_BYTES;
-    event.__bindgen_anon_1.sample_period = 1;
+    let mut event = breakpoint::describe(generated::HW_BREAKPOINT_W, address, WORD_BYTES);
     event.sample_type = sample::TYPE;
     event.sample_regs_user = sample::REGISTERS;
     event.sample_stack_user = stack_bytes;
     event.clockid = libc::CLOCK_MONOTONIC;
     event.set_use_clockid(1);
     event.set_write_backward(1);
-    event.set_disabled(1);
-    event.set_remove_on_exec(1);
-    event.set_exclude_kernel(1);
     event.set_exclude_hv(1);
-    let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
-    // SAFETY: the attribute lives as long as the call; the rest are numbers.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const event, tid, cpu, group, flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: it is new, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    breakpoint::set(&event, tid)
 }
 
 /// The memory that the kernel writes samples into, read only: then it goes round for ever.

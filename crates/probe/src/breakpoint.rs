@@ -1,0 +1,37 @@
+//! Breakpoints and watchpoints of the processor for one thread, by perf_event_open(2). Nothing is written into the
+//! program, and who is traced by nobody else needs no tracer for them.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use aya_obj::generated::{self, perf_event_attr, perf_type_id};
+
+/// One that happens each time, in user space only, until the next execve(2); switched off. `access` is one of
+/// HW_BREAKPOINT_X, HW_BREAKPOINT_W of linux/hw_breakpoint.h, and `bytes` what the processor allows for it.
+pub(crate) fn describe(access: u32, address: u64, bytes: u64) -> perf_event_attr {
+    // SAFETY: a struct of integers and unions of them: all zeros are one.
+    let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
+    event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
+    event.size = size_of::<perf_event_attr>() as u32;
+    event.bp_type = access;
+    event.__bindgen_anon_3.config1 = address;
+    event.__bindgen_anon_4.config2 = bytes;
+    event.__bindgen_anon_1.sample_period = 1;
+    event.set_disabled(1);
+    event.set_remove_on_exec(1);
+    event.set_exclude_kernel(1);
+    event
+}
+
+/// Sets it for a thread. The error is the kernel's: there is no free register (ENOSPC), it is not allowed (EACCES,
+/// EPERM), the thread has ended (ESRCH).
+pub(crate) fn set(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
+    let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
+    // SAFETY: the attribute lives as long as the call; the rest are numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, event, tid, cpu, group, flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is new, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
