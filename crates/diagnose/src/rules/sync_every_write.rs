@@ -41,8 +41,11 @@ struct Synced<'a> {
     cost_s: f64,
 }
 
+/// A process's flows by the file that they lead to.
+type ByName<'a> = BTreeMap<Cow<'a, str>, Vec<&'a Flow>>;
+
 fn judge(context: &Context) -> Vec<Finding> {
-    let mut by_image: BTreeMap<(u32, u32), BTreeMap<Cow<str>, Vec<&Flow>>> = BTreeMap::new();
+    let mut by_image: BTreeMap<(u32, u32), ByName> = BTreeMap::new();
     for flow in &context.recording.flows {
         let path = context.file(flow.file).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let name = path.map_or_else(|| format!("#{}", flow.file).into(), Cow::Borrowed);
