@@ -1,11 +1,13 @@
 //! A recording with what every rule asks of it: events by process and by open file, who descends from whom.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, What};
 use weir_model::{Direction, StreamKind};
 
 use crate::cost::priced_s;
+use crate::flags::O_APPEND;
 
 /// A call with when and by whom.
 #[derive(Clone, Copy)]
@@ -34,6 +36,8 @@ pub(crate) struct Context<'a> {
     looks: HashMap<u32, Vec<Look<'a>>>,
     flows_by_pid: HashMap<u32, Vec<&'a Flow>>,
     flows_by_file: HashMap<u32, Vec<&'a Flow>>,
+    /// Openings that append, by file.
+    appending: HashMap<(u64, u64), Vec<u32>>,
     /// By how much the prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
     /// When each process was forked, by the fork's own event.
@@ -54,6 +58,7 @@ impl<'a> Context<'a> {
             looks: HashMap::new(),
             flows_by_pid: HashMap::new(),
             flows_by_file: HashMap::new(),
+            appending: HashMap::new(),
             price_scales: HashMap::new(),
             forked: HashMap::new(),
             behind: HashMap::new(),
@@ -61,6 +66,11 @@ impl<'a> Context<'a> {
         };
         for event in &recording.events {
             context.index_event(event);
+        }
+        let appends =
+            |file: &&OpenFile| file.kind == StreamKind::File && file.ino != 0 && file.flags & O_APPEND != 0;
+        for file in recording.files.iter().filter(appends) {
+            context.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }
         for flow in &recording.flows {
             context.flows_by_pid.entry(flow.pid).or_default().push(flow);
@@ -132,6 +142,22 @@ impl<'a> Context<'a> {
     /// The calls on an open file that were looked at, whoever made them.
     pub fn calls_on(&self, file: u32) -> &[Seen<'a>] {
         self.calls_by_file.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    /// The calls by which bytes come to stand one behind the other, whoever made them, in order of time: those on an open
+    /// file, and where it appends those on the other openings of the same file that append, by whatever name.
+    pub fn calls_in_turn(&self, file: u32) -> Cow<'_, [Seen<'a>]> {
+        let inode = self.file(file).map(|file| (file.dev, file.ino));
+        let openings = inode.and_then(|inode| self.appending.get(&inode));
+        match openings.filter(|openings| openings.len() > 1 && openings.contains(&file)) {
+            None => Cow::Borrowed(self.calls_on(file)),
+            Some(openings) => {
+                let mut calls: Vec<Seen> =
+                    openings.iter().flat_map(|&one| self.calls_on(one)).copied().collect();
+                calls.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+                Cow::Owned(calls)
+            }
+        }
     }
 
     /// What walkers saw in a process, in order of time.
@@ -225,7 +251,8 @@ impl<'a> Context<'a> {
     /// What two openings of one thing have in common: the pipe, or the file's number.
     pub fn target(&self, file: u32) -> String {
         match self.file(file) {
-            Some(file) if file.kind == StreamKind::File && file.ino != 0 => {
+            // A FIFO may have several names as a file may; of a pipe without a name the number is in its path.
+            Some(file) if file.ino != 0 && (file.kind == StreamKind::File || is_fifo(file)) => {
                 format!("{}:{}", file.dev, file.ino)
             }
             Some(file) if file.path.is_empty() => format!("#{}", file.id),
@@ -249,6 +276,10 @@ impl<'a> Context<'a> {
     pub fn is_null(&self, file: u32) -> bool {
         self.file(file).is_some_and(|file| file.path == "/dev/null")
     }
+}
+
+fn is_fifo(file: &OpenFile) -> bool {
+    file.kind == StreamKind::Pipe && file.path.starts_with('/')
 }
 
 /// Whether two of a kind of text begin alike as far as both are known; nothing known is nothing alike.

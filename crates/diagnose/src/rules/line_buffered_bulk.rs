@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::fix::Topic;
 use crate::language::Language;
 use crate::flags::O_APPEND;
-use crate::words::{count, thousands};
+use crate::words::total;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::LineBufferedBulk, judge };
 
@@ -59,11 +59,11 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     }
     let share = context.share(context.flow_s(flow));
     let why = format!(
-        "{} wrote {} in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by \
+        "{} wrote {} bytes in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by \
             line.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
-        thousands(flow.calls),
+        total(flow, flow.bytes),
+        total(flow, flow.calls),
         share * 100.0
     );
     // Rust's stdout goes by lines whatever it is told.

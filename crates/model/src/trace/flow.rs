@@ -103,6 +103,10 @@ pub struct Flow {
     pub seeks: u64,
     /// Everything here was counted; false: sizes and kinds are from samples, `calls` and `bytes` from totals.
     pub exact: bool,
+    /// Not even `calls` and `bytes` are exact: they are a share of what the kernel counted for several streams together, or
+    /// reckoned from what was seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Flow {
@@ -133,6 +137,7 @@ impl Flow {
             syncs: 0,
             seeks: 0,
             exact: true,
+            estimated: false,
         }
     }
 

@@ -7,6 +7,7 @@ use rustix::fs::{FileType, Stat};
 use weir_model::trace::{Op, OpenFile};
 use weir_model::{Direction, StreamKind};
 
+use super::names::Names;
 use super::paths::{absolute, below};
 use crate::raw::{RawCall, RawFile};
 use crate::{proc, syscalls};
@@ -27,6 +28,7 @@ pub(super) struct Files {
     pub all: Vec<OpenFile>,
     by_key: HashMap<u64, u32>,
     keyed: HashSet<u32>,
+    names: Names,
     /// The engine says what is behind each descriptor: /proc need not be asked.
     pub told_by_kernel: bool,
 }
@@ -39,7 +41,15 @@ impl Files {
     fn add(&mut self, file: OpenFile) -> u32 {
         let id = self.all.len() as u32;
         self.all.push(OpenFile { id, ..file });
+        self.recognise(id);
         id
+    }
+
+    /// Is it one that was opened by another name before?
+    fn recognise(&mut self, id: u32) {
+        if let Some(first) = self.names.first_of(id, &self.all) {
+            self.all[id as usize].same_as = Some(first);
+        }
     }
 
     pub fn is_regular(&self, id: u32) -> bool {
@@ -85,6 +95,7 @@ impl Files {
         if file.kind == StreamKind::File {
             file.size_bytes = Some(raw.size_bytes);
         }
+        self.recognise(id);
     }
 
     /// A call used a descriptor that nothing was known of.
@@ -119,7 +130,7 @@ impl Files {
     }
 }
 
-fn blank(kind: StreamKind) -> OpenFile {
+pub(super) fn blank(kind: StreamKind) -> OpenFile {
     OpenFile {
         id: 0,
         path: String::new(),
@@ -132,6 +143,7 @@ fn blank(kind: StreamKind) -> OpenFile {
         size_bytes: None,
         pipe_bytes: None,
         direct_align: None,
+        same_as: None,
     }
 }
 

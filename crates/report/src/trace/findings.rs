@@ -1,6 +1,7 @@
 //! What is wrong, the worst first.
 
 use weir_model::duration::format_seconds;
+use weir_model::trace::{Flow, Recording};
 use weir_model::{Finding, Gain};
 
 use super::Trace;
@@ -16,7 +17,9 @@ pub(super) fn blocks(trace: &Trace) -> Vec<Block> {
 
 fn shown(trace: &Trace, finding: &Finding) -> block::Finding {
     let mut facts = Vec::new();
-    let figures: Vec<String> = finding.evidence.iter().map(|(name, value)| evidence(name, *value)).collect();
+    let exact = exact(trace.recording, finding);
+    let figures = finding.evidence.iter().map(|(name, value)| evidence(name, *value, exact));
+    let figures: Vec<String> = figures.collect();
     if !finding.why.is_empty() {
         facts.push(("why", finding.why.clone()));
     }
@@ -32,6 +35,14 @@ fn shown(trace: &Trace, finding: &Finding) -> block::Finding {
         place: place(trace.recording, finding.pid, finding.fd, &finding.path, at_s),
         facts,
     }
+}
+
+/// Whether all calls of the stream that a finding is about were counted, and whether each was seen.
+fn exact(recording: &Recording, finding: &Finding) -> (bool, bool) {
+    let named = |id: u32| recording.file(id).is_some_and(|file| file.path == finding.path);
+    let of_stream = |flow: &&Flow| (flow.pid, flow.fd) == (finding.pid, finding.fd) && named(flow.file);
+    let flows = || recording.flows.iter().filter(of_stream);
+    (flows().all(|flow| !flow.estimated), flows().all(|flow| flow.exact))
 }
 
 /// What stands between a command and the same cure in the program, in one line.

@@ -1,5 +1,7 @@
 //! The streams of a recording: what readers call one, put together from the counters of its openings.
 
+use std::collections::{BTreeSet, HashMap};
+
 use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
@@ -8,11 +10,17 @@ use weir_model::{Direction, StreamKind};
 pub struct Stream<'a> {
     /// The name of the program.
     pub comm: &'a str,
-    /// Where it leads.
+    /// Where it leads, as the program named it first.
     pub path: &'a str,
+    /// Other names by which the same file was opened in this run, by whomever.
+    pub also: Vec<&'a str>,
     /// What is there.
     pub kind: StreamKind,
-    /// All its counters, of every opening of the path.
+    /// The openings: indexes in [`Recording::files`].
+    pub openings: Vec<u32>,
+    /// Device and inode of the file, where they are known.
+    pub inode: Option<(u64, u64)>,
+    /// All its counters, of every opening of the file.
     pub flow: Flow,
     /// How it is buffered, where that can be told.
     pub mode: Option<SeenMode>,
@@ -27,56 +35,60 @@ pub struct Stream<'a> {
 
 /// All streams, by process, descriptor and direction, in the order in which they were first used.
 pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
-    let mut streams: Vec<Stream> = Vec::new();
-    let mut flows: Vec<&Flow> = recording.flows.iter().filter(|flow| flow.calls > 0).collect();
-    flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
     let modes = recording.modes();
-    for flow in flows {
-        let stream = Stream::of(recording, &modes, flow);
-        match streams.iter_mut().find(|known| known.is_same(&stream)) {
-            Some(known) => known.add(stream),
-            None => streams.push(stream),
-        }
-    }
+    let names = other_names(recording);
+    let mut streams: Vec<Stream> =
+        recording.streams().iter().map(|flows| Stream::of(recording, &modes, &names, flows)).collect();
     bound(recording, &mut streams);
-    let order = |pid: u32| recording.processes.iter().position(|process| process.pid == pid);
-    streams.sort_by_key(|stream| (order(stream.flow.pid), stream.flow.pid));
+    let order: HashMap<u32, usize> =
+        recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
+    streams.sort_by_key(|stream| (order.get(&stream.flow.pid).copied(), stream.flow.pid));
     streams
 }
 
+/// Files that were opened by several names: these, by the opening with the first of them.
+fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
+    let mut names: HashMap<u32, BTreeSet<&str>> = HashMap::new();
+    for file in &recording.files {
+        let Some(first) = recording.first_name(file.id).filter(|first| first.id != file.id) else { continue };
+        names.entry(first.id).or_default().extend([first.path.as_str(), &file.path]);
+    }
+    names
+}
+
 impl<'a> Stream<'a> {
-    fn of(recording: &'a Recording, modes: &Modes, flow: &Flow) -> Self {
-        let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
-        let file = recording.file(flow.file);
+    /// The stream of these flows, of which there is at least one.
+    fn of(
+        recording: &'a Recording,
+        modes: &Modes,
+        names: &HashMap<u32, BTreeSet<&'a str>>,
+        flows: &[&'a Flow],
+    ) -> Self {
+        let first = flows[0];
+        let file = recording.file(first.file);
+        let path = file.map_or("?", |file| &file.path);
+        let all_names = recording.first_name(first.file).and_then(|first| names.get(&first.id));
+        let mut openings: Vec<u32> = flows.iter().map(|flow| flow.file).collect();
+        openings.sort_unstable();
+        openings.dedup();
         let kind = file.map_or(StreamKind::Other, |file| file.kind);
-        let writes = flow.direction == Direction::Out;
-        let transfer_s = recording.prices.transfer_s(kind, writes, flow.calls, flow.bytes);
-        let waits_s = waits_s(recording, flow, file);
+        let waits_s = flows.iter().map(|flow| waits_s(recording, flow, recording.file(flow.file))).sum();
+        let flow = sum(flows);
+        let transfer_s =
+            recording.prices.transfer_s(kind, flow.direction == Direction::Out, flow.calls, flow.bytes);
         Self {
-            comm: image.map_or("?", |image| &image.comm),
-            path: file.map_or("?", |file| &file.path),
+            comm: recording.comm(first.pid, first.image),
+            path,
+            also: all_names.into_iter().flatten().copied().filter(|name| *name != path).collect(),
             kind,
-            flow: flow.clone(),
-            mode: modes.of(flow),
+            openings,
+            inode: file.filter(|file| file.ino != 0).map(|file| (file.dev, file.ino)),
+            mode: mode(modes, flows),
+            flow,
             cost_s: transfer_s + waits_s,
             waits_s,
             share: 0.0,
         }
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        let key = |stream: &Self| (stream.flow.pid, stream.flow.fd, stream.flow.direction, stream.kind);
-        key(self) == key(other) && self.path == other.path && self.comm == other.comm
-    }
-
-    fn add(&mut self, other: Self) {
-        // What most of the calls say counts.
-        if other.mode.is_some() && (self.mode.is_none() || other.flow.calls > self.flow.calls) {
-            self.mode = other.mode;
-        }
-        self.cost_s += other.cost_s;
-        self.waits_s += other.waits_s;
-        add_flow(&mut self.flow, &other.flow);
     }
 
     /// Does the program write?
@@ -133,6 +145,20 @@ fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
     (flow.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
 }
 
+/// The mode of the opening with the most calls among those of which it can be told.
+fn mode(modes: &Modes, flows: &[&Flow]) -> Option<SeenMode> {
+    let known = flows.iter().filter_map(|flow| Some((flow.calls, modes.of(flow)?)));
+    // Of several with as many, the first.
+    known.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, mode)| mode)
+}
+
+/// The flows as one: of the same program, descriptor and direction.
+fn sum(flows: &[&Flow]) -> Flow {
+    let mut sum = flows[0].clone();
+    flows[1..].iter().for_each(|flow| add_flow(&mut sum, flow));
+    sum
+}
+
 fn add_flow(to: &mut Flow, more: &Flow) {
     let pairs = [
         (&mut to.calls, more.calls),
@@ -156,4 +182,5 @@ fn add_flow(to: &mut Flow, more: &Flow) {
     to.first_s = to.first_s.min(more.first_s);
     to.last_s = to.last_s.max(more.last_s);
     to.exact &= more.exact;
+    to.estimated |= more.estimated;
 }

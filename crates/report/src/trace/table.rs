@@ -1,11 +1,11 @@
 //! The table of streams: those that matter most one by one, the rest in a line.
 
-use weir_model::trace::{Pipeline, Recording};
-use weir_model::{Finding, Size};
+use weir_model::Finding;
+use weir_model::trace::Pipeline;
 
-use super::Trace;
 use super::streams::Stream;
-use super::words::{kind, plural, seen_mode, sign, thousands, who};
+use super::words::{bytes, kind, plural, seen_mode, sign, thousands, who};
+use super::{Trace, places};
 use crate::block::Block;
 use crate::number::percent;
 use crate::style::Emphasis;
@@ -22,7 +22,8 @@ const PART: u64 = 20;
 pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
     let here = |finding: &&Finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd);
     // Numbers are given again: another file had this one too.
-    findings.iter().filter(here).any(|finding| finding.path.is_empty() || finding.path == stream.path)
+    let named = |path: &str| path.is_empty() || path == stream.path || stream.also.contains(&path);
+    findings.iter().filter(here).any(|finding| named(&finding.path))
 }
 
 /// Is it an end of a pipeline?
@@ -61,22 +62,20 @@ pub(super) fn choose(streams: &[Stream], trace: &Trace, most: Option<usize>) -> 
     order
 }
 
-/// The table, and what stands below it.
-pub(super) fn blocks(streams: &[Stream], shown: &[usize], recording: &Recording) -> Vec<Block> {
-    if shown.is_empty() {
-        return Vec::new();
-    }
+/// The table, what stands below it, and the streams that have no line in it.
+pub(super) fn blocks(streams: &[Stream], shown: &[usize]) -> Vec<Block> {
     let rows: Vec<Row> = shown.iter().map(|&index| row(&streams[index])).collect();
-    let mut blocks = vec![Block::Table(Table { columns: columns(), rows, ..Table::default() })];
-    let rest: Vec<&Stream> = streams
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !shown.contains(index))
-        .map(|(_, stream)| stream)
-        .collect();
-    blocks.extend(rest_line(&rest, recording.elapsed_s).map(Block::Aside));
-    let facts = marks(shown.iter().map(|&index| &streams[index]));
-    blocks.extend((!facts.is_empty()).then_some(Block::Facts(facts)));
+    let mut is_shown = vec![false; streams.len()];
+    shown.iter().for_each(|&index| is_shown[index] = true);
+    let rest = streams.iter().zip(&is_shown).filter(|(_, is_shown)| !**is_shown);
+    let rest: Vec<&Stream> = rest.map(|(stream, _)| stream).collect();
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        blocks.push(Block::Table(Table { columns: columns(), rows, ..Table::default() }));
+        blocks.push(Block::Facts(marks(shown.iter().map(|&index| &streams[index]))));
+        blocks.extend(names(shown.iter().map(|&index| &streams[index])));
+    }
+    blocks.extend(self::rest(&rest, !shown.is_empty()));
     blocks
 }
 
@@ -106,18 +105,22 @@ fn row(stream: &Stream) -> Row {
         stream.path.into(),
         kind(stream.kind).into(),
         Cell::new(thousands(flow.calls), much).marked(failures(stream)),
-        Size(flow.bytes).to_string().into(),
-        stream.typical_bytes().map_or(String::new(), |bytes| Size(bytes).to_string()).into(),
+        bytes(flow.bytes).into(),
+        stream.typical_bytes().map_or(String::new(), bytes).into(),
         Cell::from(mode).marked(mark),
         Cell::new(percent(stream.share), much),
     ];
     Row { cells, ..Row::default() }
 }
 
-/// `!` where calls failed, `*` where sizes are from samples.
+/// `!` where calls failed, `*` where they were seen in part, `≈` where their number is not exact either.
 fn failures(stream: &Stream) -> String {
     let failed = if stream.flow.errors > 0 { "!" } else { "" };
-    let sampled = if stream.flow.exact { "" } else { "*" };
+    let sampled = match (stream.flow.exact, stream.flow.estimated) {
+        (true, _) => "",
+        (false, false) => "*",
+        (false, true) => "≈",
+    };
     format!("{failed}{sampled}")
 }
 
@@ -129,23 +132,56 @@ fn marks<'a>(streams: impl Iterator<Item = &'a Stream<'a>> + Clone) -> Vec<Strin
     let marks = [
         (any(deduced), "~ deduced from the calls"),
         (any(|stream| stream.flow.errors > 0), "! some calls failed"),
-        (any(|stream| !stream.flow.exact), "* sizes are from samples"),
+        (
+            any(|stream| !stream.flow.exact && !stream.flow.estimated),
+            "* exact, but what is typical is from samples",
+        ),
+        (any(|stream| stream.flow.estimated), "≈ by samples, exact in sum"),
     ];
     facts.extend(marks.into_iter().filter(|(is, _)| *is).map(|(_, text)| text.to_string()));
     facts
 }
 
-fn rest_line(rest: &[&Stream], elapsed_s: f64) -> Option<String> {
+/// Files of the table that were opened by several names.
+fn names<'a>(streams: impl Iterator<Item = &'a Stream<'a>>) -> Vec<Block> {
+    let mut files: Vec<Vec<&str>> = streams
+        .filter(|stream| !stream.also.is_empty())
+        .map(|stream| {
+            let mut names = stream.also.clone();
+            names.push(stream.path);
+            names.sort_unstable();
+            names
+        })
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    files.into_iter().map(|names| Block::Aside(format!("one file: {}", names.join(" = ")))).collect()
+}
+
+/// With fewer streams left, where they lead is not worth a table.
+const FEW: usize = 5;
+
+/// The streams that have no line: their sum, and where many of them lead.
+fn rest(rest: &[&Stream], more: bool) -> Vec<Block> {
+    if rest.is_empty() {
+        return Vec::new();
+    }
+    let table = if rest.len() > FEW { places::table(rest) } else { None };
+    if let Some(table) = table {
+        return vec![Block::Table(table), Block::Facts(vec!["--all shows each of them".into()])];
+    }
     let sum = |of: fn(&Stream) -> u64| rest.iter().map(|stream| of(stream)).sum::<u64>();
-    let cost: f64 = rest.iter().map(|stream| stream.cost_s).sum();
-    let share = if elapsed_s > 0.0 { (cost / elapsed_s).min(1.0) } else { 0.0 };
-    (!rest.is_empty()).then(|| {
-        format!(
-            "and {} more: {}, {}, {} % of the time (--all shows them)",
-            plural(rest.len() as u64, "stream"),
-            plural(sum(|stream| stream.flow.calls), "call"),
-            Size(sum(|stream| stream.flow.bytes)),
-            percent(share)
-        )
-    })
+    let share: f64 = rest.iter().map(|stream| stream.share).sum();
+    let streams = match more {
+        true => plural(rest.len() as u64, "more stream"),
+        false => plural(rest.len() as u64, "stream"),
+    };
+    vec![Block::Aside(format!(
+        "{}{streams}: {}, {}, {} % of the time (--all shows {})",
+        if more { "and " } else { "" },
+        plural(sum(|stream| stream.flow.calls), "call"),
+        bytes(sum(|stream| stream.flow.bytes)),
+        percent(share.min(1.0)),
+        if rest.len() == 1 { "it" } else { "them" },
+    ))]
 }

@@ -1,6 +1,7 @@
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use super::*;
 use crate::text::width;
+use weir_model::trace::Flow;
 
 fn screen_at(trace: &Trace, width: usize) -> String {
     screen(trace, false, &Style { width, ..Style::default() })
@@ -41,7 +42,34 @@ fn the_table_has_calls_bytes_and_typical_size() {
 fn sizes_of_a_stream_that_matters_are_drawn() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(text.contains("4 – 8 KiB") && text.contains("4,999,998"), "{text}");
+    assert!(text.contains("4 – 8 KiB") && text.contains("1 B     "), "{text}");
+}
+
+/// The lines of the histograms.
+fn histogram(text: &str) -> Vec<&str> {
+    text.lines()
+        .skip_while(|line| !line.contains("bytes a call"))
+        .take_while(|line| !line.is_empty())
+        .collect()
+}
+
+#[test]
+fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
+    let (mut recording, findings) = bytewise();
+    let sampled = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(histogram(&sampled).iter().any(|line| line.contains("fd 1 by samples > ")), "{sampled}");
+    assert!(
+        !sampled.contains("4,999,998") || sampled.matches("4,999,998").count() == 1,
+        "the verdict's: {sampled}"
+    );
+    assert!(sampled.contains("5,000,000*") && sampled.contains("* exact, but what is typical"), "{sampled}");
+    recording.flows[1].exact = true;
+    let counted = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
+    (recording.flows[1].exact, recording.flows[1].estimated) = (false, true);
+    let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(shared.contains("5,000,000≈") && shared.contains("≈ by samples, exact in sum"), "{shared}");
+    assert!(shared.contains("calls about 5,000,000"), "{shared}");
 }
 
 #[test]
@@ -88,7 +116,7 @@ fn streams_of_little_input_are_summed() {
     let rows = |text: &str| text.lines().filter(|line| line.contains("module")).count();
     let text = screen_at(&trace, 80);
     assert_eq!(rows(&text), 0, "little input is not worth a line: {text}");
-    assert!(text.contains("and 20 streams more: 40 calls"), "{text}");
+    assert!(text.contains("and 20 more streams: 40 calls"), "{text}");
     let everything = screen(&trace, true, &Style::default());
     assert_eq!(rows(&everything), 20);
     assert!(!everything.contains("--all"));
@@ -100,7 +128,7 @@ fn twelve_streams_are_shown_output_before_input() {
     recording.flows.iter_mut().skip(3).for_each(|flow| flow.direction = weir_model::Direction::Out);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(text.lines().filter(|line| line.contains("module")).count(), 9, "{text}");
-    assert!(text.contains("and 11 streams more: 22 calls"), "{text}");
+    assert!(text.contains("and 11 more streams: 22 calls"), "{text}");
 }
 
 #[test]
@@ -119,7 +147,7 @@ fn the_ends_of_a_pipeline_are_shown_before_other_output() {
 fn a_stream_of_little_is_summed_with_the_rest() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
-    assert!(!text.contains("libc") && text.contains("and 1 stream more: 1 call, 832 B"), "{text}");
+    assert!(!text.contains("libc") && text.contains("and 1 more stream: 1 call, 832 B"), "{text}");
 }
 
 #[test]
@@ -178,6 +206,96 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
 }
 
 #[test]
+fn names_of_one_file_are_one_stream_and_are_said() {
+    let mut recording = clean();
+    for path in ["/tmp/link", "/tmp/sub/../b"] {
+        let id = recording.files.len() as u32;
+        let other = super::fixture::file(id, path, weir_model::StreamKind::File);
+        recording.files.push(weir_model::trace::OpenFile { ino: 1, same_as: Some(1), ..other });
+        let again = Flow { file: id, calls: 5, ..recording.flows[1].clone() };
+        recording.flows.push(again);
+    }
+    let reader = Flow { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
+    recording.flows.push(reader);
+    let streams = streams(&recording);
+    let seen: Vec<_> = streams.iter().map(|one| (one.path, one.flow.calls, one.openings.len())).collect();
+    assert_eq!(seen, [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)], "as it was named there");
+    assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    assert_eq!(text.matches("one file: /tmp/b = /tmp/link = /tmp/sub/../b").count(), 1, "{text}");
+    // A finding has the name of the opening that it is about.
+    let finding = Finding { path: "/tmp/link".into(), fd: 4, ..bytewise().1.remove(0) };
+    assert!(super::table::is_found(&streams[1], &[finding]));
+}
+
+#[test]
+fn files_without_a_line_are_summed_by_directory() {
+    let (mut recording, findings, _) = pipeline();
+    for number in 0..700 {
+        let id = recording.files.len() as u32;
+        let path = format!("/home/u/src/part{}/file{number}.c", number % 9);
+        recording.files.push(super::fixture::file(id, &path, weir_model::StreamKind::File));
+        recording.flows.push(super::fixture::flow(4713, 5, id, weir_model::Direction::In, 2, 100));
+    }
+    let trace = of(&recording, &findings, "x");
+    for width in [80, 120] {
+        let text = screen_at(&trace, width);
+        let row = |name: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(name));
+            let words = line.unwrap_or_else(|| panic!("{name}: {text}")).split_whitespace();
+            words.map(str::to_string).collect::<Vec<_>>()
+        };
+        assert!(row("the 720 other streams").len() > 4, "{text}");
+        let found = row("/usr/lib/python3.11");
+        assert!(found.starts_with(&["/usr/lib/python3.11".into(), "20".into(), "20".into()]), "{text}");
+        let all = row("all of these");
+        assert_eq!(all[3], "720", "{text}");
+        assert!(all.contains(&"1,440".to_string()), "{text}");
+        let parts: u64 = ["/home/u/src/", "/usr/lib/python3.11"]
+            .iter()
+            .flat_map(|start| text.lines().filter(|line| line.trim_start().starts_with(start)))
+            .map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(parts, 720, "{text}");
+    }
+    let document = document(&trace);
+    assert_eq!(document.streams.len(), 723, "each has its row for programs");
+}
+
+#[test]
+fn calls_that_move_no_bytes_are_counted_by_kind() {
+    use weir_model::trace::{Op, OtherCalls};
+    let mut recording = clean();
+    assert!(!screen_at(&of(&recording, &[], ""), 80).contains("move no bytes"), "nothing is made up");
+    let one = |op, calls, errors: &[(i32, u64)]| OtherCalls {
+        pid: 4711,
+        image: 0,
+        op,
+        calls,
+        errors: errors.iter().copied().collect(),
+        exact: true,
+    };
+    recording.others = vec![
+        one(Op::Openat, 400, &[(2, 288), (13, 2)]),
+        one(Op::Openat, 12, &[]),
+        one(Op::Close, 131, &[]),
+        one(Op::Lseek, 14, &[(29, 3)]),
+    ];
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "557 calls that move no bytes: openat 412 (290 failed: ENOENT 288, EACCES 2) · close 131 · lseek 14 \
+                (3 failed: ESPIPE)";
+    assert!(flat.contains(said), "{text}");
+    assert!(flat.contains("stat, ioctl, poll and others are not looked at"), "{text}");
+    recording.others[0].exact = false;
+    recording.others.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
+    let trace = of(&recording, &[], "");
+    let flat = |all| screen(&trace, all, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat(false).contains("575 calls that move no bytes were seen: openat"), "{}", flat(false));
+    assert!(flat(false).contains("of 6 other kinds") && !flat(true).contains("other kind"), "{}", flat(true));
+}
+
+#[test]
 fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
@@ -228,7 +346,15 @@ mod documents {
     fn what_is_written_obeys_the_schema_and_is_read_again() {
         let (bytewise, tiny) = bytewise();
         let (piped, found, pipelines) = pipeline();
-        let clean = clean();
+        let mut clean = clean();
+        clean.others.push(weir_model::trace::OtherCalls {
+            pid: 4711,
+            image: 0,
+            op: weir_model::trace::Op::Openat,
+            calls: 3,
+            errors: [(2, 1)].into(),
+            exact: true,
+        });
         let traces = [
             of(&bytewise, &tiny, VERDICT),
             Trace { pipelines: &pipelines, ..of(&piped, &found, "x") },
