@@ -65,9 +65,11 @@ fn the_verdict_counts_streams_and_not_their_openings() {
     assert_eq!(said(&tape), "Nothing is wrong with the one stream of this run.", "by another name");
     let other = tape.file("/d/in", File);
     tape.flow(1, 3, other, In, 2, 65_536);
-    // Only synced, never written.
-    tape.flow(1, 9, other, Out, 0, 0).syncs = 1;
+    // Opened, and never used.
+    tape.flow(1, 9, other, Out, 0, 0);
     assert_eq!(said(&tape), "Nothing is wrong with the 2 streams of this run.");
+    tape.flow(1, 9, other, Out, 0, 0).syncs = 1;
+    assert_eq!(said(&tape), "Nothing is wrong with the 3 streams of this run.", "waiting takes time as well");
 }
 
 #[test]

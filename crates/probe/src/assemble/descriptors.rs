@@ -8,7 +8,7 @@ use weir_model::trace::{Op, OpenFile};
 use weir_model::{Direction, StreamKind};
 
 use super::names::Names;
-use super::paths::{absolute, below};
+use super::paths::{Directories, below, resolved};
 use crate::raw::{RawCall, RawFile};
 use crate::{proc, syscalls};
 
@@ -29,6 +29,7 @@ pub(super) struct Files {
     by_key: HashMap<u64, u32>,
     keyed: HashSet<u32>,
     names: Names,
+    directories: Directories,
     /// The engine says what is behind each descriptor: /proc need not be asked.
     pub told_by_kernel: bool,
 }
@@ -108,7 +109,7 @@ impl Files {
 
     /// open(2) and its relatives: a new open file, by the name that the program gave.
     fn opened(&mut self, pid: u32, fd: i32, name: &str, flags: i32) -> u32 {
-        let given = absolute(pid, name);
+        let given = self.directories.absolute(pid, name);
         if self.told_by_kernel {
             let path = given.unwrap_or_else(|| name.to_string());
             return self.add(OpenFile { path, flags, opened_by: Some(pid), ..blank(StreamKind::Other) });
@@ -335,7 +336,7 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
             };
             let name = call.paths.first().map_or("", String::as_str);
             let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
-            let name = below(under.flatten().as_deref(), name);
+            let name = resolved(below(under.flatten().as_deref(), name), flags);
             let file = files.opened(pid, result, &name, flags);
             table.insert(result, Descriptor { file, close_on_exec: flags & libc::O_CLOEXEC != 0 });
         }

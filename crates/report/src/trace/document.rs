@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weir_model::trace::{self, Engine, Exit, Histogram, Overhead, Prices, Process, Recording};
-use weir_model::{Direction, Finding, Mode, StreamKind, errno};
+use weir_model::{Direction, Finding, Mode, StreamKind};
 
 use super::streams::{self, streams};
+use super::words::error;
 use super::{Pipeline, Trace};
 
 /// The name of the schema.
@@ -199,7 +200,7 @@ fn other_calls(recording: &Recording, one: &trace::OtherCalls) -> OtherCalls {
         call: one.op.name().into(),
         calls: one.calls,
         failed: one.failed(),
-        errors: one.errors.iter().map(|(&number, &times)| (errno::name(number), times)).collect(),
+        errors: one.errors.iter().map(|(&number, &times)| (error(number), times)).collect(),
         exact: one.exact,
     }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::errno;
 use weir_model::trace::{Op, Recording};
 
-use super::words::{plural, thousands};
+use super::words::{error, plural, thousands};
 use crate::block::Block;
 
 /// Kinds that are named where not all are asked for.
@@ -34,15 +33,18 @@ pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
     let sum: u64 = kinds.values().map(|kind| kind.calls).sum();
     let mut kinds: Vec<(Op, Kind)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(op, kind)| (std::cmp::Reverse(kind.calls), *op));
-    let rest = kinds.split_off(if all { kinds.len() } else { kinds.len().min(MOST) });
+    // One kind alone is not worth a sum.
+    let named = if all || kinds.len() <= MOST + 1 { kinds.len() } else { MOST };
+    let rest = kinds.split_off(named);
     let mut parts: Vec<String> = kinds.iter().map(|(op, kind)| words(*op, kind)).collect();
     if !rest.is_empty() {
         let calls = rest.iter().map(|(_, kind)| kind.calls).sum();
         parts.push(format!("{} of {}", thousands(calls), plural(rest.len() as u64, "other kind")));
     }
-    let seen = if recording.others.iter().all(|one| one.exact) { "" } else { " were seen" };
-    parts[0] = format!("{} that move no bytes{seen}: {}", plural(sum, "call"), parts[0]);
-    vec![Block::Facts(parts), Block::Aside("stat, ioctl, poll and others are not looked at".into())]
+    let least = if recording.others.iter().all(|one| one.exact) { "" } else { "at least " };
+    let calls = plural(sum, "call");
+    let head = format!("{least}{calls} that move no bytes (stat, ioctl, poll … are not followed)");
+    vec![Block::Text(head), Block::Facts(parts)]
 }
 
 /// `openat 412 (290 failed: ENOENT 288, EACCES 2)`.
@@ -53,11 +55,11 @@ fn words(op: Op, kind: &Kind) -> String {
     errors.sort_by_key(|&(number, times)| (std::cmp::Reverse(times), number));
     match errors.as_slice() {
         [] => calls,
-        [(number, _)] => format!("{calls} ({} failed: {})", thousands(failed), errno::name(*number)),
+        [(number, _)] => format!("{calls} ({} failed: {})", thousands(failed), error(*number)),
         several => {
             let each: Vec<String> = several
                 .iter()
-                .map(|(number, times)| format!("{} {}", errno::name(*number), thousands(*times)))
+                .map(|(number, times)| format!("{} {}", error(*number), thousands(*times)))
                 .collect();
             format!("{calls} ({} failed: {})", thousands(failed), each.join(", "))
         }

@@ -32,9 +32,9 @@ struct Place<'a> {
     sum: Sum<'a>,
 }
 
-/// A table of where they lead, the place that took most time or bytes first, with all of them at its end. Nothing where
-/// that is one place.
-pub(super) fn table(streams: &[&Stream]) -> Option<Table> {
+/// A table of where they lead, the place that took most time or bytes first, with all of them at its end; `others` stand in
+/// a table above. Nothing where that is one place.
+pub(super) fn table(streams: &[&Stream], others: bool) -> Option<Table> {
     let mut places = places(streams);
     if places.len() < 2 {
         return None;
@@ -47,12 +47,14 @@ pub(super) fn table(streams: &[&Stream]) -> Option<Table> {
     streams.iter().for_each(|stream| all.add(stream));
     let mut rows: Vec<Row> = places.iter().map(|place| row(&place.name, &place.sum)).collect();
     rows.push(row("all of these", &all));
-    Some(Table { columns: columns(streams.len()), rows, ..Table::default() })
+    let streams = thousands(streams.len() as u64);
+    let head = if others { format!("the {streams} other streams") } else { format!("{streams} streams") };
+    Some(Table { columns: columns(&head), rows, ..Table::default() })
 }
 
-fn columns(streams: usize) -> Vec<Column> {
+fn columns(head: &str) -> Vec<Column> {
     vec![
-        Column::new(&format!("the {} other streams", thousands(streams as u64)), "", Align::Path),
+        Column::new(head, "", Align::Path),
         Column::new("streams", "", Align::Right),
         Column::new("files", "", Align::Right).keep(Keep::Rank(1)),
         Column::new("openings", "", Align::Right).keep(Keep::Rank(2)),
@@ -99,7 +101,7 @@ impl<'a> Sum<'a> {
     }
 }
 
-/// Where the streams lead, in at most [`MOST`] places.
+/// Where the streams lead, in at most [`MOST`] places and one for those that hardly count.
 fn places<'a>(streams: &[&Stream<'a>]) -> Vec<Place<'a>> {
     let mut kinds: BTreeMap<&str, Sum> = BTreeMap::new();
     let mut directories: BTreeMap<Vec<&str>, Sum> = BTreeMap::new();
@@ -109,10 +111,51 @@ fn places<'a>(streams: &[&Stream<'a>]) -> Vec<Place<'a>> {
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
         }
     }
+    let light = if directories.len() + kinds.len() > MOST { take_light(&mut directories) } else { None };
+    let elsewhere = light.map(|sum| Place { name: "elsewhere".into(), sum });
     let kinds = kinds.into_iter().map(|(name, sum)| Place { name: name.into(), sum });
     let room = MOST.saturating_sub(kinds.len()).max(1);
     let directories = gathered(directories, room).into_iter();
-    directories.map(|found| Place { name: found.name(), sum: found.sum }).chain(kinds).collect()
+    directories
+        .map(|found| Place { name: found.name(), sum: found.sum })
+        .chain(kinds)
+        .chain(elsewhere)
+        .collect()
+}
+
+/// Takes away what is in such corners of the tree that have hardly any of the calls, bytes and time: else the corners that
+/// count would be taken together for the lack of room. Nothing where that is one corner.
+fn take_light<'a>(directories: &mut BTreeMap<Vec<&str>, Sum<'a>>) -> Option<Sum<'a>> {
+    // By two names: `/usr/lib` is another corner than `/usr/share`.
+    const CORNER: usize = 2;
+    const LITTLE: u64 = 50;
+    let mut corners: BTreeMap<Vec<&str>, (u64, u64, f64)> = BTreeMap::new();
+    let mut all = (0, 0, 0.0);
+    for (names, sum) in directories.iter() {
+        let of = corners.entry(names[..names.len().min(CORNER)].to_vec()).or_default();
+        for sums in [of, &mut all] {
+            *sums = (sums.0 + sum.calls, sums.1 + sum.bytes, sums.2 + sum.share);
+        }
+    }
+    let little = |of: &(u64, u64, f64)| {
+        of.0 * LITTLE < all.0 && of.1 * LITTLE < all.1 && of.2 * LITTLE as f64 <= all.2.max(f64::MIN_POSITIVE)
+    };
+    corners.retain(|_, of| little(of));
+    if corners.len() < 2 {
+        return None;
+    }
+    let mut light = Sum::default();
+    let heavy = std::mem::take(directories).into_iter().filter_map(|(names, sum)| {
+        match corners.contains_key(&names[..names.len().min(CORNER)]) {
+            true => {
+                light.merge(sum);
+                None
+            }
+            false => Some((names, sum)),
+        }
+    });
+    *directories = heavy.collect();
+    Some(light)
 }
 
 fn kind(kind: StreamKind) -> &'static str {
@@ -171,6 +214,13 @@ fn gathered<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>, most: usize) -
         here.names.truncate(common(&here.names, &next.names));
         here.below = true;
         here.sum.merge(next.sum);
+        // What is between them in the tree may stand between two that have become the same.
+        let same = |other: &usize| *other != at && all[*other].below && all[*other].names == all[at].names;
+        if let Some(other) = (0..all.len()).find(same) {
+            let sum = std::mem::take(&mut all[other.max(at)].sum);
+            all[other.min(at)].sum.merge(sum);
+            all.remove(other.max(at));
+        }
     }
     all
 }
@@ -222,6 +272,33 @@ mod tests {
         assert_eq!(names(&paths, 4), ["/etc", "/home/u", "/usr/lib/python3", "/usr/lib/python3/…"]);
         assert_eq!(names(&paths, 3), ["/etc", "/home/u", "/usr/lib/python3/…"]);
         assert_eq!(names(&paths, 1), ["/…"]);
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let paths = ["/u/a/1", "/u/a/2", "/u/m/x/1", "/u/m/x/2", "/u/m/x/3", "/u/z/1", "/u/z/2", "/u", "/v"];
+        for most in 1..paths.len() {
+            let mut names = names(&paths, most);
+            assert!(names.len() <= most, "{most}: {names:?}");
+            let shown = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), shown, "{most}: {names:?}");
+        }
+    }
+
+    #[test]
+    fn corners_of_little_are_elsewhere() {
+        let paths: Vec<String> = (0..400).map(|n| format!("/home/u/src/{}", n % 20)).collect();
+        let mut paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        paths.extend(["/etc", "/usr/share/locale", "/usr/lib/x"]);
+        let mut all = sums(&paths);
+        all.values_mut().for_each(|sum| (sum.calls, sum.bytes) = (sum.streams, sum.streams));
+        let light = take_light(&mut all).expect("three corners");
+        assert_eq!((light.streams, all.len()), (3, 20));
+        assert!(take_light(&mut all).is_none(), "what is left counts");
+        let mut two = sums(&["/home/u", "/etc"]);
+        assert!(take_light(&mut two).is_none() && two.len() == 2);
     }
 
     #[test]

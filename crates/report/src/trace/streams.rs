@@ -115,18 +115,21 @@ impl<'a> Stream<'a> {
 /// Prices are of small runs: calls can have cost no more than the processor time that their process had, nor have
 /// waited longer than it was without.
 fn bound(recording: &Recording, streams: &mut [Stream]) {
-    let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
-    for process in &recording.processes {
-        let own = || streams.iter().filter(|stream| stream.flow.pid == process.pid);
-        let calls_s: f64 = own().map(|stream| stream.cost_s - stream.waits_s).sum();
-        let waits_s: f64 = own().map(|stream| stream.waits_s).sum();
+    let watching_s = recording.overhead.cost_s.max(0.0);
+    let run_s = (recording.elapsed_s - watching_s).max(recording.elapsed_s / 10.0);
+    let mut by_process: HashMap<u32, Vec<&mut Stream>> = HashMap::new();
+    streams.iter_mut().for_each(|stream| by_process.entry(stream.flow.pid).or_default().push(stream));
+    for (pid, own) in &mut by_process {
+        let Some(process) = recording.process(*pid) else { continue };
+        let calls_s: f64 = own.iter().map(|stream| stream.cost_s - stream.waits_s).sum();
+        let waits_s: f64 = own.iter().map(|stream| stream.waits_s).sum();
         let cpu_s = process.user_s + process.system_s;
         let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
-        let number = own().map(|stream| stream.flow.calls).sum();
-        let calls = Prices::scale(calls_s, process.system_s - recording.overhead.cost_s.max(0.0), number);
-        let calls = if cpu_s > 0.0 { calls.min(cpu_s / calls_s.max(cpu_s)) } else { calls };
+        let number = own.iter().map(|stream| stream.flow.calls).sum();
+        let calls = Prices::scale(calls_s, process.system_s - watching_s, number);
+        let calls = if cpu_s > 0.0 && calls_s > 0.0 { calls.min(cpu_s / calls_s) } else { calls };
         let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
-        for stream in streams.iter_mut().filter(|stream| stream.flow.pid == process.pid) {
+        for stream in own {
             stream.cost_s = (stream.cost_s - stream.waits_s) * calls + stream.waits_s * waits;
             stream.waits_s *= waits;
         }

@@ -15,8 +15,10 @@ use crate::table::{Align, Cell, Column, Keep, Row, Table};
 const MUCH: f64 = 0.2;
 /// A share from which a stream is among the first.
 const MATTERS: f64 = 0.01;
-/// Input other than the standard one is worth a line from one in so many of all calls or of all bytes.
+/// Input other than the standard one is worth a line from one in so many of all calls or of all bytes …
 const PART: u64 = 20;
+/// … or, where not all streams have one: of many that are alike none says more than their sum by place.
+const LARGE_PART: u64 = 5;
 
 /// Is some finding about this stream?
 pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
@@ -33,16 +35,24 @@ fn is_piped(stream: &Stream, pipelines: &[Pipeline]) -> bool {
     ends.into_iter().any(|end| (end.pid, end.fd) == (stream.flow.pid, stream.flow.fd))
 }
 
+/// The rank of output that is none of what comes before it.
+const OUTPUT: u8 = 3;
+/// More streams of such output are many alike.
+const OUTPUTS: usize = 4;
+
 /// How much a stream matters, the least number first; None: it is not worth a line.
-fn rank(stream: &Stream, trace: &Trace, calls: u64, bytes: u64) -> Option<u8> {
-    let much = stream.flow.calls * PART >= calls || stream.flow.bytes * PART >= bytes;
+fn rank(stream: &Stream, trace: &Trace, much: (u64, u64)) -> Option<u8> {
     match () {
         () if is_found(stream, trace.findings) => Some(0),
         () if stream.share >= MATTERS || is_piped(stream, trace.pipelines) => Some(1),
         () if stream.flow.fd <= 2 => Some(2),
-        () if stream.writes() => Some(3),
-        () => much.then_some(4),
+        () if stream.writes() => Some(OUTPUT),
+        () => is_much(stream, much).then_some(4),
     }
+}
+
+fn is_much(stream: &Stream, (calls, bytes): (u64, u64)) -> bool {
+    stream.flow.calls >= calls || stream.flow.bytes >= bytes
 }
 
 /// The streams that matter, at most `most`, in the order of `streams`. None: all of them.
@@ -50,9 +60,15 @@ pub(super) fn choose(streams: &[Stream], trace: &Trace, most: Option<usize>) -> 
     let Some(most) = most else { return (0..streams.len()).collect() };
     let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|stream| stream.flow.calls), sum(|stream| stream.flow.bytes));
+    let part = if streams.len() <= most { PART } else { LARGE_PART };
+    let much = (calls.div_ceil(part), bytes.div_ceil(part));
     let ranked = streams.iter().enumerate();
-    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, calls, bytes)?, index)));
+    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, much)?, index)));
     let mut ranked: Vec<(u8, usize)> = ranked.collect();
+    let outputs = ranked.iter().filter(|(rank, _)| *rank == OUTPUT).count();
+    if streams.len() > most && outputs > OUTPUTS {
+        ranked.retain(|&(rank, index)| rank != OUTPUT || is_much(&streams[index], much));
+    }
     ranked.sort_by(|&(rank, a), &(other, b)| {
         let (a, b) = (&streams[a], &streams[b]);
         rank.cmp(&other).then(b.cost_s.total_cmp(&a.cost_s)).then(b.flow.bytes.cmp(&a.flow.bytes))
@@ -158,15 +174,15 @@ fn names<'a>(streams: impl Iterator<Item = &'a Stream<'a>>) -> Vec<Block> {
     files.into_iter().map(|names| Block::Aside(format!("one file: {}", names.join(" = ")))).collect()
 }
 
-/// With fewer streams left, where they lead is not worth a table.
-const FEW: usize = 5;
+/// With so few streams left, where they lead is not worth a table.
+const FEW: usize = 9;
 
 /// The streams that have no line: their sum, and where many of them lead.
 fn rest(rest: &[&Stream], more: bool) -> Vec<Block> {
     if rest.is_empty() {
         return Vec::new();
     }
-    let table = if rest.len() > FEW { places::table(rest) } else { None };
+    let table = if rest.len() > FEW { places::table(rest, more) } else { None };
     if let Some(table) = table {
         return vec![Block::Table(table), Block::Facts(vec!["--all shows each of them".into()])];
     }
