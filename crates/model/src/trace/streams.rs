@@ -18,9 +18,10 @@ struct Key<'a> {
 
 impl Recording {
     /// The streams: each as its flows, one for each opening, in order of time. They come in the order in which they were
-    /// first used; flows that made no call, not even one that waits for the device, are none. Whoever says how many streams there were counts these.
+    /// first used; flows of which nothing was seen, not even a call that waits for the device, are none. Whoever says how many streams there were counts these.
     pub fn streams(&self) -> Vec<Vec<&Flow>> {
-        let mut flows: Vec<&Flow> = self.flows.iter().filter(|flow| flow.calls + flow.syncs > 0).collect();
+        let mut flows: Vec<&Flow> =
+            self.flows.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
         let mut streams: Vec<Vec<&Flow>> = Vec::new();
         let mut known: HashMap<Key, usize> = HashMap::new();

@@ -1,13 +1,13 @@
 //! The table of streams: those that matter most one by one, the rest in a line.
 
 use weir_model::Finding;
-use weir_model::trace::Pipeline;
+use weir_model::trace::{Flow, Pipeline};
 
 use super::streams::Stream;
 use super::words::{bytes, kind, plural, seen_mode, sign, thousands, who};
 use super::{Trace, places};
 use crate::block::Block;
-use crate::number::percent;
+use crate::number::{ABSENT, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Cell, Column, Keep, Row, Table};
 
@@ -120,13 +120,18 @@ fn row(stream: &Stream) -> Row {
         sign(flow.direction).into(),
         stream.path.into(),
         kind(stream.kind).into(),
-        Cell::new(thousands(flow.calls), much).marked(failures(stream)),
+        Cell::new(calls(flow), much).marked(failures(stream)),
         bytes(flow.bytes).into(),
-        stream.typical_bytes().map_or(String::new(), bytes).into(),
+        stream.typical_bytes().map_or(ABSENT.into(), bytes).into(),
         Cell::from(mode).marked(mark),
         Cell::new(percent(stream.share), much),
     ];
     Row { cells, ..Row::default() }
+}
+
+/// How many calls; from positions alone nobody knows.
+fn calls(flow: &Flow) -> String {
+    if flow.calls == 0 && flow.bytes > 0 { ABSENT.into() } else { thousands(flow.calls) }
 }
 
 /// `!` where calls failed, `*` where they were seen in part, `≈` where their number is not exact either.
@@ -145,6 +150,10 @@ fn marks<'a>(streams: impl Iterator<Item = &'a Stream<'a>> + Clone) -> Vec<Strin
     let any = |is: fn(&Stream) -> bool| streams.clone().any(is);
     let deduced = |stream: &Stream| stream.mode.is_some_and(|mode| !mode.walked);
     let mut facts = vec!["time: what the calls cost here, of the whole run".to_string()];
+    let syncs = streams.clone().map(|stream| stream.flow.syncs).sum();
+    if syncs > 0 {
+        facts.push(format!("{} that waited for the device among them", plural(syncs, "sync")));
+    }
     let marks = [
         (any(deduced), "~ deduced from the calls"),
         (any(|stream| stream.flow.errors > 0), "! some calls failed"),
@@ -152,7 +161,7 @@ fn marks<'a>(streams: impl Iterator<Item = &'a Stream<'a>> + Clone) -> Vec<Strin
             any(|stream| !stream.flow.exact && !stream.flow.estimated),
             "* exact, but what is typical is from samples",
         ),
-        (any(|stream| stream.flow.estimated), "≈ by samples, exact in sum"),
+        (any(|stream| stream.flow.estimated), "≈ about so many, by samples"),
     ];
     facts.extend(marks.into_iter().filter(|(is, _)| *is).map(|(_, text)| text.to_string()));
     facts

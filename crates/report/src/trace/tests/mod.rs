@@ -72,7 +72,7 @@ fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
     assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
     (recording.flows[1].exact, recording.flows[1].estimated) = (false, true);
     let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(shared.contains("5,000,000≈") && shared.contains("≈ by samples, exact in sum"), "{shared}");
+    assert!(shared.contains("5,000,000≈") && shared.contains("≈ about so many, by samples"), "{shared}");
     assert!(shared.contains("calls about 5,000,000"), "{shared}");
 }
 
@@ -216,6 +216,24 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
     let streams = streams(&recording);
     let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.flow.calls)).collect();
     assert_eq!(calls, [("cp", 160), ("cp", 80), ("next", 80)]);
+}
+
+#[test]
+fn what_only_waits_or_only_moved_is_a_stream_as_well() {
+    let mut recording = clean();
+    recording.prices.sync_ns = 1e7;
+    (recording.flows[1].calls, recording.flows[1].bytes, recording.flows[1].syncs) = (0, 0, 60);
+    recording.flows[0].calls = 0;
+    recording.flows.iter_mut().for_each(|flow| flow.sizes = Default::default());
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    let row = |path: &str| {
+        let line = text.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {text}"));
+        line.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(row("/tmp/b")[5..], ["file", "0", "0", "B", "–", "–", "20"], "{text}");
+    assert!(text.contains("60 syncs that waited for the device among them"), "{text}");
+    assert_eq!(row("/tmp/a")[5..9], ["file", "–", "10", "MiB"], "how many calls is not known: {text}");
+    assert!(text.contains("nothing wrong was seen in 2 streams"), "{text}");
 }
 
 #[test]
