@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, What};
+use weir_model::trace::{
+    Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Stream, What,
+};
 use weir_model::{Direction, StreamKind};
 
 use crate::cost::priced_s;
@@ -30,6 +32,8 @@ pub(crate) struct Look<'a> {
 /// Indexes of a recording, made once.
 pub(crate) struct Context<'a> {
     pub recording: &'a Recording,
+    /// Flows by stream: with every opening of the same file by the same descriptor.
+    streams: Vec<Stream<'a>>,
     processes: HashMap<u32, &'a Process>,
     calls_by_pid: HashMap<u32, Vec<Seen<'a>>>,
     calls_by_file: HashMap<u32, Vec<Seen<'a>>>,
@@ -52,6 +56,7 @@ impl<'a> Context<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         let mut context = Self {
             recording,
+            streams: recording.streams(),
             processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
             calls_by_pid: HashMap::new(),
             calls_by_file: HashMap::new(),
@@ -187,6 +192,14 @@ impl<'a> Context<'a> {
     /// Flows that go out, or in.
     pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a Flow> + use<'a> {
         self.recording.flows.iter().filter(move |flow| flow.direction == direction)
+    }
+
+    /// All openings together of the streams that go out, or in, of which one is of interest by itself: the figures that are
+    /// said of a stream are those of its row in the table.
+    pub fn sums(&self, direction: Direction, is_one: impl Fn(&Flow) -> bool) -> impl Iterator<Item = &Flow> {
+        let streams = self.streams.iter().filter(move |stream| stream.sum.direction == direction);
+        let chosen = streams.filter(move |stream| stream.openings.iter().any(|flow| is_one(flow)));
+        chosen.map(|stream| &stream.sum)
     }
 
     /// The image that a process ran at a time, with its number.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_model::duration::format_seconds;
 use weir_model::trace::Recording;
-use weir_model::{Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, FindingId, Severity};
 
 use crate::context::Context;
 use crate::words::{said, thousands};
@@ -68,10 +68,12 @@ fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verd
     let cost_s = sum(&|finding| finding.evidence.get("cost_s").copied().unwrap_or(0.0));
     let saved = sum(&|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s));
     let verb = if worst.id == FindingId::TinyReads { "read" } else { "written" };
-    let exact = !context.flows(worst.pid).iter().any(|flow| {
-        let here = || context.file(flow.file).is_some_and(|file| file.path == worst.path);
-        flow.estimated && flow.fd == worst.fd && here()
-    });
+    let exact = context
+        .sums(if worst.id == FindingId::TinyReads { Direction::In } else { Direction::Out }, |flow| {
+            let here = || context.file(flow.file).is_some_and(|file| file.path == worst.path);
+            (flow.pid, flow.fd) == (worst.pid, worst.fd) && here()
+        })
+        .all(|sum| !sum.estimated);
     let (calls, bytes) = (said(exact, figure("calls") as u64), said(exact, figure("bytes") as u64));
     let how = match (worst.id, figure("mean_bytes")) {
         (FindingId::LineBufferedBulk, _) => {

@@ -24,8 +24,8 @@ const LINE: f64 = 1024.0;
 const BULK_RATE: f64 = 5_000.0;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.toward(Direction::Out);
-    flows.filter(|flow| applies(context, flow)).filter_map(|flow| found(context, flow)).collect()
+    let flows = context.sums(Direction::Out, |flow| applies(context, flow));
+    flows.filter_map(|flow| found(context, flow)).collect()
 }
 
 /// Whether a flow goes out line by line.

@@ -18,9 +18,8 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::TerminalBulk, judge };
 const MUCH: u64 = 1 << 20;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context
-        .toward(Direction::Out)
-        .filter(|flow| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH);
+    let bulk = |flow: &Flow| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH;
+    let flows = context.sums(Direction::Out, bulk);
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 

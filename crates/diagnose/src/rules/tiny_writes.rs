@@ -19,8 +19,7 @@ pub(crate) const TINY: u64 = 512;
 
 fn judge(context: &Context) -> Vec<Finding> {
     context
-        .toward(Direction::Out)
-        .filter(|flow| applies(context, flow))
+        .sums(Direction::Out, |flow| applies(context, flow))
         .filter_map(|flow| found(context, flow, &RULE, "wrote", Topic::BufferOutput))
         .collect()
 }

@@ -85,9 +85,26 @@ fn what_was_not_counted_is_about_so_much() {
     );
     assert!(counted[0].why.contains("wrote 4,123,456 bytes with 4,123,456 calls"), "{}", counted[0].why);
     tape.0.flows[0].estimated = true;
+    assert_eq!(said(&tape, &diagnose(&tape.0)), said(&tape, &counted), "nobody else can have made them");
+    let other = tape.file("/d/v", File);
+    tape.flow(1, 5, other, Out, 10, 4096).estimated = true;
     let shared = diagnose(&tape.0);
     assert!(said(&tape, &shared).starts_with("about 4,120,000 of about 4,120,000 bytes were"));
     assert!(shared[0].why.contains("wrote about 4,120,000 bytes"), "{}", shared[0].why);
+}
+
+#[test]
+fn a_finding_has_the_figures_of_its_row() {
+    let mut tape = tape(7.0);
+    for number in 0..3 {
+        let file = tape.file("/d/w", File);
+        tape.flow(1, 4, file, Out, 1_000_000 + number, 1).first_s = number as f64;
+    }
+    let found = diagnose(&tape.0);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].evidence["calls"], found[0].evidence.get("more")), (3_000_003.0, None));
+    assert!(found[0].why.contains("3,000,003 bytes with 3,000,003 calls"), "{}", found[0].why);
+    assert!(verdict(&tape.0, &found).text.starts_with("3,000,003 of 3,000,003 bytes"));
 }
 
 #[test]

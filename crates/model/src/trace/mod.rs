@@ -20,6 +20,7 @@ pub use other::OtherCalls;
 pub use pipeline::{End, Hop, Pipeline};
 pub use place::{Frame, Place, Wrote};
 pub use prices::Prices;
+pub use streams::Stream;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! What readers call a stream: the same descriptor of the same program, however often it opened the file anew.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::{Flow, OpenFile, Recording};
 use crate::{Direction, StreamKind};
@@ -16,23 +17,52 @@ struct Key<'a> {
     path: &'a str,
 }
 
+/// A stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stream<'a> {
+    /// Its flows, one for each opening, in order of time; there is always one.
+    pub openings: Vec<&'a Flow>,
+    /// All of them as one; where it leads is the first's.
+    pub sum: Flow,
+}
+
 impl Recording {
-    /// The streams: each as its flows, one for each opening, in order of time. They come in the order in which they were
-    /// first used; flows of which nothing was seen, not even a call that waits for the device, are none. Whoever says how many streams there were counts these.
-    pub fn streams(&self) -> Vec<Vec<&Flow>> {
+    /// The streams, in the order in which they were first used; flows of which nothing was seen, not even a call that
+    /// waits for the device, are of none. Whoever says how many streams there were counts these.
+    pub fn streams(&self) -> Vec<Stream<'_>> {
         let mut flows: Vec<&Flow> =
             self.flows.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-        let mut streams: Vec<Vec<&Flow>> = Vec::new();
+        let mut streams: Vec<Stream> = Vec::new();
         let mut known: HashMap<Key, usize> = HashMap::new();
         for flow in flows {
-            let at = *known.entry(self.key(flow)).or_insert_with(|| {
-                streams.push(Vec::new());
-                streams.len() - 1
-            });
-            streams[at].push(flow);
+            match known.entry(self.key(flow)) {
+                Entry::Occupied(at) => {
+                    let stream = &mut streams[*at.get()];
+                    stream.sum.add(flow);
+                    stream.openings.push(flow);
+                }
+                Entry::Vacant(free) => {
+                    free.insert(streams.len());
+                    streams.push(Stream { openings: vec![flow], sum: flow.clone() });
+                }
+            }
         }
+        self.settle(&mut streams);
         streams
+    }
+
+    /// What several openings of one stream made together, and no other stream, is known exactly.
+    fn settle(&self, streams: &mut [Stream]) {
+        let socket = |flow: &Flow| self.file(flow.file).is_some_and(|file| file.kind == StreamKind::Socket);
+        let counted = |sum: &Flow| sum.estimated && sum.calls > 0 && !socket(sum);
+        let mut shared: HashMap<(u32, Direction), u32> = HashMap::new();
+        for sum in streams.iter().map(|stream| &stream.sum).filter(|sum| counted(sum)) {
+            *shared.entry((sum.pid, sum.direction)).or_default() += 1;
+        }
+        for sum in streams.iter_mut().map(|stream| &mut stream.sum).filter(|sum| counted(sum)) {
+            sum.estimated = shared[&(sum.pid, sum.direction)] > 1;
+        }
     }
 
     /// The name of what a process ran, by the number of its image.

@@ -52,7 +52,7 @@ pub fn blocks(trace: &Trace, all: bool) -> Vec<Block> {
     let mut blocks = notes::verdict(trace, &streams);
     blocks.extend(table::blocks(&streams, &shown));
     blocks.extend(sizes::blocks(&streams, &shown, trace.findings, all));
-    blocks.extend(findings::blocks(trace));
+    blocks.extend(findings::blocks(trace, &streams));
     blocks.extend(pipelines::blocks(trace.pipelines));
     blocks.extend(others::blocks(trace.recording, all));
     blocks.extend(notes::blind(trace.recording));

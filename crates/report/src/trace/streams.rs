@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
+use weir_model::trace::{self, Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -38,7 +38,7 @@ pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
     let modes = recording.modes();
     let names = other_names(recording);
     let mut streams: Vec<Stream> =
-        recording.streams().iter().map(|flows| Stream::of(recording, &modes, &names, flows)).collect();
+        recording.streams().into_iter().map(|stream| Stream::of(recording, &modes, &names, stream)).collect();
     bound(recording, &mut streams);
     let order: HashMap<u32, usize> =
         recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
@@ -57,33 +57,31 @@ fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
 }
 
 impl<'a> Stream<'a> {
-    /// The stream of these flows, of which there is at least one.
     fn of(
         recording: &'a Recording,
         modes: &Modes,
         names: &HashMap<u32, BTreeSet<&'a str>>,
-        flows: &[&'a Flow],
+        stream: trace::Stream<'a>,
     ) -> Self {
-        let first = flows[0];
-        let file = recording.file(first.file);
+        let trace::Stream { openings: flows, sum: flow } = stream;
+        let file = recording.file(flow.file);
         let path = file.map_or("?", |file| &file.path);
-        let all_names = recording.first_name(first.file).and_then(|first| names.get(&first.id));
+        let all_names = recording.first_name(flow.file).and_then(|first| names.get(&first.id));
         let mut openings: Vec<u32> = flows.iter().map(|flow| flow.file).collect();
         openings.sort_unstable();
         openings.dedup();
         let kind = file.map_or(StreamKind::Other, |file| file.kind);
         let waits_s = flows.iter().map(|flow| waits_s(recording, flow, recording.file(flow.file))).sum();
-        let flow = sum(flows);
         let transfer_s =
             recording.prices.transfer_s(kind, flow.direction == Direction::Out, flow.calls, flow.bytes);
         Self {
-            comm: recording.comm(first.pid, first.image),
+            comm: recording.comm(flow.pid, flow.image),
             path,
             also: all_names.into_iter().flatten().copied().filter(|name| *name != path).collect(),
             kind,
             openings,
             inode: file.filter(|file| file.ino != 0).map(|file| (file.dev, file.ino)),
-            mode: mode(modes, flows),
+            mode: mode(modes, &flows),
             flow,
             cost_s: transfer_s + waits_s,
             waits_s,
@@ -153,37 +151,4 @@ fn mode(modes: &Modes, flows: &[&Flow]) -> Option<SeenMode> {
     let known = flows.iter().filter_map(|flow| Some((flow.calls, modes.of(flow)?)));
     // Of several with as many, the first.
     known.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, mode)| mode)
-}
-
-/// The flows as one: of the same program, descriptor and direction.
-fn sum(flows: &[&Flow]) -> Flow {
-    let mut sum = flows[0].clone();
-    flows[1..].iter().for_each(|flow| add_flow(&mut sum, flow));
-    sum
-}
-
-fn add_flow(to: &mut Flow, more: &Flow) {
-    let pairs = [
-        (&mut to.calls, more.calls),
-        (&mut to.bytes, more.bytes),
-        (&mut to.errors, more.errors),
-        (&mut to.again, more.again),
-        (&mut to.zeros, more.zeros),
-        (&mut to.short, more.short),
-        (&mut to.newline_ends, more.newline_ends),
-        (&mut to.jumps, more.jumps),
-        (&mut to.again_bytes, more.again_bytes),
-        (&mut to.unaligned, more.unaligned),
-        (&mut to.in_kernel, more.in_kernel),
-        (&mut to.syncs, more.syncs),
-        (&mut to.seeks, more.seeks),
-    ];
-    pairs.into_iter().for_each(|(sum, part)| *sum += part);
-    to.sizes.merge(&more.sizes);
-    to.asked.merge(&more.asked);
-    to.asked_max = to.asked_max.max(more.asked_max);
-    to.first_s = to.first_s.min(more.first_s);
-    to.last_s = to.last_s.max(more.last_s);
-    to.exact &= more.exact;
-    to.estimated |= more.estimated;
 }

@@ -20,12 +20,16 @@ const PART: u64 = 20;
 /// … or, where not all streams have one: of many that are alike none says more than their sum by place.
 const LARGE_PART: u64 = 5;
 
-/// Is some finding about this stream?
-pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
-    let here = |finding: &&Finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd);
+/// Is this finding about this stream?
+pub(super) fn is_of(finding: &Finding, stream: &Stream) -> bool {
     // Numbers are given again: another file had this one too.
     let named = |path: &str| path.is_empty() || path == stream.path || stream.also.contains(&path);
-    findings.iter().filter(here).any(|finding| named(&finding.path))
+    (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd) && named(&finding.path)
+}
+
+/// Is some finding about this stream?
+pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| is_of(finding, stream))
 }
 
 /// Is it an end of a pipeline?

@@ -71,6 +71,7 @@ fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
     let counted = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
     (recording.flows[1].exact, recording.flows[1].estimated) = (false, true);
+    (recording.flows[2].direction, recording.flows[2].estimated) = (weir_model::Direction::Out, true);
     let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(shared.contains("5,000,000≈") && shared.contains("≈ about so many, by samples"), "{shared}");
     assert!(shared.contains("calls about 5,000,000"), "{shared}");
