@@ -39,7 +39,7 @@ pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
     let mut parts: Vec<String> = kinds.iter().map(|(op, kind)| words(*op, kind)).collect();
     if !rest.is_empty() {
         let calls = rest.iter().map(|(_, kind)| kind.calls).sum();
-        parts.push(format!("{} of {}", thousands(calls), plural(rest.len() as u64, "other kind")));
+        parts.push(format!("{} others of {} kinds", thousands(calls), rest.len()));
     }
     let least = if recording.others.iter().all(|one| one.exact) { "" } else { "at least " };
     let calls = plural(sum, "call");
