@@ -85,6 +85,31 @@ fn a_file_that_took_the_number_of_one_that_is_gone_is_another() {
 }
 
 #[test]
+fn two_names_hide_no_mixed_order() {
+    if !has("python3") {
+        return skip("two_names_hide_no_mixed_order", "python3 is not here");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("log"), "").unwrap();
+    std::os::unix::fs::symlink("log", dir.path().join("link")).unwrap();
+    let program = "import os, time\nf = open('link', 'a')\nd = os.open('log', os.O_WRONLY | os.O_APPEND)\n\
+                   f.write('begin\\n')\ntime.sleep(0.7)\nos.write(d, b'failed\\n')\ntime.sleep(0.7)\nf.write('end\\n')\n";
+    fs::write(dir.path().join("two.py"), program).unwrap();
+    for engine in engines() {
+        let (screen, document) =
+            trace(dir.path(), engine, &[], "exec env -u PYTHONUNBUFFERED python3 -S two.py");
+        let found = list(&document, "findings").iter().find(|finding| finding["id"] == "mixed-order");
+        let found = found.unwrap_or_else(|| panic!("{engine}: {screen}"));
+        assert!(found["path"].as_str().unwrap().ends_with("/link"), "{engine}: {found}");
+        let log = fs::canonicalize(dir.path().join("log")).unwrap();
+        assert!(
+            screen.contains("one file: ") && screen.contains(log.to_str().unwrap()),
+            "{engine}: {screen}"
+        );
+    }
+}
+
+#[test]
 fn the_first_image_of_the_command_is_the_command() {
     let dir = disk_dir();
     for engine in ["ebpf", "ptrace", "sample"] {

@@ -94,5 +94,8 @@ fn found(context: &Context, look: &Look, buffer: &Buffer, file: u32, overtaking:
         draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
     let own = overtaking.pid == look.pid;
     let run = context.weir_run(if own { "--fix-order" } else { "--line" }, look.pid);
-    draft.figure("at_s", overtaking.at_s).say(why, format!("{run}   or in code: {fix}."))
+    // Of two openings `weir run` keeps no order: each is a stream of its own to it.
+    let one_opening = call.file == Some(file);
+    let fix = if one_opening { format!("{run}   or in code: {fix}.") } else { format!("{fix}.") };
+    draft.figure("at_s", overtaking.at_s).say(why, fix)
 }

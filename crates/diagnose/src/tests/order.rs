@@ -156,6 +156,7 @@ fn two_openings_of_one_file_that_append_are_in_one_order() {
     };
     let finding = run(APPEND, 77).one(MixedOrder);
     assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/log"));
+    assert!(finding.fix.starts_with("write everything through the one stream"), "{}", finding.fix);
     run(APPEND, 78).none(MixedOrder);
     // Each writes at its own place.
     run(0o101, 77).none(MixedOrder);
