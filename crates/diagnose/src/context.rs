@@ -1,11 +1,15 @@
 //! A recording with what every rule asks of it: events by process and by open file, who descends from whom.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use weir_model::trace::{Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, What};
+use weir_model::trace::{
+    Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Stream, What,
+};
 use weir_model::{Direction, StreamKind};
 
 use crate::cost::priced_s;
+use crate::flags::O_APPEND;
 
 /// A call with when and by whom.
 #[derive(Clone, Copy)]
@@ -28,12 +32,16 @@ pub(crate) struct Look<'a> {
 /// Indexes of a recording, made once.
 pub(crate) struct Context<'a> {
     pub recording: &'a Recording,
+    /// Flows by stream: with every opening of the same file by the same descriptor.
+    streams: Vec<Stream<'a>>,
     processes: HashMap<u32, &'a Process>,
     calls_by_pid: HashMap<u32, Vec<Seen<'a>>>,
     calls_by_file: HashMap<u32, Vec<Seen<'a>>>,
     looks: HashMap<u32, Vec<Look<'a>>>,
     flows_by_pid: HashMap<u32, Vec<&'a Flow>>,
     flows_by_file: HashMap<u32, Vec<&'a Flow>>,
+    /// Openings that append, by file.
+    appending: HashMap<(u64, u64), Vec<u32>>,
     /// By how much the prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
     /// When each process was forked, by the fork's own event.
@@ -48,12 +56,14 @@ impl<'a> Context<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         let mut context = Self {
             recording,
+            streams: recording.streams(),
             processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
             calls_by_pid: HashMap::new(),
             calls_by_file: HashMap::new(),
             looks: HashMap::new(),
             flows_by_pid: HashMap::new(),
             flows_by_file: HashMap::new(),
+            appending: HashMap::new(),
             price_scales: HashMap::new(),
             forked: HashMap::new(),
             behind: HashMap::new(),
@@ -61,6 +71,11 @@ impl<'a> Context<'a> {
         };
         for event in &recording.events {
             context.index_event(event);
+        }
+        let appends =
+            |file: &&OpenFile| file.kind == StreamKind::File && file.ino != 0 && file.flags & O_APPEND != 0;
+        for file in recording.files.iter().filter(appends) {
+            context.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }
         for flow in &recording.flows {
             context.flows_by_pid.entry(flow.pid).or_default().push(flow);
@@ -134,6 +149,22 @@ impl<'a> Context<'a> {
         self.calls_by_file.get(&file).map_or(&[], Vec::as_slice)
     }
 
+    /// The calls by which bytes come to stand one behind the other, whoever made them, in order of time: those on an open
+    /// file, and where it appends those on the other openings of the same file that append, by whatever name.
+    pub fn calls_in_turn(&self, file: u32) -> Cow<'_, [Seen<'a>]> {
+        let inode = self.file(file).map(|file| (file.dev, file.ino));
+        let openings = inode.and_then(|inode| self.appending.get(&inode));
+        match openings.filter(|openings| openings.len() > 1 && openings.contains(&file)) {
+            None => Cow::Borrowed(self.calls_on(file)),
+            Some(openings) => {
+                let mut calls: Vec<Seen> =
+                    openings.iter().flat_map(|&one| self.calls_on(one)).copied().collect();
+                calls.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+                Cow::Owned(calls)
+            }
+        }
+    }
+
     /// What walkers saw in a process, in order of time.
     pub fn looks(&self, pid: u32) -> &[Look<'a>] {
         self.looks.get(&pid).map_or(&[], Vec::as_slice)
@@ -161,6 +192,14 @@ impl<'a> Context<'a> {
     /// Flows that go out, or in.
     pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a Flow> + use<'a> {
         self.recording.flows.iter().filter(move |flow| flow.direction == direction)
+    }
+
+    /// All openings together of the streams that go out, or in, of which one is of interest by itself: the figures that are
+    /// said of a stream are those of its row in the table.
+    pub fn sums(&self, direction: Direction, is_one: impl Fn(&Flow) -> bool) -> impl Iterator<Item = &Flow> {
+        let streams = self.streams.iter().filter(move |stream| stream.sum.direction == direction);
+        let chosen = streams.filter(move |stream| stream.openings.iter().any(|flow| is_one(flow)));
+        chosen.map(|stream| &stream.sum)
     }
 
     /// The image that a process ran at a time, with its number.
@@ -225,7 +264,8 @@ impl<'a> Context<'a> {
     /// What two openings of one thing have in common: the pipe, or the file's number.
     pub fn target(&self, file: u32) -> String {
         match self.file(file) {
-            Some(file) if file.kind == StreamKind::File && file.ino != 0 => {
+            // A FIFO may have several names as a file may; of a pipe without a name the number is in its path.
+            Some(file) if file.ino != 0 && (file.kind == StreamKind::File || is_fifo(file)) => {
                 format!("{}:{}", file.dev, file.ino)
             }
             Some(file) if file.path.is_empty() => format!("#{}", file.id),
@@ -249,6 +289,10 @@ impl<'a> Context<'a> {
     pub fn is_null(&self, file: u32) -> bool {
         self.file(file).is_some_and(|file| file.path == "/dev/null")
     }
+}
+
+fn is_fifo(file: &OpenFile) -> bool {
+    file.kind == StreamKind::Pipe && file.path.starts_with('/')
 }
 
 /// Whether two of a kind of text begin alike as far as both are known; nothing known is nothing alike.

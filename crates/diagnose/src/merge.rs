@@ -33,7 +33,7 @@ const SAME_PATH: &[(FindingId, &[FindingId])] = &[
 
 /// The findings that are left, the worst first.
 pub(crate) fn merge(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
-    let mut left = together(context, without_consequences(found));
+    let mut left = together(context, without_consequences(context, found));
     left.sort_by(|a, b| {
         let cost = |finding: &Finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s);
         let order = b.severity.cmp(&a.severity).then(cost(b).total_cmp(&cost(a)));
@@ -42,22 +42,28 @@ pub(crate) fn merge(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
     left
 }
 
-fn without_consequences(found: Vec<Finding>) -> Vec<Finding> {
+fn without_consequences(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
+    // Of a file with several names, findings may have one each.
+    let files = context.recording.files.iter().filter_map(|file| Some((file, file.same_as?)));
+    let files =
+        files.filter_map(|(file, first)| Some((file.path.clone(), context.file(first)?.path.clone())));
+    let firsts: HashMap<String, String> = files.collect();
+    let name = |finding: &Finding| firsts.get(&finding.path).unwrap_or(&finding.path).clone();
     let mut streams: HashMap<(u32, i32), Vec<(FindingId, String)>> = HashMap::new();
     let mut paths: HashMap<String, Vec<FindingId>> = HashMap::new();
     for finding in &found {
-        streams.entry((finding.pid, finding.fd)).or_default().push((finding.id, finding.path.clone()));
-        paths.entry(finding.path.clone()).or_default().push(finding.id);
+        streams.entry((finding.pid, finding.fd)).or_default().push((finding.id, name(finding)));
+        paths.entry(name(finding)).or_default().push(finding.id);
     }
     let explains = |rules: &[(FindingId, &[FindingId])], cause: FindingId, effect: FindingId| {
         rules.iter().any(|(id, effects)| *id == cause && effects.contains(&effect))
     };
     let explained = |finding: &Finding| {
         let stream = streams[&(finding.pid, finding.fd)].iter();
-        let here = stream.filter(|(_, path)| *path == finding.path);
+        let own = name(finding);
+        let here = stream.filter(|(_, path)| *path == own);
         here.into_iter().any(|(id, _)| explains(SAME_STREAM, *id, finding.id))
-            || !finding.path.is_empty()
-                && paths[&finding.path].iter().any(|id| explains(SAME_PATH, *id, finding.id))
+            || !finding.path.is_empty() && paths[&own].iter().any(|id| explains(SAME_PATH, *id, finding.id))
     };
     let (left, _): (Vec<_>, Vec<_>) = found.iter().cloned().partition(|finding| !explained(finding));
     left

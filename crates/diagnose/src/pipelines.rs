@@ -40,20 +40,21 @@ fn hops(context: &Context) -> Vec<Hop> {
             if flow.direction == Direction::In { sides.1.push(flow) } else { sides.0.push(flow) }
         }
     }
-    let hop = |(pipe, (writers, readers)): (String, (Vec<&Flow>, Vec<&Flow>))| {
+    let hop = |(writers, readers): (Vec<&Flow>, Vec<&Flow>)| {
         let most = |flows: Vec<&Flow>, fd: i32| -> Option<Flow> {
             flows.into_iter().filter(|flow| flow.fd == fd).max_by_key(|flow| flow.bytes).cloned()
         };
         let (writer, reader) = (most(writers, 1)?, most(readers, 0)?);
-        (writer.pid != reader.pid).then(|| make(context, pipe, &writer, &reader))
+        (writer.pid != reader.pid).then(|| make(context, &writer, &reader))
     };
-    let mut all: Vec<Hop> = ends.into_iter().filter_map(hop).collect();
+    let mut all: Vec<Hop> = ends.into_values().filter_map(hop).collect();
     let order = |pid: u32| context.recording.processes.iter().position(|process| process.pid == pid);
     all.sort_by_key(|hop| order(hop.writer.pid));
     all
 }
 
-fn make(context: &Context, pipe: String, writer: &Flow, reader: &Flow) -> Hop {
+fn make(context: &Context, writer: &Flow, reader: &Flow) -> Hop {
+    let pipe = context.file(writer.file).map_or("?", |file| &file.path).to_string();
     let pipe_bytes = [writer, reader].iter().find_map(|flow| context.file(flow.file)?.pipe_bytes);
     let (writer, reader) = (end(context, writer), end(context, reader));
     let holds_lines = writer.mode == Some(Mode::Full) || writer.waiting_bytes > 0;

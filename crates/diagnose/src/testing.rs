@@ -30,6 +30,7 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
         flows: Vec::new(),
         events: Vec::new(),
         wrote: Vec::new(),
+        others: Vec::new(),
     });
     tape.process(1, None, "prog");
     tape
@@ -85,6 +86,7 @@ impl Tape {
             size_bytes: None,
             pipe_bytes: None,
             direct_align: None,
+            same_as: None,
         });
         id
     }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use weir_model::duration::format_seconds;
 use weir_model::trace::Recording;
-use weir_model::{Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, FindingId, Severity};
 
 use crate::context::Context;
-use crate::words::thousands;
+use crate::words::{said, thousands};
 
 /// The judgement of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,10 +40,10 @@ pub fn verdict(recording: &Recording, findings: &[Finding]) -> Verdict {
 }
 
 fn nothing_wrong(recording: &Recording, findings: &[Finding]) -> Verdict {
-    let seen = match recording.flows.len() {
+    let seen = match recording.streams().len() {
         0 => "No stream was seen".to_string(),
         1 => "Nothing is wrong with the one stream of this run".into(),
-        count => format!("Nothing is wrong with the {count} streams of this run"),
+        count => format!("Nothing is wrong with the {} streams of this run", thousands(count as u64)),
     };
     let hints = match findings.len() {
         0 => ".".to_string(),
@@ -68,13 +68,19 @@ fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verd
     let cost_s = sum(&|finding| finding.evidence.get("cost_s").copied().unwrap_or(0.0));
     let saved = sum(&|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s));
     let verb = if worst.id == FindingId::TinyReads { "read" } else { "written" };
-    let (calls, bytes) = (thousands(figure("calls") as u64), thousands(figure("bytes") as u64));
+    let exact = context
+        .sums(if worst.id == FindingId::TinyReads { Direction::In } else { Direction::Out }, |flow| {
+            let here = || context.file(flow.file).is_some_and(|file| file.path == worst.path);
+            (flow.pid, flow.fd) == (worst.pid, worst.fd) && here()
+        })
+        .all(|sum| !sum.estimated);
+    let (calls, bytes) = (said(exact, figure("calls") as u64), said(exact, figure("bytes") as u64));
     let how = match (worst.id, figure("mean_bytes")) {
         (FindingId::LineBufferedBulk, _) => {
             format!("{bytes} bytes were written in {calls} calls, line by line")
         }
         (_, mean) if mean < 1.005 => {
-            let one = thousands(figure("calls").min(figure("bytes")) as u64);
+            let one = said(exact, figure("calls").min(figure("bytes")) as u64);
             format!("{one} of {bytes} bytes were {verb} one at a time")
         }
         (_, mean) => format!("{bytes} bytes were {verb} with {calls} calls of about {mean:.0} bytes"),

@@ -1,12 +1,28 @@
 //! Numbers and bytes in sentences.
 
+use weir_model::number::about;
 pub(crate) use weir_model::number::thousands;
-use weir_model::trace::Place;
+use weir_model::trace::{Flow, Place};
 
 /// `1 byte`, `2,000 bytes`.
 pub(crate) fn count(number: u64, word: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {word}{plural}", thousands(number))
+}
+
+/// Calls or bytes of a flow, said to be about so many where nobody counted them.
+pub(crate) fn total(flow: &Flow, number: u64) -> String {
+    said(!flow.estimated, number)
+}
+
+/// Some of the calls of a flow, which are known by samples where the flow is.
+pub(crate) fn part(flow: &Flow, number: u64) -> String {
+    said(flow.exact, number)
+}
+
+/// A number, said to be about so much where it is not exact.
+pub(crate) fn said(exact: bool, number: u64) -> String {
+    if exact { thousands(number) } else { about(number) }
 }
 
 /// The first bytes as text in quotes, control characters escaped.
@@ -116,6 +132,16 @@ mod tests {
         let some = written_by(&Place { last: false, ..place.clone() }).expect("a sentence");
         assert!(some.contains("report() at report.c:42") && some.contains("not every write was seen"));
         assert_eq!(written_by(&Place { frames: vec![frame("printf", true)], ..place }), None);
+    }
+
+    #[test]
+    fn what_is_from_samples_does_not_look_exact() {
+        let flow =
+            |exact, estimated| Flow { exact, estimated, ..Flow::new(1, 0, 1, 0, weir_model::Direction::Out) };
+        let said = |flow: &Flow| [total(flow, 123_456), part(flow, 123_456)];
+        assert_eq!(said(&flow(true, false)), ["123,456", "123,456"]);
+        assert_eq!(said(&flow(false, false)), ["123,456", "about 123,000"]);
+        assert_eq!(said(&flow(false, true)), ["about 123,000", "about 123,000"]);
     }
 
     #[test]

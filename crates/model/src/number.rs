@@ -13,6 +13,15 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// A number that was not counted, to three digits, so that nobody takes the others for true: `about 4,120,000`.
+pub fn about(number: u64) -> String {
+    let digits = number.checked_ilog10().unwrap_or(0) + 1;
+    let unit = 10u64.pow(digits.saturating_sub(3));
+    let rounded =
+        (number / unit).saturating_add(u64::from(number % unit >= unit.div_ceil(2))).saturating_mul(unit);
+    format!("about {}", thousands(rounded))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -20,5 +29,13 @@ mod tests {
     #[test]
     fn digits_come_in_groups_of_three() {
         assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn what_was_not_counted_has_three_digits() {
+        let shown = [0, 7, 999, 1004, 1005, 123_456, 999_999].map(about);
+        let expected = ["0", "7", "999", "1,000", "1,010", "123,000", "1,000,000"];
+        assert_eq!(shown, expected.map(|number| format!("about {number}")));
+        assert!(about(u64::MAX).starts_with("about 18,4"));
     }
 }

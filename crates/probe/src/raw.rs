@@ -154,6 +154,8 @@ pub struct RawCounts {
     pub unaligned: u64,
     pub in_kernel: u64,
     pub seeks: u64,
+    /// Calls of lseek(2) among `seeks` that were not told as calls.
+    pub untold_seeks: u64,
     /// The last lseek(2), if it was not told as a call: when, and to where.
     pub untold_seek: Option<(u64, u64)>,
 }

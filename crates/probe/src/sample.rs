@@ -296,6 +296,7 @@ fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
         unaligned: 0,
         in_kernel: 0,
         seeks: 0,
+        untold_seeks: 0,
         untold_seek: None,
     })
 }

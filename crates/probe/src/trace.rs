@@ -95,7 +95,8 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         stop: Arc::clone(&options.stop),
     };
     let mut kind = ready.kind();
-    let mut scribe = Scribe::new(started, kind, options.every_call);
+    let command = matches!(options.target, Target::Command(_)).then_some(root);
+    let mut scribe = Scribe::new(started, kind, options.every_call, command);
     let ended = match run(ready, target, &asked, &scribe) {
         // Whoever may not trace a process may still read about it in /proc.
         Err(Error::Process { source, .. })
@@ -103,7 +104,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         {
             reason = format!("{reason}; ptrace: {}", crate::error::errno_text(&source));
             kind = Engine::Sample;
-            scribe = Scribe::new(started, kind, false);
+            scribe = Scribe::new(started, kind, false, command);
             run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
         }
         other => other?,
@@ -127,6 +128,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         flows: assembled.flows,
         events: assembled.events,
         wrote,
+        others: assembled.others,
     })
 }
 
@@ -206,9 +208,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scribe {
-    fn new(started: u64, engine: Engine, every_call: bool) -> Self {
+    fn new(started: u64, engine: Engine, every_call: bool, command: Option<u32>) -> Self {
+        let assembler = Assembler::new(started, engine == Engine::Ebpf).telling_all(every_call);
         Self {
-            assembler: Mutex::new(Assembler::new(started, engine == Engine::Ebpf).telling_all(every_call)),
+            assembler: Mutex::new(assembler.of_command(command)),
             watch: Mutex::new(Watch::new()),
             unknown: Mutex::default(),
             young: Mutex::default(),

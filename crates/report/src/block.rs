@@ -82,7 +82,7 @@ pub(crate) fn belongs_to(previous: &Block, next: &Block) -> bool {
         (previous, next),
         (Title(_) | Verdict(_) | Aside(_) | Facts(_) | Missing { .. }, Aside(_) | Facts(_))
             | (Lead(_), Lead(_))
-            | (Text(_), Text(_) | Aside(_))
+            | (Text(_), Text(_) | Aside(_) | Facts(_))
             | (Answer { .. }, Answer { .. })
             | (Table(_) | Missing { .. }, Missing { .. })
             | (Table(_), Aside(_) | Facts(_))

@@ -12,7 +12,7 @@ use weir_model::{Finding, FindingId, Gain, Severity, StreamKind};
 use super::Rule;
 use crate::context::Context;
 use crate::passing::Pass;
-use crate::words::{count, thousands};
+use crate::words::said;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::CouldCopyInKernel, judge };
 
@@ -46,11 +46,12 @@ fn found(context: &Context, passes: &[Pass]) -> Option<Finding> {
     let saved = context.at_most_cpu(first.input.pid, saved);
     let severity = context.severity(saved)?.min(Severity::Warn);
     let socket = context.kind(first.output.file) == StreamKind::Socket;
+    let exact = passes.iter().all(|pass| !pass.input.estimated && !pass.output.estimated);
     let why = format!(
-        "{} read {} and wrote them unchanged, with {} calls.",
+        "{} read {} bytes and wrote them unchanged, with {} calls.",
         context.name(first.input.pid),
-        count(bytes, "byte"),
-        thousands(calls)
+        said(exact, bytes),
+        said(exact, calls)
     );
     let fix = if socket {
         "sendfile(2): the bytes do not come into the program (Python: socket.sendfile)."

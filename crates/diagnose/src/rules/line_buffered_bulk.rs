@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::fix::Topic;
 use crate::language::Language;
 use crate::flags::O_APPEND;
-use crate::words::{count, thousands};
+use crate::words::total;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::LineBufferedBulk, judge };
 
@@ -24,8 +24,8 @@ const LINE: f64 = 1024.0;
 const BULK_RATE: f64 = 5_000.0;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.toward(Direction::Out);
-    flows.filter(|flow| applies(context, flow)).filter_map(|flow| found(context, flow)).collect()
+    let flows = context.sums(Direction::Out, |flow| applies(context, flow));
+    flows.filter_map(|flow| found(context, flow)).collect()
 }
 
 /// Whether a flow goes out line by line.
@@ -59,11 +59,11 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     }
     let share = context.share(context.flow_s(flow));
     let why = format!(
-        "{} wrote {} in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by \
+        "{} wrote {} bytes in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by \
             line.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
-        thousands(flow.calls),
+        total(flow, flow.bytes),
+        total(flow, flow.calls),
         share * 100.0
     );
     // Rust's stdout goes by lines whatever it is told.

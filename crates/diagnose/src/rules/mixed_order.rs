@@ -1,7 +1,7 @@
 //! mixed-order: buffered and direct output to one file arrive in another order than they were made.
 //!
 //! Evidence: bytes of a stream are pending at a look; then the program, or a child it started then, writes
-//! other bytes to the same open file; only then do the pending ones go out (a write that begins with them, or
+//! other bytes to the same open file, or to another opening of the same file, by whatever name, if both append; only then do the pending ones go out (a write that begins with them, or
 //! a later look where they still wait). Without a look nobody knows when the bytes were made: no finding.
 
 use weir_model::trace::Buffer;
@@ -29,17 +29,18 @@ fn judge(context: &Context) -> Vec<Finding> {
 
 fn of_stream(context: &Context, look: &Look, buffer: &Buffer) -> Option<Finding> {
     let file = context.file_at(look.pid, buffer.fd, look.at_s).filter(|&file| !context.is_null(file))?;
-    let mut after = context.calls_on(file).iter().filter(|seen| {
+    let calls = context.calls_in_turn(file);
+    let mut after = calls.iter().filter(|seen| {
         seen.at_s >= look.at_s && seen.call.op.writes() && seen.call.result > 0 && !seen.call.head.is_empty()
     });
     let overtaking = after.find(|seen| !same_beginning(&seen.call.head, &buffer.pending))?;
-    let before_it = context.calls_on(file).iter().any(|seen| {
+    let before_it = calls.iter().any(|seen| {
         let between = seen.at_s >= look.at_s && seen.at_s < overtaking.at_s;
         between && seen.call.op.writes() && same_beginning(&seen.call.head, &buffer.pending)
     });
     if before_it
         || !by_family(context, look, overtaking)
-        || !leaves_later(context, look, buffer, file, overtaking.at_s)
+        || !leaves_later(context, look, buffer, &calls, overtaking.at_s)
     {
         return None;
     }
@@ -54,8 +55,8 @@ fn by_family(context: &Context, look: &Look, overtaking: &Seen) -> bool {
 }
 
 /// Whether the pending bytes were written, or still waited, after that time.
-fn leaves_later(context: &Context, look: &Look, buffer: &Buffer, file: u32, at_s: f64) -> bool {
-    let written = context.calls_on(file).iter().any(|seen| {
+fn leaves_later(context: &Context, look: &Look, buffer: &Buffer, calls: &[Seen], at_s: f64) -> bool {
+    let written = calls.iter().any(|seen| {
         let by_owner = seen.pid == look.pid && seen.at_s > at_s && seen.call.op.writes();
         by_owner && same_beginning(&seen.call.head, &buffer.pending)
     });
@@ -93,5 +94,8 @@ fn found(context: &Context, look: &Look, buffer: &Buffer, file: u32, overtaking:
         draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
     let own = overtaking.pid == look.pid;
     let run = context.weir_run(if own { "--fix-order" } else { "--line" }, look.pid);
-    draft.figure("at_s", overtaking.at_s).say(why, format!("{run}   or in code: {fix}."))
+    // Of two openings `weir run` keeps no order: each is a stream of its own to it.
+    let one_opening = call.file == Some(file);
+    let fix = if one_opening { format!("{run}   or in code: {fix}.") } else { format!("{fix}.") };
+    draft.figure("at_s", overtaking.at_s).say(why, fix)
 }

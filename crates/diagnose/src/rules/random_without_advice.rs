@@ -12,7 +12,7 @@ use super::Rule;
 use super::tiny_writes::moving;
 use crate::context::Context;
 use crate::flags::{FADV_RANDOM, O_DIRECT};
-use crate::words::{count, thousands};
+use crate::words::{part, total};
 use weir_model::duration::format_seconds;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::RandomWithoutAdvice, judge };
@@ -54,12 +54,12 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let waits = waited_s >= span_s / 3.0 && context.severity(waited_s) >= Some(Severity::Warn);
     let severity = if waits { Severity::Warn } else { Severity::Info };
     let why = format!(
-        "{} read {} with {} calls, {} of them at another place than the last one ended; they took {}, and \
+        "{} read {} bytes with {} calls, {} of them at another place than the last one ended; they took {}, and \
             the kernel was not told.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
-        thousands(flow.calls),
-        thousands(flow.jumps),
+        total(flow, flow.bytes),
+        total(flow, flow.calls),
+        part(flow, flow.jumps),
         format_seconds(span_s)
     );
     let fix = "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) after open (Python: os.posix_fadvise), or sort \

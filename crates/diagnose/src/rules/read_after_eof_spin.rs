@@ -9,7 +9,7 @@ use weir_model::{Direction, Finding, FindingId, Gain, Severity};
 use super::Rule;
 use crate::context::Context;
 use crate::language::Language;
-use crate::words::thousands;
+use crate::words::part;
 use weir_model::duration::format_seconds;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::ReadAfterEofSpin, judge };
@@ -36,7 +36,7 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let why = format!(
         "{} read {} times at the end of its input, {:.0} times a second: {} of a processor for nothing.",
         context.name(flow.pid),
-        thousands(flow.zeros),
+        part(flow, flow.zeros),
         flow.zeros as f64 / span_s.max(1e-6),
         format_seconds(burnt_s)
     );

@@ -10,7 +10,7 @@ use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::Context;
-use crate::words::{count, thousands};
+use crate::words::{count, part, total};
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SeekAndReread, judge };
 
@@ -45,13 +45,13 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         severity = severity.min(Severity::Warn);
     }
     let why = format!(
-        "{} read {} of a file of {} with {} calls and {} seeks: each seek throws the buffer away, and the \
+        "{} read {} bytes of a file of {} with {} calls and {} seeks: each seek throws the buffer away, and the \
             same bytes are read again.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
+        total(flow, flow.bytes),
         count(needed, "byte"),
-        thousands(flow.calls),
-        thousands(flow.seeks)
+        total(flow, flow.calls),
+        part(flow, flow.seeks)
     );
     let fix = "a stream of its own for each place that is read in turn; no seek to where the stream is \
         already; pread(2) of \

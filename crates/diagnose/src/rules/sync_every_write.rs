@@ -15,7 +15,7 @@ use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 use super::Rule;
 use super::tiny_writes::moving;
 use crate::context::Context;
-use crate::words::thousands;
+use crate::words::{said, thousands};
 use weir_model::duration::format_seconds;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SyncEveryWrite, judge };
@@ -47,7 +47,8 @@ type ByName<'a> = BTreeMap<Cow<'a, str>, Vec<&'a Flow>>;
 fn judge(context: &Context) -> Vec<Finding> {
     let mut by_image: BTreeMap<(u32, u32), ByName> = BTreeMap::new();
     for flow in &context.recording.flows {
-        let path = context.file(flow.file).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
+        let file = context.recording.first_name(flow.file);
+        let path = file.map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let name = path.map_or_else(|| format!("#{}", flow.file).into(), Cow::Borrowed);
         by_image.entry((flow.pid, flow.image)).or_default().entry(name).or_default().push(flow);
     }
@@ -128,11 +129,12 @@ fn found(context: &Context, one: &Synced, beside: &[&Synced]) -> Option<Finding>
         severity = severity.min(Severity::Warn);
     }
     let flow = one.flows.iter().max_by_key(|flow| flow.bytes)?;
+    let exact = one.flows.iter().all(|flow| flow.exact);
     let why = format!(
         "{} called sync {} times for {} writes of {mean_bytes:.0} bytes{}: about {} of {} is waiting for the device.",
         context.name(flow.pid),
-        thousands(one.syncs),
-        thousands(one.writes),
+        said(exact, one.syncs),
+        said(exact, one.writes),
         in_words(context, beside, more),
         format_seconds(cost_s),
         format_seconds(context.run_s())

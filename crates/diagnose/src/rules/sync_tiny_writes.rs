@@ -12,7 +12,7 @@ use super::tiny_writes::moving;
 use crate::context::Context;
 use crate::cost::BUFFER;
 use crate::flags::{O_DSYNC, RWF_SYNCS};
-use crate::words::{count, thousands};
+use crate::words::{part, total};
 use weir_model::duration::format_seconds;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SyncTinyWrites, judge };
@@ -60,10 +60,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     };
     let severity = context.severity(gain.elapsed_s)?;
     let why = format!(
-        "{} wrote {} in {} calls that each wait for the device: about {} of {}.",
+        "{} wrote {} bytes in {} calls that each wait for the device: about {} of {}.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
-        thousands(calls),
+        total(flow, flow.bytes),
+        part(flow, calls),
         format_seconds(cost_s),
         format_seconds(context.run_s())
     );

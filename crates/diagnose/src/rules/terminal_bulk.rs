@@ -9,7 +9,7 @@ use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 use super::Rule;
 use crate::context::Context;
 use crate::cost::BUFFER;
-use crate::words::{count, thousands};
+use crate::words::total;
 use weir_model::duration::format_seconds;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::TerminalBulk, judge };
@@ -18,9 +18,8 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::TerminalBulk, judge };
 const MUCH: u64 = 1 << 20;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context
-        .toward(Direction::Out)
-        .filter(|flow| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH);
+    let bulk = |flow: &Flow| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH;
+    let flows = context.sums(Direction::Out, bulk);
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
@@ -37,10 +36,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let saved = saved_s(context, flow);
     let severity = context.severity(saved)?.min(Severity::Warn);
     let why = format!(
-        "{} wrote {} to the terminal in {} calls: about {} of {} goes into showing them.",
+        "{} wrote {} bytes to the terminal in {} calls: about {} of {} goes into showing them.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
-        thousands(flow.calls),
+        total(flow, flow.bytes),
+        total(flow, flow.calls),
         format_seconds(saved),
         format_seconds(context.run_s())
     );

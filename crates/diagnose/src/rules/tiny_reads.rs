@@ -17,8 +17,7 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::TinyReads, judge };
 
 fn judge(context: &Context) -> Vec<Finding> {
     context
-        .toward(Direction::In)
-        .filter(|flow| applies(context, flow))
+        .sums(Direction::In, |flow| applies(context, flow))
         .filter_map(|flow| found(context, flow, &RULE, "read", Topic::BufferInput))
         .collect()
 }

@@ -10,7 +10,7 @@ use weir_model::{Direction, Finding, FindingId, StreamKind};
 use super::Rule;
 use crate::context::Context;
 use crate::fix::Topic;
-use crate::words::{count, thousands};
+use crate::words::total;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::TinyWrites, judge };
 
@@ -19,8 +19,7 @@ pub(crate) const TINY: u64 = 512;
 
 fn judge(context: &Context) -> Vec<Finding> {
     context
-        .toward(Direction::Out)
-        .filter(|flow| applies(context, flow))
+        .sums(Direction::Out, |flow| applies(context, flow))
         .filter_map(|flow| found(context, flow, &RULE, "wrote", Topic::BufferOutput))
         .collect()
 }
@@ -83,10 +82,10 @@ pub(super) fn found(context: &Context, flow: &Flow, rule: &Rule, did: &str, topi
     let share = context.share(context.flow_s(flow));
     let peer = context.small_reader(flow).filter(|peer| context.severity(peer.saved_s).is_some());
     let why = format!(
-        "{} {did} {} with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel{}.",
+        "{} {did} {} bytes with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel{}.",
         context.name(flow.pid),
-        count(flow.bytes, "byte"),
-        thousands(flow.calls),
+        total(flow, flow.bytes),
+        total(flow, flow.calls),
         flow.mean_bytes(),
         share * 100.0,
         peer.as_ref().map_or(String::new(), |peer| peer.in_words(context))

@@ -14,7 +14,7 @@ use super::Rule;
 use super::tiny_writes::moving;
 use crate::context::Context;
 use crate::flags::O_APPEND;
-use crate::words::{count, thousands};
+use crate::words::{count, part};
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::TornRecords, judge };
 
@@ -89,8 +89,8 @@ fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding 
         context.name(torn.pid),
         context.name(other.pid),
         if context.kind(torn.file) == StreamKind::File { "file" } else { "pipe" },
-        thousands(cuts(torn)),
-        thousands(moving(torn))
+        part(torn, cuts(torn)),
+        part(torn, moving(torn))
     );
     let run = context.weir_run("--line", torn.pid);
     let fix = format!(

@@ -12,7 +12,7 @@ use super::Rule;
 use super::tiny_writes::{TINY, moving};
 use crate::context::Context;
 use crate::flags::{O_APPEND, O_CREAT, O_DSYNC, O_TRUNC};
-use crate::words::thousands;
+use crate::words::{part, total};
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::UnalignedWrites, judge };
 
@@ -50,8 +50,8 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let why = format!(
         "{} of {} writes of {}, {:.0} bytes each, begin or end within a block of {BLOCK}: the kernel must \
             read the rest of the block first{}.",
-        thousands(flow.unaligned),
-        thousands(flow.calls),
+        part(flow, flow.unaligned),
+        total(flow, flow.calls),
         context.name(flow.pid),
         flow.mean_bytes(),
         if file.flags & O_DSYNC != 0 { ", and wait for two blocks" } else { "" }

@@ -83,6 +83,12 @@ fn a_file_that_is_opened_anew_for_each_record_is_one_file() {
         tape.flow(1, 3, log, Out, 1, 80).syncs = 1;
     }
     assert_eq!(tape.one(SyncEveryWrite).evidence["syncs"], 400.0);
+    // By two names, in turn.
+    for link in (1..400).step_by(2) {
+        let file = tape.open_file(link);
+        (file.path, file.same_as) = ("/d/link".into(), Some(0));
+    }
+    assert_eq!(tape.one(SyncEveryWrite).evidence["syncs"], 400.0);
 }
 
 #[test]

@@ -142,6 +142,27 @@ fn flushed_bytes_are_in_order() {
 }
 
 #[test]
+fn two_openings_of_one_file_that_append_are_in_one_order() {
+    let run = |flags: i32, number: u64| {
+        let mut tape = tape(1.0);
+        let (log, link) = (tape.file("/d/log", File), tape.file("/d/link", File));
+        for (file, ino) in [(log, 77), (link, number)] {
+            (tape.open_file(file).flags, tape.open_file(file).ino) = (flags, ino);
+        }
+        tape.look(0.2, 1, Moment::Sample, &[pending(1, b"begin\n")]);
+        tape.write(0.3, 1, 4, link, b"failed\n");
+        tape.write(0.9, 1, 1, log, b"begin\nend\n");
+        tape
+    };
+    let finding = run(APPEND, 77).one(MixedOrder);
+    assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/log"));
+    assert!(finding.fix.starts_with("write everything through the one stream"), "{}", finding.fix);
+    run(APPEND, 78).none(MixedOrder);
+    // Each writes at its own place.
+    run(0o101, 77).none(MixedOrder);
+}
+
+#[test]
 fn a_childs_output_before_the_parents_heading_is_mixed() {
     let run = |flushed: bool| {
         let mut tape = tape(1.0);
@@ -181,6 +202,16 @@ fn full_buffers_of_two_writers_tear_their_lines() {
         (finding.severity, finding.evidence["cut_calls"], finding.evidence["writers"]),
         (High, 27.0, 2.0)
     );
+}
+
+#[test]
+fn the_file_counts_and_not_its_name() {
+    let mut by_link = two_writers(APPEND, 4096, 1);
+    by_link.open_file(1).path = "/d/link".into();
+    assert_eq!(by_link.severity(TornRecords), High);
+    let mut another = two_writers(APPEND, 4096, 1);
+    another.open_file(1).ino = 78;
+    another.none(TornRecords);
 }
 
 #[test]

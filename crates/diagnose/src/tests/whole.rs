@@ -51,6 +51,80 @@ fn a_clean_run_is_one_line() {
 }
 
 #[test]
+fn the_verdict_counts_streams_and_not_their_openings() {
+    let mut tape = tape(1.0);
+    for _ in 0..18 {
+        let file = tape.file("/d/out", File);
+        tape.flow(1, 3, file, Out, 2, 65_536);
+    }
+    let said = |tape: &Tape| verdict(&tape.0, &[]).text;
+    assert_eq!(said(&tape), "Nothing is wrong with the one stream of this run.");
+    let link = tape.file("/d/link", File);
+    tape.open_file(link).same_as = Some(0);
+    tape.flow(1, 3, link, Out, 2, 65_536);
+    assert_eq!(said(&tape), "Nothing is wrong with the one stream of this run.", "by another name");
+    let other = tape.file("/d/in", File);
+    tape.flow(1, 3, other, In, 2, 65_536);
+    // Opened, and never used.
+    tape.flow(1, 9, other, Out, 0, 0);
+    assert_eq!(said(&tape), "Nothing is wrong with the 2 streams of this run.");
+    tape.flow(1, 9, other, Out, 0, 0).syncs = 1;
+    assert_eq!(said(&tape), "Nothing is wrong with the 3 streams of this run.", "waiting takes time as well");
+}
+
+#[test]
+fn what_was_not_counted_is_about_so_much() {
+    let mut tape = tape(7.0);
+    let output = tape.file("/d/w", File);
+    tape.flow(1, 4, output, Out, 4_123_456, 1).exact = false;
+    let counted = diagnose(&tape.0);
+    let said = |tape: &Tape, found: &[weir_model::Finding]| verdict(&tape.0, found).text;
+    assert!(
+        said(&tape, &counted).starts_with("4,123,456 of 4,123,456 bytes were"),
+        "the kernel counted them"
+    );
+    assert!(counted[0].why.contains("wrote 4,123,456 bytes with 4,123,456 calls"), "{}", counted[0].why);
+    tape.0.flows[0].estimated = true;
+    assert_eq!(said(&tape, &diagnose(&tape.0)), said(&tape, &counted), "nobody else can have made them");
+    let other = tape.file("/d/v", File);
+    tape.flow(1, 5, other, Out, 10, 4096).estimated = true;
+    let shared = diagnose(&tape.0);
+    assert!(said(&tape, &shared).starts_with("about 4,120,000 of about 4,120,000 bytes were"));
+    assert!(shared[0].why.contains("wrote about 4,120,000 bytes"), "{}", shared[0].why);
+}
+
+#[test]
+fn a_finding_has_the_figures_of_its_row() {
+    let mut tape = tape(7.0);
+    for number in 0..3 {
+        let file = tape.file("/d/w", File);
+        tape.flow(1, 4, file, Out, 1_000_000 + number, 1).first_s = number as f64;
+    }
+    let found = diagnose(&tape.0);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].evidence["calls"], found[0].evidence.get("more")), (3_000_003.0, None));
+    assert!(found[0].why.contains("3,000,003 bytes with 3,000,003 calls"), "{}", found[0].why);
+    assert!(verdict(&tape.0, &found).text.starts_with("3,000,003 of 3,000,003 bytes"));
+}
+
+#[test]
+fn two_names_of_a_file_are_one_for_what_explains_what() {
+    let mut tape = tape(1.0);
+    let (real, link) = (tape.file("/d/out", File), tape.file("/d/link", File));
+    tape.open_file(link).same_as = Some(real);
+    let context = crate::context::Context::new(&tape.0);
+    let finding = |id, file| {
+        let draft = context.draft(id, Severity::High, 1, 1, Some(file));
+        draft.count("bytes", 1).say("Why.", "Fix.")
+    };
+    let left = |file| {
+        let found = vec![finding(DoubledAtFork, real), finding(TornRecords, file)];
+        crate::merge::merge(&context, found).len()
+    };
+    assert_eq!((left(real), left(link)), (1, 1));
+}
+
+#[test]
 fn one_cause_is_one_finding() {
     let mut tape = tape(0.5);
     let file = tape.file("/d/log", File);

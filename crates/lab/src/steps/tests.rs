@@ -51,10 +51,12 @@ fn recording(events: Vec<(u32, What)>) -> Recording {
             size_bytes: None,
             pipe_bytes: None,
             direct_align: None,
+            same_as: None,
         }],
         flows: vec![flow],
         events: begin.into_iter().chain(events).enumerate().map(event).collect(),
         wrote: Vec::new(),
+        others: Vec::new(),
     }
 }
 

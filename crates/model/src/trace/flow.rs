@@ -103,6 +103,10 @@ pub struct Flow {
     pub seeks: u64,
     /// Everything here was counted; false: sizes and kinds are from samples, `calls` and `bytes` from totals.
     pub exact: bool,
+    /// Not even `calls` and `bytes` are exact: they are a share of what the kernel counted for several streams together, or
+    /// reckoned from what was seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Flow {
@@ -133,7 +137,35 @@ impl Flow {
             syncs: 0,
             seeks: 0,
             exact: true,
+            estimated: false,
         }
+    }
+
+    /// Adds another's counters: another opening of the same stream.
+    pub fn add(&mut self, more: &Self) {
+        let pairs = [
+            (&mut self.calls, more.calls),
+            (&mut self.bytes, more.bytes),
+            (&mut self.errors, more.errors),
+            (&mut self.again, more.again),
+            (&mut self.zeros, more.zeros),
+            (&mut self.short, more.short),
+            (&mut self.newline_ends, more.newline_ends),
+            (&mut self.jumps, more.jumps),
+            (&mut self.again_bytes, more.again_bytes),
+            (&mut self.unaligned, more.unaligned),
+            (&mut self.in_kernel, more.in_kernel),
+            (&mut self.syncs, more.syncs),
+            (&mut self.seeks, more.seeks),
+        ];
+        pairs.into_iter().for_each(|(sum, part)| *sum += part);
+        self.sizes.merge(&more.sizes);
+        self.asked.merge(&more.asked);
+        self.asked_max = self.asked_max.max(more.asked_max);
+        self.first_s = self.first_s.min(more.first_s);
+        self.last_s = self.last_s.max(more.last_s);
+        self.exact &= more.exact;
+        self.estimated |= more.estimated;
     }
 
     /// Mean bytes of a call that moved some; 0 when none did.

@@ -6,17 +6,21 @@ mod buffer;
 mod event;
 mod flow;
 mod mode;
+mod other;
 mod pipeline;
 mod place;
 mod prices;
+mod streams;
 
 pub use buffer::{Buffer, Moment, Walker};
 pub use event::{Call, Event, Op, What};
 pub use flow::{Flow, Histogram};
 pub use mode::{Modes, SeenMode, mode_of_calls};
+pub use other::OtherCalls;
 pub use pipeline::{End, Hop, Pipeline};
 pub use place::{Frame, Place, Wrote};
 pub use prices::Prices;
+pub use streams::Stream;
 
 use std::collections::HashMap;
 
@@ -96,7 +100,8 @@ pub struct Process {
     pub pid: u32,
     /// Its parent, if that was recorded as well.
     pub parent: Option<u32>,
-    /// Images in order; there is always one.
+    /// Images in order; there is always one. The first is what the process was when it began: of a forked child its
+    /// parent's, of the command that weir starts the command itself.
     pub images: Vec<Image>,
     /// When it began, or the recording did.
     pub started_s: f64,
@@ -146,6 +151,10 @@ pub struct OpenFile {
     pub pipe_bytes: Option<u64>,
     /// What O_DIRECT needs of addresses and of offsets and lengths (statx STATX_DIOALIGN).
     pub direct_align: Option<(u32, u32)>,
+    /// The first opening of the same regular file, where that was by another name (a symbolic or hard link, a `..`): both
+    /// names led to one inode when this one was opened. A number alone may be that of a file that is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<u32>,
 }
 
 /// Everything that was seen of one run.
@@ -182,6 +191,9 @@ pub struct Recording {
     /// Where programs wrote what was seen waiting in their buffers, as far as that is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrote: Vec<Wrote>,
+    /// Calls that move no bytes, by process, image and kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherCalls>,
 }
 
 impl Recording {

@@ -1,6 +1,6 @@
 //! What comes of all reports.
 
-use weir_model::trace::{Event, OpenFile, Process};
+use weir_model::trace::{Event, OpenFile, OtherCalls, Process};
 
 /// What was assembled.
 #[derive(Debug, Default)]
@@ -11,6 +11,8 @@ pub struct Assembled {
     pub files: Vec<OpenFile>,
     /// Counters.
     pub flows: Vec<weir_model::trace::Flow>,
+    /// Calls that move no bytes.
+    pub others: Vec<OtherCalls>,
     /// In order of time.
     pub events: Vec<Event>,
     /// Events that were too many.

@@ -7,7 +7,8 @@ use rustix::fs::{FileType, Stat};
 use weir_model::trace::{Op, OpenFile};
 use weir_model::{Direction, StreamKind};
 
-use super::paths::{absolute, below};
+use super::names::Names;
+use super::paths::{Directories, below, resolved};
 use crate::raw::{RawCall, RawFile};
 use crate::{proc, syscalls};
 
@@ -27,6 +28,8 @@ pub(super) struct Files {
     pub all: Vec<OpenFile>,
     by_key: HashMap<u64, u32>,
     keyed: HashSet<u32>,
+    names: Names,
+    directories: Directories,
     /// The engine says what is behind each descriptor: /proc need not be asked.
     pub told_by_kernel: bool,
 }
@@ -39,7 +42,15 @@ impl Files {
     fn add(&mut self, file: OpenFile) -> u32 {
         let id = self.all.len() as u32;
         self.all.push(OpenFile { id, ..file });
+        self.recognise(id);
         id
+    }
+
+    /// Is it one that was opened by another name before?
+    fn recognise(&mut self, id: u32) {
+        if let Some(first) = self.names.first_of(id, &self.all) {
+            self.all[id as usize].same_as = Some(first);
+        }
     }
 
     pub fn is_regular(&self, id: u32) -> bool {
@@ -85,6 +96,7 @@ impl Files {
         if file.kind == StreamKind::File {
             file.size_bytes = Some(raw.size_bytes);
         }
+        self.recognise(id);
     }
 
     /// A call used a descriptor that nothing was known of.
@@ -97,7 +109,7 @@ impl Files {
 
     /// open(2) and its relatives: a new open file, by the name that the program gave.
     fn opened(&mut self, pid: u32, fd: i32, name: &str, directory: Option<&Path>, flags: i32) -> u32 {
-        let given = absolute(pid, name, directory);
+        let given = self.directories.absolute(pid, name, directory);
         if self.told_by_kernel {
             let path = given.unwrap_or_else(|| name.to_string());
             return self.add(OpenFile { path, flags, opened_by: Some(pid), ..blank(StreamKind::Other) });
@@ -119,7 +131,7 @@ impl Files {
     }
 }
 
-fn blank(kind: StreamKind) -> OpenFile {
+pub(super) fn blank(kind: StreamKind) -> OpenFile {
     OpenFile {
         id: 0,
         path: String::new(),
@@ -132,6 +144,7 @@ fn blank(kind: StreamKind) -> OpenFile {
         size_bytes: None,
         pipe_bytes: None,
         direct_align: None,
+        same_as: None,
     }
 }
 
@@ -323,7 +336,7 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
             };
             let name = call.paths.first().map_or("", String::as_str);
             let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
-            let name = below(under.flatten().as_deref(), name);
+            let name = resolved(below(under.flatten().as_deref(), name), flags);
             let file = files.opened(pid, result, &name, call.directory.as_deref(), flags);
             table.insert(result, Descriptor { file, close_on_exec: flags & libc::O_CLOEXEC != 0 });
         }

@@ -99,6 +99,10 @@ impl Flows {
         let index = self.get((pid, image, counts.fd, file, counts.direction), seconds(counts.first_ns));
         let flow = &mut self.all[index];
         flow.last_s = flow.last_s.max(seconds(counts.last_ns));
+        if counts.calls == 0 && counts.bytes > 0 {
+            // Only how far a file has moved was seen, and not to its end.
+            (flow.exact, flow.estimated) = (false, true);
+        }
         flow.calls += counts.calls;
         flow.bytes += counts.bytes;
         flow.errors += counts.errors;

@@ -5,6 +5,8 @@ mod assembled;
 mod descriptors;
 mod flows;
 mod looks;
+mod names;
+mod others;
 mod paths;
 mod scale;
 #[cfg(test)]
@@ -20,6 +22,7 @@ use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 pub use assembled::Assembled;
 use descriptors::{Descriptor, Descriptors, Files};
 use flows::Flows;
+use others::Others;
 
 /// Events kept; a longer recording says how many more there were.
 const MOST_EVENTS: usize = 1_000_000;
@@ -49,9 +52,12 @@ pub struct Assembler {
     live: HashMap<u32, Live>,
     files: Files,
     flows: Flows,
+    others: Others,
     events: Vec<Event>,
     left_out: u64,
     tells_all: bool,
+    /// The process that will become the command at its first execve(2), and is weir until then.
+    command: Option<u32>,
     unwatched_since_s: Option<f64>,
     /// When nothing was seen of a process, and (0) of anybody.
     unwatched: HashMap<u32, Vec<(f64, f64)>>,
@@ -67,6 +73,8 @@ impl Assembler {
             live: HashMap::new(),
             files: Files::new(told_by_kernel),
             flows: Flows::default(),
+            others: Others::default(),
+            command: None,
             events: Vec::new(),
             left_out: 0,
             tells_all: false,
@@ -78,6 +86,11 @@ impl Assembler {
     /// Every call is to be an event.
     pub fn telling_all(self, tells_all: bool) -> Self {
         Self { tells_all, ..self }
+    }
+
+    /// This process was started by weir, to become the command.
+    pub fn of_command(self, command: Option<u32>) -> Self {
+        Self { command, ..self }
     }
 
     fn seconds(&self, ns: u64) -> f64 {
@@ -94,6 +107,7 @@ impl Assembler {
             RawWhat::Counts(counts) => {
                 let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, counts.fd));
                 self.flows.add_counts(raw.pid, image, file, &counts, self.start_ns);
+                self.others.note_counts((raw.pid, image), file, &counts);
                 if let Some((ns, to)) = counts.untold_seek {
                     let call = flows::seek(counts.fd, file, to);
                     self.event(self.seconds(ns), raw.pid, raw.tid, What::Call(call));
@@ -220,8 +234,10 @@ impl Assembler {
 
     fn exec(&mut self, pid: u32, tid: u32, image: Image) {
         let at_s = image.started_s;
+        // What weir was before is none of the command's.
+        let begins = self.command.take_if(|command| *command == pid).is_some();
         let live = self.live_of(pid, at_s);
-        live.image += 1;
+        live.image += u32::from(!begins);
         live.after_fork = 0;
         let (number, process) = (live.image, live.process);
         self.with_table(pid, |table, _| table.retain(|_, descriptor| !descriptor.close_on_exec));
@@ -232,7 +248,9 @@ impl Assembler {
         if image.argv.is_empty() {
             image.argv = image_of(pid).argv;
         }
-        self.processes[process].images.push(image);
+        let images = &mut self.processes[process].images;
+        images.truncate(number as usize);
+        images.push(image);
         self.event(at_s, pid, tid, What::Exec { image: number });
     }
 
@@ -250,6 +268,7 @@ impl Assembler {
     fn call(&mut self, raw: &Raw, call: &RawCall, at_s: f64) {
         let pid = raw.pid;
         let image = self.image(pid, at_s);
+        self.others.note((pid, image), call);
         let moves = call.op.reads() || call.op.writes() || call.op.copies();
         let mut told = !moves;
         if moves && !call.counted {
@@ -327,11 +346,13 @@ impl Assembler {
             self.settle(live, None);
         }
         self.settle_unwatched();
+        let others = std::mem::take(&mut self.others).finish(&self.partly_seen());
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Assembled {
             processes: self.processes,
             files: self.files.all,
             flows: self.flows.all,
+            others,
             events: self.events,
             left_out: self.left_out,
         }

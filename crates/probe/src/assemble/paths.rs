@@ -1,23 +1,31 @@
 //! Names that programs give to files, as paths from the root.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::proc;
 
-/// A path as seen from the process's directory, which is asked for if it is not known; None where it cannot be told.
-pub(super) fn absolute(pid: u32, name: &str, directory: Option<&Path>) -> Option<String> {
-    if name.starts_with('/') {
-        let path: PathBuf = Path::new(name).components().collect();
-        return Some(path.to_string_lossy().into_owned());
+/// In which directories processes were seen last: who has ended by the time that his report is taken has none.
+#[derive(Debug, Default)]
+pub(super) struct Directories(HashMap<u32, PathBuf>);
+
+impl Directories {
+    /// A path as seen from the process's directory, which is asked for if the engine does not know it; None where it
+    /// cannot be told.
+    pub fn absolute(&mut self, pid: u32, name: &str, known: Option<&Path>) -> Option<String> {
+        if name.starts_with('/') {
+            let path: PathBuf = Path::new(name).components().collect();
+            return Some(path.to_string_lossy().into_owned());
+        }
+        if let Some(directory) = known.map(Path::to_path_buf).or_else(|| proc::directory(pid)) {
+            self.0.insert(pid, directory);
+        }
+        let directory = self.0.get(&pid).cloned().or_else(|| std::env::current_dir().ok())?;
+        // "." and "./x" are what they stand for; ".." is left as it is, because of symbolic links.
+        let path: PathBuf = directory.join(name).components().collect();
+        Some(path.to_string_lossy().into_owned())
     }
-    let directory = match directory {
-        Some(directory) => directory.to_path_buf(),
-        None => proc::directory(pid).or_else(|| std::env::current_dir().ok())?,
-    };
-    // "." and "./x" are what they stand for; ".." is left as it is, because of symbolic links.
-    let path: PathBuf = directory.join(name).components().collect();
-    Some(path.to_string_lossy().into_owned())
 }
 
 /// A name that openat(2) was given with that directory.
@@ -27,6 +35,20 @@ pub(super) fn below<'a>(directory: Option<&str>, name: &'a str) -> Cow<'a, str> 
             format!("{}/{name}", directory.trim_end_matches('/')).into()
         }
         _ => name.into(),
+    }
+}
+
+/// The name of a directory that was opened to find others below it, without the `..` in it: who walks through a tree and goes
+/// up by `..` would make all names of what he finds then longer and longer.
+pub(super) fn resolved(name: Cow<'_, str>, flags: i32) -> Cow<'_, str> {
+    let goes_up = || name.split('/').any(|part| part == "..");
+    let directory = flags & libc::O_DIRECTORY != 0 || name.ends_with("/..");
+    if !name.starts_with('/') || !directory || !goes_up() {
+        return name;
+    }
+    match std::fs::canonicalize(&*name) {
+        Ok(path) => path.to_string_lossy().into_owned().into(),
+        Err(_) => name,
     }
 }
 
@@ -41,7 +63,36 @@ mod tests {
         assert_eq!(below(Some("/d"), "/etc/file"), "/etc/file");
         assert_eq!(below(None, "file"), "file");
         assert_eq!(below(Some("/d"), ""), "");
-        assert_eq!(absolute(0, "/d/./file", None).as_deref(), Some("/d/file"));
-        assert_eq!(absolute(0, "./file", Some(Path::new("/d"))).as_deref(), Some("/d/file"));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_was_where_it_was_last() {
+        let mut directories = Directories::default();
+        assert_eq!(directories.absolute(0, "/d/./file", None).as_deref(), Some("/d/file"));
+        assert_eq!(directories.absolute(0, "./file", Some(Path::new("/d"))).as_deref(), Some("/d/file"));
+        let mut child = std::process::Command::new("sleep").arg("60").current_dir("/usr").spawn().unwrap();
+        while directories.absolute(child.id(), "x", None).as_deref() != Some("/usr/x") {
+            std::thread::yield_now(); // it changes its directory before it becomes sleep
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(directories.absolute(child.id(), "./y", None).as_deref(), Some("/usr/y"));
+    }
+
+    #[test]
+    fn a_directory_above_has_a_name_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        let root = root.to_string_lossy();
+        let opened = |name: &str, flags: i32| resolved(format!("{root}/{name}").into(), flags).into_owned();
+        assert_eq!(opened("a/b/..", libc::O_RDONLY), format!("{root}/a"));
+        assert_eq!(opened("a/../a/b", libc::O_DIRECTORY), format!("{root}/a/b"));
+        assert_eq!(
+            opened("a/../file", libc::O_RDONLY),
+            format!("{root}/a/../file"),
+            "as the program named it"
+        );
+        assert_eq!(opened("gone/..", libc::O_RDONLY), format!("{root}/gone/.."));
     }
 }

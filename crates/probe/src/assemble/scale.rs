@@ -40,6 +40,8 @@ fn spread(flows: &mut [&mut Flow], calls: u64, bytes: u64) {
     if seen_calls == 0 || missing.0 == 0 {
         return;
     }
+    // What one alone can have made is known exactly, what several have made together is in their sum.
+    let several = flows.iter().filter(|flow| flow.calls > 0).count() > 1;
     // The flow with most calls takes what rounding leaves.
     flows.sort_by_key(|flow| flow.calls);
     let (mut left_calls, mut left_bytes) = missing;
@@ -56,6 +58,7 @@ fn spread(flows: &mut [&mut Flow], calls: u64, bytes: u64) {
         left_calls -= more_calls;
         left_bytes -= more_bytes;
         grow(flow, more_calls, more_bytes);
+        flow.estimated |= several && more_calls > 0;
     }
 }
 
@@ -87,6 +90,7 @@ pub(super) fn to_time(flow: &mut Flow, unwatched: &[(f64, f64)], ended_s: f64) {
     }
     let more = |count: u64| (count as f64 * missed_s / seen_s).round() as u64;
     grow(flow, more(flow.calls), more(flow.bytes));
+    flow.estimated |= !flow.exact;
     flow.last_s = last_s;
 }
 
@@ -134,6 +138,17 @@ mod tests {
         assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
         assert!(flows[2].calls > 900_000 && !flows[2].exact);
         assert!(flows[2].zeros.abs_diff(flows[2].calls / 2) <= 1, "kinds of calls keep their share");
+        assert!(flows.iter().all(|flow| flow.estimated), "only their sum is exact");
+    }
+
+    #[test]
+    fn what_one_stream_alone_can_have_made_is_exact() {
+        let mut flow = Flow { calls: 10, bytes: 10, ..Flow::new(1, 0, 0, 0, Direction::In) };
+        flow.sizes.add(1, 10);
+        let mut silent = Flow::new(1, 0, 3, 0, Direction::In);
+        let totals = IoTotals { read_calls: 1000, read_bytes: 999, ..IoTotals::default() };
+        to_totals(vec![&mut flow, &mut silent], &[], &[], totals);
+        assert_eq!((flow.calls, flow.bytes, flow.exact, flow.estimated), (1000, 999, false, false));
     }
 
     #[test]
@@ -143,6 +158,7 @@ mod tests {
         let mut between = flow();
         to_time(&mut between, &[(0.05, 0.15), (0.5, 0.9)], 1.0);
         assert_eq!((between.calls, between.bytes, between.exact), (2000, 4000, false));
+        assert!(between.estimated, "no total has them");
         let mut to_the_end = flow();
         to_time(&mut to_the_end, &[(0.2, 0.9)], 0.4);
         assert_eq!((to_the_end.calls, to_the_end.last_s), (2000, 0.4));

@@ -51,6 +51,7 @@ fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
         unaligned: 0,
         in_kernel: 0,
         seeks,
+        untold_seeks: seeks.saturating_sub(64),
         untold_seek,
     }))
 }

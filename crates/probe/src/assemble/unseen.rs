@@ -1,6 +1,6 @@
 //! What went unseen: spans of time in which nobody looked, and the kernel's totals that tell how much it was.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use weir_model::trace::{IoTotals, What};
 
@@ -54,5 +54,19 @@ impl Assembler {
                 flow.last_s = scale::last_s(flow, everybody, ended_s).max(scale::last_s(flow, own, ended_s));
             }
         }
+    }
+
+    /// The processes that nobody looked at for some of their time.
+    pub(super) fn partly_seen(&self) -> HashSet<u32> {
+        let none = Vec::new();
+        let spans = |whose: u32| self.unwatched.get(&whose).unwrap_or(&none).iter();
+        let partly = self.processes.iter().filter(|process| {
+            let ended_s = process.ended_s.unwrap_or(f64::INFINITY);
+            let within = |&&(from_s, to_s): &&(f64, f64)| {
+                to_s > from_s && from_s < ended_s && process.started_s < to_s
+            };
+            spans(0).chain(spans(process.pid)).any(|span| within(&span))
+        });
+        partly.map(|process| process.pid).collect()
     }
 }

@@ -240,6 +240,7 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         unaligned: counts.unaligned,
         in_kernel: counts.in_kernel,
         seeks: counts.seeks,
+        untold_seeks: counts.seeks.saturating_sub(wire::TOLD_SEEKS),
         untold_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
     })));
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_model::trace::{Engine, Exit, Histogram, Overhead, Prices, Process};
+use weir_model::trace::{self, Engine, Exit, Histogram, Overhead, Prices, Process, Recording};
 use weir_model::{Direction, Finding, Mode, StreamKind};
 
 use super::streams::{self, streams};
+use super::words::error;
 use super::{Pipeline, Trace};
 
 /// The name of the schema.
@@ -35,6 +36,8 @@ pub struct Document {
     pub verdict: String,
     /// One for each process, descriptor, path and direction.
     pub streams: Vec<Stream>,
+    /// Calls that move no bytes, by process, program and kind.
+    pub other_calls: Vec<OtherCalls>,
     /// What is wrong.
     pub findings: Vec<Finding>,
     /// Who wrote into whom.
@@ -56,8 +59,14 @@ pub struct Stream {
     pub comm: String,
     /// The descriptor.
     pub fd: i32,
-    /// Where it leads.
+    /// Where it leads, as the program named it first.
     pub path: String,
+    /// Other names by which the same file was opened in this run.
+    pub also: Vec<String>,
+    /// Device and inode of what is there, the same for two streams of one file; None: not known.
+    pub inode: Option<Inode>,
+    /// Open files: how often this stream was opened, or inherited.
+    pub openings: u64,
     /// What is there.
     pub kind: StreamKind,
     /// Which way.
@@ -82,6 +91,8 @@ pub struct Stream {
     pub share: f64,
     /// The sizes are of all calls, not of samples.
     pub exact: bool,
+    /// Not even `calls` and `bytes` are exact: a share of what the kernel counted for several streams together.
+    pub estimated: bool,
     /// Calls that failed, EAGAIN and EINTR left out.
     pub errors: u64,
     /// Calls that returned EAGAIN or EINTR.
@@ -98,6 +109,34 @@ pub struct Stream {
     pub seeks: u64,
 }
 
+/// A file by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inode {
+    /// The file system.
+    pub dev: u64,
+    /// The file in it.
+    pub ino: u64,
+}
+
+/// Calls of one kind that one program made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherCalls {
+    /// The process.
+    pub pid: u32,
+    /// The name of its program.
+    pub comm: String,
+    /// The system call.
+    pub call: String,
+    /// How often it was made, as far as it was seen.
+    pub calls: u64,
+    /// How often it failed.
+    pub failed: u64,
+    /// The same by the name of the error.
+    pub errors: BTreeMap<String, u64>,
+    /// Every one was seen.
+    pub exact: bool,
+}
+
 /// The document of a run.
 pub fn document(trace: &Trace) -> Document {
     let recording = trace.recording;
@@ -112,6 +151,7 @@ pub fn document(trace: &Trace) -> Document {
         overhead: recording.overhead.clone(),
         verdict: trace.verdict.into(),
         streams: streams(recording).iter().map(stream).collect(),
+        other_calls: recording.others.iter().map(|one| other_calls(recording, one)).collect(),
         findings: trace.findings.to_vec(),
         pipelines: trace.pipelines.to_vec(),
         processes: recording.processes.clone(),
@@ -127,6 +167,9 @@ fn stream(stream: &streams::Stream) -> Stream {
         comm: stream.comm.into(),
         fd: flow.fd,
         path: stream.path.into(),
+        also: stream.also.iter().map(|name| name.to_string()).collect(),
+        inode: stream.inode.map(|(dev, ino)| Inode { dev, ino }),
+        openings: stream.openings.len() as u64,
         kind: stream.kind,
         direction: flow.direction,
         calls: flow.calls,
@@ -139,6 +182,7 @@ fn stream(stream: &streams::Stream) -> Stream {
         cost_s: stream.cost_s,
         share: stream.share,
         exact: flow.exact,
+        estimated: flow.estimated,
         errors: flow.errors,
         again: flow.again,
         zeros: flow.zeros,
@@ -146,6 +190,18 @@ fn stream(stream: &streams::Stream) -> Stream {
         in_kernel: flow.in_kernel,
         syncs: flow.syncs,
         seeks: flow.seeks,
+    }
+}
+
+fn other_calls(recording: &Recording, one: &trace::OtherCalls) -> OtherCalls {
+    OtherCalls {
+        pid: one.pid,
+        comm: recording.comm(one.pid, one.image).into(),
+        call: one.op.name().into(),
+        calls: one.calls,
+        failed: one.failed(),
+        errors: one.errors.iter().map(|(&number, &times)| (error(number), times)).collect(),
+        exact: one.exact,
     }
 }
 

@@ -36,6 +36,7 @@ pub fn file(id: u32, path: &str, kind: StreamKind) -> OpenFile {
         size_bytes: None,
         pipe_bytes: None,
         direct_align: None,
+        same_as: None,
     }
 }
 
@@ -65,6 +66,7 @@ fn recording(command: &[&str]) -> Recording {
         flows: vec![],
         events: vec![],
         wrote: vec![],
+        others: vec![],
     }
 }
 

@@ -3,7 +3,9 @@
 mod document;
 mod findings;
 mod notes;
+mod others;
 mod pipelines;
+mod places;
 mod sizes;
 mod streams;
 mod table;
@@ -48,10 +50,11 @@ pub fn blocks(trace: &Trace, all: bool) -> Vec<Block> {
     let streams = streams(trace.recording);
     let shown = table::choose(&streams, trace, (!all).then_some(MOST_STREAMS));
     let mut blocks = notes::verdict(trace, &streams);
-    blocks.extend(table::blocks(&streams, &shown, trace.recording));
+    blocks.extend(table::blocks(&streams, &shown));
     blocks.extend(sizes::blocks(&streams, &shown, trace.findings, all));
-    blocks.extend(findings::blocks(trace));
+    blocks.extend(findings::blocks(trace, &streams));
     blocks.extend(pipelines::blocks(trace.pipelines));
+    blocks.extend(others::blocks(trace.recording, all));
     blocks.extend(notes::blind(trace.recording));
     blocks.push(notes::engine(trace.recording));
     blocks

@@ -1,12 +1,11 @@
 //! The verdict at the head of the report; what was not seen and what watching cost at its end.
 
-use weir_model::Size;
 use weir_model::duration::format_seconds;
 use weir_model::trace::{Engine, Exit, Recording};
 
 use super::Trace;
 use super::streams::Stream;
-use super::words::plural;
+use super::words::{bytes, plural};
 use crate::block::Block;
 use crate::number::{count, percent};
 
@@ -35,7 +34,7 @@ fn nothing_wrong(trace: &Trace, streams: &[Stream]) -> String {
         "{what} in {}: {}, {} in {}.",
         plural(streams.len() as u64, "stream"),
         plural(sum(|stream| stream.flow.calls), "call"),
-        Size(sum(|stream| stream.flow.bytes)),
+        bytes(sum(|stream| stream.flow.bytes)),
         format_seconds(trace.recording.elapsed_s)
     )
 }
@@ -84,7 +83,11 @@ pub(super) fn engine(recording: &Recording) -> Block {
         "every call counted".into()
     } else if overhead.watched_s > 0.0 {
         // Of all processes, where each has its own bursts.
-        format!("calls seen in bursts, {:.0} % of the time", overhead.watched_s / lived_s * 100.0)
+        format!(
+            "calls seen in bursts, {:.0} % of the time ({} calls)",
+            overhead.watched_s / lived_s * 100.0,
+            count(overhead.seen_calls as f64)
+        )
     } else {
         "totals only".into()
     });
@@ -101,9 +104,6 @@ pub(super) fn engine(recording: &Recording) -> Block {
     }
     if overhead.startup_s > 0.0 {
         facts.push(format!("start-up {}", format_seconds(overhead.startup_s)));
-    }
-    if overhead.seen_calls > 0 {
-        facts.push(format!("{} calls seen", count(overhead.seen_calls as f64)));
     }
     Block::Facts(facts)
 }

@@ -1,9 +1,8 @@
 //! Pipelines as one picture each: who writes to whom, how, and where bytes wait.
 
-use weir_model::Size;
 use weir_model::trace::{End, Hop, Pipeline};
 
-use super::words::{mode, who};
+use super::words::{bytes, mode, who};
 use crate::block::Block;
 use crate::number::ABSENT;
 use crate::style::Emphasis;
@@ -43,8 +42,8 @@ fn row(heading: usize, hop: &Hop, waits_here: bool) -> Row {
     let cells = vec![
         who(&writer.comm, writer.pid).into(),
         buffer(writer).into(),
-        Cell::new(Size(writer.waiting_bytes).to_string(), emphasis),
-        Size(writer.bytes).to_string().into(),
+        Cell::new(bytes(writer.waiting_bytes), emphasis),
+        bytes(writer.bytes).into(),
         "→".into(),
         who(&reader.comm, reader.pid).into(),
         buffer(reader).into(),

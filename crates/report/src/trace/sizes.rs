@@ -1,13 +1,13 @@
 //! How large the calls were: a histogram for each stream that matters and has calls of several sizes.
 
-use weir_model::trace::Histogram;
+use weir_model::trace::{Flow, Histogram};
 use weir_model::{Finding, Size};
 
 use super::streams::Stream;
 use super::table::is_found;
 use super::words::{sign, thousands, who};
 use crate::block::Block;
-use crate::number::whole_percent;
+use crate::number::{ABSENT, whole_percent};
 use crate::table::{Align, Bars, Column, Heading, Row, Table};
 
 /// Histograms that are shown where not all are asked for.
@@ -36,9 +36,10 @@ pub(super) fn blocks(streams: &[Stream], shown: &[usize], findings: &[Finding], 
 fn table(streams: &[&Stream]) -> Table {
     let heading = |stream: &&Stream| Heading {
         text: format!(
-            "{} fd {} {} {}",
+            "{} fd {} {}{} {}",
             who(stream.comm, stream.flow.pid),
             stream.flow.fd,
+            if stream.flow.exact { "" } else { "by samples " },
             sign(stream.flow.direction),
             stream.path
         ),
@@ -51,22 +52,20 @@ fn table(streams: &[&Stream]) -> Table {
             Column::new("%", "", Align::Right),
         ],
         headings: streams.iter().map(heading).collect(),
-        rows: streams
-            .iter()
-            .enumerate()
-            .flat_map(|(number, stream)| rows(number, &stream.flow.sizes))
-            .collect(),
+        rows: streams.iter().enumerate().flat_map(|(number, stream)| rows(number, &stream.flow)).collect(),
         bars: Some(Bars { head: "log scale".into(), rank: 1 }),
     }
 }
 
-/// One row for each power of two that has calls.
-fn rows(heading: usize, sizes: &Histogram) -> Vec<Row> {
-    let total = sizes.total() as f64;
-    let used = sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
+/// One row for each power of two that has calls. Of samples only the shares are known: a number of calls beside the one in
+/// the table of streams would look as exact as that.
+fn rows(heading: usize, flow: &Flow) -> Vec<Row> {
+    let total = flow.sizes.total() as f64;
+    let used = flow.sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
+    let calls = |count: u64| if flow.exact { thousands(count) } else { ABSENT.into() };
     used.map(|(slot, &count)| Row {
         heading: Some(heading),
-        cells: vec![range(slot).into(), thousands(count).into(), whole_percent(count as f64 / total).into()],
+        cells: vec![range(slot).into(), calls(count).into(), whole_percent(count as f64 / total).into()],
         // One call has a bar too: the logarithm of 1 is 0.
         bar: Some(count as f64 * 2.0),
         ..Row::default()

@@ -1,9 +1,8 @@
 //! The streams of a recording: what readers call one, put together from the counters of its openings.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
-use weir_model::trace::{Flow, Histogram, Modes, OpenFile, Prices, Process, Recording, SeenMode};
+use weir_model::trace::{self, Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -11,11 +10,17 @@ use weir_model::{Direction, StreamKind};
 pub struct Stream<'a> {
     /// The name of the program.
     pub comm: &'a str,
-    /// Where it leads.
+    /// Where it leads, as the program named it first.
     pub path: &'a str,
+    /// Other names by which the same file was opened in this run, by whomever.
+    pub also: Vec<&'a str>,
     /// What is there.
     pub kind: StreamKind,
-    /// All its counters, of every opening of the path.
+    /// The openings: indexes in [`Recording::files`].
+    pub openings: Vec<u32>,
+    /// Device and inode of the file, where they are known.
+    pub inode: Option<(u64, u64)>,
+    /// All its counters, of every opening of the file.
     pub flow: Flow,
     /// How it is buffered, where that can be told.
     pub mode: Option<SeenMode>,
@@ -28,67 +33,60 @@ pub struct Stream<'a> {
     pub share: f64,
 }
 
-/// What openings of one stream have in common.
-type Key<'a> = (u32, i32, Direction, StreamKind, &'a str, &'a str);
-
 /// All streams, by process, descriptor and direction, in the order in which they were first used.
 pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
-    let mut streams: Vec<Stream> = Vec::new();
-    let mut known: HashMap<Key, usize> = HashMap::new();
-    let mut flows: Vec<&Flow> = recording.flows.iter().filter(|flow| flow.calls > 0).collect();
-    flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-    let (modes, processes) = (recording.modes(), recording.processes_by_pid());
-    for flow in flows {
-        let stream = Stream::of(recording, processes.get(&flow.pid).copied(), &modes, flow);
-        match known.entry(stream.key()) {
-            Entry::Occupied(known) => streams[*known.get()].add(stream),
-            Entry::Vacant(new) => {
-                new.insert(streams.len());
-                streams.push(stream);
-            }
-        }
-    }
-    // The first of those that had the number.
+    let modes = recording.modes();
+    let names = other_names(recording);
+    let mut streams: Vec<Stream> =
+        recording.streams().into_iter().map(|stream| Stream::of(recording, &modes, &names, stream)).collect();
+    bound(recording, &mut streams);
     let order: HashMap<u32, usize> =
         recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
-    streams.sort_by_key(|stream| (order.get(&stream.flow.pid), stream.flow.pid));
-    bound(recording, &mut streams);
+    streams.sort_by_key(|stream| (order.get(&stream.flow.pid).copied(), stream.flow.pid));
     streams
 }
 
+/// Files that were opened by several names: these, by the opening with the first of them.
+fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
+    let mut names: HashMap<u32, BTreeSet<&str>> = HashMap::new();
+    for file in &recording.files {
+        let Some(first) = recording.first_name(file.id).filter(|first| first.id != file.id) else { continue };
+        names.entry(first.id).or_default().extend([first.path.as_str(), &file.path]);
+    }
+    names
+}
+
 impl<'a> Stream<'a> {
-    fn of(recording: &'a Recording, process: Option<&'a Process>, modes: &Modes, flow: &Flow) -> Self {
-        let image = process.and_then(|process| process.images.get(flow.image as usize));
+    fn of(
+        recording: &'a Recording,
+        modes: &Modes,
+        names: &HashMap<u32, BTreeSet<&'a str>>,
+        stream: trace::Stream<'a>,
+    ) -> Self {
+        let trace::Stream { openings: flows, sum: flow } = stream;
         let file = recording.file(flow.file);
+        let path = file.map_or("?", |file| &file.path);
+        let all_names = recording.first_name(flow.file).and_then(|first| names.get(&first.id));
+        let mut openings: Vec<u32> = flows.iter().map(|flow| flow.file).collect();
+        openings.sort_unstable();
+        openings.dedup();
         let kind = file.map_or(StreamKind::Other, |file| file.kind);
-        let writes = flow.direction == Direction::Out;
-        let transfer_s = recording.prices.transfer_s(kind, writes, flow.calls, flow.bytes);
-        let waits_s = waits_s(recording, flow, file);
+        let waits_s = flows.iter().map(|flow| waits_s(recording, flow, recording.file(flow.file))).sum();
+        let transfer_s =
+            recording.prices.transfer_s(kind, flow.direction == Direction::Out, flow.calls, flow.bytes);
         Self {
-            comm: image.map_or("?", |image| &image.comm),
-            path: file.map_or("?", |file| &file.path),
+            comm: recording.comm(flow.pid, flow.image),
+            path,
+            also: all_names.into_iter().flatten().copied().filter(|name| *name != path).collect(),
             kind,
-            flow: flow.clone(),
-            mode: modes.of(flow),
+            openings,
+            inode: file.filter(|file| file.ino != 0).map(|file| (file.dev, file.ino)),
+            mode: mode(modes, &flows),
+            flow,
             cost_s: transfer_s + waits_s,
             waits_s,
             share: 0.0,
         }
-    }
-
-    fn key(&self) -> Key<'a> {
-        let Flow { pid, fd, direction, .. } = self.flow;
-        (pid, fd, direction, self.kind, self.path, self.comm)
-    }
-
-    fn add(&mut self, other: Self) {
-        // What most of the calls say counts.
-        if other.mode.is_some() && (self.mode.is_none() || other.flow.calls > self.flow.calls) {
-            self.mode = other.mode;
-        }
-        self.cost_s += other.cost_s;
-        self.waits_s += other.waits_s;
-        add_flow(&mut self.flow, &other.flow);
     }
 
     /// Does the program write?
@@ -112,40 +110,22 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Times of a process, or of all that had its number, in seconds.
-#[derive(Default)]
-struct Times {
-    lived: f64,
-    processor: f64,
-    system: f64,
-}
-
-fn times(recording: &Recording) -> HashMap<u32, Times> {
-    let mut all: HashMap<u32, Times> = HashMap::new();
-    for process in &recording.processes {
-        let times = all.entry(process.pid).or_default();
-        times.lived += process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s;
-        times.processor += process.user_s + process.system_s;
-        times.system += process.system_s;
-    }
-    all
-}
-
 /// Prices are of small runs: calls can have cost no more than the processor time that their process had, nor have
-/// waited longer than it was without. The streams of a process lie together.
+/// waited longer than it was without.
 fn bound(recording: &Recording, streams: &mut [Stream]) {
     let watching_s = recording.overhead.cost_s.max(0.0);
     let run_s = (recording.elapsed_s - watching_s).max(recording.elapsed_s / 10.0);
-    let times = times(recording);
-    for own in streams.chunk_by_mut(|a, b| a.flow.pid == b.flow.pid) {
-        let Some(times) = times.get(&own[0].flow.pid) else { continue };
+    let mut by_process: HashMap<u32, Vec<&mut Stream>> = HashMap::new();
+    streams.iter_mut().for_each(|stream| by_process.entry(stream.flow.pid).or_default().push(stream));
+    for (pid, own) in &mut by_process {
+        let Some(process) = recording.process(*pid) else { continue };
         let calls_s: f64 = own.iter().map(|stream| stream.cost_s - stream.waits_s).sum();
         let waits_s: f64 = own.iter().map(|stream| stream.waits_s).sum();
-        let idle_s = (times.lived - times.processor).max(0.0);
+        let cpu_s = process.user_s + process.system_s;
+        let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
         let number = own.iter().map(|stream| stream.flow.calls).sum();
-        let calls = Prices::scale(calls_s, times.system - watching_s, number);
-        let most = times.processor;
-        let calls = if most > 0.0 { calls.min(most / calls_s.max(most)) } else { calls };
+        let calls = Prices::scale(calls_s, process.system_s - watching_s, number);
+        let calls = if cpu_s > 0.0 && calls_s > 0.0 { calls.min(cpu_s / calls_s) } else { calls };
         let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
         for stream in own {
             stream.cost_s = (stream.cost_s - stream.waits_s) * calls + stream.waits_s * waits;
@@ -166,27 +146,9 @@ fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
     (flow.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
 }
 
-fn add_flow(to: &mut Flow, more: &Flow) {
-    let pairs = [
-        (&mut to.calls, more.calls),
-        (&mut to.bytes, more.bytes),
-        (&mut to.errors, more.errors),
-        (&mut to.again, more.again),
-        (&mut to.zeros, more.zeros),
-        (&mut to.short, more.short),
-        (&mut to.newline_ends, more.newline_ends),
-        (&mut to.jumps, more.jumps),
-        (&mut to.again_bytes, more.again_bytes),
-        (&mut to.unaligned, more.unaligned),
-        (&mut to.in_kernel, more.in_kernel),
-        (&mut to.syncs, more.syncs),
-        (&mut to.seeks, more.seeks),
-    ];
-    pairs.into_iter().for_each(|(sum, part)| *sum += part);
-    to.sizes.merge(&more.sizes);
-    to.asked.merge(&more.asked);
-    to.asked_max = to.asked_max.max(more.asked_max);
-    to.first_s = to.first_s.min(more.first_s);
-    to.last_s = to.last_s.max(more.last_s);
-    to.exact &= more.exact;
+/// The mode of the opening with the most calls among those of which it can be told.
+fn mode(modes: &Modes, flows: &[&Flow]) -> Option<SeenMode> {
+    let known = flows.iter().filter_map(|flow| Some((flow.calls, modes.of(flow)?)));
+    // Of several with as many, the first.
+    known.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, mode)| mode)
 }

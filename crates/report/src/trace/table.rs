@@ -1,13 +1,13 @@
 //! The table of streams: those that matter most one by one, the rest in a line.
 
-use weir_model::trace::{Pipeline, Recording};
-use weir_model::{Finding, Size};
+use weir_model::Finding;
+use weir_model::trace::{Flow, Pipeline};
 
-use super::Trace;
 use super::streams::Stream;
-use super::words::{kind, plural, seen_mode, sign, thousands, who};
+use super::words::{bytes, kind, plural, seen_mode, sign, thousands, who};
+use super::{Trace, places};
 use crate::block::Block;
-use crate::number::percent;
+use crate::number::{ABSENT, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Cell, Column, Keep, Row, Table};
 
@@ -15,14 +15,21 @@ use crate::table::{Align, Cell, Column, Keep, Row, Table};
 const MUCH: f64 = 0.2;
 /// A share from which a stream is among the first.
 const MATTERS: f64 = 0.01;
-/// Input other than the standard one is worth a line from one in so many of all calls or of all bytes.
+/// Input other than the standard one is worth a line from one in so many of all calls or of all bytes …
 const PART: u64 = 20;
+/// … or, where not all streams have one: of many that are alike none says more than their sum by place.
+const LARGE_PART: u64 = 5;
+
+/// Is this finding about this stream?
+pub(super) fn is_of(finding: &Finding, stream: &Stream) -> bool {
+    // Numbers are given again: another file had this one too.
+    let named = |path: &str| path.is_empty() || path == stream.path || stream.also.contains(&path);
+    (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd) && named(&finding.path)
+}
 
 /// Is some finding about this stream?
 pub(super) fn is_found(stream: &Stream, findings: &[Finding]) -> bool {
-    let here = |finding: &&Finding| (finding.pid, finding.fd) == (stream.flow.pid, stream.flow.fd);
-    // Numbers are given again: another file had this one too.
-    findings.iter().filter(here).any(|finding| finding.path.is_empty() || finding.path == stream.path)
+    findings.iter().any(|finding| is_of(finding, stream))
 }
 
 /// Is it an end of a pipeline?
@@ -32,16 +39,24 @@ fn is_piped(stream: &Stream, pipelines: &[Pipeline]) -> bool {
     ends.into_iter().any(|end| (end.pid, end.fd) == (stream.flow.pid, stream.flow.fd))
 }
 
+/// The rank of output that is none of what comes before it.
+const OUTPUT: u8 = 3;
+/// More streams of such output are many alike.
+const OUTPUTS: usize = 4;
+
 /// How much a stream matters, the least number first; None: it is not worth a line.
-fn rank(stream: &Stream, trace: &Trace, calls: u64, bytes: u64) -> Option<u8> {
-    let much = stream.flow.calls * PART >= calls || stream.flow.bytes * PART >= bytes;
+fn rank(stream: &Stream, trace: &Trace, much: (u64, u64)) -> Option<u8> {
     match () {
         () if is_found(stream, trace.findings) => Some(0),
         () if stream.share >= MATTERS || is_piped(stream, trace.pipelines) => Some(1),
         () if stream.flow.fd <= 2 => Some(2),
-        () if stream.writes() => Some(3),
-        () => much.then_some(4),
+        () if stream.writes() => Some(OUTPUT),
+        () => is_much(stream, much).then_some(4),
     }
+}
+
+fn is_much(stream: &Stream, (calls, bytes): (u64, u64)) -> bool {
+    stream.flow.calls >= calls || stream.flow.bytes >= bytes
 }
 
 /// The streams that matter, at most `most`, in the order of `streams`. None: all of them.
@@ -49,9 +64,15 @@ pub(super) fn choose(streams: &[Stream], trace: &Trace, most: Option<usize>) -> 
     let Some(most) = most else { return (0..streams.len()).collect() };
     let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|stream| stream.flow.calls), sum(|stream| stream.flow.bytes));
+    let part = if streams.len() <= most { PART } else { LARGE_PART };
+    let much = (calls.div_ceil(part), bytes.div_ceil(part));
     let ranked = streams.iter().enumerate();
-    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, calls, bytes)?, index)));
+    let ranked = ranked.filter_map(|(index, stream)| Some((rank(stream, trace, much)?, index)));
     let mut ranked: Vec<(u8, usize)> = ranked.collect();
+    let outputs = ranked.iter().filter(|(rank, _)| *rank == OUTPUT).count();
+    if streams.len() > most && outputs > OUTPUTS {
+        ranked.retain(|&(rank, index)| rank != OUTPUT || is_much(&streams[index], much));
+    }
     ranked.sort_by(|&(rank, a), &(other, b)| {
         let (a, b) = (&streams[a], &streams[b]);
         rank.cmp(&other).then(b.cost_s.total_cmp(&a.cost_s)).then(b.flow.bytes.cmp(&a.flow.bytes))
@@ -61,22 +82,20 @@ pub(super) fn choose(streams: &[Stream], trace: &Trace, most: Option<usize>) -> 
     order
 }
 
-/// The table, and what stands below it.
-pub(super) fn blocks(streams: &[Stream], shown: &[usize], recording: &Recording) -> Vec<Block> {
-    if shown.is_empty() {
-        return Vec::new();
-    }
+/// The table, what stands below it, and the streams that have no line in it.
+pub(super) fn blocks(streams: &[Stream], shown: &[usize]) -> Vec<Block> {
     let rows: Vec<Row> = shown.iter().map(|&index| row(&streams[index])).collect();
-    let mut blocks = vec![Block::Table(Table { columns: columns(), rows, ..Table::default() })];
-    let rest: Vec<&Stream> = streams
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !shown.contains(index))
-        .map(|(_, stream)| stream)
-        .collect();
-    blocks.extend(rest_line(&rest, recording.elapsed_s).map(Block::Aside));
-    let facts = marks(shown.iter().map(|&index| &streams[index]));
-    blocks.extend((!facts.is_empty()).then_some(Block::Facts(facts)));
+    let mut is_shown = vec![false; streams.len()];
+    shown.iter().for_each(|&index| is_shown[index] = true);
+    let rest = streams.iter().zip(&is_shown).filter(|(_, is_shown)| !**is_shown);
+    let rest: Vec<&Stream> = rest.map(|(stream, _)| stream).collect();
+    let mut blocks = Vec::new();
+    if !rows.is_empty() {
+        blocks.push(Block::Table(Table { columns: columns(), rows, ..Table::default() }));
+        blocks.push(Block::Facts(marks(shown.iter().map(|&index| &streams[index]))));
+        blocks.extend(names(shown.iter().map(|&index| &streams[index])));
+    }
+    blocks.extend(self::rest(&rest, !shown.is_empty()));
     blocks
 }
 
@@ -105,19 +124,28 @@ fn row(stream: &Stream) -> Row {
         sign(flow.direction).into(),
         stream.path.into(),
         kind(stream.kind).into(),
-        Cell::new(thousands(flow.calls), much).marked(failures(stream)),
-        Size(flow.bytes).to_string().into(),
-        stream.typical_bytes().map_or(String::new(), |bytes| Size(bytes).to_string()).into(),
+        Cell::new(calls(flow), much).marked(failures(stream)),
+        bytes(flow.bytes).into(),
+        stream.typical_bytes().map_or(ABSENT.into(), bytes).into(),
         Cell::from(mode).marked(mark),
         Cell::new(percent(stream.share), much),
     ];
     Row { cells, ..Row::default() }
 }
 
-/// `!` where calls failed, `*` where sizes are from samples.
+/// How many calls; from positions alone nobody knows.
+fn calls(flow: &Flow) -> String {
+    if flow.calls == 0 && flow.bytes > 0 { ABSENT.into() } else { thousands(flow.calls) }
+}
+
+/// `!` where calls failed, `*` where they were seen in part, `≈` where their number is not exact either.
 fn failures(stream: &Stream) -> String {
     let failed = if stream.flow.errors > 0 { "!" } else { "" };
-    let sampled = if stream.flow.exact { "" } else { "*" };
+    let sampled = match (stream.flow.exact, stream.flow.estimated) {
+        (true, _) => "",
+        (false, false) => "*",
+        (false, true) => "≈",
+    };
     format!("{failed}{sampled}")
 }
 
@@ -126,26 +154,63 @@ fn marks<'a>(streams: impl Iterator<Item = &'a Stream<'a>> + Clone) -> Vec<Strin
     let any = |is: fn(&Stream) -> bool| streams.clone().any(is);
     let deduced = |stream: &Stream| stream.mode.is_some_and(|mode| !mode.walked);
     let mut facts = vec!["time: what the calls cost here, of the whole run".to_string()];
+    let syncs = streams.clone().map(|stream| stream.flow.syncs).sum();
+    if syncs > 0 {
+        facts.push(format!("{} that waited for the device among them", plural(syncs, "sync")));
+    }
     let marks = [
         (any(deduced), "~ deduced from the calls"),
         (any(|stream| stream.flow.errors > 0), "! some calls failed"),
-        (any(|stream| !stream.flow.exact), "* sizes are from samples"),
+        (
+            any(|stream| !stream.flow.exact && !stream.flow.estimated),
+            "* exact, but what is typical is from samples",
+        ),
+        (any(|stream| stream.flow.estimated), "≈ about so many, by samples"),
     ];
     facts.extend(marks.into_iter().filter(|(is, _)| *is).map(|(_, text)| text.to_string()));
     facts
 }
 
-fn rest_line(rest: &[&Stream], elapsed_s: f64) -> Option<String> {
+/// Files of the table that were opened by several names.
+fn names<'a>(streams: impl Iterator<Item = &'a Stream<'a>>) -> Vec<Block> {
+    let mut files: Vec<Vec<&str>> = streams
+        .filter(|stream| !stream.also.is_empty())
+        .map(|stream| {
+            let mut names = stream.also.clone();
+            names.push(stream.path);
+            names.sort_unstable();
+            names
+        })
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    files.into_iter().map(|names| Block::Aside(format!("one file: {}", names.join(" = ")))).collect()
+}
+
+/// With so few streams left, where they lead is not worth a table.
+const FEW: usize = 9;
+
+/// The streams that have no line: their sum, and where many of them lead.
+fn rest(rest: &[&Stream], more: bool) -> Vec<Block> {
+    if rest.is_empty() {
+        return Vec::new();
+    }
+    let table = if rest.len() > FEW { places::table(rest, more) } else { None };
+    if let Some(table) = table {
+        return vec![Block::Table(table), Block::Facts(vec!["--all shows each of them".into()])];
+    }
     let sum = |of: fn(&Stream) -> u64| rest.iter().map(|stream| of(stream)).sum::<u64>();
-    let cost: f64 = rest.iter().map(|stream| stream.cost_s).sum();
-    let share = if elapsed_s > 0.0 { (cost / elapsed_s).min(1.0) } else { 0.0 };
-    (!rest.is_empty()).then(|| {
-        format!(
-            "and {} more: {}, {}, {} % of the time (--all shows them)",
-            plural(rest.len() as u64, "stream"),
-            plural(sum(|stream| stream.flow.calls), "call"),
-            Size(sum(|stream| stream.flow.bytes)),
-            percent(share)
-        )
-    })
+    let share: f64 = rest.iter().map(|stream| stream.share).sum();
+    let streams = match more {
+        true => plural(rest.len() as u64, "more stream"),
+        false => plural(rest.len() as u64, "stream"),
+    };
+    vec![Block::Aside(format!(
+        "{}{streams}: {}, {}, {} % of the time (--all shows {})",
+        if more { "and " } else { "" },
+        plural(sum(|stream| stream.flow.calls), "call"),
+        bytes(sum(|stream| stream.flow.bytes)),
+        percent(share.min(1.0)),
+        if rest.len() == 1 { "it" } else { "them" },
+    ))]
 }

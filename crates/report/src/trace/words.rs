@@ -1,11 +1,11 @@
 //! Processes, places, counts and evidence in words.
 
 use weir_model::duration::format_seconds;
-pub(super) use weir_model::number::thousands;
+pub(super) use weir_model::number::{about, thousands};
 use weir_model::trace::{Recording, SeenMode};
-use weir_model::{Direction, Mode, Size, StreamKind};
+use weir_model::{Direction, Mode, Size, StreamKind, errno};
 
-use crate::number::{count, percent};
+use crate::number::{bytes_like, count, percent};
 
 /// `1 write`, `2 writes`.
 pub(super) fn plural(number: u64, one: &str) -> String {
@@ -81,14 +81,49 @@ pub(super) fn place(recording: &Recording, pid: u32, fd: i32, path: &str, at_s: 
 /// Writes a value with its unit.
 type Show = fn(f64) -> String;
 
-/// A figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`.
-pub(super) fn evidence(name: &str, value: f64) -> String {
+/// `ENOENT`; `errno 524` where it has no name.
+pub(super) fn error(number: i32) -> String {
+    errno::name(number).map_or_else(|| format!("errno {number}"), str::to_string)
+}
+
+/// Bytes in binary units, so that all in a column compare: `4.77 MiB`, where `5 MB` would stand beside `4.78 MiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    bytes_like(bytes, 1024)
+}
+
+/// Figures that are numbers of processes.
+const PROCESSES: [&str; 6] = ["child", "peer", "next", "other", "reader", "loop_pid"];
+/// Figures that are all calls of a stream.
+const TOTALS: [&str; 2] = ["calls", "bytes"];
+/// Figures that are some of the calls of a stream.
+const PARTS: [&str; 9] =
+    ["cut_calls", "jumps", "lines", "seeks", "short_writes", "syncs", "unaligned", "writes", "zero_reads"];
+
+/// A figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`. Of streams that were seen
+/// in part (`exact`: what is known of all calls, and of some of them) some are about so much.
+pub(super) fn evidence(name: &str, value: f64, exact: (bool, bool)) -> String {
+    let shown = match name {
+        _ if PROCESSES.contains(&name) => Some(format!("{value:.0}")),
+        _ if value < 0.0 => None,
+        "bytes" => None,
+        _ if TOTALS.contains(&name) && !exact.0 || PARTS.contains(&name) && !exact.1 => {
+            Some(about(value as u64))
+        }
+        _ => None,
+    };
+    match shown {
+        Some(shown) => format!("{} {shown}", name.replace('_', " ")),
+        None => with_unit(name, value),
+    }
+}
+
+fn with_unit(name: &str, value: f64) -> String {
     let units: [(&str, Show); 6] = [
         ("_s", format_seconds),
         ("_ms", |v| format_seconds(v / 1e3)),
         ("_us", |v| format_seconds(v / 1e6)),
         ("_ns", |v| format_seconds(v / 1e9)),
-        ("bytes", bytes),
+        ("bytes", some_bytes),
         ("share", |v| format!("{} %", percent(v))),
     ];
     let unit = units.iter().find(|(end, _)| name.ends_with(end));
@@ -98,9 +133,9 @@ pub(super) fn evidence(name: &str, value: f64) -> String {
     format!("{} {shown}", bare.replace(['_', '-'], " "))
 }
 
-fn bytes(value: f64) -> String {
+fn some_bytes(value: f64) -> String {
     let whole = value.is_finite() && value >= 10.0 || value.fract() == 0.0 && value >= 0.0;
-    if whole { Size(value.round() as u64).to_string() } else { format!("{} B", count(value)) }
+    if whole { bytes(value.round() as u64) } else { format!("{} B", count(value)) }
 }
 
 fn number(value: f64) -> String {
@@ -130,7 +165,26 @@ mod tests {
         ];
         let expected =
             ["call 900 ns", "mean bytes 1 B", "cost share 97 %", "calls 5,000,000", "waits 11.5 s"];
-        assert_eq!(shown.map(|(name, value)| evidence(name, value)), expected);
+        assert_eq!(shown.map(|(name, value)| evidence(name, value, (true, true))), expected);
+    }
+
+    #[test]
+    fn figures_of_samples_do_not_look_exact_and_processes_are_no_amounts() {
+        let shown = |exact| {
+            [("calls", 4_120_345.0), ("seeks", 4_120_345.0)].map(|(name, value)| evidence(name, value, exact))
+        };
+        assert_eq!(shown((true, true)), ["calls 4,120,345", "seeks 4,120,345"]);
+        assert_eq!(shown((true, false)), ["calls 4,120,345", "seeks about 4,120,000"]);
+        assert_eq!(shown((false, false)), ["calls about 4,120,000", "seeks about 4,120,000"]);
+        assert_eq!(evidence("loop_pid", 27314.0, (true, true)), "loop pid 27314");
+    }
+
+    #[test]
+    fn bytes_of_a_column_compare() {
+        assert_eq!(
+            [bytes(5_000_000), bytes(832), bytes(4096), bytes(0)],
+            ["4.77 MiB", "832 B", "4 KiB", "0 B"]
+        );
     }
 
     #[test]

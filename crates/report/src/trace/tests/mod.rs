@@ -1,6 +1,11 @@
+//! What the screen shows of recordings; the other forms in a file of their own.
+
+mod documents;
+
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use super::*;
 use crate::text::width;
+use weir_model::trace::Flow;
 
 fn screen_at(trace: &Trace, width: usize) -> String {
     screen(trace, false, &Style { width, ..Style::default() })
@@ -41,7 +46,35 @@ fn the_table_has_calls_bytes_and_typical_size() {
 fn sizes_of_a_stream_that_matters_are_drawn() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(text.contains("4 – 8 KiB") && text.contains("4,999,998"), "{text}");
+    assert!(text.contains("4 – 8 KiB") && text.contains("1 B     "), "{text}");
+}
+
+/// The lines of the histograms.
+fn histogram(text: &str) -> Vec<&str> {
+    text.lines()
+        .skip_while(|line| !line.contains("bytes a call"))
+        .take_while(|line| !line.is_empty())
+        .collect()
+}
+
+#[test]
+fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
+    let (mut recording, findings) = bytewise();
+    let sampled = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(histogram(&sampled).iter().any(|line| line.contains("fd 1 by samples > ")), "{sampled}");
+    assert!(
+        !sampled.contains("4,999,998") || sampled.matches("4,999,998").count() == 1,
+        "the verdict's: {sampled}"
+    );
+    assert!(sampled.contains("5,000,000*") && sampled.contains("* exact, but what is typical"), "{sampled}");
+    recording.flows[1].exact = true;
+    let counted = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
+    (recording.flows[1].exact, recording.flows[1].estimated) = (false, true);
+    (recording.flows[2].direction, recording.flows[2].estimated) = (weir_model::Direction::Out, true);
+    let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
+    assert!(shared.contains("5,000,000≈") && shared.contains("≈ about so many, by samples"), "{shared}");
+    assert!(shared.contains("calls about 5,000,000"), "{shared}");
 }
 
 #[test]
@@ -88,19 +121,28 @@ fn streams_of_little_input_are_summed() {
     let rows = |text: &str| text.lines().filter(|line| line.contains("module")).count();
     let text = screen_at(&trace, 80);
     assert_eq!(rows(&text), 0, "little input is not worth a line: {text}");
-    assert!(text.contains("and 20 streams more: 40 calls"), "{text}");
+    assert!(text.contains("and 20 more streams: 40 calls"), "{text}");
     let everything = screen(&trace, true, &Style::default());
     assert_eq!(rows(&everything), 20);
     assert!(!everything.contains("--all"));
 }
 
 #[test]
-fn twelve_streams_are_shown_output_before_input() {
+fn of_much_output_that_is_alike_the_sum_is_shown() {
     let (mut recording, findings, _) = pipeline();
     recording.flows.iter_mut().skip(3).for_each(|flow| flow.direction = weir_model::Direction::Out);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
-    assert_eq!(text.lines().filter(|line| line.contains("module")).count(), 9, "{text}");
-    assert!(text.contains("and 11 streams more: 22 calls"), "{text}");
+    let lines = |text: &str| text.lines().filter(|line| line.contains("module")).count();
+    assert_eq!(lines(&text), 0, "{text}");
+    assert!(text.contains("and 20 more streams: 40 calls"), "{text}");
+    // What is some output beside much input has its lines.
+    recording.flows.iter_mut().skip(6).for_each(|flow| flow.direction = weir_model::Direction::In);
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    assert_eq!(lines(&text), 3, "{text}");
+    // What costs has, up to twelve in all.
+    recording.flows.iter_mut().skip(3).for_each(|flow| flow.calls = 100_000);
+    let text = screen_at(&of(&recording, &findings, "x"), 80);
+    assert_eq!(lines(&text), 11, "{text}");
 }
 
 #[test]
@@ -119,7 +161,7 @@ fn the_ends_of_a_pipeline_are_shown_before_other_output() {
 fn a_stream_of_little_is_summed_with_the_rest() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
-    assert!(!text.contains("libc") && text.contains("and 1 stream more: 1 call, 832 B"), "{text}");
+    assert!(!text.contains("libc") && text.contains("and 1 more stream: 1 call, 832 B"), "{text}");
 }
 
 #[test]
@@ -178,6 +220,118 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
 }
 
 #[test]
+fn what_only_waits_or_only_moved_is_a_stream_as_well() {
+    let mut recording = clean();
+    recording.prices.sync_ns = 1e7;
+    (recording.flows[1].calls, recording.flows[1].bytes, recording.flows[1].syncs) = (0, 0, 60);
+    recording.flows[0].calls = 0;
+    recording.flows.iter_mut().for_each(|flow| flow.sizes = Default::default());
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    let row = |path: &str| {
+        let line = text.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {text}"));
+        line.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(row("/tmp/b")[5..], ["file", "0", "0", "B", "–", "–", "20"], "{text}");
+    assert!(text.contains("60 syncs that waited for the device among them"), "{text}");
+    assert_eq!(row("/tmp/a")[5..9], ["file", "–", "10", "MiB"], "how many calls is not known: {text}");
+    assert!(text.contains("nothing wrong was seen in 2 streams"), "{text}");
+}
+
+#[test]
+fn names_of_one_file_are_one_stream_and_are_said() {
+    let mut recording = clean();
+    for path in ["/tmp/link", "/tmp/sub/../b"] {
+        let id = recording.files.len() as u32;
+        let other = super::fixture::file(id, path, weir_model::StreamKind::File);
+        recording.files.push(weir_model::trace::OpenFile { ino: 1, same_as: Some(1), ..other });
+        let again = Flow { file: id, calls: 5, ..recording.flows[1].clone() };
+        recording.flows.push(again);
+    }
+    let reader = Flow { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
+    recording.flows.push(reader);
+    let streams = streams(&recording);
+    let seen: Vec<_> = streams.iter().map(|one| (one.path, one.flow.calls, one.openings.len())).collect();
+    assert_eq!(seen, [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)], "as it was named there");
+    assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    assert_eq!(text.matches("one file: /tmp/b = /tmp/link = /tmp/sub/../b").count(), 1, "{text}");
+    // A finding has the name of the opening that it is about.
+    let finding = Finding { path: "/tmp/link".into(), fd: 4, ..bytewise().1.remove(0) };
+    assert!(super::table::is_found(&streams[1], &[finding]));
+}
+
+#[test]
+fn files_without_a_line_are_summed_by_directory() {
+    let (mut recording, findings, _) = pipeline();
+    for number in 0..700 {
+        let id = recording.files.len() as u32;
+        let path = format!("/home/u/src/part{}/file{number}.c", number % 9);
+        recording.files.push(super::fixture::file(id, &path, weir_model::StreamKind::File));
+        recording.flows.push(super::fixture::flow(4713, 5, id, weir_model::Direction::In, 2, 100));
+    }
+    let trace = of(&recording, &findings, "x");
+    for width in [80, 120] {
+        let text = screen_at(&trace, width);
+        let row = |name: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(name));
+            let words = line.unwrap_or_else(|| panic!("{name}: {text}")).split_whitespace();
+            words.map(str::to_string).collect::<Vec<_>>()
+        };
+        assert!(row("the 720 other streams").len() > 4, "{text}");
+        let found = row("/usr/lib/python3.11");
+        assert!(found.starts_with(&["/usr/lib/python3.11".into(), "20".into(), "20".into()]), "{text}");
+        let all = row("all of these");
+        assert_eq!(all[3], "720", "{text}");
+        assert!(all.contains(&"1,440".to_string()), "{text}");
+        let parts: u64 = ["/home/u/src/", "/usr/lib/python3.11"]
+            .iter()
+            .flat_map(|start| text.lines().filter(move |line| line.trim_start().starts_with(start)))
+            .map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(parts, 720, "{text}");
+    }
+    let document = document(&trace);
+    assert_eq!(document.streams.len(), 723, "each has its row for programs");
+}
+
+#[test]
+fn calls_that_move_no_bytes_are_counted_by_kind() {
+    use weir_model::trace::{Op, OtherCalls};
+    let mut recording = clean();
+    assert!(!screen_at(&of(&recording, &[], ""), 80).contains("move no bytes"), "nothing is made up");
+    let one = |op, calls, errors: &[(i32, u64)]| OtherCalls {
+        pid: 4711,
+        image: 0,
+        op,
+        calls,
+        errors: errors.iter().copied().collect(),
+        exact: true,
+    };
+    recording.others = vec![
+        one(Op::Openat, 400, &[(2, 288), (13, 2)]),
+        one(Op::Openat, 12, &[]),
+        one(Op::Close, 131, &[]),
+        one(Op::Lseek, 14, &[(29, 3)]),
+    ];
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "557 calls that move no bytes (stat, ioctl, poll … are not followed) openat 412 (290 failed: ENOENT 288, \
+                EACCES 2) · close 131 · lseek 14 (3 failed: ESPIPE)";
+    assert!(flat.contains(said), "{text}");
+    recording.others[0].exact = false;
+    recording.others.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
+    let trace = of(&recording, &[], "");
+    let flat =
+        |all: bool| screen(&trace, all, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat(false).contains("at least 575 calls that move no bytes ("), "{}", flat(false));
+    assert!(
+        flat(false).contains("10 others of 5 kinds") && !flat(true).contains("others of"),
+        "{}",
+        flat(true)
+    );
+}
+
+#[test]
 fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
@@ -190,6 +344,16 @@ fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     assert!((cost(&recording) - 3.1).abs() < 1e-9, "syncs wait, and take no processor");
     recording.processes[0].ended_s = Some(recording.processes[0].started_s + 3.0);
     assert!((cost(&recording) - 2.7).abs() < 1e-9, "no longer than the process was without it");
+}
+
+#[test]
+fn calls_that_were_dearer_than_their_price_cost_what_the_kernel_took() {
+    let (mut recording, _) = bytewise();
+    let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
+    let priced = cost(&recording);
+    recording.overhead.cost_s = 0.0;
+    (recording.processes[0].user_s, recording.processes[0].system_s) = (1.0, priced * 1.2);
+    assert!((cost(&recording) - priced * 1.2).abs() < 1e-6, "as the findings have it");
 }
 
 #[test]
@@ -209,82 +373,4 @@ fn the_manual_names_every_finding() {
         manual.contains(&format!("|---|---|\n{table}\n")),
         "docs/trace.md is to have this table:\n{table}"
     );
-}
-
-mod documents {
-    use super::*;
-    use serde_json::Value;
-
-    fn check(value: &Value) {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/weir-trace-1.schema.json");
-        let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        let validator = jsonschema::validator_for(&schema).unwrap();
-        let errors: Vec<String> =
-            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        assert!(errors.is_empty(), "{errors:#?}");
-    }
-
-    #[test]
-    fn what_is_written_obeys_the_schema_and_is_read_again() {
-        let (bytewise, tiny) = bytewise();
-        let (piped, found, pipelines) = pipeline();
-        let clean = clean();
-        let traces = [
-            of(&bytewise, &tiny, VERDICT),
-            Trace { pipelines: &pipelines, ..of(&piped, &found, "x") },
-            of(&clean, &[], ""),
-        ];
-        for trace in traces {
-            let document = document(&trace);
-            let text = crate::json::pretty(&document).unwrap();
-            check(&serde_json::from_str(&text).unwrap());
-            assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
-        }
-    }
-
-    #[test]
-    fn sizes_are_keyed_by_the_least_of_their_slot() {
-        let (recording, findings) = bytewise();
-        let value = serde_json::to_value(document(&of(&recording, &findings, VERDICT))).unwrap();
-        let output = &value["streams"][1];
-        assert_eq!(output["sizes"], serde_json::json!({"1": 4_999_998, "4096": 2}));
-        assert_eq!(
-            (&output["mode"], &output["direction"], &output["fd"]),
-            (&"none".into(), &"out".into(), &1.into())
-        );
-        assert_eq!(value["exit"], serde_json::json!({"code": 0}));
-        assert_eq!(value["findings"][0]["gain"]["calls"], 4_999_923);
-    }
-
-    #[test]
-    fn a_schema_that_is_broken_is_noticed() {
-        let clean = clean();
-        let mut value = serde_json::to_value(document(&of(&clean, &[], ""))).unwrap();
-        value["more"] = 1.into();
-        assert!(std::panic::catch_unwind(|| check(&value)).is_err());
-    }
-
-    #[test]
-    fn the_timeline_has_slices_instants_and_counters() {
-        let (recording, ..) = pipeline();
-        let value = timeline(&recording);
-        let events = value["traceEvents"].as_array().unwrap();
-        let with = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
-        assert!(with("M").iter().any(|event| event["args"]["name"] == "python3"));
-        let instants: Vec<_> =
-            with("i").iter().map(|event| event["name"].as_str().unwrap().to_string()).collect();
-        for name in ["fork 4712", "exec /usr/bin/python3", "buffers", "signal 9", "ended by signal 9"] {
-            assert!(instants.iter().any(|seen| seen == name), "{name}: {instants:?}");
-        }
-        assert_eq!(with("C")[0]["args"]["bytes"], 41);
-        assert_eq!(with("b").len(), with("e").len());
-        let (recording, _) = bytewise();
-        let value = timeline(&recording);
-        let call =
-            value["traceEvents"].as_array().unwrap().iter().find(|event| event["cat"] == "call").unwrap();
-        assert_eq!(
-            (&call["name"], &call["args"]["asked"], &call["ts"]),
-            (&"write".into(), &1.into(), &10000.0.into())
-        );
-    }
 }

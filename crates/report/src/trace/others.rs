@@ -1,0 +1,67 @@
+//! Calls that move no bytes: which, how many, and how many failed.
+
+use std::collections::BTreeMap;
+
+use weir_model::trace::{Op, Recording};
+
+use super::words::{error, plural, thousands};
+use crate::block::Block;
+
+/// Kinds that are named where not all are asked for.
+const MOST: usize = 6;
+
+/// All calls of one kind, by whomever.
+#[derive(Default)]
+struct Kind {
+    calls: u64,
+    errors: BTreeMap<i32, u64>,
+}
+
+/// A line of them; `all` leaves no kind out. Nothing where none was seen.
+pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
+    let mut kinds: BTreeMap<Op, Kind> = BTreeMap::new();
+    for one in &recording.others {
+        let kind = kinds.entry(one.op).or_default();
+        kind.calls += one.calls;
+        for (&number, &times) in &one.errors {
+            *kind.errors.entry(number).or_default() += times;
+        }
+    }
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let sum: u64 = kinds.values().map(|kind| kind.calls).sum();
+    let mut kinds: Vec<(Op, Kind)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(op, kind)| (std::cmp::Reverse(kind.calls), *op));
+    // One kind alone is not worth a sum.
+    let named = if all || kinds.len() <= MOST + 1 { kinds.len() } else { MOST };
+    let rest = kinds.split_off(named);
+    let mut parts: Vec<String> = kinds.iter().map(|(op, kind)| words(*op, kind)).collect();
+    if !rest.is_empty() {
+        let calls = rest.iter().map(|(_, kind)| kind.calls).sum();
+        parts.push(format!("{} others of {} kinds", thousands(calls), rest.len()));
+    }
+    let least = if recording.others.iter().all(|one| one.exact) { "" } else { "at least " };
+    let calls = plural(sum, "call");
+    let head = format!("{least}{calls} that move no bytes (stat, ioctl, poll … are not followed)");
+    vec![Block::Text(head), Block::Facts(parts)]
+}
+
+/// `openat 412 (290 failed: ENOENT 288, EACCES 2)`.
+fn words(op: Op, kind: &Kind) -> String {
+    let calls = format!("{} {}", op.name(), thousands(kind.calls));
+    let failed: u64 = kind.errors.values().sum();
+    let mut errors: Vec<(i32, u64)> = kind.errors.iter().map(|(&number, &times)| (number, times)).collect();
+    errors.sort_by_key(|&(number, times)| (std::cmp::Reverse(times), number));
+    match errors.as_slice() {
+        [] => calls,
+        [(number, _)] => format!("{calls} ({} failed: {})", thousands(failed), error(*number)),
+        several => {
+            let each: Vec<String> = several
+                .iter()
+                .map(|(number, times)| format!("{} {}", error(*number), thousands(*times)))
+                .collect();
+            format!("{calls} ({} failed: {})", thousands(failed), each.join(", "))
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Streams that have no line of their own, by where they lead: files by directory, other things by their kind.
+
+use std::collections::{BTreeMap, HashSet};
+
+use weir_model::StreamKind;
+
+use super::streams::Stream;
+use super::words::{bytes, thousands};
+use crate::number::percent;
+use crate::table::{Align, Column, Keep, Row, Table};
+
+/// So many places are shown; directories near each other are one until they are no more.
+const MOST: usize = 6;
+/// Of more directories the deepest are taken together at once, not two by two.
+const COMPARED: usize = 256;
+
+/// What is known of the streams at one place.
+#[derive(Debug, Default)]
+struct Sum<'a> {
+    /// Files by their numbers, where these are known, and names.
+    files: HashSet<(Option<(u64, u64)>, &'a str)>,
+    openings: HashSet<u32>,
+    streams: u64,
+    calls: u64,
+    bytes: u64,
+    share: f64,
+}
+
+/// Streams that lead to one place.
+struct Place<'a> {
+    name: String,
+    sum: Sum<'a>,
+}
+
+/// A table of where they lead, the place that took most time or bytes first, with all of them at its end; `others` stand in
+/// a table above. Nothing where that is one place.
+pub(super) fn table(streams: &[&Stream], others: bool) -> Option<Table> {
+    let mut places = places(streams);
+    if places.len() < 2 {
+        return None;
+    }
+    places.sort_by(|a, b| {
+        let rounded = |place: &Place| (place.sum.share * 1000.0).round() as u64;
+        rounded(b).cmp(&rounded(a)).then(b.sum.bytes.cmp(&a.sum.bytes)).then(a.name.cmp(&b.name))
+    });
+    let mut all = Sum::default();
+    streams.iter().for_each(|stream| all.add(stream));
+    let mut rows: Vec<Row> = places.iter().map(|place| row(&place.name, &place.sum)).collect();
+    rows.push(row("all of these", &all));
+    let streams = thousands(streams.len() as u64);
+    let head = if others { format!("the {streams} other streams") } else { format!("{streams} streams") };
+    Some(Table { columns: columns(&head), rows, ..Table::default() })
+}
+
+fn columns(head: &str) -> Vec<Column> {
+    vec![
+        Column::new(head, "", Align::Path),
+        Column::new("streams", "", Align::Right),
+        Column::new("files", "", Align::Right).keep(Keep::Rank(1)),
+        Column::new("openings", "", Align::Right).keep(Keep::Rank(2)),
+        Column::new("calls", "", Align::Right),
+        Column::new("bytes", "", Align::Right),
+        Column::new("time", "%", Align::Decimal),
+    ]
+}
+
+fn row(name: &str, sum: &Sum) -> Row {
+    let cells = vec![
+        name.into(),
+        thousands(sum.streams).into(),
+        thousands(sum.files.len() as u64).into(),
+        thousands(sum.openings.len() as u64).into(),
+        thousands(sum.calls).into(),
+        bytes(sum.bytes).into(),
+        percent(sum.share.min(1.0)).into(),
+    ];
+    Row { cells, ..Row::default() }
+}
+
+impl<'a> Sum<'a> {
+    fn add(&mut self, stream: &Stream<'a>) {
+        if stream.kind == StreamKind::File {
+            // The number alone may be that of a file that is gone.
+            let name = stream.also.iter().copied().chain([stream.path]).min().unwrap_or_default();
+            self.files.insert((stream.inode, name));
+        }
+        self.openings.extend(&stream.openings);
+        self.streams += 1;
+        self.calls += stream.flow.calls;
+        self.bytes += stream.flow.bytes;
+        self.share += stream.share;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.openings.extend(other.openings);
+        self.streams += other.streams;
+        self.calls += other.calls;
+        self.bytes += other.bytes;
+        self.share += other.share;
+    }
+}
+
+/// Where the streams lead, in at most [`MOST`] places and one for those that hardly count.
+fn places<'a>(streams: &[&Stream<'a>]) -> Vec<Place<'a>> {
+    let mut kinds: BTreeMap<&str, Sum> = BTreeMap::new();
+    let mut directories: BTreeMap<Vec<&str>, Sum> = BTreeMap::new();
+    for stream in streams {
+        match directory(stream) {
+            Some(directory) => directories.entry(directory).or_default().add(stream),
+            None => kinds.entry(kind(stream.kind)).or_default().add(stream),
+        }
+    }
+    let light = if directories.len() + kinds.len() > MOST { take_light(&mut directories) } else { None };
+    let elsewhere = light.map(|sum| Place { name: "elsewhere".into(), sum });
+    let kinds = kinds.into_iter().map(|(name, sum)| Place { name: name.into(), sum });
+    let room = MOST.saturating_sub(kinds.len()).max(1);
+    let directories = gathered(directories, room).into_iter();
+    directories
+        .map(|found| Place { name: found.name(), sum: found.sum })
+        .chain(kinds)
+        .chain(elsewhere)
+        .collect()
+}
+
+/// Takes away what is in such corners of the tree that have hardly any of the calls, bytes and time: else the corners that
+/// count would be taken together for the lack of room. Nothing where that is one corner.
+fn take_light<'a>(directories: &mut BTreeMap<Vec<&str>, Sum<'a>>) -> Option<Sum<'a>> {
+    // By two names: `/usr/lib` is another corner than `/usr/share`.
+    const CORNER: usize = 2;
+    const LITTLE: u64 = 50;
+    let mut corners: BTreeMap<Vec<&str>, (u64, u64, f64)> = BTreeMap::new();
+    let mut all = (0, 0, 0.0);
+    for (names, sum) in directories.iter() {
+        let of = corners.entry(names[..names.len().min(CORNER)].to_vec()).or_default();
+        for sums in [of, &mut all] {
+            *sums = (sums.0 + sum.calls, sums.1 + sum.bytes, sums.2 + sum.share);
+        }
+    }
+    let little = |of: &(u64, u64, f64)| {
+        of.0 * LITTLE < all.0 && of.1 * LITTLE < all.1 && of.2 * LITTLE as f64 <= all.2.max(f64::MIN_POSITIVE)
+    };
+    corners.retain(|_, of| little(of));
+    if corners.len() < 2 {
+        return None;
+    }
+    let mut light = Sum::default();
+    let heavy = std::mem::take(directories).into_iter().filter_map(|(names, sum)| {
+        match corners.contains_key(&names[..names.len().min(CORNER)]) {
+            true => {
+                light.merge(sum);
+                None
+            }
+            false => Some((names, sum)),
+        }
+    });
+    *directories = heavy.collect();
+    Some(light)
+}
+
+fn kind(kind: StreamKind) -> &'static str {
+    match kind {
+        StreamKind::File => "files without a name",
+        StreamKind::Pipe => "pipes",
+        StreamKind::Socket => "sockets",
+        StreamKind::Terminal => "terminals",
+        StreamKind::Device => "devices",
+        StreamKind::Other => "other things",
+    }
+}
+
+/// The directory of a file, name by name from the root; None: it has none.
+fn directory<'a>(stream: &Stream<'a>) -> Option<Vec<&'a str>> {
+    let path = stream.path.strip_prefix('/').filter(|_| stream.kind == StreamKind::File)?;
+    // What memfd_create(2) made has a name and is nowhere.
+    if path.starts_with("memfd:") {
+        return None;
+    }
+    let mut names: Vec<&str> = path.split('/').collect();
+    names.pop();
+    Some(names)
+}
+
+/// A directory, and whether what is below it is meant as well.
+struct Directory<'a, 'n> {
+    names: Vec<&'n str>,
+    below: bool,
+    sum: Sum<'a>,
+}
+
+impl Directory<'_, '_> {
+    fn name(&self) -> String {
+        let path: String = self.names.iter().map(|name| format!("/{name}")).collect();
+        match (path.as_str(), self.below) {
+            (_, true) => path + "/…",
+            ("", false) => "/".into(),
+            _ => path,
+        }
+    }
+}
+
+/// Directories become one with those beside them, the deepest first, until there are at most `most`.
+fn gathered<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>, most: usize) -> Vec<Directory<'a, 'n>> {
+    // In the order of their names, those with most in common stand side by side.
+    let mut all = not_too_deep(directories);
+    while all.len() > most {
+        let depth = |at: &usize| common(&all[*at].names, &all[at + 1].names);
+        // Of several the lightest, so that what matters stands alone for longest.
+        let weight = |at: &usize| all[*at].sum.bytes + all[at + 1].sum.bytes;
+        let pairs = 0..all.len() - 1;
+        let Some(at) = pairs.min_by_key(|at| (usize::MAX - depth(at), weight(at))) else { break };
+        let next = all.remove(at + 1);
+        let here = &mut all[at];
+        here.names.truncate(common(&here.names, &next.names));
+        here.below = true;
+        here.sum.merge(next.sum);
+        // What is between them in the tree may stand between two that have become the same.
+        let same = |other: &usize| *other != at && all[*other].below && all[*other].names == all[at].names;
+        if let Some(other) = (0..all.len()).find(same) {
+            let sum = std::mem::take(&mut all[other.max(at)].sum);
+            all[other.min(at)].sum.merge(sum);
+            all.remove(other.max(at));
+        }
+    }
+    all
+}
+
+/// The directories, in the order of their names; the deepest of very many as part of what they are in.
+fn not_too_deep<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>) -> Vec<Directory<'a, 'n>> {
+    let mut all: BTreeMap<(Vec<&str>, bool), Sum> = BTreeMap::new();
+    let mut depth = directories.keys().map(Vec::len).max().unwrap_or(0);
+    directories.into_iter().for_each(|(names, sum)| all.entry((names, false)).or_default().merge(sum));
+    while all.len() > COMPARED && depth > 0 {
+        depth -= 1;
+        for ((mut names, below), sum) in std::mem::take(&mut all) {
+            let deeper = names.len() > depth;
+            names.truncate(depth);
+            all.entry((names, below || deeper)).or_default().merge(sum);
+        }
+    }
+    all.into_iter().map(|((names, below), sum)| Directory { names, below, sum }).collect()
+}
+
+/// How many names two directories begin with in common.
+fn common(one: &[&str], other: &[&str]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums<'n>(paths: &[&'n str]) -> BTreeMap<Vec<&'n str>, Sum<'static>> {
+        let mut directories: BTreeMap<Vec<&str>, Sum> = BTreeMap::new();
+        for (number, path) in paths.iter().enumerate() {
+            let sum = directories.entry(path.split('/').skip(1).collect()).or_default();
+            (sum.streams, sum.bytes) = (sum.streams + 1, sum.bytes + number as u64);
+        }
+        directories
+    }
+
+    fn names(paths: &[&str], most: usize) -> Vec<String> {
+        gathered(sums(paths), most).iter().map(Directory::name).collect()
+    }
+
+    #[test]
+    fn directories_are_gathered_from_the_deepest_on() {
+        let python = ["/usr/lib/python3/email", "/usr/lib/python3/json", "/usr/lib/python3"];
+        let paths = [&python[..], &["/etc", "/home/u"]].concat();
+        assert_eq!(names(&paths, 5).len(), 5, "there is room for all");
+        // The lighter of two pairs that have as much in common.
+        assert_eq!(names(&paths, 4), ["/etc", "/home/u", "/usr/lib/python3", "/usr/lib/python3/…"]);
+        assert_eq!(names(&paths, 3), ["/etc", "/home/u", "/usr/lib/python3/…"]);
+        assert_eq!(names(&paths, 1), ["/…"]);
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let paths = ["/u/a/1", "/u/a/2", "/u/m/x/1", "/u/m/x/2", "/u/m/x/3", "/u/z/1", "/u/z/2", "/u", "/v"];
+        for most in 1..paths.len() {
+            let mut names = names(&paths, most);
+            assert!(names.len() <= most, "{most}: {names:?}");
+            let shown = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), shown, "{most}: {names:?}");
+        }
+    }
+
+    #[test]
+    fn corners_of_little_are_elsewhere() {
+        let paths: Vec<String> = (0..400).map(|n| format!("/home/u/src/{}", n % 20)).collect();
+        let mut paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        paths.extend(["/etc", "/usr/share/locale", "/usr/lib/x"]);
+        let mut all = sums(&paths);
+        all.values_mut().for_each(|sum| (sum.calls, sum.bytes) = (sum.streams, sum.streams));
+        let light = take_light(&mut all).expect("three corners");
+        assert_eq!((light.streams, all.len()), (3, 20));
+        assert!(take_light(&mut all).is_none(), "what is left counts");
+        let mut two = sums(&["/home/u", "/etc"]);
+        assert!(take_light(&mut two).is_none() && two.len() == 2);
+    }
+
+    #[test]
+    fn one_directory_is_called_by_its_name() {
+        assert_eq!(names(&["/usr/lib", "/usr/lib"], 1), ["/usr/lib"]);
+        assert_eq!(common(&["usr", "lib"], &["usr", "share"]), 1);
+    }
+
+    #[test]
+    fn of_very_many_directories_none_is_lost() {
+        let paths: Vec<String> = (0..5000)
+            .map(|n| format!("/src/{}/{}/{}", n % 7, n % 91, n % 1300))
+            .chain(["/etc".into()])
+            .collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let found = gathered(sums(&paths), 4);
+        assert_eq!(found.iter().map(|one| one.sum.streams).sum::<u64>(), 5001);
+        assert!((2..=4).contains(&found.len()) && found[0].name() == "/etc", "the rest below /src");
+    }
+}

@@ -1,0 +1,84 @@
+//! JSON and timeline.
+
+use super::*;
+use serde_json::Value;
+
+fn check(value: &Value) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/weir-trace-1.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn what_is_written_obeys_the_schema_and_is_read_again() {
+    let (bytewise, tiny) = bytewise();
+    let (piped, found, pipelines) = pipeline();
+    let mut clean = clean();
+    clean.others.push(weir_model::trace::OtherCalls {
+        pid: 4711,
+        image: 0,
+        op: weir_model::trace::Op::Openat,
+        calls: 3,
+        errors: [(2, 1)].into(),
+        exact: true,
+    });
+    let traces = [
+        of(&bytewise, &tiny, VERDICT),
+        Trace { pipelines: &pipelines, ..of(&piped, &found, "x") },
+        of(&clean, &[], ""),
+    ];
+    for trace in traces {
+        let document = document(&trace);
+        let text = crate::json::pretty(&document).unwrap();
+        check(&serde_json::from_str(&text).unwrap());
+        assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
+    }
+}
+
+#[test]
+fn sizes_are_keyed_by_the_least_of_their_slot() {
+    let (recording, findings) = bytewise();
+    let value = serde_json::to_value(document(&of(&recording, &findings, VERDICT))).unwrap();
+    let output = &value["streams"][1];
+    assert_eq!(output["sizes"], serde_json::json!({"1": 4_999_998, "4096": 2}));
+    assert_eq!(
+        (&output["mode"], &output["direction"], &output["fd"]),
+        (&"none".into(), &"out".into(), &1.into())
+    );
+    assert_eq!(value["exit"], serde_json::json!({"code": 0}));
+    assert_eq!(value["findings"][0]["gain"]["calls"], 4_999_923);
+}
+
+#[test]
+fn a_schema_that_is_broken_is_noticed() {
+    let clean = clean();
+    let mut value = serde_json::to_value(document(&of(&clean, &[], ""))).unwrap();
+    value["more"] = 1.into();
+    assert!(std::panic::catch_unwind(|| check(&value)).is_err());
+}
+
+#[test]
+fn the_timeline_has_slices_instants_and_counters() {
+    let (recording, ..) = pipeline();
+    let value = timeline(&recording);
+    let events = value["traceEvents"].as_array().unwrap();
+    let with = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
+    assert!(with("M").iter().any(|event| event["args"]["name"] == "python3"));
+    let instants: Vec<_> =
+        with("i").iter().map(|event| event["name"].as_str().unwrap().to_string()).collect();
+    for name in ["fork 4712", "exec /usr/bin/python3", "buffers", "signal 9", "ended by signal 9"] {
+        assert!(instants.iter().any(|seen| seen == name), "{name}: {instants:?}");
+    }
+    assert_eq!(with("C")[0]["args"]["bytes"], 41);
+    assert_eq!(with("b").len(), with("e").len());
+    let (recording, _) = bytewise();
+    let value = timeline(&recording);
+    let call = value["traceEvents"].as_array().unwrap().iter().find(|event| event["cat"] == "call").unwrap();
+    assert_eq!(
+        (&call["name"], &call["args"]["asked"], &call["ts"]),
+        (&"write".into(), &1.into(), &10000.0.into())
+    );
+}

@@ -1,0 +1,271 @@
+//! `weir trace`: what is one stream and one file, what else a program calls, and that words and figures agree.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{disk_dir, has, is_root, skip, text, weir};
+use serde_json::Value;
+
+/// The engines that see calls; ebpf only where this user may load programs into the kernel.
+fn engines() -> Vec<&'static str> {
+    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
+}
+
+/// What was said on standard error, and the document of `weir trace --exact --engine ENGINE MORE… -- sh -c SCRIPT`.
+fn trace(dir: &Path, engine: &str, more: &[&str], script: &str) -> (String, Value) {
+    let begin = ["trace", "--exact", "--engine", engine, "--json", "t.json"];
+    let arguments = [&begin[..], more, &["--", "sh", "-c", script]].concat();
+    let output = weir(dir, &arguments).output().expect("weir starts");
+    assert!(output.status.success(), "{engine}: {script}: {}\n{}", output.status, text(&output.stderr));
+    let document = fs::read(dir.join("t.json")).expect("t.json is written");
+    (text(&output.stderr), serde_json::from_slice(&document).expect("it is JSON"))
+}
+
+fn list<'a>(document: &'a Value, name: &str) -> &'a Vec<Value> {
+    document[name].as_array().unwrap_or_else(|| panic!("{name}: {document}"))
+}
+
+#[test]
+fn a_file_by_several_names_is_one_stream() {
+    let dir = disk_dir();
+    let script = "mkdir sub; echo one > real; ln -s real link; ln real hard; \
+                  echo two >> link; echo three >> sub/../real; echo four >> hard; echo five > other";
+    for engine in engines() {
+        let (screen, document) = trace(dir.path(), engine, &["--all"], script);
+        let out = |end: &str| {
+            let streams = list(&document, "streams").iter();
+            let is = |stream: &&Value| {
+                stream["direction"] == "out" && stream["path"].as_str().unwrap().ends_with(end)
+            };
+            streams.filter(is).collect::<Vec<_>>()
+        };
+        let [real] = out("/real")[..] else { panic!("{engine}: {:?}", out("")) };
+        assert_eq!(
+            (&real["calls"], &real["openings"], &real["bytes"]),
+            (&4.into(), &4.into(), &19.into()),
+            "{engine}"
+        );
+        let also: Vec<&str> =
+            real["also"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        for name in ["/link", "/hard", "/sub/../real"] {
+            assert!(also.iter().any(|known| known.ends_with(name)), "{engine}: {name}: {also:?}");
+        }
+        assert!(out("/link").is_empty() && out("/hard").is_empty(), "{engine}");
+        let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(dir.path().join("real")).unwrap());
+        assert_eq!(real["inode"]["ino"], inode, "{engine}");
+        assert_eq!(
+            (&out("/other")[0]["also"], &out("/other")[0]["openings"]),
+            (&Value::Array(vec![]), &1.into())
+        );
+        assert!(screen.contains("one file: "), "{engine}: {screen}");
+        for name in ["real", "link", "hard", "other"] {
+            fs::remove_file(dir.path().join(name)).unwrap();
+        }
+        fs::remove_dir(dir.path().join("sub")).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_took_the_number_of_one_that_is_gone_is_another() {
+    let dir = disk_dir();
+    let script = "for name in a b c d; do echo $name > $name; rm $name; done";
+    for engine in engines() {
+        let (_, document) = trace(dir.path(), engine, &[], script);
+        let streams = list(&document, "streams").iter();
+        let names: Vec<&str> = streams
+            .filter(|stream| stream["direction"] == "out")
+            .map(|stream| stream["path"].as_str().unwrap().rsplit('/').next().unwrap())
+            .collect();
+        assert_eq!(names, ["a", "b", "c", "d"], "{engine}");
+    }
+}
+
+#[test]
+fn two_names_hide_no_mixed_order() {
+    if !has("python3") {
+        return skip("two_names_hide_no_mixed_order", "python3 is not here");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("log"), "").unwrap();
+    std::os::unix::fs::symlink("log", dir.path().join("link")).unwrap();
+    let program = "import os, time\nf = open('link', 'a')\nd = os.open('log', os.O_WRONLY | os.O_APPEND)\n\
+                   f.write('begin\\n')\ntime.sleep(0.7)\nos.write(d, b'failed\\n')\ntime.sleep(0.7)\nf.write('end\\n')\n";
+    fs::write(dir.path().join("two.py"), program).unwrap();
+    for engine in engines() {
+        let (screen, document) =
+            trace(dir.path(), engine, &[], "exec env -u PYTHONUNBUFFERED python3 -S two.py");
+        let found = list(&document, "findings").iter().find(|finding| finding["id"] == "mixed-order");
+        let found = found.unwrap_or_else(|| panic!("{engine}: {screen}"));
+        assert!(found["path"].as_str().unwrap().ends_with("/link"), "{engine}: {found}");
+        let log = fs::canonicalize(dir.path().join("log")).unwrap();
+        assert!(
+            screen.contains("one file: ") && screen.contains(log.to_str().unwrap()),
+            "{engine}: {screen}"
+        );
+    }
+}
+
+#[test]
+fn the_first_image_of_the_command_is_the_command() {
+    let dir = disk_dir();
+    for engine in ["ebpf", "ptrace", "sample"] {
+        let arguments = ["trace", "-q", "--engine", engine, "--json", "t.json", "--timeline", "time.json"];
+        let command = ["sh", "-c", "sleep 0.2; exec sleep 0.3"];
+        let output = weir(dir.path(), &[&arguments[..], &["--"], &command].concat()).output().unwrap();
+        if output.status.code() == Some(125) {
+            skip("the_first_image_of_the_command_is_the_command", &text(&output.stderr));
+            continue;
+        }
+        let read = |name: &str| -> Value {
+            serde_json::from_slice(&fs::read(dir.path().join(name)).unwrap()).unwrap()
+        };
+        let (document, timeline) = (read("t.json"), read("time.json"));
+        let images = |process: &Value| {
+            let names =
+                list(process, "images").iter().map(|image| image["comm"].as_str().unwrap().to_string());
+            names.collect::<Vec<_>>()
+        };
+        let processes = list(&document, "processes");
+        assert_eq!(images(&processes[0]), ["sh", "sleep"], "{engine}: {}", processes[0]);
+        assert_eq!(processes[0]["images"][0]["argv"], serde_json::json!(command), "{engine}");
+        // A forked child is its parent's program until it runs another.
+        let child = &processes[1];
+        assert_eq!(images(child).last().map(String::as_str), Some("sleep"), "{engine}: {child}");
+        let events = timeline["traceEvents"].as_array().unwrap();
+        let shown = |event: &&Value| event["cat"] == "image";
+        assert_eq!(events.iter().find(shown).unwrap()["name"], "sh", "{engine}");
+        assert!(!document.to_string().contains("\"comm\":\"weir\""), "{engine}");
+        assert!(events.iter().all(|event| event["name"] != "weir"), "{engine}");
+    }
+}
+
+/// How often each of these calls was made, and failed, by strace.
+fn strace(dir: &Path, calls: &str, script: &str) -> BTreeMap<String, (u64, u64)> {
+    let arguments = ["-f", "-qq", "-e", &format!("trace={calls}"), "-e", "signal=none", "-o", "s.log"];
+    let status = Command::new("strace").args(arguments).args(["sh", "-c", script]).current_dir(dir).status();
+    assert!(status.expect("strace starts").success());
+    let log = fs::read_to_string(dir.join("s.log")).expect("strace's log");
+    let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for line in log.lines().filter(|line| line.contains(" = ")) {
+        // `7 close(3) = 0`, or `7 <... close resumed>) = 0` where another process made a call meanwhile.
+        let words = line.split_whitespace().skip(1).find(|word| *word != "<...");
+        let call = words.unwrap().split('(').next().unwrap();
+        let count = counts.entry(call.to_string()).or_default();
+        count.0 += 1;
+        count.1 += u64::from(line.contains(" = -1 "));
+    }
+    counts
+}
+
+#[test]
+fn calls_that_move_no_bytes_are_counted_as_strace_counts_them() {
+    if !has("strace") {
+        return skip("calls_that_move_no_bytes_are_counted_as_strace_counts_them", "strace is not here");
+    }
+    let dir = disk_dir();
+    let calls = "openat,close,dup2,lseek,unlinkat,fsync,pipe2,renameat2";
+    // Looks for what is not there, seeks where it cannot, and one thing after the other.
+    let script = "for f in 1 2 3 4 5; do true < missing$f; done 2> errors; tail -c 1 errors > last; \
+                  cat errors | tail -c 1 > last; dd if=errors of=copy conv=fsync status=none; rm copy last errors; true";
+    let expected = strace(dir.path(), calls, script);
+    for engine in engines() {
+        let (screen, document) = trace(dir.path(), engine, &[], script);
+        let mut seen: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for one in list(&document, "other_calls") {
+            assert_eq!(one["exact"], true, "{engine}: {one}");
+            let count = seen.entry(one["call"].as_str().unwrap().to_string()).or_default();
+            count.0 += one["calls"].as_u64().unwrap();
+            count.1 += one["failed"].as_u64().unwrap();
+            let errors = one["errors"].as_object().unwrap().values().map(|times| times.as_u64().unwrap());
+            assert_eq!(errors.sum::<u64>(), one["failed"].as_u64().unwrap(), "{engine}: {one}");
+        }
+        for (call, count) in &expected {
+            assert_eq!(seen.get(call), Some(count), "{engine}: {call}: {seen:?}");
+        }
+        let all: u64 = seen.values().map(|count| count.0).sum();
+        assert!(screen.contains(&format!("{all} calls that move no bytes (")), "{engine}: {screen}");
+        assert!(expected["openat"].1 >= 5 && expected["lseek"].1 >= 1, "{expected:?}");
+    }
+}
+
+#[test]
+fn many_moves_of_an_offset_are_counted_each() {
+    if !has("python3") {
+        return skip("many_moves_of_an_offset_are_counted_each", "python3 is not here");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("in"), vec![b'x'; 1 << 16]).unwrap();
+    let script = "python3 -S -c 'import os\nf = os.open(\"in\", os.O_RDWR)\nfor i in range(1000):\n  os.lseek(f, i, 0); os.read(f, 1); \
+                  os.write(f, b\"y\")' ";
+    let script = script.replace("\\n", "\n");
+    let mut seeks = Vec::new();
+    for engine in engines() {
+        let (_, document) = trace(dir.path(), engine, &[], &script);
+        let of_python = list(&document, "other_calls").iter().filter(|one| one["call"] == "lseek");
+        seeks.push(of_python.map(|one| one["calls"].as_u64().unwrap()).sum::<u64>());
+    }
+    assert!(seeks.iter().all(|&count| (1000..1100).contains(&count)), "{seeks:?}");
+    assert!(seeks.windows(2).all(|pair| pair[0] == pair[1]), "the engines agree: {seeks:?}");
+}
+
+/// The number at the beginning of what follows `before`.
+fn number_behind(text: &str, before: &str) -> u64 {
+    let rest = text.split(before).nth(1).unwrap_or_else(|| panic!("{before}: {text}"));
+    let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+    digits.replace(',', "").parse().unwrap_or_else(|_| panic!("{before}: {text}"))
+}
+
+#[test]
+fn words_and_figures_agree() {
+    let dir = disk_dir();
+    for part in 0..9 {
+        fs::create_dir_all(dir.path().join(format!("data/part{part}"))).unwrap();
+        for number in 0..40 {
+            fs::write(dir.path().join(format!("data/part{part}/file{number}")), "a line\nand one\n").unwrap();
+        }
+    }
+    // Every file is opened twice by the same program.
+    let script = "grep -c one -r data data > counts; for n in 1 2 3; do echo $n > again; done";
+    for engine in engines() {
+        let (screen, document) = trace(dir.path(), engine, &[], script);
+        let streams = list(&document, "streams");
+        let verdict = screen.lines().take(2).collect::<Vec<_>>().join(" ");
+        assert_eq!(number_behind(&verdict, "with the "), streams.len() as u64, "{engine}: {verdict}");
+        assert!(streams.len() >= 360, "each file has its row: {}", streams.len());
+        let again =
+            streams.iter().find(|stream| stream["path"].as_str().unwrap().ends_with("/again")).unwrap();
+        assert_eq!((&again["calls"], &again["openings"]), (&3.into(), &3.into()), "{engine}");
+
+        // The rows of the table, and the table of the others.
+        let mut lines = screen.lines().skip_while(|line| !line.trim_start().starts_with("process "));
+        let rows = lines.by_ref().skip(2).take_while(|line| !line.starts_with("  time:")).count() as u64;
+        let others = number_behind(&screen, "  the ");
+        let paths = streams.iter().map(|stream| stream["path"].as_str().unwrap());
+        assert!(
+            !paths.clone().any(|path| path.contains("/../")),
+            "{engine}: {:?}",
+            paths.collect::<Vec<_>>()
+        );
+        assert_eq!(rows + others, streams.len() as u64, "{engine}: {screen}");
+        let all = screen.lines().find(|line| line.trim_start().starts_with("all of these")).expect("a sum");
+        let figures: Vec<&str> = all.split_whitespace().skip(3).collect();
+        assert_eq!(figures[0].replace(',', "").parse::<u64>().unwrap(), others, "{engine}: {screen}");
+        let sums: u64 = screen
+            .lines()
+            .skip_while(|line| !line.trim_start().starts_with("the "))
+            .skip(2)
+            .take_while(|line| !line.trim_start().starts_with("all of these"))
+            .map(|line| {
+                let figures: Vec<&str> = line.split_whitespace().collect();
+                let name = figures.iter().take_while(|word| word.parse::<u64>().is_err()).count();
+                figures[name].replace(',', "").parse::<u64>().unwrap()
+            })
+            .sum();
+        assert_eq!(sums, others, "{engine}: {screen}");
+        assert!(screen.lines().any(|line| line.contains("/data/…")), "{engine}: {screen}");
+    }
+}
