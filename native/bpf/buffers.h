@@ -26,6 +26,10 @@ static __always_inline void tell_buffer(const struct walking *w, const struct st
     if (!event)
         return;
     begin(&event->head, KIND_BUFFER, f->fileno);
+    struct file *file = (int)f->fileno >= 0 ? file_of(f->fileno) : 0;
+    no_file(&event->file);
+    if (file)
+        identify(&event->file, file);
     event->address = w->at;
     event->base = f->buf_base;
     event->end = f->buf_end;

@@ -86,6 +86,7 @@ struct counts {
     unsigned long long asked_max, position, high;
     unsigned long long seeks, seek_ns; /* lseek(2) that moved, and when the last was; position: to where */
     unsigned int writes, told, failed, regular;
+    unsigned long long doubted; /* since the last call there was a pause: the descriptor may be another file's */
     unsigned long long sizes[SLOTS];       /* what each call moved, errors left out */
     unsigned long long asked_other[SLOTS]; /* what it asked for, where that is another slot */
 };
@@ -104,6 +105,7 @@ struct life {
 
 struct buffer {
     struct head head; /* fd: of the stream */
+    struct identity file; /* what is behind that */
     unsigned long long address, base, end, pending, unread;
     unsigned int moment, flags, walker, call_fd;
     unsigned char data[PREVIEW];
@@ -135,7 +137,7 @@ struct stream_key {
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 712, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 744 && sizeof(struct life) == 608, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 80, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 752 && sizeof(struct life) == 608, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 392 && sizeof(struct process) == 80, "as wire.rs has them");
 
 #endif

@@ -311,7 +311,7 @@ impl Tracer<'_, '_> {
         let pid = self.process_of(tid);
         let buffers = (self.look)(pid, like);
         if !buffers.is_empty() {
-            let what = RawWhat::Buffers { moment, buffers, waits_in: String::new() };
+            let what = RawWhat::looked(pid, moment, buffers, String::new());
             // Nobody wants reports any more when the recording has ended.
             let _ = self.reports.send(Raw { ns: now_ns(), pid, tid: pid, what });
         }

@@ -7,7 +7,7 @@ use super::Trace;
 use super::streams::Stream;
 use super::words::{kind, plural, seen_mode, sign, thousands, who};
 use crate::block::Block;
-use crate::number::percent;
+use crate::number::{ABSENT, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Cell, Column, Keep, Row, Table};
 
@@ -38,6 +38,7 @@ fn rank(stream: &Stream, trace: &Trace, calls: u64, bytes: u64) -> Option<u8> {
     match () {
         () if is_found(stream, trace.findings) => Some(0),
         () if stream.share >= MATTERS || is_piped(stream, trace.pipelines) => Some(1),
+        () if !stream.flow.is_known() => much.then_some(4),
         () if stream.flow.fd <= 2 => Some(2),
         () if stream.writes() => Some(3),
         () => much.then_some(4),
@@ -101,7 +102,7 @@ fn row(stream: &Stream) -> Row {
     let much = if stream.share >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
     let cells = vec![
         who(stream.comm, flow.pid).into(),
-        flow.fd.to_string().into(),
+        if flow.is_known() { flow.fd.to_string() } else { ABSENT.into() }.into(),
         sign(flow.direction).into(),
         stream.path.into(),
         kind(stream.kind).into(),
