@@ -84,7 +84,7 @@ const APART: f64 = 32.0;
 const NEAR: f64 = 0.25;
 const NEAR_LEAST_S: f64 = 0.001;
 /// A process that ended unseen did what it had done before if its calls were of the same size, up to this factor.
-const ALIKE: f64 = 2.0;
+const ALIKE: f64 = 1.25;
 
 /// What went through each stream in this direction; None: it is not known through which. `after` is what was seen next.
 pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<(Option<Place>, Amount)> {
@@ -197,13 +197,18 @@ impl View<'_> {
         left: Amount,
         placed: &[(Option<Place>, Amount)],
     ) -> Option<Vec<(Option<Place>, Amount)>> {
-        let places = self.candidates(placed)?;
+        let (places, ended) = self.candidates(placed)?;
         let mut sum = Amount::default();
         let parts: Vec<(Place, Amount)> =
             places.into_iter().map(|place| (place, self.activity(place))).collect();
         parts.iter().for_each(|part| sum.add(part.1));
         let ratio = left.mean().max(sum.mean()) / left.mean().min(sum.mean()).max(f64::MIN_POSITIVE);
-        if sum.calls <= 0.0 || self.pause.table.is_none() && ratio > ALIKE {
+        // No file has more than is in it behind the place where it stood.
+        let room = |place: &Place| self.pause.gone.get(place).and_then(|gone| gone.advance);
+        let most =
+            parts.iter().map(|(place, _)| room(place).map_or(f64::INFINITY, |room| room as f64)).sum::<f64>();
+        let fits = ratio <= ALIKE && (self.direction == Direction::Out || left.bytes <= most);
+        if sum.calls <= 0.0 || ended && !fits {
             return None;
         }
         let share = |amount: Amount| {
@@ -216,25 +221,31 @@ impl View<'_> {
         Some(parts.into_iter().map(|(place, amount)| (Some(place), share(amount))).collect())
     }
 
-    /// Streams that may have gone on in the pause; None: the process opened and closed others about then.
-    fn candidates(&self, placed: &[(Option<Place>, Amount)]) -> Option<Vec<Place>> {
+    /// Streams that may have gone on in the pause, and whether they had come to their end by then; None: the process opened
+    /// and closed others about then.
+    fn candidates(&self, placed: &[(Option<Place>, Amount)]) -> Option<(Vec<Place>, bool)> {
         let before = self.near_before();
         let after = self.near_after();
         let around = || before.iter().chain(&after);
         if around().any(|(_, active)| active.apart) {
             return None;
         }
-        let Some(table) = &self.pause.table else {
-            let open = before.iter().all(|one| self.pause.open.contains(&one.0));
-            return (open && !before.is_empty()).then(|| before.iter().map(|one| one.0).collect());
+        let is_placed = |place: &Place| placed.iter().any(|one| one.0 == Some(*place));
+        let until_their_ends = || {
+            let goes_on = |one: &(Place, Active)| self.pause.open.contains(&one.0) && !is_placed(&one.0);
+            let all = !before.is_empty() && before.iter().all(goes_on);
+            all.then(|| (before.iter().map(|one| one.0).collect(), true))
         };
+        let Some(table) = &self.pause.table else { return until_their_ends() };
         let known = |place: &Place| table.kept.contains_key(place);
         let opened = |place: &Place| known(place) || table.new.contains_key(place);
-        let goes = |kept: &Kept| kept.advance.is_none() && kept.way.is_none_or(|way| way == self.direction);
-        let is_placed = |place: &Place| placed.iter().any(|one| one.0 == Some(*place));
-        let changes = before.iter().any(|one| !known(&one.0) && !is_placed(&one.0))
-            || after.iter().any(|one| !opened(&one.0))
-            || table.new.values().any(goes);
+        let here = |kept: &&Kept| kept.way.is_none_or(|way| way == self.direction);
+        let goes = |kept: &Kept| kept.advance.is_none() && here(&kept);
+        let gone = before.iter().any(|one| !known(&one.0));
+        if gone && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
+            return until_their_ends();
+        }
+        let changes = gone || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
         let mut places: Vec<Place> = around().map(|one| one.0).collect();
         places.sort_unstable();
         places.dedup();
@@ -246,7 +257,7 @@ impl View<'_> {
             None => true,
         };
         places.retain(|place| may(place) && !is_placed(place));
-        (!changes && !places.is_empty()).then_some(places)
+        (!changes && !places.is_empty()).then_some((places, false))
     }
 
     fn near_before(&self) -> Vec<(Place, Active)> {
@@ -291,6 +302,7 @@ mod tests {
             before: burst(before),
             table,
             gone: HashMap::new(),
+            open,
         }
     }
 

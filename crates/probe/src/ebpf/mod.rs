@@ -8,6 +8,7 @@ mod duty;
 mod kernel_types;
 mod libraries;
 mod load;
+mod lookout;
 mod mapped;
 mod passing;
 mod pauses;
