@@ -26,6 +26,8 @@ struct Mark {
     /// Of a regular file.
     position: Option<u64>,
     way: Option<Direction>,
+    /// It had been used, and had not moved on by that.
+    still: bool,
 }
 
 /// A pause that goes on.
@@ -49,6 +51,8 @@ pub(super) struct Pauses {
     /// The last one, until it is seen what came next; and the image that it ended with.
     past: Option<(Pause, u32)>,
     looked_s: f64,
+    /// Where files stood then.
+    stood: HashMap<Place, u64>,
     /// What went through each stream in those that are over, and when the first of them began.
     pub shares: HashMap<Stream, (Amount, f64)>,
 }
@@ -85,9 +89,9 @@ impl Assembler {
         if let Some((past, image)) = pauses.past.take() {
             pauses.add(&past, &before, image);
         }
-        let looked_s = pauses.looked_s;
+        let (looked_s, stood) = (pauses.looked_s, std::mem::take(&mut pauses.stood));
         let (marks, open) = self.with_table(pid, |table, files| {
-            let marks = marks(table, files, pid, &before);
+            let marks = marks(table, files, pid, &before, &stood);
             doubt(table);
             (marks, table.iter().map(|(fd, known)| (*fd, known.file)).collect())
         });
@@ -103,9 +107,10 @@ impl Assembler {
         let begun =
             begun.unwrap_or_else(|| Begun { at_s: started_s, looked_s: started_s, ..Begun::default() });
         let seeks: HashSet<Place> = self.flows.seeking(pid, image);
+        let mut stood = HashMap::new();
         let table = self.with_table(pid, |table, files| {
             doubt(table);
-            behind_pause(table, files, pid, &begun.marks, &seeks)
+            behind_pause(table, files, pid, &begun.marks, &seeks, &mut stood)
         });
         let moved = scale::less(totals, begun.totals);
         let stays = |place: &Place| table.as_ref().is_some_and(|table| table.kept.contains_key(place));
@@ -114,7 +119,7 @@ impl Assembler {
         let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table, gone, open };
         let pauses = &mut self.live_of(pid, at_s).pauses;
         pauses.past = Some((pause, image));
-        pauses.looked_s = at_s;
+        (pauses.looked_s, pauses.stood) = (at_s, stood);
     }
 
     /// The process has ended, or the recording: what is known of its pauses.
@@ -149,7 +154,13 @@ impl Assembler {
 }
 
 /// Where the descriptors stand that may move on in a pause.
-fn marks(table: &mut Descriptors, files: &mut Files, pid: u32, burst: &Burst) -> HashMap<i32, Mark> {
+fn marks(
+    table: &mut Descriptors,
+    files: &mut Files,
+    pid: u32,
+    burst: &Burst,
+    stood: &HashMap<Place, u64>,
+) -> HashMap<i32, Mark> {
     let used: HashSet<i32> = burst.keys().map(|((fd, _), _)| *fd).collect();
     let few = table.len() <= LOOKED_AT_MOST;
     let mut fds: Vec<i32> = table.keys().copied().filter(|fd| few || *fd <= 2 || used.contains(fd)).collect();
@@ -163,7 +174,8 @@ fn marks(table: &mut Descriptors, files: &mut Files, pid: u32, burst: &Burst) ->
             None => put(table, files, fd, look(pid, fd)?),
         };
         let position = files.is_regular(file).then_some(now.position);
-        Some((fd, Mark { file, position, way: way(now.flags) }))
+        let still = used.contains(&fd) && stood.get(&(fd, file)).copied().unwrap_or(0) == now.position;
+        Some((fd, Mark { file, position, way: way(now.flags), still }))
     };
     fds.into_iter().filter_map(mark).collect()
 }
@@ -174,7 +186,7 @@ fn gone(files: &Files, marks: &HashMap<i32, Mark>, but: impl Fn(&Place) -> bool)
         let (position, place) = (mark.position?, (fd, mark.file));
         let file = files.all.get(mark.file as usize).filter(|_| !but(&place))?;
         let size = size_of_same(file)?;
-        Some((place, Kept { advance: Some(size as i64 - position as i64), way: mark.way }))
+        Some((place, Kept { advance: Some(size as i64 - position as i64), way: mark.way, still: false }))
     };
     marks.iter().filter_map(beyond).collect()
 }
@@ -190,6 +202,7 @@ fn behind_pause(
     pid: u32,
     marks: &HashMap<i32, Mark>,
     seeks: &HashSet<Place>,
+    stood: &mut HashMap<Place, u64>,
 ) -> Option<Table> {
     let numbers: HashSet<i32> = proc::descriptors(pid).into_iter().collect();
     if numbers.is_empty() {
@@ -211,7 +224,8 @@ fn behind_pause(
         }
         let sought = seeks.contains(&(fd, mark.file));
         let advance = mark.position.filter(|_| !sought).map(|before| now.position as i64 - before as i64);
-        found.kept.insert((fd, mark.file), Kept { advance, way: way(now.flags) });
+        found.kept.insert((fd, mark.file), Kept { advance, way: way(now.flags), still: mark.still });
+        stood.insert((fd, mark.file), now.position);
         if let Some(known) = table.get_mut(&fd) {
             known.stale = false;
         }
@@ -230,7 +244,8 @@ fn behind_pause(
         // Those that are written at their end do not begin at 0.
         let advance =
             (files.is_regular(id) && now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
-        found.new.insert((fd, id), Kept { advance, way: way(now.flags) });
+        found.new.insert((fd, id), Kept { advance, way: way(now.flags), still: false });
+        stood.insert((fd, id), now.position);
     }
     Some(found)
 }

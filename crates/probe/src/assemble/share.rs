@@ -31,6 +31,8 @@ pub(super) struct Kept {
     pub advance: Option<i64>,
     /// The one way in which it is open; None: both.
     pub way: Option<Direction>,
+    /// It was read or written before the pause and did not move on by that: at offsets of the calls' own.
+    pub still: bool,
 }
 
 /// The descriptors at the end of a pause.
@@ -197,7 +199,7 @@ impl View<'_> {
         left: Amount,
         placed: &[(Option<Place>, Amount)],
     ) -> Option<Vec<(Option<Place>, Amount)>> {
-        let (places, ended) = self.candidates(placed)?;
+        let (places, ended) = self.candidates(left, placed)?;
         let mut sum = Amount::default();
         let parts: Vec<(Place, Amount)> =
             places.into_iter().map(|place| (place, self.activity(place))).collect();
@@ -223,7 +225,7 @@ impl View<'_> {
 
     /// Streams that may have gone on in the pause, and whether they had come to their end by then; None: the process opened
     /// and closed others about then.
-    fn candidates(&self, placed: &[(Option<Place>, Amount)]) -> Option<(Vec<Place>, bool)> {
+    fn candidates(&self, left: Amount, placed: &[(Option<Place>, Amount)]) -> Option<(Vec<Place>, bool)> {
         let before = self.near_before();
         let after = self.near_after();
         let around = || before.iter().chain(&after);
@@ -251,10 +253,14 @@ impl View<'_> {
         places.dedup();
         let both =
             |place: &Place| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
-        // A file that did not move may have been read or written at positions of the calls' own.
-        let may = |place: &Place| match table.kept.get(place).and_then(|kept| kept.advance) {
-            Some(_) => both(place),
-            None => true,
+        // A file that has moved on by less did not get it, unless its calls do not move it on; by more, others were at it.
+        let fits = |kept: &Kept, advance: i64| {
+            advance == 0 && kept.still || advance as f64 >= left.bytes * (1.0 - 1.0 / APART)
+        };
+        let may = |place: &Place| {
+            let kept = table.kept.get(place);
+            let moved = kept.and_then(|kept| Some((kept, kept.advance?)));
+            moved.is_none_or(|(kept, advance)| both(place) && fits(kept, advance))
         };
         places.retain(|place| may(place) && !is_placed(place));
         (!changes && !places.is_empty()).then_some((places, false))
@@ -308,7 +314,9 @@ mod tests {
 
     fn table(kept: &[(Place, Option<i64>)], new: &[(Place, Option<i64>)]) -> Table {
         let of = |list: &[(Place, Option<i64>)]| -> HashMap<Place, Kept> {
-            list.iter().map(|&(place, advance)| (place, Kept { advance, way: Some(In) })).collect()
+            list.iter()
+                .map(|&(place, advance)| (place, Kept { advance, way: Some(In), still: false }))
+                .collect()
         };
         let numbers = kept.iter().chain(new).map(|one| one.0.0).collect();
         Table { kept: of(kept), new: of(new), numbers }
@@ -395,7 +403,9 @@ mod tests {
 
     #[test]
     fn a_file_that_was_closed_in_it_got_what_it_is_longer() {
-        let gone = |way, advance| HashMap::from([(FILE, Kept { advance: Some(advance), way: Some(way) })]);
+        let gone = |way, advance| {
+            HashMap::from([(FILE, Kept { advance: Some(advance), way: Some(way), still: false })])
+        };
         let mut seen = pause((100, 5000), &[], Some(table(&[(PIPE, None)], &[])));
         seen.gone = gone(In, 5000);
         assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 100, 5000)], "read to its end");
@@ -415,5 +425,15 @@ mod tests {
         let after = burst(&[(FILE, In, 100, 300)]);
         assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 10, 30)]);
         assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 10, 30)]);
+    }
+
+    #[test]
+    fn a_file_that_has_not_moved_on_was_not_read_unless_that_does_not_move_it() {
+        let (before, after) = ([(FILE, In, 100, 300)], burst(&[(FILE, In, 100, 300)]));
+        // Closed, and opened again: it stands where it stood by chance.
+        let mut seen = pause((1000, 3000), &before, Some(table(&[(FILE, Some(0))], &[])));
+        assert_eq!(rounded(shares(&seen, &after, In)), [(None, 1000, 3000)]);
+        seen.table.as_mut().unwrap().kept.get_mut(&FILE).unwrap().still = true;
+        assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 1000, 3000)]);
     }
 }

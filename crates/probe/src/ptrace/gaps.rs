@@ -48,7 +48,9 @@ impl Tracer<'_, '_> {
         self.tell(now, pid, pid, RawWhat::Totals(told));
         // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
         self.tell(seen_since, pid, pid, RawWhat::Unwatched { until_ns: seen_since });
-        self.tell(now, pid, pid, RawWhat::Pause { totals: told, ends: false });
+        // What other threads did that run unwatched already was no part of it.
+        let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or(told);
+        self.tell(now, pid, pid, RawWhat::Pause { totals, ends: false });
     }
 
     /// Tells of the gap that ends now, if there is one.

@@ -215,8 +215,11 @@ impl Tracer<'_, '_> {
     /// Asks the walkers for the stream buffers of a process one of whose threads is stopped.
     pub(super) fn look(&mut self, pid: u32, tid: u32, moment: Moment, now: u64) {
         if self.processes.get(&pid).is_some_and(|process| !process.hidden) {
-            let buffers = (self.hooks.look)(pid, moment);
-            self.tell(now, pid, tid, RawWhat::looked(pid, moment, buffers, String::new()));
+            // At the end the main thread may be gone before the last one, and its memory is not to be seen by it then.
+            let ends = matches!(moment, Moment::Exit | Moment::Signal);
+            let by = if ends { tid } else { pid };
+            let buffers = (self.hooks.look)(by, moment);
+            self.tell(now, pid, tid, RawWhat::looked(by, moment, buffers, String::new()));
         }
     }
 
