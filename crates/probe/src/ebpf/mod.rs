@@ -298,7 +298,6 @@ impl Run<'_> {
         match self.duty.step(now, self.engine.loaded.tallies().calls) {
             Step::Stay => Ok(()),
             Step::Pause => {
-                self.engine.loaded.detach_calls();
                 self.pause_begins(since);
                 Ok(())
             }

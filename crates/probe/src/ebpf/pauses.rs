@@ -41,12 +41,13 @@ impl Pause {
 }
 
 impl Run<'_> {
-    /// Calls are not seen any more; the burst began at `since`.
+    /// Calls are not seen from here on; the burst began at `since`.
     pub(super) fn pause_begins(&mut self, since: u64) {
+        // Said first, as a process may end before the pause does, or before all that was seen has been taken.
+        (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
+        self.engine.loaded.detach_calls();
         self.drain();
         let mut active = self.take_counts();
-        // Said at once, as a process may end before the pause does: what was active in this burst goes on.
-        (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
         active.extend(std::mem::take(&mut self.pause.born));
         self.pause.told.clear();
         for pid in active.into_iter().take(TOLD_MOST) {
