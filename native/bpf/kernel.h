@@ -22,7 +22,17 @@ struct inode {
 struct pipe_inode_info {
     u32 ring_size;
 } KERNEL_STRUCT;
+struct qstr {
+    const unsigned char *name;
+} KERNEL_STRUCT;
+struct dentry {
+    struct qstr d_name;
+} KERNEL_STRUCT;
+struct path {
+    struct dentry *dentry;
+} KERNEL_STRUCT;
 struct file {
+    struct path f_path;
     struct inode *f_inode;
     u32 f_flags;
     s64 f_pos;

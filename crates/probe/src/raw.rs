@@ -36,6 +36,8 @@ pub enum RawWhat {
         fd: i32,
         /// The open file.
         file: RawFile,
+        /// The last part of its path, or the beginning of that; empty: not known.
+        name: String,
     },
     /// A new process; its descriptors are copies of the parent's (all of them shared if `shares_files`).
     Fork {

@@ -1,6 +1,7 @@
 //! The tables of descriptors of all processes, and the open files behind them.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use weir_model::trace::{Flow, Op, OpenFile};
 use weir_model::{Direction, StreamKind};
@@ -26,6 +27,9 @@ impl Descriptor {
         Self { file, close_on_exec, stale: false }
     }
 }
+
+/// In so many directories a name is looked for.
+const PLACES_MOST: usize = 32;
 
 /// One process's table.
 pub(super) type Descriptors = HashMap<i32, Descriptor>;
@@ -62,13 +66,13 @@ impl Files {
 
     /// The kernel says what is behind a descriptor. `known`: what was believed to be there. A key may be
     /// that of a file which is closed by now, so it is no proof against an open(2) that was seen.
-    pub fn seen(&mut self, known: Option<u32>, raw: &RawFile, pid: u32, fd: i32) -> u32 {
+    pub fn seen(&mut self, known: Option<u32>, (raw, name): (&RawFile, &str), pid: u32, fd: i32) -> u32 {
         let fits = |file: &OpenFile| file.ino == 0 || (file.ino == raw.ino && file.dev == raw.dev);
         let fresh = known.filter(|id| !self.keyed.contains(id) && fits(&self.all[*id as usize]));
         let by_key = self.by_key.get(&raw.key).copied().filter(|id| fits(&self.all[*id as usize]));
         let opened = fresh.filter(|id| self.all[*id as usize].opened_by.is_some());
         let id = opened.or(by_key).or(fresh).unwrap_or_else(|| {
-            let path = self.path_of(pid, fd, raw);
+            let path = self.path_of(pid, fd, raw, name);
             self.add(OpenFile { path, ..blank(kind_of(raw.mode)) })
         });
         self.by_key.insert(raw.key, id);
@@ -79,13 +83,32 @@ impl Files {
 
     /// The number may be another file's already, or the process gone: then the file has the name by which it is known, or
     /// none.
-    fn path_of(&self, pid: u32, fd: i32, raw: &RawFile) -> String {
+    fn path_of(&self, pid: u32, fd: i32, raw: &RawFile, name: &str) -> String {
         let kind = kind_of(raw.mode);
         let now = look(pid, fd).filter(|now| now.kind == kind || now.kind == StreamKind::Terminal);
         let same = now.filter(|now| kind != StreamKind::File || now.ino == raw.ino);
         let known =
             || self.all.iter().rfind(|file| file.ino != 0 && (file.dev, file.ino) == (raw.dev, raw.ino));
-        same.map(|now| now.path).or_else(|| Some(known()?.path.clone())).unwrap_or_else(|| unnamed(raw))
+        let path = same.map(|now| now.path).or_else(|| Some(known()?.path.clone()));
+        path.or_else(|| self.named(raw, name)).unwrap_or_else(|| unnamed(raw))
+    }
+
+    /// By its name, in the directories of files that are known and in that of weir; or that name alone.
+    fn named(&self, raw: &RawFile, name: &str) -> Option<String> {
+        if kind_of(raw.mode) != StreamKind::File || name.is_empty() {
+            return None;
+        }
+        let own = std::env::current_dir().ok();
+        let of = |file: &OpenFile| Some(Path::new(&file.path).parent()?.to_path_buf());
+        let absolute = self.all.iter().rev().filter(|file| file.path.starts_with('/'));
+        let mut tried = HashSet::new();
+        let places =
+            own.into_iter().chain(absolute.filter_map(of)).filter(|place| tried.insert(place.clone()));
+        let is = |path: &PathBuf| {
+            rustix::fs::stat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (raw.dev, raw.ino))
+        };
+        let found = places.take(PLACES_MOST).map(|place| place.join(name)).find(is);
+        Some(found.map_or_else(|| format!("…/{name}"), |path| path.to_string_lossy().into_owned()))
     }
 
     fn renew(&mut self, id: u32, raw: &RawFile) {

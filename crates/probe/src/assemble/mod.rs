@@ -100,7 +100,7 @@ impl Assembler {
         self.latest_s = self.latest_s.max(at_s);
         match raw.what {
             RawWhat::Begin => self.begin(raw.pid, at_s),
-            RawWhat::File { fd, file } => self.file(raw.pid, fd, &file),
+            RawWhat::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
             RawWhat::Call(ref call) => self.call(&raw, call, at_s),
             RawWhat::Counts(counts) => {
                 let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, counts.fd));
@@ -185,10 +185,10 @@ impl Assembler {
         act(&mut table, &mut self.files)
     }
 
-    fn file(&mut self, pid: u32, fd: i32, file: &RawFile) {
+    fn file(&mut self, pid: u32, fd: i32, file: &RawFile, name: &str) {
         self.with_table(pid, |table, files| {
             let known = table.get(&fd).copied();
-            let id = files.seen(known.map(|known| known.file), file, pid, fd);
+            let id = files.seen(known.map(|known| known.file), (file, name), pid, fd);
             let close_on_exec = known.is_some_and(|known| known.close_on_exec);
             table.insert(fd, Descriptor::new(id, close_on_exec));
         });

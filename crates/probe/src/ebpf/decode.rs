@@ -40,7 +40,7 @@ struct Gathered {
     pid: u32,
     moment: Moment,
     buffers: Vec<Buffer>,
-    files: Vec<(i32, RawFile)>,
+    files: Vec<(i32, RawFile, String)>,
 }
 
 impl Decoder {
@@ -87,14 +87,14 @@ impl Decoder {
         let group =
             group.or_insert_with(|| Gathered { ns, pid, moment, buffers: Vec::new(), files: Vec::new() });
         group.buffers.push(buffer(&seen));
-        group.files.extend(file(&seen.file).map(|file| (seen.head.fd, file)));
+        group.files.extend(file(&seen.file).map(|file| (seen.head.fd, file, wire::text(&seen.name))));
     }
 
     fn flush(&mut self, tid: u32, sink: &mut Sink) {
         let Some(Gathered { ns, pid, moment, buffers, files }) = self.gathered.remove(&tid) else { return };
         let mut say = |what| sink(Raw { ns, pid, tid, what });
-        for (fd, file) in files {
-            say(RawWhat::File { fd, file });
+        for (fd, file, name) in files {
+            say(RawWhat::File { fd, file, name });
         }
         say(RawWhat::Buffers { moment, buffers, waits_in: String::new(), behind: Vec::new() });
     }
@@ -166,7 +166,7 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         paths,
         position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
     };
-    let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file });
+    let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
     let makes = matches!(
         op,
         Op::Open
@@ -199,7 +199,7 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
     let (pid, fd) = (counts.head.pid, counts.head.fd);
     let mut say = |what| sink(Raw { ns, pid, tid: counts.head.tid, what });
     if let Some(file) = file(&counts.file) {
-        say(RawWhat::File { fd, file });
+        say(RawWhat::File { fd, file, name: String::new() });
     }
     let moved: u64 = counts.sizes.iter().sum();
     let other: u64 = counts.asked_other.iter().sum();

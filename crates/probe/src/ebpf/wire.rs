@@ -5,6 +5,7 @@
 pub const SLOTS: usize = 32;
 pub const HEAD: usize = 64;
 pub const PATH: usize = 248;
+pub const NAME: usize = 64;
 pub const PREVIEW: usize = 256;
 pub const CLASSES: usize = 512;
 
@@ -102,8 +103,8 @@ wire! {
         user_ns: u64, system_ns: u64, run_ns: u64, other: u32, flags: u32, comm: [u8; 16], path: [u8; PATH],
         argument_bytes: u64, arguments: [u8; PATH],
     }
-    struct BufferSeen: 392 {
-        head: Head, file: Identity, address: u64, base: u64, end: u64, pending: u64, unread: u64,
+    struct BufferSeen: 456 {
+        head: Head, file: Identity, name: [u8; NAME], address: u64, base: u64, end: u64, pending: u64, unread: u64,
         moment: u32, flags: u32, walker: u32, call_fd: i32, data: [u8; PREVIEW],
     }
     struct ProcessState: 80 {
