@@ -139,3 +139,12 @@ fn a_file_that_has_not_moved_on_was_not_read_unless_that_does_not_move_it() {
     seen.table.as_mut().unwrap().kept.get_mut(&FILE).unwrap().still = true;
     assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 1000, 3000)]);
 }
+
+#[test]
+fn a_file_that_was_the_only_one_got_what_moved_between_two_looks_too() {
+    let before = [(FILE, In, 100, 100)];
+    let mut seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(4000))], &[])));
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
+    seen = pause((5000, 5000), &[before[0], ((4, 8), In, 3, 3)], seen.table);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 1000, 1000), (Some(FILE), 4000, 4000)]);
+}
