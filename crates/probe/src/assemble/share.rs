@@ -269,8 +269,9 @@ impl View<'_> {
             let moved = kept.and_then(|kept| Some((kept, kept.advance?)));
             moved.is_none_or(|(kept, advance)| both(place) && fits(kept, advance))
         };
-        places.retain(|place| may(place) && !is_placed(place));
-        (!changes && !places.is_empty()).then_some((places, false))
+        // Of what was opened in it, the position says all.
+        places.retain(|place| known(place) && may(place) && !is_placed(place));
+        (!changes && !before.is_empty() && !places.is_empty()).then_some((places, false))
     }
 
     /// Nothing else was read or written before and after the pause than what moved on in it.

@@ -148,3 +148,12 @@ fn a_file_that_was_the_only_one_got_what_moved_between_two_looks_too() {
     seen = pause((5000, 5000), &[before[0], ((4, 8), In, 3, 3)], seen.table);
     assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 1000, 1000), (Some(FILE), 4000, 4000)]);
 }
+
+#[test]
+fn what_was_opened_at_the_end_of_it_did_not_get_what_went_through_others() {
+    let new = (3, 9);
+    let seen = pause((1000, 1000), &[], Some(table(&[(PIPE, None)], &[(new, Some(0))])));
+    assert_eq!(rounded(shares(&seen, &burst(&[(new, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+    // Nor is it known to have gone through what was used only afterwards.
+    assert_eq!(rounded(shares(&seen, &burst(&[(PIPE, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+}
