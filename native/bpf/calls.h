@@ -170,7 +170,7 @@ APART int set_position(u32 pid, u32 fd, u64 position)
     for (u32 writes = 0; writes < 2; writes++) {
         struct stream_key key = {pid, fd * 2 + writes};
         struct counts *counts = bpf_map_lookup_elem(&streams, &key);
-        if (!counts)
+        if (!counts || counts->doubted)
             continue;
         if (counts->position != position)
             counts->jumps++;

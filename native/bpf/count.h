@@ -35,6 +35,14 @@ static __always_inline u32 slot_of(u64 size)
     return (((n + (n >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
 }
 
+/* Where the stream stood before this call. */
+static __always_inline u64 began_at(const struct counts *counts, const struct transfer *t)
+{
+    if (t->position >= 0)
+        return t->position;
+    return t->result > 0 && !t->in_kernel ? counts->file.pos - t->result : counts->file.pos; /* it has moved on by now */
+}
+
 /* A stream's counters; made at its first call. */
 static __always_inline struct counts *stream_of(struct process *process, u32 pid, const struct transfer *t)
 {
@@ -52,16 +60,35 @@ static __always_inline struct counts *stream_of(struct process *process, u32 pid
     fresh->first_ns = fresh->head.ns;
     fresh->writes = t->writes;
     fresh->regular = (fresh->file.mode & 0170000) == 0100000;
-    if (t->position < 0 && t->result > 0 && !t->in_kernel)
-        fresh->position = fresh->file.pos - t->result; /* it has moved on by now */
-    else
-        fresh->position = t->position < 0 ? fresh->file.pos : t->position;
+    fresh->position = began_at(fresh, t);
     if (t->fd >= 64)
         process->high_fds = 1;
     if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) != 0)
         tally(TALLY_STREAMS);
     counts = bpf_map_lookup_elem(&streams, &key);
     return counts;
+}
+
+/* The first call of a stream behind a pause, in which weir has taken what was counted before. What was closed and opened
+ * meanwhile is another stream. */
+APART int after_pause(struct counts *counts, const struct transfer *t)
+{
+    if (!counts || !t)
+        return 0;
+    u64 key = counts->file.key, ino = counts->file.ino;
+    struct file *file = file_of(t->fd);
+    counts->doubted = 0;
+    counts->first_ns = bpf_ktime_get_ns();
+    if (!file)
+        return 0;
+    identify(&counts->file, file);
+    if (counts->file.key != key || counts->file.ino != ino) {
+        counts->told = counts->failed = 0;
+        counts->high = 0;
+        counts->regular = (counts->file.mode & 0170000) == 0100000;
+    }
+    counts->position = began_at(counts, t);
+    return 0;
 }
 
 APART int tell(const struct transfer *t, const struct counts *counts, int tail)
@@ -134,6 +161,8 @@ APART int count(const struct transfer *t)
         if (!counts)
             return 0;
     }
+    if (counts->doubted)
+        after_pause(counts, t);
     tally(TALLY_CALLS);
     if (t->result >= 0) {
         u64 moved = t->result;
@@ -187,7 +216,9 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
     struct counts *counts = bpf_map_lookup_elem(&streams, &key);
     if (!counts)
         return 0;
-    struct counts *event = reserve(sizeof *event);
+    struct counts *event = counts->doubted ? 0 : reserve(sizeof *event);
+    if (counts->doubted) /* it has counted nothing since the pause */
+        bpf_map_delete_elem(&streams, &key);
     if (!event)
         return 0; /* they stay, and are told with those of the descriptor's next file */
     __builtin_memcpy(event, counts, sizeof *event);

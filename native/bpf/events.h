@@ -3,7 +3,7 @@
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H
 
-enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, PREVIEW = 256, CLASSES = 512 };
+enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, NAME = 64, PREVIEW = 256, CLASSES = 512 };
 enum { FIRST_CALLS = 8, FAILED_CALLS = 32, TOLD_SEEKS = 64 }; /* so many of a stream are told one by one */
 
 /* What a system call's number means to the program in the kernel. 0: nothing. */
@@ -87,6 +87,7 @@ struct counts {
     unsigned long long asked_max, position, high;
     unsigned long long seeks, seek_ns; /* lseek(2) that moved, and when the last was; position: to where */
     unsigned int writes, told, failed, regular;
+    unsigned long long doubted; /* since the last call there was a pause: the descriptor may be another file's */
     unsigned long long sizes[SLOTS];       /* what each call moved, errors left out */
     unsigned long long asked_other[SLOTS]; /* what it asked for, where that is another slot */
 };
@@ -105,6 +106,8 @@ struct life {
 
 struct buffer {
     struct head head; /* fd: of the stream */
+    struct identity file; /* what is behind that */
+    char name[NAME];      /* its last part: the process may be gone before it is asked for the rest */
     unsigned long long address, base, end, pending, unread;
     unsigned int moment, flags, walker, call_fd;
     unsigned char data[PREVIEW];
@@ -137,7 +140,7 @@ struct stream_key {
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 744 && sizeof(struct life) == 608, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 336 && sizeof(struct process) == 88, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 752 && sizeof(struct life) == 608, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 88, "as wire.rs has them");
 
 #endif

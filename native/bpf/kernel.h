@@ -22,7 +22,18 @@ struct inode {
 struct pipe_inode_info {
     u32 ring_size;
 } KERNEL_STRUCT;
+struct qstr {
+    const unsigned char *name;
+} KERNEL_STRUCT;
+struct dentry {
+    struct qstr d_name;
+    struct inode *d_inode;
+} KERNEL_STRUCT;
+struct path {
+    struct dentry *dentry;
+} KERNEL_STRUCT;
 struct file {
+    struct path f_path;
     struct inode *f_inode;
     u32 f_flags;
     s64 f_pos;
@@ -34,12 +45,6 @@ struct fdtable {
 } KERNEL_STRUCT;
 struct files_struct {
     struct fdtable *fdt;
-} KERNEL_STRUCT;
-struct dentry {
-    struct inode *d_inode;
-} KERNEL_STRUCT;
-struct path {
-    struct dentry *dentry;
 } KERNEL_STRUCT;
 struct fs_struct {
     struct path pwd;

@@ -42,6 +42,8 @@ pub(crate) struct Context<'a> {
     flows_by_file: HashMap<u32, Vec<&'a Flow>>,
     /// Openings that append, by file.
     appending: HashMap<(u64, u64), Vec<u32>>,
+    /// Of each process, also those of which it is not known through which stream they went.
+    calls_of_pid: HashMap<u32, u64>,
     /// By how much the prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
     /// When each process was forked, by the fork's own event.
@@ -64,6 +66,7 @@ impl<'a> Context<'a> {
             flows_by_pid: HashMap::new(),
             flows_by_file: HashMap::new(),
             appending: HashMap::new(),
+            calls_of_pid: HashMap::new(),
             price_scales: HashMap::new(),
             forked: HashMap::new(),
             behind: HashMap::new(),
@@ -77,14 +80,18 @@ impl<'a> Context<'a> {
         for file in recording.files.iter().filter(appends) {
             context.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }
+        let mut priced: HashMap<u32, f64> = HashMap::new();
         for flow in &recording.flows {
+            *context.calls_of_pid.entry(flow.pid).or_default() += flow.calls;
+            *priced.entry(flow.pid).or_default() += priced_s(recording, flow);
+        }
+        for flow in recording.flows.iter().filter(|flow| flow.is_known()) {
             context.flows_by_pid.entry(flow.pid).or_default().push(flow);
             context.flows_by_file.entry(flow.file).or_default().push(flow);
             context.behind.entry((flow.pid, flow.fd)).or_default().push((flow.first_s, flow.file));
         }
-        for (&pid, flows) in &context.flows_by_pid {
-            let priced_s = flows.iter().map(|flow| priced_s(recording, flow)).sum();
-            let calls = flows.iter().map(|flow| flow.calls).sum();
+        for (&pid, &priced_s) in &priced {
+            let calls = context.calls_by(pid);
             let watching = recording.overhead.cost_s.max(0.0);
             let system_s = context.process(pid).map_or(0.0, |process| process.system_s - watching);
             context.price_scales.insert(pid, Prices::scale(priced_s, system_s, calls));
@@ -181,6 +188,12 @@ impl<'a> Context<'a> {
         self.price_scales.get(&pid).copied().unwrap_or(1.0)
     }
 
+    /// All calls of a process that move bytes.
+    pub fn calls_by(&self, pid: u32) -> u64 {
+        self.calls_of_pid.get(&pid).copied().unwrap_or(0)
+    }
+
+    /// The streams of a process.
     pub fn flows(&self, pid: u32) -> &[&'a Flow] {
         self.flows_by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
@@ -191,7 +204,7 @@ impl<'a> Context<'a> {
 
     /// Flows that go out, or in.
     pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a Flow> + use<'a> {
-        self.recording.flows.iter().filter(move |flow| flow.direction == direction)
+        self.recording.flows.iter().filter(move |flow| flow.direction == direction && flow.is_known())
     }
 
     /// All openings together of the streams that go out, or in, of which one is of interest by itself: the figures that are

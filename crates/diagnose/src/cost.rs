@@ -61,7 +61,7 @@ impl Context<'_> {
     /// What a call on a socket costs depends on the protocol and on who waits at the other end: no price knows
     /// it, but the kernel's time for a process that makes hardly any other calls does.
     fn socket_s(&self, flow: &Flow) -> f64 {
-        let all: u64 = self.flows(flow.pid).iter().map(|flow| flow.calls).sum();
+        let all = self.calls_by(flow.pid);
         let Some(process) = self.process(flow.pid) else { return 0.0 };
         let mostly = self.kind(flow.file) == StreamKind::Socket && flow.calls * 10 >= all * 9;
         if mostly && flow.calls >= 1000 { process.system_s * flow.calls as f64 / all as f64 } else { 0.0 }
@@ -69,7 +69,7 @@ impl Context<'_> {
 
     /// Seconds that the process itself, outside of the kernel, takes to make the calls of a flow.
     pub fn own_s(&self, flow: &Flow) -> f64 {
-        let all: u64 = self.flows(flow.pid).iter().map(|flow| flow.calls).sum();
+        let all = self.calls_by(flow.pid);
         let user_s = self.process(flow.pid).map_or(0.0, |process| process.user_s);
         let part = flow.calls as f64 / all.max(1) as f64;
         (user_s * part * OWN_PART).min(self.flow_s(flow) * OWN_MOST)

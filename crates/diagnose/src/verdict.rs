@@ -40,7 +40,7 @@ pub fn verdict(recording: &Recording, findings: &[Finding]) -> Verdict {
 }
 
 fn nothing_wrong(recording: &Recording, findings: &[Finding]) -> Verdict {
-    let seen = match recording.streams().len() {
+    let seen = match recording.streams().iter().filter(|stream| stream.sum.is_known()).count() {
         0 => "No stream was seen".to_string(),
         1 => "Nothing is wrong with the one stream of this run".into(),
         count => format!("Nothing is wrong with the {} streams of this run", thousands(count as u64)),

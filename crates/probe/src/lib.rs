@@ -4,6 +4,7 @@
 //! [`weir_model::trace::Recording`] of it; [`walk`] reads the stream buffers in a program's own memory.
 
 mod assemble;
+mod behind;
 mod breakpoint;
 pub mod command;
 mod ebpf;

@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 
 use weir_model::Direction;
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op};
+use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile};
+
+use crate::behind;
 
 /// One report.
 #[derive(Debug, Clone)]
@@ -36,6 +38,8 @@ pub enum RawWhat {
         fd: i32,
         /// The open file.
         file: RawFile,
+        /// The last part of its path, or the beginning of that; empty: not known.
+        name: String,
     },
     /// A new process; its descriptors are copies of the parent's (all of them shared if `shares_files`).
     Fork {
@@ -77,11 +81,21 @@ pub enum RawWhat {
         buffers: Vec<Buffer>,
         /// What the main thread waits in, by its system call's name; empty: nothing, or not known.
         waits_in: String,
+        /// What was behind the descriptors of streams then, as far as that was looked up.
+        behind: Vec<(i32, OpenFile)>,
     },
     /// From `ns` to `until_ns` the calls of this process (0: of all) were not seen.
     Unwatched {
         /// CLOCK_MONOTONIC, nanoseconds.
         until_ns: u64,
+    },
+    /// The calls of this process are not seen from here on, or are seen again, after all that was seen of it was reported;
+    /// a process that was born meanwhile has an end of it only. At both ends it may be looked at in /proc.
+    Pause {
+        /// The kernel's counts, its own only, as those of its end will be.
+        totals: IoTotals,
+        /// It is over.
+        ends: bool,
     },
     /// The kernel's counts of a process at this moment (not only at its end).
     Totals(IoTotals),
@@ -158,6 +172,14 @@ pub struct RawCounts {
     pub untold_seeks: u64,
     /// The last lseek(2), if it was not told as a call: when, and to where.
     pub untold_seek: Option<(u64, u64)>,
+}
+
+impl RawWhat {
+    /// A look at a process that stands still or sleeps: what its descriptors are is looked up now.
+    pub(crate) fn looked(pid: u32, moment: Moment, buffers: Vec<Buffer>, waits_in: String) -> Self {
+        let behind = behind::streams(pid, &buffers);
+        Self::Buffers { moment, buffers, waits_in, behind }
+    }
 }
 
 /// Where an engine reports to.

@@ -194,7 +194,7 @@ impl Sampler<'_, '_> {
         let buffers = (self.look)(pid, Moment::Sample);
         if !buffers.is_empty() {
             let waits_in = proc::waits_in(pid);
-            self.tell(now, pid, RawWhat::Buffers { moment: Moment::Sample, buffers, waits_in });
+            self.tell(now, pid, RawWhat::looked(pid, Moment::Sample, buffers, waits_in));
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use weir_model::trace::{Buffer, Engine, Moment, Overhead, Prices, Recording, Wrote};
+use weir_model::Size;
+use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recording, Wrote};
 
 use crate::assemble::{Assembled, Assembler};
 use crate::engine::{self, Ended, now_ns};
@@ -121,7 +122,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         elapsed_s,
         exit: ended.exit,
         overhead,
-        blind: blind(ended.blind, unknown, assembled.left_out),
+        blind: blind(ended.blind, unknown, &assembled),
         prices: options.prices,
         processes: assembled.processes,
         files: assembled.files,
@@ -289,10 +290,30 @@ fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
     }
 }
 
-fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, left_out: u64) -> Vec<String> {
+fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, assembled: &Assembled) -> Vec<String> {
     sentences.extend(unknown);
-    if left_out > 0 {
-        sentences.push(format!("{left_out} events more than are kept; the counters have them"));
+    sentences.extend(unknown_streams(&assembled.flows));
+    if assembled.left_out > 0 {
+        sentences.push(format!("{} events more than are kept; the counters have them", assembled.left_out));
     }
     sentences
+}
+
+/// What went between two bursts, by processes that opened and closed files then.
+fn unknown_streams(flows: &[Flow]) -> Option<String> {
+    let unknown = || flows.iter().filter(|flow| !flow.is_known());
+    let sum = |of: fn(&Flow) -> u64| unknown().map(of).sum::<u64>();
+    let (calls, bytes) = (sum(|flow| flow.calls), sum(|flow| flow.bytes));
+    let processes = unknown().map(|flow| flow.pid).collect::<BTreeSet<_>>().len();
+    let (who, whose) = match processes {
+        1 => ("a process".to_string(), "it"),
+        many => (format!("{many} processes"), "they"),
+    };
+    (calls > 0).then(|| {
+        format!(
+            "through which streams {who} moved {} in {calls} calls while nobody looked, between two bursts: what {whose} \
+             opened and closed then is not known; --exact sees it",
+            Size(bytes)
+        )
+    })
 }

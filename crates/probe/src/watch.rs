@@ -165,8 +165,7 @@ impl Watch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
                 one.said.clear();
             } else if one.is_news(&buffers, now_ns) {
-                let what =
-                    RawWhat::Buffers { moment: Moment::Sample, buffers, waits_in: calls::waits_in(pid) };
+                let what = RawWhat::looked(pid, Moment::Sample, buffers, calls::waits_in(pid));
                 sink(Raw { ns: now_ns, pid, tid: pid, what });
             }
         }

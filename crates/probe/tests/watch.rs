@@ -48,7 +48,7 @@ fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
         found.extend(ticks(&mut watch, 50));
     }
     for raw in &found {
-        let RawWhat::Buffers { moment, buffers, waits_in } = &raw.what else { panic!("{raw:?}") };
+        let RawWhat::Buffers { moment, buffers, waits_in, .. } = &raw.what else { panic!("{raw:?}") };
         assert_eq!(
             (raw.pid, *moment, in_stdout(buffers)),
             (waiting.pid(), Moment::Sample, &b"in stdout"[..])

@@ -110,6 +110,18 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The descriptor of calls of which it is not known through which streams of a process they went: it opened and closed
+    /// files while nobody looked. Nothing is known of them but how many they were, and their bytes.
+    pub const UNKNOWN: i32 = -1;
+
+    /// Where those lead.
+    pub const UNKNOWN_PATH: &str = "not known which stream";
+
+    /// Whether it is known which stream that is.
+    pub fn is_known(&self) -> bool {
+        self.fd != Self::UNKNOWN
+    }
+
     /// A flow that nothing was seen of yet.
     pub fn new(pid: u32, image: u32, fd: i32, file: u32, direction: Direction) -> Self {
         Self {

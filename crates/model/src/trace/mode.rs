@@ -87,6 +87,9 @@ impl Modes<'_> {
     /// The mode of `flow`: what a walker saw last of that descriptor while the same image ran, else
     /// [`mode_of_calls`].
     pub fn of(&self, flow: &Flow) -> Option<SeenMode> {
+        if !flow.is_known() {
+            return None;
+        }
         let deduced = || Some(SeenMode { mode: mode_of_calls(flow)?, buffer_bytes: None, walked: false });
         self.walked(flow).or_else(deduced)
     }

@@ -1,14 +1,15 @@
 //! The tables of descriptors of all processes, and the open files behind them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Stat};
-use weir_model::trace::{Op, OpenFile};
+use weir_model::trace::{Flow, Op, OpenFile};
 use weir_model::{Direction, StreamKind};
 
 use super::names::Names;
 use super::paths::{Directories, below, resolved};
+use super::renewal::current;
+use crate::behind::{blank, info, is_terminal, kind_of, look, named, same_file};
 use crate::raw::{RawCall, RawFile};
 use crate::{proc, syscalls};
 
@@ -17,7 +18,19 @@ use crate::{proc, syscalls};
 pub(super) struct Descriptor {
     pub file: u32,
     pub close_on_exec: bool,
+    /// Since that was seen there was a pause, in which it may have become another file's: see `renewal`.
+    pub stale: bool,
 }
+
+impl Descriptor {
+    /// As it was seen just now.
+    pub fn new(file: u32, close_on_exec: bool) -> Self {
+        Self { file, close_on_exec, stale: false }
+    }
+}
+
+/// In so many directories a name is looked for.
+const PLACES_MOST: usize = 32;
 
 /// One process's table.
 pub(super) type Descriptors = HashMap<i32, Descriptor>;
@@ -30,6 +43,7 @@ pub(super) struct Files {
     keyed: HashSet<u32>,
     names: Names,
     directories: Directories,
+    unknown_stream: Option<u32>,
     /// The engine says what is behind each descriptor: /proc need not be asked.
     pub told_by_kernel: bool,
 }
@@ -39,7 +53,7 @@ impl Files {
         Self { told_by_kernel, ..Self::default() }
     }
 
-    fn add(&mut self, file: OpenFile) -> u32 {
+    pub fn add(&mut self, file: OpenFile) -> u32 {
         let id = self.all.len() as u32;
         self.all.push(OpenFile { id, ..file });
         self.recognise(id);
@@ -63,19 +77,49 @@ impl Files {
 
     /// The kernel says what is behind a descriptor. `known`: what was believed to be there. A key may be
     /// that of a file which is closed by now, so it is no proof against an open(2) that was seen.
-    pub fn seen(&mut self, known: Option<u32>, raw: &RawFile, pid: u32, fd: i32) -> u32 {
+    pub fn seen(&mut self, known: Option<u32>, (raw, name): (&RawFile, &str), pid: u32, fd: i32) -> u32 {
         let fits = |file: &OpenFile| file.ino == 0 || (file.ino == raw.ino && file.dev == raw.dev);
         let fresh = known.filter(|id| !self.keyed.contains(id) && fits(&self.all[*id as usize]));
         let by_key = self.by_key.get(&raw.key).copied().filter(|id| fits(&self.all[*id as usize]));
         let opened = fresh.filter(|id| self.all[*id as usize].opened_by.is_some());
         let id = opened.or(by_key).or(fresh).unwrap_or_else(|| {
-            let path = proc::descriptor(pid, fd).unwrap_or_else(|| unnamed(raw));
+            let path = self.path_of(pid, fd, raw, name);
             self.add(OpenFile { path, ..blank(kind_of(raw.mode)) })
         });
         self.by_key.insert(raw.key, id);
         self.keyed.insert(id);
         self.renew(id, raw);
         id
+    }
+
+    /// The number may be another file's already, or the process gone: then the file has the name by which it is known, or
+    /// none.
+    fn path_of(&self, pid: u32, fd: i32, raw: &RawFile, name: &str) -> String {
+        let kind = kind_of(raw.mode);
+        let now = look(pid, fd).filter(|now| now.kind == kind || now.kind == StreamKind::Terminal);
+        let same = now.filter(|now| kind != StreamKind::File || now.ino == raw.ino);
+        let known =
+            || self.all.iter().rfind(|file| file.ino != 0 && (file.dev, file.ino) == (raw.dev, raw.ino));
+        let path = same.map(|now| now.path).or_else(|| Some(known()?.path.clone()));
+        path.or_else(|| self.named(raw, name)).unwrap_or_else(|| unnamed(raw))
+    }
+
+    /// By its name, in the directories of files that are known and in that of weir; or that name alone.
+    fn named(&self, raw: &RawFile, name: &str) -> Option<String> {
+        if kind_of(raw.mode) != StreamKind::File || name.is_empty() {
+            return None;
+        }
+        let own = std::env::current_dir().ok();
+        let of = |file: &OpenFile| Some(Path::new(&file.path).parent()?.to_path_buf());
+        let absolute = self.all.iter().rev().filter(|file| file.path.starts_with('/'));
+        let mut tried = HashSet::new();
+        let places =
+            own.into_iter().chain(absolute.filter_map(of)).filter(|place| tried.insert(place.clone()));
+        let is = |path: &PathBuf| {
+            rustix::fs::stat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (raw.dev, raw.ino))
+        };
+        let found = places.take(PLACES_MOST).map(|place| place.join(name)).find(is);
+        Some(found.map_or_else(|| format!("…/{name}"), |path| path.to_string_lossy().into_owned()))
     }
 
     fn renew(&mut self, id: u32, raw: &RawFile) {
@@ -107,6 +151,16 @@ impl Files {
         }
     }
 
+    /// What stands for streams of which it is not known which they are.
+    pub fn unknown_stream(&mut self) -> u32 {
+        if let Some(known) = self.unknown_stream {
+            return known;
+        }
+        let path = Flow::UNKNOWN_PATH.to_string();
+        let new = self.add(OpenFile { path, ..blank(StreamKind::Other) });
+        *self.unknown_stream.insert(new)
+    }
+
     /// open(2) and its relatives: a new open file, by the name that the program gave.
     fn opened(&mut self, pid: u32, fd: i32, name: &str, directory: Option<&Path>, flags: i32) -> u32 {
         let given = self.directories.absolute(pid, name, directory);
@@ -131,99 +185,12 @@ impl Files {
     }
 }
 
-pub(super) fn blank(kind: StreamKind) -> OpenFile {
-    OpenFile {
-        id: 0,
-        path: String::new(),
-        kind,
-        dev: 0,
-        ino: 0,
-        flags: 0,
-        opened_by: None,
-        block_bytes: 0,
-        size_bytes: None,
-        pipe_bytes: None,
-        direct_align: None,
-        same_as: None,
-    }
-}
-
-fn kind_of(mode: u32) -> StreamKind {
-    match FileType::from_raw_mode(mode) {
-        FileType::RegularFile => StreamKind::File,
-        FileType::Fifo => StreamKind::Pipe,
-        FileType::Socket => StreamKind::Socket,
-        FileType::CharacterDevice | FileType::BlockDevice => StreamKind::Device,
-        _ => StreamKind::Other,
-    }
-}
-
 fn unnamed(raw: &RawFile) -> String {
     match kind_of(raw.mode) {
         StreamKind::Pipe => format!("pipe:[{}]", raw.ino),
         StreamKind::Socket => format!("socket:[{}]", raw.ino),
         _ => format!("inode {}", raw.ino),
     }
-}
-
-fn is_terminal(path: &str) -> bool {
-    path.starts_with("/dev/pts/")
-        || path == "/dev/tty"
-        || path.starts_with("/dev/ttyS")
-        || path == "/dev/console"
-}
-
-fn from_stat(path: String, status: &Stat) -> OpenFile {
-    let kind = kind_of(status.st_mode);
-    let kind = if kind == StreamKind::Device && is_terminal(&path) { StreamKind::Terminal } else { kind };
-    OpenFile {
-        path,
-        dev: status.st_dev,
-        ino: status.st_ino,
-        block_bytes: status.st_blksize as u32,
-        size_bytes: (kind == StreamKind::File).then_some(status.st_size as u64),
-        ..blank(kind)
-    }
-}
-
-/// What /proc says of a descriptor, if the process is still there.
-fn look(pid: u32, fd: i32) -> Option<OpenFile> {
-    let link = format!("/proc/{pid}/fd/{fd}");
-    let path = proc::descriptor(pid, fd)?;
-    let status = rustix::fs::stat(link.as_str()).ok()?;
-    let mut file = from_stat(path, &status);
-    file.flags = flags_of(pid, fd).unwrap_or(0);
-    file.direct_align = direct_align(Path::new(&link), &file);
-    Some(file)
-}
-
-fn flags_of(pid: u32, fd: i32) -> Option<i32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    let octal = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    i32::from_str_radix(octal.trim(), 8).ok()
-}
-
-/// statx(2)'s STATX_DIOALIGN (Linux 6.1): what O_DIRECT needs of memory, and of offsets and lengths.
-fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
-    if file.kind != StreamKind::File || file.flags & libc::O_DIRECT == 0 {
-        return None;
-    }
-    let mask = rustix::fs::StatxFlags::from_bits_retain(0x2000);
-    let status = rustix::fs::statx(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), mask).ok()?;
-    let known = status.stx_mask & 0x2000 != 0 && status.stx_dio_offset_align > 0;
-    known.then_some((status.stx_dio_mem_align, status.stx_dio_offset_align))
-}
-
-fn named(path: &str) -> OpenFile {
-    match rustix::fs::stat(path) {
-        Ok(status) => from_stat(path.to_string(), &status),
-        Err(_) => OpenFile { path: path.to_string(), ..blank(StreamKind::File) },
-    }
-}
-
-fn same_file(file: &OpenFile, path: Option<&str>) -> bool {
-    let status = path.and_then(|path| rustix::fs::stat(path).ok());
-    status.is_some_and(|status| status.st_dev == file.dev && status.st_ino == file.ino)
 }
 
 /// The table of a process as it is now.
@@ -239,38 +206,13 @@ pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
         });
         let id = shared.map(|(_, known)| known.file);
         let id = id.unwrap_or_else(|| files.add(file));
-        table.insert(fd, Descriptor { file: id, close_on_exec });
+        table.insert(fd, Descriptor::new(id, close_on_exec));
     }
     table
 }
 
-/// What was opened and closed while nobody looked: the table as it is now, with the open files that are the
-/// same still.
-pub(super) fn renew(table: &mut Descriptors, files: &mut Files, pid: u32) {
-    let numbers = proc::descriptors(pid);
-    if numbers.is_empty() {
-        return; // it has just ended
-    }
-    table.retain(|fd, _| numbers.contains(fd));
-    for fd in numbers {
-        let Some(now) = look(pid, fd) else { continue };
-        let same = |known: &Descriptor| {
-            let file = &files.all[known.file as usize];
-            (file.dev, file.ino) == (now.dev, now.ino)
-        };
-        if !table.get(&fd).is_some_and(same) {
-            let close_on_exec = now.flags & libc::O_CLOEXEC != 0;
-            let inherited = files.all.iter().rposition(|file| {
-                (file.dev, file.ino) == (now.dev, now.ino) && now.kind != StreamKind::File && now.ino != 0
-            });
-            let file = inherited.map_or_else(|| files.add(now), |id| id as u32);
-            table.insert(fd, Descriptor { file, close_on_exec });
-        }
-    }
-}
-
 /// kcmp(2): two descriptors of one open file, as a shell's `2>&1` makes.
-fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
+pub(super) fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: kcmp reads numbers only.
     unsafe {
@@ -313,10 +255,11 @@ pub(super) fn sides(call: &RawCall) -> impl Iterator<Item = (i32, Direction)> {
 }
 
 /// The directory that a descriptor stands for; None: it is AT_FDCWD, or not known.
-fn directory(table: &Descriptors, files: &Files, fd: i32, pid: u32) -> Option<String> {
-    let known = || table.get(&fd).and_then(|known| files.all.get(known.file as usize));
-    let path = (fd >= 0).then(|| known().map(|file| file.path.clone()).or_else(|| proc::descriptor(pid, fd)));
-    path.flatten().filter(|path| path.starts_with('/'))
+fn directory(table: &mut Descriptors, files: &mut Files, fd: i32, pid: u32) -> Option<String> {
+    let known = if fd >= 0 { current(table, files, pid, fd) } else { None };
+    let path = known.map(|file| files.all[file as usize].path.clone());
+    let path = path.or_else(|| if fd >= 0 { proc::descriptor(pid, fd) } else { None });
+    path.filter(|path| path.starts_with('/'))
 }
 
 /// What a call does to the table.
@@ -332,13 +275,13 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
                 Open => call.args[1] as i32,
                 Openat => call.args[2] as i32,
                 Creat => libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC,
-                _ => flags_of(pid, result).unwrap_or(0),
+                _ => info(pid, result).map_or(0, |info| info.flags),
             };
             let name = call.paths.first().map_or("", String::as_str);
             let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
             let name = resolved(below(under.flatten().as_deref(), name), flags);
             let file = files.opened(pid, result, &name, call.directory.as_deref(), flags);
-            table.insert(result, Descriptor { file, close_on_exec: flags & libc::O_CLOEXEC != 0 });
+            table.insert(result, Descriptor::new(file, flags & libc::O_CLOEXEC != 0));
         }
         Close => {
             table.remove(&first);
@@ -347,10 +290,12 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
             let last = call.args[1].min(i32::MAX as u64) as i32;
             table.retain(|fd, _| *fd < first || *fd > last);
         }
-        Dup | Dup2 | Dup3 => duplicate(table, first, result, call.op == Dup3 && call.args[2] != 0),
+        Dup | Dup2 | Dup3 => {
+            duplicate((table, files), pid, first, result, call.op == Dup3 && call.args[2] != 0)
+        }
         Fcntl => match call.args[1] as i32 {
-            libc::F_DUPFD => duplicate(table, first, result, false),
-            libc::F_DUPFD_CLOEXEC => duplicate(table, first, result, true),
+            libc::F_DUPFD => duplicate((table, files), pid, first, result, false),
+            libc::F_DUPFD_CLOEXEC => duplicate((table, files), pid, first, result, true),
             libc::F_SETFD => {
                 if let Some(known) = table.get_mut(&first) {
                     known.close_on_exec = call.args[2] & libc::FD_CLOEXEC as u64 != 0;
@@ -372,26 +317,32 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
             for number in call.head.chunks_exact(4).take(2) {
                 let fd = i32::from_le_bytes([number[0], number[1], number[2], number[3]]);
                 let file = files.made(pid, fd, kind, word);
-                table.insert(fd, Descriptor { file, close_on_exec: flags & libc::O_CLOEXEC != 0 });
+                table.insert(fd, Descriptor::new(file, flags & libc::O_CLOEXEC != 0));
             }
         }
         Socket | Accept | Accept4 => {
             let flags = if call.op == Accept4 { call.args[3] } else { call.args[1] } as i32;
             let file = files.made(pid, result, StreamKind::Socket, "socket");
             let close_on_exec = call.op != Accept && flags & libc::O_CLOEXEC != 0;
-            table.insert(result, Descriptor { file, close_on_exec });
+            table.insert(result, Descriptor::new(file, close_on_exec));
         }
         Eventfd2 | MemfdCreate | IoUringSetup => {
             let kind = if call.op == MemfdCreate { StreamKind::File } else { StreamKind::Other };
             let file = files.made(pid, result, kind, call.op.name());
-            table.insert(result, Descriptor { file, close_on_exec: true });
+            table.insert(result, Descriptor::new(file, true));
         }
         _ => {}
     }
 }
 
-fn duplicate(table: &mut Descriptors, from: i32, to: i32, close_on_exec: bool) {
-    if let Some(&known) = table.get(&from) {
-        table.insert(to, Descriptor { close_on_exec, ..known });
+fn duplicate(
+    (table, files): (&mut Descriptors, &mut Files),
+    pid: u32,
+    from: i32,
+    to: i32,
+    close_on_exec: bool,
+) {
+    if let Some(file) = current(table, files, pid, from) {
+        table.insert(to, Descriptor::new(file, close_on_exec));
     }
 }

@@ -1,6 +1,6 @@
 //! Adds up the calls of each flow: from the kernel's counters, or call by call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use weir_model::Direction;
 use weir_model::trace::{Call, Flow, Histogram, Op};
@@ -14,7 +14,7 @@ pub(super) const FIRST_CALLS: u32 = 8;
 const FAILED_CALLS: u32 = 32;
 const BLOCK: u64 = 4096;
 
-type Key = (u32, u32, i32, u32, Direction);
+pub(super) type Key = (u32, u32, i32, u32, Direction);
 
 /// Where a flow stands, for what depends on its last call.
 #[derive(Debug, Default, Clone, Copy)]
@@ -30,9 +30,19 @@ struct Place {
 pub(super) struct Flows {
     pub all: Vec<Flow>,
     index: HashMap<Key, usize>,
+    by_process: HashMap<u32, Vec<usize>>,
     places: HashMap<usize, Place>,
-    /// When a process's descriptor of an open file was seen to be closed.
-    closed_s: HashMap<(u32, i32, u32), f64>,
+    /// What each flow of a process did since that was taken last.
+    recent: HashMap<u32, HashMap<usize, Recent>>,
+}
+
+/// What a flow did in some time.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(super) struct Recent {
+    pub calls: u64,
+    pub bytes: u64,
+    pub first_s: f64,
+    pub last_s: f64,
 }
 
 /// What a call asked for.
@@ -68,35 +78,48 @@ impl Flows {
             let (pid, image, fd, file, direction) = key;
             let mut flow = Flow::new(pid, image, fd, file, direction);
             flow.first_s = at_s;
+            self.by_process.entry(pid).or_default().push(self.all.len());
             self.all.push(flow);
             self.all.len() - 1
         })
     }
 
-    /// A descriptor was closed.
-    pub fn closed(&mut self, pid: u32, fd: i32, file: u32, at_s: f64) {
-        self.closed_s.insert((pid, fd, file), at_s);
+    /// What the flows of a process did since the last time.
+    pub fn take_recent(&mut self, pid: u32) -> HashMap<usize, Recent> {
+        self.recent.remove(&pid).unwrap_or_default()
     }
 
-    /// Those of one process: such as may have gone on unseen since `since_s`, and such as cannot, being silent since
-    /// then or closed while all was seen, which was so until `known_until_s`.
-    pub fn open_and_done(
-        &mut self,
-        pid: u32,
-        since_s: f64,
-        known_until_s: f64,
-    ) -> (Vec<&mut Flow>, Vec<&mut Flow>) {
-        let closed_s = &self.closed_s;
-        let closed = |flow: &Flow| closed_s.get(&(flow.pid, flow.fd, flow.file));
-        let open =
-            |flow: &Flow| flow.last_s >= since_s && closed(flow).is_none_or(|at_s| *at_s >= known_until_s);
-        self.all.iter_mut().filter(|flow| flow.pid == pid).partition(|flow| open(flow))
+    fn note_recent(&mut self, index: usize, calls: u64, bytes: u64, (first_s, last_s): (f64, f64)) {
+        let of_process = self.recent.entry(self.all[index].pid).or_default();
+        let recent = of_process.entry(index).or_insert(Recent { first_s, ..Recent::default() });
+        recent.calls += calls;
+        recent.bytes += bytes;
+        recent.last_s = recent.last_s.max(last_s);
+    }
+
+    /// Descriptors of open files whose position was set by lseek(2) lately, or before.
+    pub fn seeking(&self, pid: u32, image: u32) -> HashSet<(i32, u32)> {
+        let seeks = |flow: &&Flow| flow.image == image && flow.seeks > 0;
+        let own = self.of_process(pid).iter().map(|&index| &self.all[index]);
+        own.filter(seeks).map(|flow| (flow.fd, flow.file)).collect()
+    }
+
+    /// The flows of a process.
+    pub fn of_process(&self, pid: u32) -> &[usize] {
+        self.by_process.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// A flow of which nothing was seen, perhaps.
+    pub fn unseen(&mut self, key: Key, at_s: f64) -> usize {
+        self.get(key, at_s)
     }
 
     /// Counters that the kernel kept.
     pub fn add_counts(&mut self, pid: u32, image: u32, file: u32, counts: &RawCounts, start_ns: u64) {
         let seconds = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
         let index = self.get((pid, image, counts.fd, file, counts.direction), seconds(counts.first_ns));
+        let times = (seconds(counts.first_ns), seconds(counts.last_ns));
+        self.note_recent(index, counts.calls, counts.bytes, times);
         let flow = &mut self.all[index];
         flow.last_s = flow.last_s.max(seconds(counts.last_ns));
         if counts.calls == 0 && counts.bytes > 0 {
@@ -124,6 +147,7 @@ impl Flows {
     pub fn add_call(&mut self, key: Key, call: &RawCall, ns: u64, regular: bool, after_fork: bool) -> bool {
         let at_s = ns as f64 / 1e9;
         let index = self.get(key, at_s);
+        self.note_recent(index, 1, call.result.max(0) as u64, (at_s, at_s));
         let place = self.places.entry(index).or_default();
         let flow = &mut self.all[index];
         let asked = asked(call);

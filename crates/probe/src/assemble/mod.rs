@@ -8,7 +8,10 @@ mod looks;
 mod names;
 mod others;
 mod paths;
+mod pauses;
+mod renewal;
 mod scale;
+mod share;
 #[cfg(test)]
 mod tests;
 mod unseen;
@@ -16,13 +19,14 @@ mod unseen;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weir_model::trace::{Buffer, Call, Event, Exit, Image, IoTotals, Op, Process, What};
+use weir_model::trace::{Buffer, Call, Event, Exit, Image, IoTotals, Op, OpenFile, Process, What};
 
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 pub use assembled::Assembled;
 use descriptors::{Descriptor, Descriptors, Files};
 use flows::Flows;
 use others::Others;
+use pauses::Pauses;
 
 /// Events kept; a longer recording says how many more there were.
 const MOST_EVENTS: usize = 1_000_000;
@@ -42,6 +46,7 @@ struct Live {
     unwatched_since_s: Option<f64>,
     after_fork: u32,
     alike: HashMap<(Op, i32), u32>,
+    pauses: Pauses,
 }
 
 /// Takes reports one after the other.
@@ -59,6 +64,9 @@ pub struct Assembler {
     /// The process that will become the command at its first execve(2), and is weir until then.
     command: Option<u32>,
     unwatched_since_s: Option<f64>,
+    latest_s: f64,
+    /// At present nobody's calls are seen.
+    pauses_now: bool,
     /// When nothing was seen of a process, and (0) of anybody.
     unwatched: HashMap<u32, Vec<(f64, f64)>>,
 }
@@ -79,6 +87,8 @@ impl Assembler {
             left_out: 0,
             tells_all: false,
             unwatched_since_s: None,
+            latest_s: 0.0,
+            pauses_now: false,
             unwatched: HashMap::new(),
         }
     }
@@ -100,9 +110,10 @@ impl Assembler {
     /// Takes one report.
     pub fn take(&mut self, raw: Raw) {
         let at_s = self.seconds(raw.ns);
+        self.latest_s = self.latest_s.max(at_s);
         match raw.what {
             RawWhat::Begin => self.begin(raw.pid, at_s),
-            RawWhat::File { fd, file } => self.file(raw.pid, fd, &file),
+            RawWhat::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
             RawWhat::Call(ref call) => self.call(&raw, call, at_s),
             RawWhat::Counts(counts) => {
                 let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, counts.fd));
@@ -121,9 +132,9 @@ impl Assembler {
                 self.exit(raw.pid, exit, io, (user_ns, system_ns), at_s);
             }
             RawWhat::Signal { number } => self.event(at_s, raw.pid, raw.tid, What::Signal { number }),
-            RawWhat::Buffers { moment, buffers, waits_in } => {
+            RawWhat::Buffers { moment, buffers, waits_in, behind } => {
                 self.live_of(raw.pid, at_s);
-                let files = self.files_of(raw.pid, &buffers);
+                let files = self.files_of(raw.pid, &buffers, behind);
                 if self.events.len() >= MOST_EVENTS
                     || looks::join(&mut self.events, raw.pid, moment, at_s, &buffers, &files)
                 {
@@ -134,6 +145,7 @@ impl Assembler {
                 self.event(at_s, raw.pid, raw.tid, what);
             }
             RawWhat::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
+            RawWhat::Pause { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
             RawWhat::Totals(totals) => {
                 self.live_of(raw.pid, at_s);
                 if let Some(live) = self.live.get_mut(&raw.pid) {
@@ -187,33 +199,46 @@ impl Assembler {
         act(&mut table, &mut self.files)
     }
 
-    fn file(&mut self, pid: u32, fd: i32, file: &RawFile) {
+    fn file(&mut self, pid: u32, fd: i32, file: &RawFile, name: &str) {
         self.with_table(pid, |table, files| {
             let known = table.get(&fd).copied();
-            let id = files.seen(known.map(|known| known.file), file, pid, fd);
+            let id = files.seen(known.map(|known| known.file), (file, name), pid, fd);
             let close_on_exec = known.is_some_and(|known| known.close_on_exec);
-            table.insert(fd, Descriptor { file: id, close_on_exec });
+            table.insert(fd, Descriptor::new(id, close_on_exec));
         });
     }
 
     fn file_of(&mut self, pid: u32, fd: i32) -> u32 {
-        self.with_table(pid, |table, files| match table.get(&fd) {
-            Some(known) => known.file,
-            None => {
+        self.with_table(pid, |table, files| {
+            renewal::current(table, files, pid, fd).unwrap_or_else(|| {
                 let id = files.unknown(pid, fd);
-                table.insert(fd, Descriptor { file: id, close_on_exec: false });
+                table.insert(fd, Descriptor::new(id, false));
                 id
-            }
+            })
         })
     }
 
-    /// What is behind the descriptors of streams, as far as that is known already.
-    fn files_of(&mut self, pid: u32, buffers: &[Buffer]) -> Vec<(i32, u32)> {
+    /// What is behind the descriptors of streams: `behind`, as far as that was looked up, else what was followed.
+    fn files_of(&mut self, pid: u32, buffers: &[Buffer], behind: Vec<(i32, OpenFile)>) -> Vec<(i32, u32)> {
         let mut fds: Vec<i32> = buffers.iter().map(|buffer| buffer.fd).collect();
         fds.sort_unstable();
         fds.dedup();
-        self.with_table(pid, |table, _| {
-            fds.into_iter().filter_map(|fd| table.get(&fd).map(|known| (fd, known.file))).collect()
+        let pauses = self.pauses_now || self.live_of(pid, 0.0).pauses.is_now();
+        self.with_table(pid, |table, files| {
+            if pauses && !files.told_by_kernel {
+                renewal::doubt(table);
+            }
+            for (fd, now) in behind {
+                renewal::put(table, files, fd, now);
+            }
+            let mut of = |fd: i32| {
+                let known = table.contains_key(&fd);
+                // What a name stood for once is not what is lost there.
+                let lost = |files: &mut Files| known.then(|| files.unnamed(fd));
+                let file = renewal::current(table, files, pid, fd).or_else(|| lost(files))?;
+                Some((fd, file))
+            };
+            fds.into_iter().filter_map(&mut of).collect()
         })
     }
 
@@ -223,7 +248,10 @@ impl Assembler {
         let table = if shares_files {
             table
         } else {
-            let copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            let mut copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            if self.pauses_now || self.live_of(pid, at_s).pauses.is_now() {
+                renewal::doubt(&mut copy);
+            }
             Arc::new(std::sync::Mutex::new(copy))
         };
         let process = self.new_process(child, Some(pid), at_s);
@@ -240,7 +268,13 @@ impl Assembler {
         live.image += u32::from(!begins);
         live.after_fork = 0;
         let (number, process) = (live.image, live.process);
-        self.with_table(pid, |table, _| table.retain(|_, descriptor| !descriptor.close_on_exec));
+        self.with_table(pid, |table, files| {
+            // Which of them it closes was not seen of those that were opened in a pause.
+            if !files.told_by_kernel && table.values().any(|descriptor| descriptor.stale) {
+                renewal::renew(table, files, pid);
+            }
+            table.retain(|_, descriptor| !descriptor.close_on_exec);
+        });
         let mut image = image;
         if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
             image.exe = image_of(pid).exe;
@@ -261,7 +295,7 @@ impl Assembler {
         process.ended_s = Some(at_s);
         process.exit = Some(exit);
         (process.user_s, process.system_s) = (times.0 as f64 / 1e9, times.1 as f64 / 1e9);
-        self.settle(&live, io);
+        self.settle(live, io, at_s);
         self.event(at_s, pid, pid, What::Exit(exit));
     }
 
@@ -278,13 +312,15 @@ impl Assembler {
         // What is closed is known for the last time, what is opened only afterwards.
         let fd = descriptors::descriptor_of(call);
         let file = self.with_table(pid, |table, files| {
-            let before = table.get(&fd).map(|known| known.file);
+            // What a number that is given up stood for is not known behind a pause.
+            let gives_up = matches!(call.op, Op::Close | Op::Dup2 | Op::Dup3);
+            let before = match gives_up && table.get(&fd).is_some_and(|known| known.stale) {
+                true => None,
+                false => renewal::current(table, files, pid, fd),
+            };
             descriptors::follow(table, files, call, pid);
             before.or_else(|| table.get(&fd).map(|known| known.file))
         });
-        if let (Some(file), Op::Close) = (file, call.op) {
-            self.flows.closed(pid, fd, file, at_s);
-        }
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
             self.flows.note(pid, image, fd, file, call.op, at_s);
         }
@@ -342,8 +378,9 @@ impl Assembler {
     /// The end: processes that run on keep what they have.
     pub fn finish(mut self) -> Assembled {
         let running: Vec<Live> = self.live.drain().map(|(_, live)| live).collect();
-        for live in &running {
-            self.settle(live, None);
+        let at_s = self.latest_s;
+        for live in running {
+            self.settle(live, None, at_s);
         }
         self.settle_unwatched();
         let others = std::mem::take(&mut self.others).finish(&self.partly_seen());

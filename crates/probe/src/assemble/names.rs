@@ -58,7 +58,7 @@ fn lead_to_one(name: &str, file: &OpenFile) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::descriptors::blank;
+    use crate::behind::blank;
 
     fn file(id: u32, path: &std::path::Path) -> OpenFile {
         let path = path.to_string_lossy().into_owned();

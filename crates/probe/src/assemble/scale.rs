@@ -1,7 +1,8 @@
 //! Makes flows that were seen in part agree with the kernel's exact totals.
 
-use weir_model::trace::{Flow, Histogram, IoTotals, OpenFile};
-use weir_model::{Direction, StreamKind};
+use weir_model::trace::{Flow, Histogram, IoTotals};
+
+use super::share::Amount;
 
 /// What was added since.
 pub(super) fn less(now: IoTotals, before: IoTotals) -> IoTotals {
@@ -13,53 +14,89 @@ pub(super) fn less(now: IoTotals, before: IoTotals) -> IoTotals {
     }
 }
 
-/// Spreads the calls and bytes of one process that nobody saw over its flows, in the shares that were seen.
-/// Those in `done` are known whole. Sockets are not among them: their own calls are not in the totals.
-pub(super) fn to_totals(flows: Vec<&mut Flow>, done: &[&mut Flow], files: &[OpenFile], totals: IoTotals) {
-    let counted =
-        |flow: &Flow| files.get(flow.file as usize).is_none_or(|file| file.kind != StreamKind::Socket);
-    let (mut into, mut out): (Vec<&mut Flow>, Vec<&mut Flow>) =
-        flows.into_iter().filter(|flow| counted(flow)).partition(|flow| flow.direction == Direction::In);
-    let known = |direction| {
-        let flows = done.iter().filter(|flow| counted(flow) && flow.direction == direction);
-        flows.fold((0, 0), |sum, flow| (sum.0 + flow.calls, sum.1 + flow.bytes))
-    };
-    let (read, written) = (known(Direction::In), known(Direction::Out));
-    spread(&mut into, totals.read_calls.saturating_sub(read.0), totals.read_bytes.saturating_sub(read.1));
-    spread(
-        &mut out,
-        totals.write_calls.saturating_sub(written.0),
-        totals.written_bytes.saturating_sub(written.1),
-    );
+/// What a process moved in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub calls: u64,
+    pub bytes: u64,
 }
 
-fn spread(flows: &mut [&mut Flow], calls: u64, bytes: u64) {
-    let seen_calls: u64 = flows.iter().map(|flow| flow.calls).sum();
-    let seen_bytes: u64 = flows.iter().map(|flow| flow.bytes).sum();
-    let missing = (calls.saturating_sub(seen_calls), bytes.saturating_sub(seen_bytes));
-    if seen_calls == 0 || missing.0 == 0 {
-        return;
-    }
-    // What one alone can have made is known exactly, what several have made together is in their sum.
-    let several = flows.iter().filter(|flow| flow.calls > 0).count() > 1;
-    // The flow with most calls takes what rounding leaves.
-    flows.sort_by_key(|flow| flow.calls);
-    let (mut left_calls, mut left_bytes) = missing;
-    let last = flows.len() - 1;
-    for (number, flow) in flows.iter_mut().enumerate() {
-        let share = |of: u64, whole: u64, seen: u64| {
-            if whole == 0 { 0 } else { (u128::from(of) * u128::from(seen) / u128::from(whole)) as u64 }
-        };
-        let mut more_calls = share(missing.0, seen_calls, flow.calls).min(left_calls);
-        let mut more_bytes = share(missing.1, seen_bytes, flow.bytes).min(left_bytes);
-        if number == last {
-            (more_calls, more_bytes) = (left_calls, left_bytes);
+/// What was seen of a process, in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Calls that the kernel counts.
+    pub counted: Sum,
+    /// Calls of which the kernel counts some and others not: a socket's, and those that move bytes inside of it.
+    pub perhaps: Sum,
+}
+
+/// Totals are read a moment before or after a pause begins or ends: what is neither seen nor in a pause is that if it is
+/// no more than this part of all, or these few.
+const EDGES: f64 = 16.0;
+const EDGE_CALLS: f64 = 8.0;
+const EDGE_BYTES: f64 = 512.0;
+
+/// The calls and bytes of a process that nobody saw: those of its pauses (`shares`; None: through an unknown stream), made
+/// to agree with the kernel's total. What is in none of them is unknown too.
+pub(super) fn unseen<K: Copy>(
+    total: Sum,
+    seen: Seen,
+    shares: &[(Option<K>, Amount)],
+) -> Vec<(Option<K>, Sum)> {
+    let mut sum = Amount::default();
+    shares.iter().for_each(|share| sum.add(share.1));
+    let missing = |total: u64, counted: u64, perhaps: u64, known: f64| {
+        let most = total.saturating_sub(counted);
+        (known.round() as u64).clamp(most.saturating_sub(perhaps), most)
+    };
+    let calls = missing(total.calls, seen.counted.calls, seen.perhaps.calls, sum.calls);
+    let bytes = missing(total.bytes, seen.counted.bytes, seen.perhaps.bytes, sum.bytes);
+    let mut all: Vec<(Option<K>, Amount)> =
+        shares.iter().filter(|share| share.0.is_some()).copied().collect();
+    let unknown =
+        shares.iter().filter(|share| share.0.is_none()).fold(Amount::default(), |mut sum, share| {
+            sum.add(share.1);
+            sum
+        });
+    let beyond = |of: u64, known: f64, few: f64| {
+        let more = of as f64 - known;
+        if known <= 0.0 || more > (of as f64 / EDGES).max(few) { more.max(0.0) } else { 0.0 }
+    };
+    let beyond =
+        Amount { calls: beyond(calls, sum.calls, EDGE_CALLS), bytes: beyond(bytes, sum.bytes, EDGE_BYTES) };
+    all.push((None, Amount { calls: unknown.calls + beyond.calls, bytes: unknown.bytes + beyond.bytes }));
+    let part = |of: u64, amount: fn(&Amount) -> f64| {
+        whole_numbers(of, &all.iter().map(|one| amount(&one.1)).collect::<Vec<_>>())
+    };
+    let (mut calls, bytes) = (part(calls, |one| one.calls), part(bytes, |one| one.bytes));
+    for index in 0..calls.len() {
+        // Bytes came by a call.
+        let most = (0..calls.len()).max_by_key(|other| calls[*other]).filter(|most| calls[*most] > 1);
+        if let Some(most) = most.filter(|_| bytes[index] > 0 && calls[index] == 0) {
+            calls[most] -= 1;
+            calls[index] = 1;
         }
-        left_calls -= more_calls;
-        left_bytes -= more_bytes;
-        grow(flow, more_calls, more_bytes);
-        flow.estimated |= several && more_calls > 0;
     }
+    let each = all.iter().zip(calls.into_iter().zip(bytes));
+    each.map(|(one, (calls, bytes))| (one.0, Sum { calls, bytes })).collect()
+}
+
+/// `whole` in the shares of these weights; all of it goes to the last where they weigh nothing.
+fn whole_numbers(whole: u64, weights: &[f64]) -> Vec<u64> {
+    let sum: f64 = weights.iter().sum();
+    let share = |weight: &f64| if sum > 0.0 { (whole as f64 * weight / sum) as u64 } else { 0 };
+    let mut shares: Vec<u64> = weights.iter().map(share).collect();
+    // What rounding leaves goes where most is.
+    let largest = (0..weights.len()).max_by(|a, b| weights[*a].total_cmp(&weights[*b])).unwrap_or(0);
+    let mut given: u64 = shares.iter().sum();
+    if let Some(share) = shares.get_mut(largest) {
+        if given > whole {
+            *share -= (given - whole).min(*share);
+            given = whole;
+        }
+        *share += whole - given;
+    }
+    shares
 }
 
 /// A flow that was busy until the look away began goes on in it.
@@ -94,8 +131,9 @@ pub(super) fn to_time(flow: &mut Flow, unwatched: &[(f64, f64)], ended_s: f64) {
     flow.last_s = last_s;
 }
 
-fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
-    if calls == 0 {
+/// Calls of which nothing but their number is known: they were as those that were seen.
+pub(super) fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
+    if calls == 0 && bytes == 0 {
         return;
     }
     let factor = (flow.calls + calls) as f64 / flow.calls.max(1) as f64;
@@ -122,33 +160,48 @@ fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_model::Direction;
 
     #[test]
-    fn what_was_not_seen_goes_where_most_was_seen_and_the_sum_is_exact() {
-        let mut flows: Vec<Flow> = (0..3).map(|fd| Flow::new(1, 0, fd, 0, Direction::In)).collect();
-        for (flow, calls) in flows.iter_mut().zip([1, 10, 100]) {
-            flow.calls = calls;
-            flow.bytes = calls;
-            flow.zeros = calls / 2;
-            flow.sizes.add(1, calls);
-        }
-        let totals = IoTotals { read_calls: 1_000_000, read_bytes: 999_999, ..IoTotals::default() };
-        to_totals(flows.iter_mut().collect(), &[], &[], totals);
-        assert_eq!(flows.iter().map(|flow| flow.calls).sum::<u64>(), 1_000_000);
-        assert_eq!(flows.iter().map(|flow| flow.bytes).sum::<u64>(), 999_999);
-        assert!(flows[2].calls > 900_000 && !flows[2].exact);
-        assert!(flows[2].zeros.abs_diff(flows[2].calls / 2) <= 1, "kinds of calls keep their share");
-        assert!(flows.iter().all(|flow| flow.estimated), "only their sum is exact");
+    fn what_was_not_seen_goes_where_it_is_known_to_have_gone_and_the_sum_is_exact() {
+        let total = Sum { calls: 1_000_000, bytes: 999_999 };
+        let seen = Seen { counted: Sum { calls: 100, bytes: 100 }, perhaps: Sum::default() };
+        let amount = |calls, bytes| Amount { calls, bytes };
+        // A few more than in the pauses: read at another moment.
+        let shares = [(Some('a'), amount(333_333.3, 333_333.3)), (Some('b'), amount(666_000.0, 666_000.0))];
+        let given = unseen(total, seen, &shares);
+        assert_eq!(given.iter().map(|one| one.1.calls).sum::<u64>(), 999_900);
+        assert_eq!(given.iter().map(|one| one.1.bytes).sum::<u64>(), 999_899);
+        assert_eq!(given[2], (None, Sum::default()));
+        // Most of it was in no pause that was looked at.
+        let given = unseen(total, seen, &[(Some('a'), amount(1000.0, 1000.0))]);
+        assert_eq!(
+            given,
+            [(Some('a'), Sum { calls: 1000, bytes: 1000 }), (None, Sum { calls: 998_900, bytes: 998_899 })]
+        );
+        let given = unseen::<char>(total, seen, &[]);
+        assert_eq!(given, [(None, Sum { calls: 999_900, bytes: 999_899 })]);
     }
 
     #[test]
-    fn what_one_stream_alone_can_have_made_is_exact() {
-        let mut flow = Flow { calls: 10, bytes: 10, ..Flow::new(1, 0, 0, 0, Direction::In) };
-        flow.sizes.add(1, 10);
-        let mut silent = Flow::new(1, 0, 3, 0, Direction::In);
-        let totals = IoTotals { read_calls: 1000, read_bytes: 999, ..IoTotals::default() };
-        to_totals(vec![&mut flow, &mut silent], &[], &[], totals);
-        assert_eq!((flow.calls, flow.bytes, flow.exact, flow.estimated), (1000, 999, false, false));
+    fn calls_that_the_kernel_does_not_count_are_not_missing() {
+        let seen = Seen { counted: Sum { calls: 10, bytes: 10 }, perhaps: Sum { calls: 50, bytes: 50 } };
+        let given = unseen::<char>(Sum { calls: 40, bytes: 40 }, seen, &[]);
+        assert_eq!(given, [(None, Sum::default())]);
+        let known = [(Some('a'), Amount { calls: 20.0, bytes: 20.0 })];
+        let given = unseen(Sum { calls: 40, bytes: 40 }, seen, &known);
+        assert_eq!(given[0].1, Sum { calls: 20, bytes: 20 });
+    }
+
+    #[test]
+    fn kinds_of_calls_keep_their_share() {
+        let mut flow = Flow { calls: 100, bytes: 100, zeros: 50, ..Flow::new(1, 0, 0, 0, Direction::In) };
+        flow.sizes.add(1, 100);
+        grow(&mut flow, 900, 900);
+        assert_eq!(
+            (flow.calls, flow.bytes, flow.zeros, flow.sizes.total(), flow.exact),
+            (1000, 1000, 500, 1000, false)
+        );
     }
 
     #[test]
@@ -180,10 +233,12 @@ mod tests {
 
     #[test]
     fn nothing_is_made_up_where_all_was_seen() {
+        let sum = Sum { calls: 5, bytes: 50 };
+        let given = unseen::<char>(sum, Seen { counted: sum, perhaps: Sum::default() }, &[]);
+        assert_eq!(given, [(None, Sum::default())]);
         let mut flow = Flow::new(1, 0, 0, 0, Direction::In);
         (flow.calls, flow.bytes) = (5, 50);
-        let totals = IoTotals { read_calls: 5, read_bytes: 50, ..IoTotals::default() };
-        to_totals(vec![&mut flow], &[], &[], totals);
+        grow(&mut flow, 0, 0);
         assert_eq!((flow.calls, flow.bytes, flow.exact), (5, 50, true));
     }
 }

@@ -6,8 +6,14 @@ use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker, What};
 use super::Assembler;
 use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
 
-fn raw(ns: u64, what: RawWhat) -> Raw {
-    Raw { ns, pid: 7, tid: 7, what }
+/// There is no such process.
+const NOBODY: u32 = 4_194_305;
+
+const MS: u64 = 1_000_000;
+
+/// At so many milliseconds.
+fn raw(at: u64, what: RawWhat) -> Raw {
+    Raw { ns: at * MS, pid: NOBODY, tid: NOBODY, what }
 }
 
 fn opened(fd: i64, path: &str) -> RawWhat {
@@ -34,8 +40,8 @@ fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
     RawWhat::Counts(Box::new(RawCounts {
         fd: 3,
         direction: Direction::In,
-        first_ns: 20,
-        last_ns: 30,
+        first_ns: 20 * MS,
+        last_ns: 30 * MS,
         calls: 100,
         bytes: 4096,
         errors: 0,
@@ -60,14 +66,14 @@ fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
 fn moves_of_an_offset_come_with_the_counters_and_the_last_one_as_a_call() {
     let mut assembler = Assembler::new(0, true);
     assembler.take(raw(10, opened(3, "/d/table")));
-    assembler.take(raw(40, counts(5000, Some((35, 160)))));
+    assembler.take(raw(40, counts(5000, Some((35 * MS, 160)))));
     let made = assembler.finish();
     assert_eq!((made.flows[0].seeks, made.flows[0].calls), (5000, 100));
     let last = made.events.iter().rev().find_map(|event| match &event.what {
         What::Call(call) if call.op == Op::Lseek => Some((event.at_s, call.file, call.result)),
         _ => None,
     });
-    assert_eq!(last, Some((35e-9, Some(made.flows[0].file), 160)));
+    assert_eq!(last, Some((0.035, Some(made.flows[0].file), 160)));
 }
 
 #[test]
@@ -87,7 +93,7 @@ fn a_stream_that_was_never_written_has_its_file() {
     };
     let (moment, waits_in) = (Moment::Exit, String::new());
     let buffers = vec![buffer(3), buffer(-1)];
-    assembler.take(raw(20, RawWhat::Buffers { moment, buffers, waits_in }));
+    assembler.take(raw(20, RawWhat::Buffers { moment, buffers, waits_in, behind: Vec::new() }));
     let made = assembler.finish();
     let Some(What::Buffers { files, .. }) = made.events.last().map(|event| &event.what) else {
         panic!("{:?}", made.events);
@@ -105,10 +111,12 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
     assembler.take(raw(32, RawWhat::Call(close)));
     let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.fd, busy.calls, busy.bytes) = (4, 1000, 1000);
+    (busy.fd, busy.calls, busy.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
     assembler.take(raw(40, RawWhat::Counts(busy)));
     // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
-    assembler.take(Raw { ns: 5, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: 5 } });
+    assembler.take(Raw { ns: 5 * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: 5 * MS } });
+    let totals = IoTotals { read_calls: 1100, read_bytes: 5096, ..IoTotals::default() };
+    assembler.take(raw(50, RawWhat::Pause { totals, ends: false }));
     let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
     assembler.take(raw(90, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), user_ns: 0, system_ns: 0 }));
     let made = assembler.finish();
@@ -121,13 +129,16 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let mut assembler = Assembler::new(0, true);
     assembler.take(raw(10, opened(3, "/dev/pts/7")));
     let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.calls, busy.bytes, busy.direction) = (1000, 30_000, Direction::Out);
+    (busy.calls, busy.bytes, busy.direction, busy.last_ns) = (1000, 30_000, Direction::Out, 40 * MS);
     assembler.take(raw(40, RawWhat::Counts(busy)));
-    let everybody = |ns, until_ns| Raw { ns, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns } };
+    let everybody =
+        |at, until| Raw { ns: at * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: until * MS } };
     assembler.take(everybody(5, 5));
+    let totals = IoTotals { write_calls: 1000, written_bytes: 30_000, ..IoTotals::default() };
+    assembler.take(raw(41, RawWhat::Pause { totals, ends: false }));
     let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
     assembler.take(raw(190, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), user_ns: 0, system_ns: 0 }));
     assembler.take(everybody(41, 220));
     let made = assembler.finish();
-    assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 190e-9));
+    assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 0.19));
 }

@@ -2,39 +2,92 @@
 
 use std::collections::{HashMap, HashSet};
 
-use weir_model::trace::{IoTotals, What};
+use weir_model::Direction;
+use weir_model::trace::{Flow, IoTotals, What};
 
-use super::{Assembler, Live, descriptors, scale};
+use super::pauses::Stream;
+use super::renewal::doubt;
+use super::scale::{Seen, Sum};
+use super::share::Amount;
+use super::{Assembler, Live, scale};
 
 impl Assembler {
     /// What the kernel counted against what was seen, where calls went unseen.
-    pub(super) fn settle(&mut self, live: &Live, io: Option<IoTotals>) {
-        let process = &mut self.processes[live.process];
+    pub(super) fn settle(&mut self, mut live: Live, io: Option<IoTotals>, at_s: f64) {
+        let pid = self.processes[live.process].pid;
+        self.last_pause(pid, &mut live, io, at_s);
         let Some(total) = io.or(live.latest) else { return };
         let own = match live.at_start {
             Some(before) => scale::less(total, before),
             None => total,
         };
-        process.io = Some(own);
-        if let Some(since_s) = live.unwatched_since_s.or(self.unwatched_since_s) {
-            // What was closed before the first look away is known whole.
-            let mut aways = self.unwatched.get(&0).into_iter().flatten();
-            let known_until_s = aways.find(|away| away.1 > away.0).map_or(f64::INFINITY, |away| away.0);
-            let (open, done) = self.flows.open_and_done(process.pid, since_s, known_until_s);
-            scale::to_totals(open, &done, &self.files.all, own);
+        self.processes[live.process].io = Some(own);
+        if live.unwatched_since_s.or(self.unwatched_since_s).is_some() {
+            for direction in [Direction::In, Direction::Out] {
+                self.settle_direction(&live, pid, own, direction, at_s);
+            }
         }
     }
 
+    fn settle_direction(&mut self, live: &Live, pid: u32, own: IoTotals, direction: Direction, at_s: f64) {
+        let total = match direction {
+            Direction::In => Sum { calls: own.read_calls, bytes: own.read_bytes },
+            _ => Sum { calls: own.write_calls, bytes: own.written_bytes },
+        };
+        let here = |stream: &Stream| stream.2 == direction;
+        let mut shares: Vec<(Option<Stream>, Amount)> = live
+            .pauses
+            .shares
+            .iter()
+            .filter(|(stream, _)| here(stream))
+            .map(|(stream, share)| (stream.1.map(|_| *stream), share.0))
+            .collect();
+        shares.sort_by_key(|share| share.0.map(|(image, place, _)| (image, place)));
+        let mut missed = scale::unseen(total, self.seen(pid, direction), &shares);
+        missed.retain(|(_, sum)| *sum != Sum::default());
+        // What one alone can have made is known exactly, what several have made together is in their sum.
+        let several = missed.len() > 1;
+        for (stream, sum) in missed {
+            let (image, fd, file) = match stream {
+                Some((image, Some((fd, file)), _)) => (image, fd, file),
+                _ => (live.image, Flow::UNKNOWN, self.files.unknown_stream()),
+            };
+            let since_s = stream.and_then(|stream| Some(live.pauses.shares.get(&stream)?.1)).unwrap_or(at_s);
+            let index = self.flows.unseen((pid, image, fd, file, direction), since_s);
+            let flow = &mut self.flows.all[index];
+            scale::grow(flow, sum.calls, sum.bytes);
+            flow.estimated |= several;
+        }
+    }
+
+    /// What was seen of a process, by whether the kernel counts it.
+    fn seen(&self, pid: u32, direction: Direction) -> Seen {
+        let mut seen = Seen::default();
+        let own = self.flows.of_process(pid).iter().map(|&index| &self.flows.all[index]);
+        for flow in own.filter(|flow| flow.direction == direction && flow.is_known()) {
+            let sum = if self.files.is_socket(flow.file) || flow.in_kernel > 0 {
+                &mut seen.perhaps
+            } else {
+                &mut seen.counted
+            };
+            sum.calls += flow.calls;
+            sum.bytes += flow.bytes;
+        }
+        seen
+    }
+
     pub(super) fn unwatched(&mut self, pid: u32, at_s: f64, until_ns: u64) {
+        let until_s = self.seconds(until_ns);
         if pid == 0 {
             self.unwatched_since_s.get_or_insert(at_s);
+            // What begins is said at once, and said again when it is over.
+            self.pauses_now = until_s <= at_s;
+            for live in self.live.values().filter(|_| !self.pauses_now) {
+                doubt(&mut live.descriptors.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+            }
         } else {
             self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
         }
-        if pid != 0 && !self.files.told_by_kernel {
-            self.with_table(pid, |table, files| descriptors::renew(table, files, pid));
-        }
-        let until_s = self.seconds(until_ns);
         self.unwatched.entry(pid).or_default().push((at_s, until_s));
         self.event(at_s, pid, pid, What::Unwatched { until_s });
     }
@@ -45,7 +98,7 @@ impl Assembler {
         let ended: HashMap<u32, f64> = ended.collect();
         let none = Vec::new();
         let everybody = self.unwatched.get(&0).unwrap_or(&none);
-        for flow in &mut self.flows.all {
+        for flow in self.flows.all.iter_mut().filter(|flow| flow.is_known()) {
             let ended_s = ended.get(&flow.pid).copied().unwrap_or(f64::INFINITY);
             if self.files.is_socket(flow.file) {
                 scale::to_time(flow, everybody, ended_s);

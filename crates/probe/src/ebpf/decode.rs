@@ -19,6 +19,8 @@ const LINE_BUFFERED: u32 = 0x200;
 pub(super) enum Note {
     /// Nothing.
     Plain,
+    /// A new process.
+    Fork(u32),
     /// A process runs something else; its executable.
     Exec(u32, PathBuf),
     /// A process has ended; it used descriptors above 63.
@@ -28,9 +30,19 @@ pub(super) enum Note {
 /// Buffers come one an event, and the event that they belong to follows.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    gathered: HashMap<u32, (u64, u32, Moment, Vec<Buffer>)>,
+    gathered: HashMap<u32, Gathered>,
     /// Where processes stand that have opened something from there.
     directories: HashMap<u32, PathBuf>,
+}
+
+/// Buffers of one look so far.
+#[derive(Debug)]
+struct Gathered {
+    ns: u64,
+    pid: u32,
+    moment: Moment,
+    buffers: Vec<Buffer>,
+    files: Vec<(i32, RawFile, String)>,
 }
 
 impl Decoder {
@@ -100,14 +112,20 @@ impl Decoder {
             _ => Moment::Sample,
         };
         let group = self.gathered.entry(seen.head.tid);
-        let group = group.or_insert_with(|| (seen.head.ns, seen.head.pid, moment, Vec::new()));
-        group.3.push(buffer(&seen));
+        let (ns, pid) = (seen.head.ns, seen.head.pid);
+        let group =
+            group.or_insert_with(|| Gathered { ns, pid, moment, buffers: Vec::new(), files: Vec::new() });
+        group.buffers.push(buffer(&seen));
+        group.files.extend(file(&seen.file).map(|file| (seen.head.fd, file, wire::text(&seen.name))));
     }
 
     fn flush(&mut self, tid: u32, sink: &mut Sink) {
-        if let Some((ns, pid, moment, buffers)) = self.gathered.remove(&tid) {
-            sink(Raw { ns, pid, tid, what: RawWhat::Buffers { moment, buffers, waits_in: String::new() } });
+        let Some(Gathered { ns, pid, moment, buffers, files }) = self.gathered.remove(&tid) else { return };
+        let mut say = |what| sink(Raw { ns, pid, tid, what });
+        for (fd, file, name) in files {
+            say(RawWhat::File { fd, file, name });
         }
+        say(RawWhat::Buffers { moment, buffers, waits_in: String::new(), behind: Vec::new() });
     }
 }
 
@@ -178,7 +196,7 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         directory: None,
         position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
     };
-    let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file });
+    let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
     let makes = matches!(
         op,
         Op::Open
@@ -205,10 +223,13 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
 
 /// The counters of a stream, with what is behind it.
 pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
+    if counts.doubted != 0 {
+        return; // nothing was counted since, and the descriptor may be another file's
+    }
     let (pid, fd) = (counts.head.pid, counts.head.fd);
     let mut say = |what| sink(Raw { ns, pid, tid: counts.head.tid, what });
     if let Some(file) = file(&counts.file) {
-        say(RawWhat::File { fd, file });
+        say(RawWhat::File { fd, file, name: String::new() });
     }
     let moved: u64 = counts.sizes.iter().sum();
     let other: u64 = counts.asked_other.iter().sum();
@@ -269,7 +290,7 @@ fn report_life(life: &Life, sink: &mut Sink) -> Note {
     match life.head.kind {
         wire::KIND_FORK => {
             say(RawWhat::Fork { child: life.other, shares_files: life.flags != 0 });
-            Note::Plain
+            Note::Fork(life.other)
         }
         wire::KIND_EXEC => {
             let exe = wire::text(&life.path);

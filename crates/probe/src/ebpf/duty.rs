@@ -68,7 +68,7 @@ impl Duty {
         (self.since_ns + self.length_ns()).saturating_sub(now_ns).max(1_000_000)
     }
 
-    /// A program begins. False: that will go unseen.
+    /// A program begins. False: what it does first will go unseen.
     pub fn hurry(&mut self, now_ns: u64) -> bool {
         if self.looking {
             return true;

@@ -8,8 +8,10 @@ mod duty;
 mod kernel_types;
 mod libraries;
 mod load;
+mod lookout;
 mod mapped;
 mod passing;
+mod pauses;
 mod stops;
 pub(crate) mod traps;
 mod wire;
@@ -33,8 +35,9 @@ use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use libraries::Libraries;
 use load::Loaded;
+use pauses::Pause;
 use stops::Stops;
-use wire::{ProcessState, StreamKey};
+use wire::ProcessState;
 
 const TICK_NS: u64 = 20_000_000;
 
@@ -52,8 +55,7 @@ struct Run<'a> {
     engine: Engine,
     decoder: Decoder,
     duty: Duty,
-    /// Programs that began while nobody looked at calls.
-    unseen_starts: u64,
+    pause: Pause,
     root: u32,
     /// Readable when the root has ended; None: that has to be asked for.
     root_end: Option<OwnedFd>,
@@ -132,7 +134,7 @@ impl Engine {
             engine: self,
             decoder: Decoder::default(),
             duty,
-            unseen_starts: 0,
+            pause: Pause::default(),
             root,
             root_end: pidfd(root),
             command,
@@ -275,9 +277,10 @@ impl Run<'_> {
         });
         match note {
             Note::Plain => {}
+            Note::Fork(child) => self.pause.born(child),
             Note::Exec(pid, exe) => {
                 self.hidden &= pid != self.root;
-                self.unseen_starts += u64::from(!self.duty.hurry(now_ns()));
+                self.duty.hurry(now_ns());
                 // First: the program is on its way.
                 self.stops.consider(pid, &exe);
                 self.engine.libraries.learn_program(&exe);
@@ -289,23 +292,11 @@ impl Run<'_> {
                 if let Some(report) = decode::exit_report(event) {
                     (self.sink)(report);
                 }
+                self.pause.ended(pid);
                 if pid == self.root {
                     self.exit = Some(exit);
                 }
             }
-        }
-    }
-
-    /// Reports counters that the kernel did not: of high descriptors, or of all at the end.
-    fn sweep(&mut self, of: Option<u32>) {
-        let streams = &mut self.engine.loaded.streams;
-        let keys: Vec<StreamKey> =
-            streams.keys().flatten().filter(|key| of.is_none_or(|pid| key.pid == pid)).collect();
-        for key in keys {
-            if let Ok(counts) = streams.get(&key, 0) {
-                decode::report_counts(&counts, now_ns(), self.sink);
-            }
-            let _ = streams.remove(&key);
         }
     }
 
@@ -318,13 +309,11 @@ impl Run<'_> {
         match self.duty.step(now, self.engine.loaded.tallies().calls) {
             Step::Stay => Ok(()),
             Step::Pause => {
-                // Said at once, as a process may end before the pause does: what was active in this burst goes on.
-                (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
-                self.engine.loaded.detach_calls();
+                self.pause_begins(since);
                 Ok(())
             }
             Step::Look => {
-                (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
+                self.pause_ends(since);
                 self.engine.loaded.attach_calls()
             }
         }
@@ -332,10 +321,8 @@ impl Run<'_> {
 
     fn finish(mut self, followed: &[u32]) -> Result<Ended, Error> {
         let now = now_ns();
-        let paused = self.duty.is_paused();
-        if paused {
-            let since = self.duty.since_ns();
-            (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now } });
+        if self.duty.is_paused() {
+            self.pause_ends(self.duty.since_ns());
         }
         self.duty.end(now);
         self.engine.loaded.detach_calls();
@@ -352,7 +339,7 @@ impl Run<'_> {
         let tallies = self.engine.loaded.tallies();
         Ok(Ended {
             exit: self.exit,
-            blind: blind(&tallies, self.engine.loaded.sees_exec, self.unseen_starts),
+            blind: blind(&tallies, self.engine.loaded.sees_exec),
             seen_calls: tallies.calls,
             watched_ns: self.duty.watched_ns,
             unwatched_ns: self.duty.unwatched_ns,
@@ -380,14 +367,8 @@ fn kernel_version() -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-fn blind(tallies: &load::Tallies, sees_exec: bool, unseen_starts: u64) -> Vec<String> {
+fn blind(tallies: &load::Tallies, sees_exec: bool) -> Vec<String> {
     let mut blind = Vec::new();
-    if unseen_starts > 0 {
-        blind.push(format!(
-            "what {unseen_starts} programs opened that began between two bursts: those bytes are counted with other \
-             streams of theirs; --exact sees them"
-        ));
-    }
     if tallies.lost > 0 {
         blind.push(format!("{} events found no room and are missing; the counters are right", tallies.lost));
     }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
 
+use super::lookout::{self, Lookouts};
 use super::passing::{self, Passing};
 use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
@@ -53,9 +54,18 @@ impl Stops {
             let (orders, todo) = channel();
             let (done, reports) = channel();
             let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
-            let (executing, passing) = (HashSet::new(), Passing::default());
-            let tracer =
-                Tracer { reports: done, look, held: None, traced, executing, threads, awaited, passing };
+            let (executing, passing, lookouts) = (HashSet::new(), Passing::default(), Lookouts::default());
+            let tracer = Tracer {
+                reports: done,
+                look,
+                held: None,
+                traced,
+                executing,
+                threads,
+                awaited,
+                passing,
+                lookouts,
+            };
             scope.spawn(move || tracer.run(&todo));
             body(&Stops { orders, reports })
         })
@@ -95,6 +105,8 @@ struct Tracer<'a, 'b> {
     awaited: Vec<(u32, Instant)>,
     /// The command, if it is let go where its own code begins.
     passing: Passing,
+    /// Of Go programs.
+    lookouts: Lookouts,
 }
 
 impl Tracer<'_, '_> {
@@ -105,7 +117,9 @@ impl Tracer<'_, '_> {
                 self.pass(stop);
             }
             self.set_traps();
-            let patience = if self.traced.is_empty() { IDLE } else { PATIENCE };
+            self.lookouts.seize();
+            let idle = self.traced.is_empty() && self.lookouts.is_empty();
+            let patience = if idle { IDLE } else { PATIENCE };
             match todo.recv_timeout(self.passing.patience().unwrap_or(patience)) {
                 Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
                 Ok(Order::Hold(pid, done)) => {
@@ -123,12 +137,17 @@ impl Tracer<'_, '_> {
         let (pid, status) = (stop.tid, stop.status);
         if !libc::WIFSTOPPED(status) {
             self.traced.remove(&pid);
+            self.lookouts.remove(pid);
             self.passing.remove(pid);
             self.threads.retain(|_, of| *of != pid);
             return;
         }
         let signal = libc::WSTOPSIG(status);
+        if let Some(process) = self.lookouts.of(pid) {
+            return self.lookout(pid, process, status);
+        }
         match status >> 16 {
+            libc::PTRACE_EVENT_CLONE if self.founds(pid) => return,
             libc::PTRACE_EVENT_FORK => self.forks(pid, Moment::Fork),
             // The child has this very memory, and what is in it is this one's.
             libc::PTRACE_EVENT_VFORK => self.forks(pid, Moment::Sample),
@@ -140,6 +159,36 @@ impl Tracer<'_, '_> {
             _ => {}
         }
         self.go_on(pid);
+    }
+
+    /// A Go program has its first thread: that is enough.
+    fn founds(&mut self, pid: u32) -> bool {
+        let is = new_one(pid).is_some_and(|thread| self.lookouts.founds(pid, thread));
+        if is {
+            self.traced.remove(&pid);
+            os::detach(pid, 0);
+        }
+        is
+    }
+
+    /// A thread of a Go program has stopped, by which that one's end is seen. The others may be gone already.
+    fn lookout(&mut self, tid: u32, process: u32, status: i32) {
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            libc::PTRACE_EVENT_EXIT => {
+                let moment = lookout::moment(process, os::message(tid).unwrap_or(0));
+                let buffers = (self.look)(tid, moment);
+                if !buffers.is_empty() {
+                    let what = RawWhat::looked(tid, moment, buffers, String::new());
+                    let _ = self.reports.send(Raw { ns: now_ns(), pid: process, tid: process, what });
+                }
+                os::resume(tid, false, 0);
+            }
+            os::EVENT_STOP if is_job_control(signal) => os::listen(tid),
+            0 if !self.lookouts.bears(tid) => os::detach(tid, signal),
+            0 => os::resume(tid, false, signal),
+            _ => os::resume(tid, false, 0),
+        }
     }
 
     fn go_on(&mut self, pid: u32) {
@@ -195,6 +244,9 @@ impl Tracer<'_, '_> {
         self.awaited.retain(|(other, _)| *other != pid);
         let held = self.held.take_if(|held| *held == pid).is_some();
         self.traced.insert(pid, Traps::none());
+        if self.lookouts.found(pid, &running(pid)) {
+            return true;
+        }
         if !needs_stops(&running(pid)) {
             return self.passes(pid, held);
         }
@@ -284,6 +336,8 @@ impl Tracer<'_, '_> {
         let wanted = needs_stops(&running) || (!running.exists() && needs_stops(exe));
         if wanted && self.seize(pid) {
             self.awaited.push((pid, Instant::now()));
+        } else if !wanted {
+            self.lookouts.seek(pid, &running);
         }
     }
 
@@ -311,7 +365,7 @@ impl Tracer<'_, '_> {
         let pid = self.process_of(tid);
         let buffers = (self.look)(pid, like);
         if !buffers.is_empty() {
-            let what = RawWhat::Buffers { moment, buffers, waits_in: String::new() };
+            let what = RawWhat::looked(pid, moment, buffers, String::new());
             // Nobody wants reports any more when the recording has ended.
             let _ = self.reports.send(Raw { ns: now_ns(), pid, tid: pid, what });
         }

@@ -5,6 +5,7 @@
 pub const SLOTS: usize = 32;
 pub const HEAD: usize = 64;
 pub const PATH: usize = 248;
+pub const NAME: usize = 64;
 pub const PREVIEW: usize = 256;
 pub const CLASSES: usize = 512;
 
@@ -89,12 +90,12 @@ wire! {
         nr: u32, counted: u32, data_bytes: u32, tail: i32, data: [u8; HEAD],
     }
     struct PathCall: 720 { call: Call, moved: u64, path: [[u8; PATH]; 2], }
-    struct Counts: 744 {
+    struct Counts: 752 {
         head: Head, file: Identity, first_ns: u64, last_ns: u64,
         bytes: u64, errors: u64, again: u64, zeros: u64, shorts: u64, newline_ends: u64, jumps: u64,
         again_bytes: u64, unaligned: u64, in_kernel: u64, asked_max: u64, position: u64, high: u64,
         seeks: u64, seek_ns: u64,
-        writes: u32, told: u32, failed: u32, regular: u32,
+        writes: u32, told: u32, failed: u32, regular: u32, doubted: u64,
         sizes: [u64; SLOTS], asked_other: [u64; SLOTS],
     }
     struct Life: 608 {
@@ -102,8 +103,8 @@ wire! {
         user_ns: u64, system_ns: u64, run_ns: u64, other: u32, flags: u32, comm: [u8; 16], path: [u8; PATH],
         argument_bytes: u64, arguments: [u8; PATH],
     }
-    struct BufferSeen: 336 {
-        head: Head, address: u64, base: u64, end: u64, pending: u64, unread: u64,
+    struct BufferSeen: 456 {
+        head: Head, file: Identity, name: [u8; NAME], address: u64, base: u64, end: u64, pending: u64, unread: u64,
         moment: u32, flags: u32, walker: u32, call_fd: i32, data: [u8; PREVIEW],
     }
     struct ProcessState: 88 {

@@ -48,12 +48,17 @@ impl Tracer<'_, '_> {
         self.tell(now, pid, pid, RawWhat::Totals(told));
         // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
         self.tell(seen_since, pid, pid, RawWhat::Unwatched { until_ns: seen_since });
+        // What other threads did that run unwatched already was no part of it.
+        let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or(told);
+        self.tell(now, pid, pid, RawWhat::Pause { totals, ends: false });
     }
 
     /// Tells of the gap that ends now, if there is one.
     pub(super) fn end_gap(&mut self, pid: u32, now: u64) {
         let Some(since) = self.process(pid).and_then(|process| process.gap.take()) else { return };
         self.tell_unwatched(pid, since, now);
+        let totals = self.process(pid).map(|process| process.told).unwrap_or_default();
+        self.tell(now, pid, pid, RawWhat::Pause { totals, ends: true });
         if let Some(process) = self.process(pid) {
             process.unwatched_ns += now.saturating_sub(since);
             process.try_ns = TRY_NS;

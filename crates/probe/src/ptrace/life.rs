@@ -170,9 +170,10 @@ impl Tracer<'_, '_> {
         } else {
             Moment::Exit
         };
-        self.look(pid, tid, moment, now);
+        // First: what its descriptors are now is known then.
         self.end_gap(pid, now);
         self.tell_rest(pid, now);
+        self.look(pid, tid, moment, now);
         let times = proc::times_ns(pid).unwrap_or_default();
         if let Some(process) = self.process(pid) {
             process.last = Some((process.account.read(pid), times));
@@ -214,8 +215,11 @@ impl Tracer<'_, '_> {
     /// Asks the walkers for the stream buffers of a process one of whose threads is stopped.
     pub(super) fn look(&mut self, pid: u32, tid: u32, moment: Moment, now: u64) {
         if self.processes.get(&pid).is_some_and(|process| !process.hidden) {
-            let buffers = (self.hooks.look)(pid, moment);
-            self.tell(now, pid, tid, RawWhat::Buffers { moment, buffers, waits_in: String::new() });
+            // At the end the main thread may be gone before the last one, and its memory is not to be seen by it then.
+            let ends = matches!(moment, Moment::Exit | Moment::Signal);
+            let by = if ends { tid } else { pid };
+            let buffers = (self.hooks.look)(by, moment);
+            self.tell(now, pid, tid, RawWhat::looked(by, moment, buffers, String::new()));
         }
     }
 
@@ -230,7 +234,7 @@ impl Tracer<'_, '_> {
         };
         process.told_buffers.clone_from(&buffers);
         let waits_in = syscalls::op(number).map_or_else(|| name(number), |op| op.name()).to_string();
-        self.tell(now, pid, tid, RawWhat::Buffers { moment: Moment::Call, buffers, waits_in });
+        self.tell(now, pid, tid, RawWhat::looked(pid, Moment::Call, buffers, waits_in));
     }
 }
 

@@ -101,6 +101,11 @@ pub fn seize_for_ends(tid: u32) -> io::Result<()> {
     ptrace(SEIZE, tid, 0, (ENDS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
 }
 
+/// The same of which nothing but the end of this very thread is of interest.
+pub fn seize_for_exit(tid: u32) -> io::Result<()> {
+    ptrace(SEIZE, tid, 0, libc::PTRACE_O_TRACEEXIT as usize).map(drop)
+}
+
 /// At a stop of one that was seized so: threads that it starts from now on are not of interest.
 pub fn leave_threads_out(tid: u32) {
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, ENDS as usize);

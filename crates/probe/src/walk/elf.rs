@@ -126,6 +126,11 @@ pub fn needs_stops(exe: &Path) -> bool {
         || *image.names_runtime.get_or_init(|| names_runtime(exe))
 }
 
+/// Whether an executable is Go's, whose buffers can be found.
+pub(crate) fn is_go(exe: &Path) -> bool {
+    image(exe).is_some_and(|image| !image.foreign && image.go_parts.is_some())
+}
+
 /// Whether an executable's streams are there when its own code begins: those of a C library are.
 pub(crate) fn begins_with_streams(exe: &Path) -> bool {
     image(exe).is_some_and(|image| !image.foreign && !image.go)

@@ -31,8 +31,8 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
-pub(crate) use elf::begins_with_streams;
 pub use elf::{ListHead, list_head, needs_stops};
+pub(crate) use elf::{begins_with_streams, is_go};
 pub(crate) use find::functions;
 pub use find::{walkers, walkers_missing};
 pub use pending::{Pending, Store};

@@ -49,6 +49,7 @@ fn rank(stream: &Stream, trace: &Trace, much: (u64, u64)) -> Option<u8> {
     match () {
         () if is_found(stream, trace.findings) => Some(0),
         () if stream.share >= MATTERS || is_piped(stream, trace.pipelines) => Some(1),
+        () if !stream.flow.is_known() => is_much(stream, much).then_some(4),
         () if stream.flow.fd <= 2 => Some(2),
         () if stream.writes() => Some(OUTPUT),
         () => is_much(stream, much).then_some(4),
@@ -120,7 +121,7 @@ fn row(stream: &Stream) -> Row {
     let much = if stream.share >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
     let cells = vec![
         who(stream.comm, flow.pid).into(),
-        flow.fd.to_string().into(),
+        if flow.is_known() { flow.fd.to_string() } else { ABSENT.into() }.into(),
         sign(flow.direction).into(),
         stream.path.into(),
         kind(stream.kind).into(),

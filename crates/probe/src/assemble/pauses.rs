@@ -1,0 +1,259 @@
+//! Pauses: from one look at a process to the next, nobody sees its calls. What it has open is looked up at both ends, and
+//! what it moved is given to streams as far as it is known to which: see [`super::share`].
+
+use std::collections::{HashMap, HashSet};
+
+use weir_model::Direction;
+use weir_model::trace::{IoTotals, OpenFile};
+
+use super::descriptors::{Descriptors, Files, same_open_file};
+use super::flows::Recent;
+use super::renewal::{doubt, goes_alike, put};
+use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
+use super::{Assembler, scale};
+use crate::behind::{Info, info, look, size_of_same};
+use crate::proc;
+
+/// Of a process that has more descriptors, only those are looked at that it uses.
+const LOOKED_AT_MOST: usize = 24;
+/// So many that are new are looked at.
+const NEW_MOST: usize = 16;
+
+/// Where a descriptor stood when a pause began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    file: u32,
+    /// Of a regular file.
+    position: Option<u64>,
+    way: Option<Direction>,
+    /// It had been used, and had not moved on by that.
+    still: bool,
+}
+
+/// A pause that goes on.
+#[derive(Debug, Default)]
+struct Begun {
+    at_s: f64,
+    looked_s: f64,
+    totals: IoTotals,
+    before: Burst,
+    marks: HashMap<i32, Mark>,
+    open: HashSet<Place>,
+}
+
+/// A stream of an image; None: it is not known which.
+pub(super) type Stream = (u32, Option<Place>, Direction);
+
+/// The pauses of a process.
+#[derive(Debug, Default)]
+pub(super) struct Pauses {
+    begun: Option<Begun>,
+    /// The last one, until it is seen what came next; and the image that it ended with.
+    past: Option<(Pause, u32)>,
+    looked_s: f64,
+    /// Where files stood then.
+    stood: HashMap<Place, u64>,
+    /// What went through each stream in those that are over, and when the first of them began.
+    pub shares: HashMap<Stream, (Amount, f64)>,
+}
+
+impl Pauses {
+    /// One goes on.
+    pub fn is_now(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    fn add(&mut self, pause: &Pause, after: &Burst, image: u32) {
+        for direction in [Direction::In, Direction::Out] {
+            for (place, amount) in share::shares(pause, after, direction) {
+                let share = self.shares.entry((image, place, direction));
+                share.or_insert((Amount::default(), pause.from_s)).0.add(amount);
+            }
+        }
+    }
+}
+
+impl Assembler {
+    /// Nobody looks at the calls of a process from here on, or somebody does again; with its own totals.
+    pub(super) fn pause(&mut self, pid: u32, totals: IoTotals, ends: bool, at_s: f64) {
+        self.live_of(pid, at_s);
+        if ends { self.pause_ends(pid, totals, at_s) } else { self.pause_begins(pid, totals, at_s) }
+    }
+
+    fn pause_begins(&mut self, pid: u32, totals: IoTotals, at_s: f64) {
+        if self.live_of(pid, at_s).pauses.begun.is_some() {
+            return;
+        }
+        let before = self.burst(pid);
+        let pauses = &mut self.live_of(pid, at_s).pauses;
+        if let Some((past, image)) = pauses.past.take() {
+            pauses.add(&past, &before, image);
+        }
+        let (looked_s, stood) = (pauses.looked_s, std::mem::take(&mut pauses.stood));
+        let (marks, open) = self.with_table(pid, |table, files| {
+            let marks = marks(table, files, pid, &before, &stood);
+            doubt(table);
+            (marks, table.iter().map(|(fd, known)| (*fd, known.file)).collect())
+        });
+        self.live_of(pid, at_s).pauses.begun = Some(Begun { at_s, looked_s, totals, before, marks, open });
+    }
+
+    fn pause_ends(&mut self, pid: u32, totals: IoTotals, at_s: f64) {
+        let live = self.live_of(pid, at_s);
+        let (image, process) = (live.image, live.process);
+        // One that began in the pause was not looked at before.
+        let begun = live.pauses.begun.take();
+        let started_s = self.processes[process].started_s;
+        let begun =
+            begun.unwrap_or_else(|| Begun { at_s: started_s, looked_s: started_s, ..Begun::default() });
+        let seeks: HashSet<Place> = self.flows.seeking(pid, image);
+        let mut stood = HashMap::new();
+        let table = self.with_table(pid, |table, files| {
+            doubt(table);
+            behind_pause(table, files, pid, &begun.marks, &seeks, &mut stood)
+        });
+        let moved = scale::less(totals, begun.totals);
+        let stays = |place: &Place| table.as_ref().is_some_and(|table| table.kept.contains_key(place));
+        let gone = gone(&self.files, &begun.marks, |place| stays(place) || seeks.contains(place));
+        let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
+        let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table, gone, open };
+        let pauses = &mut self.live_of(pid, at_s).pauses;
+        pauses.past = Some((pause, image));
+        (pauses.looked_s, pauses.stood) = (at_s, stood);
+    }
+
+    /// The process has ended, or the recording: what is known of its pauses.
+    pub(super) fn last_pause(&mut self, pid: u32, live: &mut super::Live, io: Option<IoTotals>, at_s: f64) {
+        let after = self.burst(pid);
+        let seeks = self.flows.seeking(pid, live.image);
+        let pauses = &mut live.pauses;
+        if let Some((past, image)) = pauses.past.take() {
+            pauses.add(&past, &after, image);
+        }
+        if let (Some(begun), Some(io)) = (pauses.begun.take(), io.or(live.latest)) {
+            let moved = scale::less(io, begun.totals);
+            let gone = gone(&self.files, &begun.marks, |place| seeks.contains(place));
+            let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
+            let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open };
+            pauses.add(&pause, &Burst::new(), live.image);
+        }
+    }
+
+    /// What was seen of a process since the last pause.
+    fn burst(&mut self, pid: u32) -> Burst {
+        let mut burst = Burst::new();
+        for (index, recent) in self.flows.take_recent(pid) {
+            let flow = &self.flows.all[index];
+            let Recent { calls, bytes, first_s, last_s } = recent;
+            let apart = self.files.is_socket(flow.file);
+            let active = Active { calls, bytes, first_s, last_s, apart };
+            burst.insert(((flow.fd, flow.file), flow.direction), active);
+        }
+        burst
+    }
+}
+
+/// Where the descriptors stand that may move on in a pause.
+fn marks(
+    table: &mut Descriptors,
+    files: &mut Files,
+    pid: u32,
+    burst: &Burst,
+    stood: &HashMap<Place, u64>,
+) -> HashMap<i32, Mark> {
+    let used: HashSet<i32> = burst.keys().map(|((fd, _), _)| *fd).collect();
+    let few = table.len() <= LOOKED_AT_MOST;
+    let mut fds: Vec<i32> = table.keys().copied().filter(|fd| few || *fd <= 2 || used.contains(fd)).collect();
+    fds.sort_unstable();
+    fds.truncate(4 * LOOKED_AT_MOST);
+    let mark = |fd: i32| {
+        let now = info(pid, fd)?;
+        let known = table.get(&fd).map(|known| known.file).filter(|id| is(&files.all[*id as usize], now));
+        let file = match known {
+            Some(file) => file,
+            None => put(table, files, fd, look(pid, fd)?),
+        };
+        let position = files.is_regular(file).then_some(now.position);
+        let still = used.contains(&fd) && stood.get(&(fd, file)).copied().unwrap_or(0) == now.position;
+        Some((fd, Mark { file, position, way: way(now.flags), still }))
+    };
+    fds.into_iter().filter_map(mark).collect()
+}
+
+/// Files that were closed in the pause: how far they reached beyond the place where they stood, if they are there still.
+fn gone(files: &Files, marks: &HashMap<i32, Mark>, but: impl Fn(&Place) -> bool) -> HashMap<Place, Kept> {
+    let beyond = |(&fd, mark): (&i32, &Mark)| {
+        let (position, place) = (mark.position?, (fd, mark.file));
+        let file = files.all.get(mark.file as usize).filter(|_| !but(&place))?;
+        let size = size_of_same(file)?;
+        Some((place, Kept { advance: Some(size as i64 - position as i64), way: mark.way, still: false }))
+    };
+    marks.iter().filter_map(beyond).collect()
+}
+
+fn is(file: &OpenFile, now: Info) -> bool {
+    now.ino != 0 && now.ino == file.ino && goes_alike(file, now.flags)
+}
+
+/// What a process has open behind a pause, beside what it had before. None: it has just ended.
+fn behind_pause(
+    table: &mut Descriptors,
+    files: &mut Files,
+    pid: u32,
+    marks: &HashMap<i32, Mark>,
+    seeks: &HashSet<Place>,
+    stood: &mut HashMap<Place, u64>,
+) -> Option<Table> {
+    let numbers: HashSet<i32> = proc::descriptors(pid).into_iter().collect();
+    if numbers.is_empty() {
+        return None;
+    }
+    let mut found = Table { numbers, ..Table::default() };
+    table.retain(|fd, _| found.numbers.contains(fd));
+    let mut others: Vec<i32> = found
+        .numbers
+        .iter()
+        .copied()
+        .filter(|fd| !marks.contains_key(fd) && !table.contains_key(fd))
+        .collect();
+    for (&fd, mark) in marks {
+        let Some(now) = info(pid, fd) else { continue };
+        if !is(&files.all[mark.file as usize], now) {
+            others.push(fd);
+            continue;
+        }
+        let sought = seeks.contains(&(fd, mark.file));
+        let advance = mark.position.filter(|_| !sought).map(|before| now.position as i64 - before as i64);
+        found.kept.insert((fd, mark.file), Kept { advance, way: way(now.flags), still: mark.still });
+        stood.insert((fd, mark.file), now.position);
+        if let Some(known) = table.get_mut(&fd) {
+            known.stale = false;
+        }
+    }
+    others.sort_unstable();
+    for fd in others.into_iter().take(NEW_MOST) {
+        // A second descriptor of what was open before says nothing new.
+        let twin = |other: &&i32| same_open_file(pid, fd, **other);
+        let twin = found.kept.keys().map(|(other, _)| other).find(twin).and_then(|other| marks.get(other));
+        if let Some(mark) = twin {
+            table.insert(fd, super::descriptors::Descriptor::new(mark.file, false));
+            continue;
+        }
+        let (Some(open), Some(now)) = (look(pid, fd), info(pid, fd)) else { continue };
+        let id = put(table, files, fd, open);
+        // Those that are written at their end do not begin at 0.
+        let advance =
+            (files.is_regular(id) && now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
+        found.new.insert((fd, id), Kept { advance, way: way(now.flags), still: false });
+        stood.insert((fd, id), now.position);
+    }
+    Some(found)
+}
+
+fn way(flags: i32) -> Option<Direction> {
+    match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => Some(Direction::In),
+        libc::O_WRONLY => Some(Direction::Out),
+        _ => None,
+    }
+}

@@ -1,0 +1,307 @@
+//! Through which streams of a process the bytes went that it moved in a pause, when nobody looked at its calls: its totals
+//! say how many they were, the positions of its files where most of them went, and what it did before and after tells the
+//! rest if it did the same. What none of these tells is not known, and said to be so.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use weir_model::Direction;
+use weir_model::trace::IoTotals;
+
+/// A descriptor of an open file.
+pub(super) type Place = (i32, u32);
+
+/// What a stream did between two pauses.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Active {
+    pub calls: u64,
+    pub bytes: u64,
+    pub first_s: f64,
+    pub last_s: f64,
+    /// Its calls may be others than those that the kernel counts: a socket's.
+    pub apart: bool,
+}
+
+/// All streams of a process between two pauses.
+pub(super) type Burst = HashMap<(Place, Direction), Active>;
+
+/// A descriptor that was the same open file at the end of a pause.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Kept {
+    /// How far a file has moved on; None: it has no position that tells.
+    pub advance: Option<i64>,
+    /// The one way in which it is open; None: both.
+    pub way: Option<Direction>,
+    /// It was read or written before the pause and did not move on by that: at offsets of the calls' own.
+    pub still: bool,
+}
+
+/// The descriptors at the end of a pause.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Table {
+    pub kept: HashMap<Place, Kept>,
+    /// Opened meanwhile.
+    pub new: HashMap<Place, Kept>,
+    /// All numbers.
+    pub numbers: HashSet<i32>,
+}
+
+/// A process in a pause.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pause {
+    pub from_s: f64,
+    pub to_s: f64,
+    /// Since when it was looked at before that.
+    pub looked_s: f64,
+    pub moved: IoTotals,
+    pub before: Burst,
+    /// None: it ended in the pause, and nobody could look.
+    pub table: Option<Table>,
+    /// Files that were closed in it: from where they stood to their ends.
+    pub gone: HashMap<Place, Kept>,
+    /// What was open when it began.
+    pub open: HashSet<Place>,
+}
+
+/// Calls and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Amount {
+    pub calls: f64,
+    pub bytes: f64,
+}
+
+impl Amount {
+    pub fn add(&mut self, more: Amount) {
+        self.calls += more.calls;
+        self.bytes += more.bytes;
+    }
+
+    fn mean(self) -> f64 {
+        if self.calls > 0.0 { self.bytes / self.calls } else { 0.0 }
+    }
+}
+
+/// Positions are read a moment before or after the totals: they may differ by one part in so many.
+const APART: f64 = 32.0;
+/// What a process did in this part of a burst, at its end or its beginning, it may have done in the pause as well.
+const NEAR: f64 = 0.25;
+const NEAR_LEAST_S: f64 = 0.001;
+/// A process that ended unseen did what it had done before if its calls were of the same size, up to this factor.
+const ALIKE: f64 = 1.25;
+
+/// What went through each stream in this direction; None: it is not known through which. `after` is what was seen next.
+pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<(Option<Place>, Amount)> {
+    let (calls, bytes) = match direction {
+        Direction::In => (pause.moved.read_calls, pause.moved.read_bytes),
+        _ => (pause.moved.write_calls, pause.moved.written_bytes),
+    };
+    if calls == 0 {
+        return Vec::new();
+    }
+    let whole = Amount { calls: calls as f64, bytes: bytes as f64 };
+    let view = View { pause, after, direction };
+    let placed = view.by_position(whole);
+    let mut rest = whole.bytes - placed.iter().map(|one| one.1.bytes).sum::<f64>();
+    if rest <= whole.bytes / APART {
+        rest = 0.0;
+    }
+    if rest == 0.0 && !placed.is_empty() {
+        return scaled(placed, whole);
+    }
+    let guessed: f64 = placed.iter().map(|one| one.1.calls).sum();
+    let left = Amount { calls: (whole.calls - guessed).max(whole.calls / 100.0), bytes: rest };
+    let others = match view.by_activity(left, &placed) {
+        // Totals and positions are of two moments, which are far apart on a busy machine.
+        None if rest <= whole.bytes / 2.0 && view.is_only(&placed) => Vec::new(),
+        others => others.unwrap_or_else(|| vec![(None, left)]),
+    };
+    scaled(placed.into_iter().chain(others).collect(), whole)
+}
+
+/// So that they are the whole.
+fn scaled(mut shares: Vec<(Option<Place>, Amount)>, whole: Amount) -> Vec<(Option<Place>, Amount)> {
+    let mut sum = Amount::default();
+    shares.iter().for_each(|one| sum.add(one.1));
+    let factor = |of: f64, sum: f64| if sum > 0.0 { of / sum } else { 0.0 };
+    let (calls, bytes) = (factor(whole.calls, sum.calls), factor(whole.bytes, sum.bytes));
+    for (_, amount) in &mut shares {
+        *amount = Amount { calls: amount.calls * calls, bytes: amount.bytes * bytes };
+    }
+    shares
+}
+
+struct View<'a> {
+    pause: &'a Pause,
+    after: &'a Burst,
+    direction: Direction,
+}
+
+impl View<'_> {
+    /// Files that have moved on by as much as was moved, or less. Others may have moved them: then they say nothing.
+    fn by_position(&self, whole: Amount) -> Vec<(Option<Place>, Amount)> {
+        let empty = Table::default();
+        let table = self.pause.table.as_ref().unwrap_or(&empty);
+        let mut placed = self.moved_on(whole, table.kept.iter().chain(&table.new));
+        let sum = |placed: &[(Option<Place>, Amount)]| placed.iter().map(|one| one.1.bytes).sum::<f64>();
+        let left = whole.bytes - sum(&placed);
+        if left < -whole.bytes / APART {
+            return Vec::new();
+        }
+        let closed = self.moved_on(whole, self.pause.gone.iter());
+        let beyond = sum(&closed);
+        // What was written made them as long as they are; what was read may have been less than there is.
+        let fits = beyond <= left * (1.0 + 1.0 / APART);
+        if fits && (self.direction == Direction::Out || beyond >= left * (1.0 - 1.0 / APART)) {
+            placed.extend(closed);
+        }
+        placed
+    }
+
+    fn moved_on<'t>(
+        &self,
+        whole: Amount,
+        places: impl Iterator<Item = (&'t Place, &'t Kept)>,
+    ) -> Vec<(Option<Place>, Amount)> {
+        let other_bytes = match self.direction {
+            Direction::In => self.pause.moved.written_bytes,
+            _ => self.pause.moved.read_bytes,
+        };
+        let fits = |kept: &Kept| kept.way.map_or(other_bytes == 0, |way| way == self.direction);
+        let mut seen = HashSet::new();
+        let mut placed = Vec::new();
+        let mut places: Vec<(&Place, &Kept)> = places.collect();
+        places.sort_by_key(|one| *one.0);
+        for (&(fd, file), kept) in places {
+            // Two descriptors of one open file have one position.
+            let advance = kept.advance.filter(|advance| *advance > 0 && fits(kept));
+            if let Some(advance) = advance.filter(|_| seen.insert(file)) {
+                let bytes = advance as f64;
+                let calls = bytes / self.mean_of((fd, file)).unwrap_or(whole.mean()).max(1.0);
+                placed.push((Some((fd, file)), Amount { calls, bytes }));
+            }
+        }
+        placed
+    }
+
+    fn mean_of(&self, place: Place) -> Option<f64> {
+        let sum = self.activity(place);
+        Some(sum.mean()).filter(|mean| *mean > 0.0)
+    }
+
+    fn activity(&self, place: Place) -> Amount {
+        let mut sum = Amount::default();
+        for burst in [&self.pause.before, self.after] {
+            if let Some(one) = burst.get(&(place, self.direction)) {
+                sum.add(Amount { calls: one.calls as f64, bytes: one.bytes as f64 });
+            }
+        }
+        sum
+    }
+
+    /// In the shares of the bursts around the pause, if the process did the same before and after.
+    fn by_activity(
+        &self,
+        left: Amount,
+        placed: &[(Option<Place>, Amount)],
+    ) -> Option<Vec<(Option<Place>, Amount)>> {
+        let (places, ended) = self.candidates(left, placed)?;
+        let mut sum = Amount::default();
+        let parts: Vec<(Place, Amount)> =
+            places.into_iter().map(|place| (place, self.activity(place))).collect();
+        parts.iter().for_each(|part| sum.add(part.1));
+        let ratio = left.mean().max(sum.mean()) / left.mean().min(sum.mean()).max(f64::MIN_POSITIVE);
+        // No file has more than is in it behind the place where it stood.
+        let room = |place: &Place| self.pause.gone.get(place).and_then(|gone| gone.advance);
+        let most =
+            parts.iter().map(|(place, _)| room(place).map_or(f64::INFINITY, |room| room as f64)).sum::<f64>();
+        let fits = ratio <= ALIKE && (self.direction == Direction::Out || left.bytes <= most);
+        if sum.calls <= 0.0 || ended && !fits {
+            return None;
+        }
+        let share = |amount: Amount| {
+            let calls = amount.calls / sum.calls;
+            Amount {
+                calls: left.calls * calls,
+                bytes: left.bytes * if sum.bytes > 0.0 { amount.bytes / sum.bytes } else { calls },
+            }
+        };
+        Some(parts.into_iter().map(|(place, amount)| (Some(place), share(amount))).collect())
+    }
+
+    /// Streams that may have gone on in the pause, and whether they had come to their end by then; None: the process opened
+    /// and closed others about then.
+    fn candidates(&self, left: Amount, placed: &[(Option<Place>, Amount)]) -> Option<(Vec<Place>, bool)> {
+        let before = self.near_before();
+        let after = self.near_after();
+        let around = || before.iter().chain(&after);
+        if around().any(|(_, active)| active.apart) {
+            return None;
+        }
+        let is_placed = |place: &Place| placed.iter().any(|one| one.0 == Some(*place));
+        let until_their_ends = || {
+            let goes_on = |one: &(Place, Active)| self.pause.open.contains(&one.0) && !is_placed(&one.0);
+            let all = !before.is_empty() && before.iter().all(goes_on);
+            all.then(|| (before.iter().map(|one| one.0).collect(), true))
+        };
+        let Some(table) = &self.pause.table else { return until_their_ends() };
+        let known = |place: &Place| table.kept.contains_key(place);
+        let opened = |place: &Place| known(place) || table.new.contains_key(place);
+        let here = |kept: &&Kept| kept.way.is_none_or(|way| way == self.direction);
+        let goes = |kept: &Kept| kept.advance.is_none() && here(&kept);
+        let gone = before.iter().any(|one| !known(&one.0));
+        if gone && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
+            return until_their_ends();
+        }
+        let changes = gone || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
+        let mut places: Vec<Place> = around().map(|one| one.0).collect();
+        places.sort_unstable();
+        places.dedup();
+        let both =
+            |place: &Place| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
+        // A file that has moved on by less did not get it, unless its calls do not move it on; by more, others were at it.
+        let fits = |kept: &Kept, advance: i64| {
+            advance == 0 && kept.still || advance as f64 >= left.bytes * (1.0 - 1.0 / APART)
+        };
+        let may = |place: &Place| {
+            let kept = table.kept.get(place);
+            let moved = kept.and_then(|kept| Some((kept, kept.advance?)));
+            moved.is_none_or(|(kept, advance)| both(place) && fits(kept, advance))
+        };
+        // Of what was opened in it, the position says all.
+        places.retain(|place| known(place) && may(place) && !is_placed(place));
+        (!changes && !before.is_empty() && !places.is_empty()).then_some((places, false))
+    }
+
+    /// Nothing else was read or written before and after the pause than what moved on in it.
+    fn is_only(&self, placed: &[(Option<Place>, Amount)]) -> bool {
+        let is_placed = |place: &Place| placed.iter().any(|one| one.0 == Some(*place));
+        let (before, after) = (self.near_before(), self.near_after());
+        let new = self.pause.table.iter().flat_map(|table| &table.new);
+        let mut others = new.filter(|(_, kept)| kept.way.is_none_or(|way| way == self.direction));
+        let around = || before.iter().chain(&after);
+        around().next().is_some()
+            && around().all(|one| is_placed(&one.0) && !one.1.apart)
+            && others.all(|one| is_placed(one.0))
+    }
+
+    fn near_before(&self) -> Vec<(Place, Active)> {
+        let pause = self.pause;
+        let since_s = pause.from_s - ((pause.from_s - pause.looked_s) * NEAR).max(NEAR_LEAST_S);
+        self.near(&pause.before, |active| active.last_s >= since_s)
+    }
+
+    fn near_after(&self) -> Vec<(Place, Active)> {
+        let end_s = self.after.values().map(|active| active.last_s).fold(self.pause.to_s, f64::max);
+        let until_s = self.pause.to_s + ((end_s - self.pause.to_s) * NEAR).max(NEAR_LEAST_S);
+        self.near(self.after, |active| active.first_s <= until_s)
+    }
+
+    fn near(&self, burst: &Burst, is: impl Fn(&Active) -> bool) -> Vec<(Place, Active)> {
+        let here = burst
+            .iter()
+            .filter(|((_, way), active)| *way == self.direction && active.calls > 0 && is(active));
+        here.map(|((place, _), active)| (*place, *active)).collect()
+    }
+}

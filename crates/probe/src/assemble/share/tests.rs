@@ -1,0 +1,159 @@
+//! Pauses of processes that did this and that.
+
+use super::*;
+use Direction::{In, Out};
+
+fn burst(streams: &[(Place, Direction, u64, u64)]) -> Burst {
+    let active = |calls, bytes| Active { calls, bytes, first_s: 1.0, last_s: 1.0, apart: false };
+    streams.iter().map(|&(place, way, calls, bytes)| ((place, way), active(calls, bytes))).collect()
+}
+
+/// From 1.0 to 2.0, behind a burst of a tenth.
+fn pause(moved: (u64, u64), before: &[(Place, Direction, u64, u64)], table: Option<Table>) -> Pause {
+    let open = before.iter().map(|one| one.0).collect();
+    let moved = IoTotals { read_calls: moved.0, read_bytes: moved.1, ..IoTotals::default() };
+    Pause {
+        from_s: 1.0,
+        to_s: 2.0,
+        looked_s: 0.9,
+        moved,
+        before: burst(before),
+        table,
+        gone: HashMap::new(),
+        open,
+    }
+}
+
+fn table(kept: &[(Place, Option<i64>)], new: &[(Place, Option<i64>)]) -> Table {
+    let of = |list: &[(Place, Option<i64>)]| -> HashMap<Place, Kept> {
+        list.iter().map(|&(place, advance)| (place, Kept { advance, way: Some(In), still: false })).collect()
+    };
+    let numbers = kept.iter().chain(new).map(|one| one.0.0).collect();
+    Table { kept: of(kept), new: of(new), numbers }
+}
+
+fn rounded(shares: Vec<(Option<Place>, Amount)>) -> Vec<(Option<Place>, u64, u64)> {
+    let mut all: Vec<_> = shares
+        .into_iter()
+        .map(|(place, amount)| (place, amount.calls.round() as u64, amount.bytes.round() as u64))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+const FILE: Place = (3, 7);
+const PIPE: Place = (0, 1);
+
+#[test]
+fn a_file_got_as_much_as_it_has_moved_on() {
+    let before = [(FILE, In, 100, 100)];
+    let seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(5000))], &[])));
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
+    assert_eq!(shares(&seen, &Burst::new(), Out), []);
+    // Read a moment later.
+    let seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(5080))], &[])));
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
+}
+
+#[test]
+fn what_was_opened_and_closed_in_it_is_not_known() {
+    let before = [(FILE, In, 10, 40_960), (PIPE, In, 10, 10)];
+    // Another file has the number by now, and stands where it was read to.
+    let other = (3, 8);
+    let seen = pause((1000, 4_096_000), &before, Some(table(&[(PIPE, None)], &[(other, Some(8192))])));
+    let found = rounded(shares(&seen, &burst(&[(other, In, 2, 8192)]), In));
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0], (None, 998, 4_087_808));
+    assert_eq!(found[1], (Some(other), 2, 8192));
+}
+
+#[test]
+fn a_pipe_goes_on_if_nothing_else_was_done_before_and_after() {
+    let (before, after) = ([(PIPE, In, 100, 300)], burst(&[(PIPE, In, 100, 300)]));
+    let seen = pause((1000, 3000), &before, Some(table(&[(PIPE, None)], &[])));
+    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(PIPE), 1000, 3000)]);
+    // It read files of a moment, too.
+    let churns = pause((1000, 3000), &[before[0], (FILE, In, 5, 50)], Some(table(&[(PIPE, None)], &[])));
+    assert_eq!(rounded(shares(&churns, &after, In)), [(None, 1000, 3000)]);
+    // So it did afterwards.
+    let churns = burst(&[(PIPE, In, 100, 300), ((9, 90), In, 1, 1)]);
+    let churns: Burst =
+        churns.into_iter().map(|(key, one)| (key, Active { first_s: 2.0, last_s: 2.5, ..one })).collect();
+    assert_eq!(rounded(shares(&seen, &churns, In)), [(None, 1000, 3000)]);
+    // Of a socket the kernel does not count every call.
+    let mut socket = burst(&[(PIPE, In, 100, 300)]);
+    socket.values_mut().for_each(|one| one.apart = true);
+    assert_eq!(rounded(shares(&seen, &socket, In)), [(None, 1000, 3000)]);
+}
+
+#[test]
+fn a_beginning_is_no_change_once_it_is_over() {
+    let mut seen =
+        pause((1000, 3000), &[(PIPE, In, 100, 300), (FILE, In, 5, 50)], Some(table(&[(PIPE, None)], &[])));
+    seen.before.get_mut(&(FILE, In)).unwrap().last_s = 0.91;
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(PIPE), 1000, 3000)]);
+}
+
+#[test]
+fn who_ended_unseen_went_on_if_its_calls_were_as_large() {
+    let before = [(FILE, In, 100, 100)];
+    assert_eq!(
+        rounded(shares(&pause((500, 500), &before, None), &Burst::new(), In)),
+        [(Some(FILE), 500, 500)]
+    );
+    assert_eq!(rounded(shares(&pause((500, 9000), &before, None), &Burst::new(), In)), [(None, 500, 9000)]);
+    assert_eq!(rounded(shares(&pause((5, 900), &[], None), &Burst::new(), In)), [(None, 5, 900)]);
+}
+
+#[test]
+fn a_file_that_was_closed_in_it_got_what_it_is_longer() {
+    let gone =
+        |way, advance| HashMap::from([(FILE, Kept { advance: Some(advance), way: Some(way), still: false })]);
+    let mut seen = pause((100, 5000), &[], Some(table(&[(PIPE, None)], &[])));
+    seen.gone = gone(In, 5000);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 100, 5000)], "read to its end");
+    seen.gone = gone(In, 3000);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 100, 5000)], "or not to its end");
+    seen.moved = IoTotals { write_calls: 100, written_bytes: 5000, ..IoTotals::default() };
+    seen.gone = gone(Out, 3000);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), Out)), [(None, 40, 2000), (Some(FILE), 60, 3000)]);
+    seen.gone = gone(Out, 6000);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), Out)), [(None, 100, 5000)], "others wrote into it");
+}
+
+#[test]
+fn a_file_that_others_move_too_says_nothing_by_its_position() {
+    let before = [(FILE, In, 100, 300)];
+    let seen = pause((10, 30), &before, Some(table(&[(FILE, Some(5000))], &[])));
+    let after = burst(&[(FILE, In, 100, 300)]);
+    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 10, 30)]);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 10, 30)]);
+}
+
+#[test]
+fn a_file_that_has_not_moved_on_was_not_read_unless_that_does_not_move_it() {
+    let (before, after) = ([(FILE, In, 100, 300)], burst(&[(FILE, In, 100, 300)]));
+    // Closed, and opened again: it stands where it stood by chance.
+    let mut seen = pause((1000, 3000), &before, Some(table(&[(FILE, Some(0))], &[])));
+    assert_eq!(rounded(shares(&seen, &after, In)), [(None, 1000, 3000)]);
+    seen.table.as_mut().unwrap().kept.get_mut(&FILE).unwrap().still = true;
+    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 1000, 3000)]);
+}
+
+#[test]
+fn a_file_that_was_the_only_one_got_what_moved_between_two_looks_too() {
+    let before = [(FILE, In, 100, 100)];
+    let mut seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(4000))], &[])));
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
+    seen = pause((5000, 5000), &[before[0], ((4, 8), In, 3, 3)], seen.table);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 1000, 1000), (Some(FILE), 4000, 4000)]);
+}
+
+#[test]
+fn what_was_opened_at_the_end_of_it_did_not_get_what_went_through_others() {
+    let new = (3, 9);
+    let seen = pause((1000, 1000), &[], Some(table(&[(PIPE, None)], &[(new, Some(0))])));
+    assert_eq!(rounded(shares(&seen, &burst(&[(new, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+    // Nor is it known to have gone through what was used only afterwards.
+    assert_eq!(rounded(shares(&seen, &burst(&[(PIPE, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+}

@@ -1,0 +1,215 @@
+//! `weir trace` looks in bursts: what a program opens, closes and moves between two of them is not credited to a stream that
+//! it did not go through, no finding names a file that a descriptor stands for no more, and the totals stay exact.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{disk_dir, has, is_root, skip, text, weir};
+use serde_json::Value;
+
+/// The engines that see calls; ebpf only where this user may load programs into the kernel.
+fn engines() -> Vec<&'static str> {
+    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
+}
+
+/// `weir trace --engine ENGINE -- COMMAND…` in `dir`, which must end with `status`.
+fn trace(dir: &Path, engine: &str, command: &[&str], status: i32) -> Value {
+    let options = ["trace", "-q", "--engine", engine, "--json", "t.json", "--"];
+    let output = weir(dir, &[&options, command].concat())
+        .env_remove("PYTHONUNBUFFERED")
+        .output()
+        .expect("weir starts");
+    assert_eq!(output.status.code(), Some(status), "{engine}: {command:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&fs::read(dir.join("t.json")).expect("t.json is written")).expect("it is JSON")
+}
+
+fn compile(dir: &Path, name: &str, source: &str) -> PathBuf {
+    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
+    fs::write(&file, source).expect("the source");
+    let made = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&file).output().expect("cc starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    program
+}
+
+fn streams(document: &Value) -> &Vec<Value> {
+    document["streams"].as_array().expect("streams")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
+}
+
+/// Calls and bytes of all streams of all processes that go this way.
+fn sum(document: &Value, direction: &str) -> (u64, u64) {
+    let here = streams(document).iter().filter(|stream| stream["direction"] == direction);
+    here.fold((0, 0), |sum, stream| (sum.0 + number(&stream["calls"]), sum.1 + number(&stream["bytes"])))
+}
+
+/// Bytes by the last part of the path, of streams that are known.
+fn by_file(document: &Value, direction: &str) -> BTreeMap<String, u64> {
+    let mut bytes = BTreeMap::new();
+    let here =
+        streams(document).iter().filter(|stream| stream["direction"] == direction && stream["fd"] != -1);
+    for stream in here {
+        let path = stream["path"].as_str().expect("a path");
+        *bytes.entry(path.rsplit('/').next().unwrap_or(path).to_string()).or_default() +=
+            number(&stream["bytes"]);
+    }
+    bytes
+}
+
+/// The files f0 … f399 are made, each by as many writes of a byte as its number and 50, and read again in twos.
+const MANY: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+    int main(void) { char name[16], two[2];\n\
+    for (int i = 0; i < 400; i++) { sprintf(name, \"f%d\", i);\n\
+    int out = open(name, O_CREAT | O_TRUNC | O_WRONLY, 0600);\n\
+    for (int n = 0; n < 50 + i; n++) if (write(out, \"x\", 1) != 1) return 1;\n\
+    close(out); int in = open(name, O_RDONLY); while (read(in, two, 2) > 0) ; close(in); }\n\
+    return 0; }\n";
+
+#[test]
+fn no_file_gets_what_went_through_another() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "many", MANY);
+    for engine in engines() {
+        let seen = trace(dir.path(), engine, &[program.to_str().expect("a name")], 0);
+        for direction in ["in", "out"] {
+            for (file, bytes) in by_file(&seen, direction) {
+                let Some(index) = file.strip_prefix('f').and_then(|index| index.parse::<u64>().ok()) else {
+                    continue;
+                };
+                assert!(bytes <= 50 + index, "{engine}: {file}, {direction}: {bytes} of {}", 50 + index);
+            }
+        }
+        let whole: u64 = (0..400).map(|index| 50 + index).sum();
+        assert_eq!(sum(&seen, "out"), (whole, whole), "{engine}");
+        let io = &seen["processes"][0]["io"];
+        assert_eq!(sum(&seen, "in"), (number(&io["read_calls"]), number(&io["read_bytes"])), "{engine}");
+        let unknown = streams(&seen).iter().any(|stream| stream["fd"] == -1);
+        assert_eq!(
+            seen["blind"].to_string().contains("through which streams"),
+            unknown,
+            "{engine}: {}",
+            seen["blind"]
+        );
+    }
+}
+
+/// One descriptor stands for the first file for many calls, then for the second, which loses a line.
+const REUSED: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+    int main(void) { int out = open(\"first\", O_CREAT | O_WRONLY, 0600);\n\
+    for (int n = 0; n < 300000; n++) if (write(out, \"x\", 1) != 1) return 1;\n\
+    close(out); FILE *second = fopen(\"second\", \"w\");\n\
+    if (fileno(second) != out) return 2; fputs(\"this is lost\\n\", second); _exit(3); }\n";
+
+#[test]
+fn a_finding_does_not_name_what_a_descriptor_stood_for_before() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "reused", REUSED);
+    for engine in engines() {
+        let seen = trace(dir.path(), engine, &[program.to_str().expect("a name")], 3);
+        let findings = seen["findings"].as_array().expect("findings");
+        let lost = findings.iter().find(|finding| finding["id"] == "lost-at-exit");
+        let path = lost.map(|finding| finding["path"].to_string());
+        assert!(
+            path.as_ref().is_some_and(|path| path.ends_with("/second\"")),
+            "{engine}: {path:?}: {findings:?}"
+        );
+        assert_eq!(sum(&seen, "out"), (300_000, 300_000), "{engine}");
+        assert_eq!(by_file(&seen, "out").keys().collect::<Vec<_>>(), ["first"], "{engine}");
+    }
+}
+
+#[test]
+fn a_runtimes_lost_line_is_of_the_file_that_it_was_for() {
+    let name = "a_runtimes_lost_line_is_of_the_file_that_it_was_for";
+    if !has("python3") {
+        return skip(name, "python3 is not here");
+    }
+    let dir = disk_dir();
+    let script = "import os\nf = open('first', 'wb', buffering=0)\nfor _ in range(100000): f.write(b'x')\n\
+        fd = f.fileno(); f.close(); g = open('second', 'w')\nassert g.fileno() == fd\n\
+        g.write('this is lost\\n'); os._exit(3)\n";
+    for engine in engines() {
+        let seen = trace(dir.path(), engine, &["python3", "-c", script], 3);
+        let findings = seen["findings"].as_array().expect("findings");
+        let lost = findings.iter().find(|finding| finding["id"] == "lost-at-exit");
+        let path = lost.map(|finding| finding["path"].to_string());
+        assert!(
+            path.as_ref().is_some_and(|path| path.ends_with("/second\"")),
+            "{engine}: {path:?}: {findings:?}"
+        );
+    }
+}
+
+#[test]
+fn what_children_move_that_nobody_looked_at_is_counted() {
+    // Beside a program that makes very many calls there are pauses; children that live in one are seen by their totals.
+    let source = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+        int main(void) { int null = open(\"/dev/null\", O_WRONLY); char line[32]; pid_t busy = fork();\n\
+        if (!busy) for (;;) if (write(null, \"x\", 1) != 1) _exit(1);\n\
+        for (int i = 0; i < 300; i++) { pid_t one = fork();\n\
+        if (!one) { int n = sprintf(line, \"child %d\\n\", i); _exit(write(1, line, n) != n); }\n\
+        if (waitpid(one, 0, 0) != one) return 1; usleep(500); }\n\
+        kill(busy, SIGKILL); waitpid(busy, 0, 0); return 0; }\n";
+    let dir = disk_dir();
+    let program = compile(dir.path(), "children", source);
+    for engine in engines() {
+        let seen = trace(dir.path(), engine, &[program.to_str().expect("a name")], 0);
+        let processes = seen["processes"].as_array().expect("processes");
+        // The first is the parent, the second is busy.
+        let children: Vec<u64> = processes.iter().skip(2).map(|one| number(&one["pid"])).collect();
+        assert_eq!(children.len(), 300, "{engine}");
+        let of_children =
+            |stream: &&Value| children.contains(&number(&stream["pid"])) && stream["direction"] == "out";
+        let written = streams(&seen).iter().filter(of_children);
+        let sum =
+            written.fold((0, 0), |sum, one| (sum.0 + number(&one["calls"]), sum.1 + number(&one["bytes"])));
+        let lines: usize = (0..300).map(|index| format!("child {index}\n").len()).sum();
+        assert_eq!(sum, (300, lines as u64), "{engine}");
+        let elsewhere =
+            streams(&seen).iter().filter(of_children).find(|one| one["fd"] != 1 && one["fd"] != -1);
+        assert_eq!(elsewhere, None, "{engine}");
+    }
+}
+
+#[test]
+fn what_a_go_program_loses_at_its_end_is_seen() {
+    let name = "what_a_go_program_loses_at_its_end_is_seen";
+    let go = ["go", "/usr/local/go/bin/go"]
+        .into_iter()
+        .find(|go| Command::new(go).arg("version").output().is_ok());
+    let Some(go) = go else { return skip(name, "go is not here") };
+    let dir = disk_dir();
+    let source = "package main\nimport (\"bufio\"; \"fmt\"; \"os\"; \"syscall\")\nvar keep *bufio.Writer\n\
+        func main() { f, _ := os.Create(\"out\"); keep = bufio.NewWriter(f); fmt.Fprintln(keep, \"this is lost\")\n\
+        switch os.Args[1] { case \"exit\": os.Exit(3)\n\
+        case \"exec\": syscall.Exec(\"/bin/sh\", []string{\"sh\", \"-c\", \"exit 3\"}, nil)\n\
+        default: keep.Flush(); os.Exit(3) } }\n";
+    fs::write(dir.path().join("lost.go"), source).expect("the source");
+    let mut build = Command::new(go);
+    build
+        .args(["build", "lost.go"])
+        .current_dir(dir.path())
+        .env("GOFLAGS", "-mod=mod")
+        .env("GOCACHE", dir.path().join("cache"));
+    let made = build.output().expect("go starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for engine in engines() {
+        for (how, id) in [("exit", Some("lost-at-exit")), ("exec", Some("lost-at-exec")), ("flush", None)] {
+            let seen = trace(dir.path(), engine, &["./lost", how], 3);
+            let findings = seen["findings"].as_array().expect("findings");
+            let lost: Vec<(&str, bool)> = findings
+                .iter()
+                .map(|one| (one["id"].as_str().expect("an id"), one["path"].to_string().ends_with("/out\"")))
+                .filter(|(id, _)| id.starts_with("lost-at"))
+                .collect();
+            let expected: Vec<(&str, bool)> = id.into_iter().map(|id| (id, true)).collect();
+            assert_eq!(lost, expected, "{engine}: {how}: {findings:?}");
+        }
+    }
+}
