@@ -37,8 +37,9 @@ struct Bench {
     end: u64,
 }
 
-/// Nanoseconds a call of the loops of one round: read, write, pipe, null, byte of a block, buffered byte.
-type Round = [f64; 6];
+/// Nanoseconds a call of the loops of one round: read, write, pipe, null, byte of a block, byte of one that is read,
+/// buffered byte.
+type Round = [f64; 7];
 
 /// Measures in `directory`, in a file without a name.
 pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
@@ -53,10 +54,19 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
         rounds.push(bench.round()?);
     }
-    let [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, buffered_byte_ns] =
+    let [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, read_byte_ns, buffered_byte_ns] =
         std::array::from_fn(|kind| low(rounds.iter().map(|round| round[kind]).collect()));
     let sync_ns = sync_ns(directory)?;
-    Ok(Prices { file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns })
+    Ok(Prices {
+        file_read_ns,
+        file_write_ns,
+        pipe_ns,
+        call_ns,
+        byte_ns,
+        read_byte_ns,
+        sync_ns,
+        buffered_byte_ns,
+    })
 }
 
 /// Of eight values the lowest but one; of a few the lowest.
@@ -106,9 +116,10 @@ impl Bench {
         let blocks = timed(BLOCKS, |at| done(pwrite(file, block, at_block(at))?, BLOCK))?;
         let blocks_back = timed(BLOCKS, |at| done(pread(file, block.as_mut_slice(), at_block(at))?, BLOCK))?;
         // A block is a call and its bytes.
-        let of_call = (written + taken) / 2.0;
-        let byte_ns = (((blocks + blocks_back) / 2.0 - of_call) / BLOCK as f64).max(0.001);
-        Ok([taken, written, piped, called, byte_ns, buffered_byte_ns(block)])
+        let of_byte = |block_ns: f64, call_ns: f64| ((block_ns - call_ns) / BLOCK as f64).max(0.001);
+        let byte_ns = of_byte((blocks + blocks_back) / 2.0, (written + taken) / 2.0);
+        let read_byte_ns = of_byte(blocks_back, taken);
+        Ok([taken, written, piped, called, byte_ns, read_byte_ns, buffered_byte_ns(block)])
     }
 }
 
@@ -158,6 +169,7 @@ mod tests {
         assert!(all.iter().all(|ns| (10.0..1e10).contains(ns)), "{prices:?}");
         assert!(prices.byte_ns < prices.call_ns && prices.buffered_byte_ns < prices.call_ns, "{prices:?}");
         assert!(prices.byte_ns > 0.0 && prices.buffered_byte_ns > 0.0, "{prices:?}");
+        assert!(prices.read_byte_ns > 0.0 && prices.read_byte_ns < prices.call_ns, "{prices:?}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
     }
 
