@@ -36,9 +36,9 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let prices = &context.recording.prices;
     let file = context.file(flow.file)?;
     let needed = file.size_bytes.unwrap_or(0);
-    let reads_s = context.recording.prices.transfer_s(StreamKind::File, false, flow.calls, flow.bytes);
-    let calls_s = reads_s + flow.seeks as f64 * prices.call_ns / 1e9;
-    let cost_s = context.at_most_cpu(flow.pid, calls_s + context.own_s(flow));
+    let calls_s = prices.again_s(flow.calls, flow.bytes) + flow.seeks as f64 * prices.call_ns / 1e9;
+    let calls_s = context.at_most_cpu(flow.pid, calls_s * context.scale_of(flow, calls_s));
+    let cost_s = context.at_most_cpu(flow.pid, calls_s + context.own_part_s(flow, calls_s));
     let saved = cost_s * (1.0 - needed as f64 / flow.bytes as f64);
     let mut severity = context.severity(saved.min(calls_s))?;
     if file.opened_by != Some(flow.pid) {

@@ -4,7 +4,7 @@
 
 static int copy(const char *from, const char *to)
 {
-    static char block[65536];
+    static char block[1024];
     ssize_t got;
     int in = open(from, O_RDONLY);
     int out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0644);
