@@ -1,4 +1,3 @@
 import shutil
 
-for number in range(4):
-    shutil.copyfile("source", f"copy{number}")
+shutil.copyfile("source", "copy")
