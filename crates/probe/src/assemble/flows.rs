@@ -227,12 +227,12 @@ mod tests {
     fn bytes_read_again_after_a_seek_are_seen_by_where_it_went() {
         let mut flows = Flows::default();
         let key = (1, 0, 3, 0, Direction::In);
-        flows.add_call(key, &read(4096, 4096), 0, true, false);
+        flows.add_call(key, &RawCall { position: None, ..read(4096, 4096) }, 0, true, false);
         assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps), (0, 0), "nobody knows where it began");
         for to in [0, 0, 4096, 8192] {
             let call = RawCall { op: Op::Lseek, result: to, ..read(0, 0) };
             flows.note(1, 0, 3, 0, &call, 0.0);
-            flows.add_call(key, &read(4096, 4096), 0, true, false);
+            flows.add_call(key, &RawCall { position: None, ..read(4096, 4096) }, 0, true, false);
         }
         // The last two went where the file was already.
         assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps, flows.all[0].seeks), (4096, 1, 4));
