@@ -1,7 +1,7 @@
 //! `weir trace` against the labelled set in tests/diagnosis: what it finds, misses, and claims wrongly.
 //!
 //! WEIR_DIAGNOSIS=PART[,PART…] runs the cases and ordinary runs whose name holds one of these;
-//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine.
+//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine; WEIR_DIAGNOSIS_EXACT=1 looks at every call.
 
 mod common;
 #[path = "diagnosis/runner/mod.rs"]

@@ -193,6 +193,15 @@ impl<'a> Context<'a> {
         self.calls_of_pid.get(&pid).copied().unwrap_or(0)
     }
 
+    /// The same for a flow that has prices of its own, and is nearly all that its process does.
+    pub fn scale_of(&self, flow: &Flow, priced_s: f64) -> f64 {
+        let all = self.calls_by(flow.pid);
+        let watching = self.recording.overhead.cost_s.max(0.0);
+        let system_s = self.process(flow.pid).map_or(0.0, |process| process.system_s - watching);
+        let mostly = flow.calls * 10 >= all * 9;
+        if mostly { Prices::scale(priced_s, system_s, flow.calls) } else { 1.0 }
+    }
+
     /// The streams of a process.
     pub fn flows(&self, pid: u32) -> &[&'a Flow] {
         self.flows_by_pid.get(&pid).map_or(&[], Vec::as_slice)

@@ -69,10 +69,15 @@ impl Context<'_> {
 
     /// Seconds that the process itself, outside of the kernel, takes to make the calls of a flow.
     pub fn own_s(&self, flow: &Flow) -> f64 {
+        self.own_part_s(flow, self.flow_s(flow))
+    }
+
+    /// The same, where the kernel takes `calls_s` for them.
+    pub fn own_part_s(&self, flow: &Flow, calls_s: f64) -> f64 {
         let all = self.calls_by(flow.pid);
         let user_s = self.process(flow.pid).map_or(0.0, |process| process.user_s);
         let part = flow.calls as f64 / all.max(1) as f64;
-        (user_s * part * OWN_PART).min(self.flow_s(flow) * OWN_MOST)
+        (user_s * part * OWN_PART).min(calls_s * OWN_MOST)
     }
 
     /// Seconds that the calls of a flow take, in the kernel and in the process.

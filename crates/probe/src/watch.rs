@@ -24,6 +24,8 @@ const MILLISECOND: u64 = 1_000_000;
 const INTERVAL_NS: u64 = 100 * MILLISECOND;
 /// And at one that has nothing in them: a wait of a second must be seen from its first part.
 const INTERVAL_MOST_NS: u64 = 400 * MILLISECOND;
+/// The first time comes sooner: a program that is busy from its beginning is not to be slowed, see [`Places::rest`].
+const FIRST_NS: u64 = 30 * MILLISECOND;
 /// What has not changed is said again after this time.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
 /// The share of time that looks may take, one part in so many: with what is around them, a hundredth.
@@ -53,12 +55,26 @@ struct Watched {
     said_ns: u64,
 }
 
+/// What a process does most of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Sleep,
+    Work,
+    /// Or nobody knows.
+    Nothing,
+}
+
 impl Watched {
-    /// Did it sleep most of the time since the last tick, by its state and its processor time?
-    fn sleeps(&mut self, pid: u32) -> bool {
-        let Some(stat) = stat::read(pid) else { return false };
-        let before = self.cpu_ticks.replace(stat.cpu_ticks());
-        stat.state == b'S' && before.is_some_and(|before| stat.cpu_ticks() <= before + 1)
+    /// What it did since the last visit, by its state and its processor time.
+    fn does(&mut self, pid: u32) -> Does {
+        let Some(stat) = stat::read(pid) else { return Does::Nothing };
+        let ticks = stat.cpu_ticks();
+        match self.cpu_ticks.replace(ticks) {
+            Some(before) if ticks > before + 1 => Does::Work,
+            Some(_) if stat.state == b'S' => Does::Sleep,
+            None if stat.state == b'R' && ticks > 1 => Does::Work,
+            _ => Does::Nothing,
+        }
     }
 
     /// Whether these buffers are worth a report now.
@@ -157,7 +173,11 @@ impl Watch {
     fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut Sink) {
         let Some(one) = self.processes.get_mut(&pid) else { return };
         let mut interval_ns = INTERVAL_NS;
-        if one.sleeps(pid) {
+        let does = one.does(pid);
+        if does == Does::Work {
+            self.places.rest(pid);
+        }
+        if does == Does::Sleep {
             let buffers = one.looker.look(pid);
             watch_writes(&mut self.places, pid, &one.looker, &buffers);
             let waits = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
@@ -176,7 +196,7 @@ impl Watch {
 
     fn add(&mut self, pid: u32, mut one: Watched) {
         one.interval_ns = INTERVAL_NS;
-        one.due_ns = self.last_ns + INTERVAL_NS;
+        one.due_ns = self.last_ns + FIRST_NS;
         self.due.push(Reverse((one.due_ns, pid)));
         self.processes.insert(pid, one);
     }

@@ -28,6 +28,11 @@ impl Left {
         let mut byte = [0];
         let got = std::io::Read::read(child.stderr.as_mut().unwrap(), &mut byte).unwrap();
         assert!(got == 1 && byte[0] == b'.', "{command:?} did not begin well");
+        // With the byte here, it may still be about to note that the byte is gone.
+        let waits = |stat: &str| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"));
+        while !waits(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap()) {
+            std::thread::yield_now();
+        }
         Left { child, dir }
     }
 

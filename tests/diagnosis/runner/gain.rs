@@ -11,8 +11,10 @@ use super::place::{Place, command};
 use super::set::Case;
 use super::start::finish;
 
-/// A gain below this is lost in the noise of starting a program: not judged.
+/// A gain of this much stands out of the noise of starting a program …
 const LEAST_GAIN_S: f64 = 0.15;
+/// … and a smaller one where the rounds say the same: apart by no more than a third of it. Others are not judged.
+const LEAST_ALIKE_S: f64 = 0.03;
 
 const ROUNDS: usize = 3;
 /// What rounds say that lie between 1/1.5 and 1.5 by less than the noise, or outside, is asked for more of them.
@@ -24,12 +26,14 @@ pub struct GainPair {
     pub measured: f64,
     /// Processor time was measured.
     pub processor: bool,
+    /// How far apart the rounds' measurements are, without the outermost of many.
+    pub apart: f64,
 }
 
 impl GainPair {
     /// Is it large enough to be judged?
     pub fn counts(&self) -> bool {
-        self.measured >= LEAST_GAIN_S
+        self.measured >= LEAST_GAIN_S || self.measured >= LEAST_ALIKE_S.max(self.apart * 3.0)
     }
 
     /// Within a factor of 1.5, either way.
@@ -39,11 +43,14 @@ impl GainPair {
     }
 }
 
-/// What the findings of a run promise together; of processor time also what they say of the process at the other end.
+/// What the findings of a run promise together; of processor time also what they say of the process at the other end,
+/// and what a spin burns, which is no elapsed time.
 pub fn promised(case: &Case, findings: &[Finding]) -> f64 {
     let own = findings.iter().filter(|finding| finding.id == case.finding);
-    let peer_s = |finding: &Finding| finding.evidence.get("peer_s").copied().filter(|_| is_processor(case));
-    own.map(|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s) + peer_s(finding).unwrap_or(0.0)).sum()
+    let beside = if case.finding == FindingId::ReadAfterEofSpin { "cost_s" } else { "peer_s" };
+    let beside_s = |finding: &Finding| finding.evidence.get(beside).copied().filter(|_| is_processor(case));
+    own.map(|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s) + beside_s(finding).unwrap_or(0.0))
+        .sum()
 }
 
 /// Whether the pair differs by processor time. Waiting for a device, a terminal or another process is none.
@@ -67,7 +74,9 @@ pub fn measure(
         let slow = bare(case, broken, &case.run, case.exit, verdict)?;
         let fast = bare(case, fixed, &case.fixed, case.fixed_exit, verdict)?;
         measured.push(if processor { slow.1 - fast.1 } else { slow.0 - fast.0 });
-        let pair = GainPair { predicted: median(&predicted), measured: median(&measured), processor };
+        let (predicted_s, measured_s) = (median(&predicted), median(&measured));
+        let pair =
+            GainPair { predicted: predicted_s, measured: measured_s, processor, apart: apart(&measured) };
         let enough = measured.len() >= ROUNDS && (pair.agrees() || !pair.counts());
         if enough || measured.len() >= MOST_ROUNDS {
             return Ok(pair);
@@ -105,6 +114,13 @@ fn processor_s() -> f64 {
     };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn apart(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    let outermost = times.len() / 4;
+    times[times.len() - 1 - outermost] - times[outermost]
 }
 
 fn median(times: &[f64]) -> f64 {

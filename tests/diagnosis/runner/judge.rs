@@ -77,6 +77,9 @@ pub(super) fn trace(
     if let Some(engine) = std::env::var_os("WEIR_DIAGNOSIS_ENGINE") {
         weir.arg("--engine").arg(engine);
     }
+    if std::env::var_os("WEIR_DIAGNOSIS_EXACT").is_some() {
+        weir.arg("--exact");
+    }
     weir.arg("--").args(arguments);
     let ended = finish(weir, streams)?;
     let said = |what: String| format!("{what}; status {}; {}", ended.status, last_words(streams));

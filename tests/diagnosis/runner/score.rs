@@ -68,22 +68,23 @@ impl Score<'_> {
     }
 
     fn gains(&self) -> String {
-        let judged: Vec<_> = self
-            .cases
-            .iter()
-            .filter_map(|(case, verdict)| Some((case, verdict.gain.as_ref()?)))
-            .filter(|(_, gain)| gain.counts())
-            .collect();
-        if judged.is_empty() {
+        let pairs: Vec<_> =
+            self.cases.iter().filter_map(|(case, verdict)| Some((case, verdict.gain.as_ref()?))).collect();
+        if pairs.is_empty() {
             return String::new();
         }
         let mut text = format!("\n  {:44}{:>11}{:>11}\n", "gain", "predicted", "measured");
-        for (case, gain) in &judged {
+        for (case, gain) in &pairs {
             let of = if gain.processor { "processor" } else { "elapsed" };
-            let far = if gain.agrees() { "" } else { ", more than 1.5 times apart" };
+            let far = match () {
+                () if !gain.counts() => ", too small to be judged",
+                () if !gain.agrees() => ", more than 1.5 times apart",
+                () => "",
+            };
             let (predicted, measured) = (gain.predicted, gain.measured);
             let _ = writeln!(text, "  {:44}{predicted:>9.3} s{measured:>9.3} s  {of}{far}", case.name());
         }
+        let judged: Vec<_> = pairs.iter().filter(|(_, gain)| gain.counts()).collect();
         let near = judged.iter().filter(|(_, gain)| gain.agrees()).count();
         let _ = writeln!(text, "gain: {near} of {} predicted within a factor of 1.5\n", judged.len());
         text

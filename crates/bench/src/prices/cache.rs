@@ -81,11 +81,19 @@ fn load_from(path: &Path, key: &Key, now_s: u64) -> Option<Prices> {
 
 /// A file that somebody edited must not make every gain infinite.
 fn is_sane(prices: &Prices) -> bool {
-    let Prices { file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns } =
-        *prices;
-    [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns]
-        .iter()
-        .all(|ns| ns.is_finite() && *ns > 0.0)
+    let Prices {
+        file_read_ns,
+        file_write_ns,
+        page_write_ns,
+        pipe_ns,
+        call_ns,
+        byte_ns,
+        again_byte_ns,
+        sync_ns,
+        buffered_byte_ns,
+    } = *prices;
+    let known = [file_read_ns, file_write_ns, page_write_ns, pipe_ns, call_ns, byte_ns, again_byte_ns];
+    known.iter().chain(&[sync_ns, buffered_byte_ns]).all(|ns| ns.is_finite() && *ns > 0.0)
 }
 
 /// Replaces the file in one step: another weir may read it.
@@ -146,6 +154,18 @@ mod tests {
         assert_eq!(load_from(&path, &key("8:1"), 1000), None);
         store_to(&path, &key("8:1"), &priced(0.0), 1000).unwrap();
         assert_eq!(load_from(&path, &key("8:1"), 1000), None, "a call costs something");
+    }
+
+    #[test]
+    fn what_an_older_weir_has_kept_is_measured_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("prices.json");
+        store_to(&path, &key("8:1"), &priced(250.0), 1000).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let kept: Vec<_> = text.lines().filter(|line| !line.contains("\"again_byte_ns\"")).collect();
+        fs::write(&path, kept.join("\n")).unwrap();
+        assert_eq!(entries(&path).len(), 1, "it can be read");
+        assert_eq!(load_from(&path, &key("8:1"), 1000), None);
     }
 
     #[test]

@@ -19,6 +19,9 @@ const CALLS: u32 = 1000;
 const ROUNDS: usize = 21;
 const BLOCK: usize = 65_536;
 const BLOCKS: u32 = 4;
+/// A page of the page cache, and how many are made.
+const PAGE: usize = 4096;
+const PAGES: u32 = 16;
 /// Syncs may be slow: no more than this long.
 const SYNCS: usize = 5;
 const SYNC_TIME: Duration = Duration::from_millis(80);
@@ -37,8 +40,9 @@ struct Bench {
     end: u64,
 }
 
-/// Nanoseconds a call of the loops of one round: read, write, pipe, null, byte of a block, buffered byte.
-type Round = [f64; 6];
+/// Nanoseconds a call of the loops of one round: read, write, new page, pipe, null, byte of a block, byte of one that is
+/// read back, buffered byte.
+type Round = [f64; 8];
 
 /// Measures in `directory`, in a file without a name.
 pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
@@ -53,10 +57,28 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
         rounds.push(bench.round()?);
     }
-    let [file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, buffered_byte_ns] =
-        std::array::from_fn(|kind| low(rounds.iter().map(|round| round[kind]).collect()));
+    let [
+        file_read_ns,
+        file_write_ns,
+        page_write_ns,
+        pipe_ns,
+        call_ns,
+        byte_ns,
+        again_byte_ns,
+        buffered_byte_ns,
+    ] = std::array::from_fn(|kind| low(rounds.iter().map(|round| round[kind]).collect()));
     let sync_ns = sync_ns(directory)?;
-    Ok(Prices { file_read_ns, file_write_ns, pipe_ns, call_ns, byte_ns, sync_ns, buffered_byte_ns })
+    Ok(Prices {
+        file_read_ns,
+        file_write_ns,
+        page_write_ns,
+        pipe_ns,
+        call_ns,
+        byte_ns,
+        again_byte_ns,
+        sync_ns,
+        buffered_byte_ns,
+    })
 }
 
 /// Of eight values the lowest but one; of a few the lowest.
@@ -91,8 +113,10 @@ impl Bench {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());
         let from = *end;
-        let blocks_from = from + u64::from(CALLS);
+        let pages_from = (from + u64::from(CALLS)).next_multiple_of(PAGE as u64);
+        let blocks_from = pages_from + u64::from(PAGES) * PAGE as u64;
         *end = blocks_from + u64::from(BLOCKS) * BLOCK as u64;
+        let at_page = |at: u32| pages_from + u64::from(at) * PAGE as u64;
         let at_block = |at: u32| blocks_from + u64::from(at) * BLOCK as u64;
         let byte = [b'w'];
         let mut one = [0u8];
@@ -103,12 +127,14 @@ impl Bench {
             done(write(&*writer, &byte)?, 1)?;
             done(read(&*reader, &mut one)?, 1)
         })? / 2.0;
+        let paged = timed(PAGES, |at| done(pwrite(file, &block[..PAGE], at_page(at))?, PAGE))?;
         let blocks = timed(BLOCKS, |at| done(pwrite(file, block, at_block(at))?, BLOCK))?;
         let blocks_back = timed(BLOCKS, |at| done(pread(file, block.as_mut_slice(), at_block(at))?, BLOCK))?;
         // A block is a call and its bytes.
-        let of_call = (written + taken) / 2.0;
-        let byte_ns = (((blocks + blocks_back) / 2.0 - of_call) / BLOCK as f64).max(0.001);
-        Ok([taken, written, piped, called, byte_ns, buffered_byte_ns(block)])
+        let of_byte = |block_ns: f64, call_ns: f64| ((block_ns - call_ns) / BLOCK as f64).max(0.001);
+        let byte_ns = of_byte((blocks + blocks_back) / 2.0, (written + taken) / 2.0);
+        let again_byte_ns = of_byte(blocks_back, taken);
+        Ok([taken, written, paged, piped, called, byte_ns, again_byte_ns, buffered_byte_ns(block)])
     }
 }
 
@@ -158,6 +184,8 @@ mod tests {
         assert!(all.iter().all(|ns| (10.0..1e10).contains(ns)), "{prices:?}");
         assert!(prices.byte_ns < prices.call_ns && prices.buffered_byte_ns < prices.call_ns, "{prices:?}");
         assert!(prices.byte_ns > 0.0 && prices.buffered_byte_ns > 0.0, "{prices:?}");
+        assert!(prices.page_write_ns > prices.file_write_ns, "{prices:?}");
+        assert!(prices.again_byte_ns > 0.0 && prices.again_byte_ns < prices.call_ns, "{prices:?}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{Call, OpenFile};
+use weir_model::trace::{Call, Op, OpenFile};
 use weir_model::{Finding, FindingId, Severity};
 
 use super::Rule;
@@ -48,7 +48,9 @@ fn misfits(call: &Call, file: &OpenFile) -> Vec<(&'static str, String)> {
             ),
         ));
     }
-    if let Some(position) = call.position.filter(|position| !position.is_multiple_of(blocks)) {
+    // Not every engine tells the place of a call that failed; these say it themselves.
+    let own = || matches!(call.op, Op::Pread | Op::Pwrite).then_some(call.args[3]);
+    if let Some(position) = call.position.or_else(own).filter(|position| !position.is_multiple_of(blocks)) {
         let right = position - position % blocks;
         found.push(("offset", format!("the offset {position} is no multiple of {blocks} (take {right})")));
     }

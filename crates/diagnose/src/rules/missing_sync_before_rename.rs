@@ -14,8 +14,8 @@ use crate::words::count;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::MissingSyncBeforeRename, judge };
 
-/// In memory only, by the standard of file hierarchies.
-const VOLATILE: &[&str] = &["/dev/shm/", "/run/", "/proc/", "/sys/"];
+/// In memory only, or made again where it is missing, by the standard of file hierarchies.
+const VOLATILE: &[&str] = &["/dev/shm/", "/run/", "/proc/", "/sys/", "/var/cache/"];
 
 fn judge(context: &Context) -> Vec<Finding> {
     let renamed = context.renamed();

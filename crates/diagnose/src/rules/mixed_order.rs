@@ -1,8 +1,10 @@
 //! mixed-order: buffered and direct output to one file arrive in another order than they were made.
 //!
 //! Evidence: bytes of a stream are pending at a look; then the program, or a child it started then, writes
-//! other bytes to the same open file, or to another opening of the same file, by whatever name, if both append; only then do the pending ones go out (a write that begins with them, or
-//! a later look where they still wait). Without a look nobody knows when the bytes were made: no finding.
+//! other bytes to the same open file, or to another opening of the same file, by whatever name, if both append; only
+//! then do the pending ones go out (a write that begins with them, or a later look where they still wait). Without a look
+//! nobody knows when the bytes were made: no finding. Nor where a look before the other write has something else in the
+//! buffer: they had left with a call that nobody saw.
 
 use weir_model::trace::Buffer;
 use weir_model::{Finding, FindingId, Severity};
@@ -39,12 +41,22 @@ fn of_stream(context: &Context, look: &Look, buffer: &Buffer) -> Option<Finding>
         between && seen.call.op.writes() && same_beginning(&seen.call.head, &buffer.pending)
     });
     if before_it
+        || had_left(context, look, buffer, overtaking.at_s)
         || !by_family(context, look, overtaking)
         || !leaves_later(context, look, buffer, &calls, overtaking.at_s)
     {
         return None;
     }
     Some(found(context, look, buffer, file, overtaking))
+}
+
+/// Whether the buffer was seen without the pending bytes before that time.
+fn had_left(context: &Context, look: &Look, buffer: &Buffer, at_s: f64) -> bool {
+    let between = context.looks(look.pid).iter().filter(|later| later.at_s > look.at_s && later.at_s <= at_s);
+    let mut same = between.flat_map(|later| later.buffers).filter(|other| other.address == buffer.address);
+    same.any(|other| {
+        other.pending_bytes < buffer.pending_bytes || !same_beginning(&other.pending, &buffer.pending)
+    })
 }
 
 /// Whether the overtaking write is the program's own, or its child's that it started meanwhile.

@@ -10,6 +10,7 @@ use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::Context;
+use crate::language::Language;
 use crate::words::{count, part, total};
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SeekAndReread, judge };
@@ -21,6 +22,10 @@ fn judge(context: &Context) -> Vec<Finding> {
     let flows = context.toward(Direction::In).filter(|flow| rereads(context, flow));
     flows.filter_map(|flow| found(context, flow)).collect()
 }
+
+/// What a program does itself to seek and to fill its buffer again is no more than this of what the kernel takes for it:
+/// measured on five programs in four languages, 0.2 to 0.6. The rest of its time is spent on what it reads.
+const OWN_MOST: f64 = 0.75;
 
 /// Whether a flow reads the same bytes over and over.
 pub(super) fn rereads(context: &Context, flow: &Flow) -> bool {
@@ -36,9 +41,9 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let prices = &context.recording.prices;
     let file = context.file(flow.file)?;
     let needed = file.size_bytes.unwrap_or(0);
-    let reads_s = context.recording.prices.transfer_s(StreamKind::File, false, flow.calls, flow.bytes);
-    let calls_s = reads_s + flow.seeks as f64 * prices.call_ns / 1e9;
-    let cost_s = context.at_most_cpu(flow.pid, calls_s + context.own_s(flow));
+    let calls_s = prices.again_s(flow.calls, flow.bytes) + flow.seeks as f64 * prices.call_ns / 1e9;
+    let calls_s = context.at_most_cpu(flow.pid, calls_s * context.scale_of(flow, calls_s));
+    let cost_s = context.at_most_cpu(flow.pid, calls_s + context.own_part_s(flow, calls_s).min(calls_s * OWN_MOST));
     let saved = cost_s * (1.0 - needed as f64 / flow.bytes as f64);
     let mut severity = context.severity(saved.min(calls_s))?;
     if file.opened_by != Some(flow.pid) {
@@ -53,9 +58,14 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         total(flow, flow.calls),
         part(flow, flow.seeks)
     );
-    let fix = "a stream of its own for each place that is read in turn; no seek to where the stream is \
-        already; pread(2) of \
-               just the record, or mmap(2).";
+    let fix = match context.language(flow.pid, flow.first_s) {
+        // read(1) takes what it needs of a block, and goes back for who comes next.
+        Language::Shell => "one process for the whole loop: awk '…' FILE; in bash mapfile -t LINES < FILE.",
+        _ => {
+            "a stream of its own for each place that is read in turn; no seek to where the stream is already; \
+                pread(2) of just the record, or mmap(2)."
+        }
+    };
     let calls = (flow.calls + flow.seeks).saturating_sub(needed / 4096 + 1);
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("calls", flow.calls).count("seeks", flow.seeks).count("bytes", flow.bytes);

@@ -3,7 +3,8 @@
 //! Evidence: the writer hands over more at a time than the pipe holds, so it waits while the reader works, and
 //! the reader waits while it makes the next. The reader's pace within a block tells how long its own work is;
 //! the rest of the time is the writer's. With room for a whole block both would work at once, and the longer of
-//! the two is what remains. Where the pace is not known, the processor times stand for the work. Never High.
+//! the two is what remains. Where the pace is not known, the processor times stand for the work. A writer that only
+//! hands a file on has no other work than to read it, however long it was kept from it. Never High.
 
 use std::collections::HashMap;
 
@@ -44,14 +45,18 @@ fn judge(context: &Context) -> Vec<Finding> {
 fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f64 {
     let span = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
     let waits = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
+    let handed_on = context.passes(StreamKind::File, StreamKind::Pipe).into_iter().find(|pass| {
+        pass.output.pid == writer.pid && pass.output.file == writer.file
+    });
+    let most = handed_on.map_or(f64::INFINITY, |pass| context.whole_s(pass.input));
     if let Some(pace) = pace_s(context, reader) {
         let reading = (pace * reader.calls as f64).min(span);
-        return (reading * waits).min(span - reading).max(0.0);
+        return (reading * waits).min(span - reading).min(most).max(0.0);
     }
     let (Some(writing), Some(reading)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
         return 0.0;
     };
-    (writing.min(reading) * waits).min(span - writing.max(reading)).max(0.0)
+    (writing.min(most).min(reading) * waits).min(span - writing.max(reading)).max(0.0)
 }
 
 /// The usual time from one read to the next, in which the reader works on what it got.

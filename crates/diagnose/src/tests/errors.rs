@@ -157,6 +157,12 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
     assert!(length.severity == Warn && length.why.contains("take 12288"), "{}", length.why);
     let offset = direct(0x1000, Some(8292), 4096, -22).one(DirectMisaligned);
     assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
+    // The ptrace engine knows the place of a call that failed by its arguments only.
+    let mut untold = direct(0x1000, None, 4096, -22);
+    if let weir_model::trace::What::Call(call) = &mut untold.0.events[0].what {
+        call.args[3] = 100;
+    }
+    assert!(untold.one(DirectMisaligned).evidence.contains_key("misaligned_offset"));
     let address = direct(0x1010, None, 4096, -22).one(DirectMisaligned);
     assert!(
         address.evidence.contains_key("misaligned_address")

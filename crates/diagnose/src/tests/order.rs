@@ -163,6 +163,24 @@ fn two_openings_of_one_file_that_append_are_in_one_order() {
 }
 
 #[test]
+fn what_left_with_a_call_that_nobody_saw_is_in_order() {
+    // As it was seen of file(1) with many files, in a pause: the padding of its columns is in the buffer again and again.
+    let padded = |seen_between: bool| {
+        let mut tape = tape(1.0);
+        let file = tape.file("/d/out", File);
+        tape.look(0.1, 1, Moment::Sample, &[pending(1, b"------------")]);
+        if seen_between {
+            tape.look(0.3, 1, Moment::Sample, &[pending(1, b"inux-x86-64.so.2, stripped")]);
+        }
+        tape.write(0.4, 1, 1, file, b"inux-x86-64.so.2, stripped, and more");
+        tape.look(0.5, 1, Moment::Sample, &[pending(1, b"------------POSIX shell script")]);
+        tape
+    };
+    padded(true).none(MixedOrder);
+    padded(false).one(MixedOrder);
+}
+
+#[test]
 fn a_childs_output_before_the_parents_heading_is_mixed() {
     let run = |flushed: bool| {
         let mut tape = tape(1.0);

@@ -43,7 +43,7 @@ fn advice_order_and_small_files_need_none() {
 
 /// 200,000 reads of 4 KiB of a file of 4.8 MB, with a seek before each.
 fn rereading(bytes_again: u64) -> Tape {
-    let mut tape = tape(0.6);
+    let mut tape = tape(0.5);
     let file = tape.file("/d/table", File);
     tape.open_file(file).size_bytes = Some(4_800_000);
     let flow = tape.flow(1, 3, file, In, 200_000, 4096);
@@ -56,14 +56,29 @@ fn a_buffer_filled_again_after_each_seek_is_found_and_priced() {
     let tape = rereading(810_000_000);
     let finding = tape.one(SeekAndReread);
     assert_eq!(finding.severity, High);
-    // 200,000 × (400 + 300) ns and 819 MB × 0.3 ns, nearly all for nothing.
-    assert!((finding.gain.unwrap().elapsed_s - 0.383).abs() < 0.005, "{finding:#?}");
+    // 200,000 × (400 + 300) ns and 819 MB × 0.05 ns, which the processor has near, nearly all for nothing.
+    assert!((finding.gain.unwrap().elapsed_s - 0.180).abs() < 0.005, "{finding:#?}");
     tape.none(RandomWithoutAdvice);
     // What the program does around the calls goes with them.
     let mut slow = rereading(810_000_000);
-    (slow.root().user_s, slow.root().system_s) = (0.2, 0.4);
+    (slow.root().user_s, slow.root().system_s) = (0.2, 0.18);
     let gain = slow.one(SeekAndReread).gain.unwrap();
-    assert!((gain.elapsed_s - 0.383 - 0.12).abs() < 0.005, "{gain:?}");
+    assert!((gain.elapsed_s - 0.180 - 0.12).abs() < 0.005, "{gain:?}");
+}
+
+/// As it was seen of a C program with an index in front and records behind; the twin with two streams took 0.098 s less.
+#[test]
+fn what_is_read_again_is_near() {
+    let mut tape = tape(0.49);
+    (tape.0.prices.file_read_ns, tape.0.prices.call_ns) = (305.0, 136.0);
+    (tape.0.prices.byte_ns, tape.0.prices.again_byte_ns) = (0.145, 0.021);
+    (tape.root().user_s, tape.root().system_s) = (0.031, 0.1);
+    let file = tape.file("/d/table", File);
+    tape.open_file(file).size_bytes = Some(4_800_000);
+    let flow = tape.flow(1, 3, file, In, 200_000, 4096);
+    (flow.jumps, flow.seeks, flow.again_bytes) = (199_982, 199_982, 817_323_253);
+    let gain = tape.one(SeekAndReread).gain.unwrap().elapsed_s;
+    assert!((0.098 / 1.3..0.098 * 1.3).contains(&gain), "{gain}");
 }
 
 #[test]

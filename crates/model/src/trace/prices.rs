@@ -11,12 +11,19 @@ pub struct Prices {
     pub file_read_ns: f64,
     /// A write(2) of one byte to a file.
     pub file_write_ns: f64,
+    /// A write(2) of 4 KiB behind the end of a file: a page is made for it. Not known (0) of recordings that are older.
+    #[serde(default)]
+    pub page_write_ns: f64,
     /// A write(2) or read(2) of one byte on a pipe, with nobody waiting.
     pub pipe_ns: f64,
     /// A write(2) of one byte to /dev/null: what entering the kernel costs.
     pub call_ns: f64,
-    /// A byte of a large write(2) or read(2) on a file.
+    /// A byte of a large write(2) or read(2) on a file, in the middle of both.
     pub byte_ns: f64,
+    /// A byte that is read again: the processor still has it near, and no page is made for it. Not known (0) of
+    /// recordings that are older.
+    #[serde(default)]
+    pub again_byte_ns: f64,
     /// An fdatasync(2) after a small write.
     pub sync_ns: f64,
     /// A byte through a buffer of the program's own (stdio unlocked).
@@ -59,6 +66,18 @@ impl Prices {
     pub fn transfer_s(&self, kind: StreamKind, writes: bool, calls: u64, bytes: u64) -> f64 {
         (self.small_call_ns(kind, writes) * calls as f64 + self.byte_ns * bytes as f64) / 1e9
     }
+
+    /// A write of so many bytes behind the end of a file.
+    pub fn append_ns(&self, bytes: f64) -> f64 {
+        const PAGE: f64 = 4096.0;
+        let page_ns = (self.page_write_ns - self.file_write_ns).max(0.0) * (bytes / PAGE).min(1.0);
+        self.file_write_ns + page_ns + (bytes - PAGE).max(0.0) * self.byte_ns
+    }
+
+    /// `calls` that read `bytes` in all of a file, most of them not for the first time.
+    pub fn again_s(&self, calls: u64, bytes: u64) -> f64 {
+        (self.file_read_ns * calls as f64 + self.again_byte_ns * bytes as f64) / 1e9
+    }
 }
 
 /// What one kind of machine was measured to cost (see the design's floors); for tests and where nothing can
@@ -68,9 +87,11 @@ impl Default for Prices {
         Self {
             file_read_ns: 400.0,
             file_write_ns: 900.0,
+            page_write_ns: 3000.0,
             pipe_ns: 450.0,
             call_ns: 300.0,
             byte_ns: 0.3,
+            again_byte_ns: 0.05,
             sync_ns: 600_000.0,
             buffered_byte_ns: 3.0,
         }
@@ -80,6 +101,15 @@ impl Default for Prices {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reading_again_and_large_pieces_are_cheaper() {
+        let prices = Prices::default();
+        assert!((prices.transfer_s(StreamKind::File, false, 1, 1_000_000) - 300.4e-6).abs() < 1e-9);
+        assert!((prices.append_ns(65_536.0) - 3000.0 - 18_432.0).abs() < 1e-6);
+        assert!((prices.append_ns(1024.0) - 1425.0).abs() < 1e-6, "a quarter of a page");
+        assert!((prices.again_s(1, 1_000_000) - 50.4e-6).abs() < 1e-9);
+    }
 
     #[test]
     fn the_kernels_time_of_a_process_corrects_prices() {

@@ -20,6 +20,8 @@ pub(super) type Key = (u32, u32, i32, u32, Direction);
 #[derive(Debug, Default, Clone, Copy)]
 struct Place {
     position: Option<u64>,
+    /// Where the last call that moved bytes ended, whatever was sought since.
+    ended: Option<u64>,
     high: u64,
     told: u32,
     failed: u32,
@@ -175,13 +177,13 @@ impl Flows {
     }
 
     /// A rare call of a descriptor that belongs to its flows.
-    pub fn note(&mut self, pid: u32, image: u32, fd: i32, file: u32, op: Op, at_s: f64) {
-        match op {
+    pub fn note(&mut self, pid: u32, image: u32, fd: i32, file: u32, call: &RawCall, at_s: f64) {
+        match call.op {
             Op::Lseek => {
                 for direction in [Direction::In, Direction::Out] {
                     if let Some(&index) = self.index.get(&(pid, image, fd, file, direction)) {
                         self.all[index].seeks += 1;
-                        self.places.entry(index).or_default().position = None;
+                        self.places.entry(index).or_default().position = u64::try_from(call.result).ok();
                     }
                 }
             }
@@ -209,12 +211,12 @@ fn count_moved(flow: &mut Flow, place: &mut Place, call: &RawCall, regular: bool
     let Some(from) = own.or(call.position).or(place.position) else {
         return;
     };
-    flow.jumps += u64::from(place.position.is_some_and(|expected| expected != from));
+    flow.jumps += u64::from(place.ended.is_some_and(|ended| ended != from));
     let to = from + moved;
     flow.unaligned += u64::from(from % BLOCK != 0 || to % BLOCK != 0);
     flow.again_bytes += to.min(place.high).saturating_sub(from);
     place.high = place.high.max(to);
-    place.position = Some(to);
+    (place.position, place.ended) = (Some(to), Some(to));
 }
 
 #[cfg(test)]
@@ -248,6 +250,21 @@ mod tests {
         assert_eq!((flow.again, flow.errors), (2, 1));
         assert_eq!(flow.sizes.total(), 3);
         assert_eq!(flow.asked.total(), 6);
+    }
+
+    #[test]
+    fn bytes_read_again_after_a_seek_are_seen_by_where_it_went() {
+        let mut flows = Flows::default();
+        let key = (1, 0, 3, 0, Direction::In);
+        flows.add_call(key, &RawCall { position: None, ..read(4096, 4096) }, 0, true, false);
+        assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps), (0, 0), "nobody knows where it began");
+        for to in [0, 0, 4096, 8192] {
+            let call = RawCall { op: Op::Lseek, result: to, ..read(0, 0) };
+            flows.note(1, 0, 3, 0, &call, 0.0);
+            flows.add_call(key, &RawCall { position: None, ..read(4096, 4096) }, 0, true, false);
+        }
+        // The last two went where the file was already.
+        assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps, flows.all[0].seeks), (4096, 1, 4));
     }
 
     #[test]

@@ -322,7 +322,7 @@ impl Assembler {
             before.or_else(|| table.get(&fd).map(|known| known.file))
         });
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
-            self.flows.note(pid, image, fd, file, call.op, at_s);
+            self.flows.note(pid, image, fd, file, call, at_s);
         }
         if (told || call.counted) && self.is_new(pid, call, fd) {
             let asked = flows::asked(call);

@@ -62,6 +62,18 @@ impl Watched {
         }
     }
 
+    /// Watches no thread until it is told of them again: what is written meanwhile nobody sees.
+    pub fn rest(&mut self) {
+        if self.threads.is_empty() {
+            return;
+        }
+        self.threads.clear();
+        self.partly = true;
+        if let Some(latest) = self.latest.as_mut() {
+            latest.last = false;
+        }
+    }
+
     /// The newest write since the last call, and whether it is the last of all.
     pub fn news(&mut self) -> Option<(Sample, bool)> {
         let news = self.threads.iter_mut().filter_map(|(_, point)| point.as_mut()?.news());
@@ -154,6 +166,18 @@ mod tests {
         assert_eq!(waits, [false, false, true, true]);
         let kept: Vec<u64> = one.end(None).iter().map(|one| one.sample.ns).collect();
         assert_eq!(kept, [900_000_000, 950_000_000]);
+    }
+
+    #[test]
+    fn rest_leaves_a_doubt_and_ends_with_the_next_look() {
+        let mut one = Watched::new(2, 42, 0);
+        one.follow(&[u32::MAX]);
+        one.add(seen(1));
+        one.rest();
+        assert!(one.threads.is_empty() && one.partly);
+        one.follow(&[u32::MAX]);
+        assert_eq!(one.threads.len(), 1, "tried again");
+        assert!(!one.end(None)[0].last);
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Tracer<'_, '_> {
         }
         process.threads.insert(tid);
         (thread.pid, thread.ending, thread.interrupted, thread.shy_calls) = (tid, None, false, 0);
+        thread.looked_before = 0;
         process.foreign = false;
         process.threaded = false;
         process.budget = Budget::new(now);

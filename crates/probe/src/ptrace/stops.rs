@@ -12,6 +12,9 @@ use crate::{proc, syscalls};
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
 const CALL: i32 = libc::SIGTRAP | 0x80;
 
+/// So many of a thread's writes are looked ahead of.
+const FIRST_WRITES: u32 = 4;
+
 impl Tracer<'_, '_> {
     /// Handles it and lets the thread go on. Returns when the next thing is due, if that is sooner than before.
     pub(super) fn on_stop(&mut self, stop: Stop) -> Option<u64> {
@@ -143,7 +146,7 @@ impl Tracer<'_, '_> {
         if !self.options.exact {
             self.note_shyness(tid, number, &args);
         }
-        if self.options.every_call {
+        if self.options.every_call || self.is_first_write(tid, number as i64) {
             self.look_before(pid, tid, number as i64, now);
         }
         let Some(op) = syscalls::op(number as i64) else { return false };
@@ -155,6 +158,14 @@ impl Tracer<'_, '_> {
             thread.inside = Some(inside);
         }
         false
+    }
+
+    /// Something else may be written before what waits in a buffer: see finding mixed-order.
+    fn is_first_write(&mut self, tid: u32, number: i64) -> bool {
+        let writes = syscalls::op(number).is_some_and(weir_model::trace::Op::writes);
+        let Some(thread) = self.threads.get_mut(&tid).filter(|_| writes) else { return false };
+        thread.looked_before += 1;
+        thread.looked_before <= FIRST_WRITES
     }
 
     fn on_return(&mut self, tid: u32, result: i64, now: u64) {

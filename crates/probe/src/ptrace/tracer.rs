@@ -49,6 +49,8 @@ pub(super) struct Thread {
     pub ending: Option<i32>,
     /// The counts at the entry of execve(2), to leave out what the kernel reads for it.
     pub before_exec: Option<IoTotals>,
+    /// Write calls that its buffers were looked at before.
+    pub looked_before: u32,
     /// A thread that is to be let go for good at its next stop, for this one, which wants to trace it.
     pub let_go_for: Option<u32>,
 }

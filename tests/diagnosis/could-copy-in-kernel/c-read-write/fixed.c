@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static int copy(const char *from, const char *to)
@@ -19,12 +18,5 @@ static int copy(const char *from, const char *to)
 
 int main(void)
 {
-    char name[] = "backup.0";
-
-    for (int i = 0; i < 6; i++) {
-        name[7] = (char)('0' + i);
-        if (copy("source", name))
-            return 1;
-    }
-    return 0;
+    return copy("source", "backup") != 0;
 }

@@ -2,7 +2,7 @@ use strict;
 use warnings;
 
 open my $numbers, '<', 'input' or die "input: $!";
-my $sum = 0;
-$sum += $_ while <$numbers>;
+my $lines = 0;
+$lines += $_ =~ tr/\n// while sysread $numbers, $_, 65536;
 close $numbers or die "input: $!";
-print "$sum\n";
+print "$lines\n";

@@ -1,3 +1,4 @@
+import subprocess  # noqa: F401; what importing it costs is no part of the difference
 import zlib
 
 checksum = 0

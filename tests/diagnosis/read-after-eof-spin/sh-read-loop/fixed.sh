@@ -1,3 +1,4 @@
+: > answer
 (sleep 0.8; echo yes >> answer) &
 exec 3< answer
 until read -r line <&3; do sleep 0.1; done

@@ -9,7 +9,7 @@ int main(void)
 
     if (!log || !fgets(line, sizeof line, log))
         return 1;
-    long count = atol(line) * 50000;
+    long count = atol(line) * 250000;
     for (long i = 1; i < count; i++) {
         if (!fgets(line, sizeof line, log))
             return 1;

@@ -3,7 +3,7 @@ use warnings;
 
 open my $records, '<:raw', 'records' or die "records: $!";
 my $sum = 0;
-for my $i (0 .. 99999) {
+for my $i (0 .. 249999) {
     read $records, my $record, 32;
     $sum += $record;
 }

@@ -1,6 +1,6 @@
 set records [open records rb]
 set sum 0
-for {set i 0} {$i < 60000} {incr i} {
+for {set i 0} {$i < 250000} {incr i} {
     seek $records [expr {$i * 32}]
     scan [read $records 32] %d number
     incr sum $number

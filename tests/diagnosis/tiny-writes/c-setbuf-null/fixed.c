@@ -7,7 +7,7 @@ int main(void)
 
     if (!dump)
         return 1;
-    for (int i = 0; i < 250000; i++) {
+    for (int i = 0; i < 450000; i++) {
         state = state * 1103515245u + 12345u;
         fprintf(dump, "%02x ", (state >> 16) & 255);
     }

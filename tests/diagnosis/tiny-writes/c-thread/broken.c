@@ -7,7 +7,7 @@ static void *record(void *file)
 {
     uint16_t sample = 0;
 
-    for (int i = 0; i < 250000; i++) {
+    for (int i = 0; i < 500000; i++) {
         sample = (uint16_t)(sample * 31 + 7);
         if (write(*(int *)file, &sample, sizeof sample) != sizeof sample)
             return file;

@@ -8,10 +8,10 @@ static void *record(void *file)
     uint16_t sample = 0, batch[32768];
     size_t filled = 0;
 
-    for (int i = 0; i < 250000; i++) {
+    for (int i = 0; i < 500000; i++) {
         sample = (uint16_t)(sample * 31 + 7);
         batch[filled++] = sample;
-        if (filled == 32768 || i == 249999) {
+        if (filled == 32768 || i == 499999) {
             if (write(*(int *)file, batch, filled * 2) != (ssize_t)filled * 2)
                 return file;
             filled = 0;

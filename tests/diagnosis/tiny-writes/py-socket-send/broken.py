@@ -2,7 +2,7 @@ import os
 import socket
 
 ours, theirs = socket.socketpair()
-message = b"measured value 17; " * 6000
+message = b"measured value 17; " * 10000
 if os.fork() == 0:
     ours.close()
     total = 0

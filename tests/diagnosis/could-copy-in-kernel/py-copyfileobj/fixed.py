@@ -1,4 +1,0 @@
-import shutil
-
-for number in range(4):
-    shutil.copyfile("source", f"copy{number}")
