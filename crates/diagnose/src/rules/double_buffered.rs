@@ -15,8 +15,7 @@ use crate::words::count;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::DoubleBuffered, judge };
 
-/// What a pipe holds if nobody says otherwise: when so much has gone in, one side sleeps or the other wakes; where both
-/// have a processor, seldom both …
+/// What a pipe holds if nobody says otherwise: when so much has gone in, one side sleeps and the other wakes …
 const PIPE: f64 = 65_536.0;
 
 /// … which takes about this each time (measured: 2 to 3 µs).
@@ -56,7 +55,7 @@ fn peer<'a>(context: &Context<'a>, pipe: u32, pid: u32, direction: Direction) ->
 
 /// What the two sides of the pipe take to wait for each other.
 fn switches_s(pass: &Pass) -> f64 {
-    SWITCH_NS / 1e9 * pass.input.bytes as f64 / PIPE
+    2.0 * SWITCH_NS / 1e9 * pass.input.bytes as f64 / PIPE
 }
 
 /// The pipe's two sides and the copier's writes, less what the writer's own writes would take on the file.
