@@ -1,0 +1,88 @@
+//! Processes begin, execute something else, and end.
+
+use std::sync::Arc;
+
+use weir_model::trace::{Exit, Image, IoTotals, Process, What};
+
+use super::{Assembler, Live, renewal};
+impl Assembler {
+    pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
+        let image = match parent.and_then(|parent| self.live.get(&parent)) {
+            Some(parent) => self.processes[parent.process].images.last().cloned().unwrap_or_default(),
+            None => image_of(pid),
+        };
+        let images = vec![Image { started_s: at_s, ..image }];
+        self.processes.push(Process { pid, parent, images, started_s: at_s, ..Process::default() });
+        self.processes.len() - 1
+    }
+
+    pub(super) fn fork(&mut self, pid: u32, tid: u32, child: u32, shares_files: bool, at_s: f64) {
+        self.live_of(pid, at_s);
+        let table = Arc::clone(&self.live_of(pid, at_s).descriptors);
+        let table = if shares_files {
+            table
+        } else {
+            let mut copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            if self.pauses_now || self.live_of(pid, at_s).pauses.is_now() {
+                renewal::doubt(&mut copy);
+            }
+            Arc::new(std::sync::Mutex::new(copy))
+        };
+        let process = self.new_process(child, Some(pid), at_s);
+        self.live.insert(child, Live { process, descriptors: table, ..Live::default() });
+        self.live_of(pid, at_s).after_fork = 0;
+        self.event(at_s, pid, tid, What::Fork { child });
+    }
+
+    pub(super) fn exec(&mut self, pid: u32, tid: u32, image: Image) {
+        let at_s = image.started_s;
+        // What weir was before is none of the command's.
+        let begins = self.command.take_if(|command| *command == pid).is_some();
+        let live = self.live_of(pid, at_s);
+        live.image += u32::from(!begins);
+        live.after_fork = 0;
+        let (number, process) = (live.image, live.process);
+        self.with_table(pid, |table, files| {
+            // Which of them it closes was not seen of those that were opened in a pause.
+            if !files.told_by_kernel && table.values().any(|descriptor| descriptor.stale) {
+                renewal::renew(table, files, pid);
+            }
+            table.retain(|_, descriptor| !descriptor.close_on_exec);
+        });
+        let mut image = image;
+        if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
+            image.exe = image_of(pid).exe;
+        }
+        if image.argv.is_empty() {
+            image.argv = image_of(pid).argv;
+        }
+        let images = &mut self.processes[process].images;
+        images.truncate(number as usize);
+        images.push(image);
+        self.event(at_s, pid, tid, What::Exec { image: number });
+    }
+
+    pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, times: (u64, u64), at_s: f64) {
+        self.live_of(pid, at_s);
+        let Some(live) = self.live.remove(&pid) else { return };
+        let process = &mut self.processes[live.process];
+        process.ended_s = Some(at_s);
+        process.exit = Some(exit);
+        (process.user_s, process.system_s) = (times.0 as f64 / 1e9, times.1 as f64 / 1e9);
+        self.settle(live, io, at_s);
+        self.event(at_s, pid, pid, What::Exit(exit));
+    }
+}
+
+/// What /proc says of a process; empty where it says nothing (any more).
+fn image_of(pid: u32) -> Image {
+    let read = |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let comm = String::from_utf8_lossy(&read("comm")).trim_end().to_string();
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    let words = read("cmdline");
+    let words = words.strip_suffix(b"\0").unwrap_or(&words);
+    let argv = words.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+    let argv = if words.is_empty() { Vec::new() } else { argv.collect() };
+    Image { started_s: 0.0, exe, comm, argv }
+}
