@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_model::trace::{Exit, Image, IoTotals, Process, What};
 
 use super::{Assembler, Live, renewal};
+
 impl Assembler {
     pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
         let image = match parent.and_then(|parent| self.live.get(&parent)) {
