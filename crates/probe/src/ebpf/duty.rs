@@ -11,8 +11,9 @@ const SHARE: f64 = 0.01;
 const BURST_NS: u64 = 10_000_000;
 /// The first one is longer: a short program is seen whole …
 const FIRST_BURST_NS: u64 = 60_000_000;
-/// … unless that has cost so much already: a hundredth of a tenth of a second.
-const FIRST_COST_NS: u64 = 1_000_000;
+/// … unless that has cost so much already. Less, and what `find` or `grep -r` do with a few thousand files would be seen
+/// in part; more, and somebody would notice.
+const FIRST_COST_NS: u64 = 2_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use weir_model::StreamKind;
+use weir_model::trace::Flow;
 
 use super::streams::Stream;
 use super::words::{bytes, thousands};
-use crate::number::percent;
+use crate::number::{ABSENT, percent};
 use crate::table::{Align, Column, Keep, Row, Table};
 
 /// So many places are shown; directories near each other are one until they are no more.
@@ -47,7 +48,7 @@ pub(super) fn table(streams: &[&Stream], others: bool) -> Option<Table> {
     streams.iter().for_each(|stream| all.add(stream));
     let mut rows: Vec<Row> = places.iter().map(|place| row(&place.name, &place.sum)).collect();
     rows.push(row("all of these", &all));
-    let streams = thousands(streams.len() as u64);
+    let streams = thousands(all.streams);
     let head = if others { format!("the {streams} other streams") } else { format!("{streams} streams") };
     Some(Table { columns: columns(&head), rows, ..Table::default() })
 }
@@ -67,14 +68,18 @@ fn columns(head: &str) -> Vec<Column> {
 fn row(name: &str, sum: &Sum) -> Row {
     let cells = vec![
         name.into(),
-        thousands(sum.streams).into(),
-        thousands(sum.files.len() as u64).into(),
-        thousands(sum.openings.len() as u64).into(),
+        some(sum.streams).into(),
+        some(sum.files.len() as u64).into(),
+        some(sum.openings.len() as u64).into(),
         thousands(sum.calls).into(),
         bytes(sum.bytes).into(),
         percent(sum.share.min(1.0)).into(),
     ];
     Row { cells, ..Row::default() }
+}
+
+fn some(number: u64) -> String {
+    if number == 0 { ABSENT.into() } else { thousands(number) }
 }
 
 impl<'a> Sum<'a> {
@@ -84,8 +89,11 @@ impl<'a> Sum<'a> {
             let name = stream.also.iter().copied().chain([stream.path]).min().unwrap_or_default();
             self.files.insert((stream.inode, name));
         }
-        self.openings.extend(&stream.openings);
-        self.streams += 1;
+        // What is not known to be of one is no stream.
+        if stream.flow.is_known() {
+            self.openings.extend(&stream.openings);
+            self.streams += 1;
+        }
         self.calls += stream.flow.calls;
         self.bytes += stream.flow.bytes;
         self.share += stream.share;
@@ -108,6 +116,7 @@ fn places<'a>(streams: &[&Stream<'a>]) -> Vec<Place<'a>> {
     for stream in streams {
         match directory(stream) {
             Some(directory) => directories.entry(directory).or_default().add(stream),
+            None if !stream.flow.is_known() => kinds.entry(Flow::UNKNOWN_PATH).or_default().add(stream),
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
         }
     }
@@ -299,6 +308,32 @@ mod tests {
         assert!(take_light(&mut all).is_none(), "what is left counts");
         let mut two = sums(&["/home/u", "/etc"]);
         assert!(take_light(&mut two).is_none() && two.len() == 2);
+    }
+
+    #[test]
+    fn what_is_of_no_known_stream_is_counted_as_none() {
+        let of = |path: &'static str, kind: StreamKind, fd: i32| Stream {
+            comm: "make",
+            path,
+            also: Vec::new(),
+            kind,
+            openings: vec![fd as u32],
+            inode: None,
+            mode: None,
+            flow: Flow { calls: 7, ..Flow::new(1, 0, fd, 0, weir_model::Direction::In) },
+            cost_s: 0.0,
+            waits_s: 0.0,
+            share: 0.0,
+        };
+        let known = of("/etc/passwd", StreamKind::File, 3);
+        let unknown = of(Flow::UNKNOWN_PATH, StreamKind::Other, Flow::UNKNOWN);
+        let found = places(&[&known, &unknown]);
+        let said: Vec<_> =
+            found.iter().map(|place| (place.name.as_str(), place.sum.streams, place.sum.calls)).collect();
+        assert_eq!(said, [("/etc", 1, 7), (Flow::UNKNOWN_PATH, 0, 7)]);
+        assert_eq!(found[1].sum.openings.len(), 0);
+        let table = table(&[&known, &unknown], true).expect("two places");
+        assert_eq!(table.columns[0].head, "the 1 other streams");
     }
 
     #[test]

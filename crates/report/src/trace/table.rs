@@ -202,10 +202,8 @@ fn rest(rest: &[&Stream], more: bool) -> Vec<Block> {
     }
     let sum = |of: fn(&Stream) -> u64| rest.iter().map(|stream| of(stream)).sum::<u64>();
     let share: f64 = rest.iter().map(|stream| stream.share).sum();
-    let streams = match more {
-        true => plural(rest.len() as u64, "more stream"),
-        false => plural(rest.len() as u64, "stream"),
-    };
+    let known = rest.iter().filter(|stream| stream.flow.is_known()).count() as u64;
+    let streams = plural(known, if more { "more stream" } else { "stream" });
     vec![Block::Aside(format!(
         "{}{streams}: {}, {}, {} % of the time (--all shows {})",
         if more { "and " } else { "" },
