@@ -76,6 +76,13 @@ impl Lookouts {
         self.threads.get(&tid).map(|one| one.pid)
     }
 
+    /// Whether this is a thread that such a one has started before it was known for that: it is not of interest.
+    pub fn has_strayed(&self, tid: u32) -> bool {
+        let other = |process: u32| process != tid && self.threads.values().any(|one| one.pid == process);
+        let known = self.threads.is_empty() || self.threads.contains_key(&tid);
+        !known && proc::process_of(tid).is_some_and(other)
+    }
+
     /// It is stopped by a signal. False: it is to be let go for good.
     pub fn bears(&mut self, tid: u32) -> bool {
         let Some(one) = self.threads.get_mut(&tid) else { return true };

@@ -155,6 +155,7 @@ impl Tracer<'_, '_> {
             libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return os::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.ends(pid),
             os::EVENT_STOP if is_job_control(signal) => return os::listen(pid),
+            os::EVENT_STOP if self.lookouts.has_strayed(pid) => return os::detach(pid, 0),
             0 => return self.signal(pid, signal),
             _ => {}
         }
@@ -187,7 +188,12 @@ impl Tracer<'_, '_> {
             os::EVENT_STOP if is_job_control(signal) => os::listen(tid),
             0 if !self.lookouts.bears(tid) => os::detach(tid, signal),
             0 => os::resume(tid, false, signal),
-            _ => os::resume(tid, false, 0),
+            other => {
+                if other == os::EVENT_STOP {
+                    os::leave_all_but_exit_out(tid); // it starts others, which do run code of the program
+                }
+                os::resume(tid, false, 0);
+            }
         }
     }
 
@@ -288,6 +294,9 @@ impl Tracer<'_, '_> {
     /// The memory is there until the last thread has ended; the main thread's end stands for all.
     fn ends(&mut self, tid: u32) {
         self.traced.insert(tid, Traps::none());
+        if proc::process_of(tid).is_some_and(|process| process != tid) {
+            return;
+        }
         // The main thread also ends when another one executes.
         if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
             return;

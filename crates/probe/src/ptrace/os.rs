@@ -111,6 +111,11 @@ pub fn leave_threads_out(tid: u32) {
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, ENDS as usize);
 }
 
+/// At a stop: nothing but its end is of interest from now on.
+pub fn leave_all_but_exit_out(tid: u32) {
+    let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, libc::PTRACE_O_TRACEEXIT as usize);
+}
+
 /// This thread goes before others where that is allowed: somebody stands still until it has looked.
 pub fn hurry() {
     const BEFORE_OTHERS: libc::c_int = -10;
