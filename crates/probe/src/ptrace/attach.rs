@@ -65,7 +65,13 @@ impl Tracer<'_, '_> {
             }
             for tid in new {
                 match os::seize(tid) {
-                    Ok(()) => self.add_thread(pid, tid),
+                    Ok(()) => {
+                        self.add_thread(pid, tid);
+                        // It has written long since: a look would only keep it waiting.
+                        if let Some(thread) = self.threads.get_mut(&tid) {
+                            thread.looked_before = super::stops::FIRST_WRITES;
+                        }
+                    }
                     // A thread that has ended, or one that was born to a thread taken before: it will stop.
                     Err(error) if not_worth_telling(&error) && (tid != pid || proc::is_dead(pid)) => {}
                     Err(error) => return Err(refused(pid, error)),

@@ -13,7 +13,7 @@ use crate::{proc, syscalls};
 const CALL: i32 = libc::SIGTRAP | 0x80;
 
 /// So many of a thread's writes are looked ahead of.
-const FIRST_WRITES: u32 = 4;
+pub(super) const FIRST_WRITES: u32 = 4;
 
 impl Tracer<'_, '_> {
     /// Handles it and lets the thread go on. Returns when the next thing is due, if that is sooner than before.
@@ -164,8 +164,9 @@ impl Tracer<'_, '_> {
     fn is_first_write(&mut self, tid: u32, number: i64) -> bool {
         let writes = syscalls::op(number).is_some_and(weir_model::trace::Op::writes);
         let Some(thread) = self.threads.get_mut(&tid).filter(|_| writes) else { return false };
-        thread.looked_before += 1;
-        thread.looked_before <= FIRST_WRITES
+        let is = thread.looked_before < FIRST_WRITES;
+        thread.looked_before += u32::from(is);
+        is
     }
 
     fn on_return(&mut self, tid: u32, result: i64, now: u64) {
