@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::{Buffer, Exit, Moment};
 
 use crate::launch::Gated;
@@ -70,6 +71,11 @@ pub type Tick<'a> = dyn FnMut(u64, &mut SendSink<'_>) + Send + 'a;
 
 /// CLOCK_MONOTONIC, nanoseconds: the time in every report.
 pub fn now_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    clock_ns(ClockId::Monotonic)
+}
+
+/// What a clock shows, nanoseconds.
+pub(crate) fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

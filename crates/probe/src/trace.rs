@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::time::ClockId;
 use weir_model::Size;
 use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recording, Wrote};
 
@@ -75,7 +76,9 @@ const LOADED_MOST_S: f64 = 0.02;
 
 /// Watches until the target ends, or until it is told to stop, and says everything that was seen.
 pub fn record(options: &Options) -> Result<Recording, Error> {
-    let (begun, loaded_s) = (now_ns(), seconds(own_processor_ns()).min(LOADED_MOST_S));
+    // What this process had of processors since it was forked: the time to load it too.
+    let loaded_s = seconds(engine::clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
+    let begun = now_ns();
     // First: what a child copies of weir, and lets go of at its execve(2), is least now.
     let target = match &options.target {
         Target::Command(command) => {
@@ -260,12 +263,6 @@ impl Scribe {
         let unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
         (assembler.finish(), unknown, wrote)
     }
-}
-
-/// What this process had of processors since it was forked: the time to load it too.
-fn own_processor_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn seconds(ns: u64) -> f64 {

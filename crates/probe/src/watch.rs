@@ -13,6 +13,7 @@ use std::time::Instant;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, Moment, Wrote};
 
+use crate::engine::clock_ns;
 use crate::place::{Places, STREAMS_MOST};
 use crate::raw::{Raw, RawWhat, Sink};
 use crate::stat;
@@ -217,8 +218,7 @@ fn watch_writes(places: &mut Places, pid: u32, looker: &Looker, buffers: &[Buffe
 
 /// What this thread had of a processor: others' work is not the looks'.
 pub(crate) fn processor_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock_ns(rustix::time::ClockId::ThreadCPUTime)
 }
 
 impl std::fmt::Debug for Watch {

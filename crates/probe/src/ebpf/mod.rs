@@ -122,7 +122,9 @@ impl Engine {
             let before = if command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
         }
-        self.loaded.attach_calls()?;
+        if !command {
+            self.loaded.attach_calls()?;
+        }
         if let Target::Command(gated) = target {
             if gated.executable().is_some_and(|executable| may_be_held(&executable)) {
                 stops.hold(gated.pid);
