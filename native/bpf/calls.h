@@ -77,6 +77,7 @@ static __always_inline void on_open(struct process *process, const struct argume
 {
     struct task_struct *task = (void *)bpf_get_current_task();
     u64 directory = process->directory;
+    tally(TALLY_OPENS);
     if (here && result >= 0) { /* a dentry's memory may be another directory's one day */
         struct dentry *stands = BPF_CORE_READ(task, fs, pwd.dentry);
         directory = (u64)stands ^ BPF_CORE_READ(stands, d_inode, i_ino);

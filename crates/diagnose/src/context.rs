@@ -224,6 +224,11 @@ impl<'a> Context<'a> {
         chosen.map(|stream| &stream.sum)
     }
 
+    /// How many streams there were, but for what is of no known one.
+    pub fn known_streams(&self) -> usize {
+        self.streams.iter().filter(|stream| stream.sum.is_known()).count()
+    }
+
     /// The image that a process ran at a time, with its number.
     pub fn image_at(&self, pid: u32, at_s: f64) -> Option<(usize, &'a Image)> {
         let images = &self.process(pid)?.images;

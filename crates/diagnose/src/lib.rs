@@ -22,17 +22,29 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use pipelines::pipelines;
-pub use verdict::{Verdict, verdict};
+pub use verdict::Verdict;
 
 use weir_model::Finding;
-use weir_model::trace::Recording;
+use weir_model::trace::{Pipeline, Recording};
 
 use context::Context;
 
-/// Everything that is wrong with the bytes of this run, the worst first: by severity, then by the time lost.
-pub fn diagnose(recording: &Recording) -> Vec<Finding> {
+/// What is concluded from a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Everything that is wrong with the bytes of this run, the worst first: by severity, then by the time lost.
+    pub findings: Vec<Finding>,
+    /// The same in a sentence or two.
+    pub verdict: Verdict,
+    /// Who wrote into whom, in the order of the pipelines' first processes.
+    pub pipelines: Vec<Pipeline>,
+}
+
+/// Applies the rules.
+pub fn judge(recording: &Recording) -> Judgement {
     let context = Context::new(recording);
     let found = rules::ALL.iter().flat_map(|rule| rule.apply(&context)).collect();
-    merge::merge(&context, found)
+    let findings = merge::merge(&context, found);
+    let verdict = verdict::verdict(&context, &findings);
+    Judgement { findings, verdict, pipelines: pipelines::pipelines(&context) }
 }

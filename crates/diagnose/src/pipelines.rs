@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{End, Flow, Hop, Moment, Pipeline, Recording};
+use weir_model::trace::{End, Flow, Hop, Moment, Pipeline};
 use weir_model::{Direction, Mode, StreamKind};
 
 use crate::context::Context;
@@ -11,13 +11,8 @@ use crate::context::Context;
 const BLOCK: f64 = 1024.0;
 
 /// The pipelines of a run, in the order of their first processes.
-pub fn pipelines(recording: &Recording) -> Vec<Pipeline> {
-    let is_pipe = |flow: &Flow| recording.file(flow.file).is_some_and(|file| file.kind == StreamKind::Pipe);
-    if !recording.flows.iter().any(|flow| flow.fd <= 1 && is_pipe(flow)) {
-        return Vec::new();
-    }
-    let context = Context::new(recording);
-    let mut hops = hops(&context);
+pub(crate) fn pipelines(context: &Context) -> Vec<Pipeline> {
+    let mut hops = hops(context);
     let mut all = Vec::new();
     while let Some(first) = first_of_chain(&hops) {
         let mut chain = vec![hops.remove(first)];

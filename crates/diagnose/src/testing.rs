@@ -9,6 +9,14 @@ use weir_model::{Direction, Finding, FindingId, Mode, Severity, StreamKind};
 pub(crate) use weir_model::Direction::{In, Out};
 pub(crate) use weir_model::StreamKind::{File, Pipe, Socket, Terminal};
 
+pub(crate) fn diagnose(recording: &Recording) -> Vec<Finding> {
+    crate::judge(recording).findings
+}
+
+pub(crate) fn verdict(recording: &Recording, findings: &[Finding]) -> crate::Verdict {
+    crate::verdict::verdict(&crate::Context::new(recording), findings)
+}
+
 /// A recording in the making.
 pub(crate) struct Tape(pub Recording);
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::duration::format_seconds;
-use weir_model::trace::Recording;
 use weir_model::{Direction, Finding, FindingId, Severity};
 
 use crate::context::Context;
@@ -27,20 +26,19 @@ impl std::fmt::Display for Verdict {
 }
 
 /// What to say first of a run with these findings, which are sorted.
-pub fn verdict(recording: &Recording, findings: &[Finding]) -> Verdict {
+pub(crate) fn verdict(context: &Context, findings: &[Finding]) -> Verdict {
     let worst = findings.iter().find(|finding| finding.severity > Severity::Info);
-    let Some(worst) = worst else { return nothing_wrong(recording, findings) };
-    let context = Context::new(recording);
+    let Some(worst) = worst else { return nothing_wrong(context, findings) };
     match worst.id {
         FindingId::TinyWrites | FindingId::TinyReads | FindingId::LineBufferedBulk => {
-            small_calls(&context, findings, worst)
+            small_calls(context, findings, worst)
         }
-        _ => Verdict { text: with_gain(&context, worst), command: command(worst) },
+        _ => Verdict { text: with_gain(context, worst), command: command(worst) },
     }
 }
 
-fn nothing_wrong(recording: &Recording, findings: &[Finding]) -> Verdict {
-    let seen = match recording.streams().iter().filter(|stream| stream.sum.is_known()).count() {
+fn nothing_wrong(context: &Context, findings: &[Finding]) -> Verdict {
+    let seen = match context.known_streams() {
         0 => "No stream was seen".to_string(),
         1 => "Nothing is wrong with the one stream of this run".into(),
         count => format!("Nothing is wrong with the {} streams of this run", thousands(count as u64)),

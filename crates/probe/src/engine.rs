@@ -58,6 +58,8 @@ pub struct Ended {
     pub unwatched_ns: u64,
     /// Reports that found no room.
     pub lost_events: u64,
+    /// When a command was let go, by [`now_ns`]; 0: there was none to be let go.
+    pub released_ns: u64,
 }
 
 /// Takes the reports. The ptrace engine calls it from a thread of its own, hence Send.

@@ -115,7 +115,9 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     };
     let elapsed_s = seconds(now_ns() - started);
     let (assembled, unknown, wrote) = scribe.finish(started);
-    let overhead = overhead(kind, &ended, loaded_s + seconds(started - begun));
+    // Until its gate was opened the command waited for weir.
+    let startup_s = loaded_s + seconds(started.max(ended.released_ns) - begun);
+    let overhead = overhead(kind, &ended, startup_s);
     Ok(Recording {
         command: words(&options.target),
         root,

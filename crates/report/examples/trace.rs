@@ -25,7 +25,7 @@ fn main() {
         (_, true) => "",
         _ => fixture::VERDICT,
     };
-    let trace = Trace { recording: &recording, findings: &findings, verdict, pipelines: &pipelines };
+    let trace = Trace::new(&recording, &findings, verdict, &pipelines);
     let text = match (has("json"), has("timeline"), has("recording")) {
         (true, ..) => json::pretty(&document(&trace)),
         (_, true, _) => json::pretty(&timeline(&recording)),

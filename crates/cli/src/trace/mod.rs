@@ -1,6 +1,5 @@
 //! `weir trace`: the command line, and what is done with it.
 
-mod judge;
 mod record;
 mod show;
 pub(crate) mod status;
@@ -187,6 +186,7 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         return replay(path);
     }
     let directory = Path::new(".");
+    let known = prices::cached(directory);
     // A command gets the signals of the terminal itself, and weir outlives them.
     let stop = signals::stop_flag_of_tracer(args.pid.is_none());
     let request = record::Request {
@@ -198,11 +198,11 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         seccomp: args.seccomp,
         limit: args.time,
         stop: stop.map_err(Failure::own)?,
-        prices: prices::cached(directory).unwrap_or_default(),
+        prices: known.unwrap_or_default(),
     };
     let mut recording = record::record(request)?;
     // Measured behind the run, if they are not known: the program does not wait for them.
-    recording.prices = prices::prices(directory);
+    recording.prices = known.unwrap_or_else(|| prices::prices(directory));
     if recording.waits_for_devices() {
         recording.prices.sync_ns = prices::sync_ns(directory).unwrap_or(recording.prices.sync_ns);
     }
@@ -219,7 +219,7 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
 
 /// Judges, writes, and says how weir ends.
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
-    let judged = judge::judge(recording);
+    let judged = weir_diagnose::judge(recording);
     let errors = outputs.write(args, recording, &judged);
     for error in &errors {
         complain!("weir: {error}");

@@ -1,12 +1,12 @@
 //! The report and the files that were asked for.
 
 use weir_bench::Error;
+use weir_diagnose::Judgement;
 use weir_model::trace::Recording;
 use weir_report::Style;
 use weir_report::trace::{Trace, document, screen, timeline};
 
 use super::Args;
-use super::judge::Judged;
 use super::status::Failure;
 use crate::export::{Export, json};
 use crate::output::Opened;
@@ -35,9 +35,9 @@ impl Outputs {
     }
 
     /// Writes everything; what could not be written keeps nothing else from being written.
-    pub fn write(mut self, args: &Args, recording: &Recording, judged: &Judged) -> Vec<String> {
-        let Judged { findings, verdict, pipelines } = judged;
-        let trace = Trace { recording, findings, verdict, pipelines };
+    pub fn write(mut self, args: &Args, recording: &Recording, judged: &Judgement) -> Vec<String> {
+        let Judgement { findings, verdict, pipelines } = judged;
+        let trace = Trace::new(recording, findings, verdict.to_string(), pipelines);
         let mut done = vec![match self.screen {
             Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
             None if args.result.quiet() => Ok(()),

@@ -5,7 +5,6 @@ use weir_model::StreamKind;
 use weir_model::trace::{Exit, Moment, Op, What};
 
 use crate::testing::*;
-use crate::{diagnose, pipelines, verdict};
 
 const KINDS: [StreamKind; 6] = [File, Pipe, Socket, Terminal, StreamKind::Device, StreamKind::Other];
 const MOMENTS: [Moment; 5] = [Moment::Sample, Moment::Fork, Moment::Exec, Moment::Exit, Moment::Signal];
@@ -88,6 +87,6 @@ proptest! {
             prop_assert!(finding.gain.is_none_or(|gain| gain.elapsed_s >= 0.0));
         }
         prop_assert!(!verdict(&tape.0, &found).text.is_empty());
-        pipelines(&tape.0);
+        crate::judge(&tape.0).pipelines;
     }
 }

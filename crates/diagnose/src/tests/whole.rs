@@ -5,7 +5,6 @@ use weir_model::trace::{Exit, Histogram, Moment, Op};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
-use crate::{diagnose, pipelines, verdict};
 
 #[test]
 fn the_worst_comes_first_and_the_verdict_says_it() {
@@ -178,7 +177,7 @@ fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     tape.flow(3, 1, second, Out, 1, 4096);
     tape.flow(4, 0, second, In, 1, 4096);
     tape.look(5.0, 3, Moment::Sample, &[pending(1, b"error: hot\n"), unread(0, b"")]);
-    let found = pipelines(&tape.0);
+    let found = crate::judge(&tape.0).pipelines;
     assert_eq!(found.len(), 1);
     let hops = &found[0].hops;
     assert_eq!(hops.iter().map(|hop| hop.writer.comm.as_str()).collect::<Vec<_>>(), ["tail", "grep"]);

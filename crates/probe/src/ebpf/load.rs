@@ -47,6 +47,8 @@ pub(super) struct Tallies {
     pub lost: u64,
     pub compat: u64,
     pub streams: u64,
+    /// Of the calls, those that open a file.
+    pub opens: u64,
 }
 
 fn refuse(reason: impl Into<String>) -> Error {
@@ -187,6 +189,6 @@ impl Loaded {
     /// Sums over all CPUs.
     pub fn tallies(&self) -> Tallies {
         let sum = |which| self.tallies.get(&which, 0).map_or(0, |values| values.iter().sum());
-        Tallies { calls: sum(0), lost: sum(1), compat: sum(2), streams: sum(3) }
+        Tallies { calls: sum(0), lost: sum(1), compat: sum(2), streams: sum(3), opens: sum(4) }
     }
 }

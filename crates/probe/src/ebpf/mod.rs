@@ -14,6 +14,7 @@ mod passing;
 mod pauses;
 mod stops;
 pub(crate) mod traps;
+mod unseen;
 mod wire;
 
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -61,6 +63,8 @@ struct Run<'a> {
     root_end: Option<OwnedFd>,
     /// It is weir's own child.
     command: bool,
+    /// When that was let go.
+    released_ns: u64,
     reaped: bool,
     /// Nothing of the root before its first execve(2) is the command's.
     hidden: bool,
@@ -125,10 +129,12 @@ impl Engine {
         if !command {
             self.loaded.attach_calls()?;
         }
+        let mut released_ns = 0;
         if let Target::Command(gated) = target {
             if gated.executable().is_some_and(|executable| may_be_held(&executable)) {
                 stops.hold(gated.pid);
             }
+            released_ns = now_ns();
             gated.release()?;
         }
         let duty = Duty::new(now_ns(), options.exact);
@@ -140,6 +146,7 @@ impl Engine {
             root,
             root_end: pidfd(root),
             command,
+            released_ns,
             reaped: false,
             hidden: command,
             exit: None,
@@ -308,7 +315,8 @@ impl Run<'_> {
             return Ok(());
         }
         let since = self.duty.since_ns();
-        match self.duty.step(now, self.engine.loaded.tallies().calls) {
+        let tallies = self.engine.loaded.tallies();
+        match self.duty.step(now, tallies.calls, tallies.opens) {
             Step::Stay => Ok(()),
             Step::Pause => {
                 self.pause_begins(since);
@@ -339,15 +347,23 @@ impl Run<'_> {
             self.reap();
         }
         let tallies = self.engine.loaded.tallies();
+        let sees_exec = self.engine.loaded.sees_exec;
+        let_go(self.engine);
         Ok(Ended {
             exit: self.exit,
-            blind: blind(&tallies, self.engine.loaded.sees_exec),
+            blind: unseen::sentences(&tallies, sees_exec),
             seen_calls: tallies.calls,
             watched_ns: self.duty.watched_ns,
             unwatched_ns: self.duty.unwatched_ns,
             lost_events: tallies.lost,
+            released_ns: self.released_ns,
         })
     }
+}
+
+/// The kernel takes a millisecond to unmap and unload everything: the report is made meanwhile.
+fn let_go(engine: Engine) {
+    let _without_a_thread_it_is_done_here = thread::Builder::new().spawn(move || drop(engine));
 }
 
 fn pidfd(pid: u32) -> Option<OwnedFd> {
@@ -359,33 +375,4 @@ fn pidfd(pid: u32) -> Option<OwnedFd> {
 fn may_be_held(executable: &Path) -> bool {
     let mode = std::fs::metadata(executable).map(|file| file.permissions().mode());
     mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
-}
-
-/// Before 6.16 the tracepoint of an exit comes when the memory is gone.
-fn kernel_version() -> (u32, u32) {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy().into_owned();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
-
-fn blind(tallies: &load::Tallies, sees_exec: bool) -> Vec<String> {
-    let mut blind = Vec::new();
-    if tallies.lost > 0 {
-        blind.push(format!("{} events found no room and are missing; the counters are right", tallies.lost));
-    }
-    if tallies.compat > 0 {
-        blind.push(format!("{} calls of 32-bit programs were not looked at", tallies.compat));
-    }
-    if tallies.streams > 0 {
-        blind.push(format!("{} calls were of more streams than there is room for", tallies.streams));
-    }
-    if kernel_version() < (6, 16) {
-        blind
-            .push("what is pending in glibc's buffers at the end of a process: that needs Linux 6.16".into());
-    }
-    if !sees_exec {
-        blind.push("what is pending in buffers at execve(2): that needs Linux 6.10".into());
-    }
-    blind
 }

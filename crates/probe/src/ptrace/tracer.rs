@@ -283,8 +283,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
             blind: self.blind.into_iter().collect(),
             seen_calls: self.seen_calls,
             watched_ns: self.watched_ns,
-            lost_events: 0,
             unwatched_ns: self.unwatched_ns,
+            ..Ended::default()
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::trace::{self, Engine, Exit, Histogram, Overhead, Prices, Process, Recording};
 use weir_model::{Direction, Finding, Mode, StreamKind};
 
-use super::streams::{self, streams};
+use super::streams;
 use super::words::error;
 use super::{Pipeline, Trace};
 
@@ -149,8 +149,8 @@ pub fn document(trace: &Trace) -> Document {
         elapsed_s: recording.elapsed_s,
         exit: recording.exit,
         overhead: recording.overhead.clone(),
-        verdict: trace.verdict.into(),
-        streams: streams(recording).iter().map(stream).collect(),
+        verdict: trace.verdict.clone(),
+        streams: trace.streams.iter().map(stream).collect(),
         other_calls: recording.others.iter().map(|one| other_calls(recording, one)).collect(),
         findings: trace.findings.to_vec(),
         pipelines: trace.pipelines.to_vec(),

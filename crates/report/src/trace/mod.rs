@@ -33,26 +33,40 @@ pub use weir_model::trace::{End, Hop, Pipeline};
 const MOST_STREAMS: usize = 12;
 
 /// A recording with what was concluded from it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Trace<'a> {
     /// What was seen.
     pub recording: &'a Recording,
     /// What is wrong.
     pub findings: &'a [Finding],
     /// The same in one or two sentences, one a line, commands on lines of their own; empty: nothing is wrong.
-    pub verdict: &'a str,
+    pub verdict: String,
     /// Who wrote into whom.
     pub pipelines: &'a [Pipeline],
+    /// The recording's, as everything that is shown of it has them.
+    pub streams: Vec<Stream<'a>>,
+}
+
+impl<'a> Trace<'a> {
+    /// With the streams of the recording.
+    pub fn new(
+        recording: &'a Recording,
+        findings: &'a [Finding],
+        verdict: impl Into<String>,
+        pipelines: &'a [Pipeline],
+    ) -> Self {
+        Self { recording, findings, verdict: verdict.into(), pipelines, streams: streams(recording) }
+    }
 }
 
 /// Everything that is to be said of a run, in the order of reading; `all` leaves no stream out.
 pub fn blocks(trace: &Trace, all: bool) -> Vec<Block> {
-    let streams = streams(trace.recording);
-    let shown = table::choose(&streams, trace, (!all).then_some(MOST_STREAMS));
-    let mut blocks = notes::verdict(trace, &streams);
-    blocks.extend(table::blocks(&streams, &shown));
-    blocks.extend(sizes::blocks(&streams, &shown, trace.findings, all));
-    blocks.extend(findings::blocks(trace, &streams));
+    let streams = &trace.streams;
+    let shown = table::choose(streams, trace, (!all).then_some(MOST_STREAMS));
+    let mut blocks = notes::verdict(trace, streams);
+    blocks.extend(table::blocks(streams, &shown));
+    blocks.extend(sizes::blocks(streams, &shown, trace.findings, all));
+    blocks.extend(findings::blocks(trace, streams));
     blocks.extend(pipelines::blocks(trace.pipelines));
     blocks.extend(others::blocks(trace.recording, all));
     blocks.extend(notes::blind(trace.recording));

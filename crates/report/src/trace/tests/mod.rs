@@ -12,7 +12,7 @@ fn screen_at(trace: &Trace, width: usize) -> String {
 }
 
 fn of<'a>(recording: &'a Recording, findings: &'a [Finding], verdict: &'a str) -> Trace<'a> {
-    Trace { recording, findings, verdict, pipelines: &[] }
+    Trace::new(recording, findings, verdict, &[])
 }
 
 #[test]
