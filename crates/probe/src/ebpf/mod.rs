@@ -103,7 +103,11 @@ impl Engine {
         look: &mut Look<'_>,
         tick: &mut Tick<'_>,
     ) -> Result<Ended, Error> {
-        Stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick))
+        let ran = Stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick));
+        ran.map(|(ended, engine)| {
+            let_go(engine);
+            ended
+        })
     }
 
     fn run_with(
@@ -113,7 +117,7 @@ impl Engine {
         sink: &mut SendSink<'_>,
         stops: &Stops,
         tick: &mut Tick<'_>,
-    ) -> Result<Ended, Error> {
+    ) -> Result<(Ended, Self), Error> {
         let root = target.pid();
         let command = matches!(target, Target::Command(_));
         let followed = if command { vec![root] } else { proc::with_descendants(root) };
@@ -329,7 +333,7 @@ impl Run<'_> {
         }
     }
 
-    fn finish(mut self, followed: &[u32]) -> Result<Ended, Error> {
+    fn finish(mut self, followed: &[u32]) -> Result<(Ended, Engine), Error> {
         let now = now_ns();
         if self.duty.is_paused() {
             self.pause_ends(self.duty.since_ns());
@@ -347,17 +351,16 @@ impl Run<'_> {
             self.reap();
         }
         let tallies = self.engine.loaded.tallies();
-        let sees_exec = self.engine.loaded.sees_exec;
-        let_go(self.engine);
-        Ok(Ended {
+        let ended = Ended {
             exit: self.exit,
-            blind: unseen::sentences(&tallies, sees_exec),
+            blind: unseen::sentences(&tallies, self.engine.loaded.sees_exec),
             seen_calls: tallies.calls,
             watched_ns: self.duty.watched_ns,
             unwatched_ns: self.duty.unwatched_ns,
             lost_events: tallies.lost,
             released_ns: self.released_ns,
-        })
+        };
+        Ok((ended, self.engine))
     }
 }
 
