@@ -39,11 +39,11 @@ struct {
     __type(value, struct library);
 } libraries SEC(".maps");
 
-/* The kernel fills all of it with zeros at the start. */
-#define EVENT_BYTES (1 << 23)
+/* Filled in before loading: how much room there is for events. */
+const volatile u64 event_bytes;
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, EVENT_BYTES);
+    __uint(max_entries, 1 << 22); /* weir gives it event_bytes */
 } events SEC(".maps");
 
 /* Too large for the stack: a fresh stream's counters. */
@@ -85,7 +85,7 @@ static __always_inline void *reserve(u64 bytes)
 /* For single calls: what comes after them (counters, ends) must find room. */
 static __always_inline void *reserve_some(u64 bytes)
 {
-    if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENT_BYTES / 4 * 3) {
+    if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > event_bytes / 4 * 3) {
         tally(TALLY_LOST);
         return 0;
     }
@@ -94,11 +94,17 @@ static __always_inline void *reserve_some(u64 bytes)
 
 /* Whether the reader is to take what was reserved at once. The rest waits for it to come by, which it does every few
  * milliseconds: waking it costs a program that makes many calls more than looking at them. It is behind then, so the
- * kernel would not wake it of itself when it has to be; one that is far behind is at work already. */
+ * kernel would not wake it of itself when it has to be: that is when a quarter of the room is taken, and again when a
+ * half is. One that is far behind otherwise is at work already. */
+static __always_inline int fills(u64 unread, u64 bytes)
+{
+    return unread >= bytes && unread < bytes + 1024; /* more than one event has */
+}
 static __always_inline void submit(void *event, int at_once)
 {
-    int far_behind = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > EVENT_BYTES / 32;
-    bpf_ringbuf_submit(event, at_once && !far_behind ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+    u64 unread = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+    int wake = (at_once && unread <= event_bytes / 16) || fills(unread, event_bytes / 4) || fills(unread, event_bytes / 2);
+    bpf_ringbuf_submit(event, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void begin(struct head *head, u32 kind, u32 fd)

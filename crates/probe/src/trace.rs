@@ -171,8 +171,8 @@ fn choose(options: &Options) -> Result<(Ready, String), Error> {
         }
         EngineChoice::Ptrace => Ok((Ready::Ptrace, "it was asked for".into())),
         EngineChoice::Sample => Ok((Ready::Sample, "it was asked for".into())),
-        EngineChoice::Ebpf => Ok((Ready::Ebpf(Box::new(ebpf::Engine::new()?)), String::new())),
-        EngineChoice::Auto => Ok(match ebpf::Engine::new() {
+        EngineChoice::Ebpf => Ok((Ready::Ebpf(Box::new(ebpf::Engine::new(options.exact)?)), String::new())),
+        EngineChoice::Auto => Ok(match ebpf::Engine::new(options.exact) {
             Ok(engine) => (Ready::Ebpf(Box::new(engine)), String::new()),
             Err(Error::Engine { reason, .. }) => (Ready::Ptrace, format!("eBPF: {reason}")),
             Err(error) => (Ready::Ptrace, format!("eBPF: {error}")),

@@ -26,6 +26,12 @@ const PROGRAMS: [(&str, &str, bool); 5] = [
     ("before_exec", "sched_prepare_exec", false),
 ];
 
+/// Room for events. The kernel fills it with zeros and maps it page by page, and back, which takes as long as all of a
+/// short program; a burst is over before this is full.
+const EVENT_BYTES: u32 = 1 << 22;
+/// Where every call is looked at, and the reader may be late.
+const EVENT_BYTES_EXACT: u32 = 1 << 23;
+
 /// The programs and maps, loaded. Dropped, everything is gone from the kernel.
 pub(super) struct Loaded {
     calls: OwnedFd,
@@ -71,12 +77,16 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
 }
 
 /// Loads everything; nothing is attached to the calls yet.
-pub(super) fn load() -> Result<Loaded, Error> {
+pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     let mut object = Object::parse(OBJECT).map_err(|error| cause(&error))?;
     let classes = classes::table();
-    object
-        .patch_map_data(Names::from([("classes", (classes.as_slice(), true))]))
-        .map_err(|error| cause(&error))?;
+    let event_bytes = if exact { EVENT_BYTES_EXACT } else { EVENT_BYTES };
+    let room = u64::from(event_bytes).to_le_bytes();
+    let known = [("classes", (classes.as_slice(), true)), ("event_bytes", (room.as_slice(), true))];
+    object.patch_map_data(Names::from(known)).map_err(|error| cause(&error))?;
+    if let Some(events) = object.maps.get_mut("events") {
+        events.set_max_entries(event_bytes);
+    }
     let types = load_types(&mut object)?;
     let kernel =
         KernelTypes::of_this_kernel(&PROGRAMS.map(|(_, tracepoint, _)| tracepoint)).map_err(|error| {

@@ -31,6 +31,7 @@ use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
+use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
 use crate::{Error, proc};
 use decode::{Decoder, Note};
@@ -42,6 +43,9 @@ use stops::Stops;
 use wire::ProcessState;
 
 const TICK_NS: u64 = 20_000_000;
+
+/// So much is taken out at a time.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// So long the others that are killed with the root may take to their ends, on a busy machine.
 const LAST_NS: u64 = 1_000_000_000;
@@ -72,13 +76,15 @@ struct Run<'a> {
     stops: &'a Stops,
     /// What the stops saw, until the events before it have been taken.
     seen: VecDeque<Raw>,
+    /// Events that were taken out of the kernel's room.
+    batch: Vec<u8>,
     sink: &'a mut SendSink<'a>,
 }
 
 impl Engine {
     /// Loads the programs. The error says why they cannot be: [`Error::Engine`].
-    pub fn new() -> Result<Self, Error> {
-        let mut loaded = load::load()?;
+    pub fn new(exact: bool) -> Result<Self, Error> {
+        let mut loaded = load::load(exact)?;
         let map = loaded.take_libraries()?;
         Ok(Self { loaded, libraries: Libraries::new(map) })
     }
@@ -141,6 +147,7 @@ impl Engine {
             released_ns = now_ns();
             gated.release()?;
         }
+        os::hurry(); // what it does not take out in time is lost
         let duty = Duty::new(now_ns(), options.exact);
         let mut run = Run {
             engine: self,
@@ -156,6 +163,7 @@ impl Engine {
             exit: None,
             stops,
             seen: VecDeque::new(),
+            batch: Vec::new(),
             sink,
         };
         run.watch(options, tick)?;
@@ -186,7 +194,7 @@ impl Run<'_> {
             let until_tick = next_tick.saturating_sub(now);
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
             let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
-            self.drain();
+            self.drain_some(); // it may never be empty where much happens: that is for steering to end
             self.steer()?;
             let is_time = now_ns() >= next_tick;
             if is_time {
@@ -244,26 +252,31 @@ impl Run<'_> {
     }
 
     fn drain(&mut self) {
-        let mut events = Vec::new();
-        loop {
-            events.clear();
-            self.seen.extend(self.stops.reports());
-            while let Some(event) = self.engine.loaded.events.next() {
-                events.extend_from_slice(&(event.len() as u32).to_le_bytes());
-                events.extend_from_slice(&event);
-                if events.len() > 1 << 20 {
-                    break;
-                }
+        while self.drain_some() {}
+    }
+
+    /// Takes what there is, up to a part of the room. False: there was nothing.
+    fn drain_some(&mut self) -> bool {
+        let mut events = std::mem::take(&mut self.batch);
+        events.clear();
+        self.seen.extend(self.stops.reports());
+        while let Some(event) = self.engine.loaded.events.next() {
+            events.extend_from_slice(&(event.len() as u32).to_le_bytes());
+            events.extend_from_slice(&event);
+            if events.len() > BATCH_BYTES {
+                break;
             }
-            if events.is_empty() {
-                // What came before it was in the ring when it was reported: all that has been taken.
-                self.seen.drain(..).for_each(&mut *self.sink);
-                return;
-            }
+        }
+        if events.is_empty() {
+            // What came before it was in the ring when it was reported: all that has been taken.
+            self.seen.drain(..).for_each(&mut *self.sink);
+        } else {
             // The process went on behind its report, so what it did then may be among the events already.
             self.seen.extend(self.stops.reports());
             self.take_all(&events);
         }
+        self.batch = events;
+        !self.batch.is_empty()
     }
 
     /// Events are copied out first: the kernel gets its room back while they are looked at.
