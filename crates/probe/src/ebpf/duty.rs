@@ -19,8 +19,8 @@ const CREDIT_OPENS_NS: f64 = 2e6;
 const OPENS: u64 = 16;
 /// A burst is at least this long …
 const BURST_NS: u64 = 3_000_000;
-/// … and while looking costs little, nobody asks more often than this.
-const CALM_NS: u64 = 10_000_000;
+/// … and while looking costs little, one is twice as long as the one before, up to this: whoever asks is in the way.
+const CALM_NS: u64 = 20_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 
@@ -134,7 +134,7 @@ impl Duty {
             self.credit_ns += std::mem::take(&mut self.opens_ns);
         }
         let calm = cost <= CALM * length as f64;
-        self.burst_ns = if calm { CALM_NS } else { BURST_NS };
+        self.burst_ns = if calm { (2 * self.burst_ns).min(CALM_NS) } else { BURST_NS };
         if self.exact || calm || self.credit_ns > 0.0 {
             return Step::Stay;
         }
@@ -174,8 +174,9 @@ mod tests {
     fn a_calm_program_is_always_seen() {
         let mut duty = Duty::new(0, false);
         for i in 1..100 {
-            assert_eq!(duty.step(i * 10 * MS, i * 100, 0), Step::Stay);
-            assert_eq!(duty.next_ns(i * 10 * MS), CALM_NS, "it is not asked about often");
+            assert_eq!(duty.step(i * CALM_NS, i * 100, 0), Step::Stay);
+            let next = (BURST_NS << i.min(20)).min(CALM_NS);
+            assert_eq!(duty.next_ns(i * CALM_NS), next, "it is asked about less and less often");
         }
         assert_eq!(duty.unwatched_ns, 0);
     }

@@ -47,6 +47,10 @@ const TICK_NS: u64 = 20_000_000;
 /// So much is taken out at a time.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// Where so much has come meanwhile, weir goes before others from then on: what it does not take out in time is lost. Before
+/// that it would only stand in the way of the programs.
+const CROWD_BYTES: usize = BATCH_BYTES / 4;
+
 /// So long the others that are killed with the root may take to their ends, on a busy machine.
 const LAST_NS: u64 = 1_000_000_000;
 
@@ -78,6 +82,8 @@ struct Run<'a> {
     seen: VecDeque<Raw>,
     /// Events that were taken out of the kernel's room.
     batch: Vec<u8>,
+    /// It has gone before others since much came.
+    hurries: bool,
     sink: &'a mut SendSink<'a>,
 }
 
@@ -147,7 +153,6 @@ impl Engine {
             released_ns = now_ns();
             gated.release()?;
         }
-        os::hurry(); // what it does not take out in time is lost
         let duty = Duty::new(now_ns(), options.exact);
         let mut run = Run {
             engine: self,
@@ -164,6 +169,7 @@ impl Engine {
             stops,
             seen: VecDeque::new(),
             batch: Vec::new(),
+            hurries: false,
             sink,
         };
         run.watch(options, tick)?;
@@ -196,7 +202,7 @@ impl Run<'_> {
             let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
             self.drain_some(); // it may never be empty where much happens: that is for steering to end
             self.steer()?;
-            let is_time = now_ns() >= next_tick;
+            let is_time = now_ns() + TICK_NS / 4 >= next_tick; // one interruption is better than two
             if is_time {
                 tick(now_ns(), self.sink);
                 next_tick = now_ns() + TICK_NS;
@@ -266,6 +272,10 @@ impl Run<'_> {
             if events.len() > BATCH_BYTES {
                 break;
             }
+        }
+        if events.len() > CROWD_BYTES && !self.hurries {
+            os::hurry();
+            self.hurries = true;
         }
         if events.is_empty() {
             // What came before it was in the ring when it was reported: all that has been taken.

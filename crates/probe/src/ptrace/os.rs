@@ -116,7 +116,8 @@ pub fn leave_all_but_exit_out(tid: u32) {
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, libc::PTRACE_O_TRACEEXIT as usize);
 }
 
-/// This thread goes before others where that is allowed: somebody stands still until it has looked.
+/// This thread goes before others where that is allowed: somebody stands still until it has looked, or makes more than it
+/// can take.
 pub fn hurry() {
     const BEFORE_OTHERS: libc::c_int = -10;
     // SAFETY: numbers; 0 is the calling thread.
