@@ -100,9 +100,9 @@ impl Lookouts {
         self.founding.remove(&id);
     }
 
-    /// There is nobody to wait for.
-    pub fn is_empty(&self) -> bool {
-        self.threads.is_empty() && self.sought.is_empty()
+    /// Somebody's first thread is awaited.
+    pub fn seeks(&self) -> bool {
+        !self.sought.is_empty()
     }
 }
 
@@ -130,6 +130,6 @@ mod tests {
         assert!(!lookouts.founds(8, 80) && lookouts.founds(7, 70) && !lookouts.founds(7, 71));
         assert_eq!((lookouts.of(70), lookouts.of(71)), (Some(7), None));
         let borne = (0..2 * SIGNALS_MOST).take_while(|_| lookouts.bears(70)).count();
-        assert_eq!((borne as u32, lookouts.is_empty()), (SIGNALS_MOST, true));
+        assert_eq!((borne as u32, lookouts.of(70)), (SIGNALS_MOST, None));
     }
 }

@@ -1,6 +1,7 @@
 //! The eBPF engine: programs at tracepoints in the kernel count reads and writes by stream and tell what is
 //! rare. Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
 
+mod bell;
 mod bpf;
 mod classes;
 mod decode;
@@ -10,8 +11,10 @@ mod libraries;
 mod load;
 mod lookout;
 mod mapped;
+mod orders;
 mod passing;
 mod pauses;
+mod reader;
 mod stops;
 pub(crate) mod traps;
 mod unseen;
@@ -23,33 +26,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
-use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
 use crate::{Error, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use libraries::Libraries;
 use load::Loaded;
+use orders::Stops;
 use pauses::Pause;
-use stops::Stops;
 use wire::ProcessState;
 
 const TICK_NS: u64 = 20_000_000;
-
-/// So much is taken out at a time.
-const BATCH_BYTES: usize = 1 << 20;
-
-/// Where so much has come meanwhile, weir goes before others from then on: what it does not take out in time is lost. Before
-/// that it would only stand in the way of the programs.
-const CROWD_BYTES: usize = BATCH_BYTES / 4;
 
 /// So long the others that are killed with the root may take to their ends, on a busy machine.
 const LAST_NS: u64 = 1_000_000_000;
@@ -77,7 +70,7 @@ struct Run<'a> {
     /// Nothing of the root before its first execve(2) is the command's.
     hidden: bool,
     exit: Option<Exit>,
-    stops: &'a Stops,
+    stops: &'a Stops<'a>,
     /// What the stops saw, until the events before it have been taken.
     seen: VecDeque<Raw>,
     /// Events that were taken out of the kernel's room.
@@ -115,7 +108,7 @@ impl Engine {
         look: &mut Look<'_>,
         tick: &mut Tick<'_>,
     ) -> Result<Ended, Error> {
-        let ran = Stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick));
+        let ran = stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick));
         ran.map(|(ended, engine)| {
             let_go(engine);
             ended
@@ -243,60 +236,6 @@ impl Run<'_> {
         unsafe { libc::waitpid(self.root as libc::pid_t, &mut status, 0) };
         self.reaped = true;
         status as u32
-    }
-
-    /// Until there are events or the root has ended, which is answered, but not longer than this.
-    fn wait(&self, ns: u64) -> bool {
-        let timeout = Duration::from_nanos(ns).try_into().ok();
-        let mut fds = vec![PollFd::new(&self.engine.loaded.events, PollFlags::IN)];
-        fds.extend(
-            self.root_end.iter().filter(|_| self.exit.is_none()).map(|end| PollFd::new(end, PollFlags::IN)),
-        );
-        // An interruption by a signal is a reason to look around as well.
-        let _ = poll(&mut fds, timeout.as_ref());
-        fds.get(1).is_some_and(|end| !end.revents().is_empty())
-    }
-
-    fn drain(&mut self) {
-        while self.drain_some() {}
-    }
-
-    /// Takes what there is, up to a part of the room. False: there was nothing.
-    fn drain_some(&mut self) -> bool {
-        let mut events = std::mem::take(&mut self.batch);
-        events.clear();
-        self.seen.extend(self.stops.reports());
-        while let Some(event) = self.engine.loaded.events.next() {
-            events.extend_from_slice(&(event.len() as u32).to_le_bytes());
-            events.extend_from_slice(&event);
-            if events.len() > BATCH_BYTES {
-                break;
-            }
-        }
-        if events.len() > CROWD_BYTES && !self.hurries {
-            os::hurry();
-            self.hurries = true;
-        }
-        if events.is_empty() {
-            // What came before it was in the ring when it was reported: all that has been taken.
-            self.seen.drain(..).for_each(&mut *self.sink);
-        } else {
-            // The process went on behind its report, so what it did then may be among the events already.
-            self.seen.extend(self.stops.reports());
-            self.take_all(&events);
-        }
-        self.batch = events;
-        !self.batch.is_empty()
-    }
-
-    /// Events are copied out first: the kernel gets its room back while they are looked at.
-    fn take_all(&mut self, mut events: &[u8]) {
-        while let Some((length, rest)) = events.split_at_checked(4) {
-            let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-            let (event, rest) = rest.split_at(length);
-            self.take(event);
-            events = rest;
-        }
     }
 
     fn take(&mut self, event: &[u8]) {

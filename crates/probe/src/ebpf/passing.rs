@@ -4,13 +4,9 @@
 //! A program that others start is told of when it runs already, and has come past that place before it can be seized.
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::traps::Traps;
 use crate::walk::begins_with_streams;
-
-/// How often to look for its stop meanwhile: it stands still.
-const PATIENCE: Duration = Duration::from_micros(50);
 
 #[derive(Debug, Default)]
 pub(super) struct Passing {
@@ -52,11 +48,6 @@ impl Passing {
             *self = Self::default();
         }
     }
-
-    /// How long to wait for something else; None: as long as one likes.
-    pub fn patience(&self) -> Option<Duration> {
-        self.pid.map(|_| PATIENCE)
-    }
 }
 
 #[cfg(test)]
@@ -70,9 +61,9 @@ mod tests {
         assert!(!passing.is_over(7), "it is traced for another reason");
         passing.begin(7);
         passing.begun(8);
-        assert!(!passing.is_over(7) && !passing.is_over(8) && passing.patience().is_some());
+        assert!(!passing.is_over(7) && !passing.is_over(8));
         passing.begun(7);
-        assert!(passing.is_over(7) && !passing.is_over(7) && passing.patience().is_none());
+        assert!(passing.is_over(7) && !passing.is_over(7));
     }
 
     #[test]
@@ -80,8 +71,8 @@ mod tests {
         let mut passing = Passing::default();
         passing.begin(7);
         passing.remove(8);
-        assert!(passing.patience().is_some());
+        assert_eq!(passing.pid, Some(7));
         passing.remove(7);
-        assert!(passing.patience().is_none());
+        assert_eq!(passing.pid, None);
     }
 }

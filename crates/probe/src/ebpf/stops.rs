@@ -8,13 +8,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
 
+use super::bell::{self, Bell, Deaf};
 use super::lookout::{self, Lookouts};
+use super::orders::{Order, Stops};
 use super::passing::{self, Passing};
 use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
@@ -23,71 +25,39 @@ use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
 use crate::walk::needs_stops;
 
-/// How long an end may have to wait for its look.
+/// How often to look for what nobody tells of: a C library that is mapped, a thread that is started.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// How long a C library is awaited.
 const LIBRARY: Duration = Duration::from_secs(1);
-/// The same while nobody is traced.
+/// The same while nothing of the kind is awaited.
 const IDLE: Duration = Duration::from_millis(200);
 
 /// So many threads of a process are stopped at their beginning, their first writes and their end.
 const THREADS: usize = 8;
 
-/// What the thread that traces is to do.
-enum Order {
-    /// A process runs something else.
-    Consider(u32, PathBuf),
-    /// A process is about to execute its first program; the answer is awaited.
-    Hold(u32, SyncSender<()>),
-}
-
-/// Orders for the thread that traces: only the thread that attached may wait and look.
-pub(super) struct Stops {
-    orders: Sender<Order>,
-    reports: Receiver<Raw>,
-}
-
-impl Stops {
-    /// Runs `body` beside the tracing thread, which ends, and so lets everybody go, when `body` has.
-    pub fn beside<T>(look: &mut Look<'_>, body: impl FnOnce(&Stops) -> T) -> T {
-        thread::scope(|scope| {
-            let (orders, todo) = channel();
-            let (done, reports) = channel();
-            let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
-            let (executing, passing, lookouts) = (HashSet::new(), Passing::default(), Lookouts::default());
-            let tracer = Tracer {
-                reports: done,
-                look,
-                held: None,
-                traced,
-                executing,
-                threads,
-                awaited,
-                passing,
-                lookouts,
-            };
-            scope.spawn(move || tracer.run(&todo));
-            body(&Stops { orders, reports })
-        })
-    }
-
-    /// A process runs something else: it is traced if its buffers need it.
-    pub fn consider(&self, pid: u32, exe: &Path) {
-        // The thread is there as long as this is; that it has died with a panic is told when it is joined.
-        let _ = self.orders.send(Order::Consider(pid, exe.to_path_buf()));
-    }
-
-    /// A process at its gate will stop at its execve(2), and be let go there if its buffers need no stops.
-    pub fn hold(&self, pid: u32) {
-        let (done, answer) = sync_channel(1);
-        let _ = self.orders.send(Order::Hold(pid, done));
-        let _ = answer.recv();
-    }
-
-    /// What was seen since the last call.
-    pub fn reports(&self) -> impl Iterator<Item = Raw> {
-        self.reports.try_iter()
-    }
+/// Runs `body` beside the tracing thread, which ends, and so lets everybody go, when `body` has.
+pub(super) fn beside<T>(look: &mut Look<'_>, body: impl FnOnce(&Stops) -> T) -> T {
+    let bell = &Bell::new();
+    thread::scope(|scope| {
+        let (orders, todo) = channel();
+        let (done, reports) = channel();
+        let (traced, threads, awaited) = (HashMap::new(), HashMap::new(), Vec::new());
+        let (executing, passing, lookouts) = (HashSet::new(), Passing::default(), Lookouts::default());
+        let tracer = Tracer {
+            reports: done,
+            look,
+            held: None,
+            traced,
+            executing,
+            threads,
+            awaited,
+            passing,
+            lookouts,
+        };
+        scope.spawn(move || tracer.run(&todo, bell));
+        let _deaf = Deaf::now();
+        body(&Stops::new(orders, bell, reports))
+    })
 }
 
 struct Tracer<'a, 'b> {
@@ -110,24 +80,24 @@ struct Tracer<'a, 'b> {
 }
 
 impl Tracer<'_, '_> {
-    fn run(mut self, todo: &Receiver<Order>) {
+    fn run(mut self, todo: &Receiver<Order>, bell: &Bell) {
         os::hurry();
+        bell::listen();
         loop {
             while let Some(stop) = os::wait_no_longer() {
                 self.pass(stop);
             }
             self.set_traps();
             self.lookouts.seize();
-            let idle = self.traced.is_empty() && self.lookouts.is_empty();
-            let patience = if idle { IDLE } else { PATIENCE };
-            match todo.recv_timeout(self.passing.patience().unwrap_or(patience)) {
+            let awaits = !self.awaited.is_empty() || self.lookouts.seeks();
+            match todo.try_recv() {
                 Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
                 Ok(Order::Hold(pid, done)) => {
                     self.held = self.seize(pid).then_some(pid);
                     let _ = done.send(());
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(TryRecvError::Empty) => bell.wait(if awaits { PATIENCE } else { IDLE }),
+                Err(TryRecvError::Disconnected) => return,
             }
         }
     }

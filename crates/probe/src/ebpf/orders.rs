@@ -1,0 +1,59 @@
+//! What the engine tells the thread that traces ([`super::stops`]), and what that reports.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+
+use super::bell::Bell;
+use crate::raw::Raw;
+
+/// What the thread that traces is to do.
+pub(super) enum Order {
+    /// A process runs something else.
+    Consider(u32, PathBuf),
+    /// A process is about to execute its first program; the answer is awaited.
+    Hold(u32, SyncSender<()>),
+}
+
+/// Orders for the thread that traces: only the thread that attached may wait and look.
+pub(super) struct Stops<'a> {
+    orders: Option<Sender<Order>>,
+    bell: &'a Bell,
+    reports: Receiver<Raw>,
+}
+
+impl<'a> Stops<'a> {
+    /// Orders go through one channel, with a ring each, and reports come through another.
+    pub fn new(orders: Sender<Order>, bell: &'a Bell, reports: Receiver<Raw>) -> Self {
+        Self { orders: Some(orders), bell, reports }
+    }
+
+    /// A process runs something else: it is traced if its buffers need it.
+    pub fn consider(&self, pid: u32, exe: &Path) {
+        self.order(Order::Consider(pid, exe.to_path_buf()));
+    }
+
+    /// A process at its gate will stop at its execve(2), and be let go there if its buffers need no stops.
+    pub fn hold(&self, pid: u32) {
+        let (done, answer) = sync_channel(1);
+        self.order(Order::Hold(pid, done));
+        let _ = answer.recv();
+    }
+
+    /// The thread is there as long as this is; that it has died with a panic is told when it is joined.
+    fn order(&self, order: Order) {
+        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+        self.bell.ring();
+    }
+
+    /// What was seen since the last call.
+    pub fn reports(&self) -> impl Iterator<Item = Raw> {
+        self.reports.try_iter()
+    }
+}
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.orders = None;
+        self.bell.ring(); // for the thread to see that there will be no more
+    }
+}
