@@ -100,7 +100,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     };
     let mut kind = ready.kind();
     let command = matches!(options.target, Target::Command(_)).then_some(root);
-    let mut scribe = Scribe::new(started, kind, options.every_call, command);
+    let mut scribe = Scribe::new(started, kind, options, command);
     let ended = match run(ready, target, &asked, &scribe) {
         // Whoever may not trace a process may still read about it in /proc.
         Err(Error::Process { source, .. })
@@ -108,7 +108,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         {
             reason = format!("{reason}; ptrace: {}", crate::error::errno_text(&source));
             kind = Engine::Sample;
-            scribe = Scribe::new(started, kind, false, command);
+            scribe = Scribe::new(started, kind, options, command);
             run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
         }
         other => other?,
@@ -214,11 +214,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scribe {
-    fn new(started: u64, engine: Engine, every_call: bool, command: Option<u32>) -> Self {
-        let assembler = Assembler::new(started, engine == Engine::Ebpf).telling_all(every_call);
+    fn new(started: u64, engine: Engine, options: &Options, command: Option<u32>) -> Self {
+        let told = options.every_call && engine != Engine::Sample;
+        let assembler = Assembler::new(started, engine == Engine::Ebpf).telling_all(told);
         Self {
             assembler: Mutex::new(assembler.of_command(command)),
-            watch: Mutex::new(Watch::new()),
+            watch: Mutex::new(Watch::new().exactly(options.exact)),
             unknown: Mutex::default(),
             young: Mutex::default(),
         }
@@ -262,7 +263,8 @@ impl Scribe {
     fn finish(self, started: u64) -> (Assembled, BTreeSet<String>, Vec<Wrote>) {
         let wrote = lock(&self.watch).wrote(started);
         let assembler = self.assembler.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
+        unknown.extend(lock(&self.watch).blind());
         (assembler.finish(), unknown, wrote)
     }
 }

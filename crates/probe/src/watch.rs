@@ -1,7 +1,8 @@
 //! Looks into the buffers of the processes that are followed: now and then while they sleep, and when asked.
 //!
 //! It costs at most a hundredth of one processor, and a few looks ahead of that: what the looks took of it is
-//! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often.
+//! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often. The searches
+//! for new streams at forks and ends, for which a process stands still, have a share of their own.
 
 pub(crate) mod calls;
 mod looker;
@@ -13,7 +14,7 @@ use std::time::Instant;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, Moment, Wrote};
 
-use crate::engine::clock_ns;
+use crate::engine::{clock_ns, now_ns};
 use crate::place::{Places, STREAMS_MOST};
 use crate::raw::{Raw, RawWhat, Sink};
 use crate::stat;
@@ -36,6 +37,13 @@ const CREDIT_MOST_NS: i64 = 2 * MILLISECOND as i64;
 /// What the first looks may take, which have to find the streams: a short run has no time to pay for them.
 const CREDIT_FIRST_NS: i64 = 30 * MILLISECOND as i64;
 
+/// Of the searches at forks and ends: a program that forks all the time would stand still for most of it.
+const SEARCH_SHARE: u64 = 20;
+/// So much of that is there from the beginning, and kept: hundreds of forks and ends are nothing out of the ordinary.
+const SEARCH_CREDIT_NS: i64 = 300 * MILLISECOND as i64;
+/// A process that was not searched for so long is searched in any case.
+const SEARCH_AGAIN_NS: u64 = 100 * MILLISECOND;
+
 /// The processes that are looked at.
 #[derive(Default)]
 pub struct Watch {
@@ -44,6 +52,12 @@ pub struct Watch {
     credit_ns: i64,
     last_ns: u64,
     places: Places,
+    /// Every end is worth a search.
+    exact: bool,
+    search_credit_ns: i64,
+    earned_ns: u64,
+    /// Searches that were left out.
+    spared: u64,
 }
 
 #[derive(Default)]
@@ -92,7 +106,24 @@ impl Watched {
 impl Watch {
     /// Of no process yet.
     pub fn new() -> Watch {
-        Watch { credit_ns: CREDIT_FIRST_NS, ..Watch::default() }
+        Watch { credit_ns: CREDIT_FIRST_NS, search_credit_ns: SEARCH_CREDIT_NS, ..Watch::default() }
+    }
+
+    /// New streams are searched for at every fork and end, whatever it costs.
+    #[must_use]
+    pub fn exactly(self, exact: bool) -> Watch {
+        Watch { exact, ..self }
+    }
+
+    /// What was left out, in sentences.
+    pub fn blind(&self) -> Option<String> {
+        (self.spared > 0).then(|| {
+            format!(
+                "streams that were opened shortly before {} of the forks and ends: searching for them would have slowed the \
+                 program; --exact does",
+                self.spared
+            )
+        })
     }
 
     /// A process is followed from now on.
@@ -133,14 +164,28 @@ impl Watch {
 
     /// What is in the buffers of a process now; for the stops at which it forks, executes or ends.
     pub fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+        let now_ns = now_ns();
+        self.search_credit_ns = self
+            .search_credit_ns
+            .saturating_add_unsigned(now_ns.saturating_sub(self.earned_ns) / SEARCH_SHARE)
+            .min(SEARCH_CREDIT_NS);
+        self.earned_ns = now_ns;
+        let pays = self.exact || self.search_credit_ns > 0;
         let mut stranger = Watched::default();
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
         match moment {
             Moment::Sample => {}
             Moment::Call => one.looker.search_until_found(),
-            _ => one.looker.search_again(),
+            _ if pays || one.looker.searched_before(now_ns.saturating_sub(SEARCH_AGAIN_NS)) => {
+                one.looker.search_again(now_ns);
+            }
+            _ => self.spared += 1,
         }
+        let start_ns = processor_ns();
         let buffers = one.looker.look(pid);
+        if !matches!(moment, Moment::Sample | Moment::Call) {
+            self.search_credit_ns = self.search_credit_ns.saturating_sub_unsigned(processor_ns() - start_ns);
+        }
         if matches!(moment, Moment::Sample | Moment::Call) {
             watch_writes(&mut self.places, pid, &one.looker, &buffers);
         }

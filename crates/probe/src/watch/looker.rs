@@ -17,6 +17,8 @@ pub(crate) struct Looker {
     walkers: Vec<Box<dyn Walk>>,
     searches: u32,
     searched_late: bool,
+    /// When streams were searched for at a fork or an end, by CLOCK_MONOTONIC; of its parent, if that was the last.
+    searched_ns: u64,
 }
 
 impl Looker {
@@ -25,8 +27,9 @@ impl Looker {
         let walkers =
             of_parent.and_then(|one| one.walkers.iter().map(|walker| walker.for_child(child)).collect());
         let searches = of_parent.map_or(0, |one| one.searches);
+        let searched_ns = of_parent.map_or(0, |one| one.searched_ns);
         let (walkers, searches) = walkers.map_or((Vec::new(), 0), |walkers| (walkers, searches));
-        Looker { parent: Some(parent), walkers, searches, searched_late: false }
+        Looker { parent: Some(parent), walkers, searches, searched_late: false, searched_ns }
     }
 
     /// What is in its buffers now; nothing in one that has its parent's memory.
@@ -53,12 +56,18 @@ impl Looker {
     }
 
     /// The next look finds the streams that are new since the last search.
-    pub fn search_again(&mut self) {
+    pub fn search_again(&mut self, now_ns: u64) {
+        self.searched_ns = now_ns;
         self.walkers.iter().for_each(|walker| walker.search_again());
         // The searches of its first moments may have come before its runtime was there.
         if !std::mem::replace(&mut self.searched_late, true) {
             self.searches = self.searches.min(SEARCHES - 1);
         }
+    }
+
+    /// Whether that was before this time, or never.
+    pub fn searched_before(&self, ns: u64) -> bool {
+        self.searched_ns < ns
     }
 
     /// For looks from the first call on, when the runtime is not there yet: searches until one is found.
