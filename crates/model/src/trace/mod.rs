@@ -124,6 +124,13 @@ impl Process {
     pub fn comm(&self) -> &str {
         self.images.last().map_or("?", |image| &image.comm)
     }
+
+    /// What it ran at a time, with its number: the last that had begun by then. The first has no beginning but the
+    /// process's own.
+    pub fn image_at(&self, at_s: f64) -> Option<(usize, &Image)> {
+        let number = self.images.iter().rposition(|image| image.started_s <= at_s).unwrap_or(0);
+        self.images.get(number).map(|image| (number, image))
+    }
 }
 
 /// One open file (open(2) says "open file description"): what fork(2) and dup(2) share.
@@ -207,6 +214,11 @@ impl Recording {
         self.processes.iter().rev().map(|process| (process.pid, process)).collect()
     }
 
+    /// What a process ran, by the number of its image.
+    pub fn image(&self, pid: u32, number: u32) -> Option<&Image> {
+        self.process(pid)?.images.get(number as usize)
+    }
+
     /// The open file with this id.
     pub fn file(&self, id: u32) -> Option<&OpenFile> {
         self.files.get(id as usize)
@@ -232,5 +244,26 @@ impl OpenFile {
     pub fn waits_for_device(&self) -> bool {
         const O_DSYNC: i32 = 0o10000;
         self.flags & O_DSYNC != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_begins_when_the_one_before_ends() {
+        let image = |started_s: f64, comm: &str| Image { started_s, comm: comm.into(), ..Image::default() };
+        let process = Process {
+            images: vec![image(1.0, "sh"), image(2.0, "tr")],
+            started_s: 1.0,
+            ..Process::default()
+        };
+        let at = |at_s: f64| process.image_at(at_s).map(|(number, image)| (number, image.comm.as_str()));
+        assert_eq!(at(1.9), Some((0, "sh")));
+        assert_eq!(at(2.0), Some((1, "tr")));
+        assert_eq!(at(9.0), Some((1, "tr")));
+        assert_eq!(at(0.5), Some((0, "sh")), "what was seen before its beginning was told is its own");
+        assert_eq!(Process::default().image_at(1.0), None);
     }
 }
