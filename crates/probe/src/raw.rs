@@ -174,6 +174,35 @@ pub struct RawCounts {
     pub untold_seek: Option<(u64, u64)>,
 }
 
+impl RawCounts {
+    /// Of a descriptor that nothing was counted of.
+    pub fn none(fd: i32, direction: Direction) -> Self {
+        Self {
+            fd,
+            direction,
+            first_ns: 0,
+            last_ns: 0,
+            calls: 0,
+            bytes: 0,
+            errors: 0,
+            again: 0,
+            zeros: 0,
+            short: 0,
+            sizes: Vec::new(),
+            asked: Vec::new(),
+            asked_max: 0,
+            newline_ends: 0,
+            jumps: 0,
+            again_bytes: 0,
+            unaligned: 0,
+            in_kernel: 0,
+            seeks: 0,
+            untold_seeks: 0,
+            untold_seek: None,
+        }
+    }
+}
+
 impl RawWhat {
     /// A look at a process that stands still or sleeps: what its descriptors are is looked up now.
     pub(crate) fn looked(pid: u32, moment: Moment, buffers: Vec<Buffer>, waits_in: String) -> Self {

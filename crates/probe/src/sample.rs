@@ -276,27 +276,5 @@ fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
         libc::O_WRONLY => Direction::Out,
         _ => return None,
     };
-    Some(RawCounts {
-        fd,
-        direction,
-        first_ns: 0,
-        last_ns: 0,
-        calls: 0,
-        bytes,
-        errors: 0,
-        again: 0,
-        zeros: 0,
-        short: 0,
-        sizes: Vec::new(),
-        asked: Vec::new(),
-        asked_max: 0,
-        newline_ends: 0,
-        jumps: 0,
-        again_bytes: 0,
-        unaligned: 0,
-        in_kernel: 0,
-        seeks: 0,
-        untold_seeks: 0,
-        untold_seek: None,
-    })
+    Some(RawCounts { bytes, ..RawCounts::none(fd, direction) })
 }

@@ -38,27 +38,14 @@ fn call_of(what: RawWhat) -> RawCall {
 
 fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
     RawWhat::Counts(Box::new(RawCounts {
-        fd: 3,
-        direction: Direction::In,
         first_ns: 20 * MS,
         last_ns: 30 * MS,
         calls: 100,
         bytes: 4096,
-        errors: 0,
-        again: 0,
-        zeros: 0,
-        short: 0,
-        sizes: Vec::new(),
-        asked: Vec::new(),
-        asked_max: 0,
-        newline_ends: 0,
-        jumps: 0,
-        again_bytes: 0,
-        unaligned: 0,
-        in_kernel: 0,
         seeks,
         untold_seeks: seeks.saturating_sub(64),
         untold_seek,
+        ..RawCounts::none(3, Direction::In)
     }))
 }
 

@@ -9,7 +9,7 @@ use weir_model::trace::IoTotals;
 
 use super::Run;
 use super::decode;
-use super::wire::{Counts, StreamKey};
+use super::wire::StreamKey;
 use crate::engine::now_ns;
 use crate::proc;
 use crate::raw::{Raw, RawWhat};
@@ -107,7 +107,7 @@ impl Run<'_> {
                 continue;
             }
             // It may have been closed a moment ago, and told by the kernel.
-            if streams.insert(key, emptied(&counts), ONLY_IF_THERE).is_ok() {
+            if streams.insert(key, counts.emptied(), ONLY_IF_THERE).is_ok() {
                 active.insert(key.pid);
                 decode::report_counts(&counts, now_ns(), self.sink);
             }
@@ -126,27 +126,6 @@ impl Run<'_> {
             }
             let _ = streams.remove(&key);
         }
-    }
-}
-
-/// The same stream, which has counted nothing; it is looked at again when it is used.
-fn emptied(counts: &Counts) -> Counts {
-    Counts {
-        bytes: 0,
-        errors: 0,
-        again: 0,
-        zeros: 0,
-        shorts: 0,
-        newline_ends: 0,
-        jumps: 0,
-        again_bytes: 0,
-        unaligned: 0,
-        in_kernel: 0,
-        seeks: 0,
-        doubted: 1,
-        sizes: [0; super::wire::SLOTS],
-        asked_other: [0; super::wire::SLOTS],
-        ..*counts
     }
 }
 
