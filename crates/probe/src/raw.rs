@@ -3,8 +3,6 @@
 //! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
 //! the tables of open files by following open, dup, fork, exec and close.
 
-use std::path::PathBuf;
-
 use weir_model::Direction;
 use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile};
 
@@ -120,10 +118,37 @@ pub struct RawCall {
     pub tail: Option<u8>,
     /// Paths among the arguments, as the program gave them; relative ones against its directory.
     pub paths: Vec<String>,
-    /// Where a relative one begins, if the engine knows it.
-    pub directory: Option<PathBuf>,
+    /// Where the process stands, from where a relative one begins; None: the engine does not follow that.
+    pub directory: Option<Stands>,
     /// Where the file stood before the call, where known.
     pub position: Option<u64>,
+}
+
+/// In which directory a process stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// Where it stood at its last call with a relative path; if that is its first, where its parent stood then.
+    AsBefore,
+    /// It has moved since.
+    Elsewhere,
+}
+
+impl RawCall {
+    /// A call of which nothing else is known.
+    pub fn new(op: Op, args: [u64; 6], result: i64) -> Self {
+        Self {
+            op,
+            args,
+            result,
+            counted: false,
+            asked: None,
+            head: Vec::new(),
+            tail: None,
+            paths: Vec::new(),
+            directory: None,
+            position: None,
+        }
+    }
 }
 
 /// An open file as the kernel has it.

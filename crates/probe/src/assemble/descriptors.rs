@@ -1,7 +1,7 @@
 //! The tables of descriptors of all processes, and the open files behind them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use weir_model::trace::{Flow, Op, OpenFile};
 use weir_model::{Direction, StreamKind};
@@ -10,7 +10,7 @@ use super::names::Names;
 use super::paths::{Directories, below, resolved};
 use super::renewal::current;
 use crate::behind::{blank, info, is_terminal, kind_of, look, named, same_file};
-use crate::raw::{RawCall, RawFile};
+use crate::raw::{RawCall, RawFile, Stands};
 use crate::{proc, syscalls};
 
 /// What a number stands for in one process.
@@ -42,7 +42,7 @@ pub(super) struct Files {
     by_key: HashMap<u64, u32>,
     keyed: HashSet<u32>,
     names: Names,
-    directories: Directories,
+    pub directories: Directories,
     unknown_stream: Option<u32>,
     /// The engine says what is behind each descriptor: /proc need not be asked.
     pub told_by_kernel: bool,
@@ -162,8 +162,8 @@ impl Files {
     }
 
     /// open(2) and its relatives: a new open file, by the name that the program gave.
-    fn opened(&mut self, pid: u32, fd: i32, name: &str, directory: Option<&Path>, flags: i32) -> u32 {
-        let given = self.directories.absolute(pid, name, directory);
+    fn opened(&mut self, pid: u32, fd: i32, name: &str, stands: Option<Stands>, flags: i32) -> u32 {
+        let given = self.directories.absolute(pid, name, stands);
         if self.told_by_kernel {
             let path = given.unwrap_or_else(|| name.to_string());
             return self.add(OpenFile { path, flags, opened_by: Some(pid), ..blank(StreamKind::Other) });
@@ -280,7 +280,7 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
             let name = call.paths.first().map_or("", String::as_str);
             let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));
             let name = resolved(below(under.flatten().as_deref(), name), flags);
-            let file = files.opened(pid, result, &name, call.directory.as_deref(), flags);
+            let file = files.opened(pid, result, &name, call.directory, flags);
             table.insert(result, Descriptor::new(file, flags & libc::O_CLOEXEC != 0));
         }
         Close => {

@@ -224,18 +224,7 @@ mod tests {
     use super::*;
 
     fn read(asked: u64, result: i64) -> RawCall {
-        RawCall {
-            op: Op::Read,
-            args: [0, 0, asked, 0, 0, 0],
-            result,
-            counted: false,
-            asked: None,
-            head: Vec::new(),
-            tail: None,
-            paths: Vec::new(),
-            directory: None,
-            position: Some(0),
-        }
+        RawCall { position: Some(0), ..RawCall::new(Op::Read, [0, 0, asked, 0, 0, 0], result) }
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Assembler {
         };
         let process = self.new_process(child, Some(pid), at_s);
         self.live.insert(child, Live { process, descriptors: table, ..Live::default() });
+        self.files.directories.fork(pid, child);
         self.live_of(pid, at_s).after_fork = 0;
         self.event(at_s, pid, tid, What::Fork { child });
     }
@@ -66,6 +67,7 @@ impl Assembler {
     pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, times: (u64, u64), at_s: f64) {
         self.live_of(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
+        self.files.directories.exit(pid);
         let process = &mut self.processes[live.process];
         process.ended_s = Some(at_s);
         process.exit = Some(exit);

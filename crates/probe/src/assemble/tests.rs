@@ -17,18 +17,8 @@ fn raw(at: u64, what: RawWhat) -> Raw {
 }
 
 fn opened(fd: i64, path: &str) -> RawWhat {
-    RawWhat::Call(RawCall {
-        op: Op::Openat,
-        args: [0, 0, libc::O_WRONLY as u64, 0, 0, 0],
-        result: fd,
-        counted: false,
-        asked: None,
-        head: Vec::new(),
-        tail: None,
-        paths: vec![path.into()],
-        directory: None,
-        position: None,
-    })
+    let args = [0, 0, libc::O_WRONLY as u64, 0, 0, 0];
+    RawWhat::Call(RawCall { paths: vec![path.into()], ..RawCall::new(Op::Openat, args, fd) })
 }
 
 fn call_of(what: RawWhat) -> RawCall {
