@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{Io, Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
 
+use crate::elf::Elf;
 use crate::syscalls;
 
 fn process(pid: u32) -> Option<Process> {
@@ -216,13 +216,7 @@ pub fn foreign(pid: u32) -> bool {
 
 /// The same of a program's file.
 pub fn file_is_foreign(path: &Path) -> bool {
-    const CLASS_64: u8 = 2;
-    let machine: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
-    let mut header = [0; 20];
-    let Ok(mut exe) = fs::File::open(path) else { return false };
-    exe.read_exact(&mut header).is_ok()
-        && header.starts_with(b"\x7fELF")
-        && (header[4] != CLASS_64 || u16::from_le_bytes([header[18], header[19]]) != machine)
+    Elf::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
 }
 
 /// Whether its executable is set-user-ID or set-group-ID to somebody else than weir's user: a tracer without

@@ -5,13 +5,13 @@
 mod copies;
 mod cpython;
 mod descriptors;
-mod elf;
 mod find;
 mod glibc;
 mod glibc_search;
 mod glibc_wide;
 mod go;
 mod heap;
+mod image;
 mod libweir;
 pub(crate) mod maps;
 mod musl;
@@ -31,10 +31,10 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
-pub use elf::{ListHead, list_head, needs_stops};
-pub(crate) use elf::{begins_with_streams, is_go};
 pub(crate) use find::functions;
 pub use find::{walkers, walkers_missing};
+pub use image::{ListHead, list_head, needs_stops};
+pub(crate) use image::{begins_with_streams, is_go};
 pub use pending::{Pending, Store};
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
-use super::elf::Image;
+use super::image::Image;
 use super::maps::Region;
 use super::pending::{self, Pending, Whole};
 use super::read::{BUFFER_MOST, PENDING_KEPT};

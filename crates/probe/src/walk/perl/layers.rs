@@ -5,7 +5,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
 use crate::memory::Memory;
-use crate::walk::elf::Image;
+use crate::walk::image::Image;
 use crate::walk::pending::{Part, Store, Value, Whole};
 use crate::walk::read::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 

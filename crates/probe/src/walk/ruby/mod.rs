@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
-use super::elf::Image;
 use super::heap::blocks;
+use super::image::Image;
 use super::pending::{self, Pending, Whole};
 use super::read::{BUFFER_MOST, PENDING_KEPT, word};
 use crate::memory::Memory;
