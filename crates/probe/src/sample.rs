@@ -3,12 +3,11 @@
 //! It sees processes come and go, their totals, and how far descriptors of files have moved; no call.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::time::Duration;
 
-use weir_model::Direction;
 use weir_model::trace::{Exit, IoTotals, Moment};
 
+use crate::behind::{Info, info, way};
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::raw::{Raw, RawCounts, RawWhat};
 use crate::{Error, proc};
@@ -257,10 +256,7 @@ impl Sampler<'_, '_> {
 fn positions(pid: u32) -> HashMap<i32, Position> {
     let of = |fd: i32| {
         let path = proc::descriptor(pid, fd)?;
-        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-        let field = |name| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let at = field("pos:")?.parse().ok()?;
-        let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
+        let Info { position: at, flags, .. } = info(pid, fd)?;
         Some((fd, Position { path, flags, at }))
     };
     let files = |position: &(i32, Position)| position.1.path.starts_with('/');
@@ -271,10 +267,6 @@ fn positions(pid: u32) -> HashMap<i32, Position> {
 /// and said as none.
 fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
     let bytes = now.at.checked_sub(before).filter(|bytes| *bytes > 0)?;
-    let direction = match now.flags & libc::O_ACCMODE {
-        libc::O_RDONLY => Direction::In,
-        libc::O_WRONLY => Direction::Out,
-        _ => return None,
-    };
+    let direction = way(now.flags)?;
     Some(RawCounts { bytes, ..RawCounts::none(fd, direction) })
 }

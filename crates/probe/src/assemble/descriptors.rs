@@ -9,7 +9,7 @@ use weir_model::{Direction, StreamKind};
 use super::names::Names;
 use super::paths::{Directories, below, resolved};
 use super::renewal::current;
-use crate::behind::{blank, info, is_terminal, kind_of, look, named, same_file};
+use crate::behind::{blank, info, kind_at, kind_of, look, named, same_file};
 use crate::raw::{RawCall, RawFile, Stands};
 use crate::{proc, syscalls};
 
@@ -131,9 +131,7 @@ impl Files {
         let opening = file.flags & (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
         (file.dev, file.ino, file.flags) = (raw.dev, raw.ino, raw.flags | opening);
         if file.kind == StreamKind::File || file.kind == StreamKind::Other {
-            let kind = kind_of(raw.mode);
-            let terminal = kind == StreamKind::Device && is_terminal(&file.path);
-            file.kind = if terminal { StreamKind::Terminal } else { kind };
+            file.kind = kind_at(&file.path, raw.mode);
         }
         file.block_bytes = raw.block_bytes;
         file.pipe_bytes = raw.pipe_bytes.or(file.pipe_bytes);

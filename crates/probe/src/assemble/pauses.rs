@@ -11,7 +11,7 @@ use super::flows::Recent;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
 use super::{Assembler, scale};
-use crate::behind::{Info, info, look, size_of_same};
+use crate::behind::{Info, info, look, size_of_same, way};
 use crate::proc;
 
 /// Of a process that has more descriptors, only those are looked at that it uses.
@@ -248,12 +248,4 @@ fn behind_pause(
         stood.insert((fd, id), now.position);
     }
     Some(found)
-}
-
-fn way(flags: i32) -> Option<Direction> {
-    match flags & libc::O_ACCMODE {
-        libc::O_RDONLY => Some(Direction::In),
-        libc::O_WRONLY => Some(Direction::Out),
-        _ => None,
-    }
 }
