@@ -3,8 +3,7 @@
 //! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
 //! the tables of open files by following open, dup, fork, exec and close.
 
-use weir_model::Direction;
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile};
+use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, OpenFile};
 
 use crate::behind;
 
@@ -169,63 +168,19 @@ pub struct RawFile {
     pub pipe_bytes: Option<u64>,
 }
 
-/// Counters of one direction of one descriptor; meanings as in [`weir_model::trace::Flow`].
+/// Counters of one direction of one descriptor.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct RawCounts {
-    pub fd: i32,
-    pub direction: Direction,
+    /// The counters themselves. Which image and file they are of is the assembler's to say, and it knows the time.
+    pub flow: Flow,
+    /// The first and the last call: CLOCK_MONOTONIC, nanoseconds.
     pub first_ns: u64,
+    /// See `first_ns`.
     pub last_ns: u64,
-    pub calls: u64,
-    pub bytes: u64,
-    pub errors: u64,
-    pub again: u64,
-    pub zeros: u64,
-    pub short: u64,
-    /// By powers of two, as `weir_model::trace::Histogram`.
-    pub sizes: Vec<u64>,
-    pub asked: Vec<u64>,
-    pub asked_max: u64,
-    pub newline_ends: u64,
-    pub jumps: u64,
-    pub again_bytes: u64,
-    pub unaligned: u64,
-    pub in_kernel: u64,
-    pub seeks: u64,
-    /// Calls of lseek(2) among `seeks` that were not told as calls.
+    /// Calls of lseek(2) among `flow.seeks` that were not told as calls.
     pub untold_seeks: u64,
     /// The last lseek(2), if it was not told as a call: when, and to where.
     pub untold_seek: Option<(u64, u64)>,
-}
-
-impl RawCounts {
-    /// Of a descriptor that nothing was counted of.
-    pub fn none(fd: i32, direction: Direction) -> Self {
-        Self {
-            fd,
-            direction,
-            first_ns: 0,
-            last_ns: 0,
-            calls: 0,
-            bytes: 0,
-            errors: 0,
-            again: 0,
-            zeros: 0,
-            short: 0,
-            sizes: Vec::new(),
-            asked: Vec::new(),
-            asked_max: 0,
-            newline_ends: 0,
-            jumps: 0,
-            again_bytes: 0,
-            unaligned: 0,
-            in_kernel: 0,
-            seeks: 0,
-            untold_seeks: 0,
-            untold_seek: None,
-        }
-    }
 }
 
 impl RawWhat {

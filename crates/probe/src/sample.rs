@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use weir_model::trace::{Exit, IoTotals, Moment};
+use weir_model::trace::{Exit, Flow, IoTotals, Moment};
 
 use crate::behind::{Info, info, way};
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
@@ -206,11 +206,8 @@ impl Sampler<'_, '_> {
             .iter()
             .filter_map(|(fd, position)| {
                 let last = before.get(fd).filter(|last| last.path == position.path)?;
-                moved(*fd, position, last.at).map(|counts| RawCounts {
-                    first_ns: since,
-                    last_ns: now,
-                    ..counts
-                })
+                let flow = moved(pid, *fd, position, last.at)?;
+                Some(RawCounts { flow, first_ns: since, last_ns: now, untold_seeks: 0, untold_seek: None })
             })
             .collect();
         known.positions = after;
@@ -264,9 +261,8 @@ fn positions(pid: u32) -> HashMap<i32, Position> {
 }
 
 /// Bytes between two positions, of a descriptor that goes one way only. How many calls is not known,
-/// and said as none.
-fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
+/// and said as none; nor is what went after the last look.
+fn moved(pid: u32, fd: i32, now: &Position, before: u64) -> Option<Flow> {
     let bytes = now.at.checked_sub(before).filter(|bytes| *bytes > 0)?;
-    let direction = way(now.flags)?;
-    Some(RawCounts { bytes, ..RawCounts::none(fd, direction) })
+    Some(Flow { bytes, exact: false, estimated: true, ..Flow::new(pid, 0, fd, 0, way(now.flags)?) })
 }

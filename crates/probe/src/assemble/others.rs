@@ -54,7 +54,7 @@ impl Others {
     /// Moves of an offset that the kernel only counted.
     pub fn note_counts(&mut self, program: Program, file: u32, counts: &RawCounts) {
         if counts.untold_seeks > 0 {
-            let side = usize::from(counts.direction == Direction::Out);
+            let side = usize::from(counts.flow.direction == Direction::Out);
             self.untold.entry((program, file)).or_default()[side] += counts.untold_seeks;
         }
     }

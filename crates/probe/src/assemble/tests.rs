@@ -1,7 +1,7 @@
 //! What the assembler makes of reports.
 
 use weir_model::Direction;
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker, What};
+use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, Walker, What};
 
 use super::Assembler;
 use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
@@ -28,14 +28,11 @@ fn call_of(what: RawWhat) -> RawCall {
 
 fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
     RawWhat::Counts(Box::new(RawCounts {
+        flow: Flow { calls: 100, bytes: 4096, seeks, ..Flow::new(NOBODY, 0, 3, 0, Direction::In) },
         first_ns: 20 * MS,
         last_ns: 30 * MS,
-        calls: 100,
-        bytes: 4096,
-        seeks,
         untold_seeks: seeks.saturating_sub(64),
         untold_seek,
-        ..RawCounts::none(3, Direction::In)
     }))
 }
 
@@ -88,7 +85,7 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
     assembler.take(raw(32, RawWhat::Call(close)));
     let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.fd, busy.calls, busy.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
+    (busy.flow.fd, busy.flow.calls, busy.flow.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
     assembler.take(raw(40, RawWhat::Counts(busy)));
     // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
     assembler.take(Raw { ns: 5 * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: 5 * MS } });
@@ -106,7 +103,8 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let mut assembler = Assembler::new(0, true);
     assembler.take(raw(10, opened(3, "/dev/pts/7")));
     let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.calls, busy.bytes, busy.direction, busy.last_ns) = (1000, 30_000, Direction::Out, 40 * MS);
+    (busy.flow.calls, busy.flow.bytes, busy.last_ns) = (1000, 30_000, 40 * MS);
+    busy.flow.direction = Direction::Out;
     assembler.take(raw(40, RawWhat::Counts(busy)));
     let everybody =
         |at, until| Raw { ns: at * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: until * MS } };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker};
+use weir_model::trace::{Buffer, Exit, Flow, Histogram, IoTotals, Moment, Op, Walker};
 use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
@@ -208,19 +208,16 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         asked[slot] +=
             if moved == 0 { 0 } else { (u128::from(count) * u128::from(same) / u128::from(moved)) as u64 };
     }
-    say(RawWhat::Counts(Box::new(RawCounts {
-        fd,
-        direction: if counts.writes != 0 { Direction::Out } else { Direction::In },
-        first_ns: counts.first_ns,
-        last_ns: counts.last_ns,
+    let direction = if counts.writes != 0 { Direction::Out } else { Direction::In };
+    let flow = Flow {
         calls: moved + counts.errors + counts.again,
         bytes: counts.bytes,
         errors: counts.errors,
         again: counts.again,
         zeros: counts.zeros,
         short: counts.shorts,
-        sizes: counts.sizes.to_vec(),
-        asked,
+        sizes: Histogram(counts.sizes.to_vec()),
+        asked: Histogram(asked),
         asked_max: counts.asked_max,
         newline_ends: counts.newline_ends,
         jumps: counts.jumps,
@@ -228,6 +225,12 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         unaligned: counts.unaligned,
         in_kernel: counts.in_kernel,
         seeks: counts.seeks,
+        ..Flow::new(pid, 0, fd, 0, direction)
+    };
+    say(RawWhat::Counts(Box::new(RawCounts {
+        flow,
+        first_ns: counts.first_ns,
+        last_ns: counts.last_ns,
         untold_seeks: counts.seeks.saturating_sub(wire::TOLD_SEEKS),
         untold_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
     })));
