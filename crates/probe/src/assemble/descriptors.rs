@@ -221,24 +221,8 @@ pub(super) fn same_open_file(pid: u32, one: i32, other: i32) -> bool {
 /// The descriptor that a call is about; -1: none. Of calls that copy, the one that bytes come from; of those that
 /// make one, that.
 pub(super) fn descriptor_of(call: &RawCall) -> i32 {
-    use Op::*;
-    let made = matches!(
-        call.op,
-        Open | Openat
-            | Openat2
-            | Creat
-            | Dup
-            | Dup2
-            | Dup3
-            | Socket
-            | Accept
-            | Accept4
-            | Eventfd2
-            | MemfdCreate
-            | IoUringSetup
-    );
     let fd = match call.op {
-        _ if made => i32::try_from(call.result).ok().filter(|&fd| fd >= 0),
+        op if op.makes_descriptor() => i32::try_from(call.result).ok().filter(|&fd| fd >= 0),
         op if op.copies() => syscalls::input(op, &call.args),
         op => syscalls::descriptor(op, &call.args),
     };

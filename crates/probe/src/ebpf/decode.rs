@@ -164,25 +164,9 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         ..RawCall::new(op, seen.args, seen.result)
     };
     let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
-    let makes = matches!(
-        op,
-        Op::Open
-            | Op::Openat
-            | Op::Openat2
-            | Op::Creat
-            | Op::Dup
-            | Op::Dup2
-            | Op::Dup3
-            | Op::Socket
-            | Op::Accept
-            | Op::Accept4
-            | Op::Eventfd2
-            | Op::MemfdCreate
-            | Op::IoUringSetup
-    );
     let call = RawWhat::Call(call);
     match behind {
-        Some(behind) if makes => vec![call, behind],
+        Some(behind) if op.makes_descriptor() => vec![call, behind],
         Some(behind) => vec![behind, call],
         None => vec![call],
     }
