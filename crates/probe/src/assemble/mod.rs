@@ -3,6 +3,7 @@
 
 mod assembled;
 mod descriptors;
+mod files;
 mod flows;
 mod lives;
 mod looks;
@@ -24,7 +25,8 @@ use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Proc
 
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 pub use assembled::Assembled;
-use descriptors::{Descriptor, Descriptors, Files};
+use descriptors::{Descriptor, Descriptors};
+use files::Files;
 use flows::Flows;
 use others::Others;
 use pauses::Pauses;

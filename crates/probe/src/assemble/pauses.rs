@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, OpenFile};
 
-use super::descriptors::{Descriptors, Files, same_open_file};
+use super::descriptors::{Descriptor, Descriptors, same_open_file};
+use super::files::Files;
 use super::flows::Recent;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
@@ -236,7 +237,7 @@ fn behind_pause(
         let twin = |other: &&i32| same_open_file(pid, fd, **other);
         let twin = found.kept.keys().map(|(other, _)| other).find(twin).and_then(|other| marks.get(other));
         if let Some(mark) = twin {
-            table.insert(fd, super::descriptors::Descriptor::new(mark.file, false));
+            table.insert(fd, Descriptor::new(mark.file, false));
             continue;
         }
         let (Some(open), Some(now)) = (look(pid, fd), info(pid, fd)) else { continue };
