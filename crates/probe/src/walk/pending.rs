@@ -1,5 +1,6 @@
 //! All that waits in a stream to be written, and how the stream is emptied from outside.
 
+use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
 /// What one stream of a process holds that the kernel has not got yet.
@@ -123,6 +124,21 @@ impl Whole {
             left_most: u64::MAX,
             moves: None,
         }
+    }
+
+    /// One that has no buffer, or none yet.
+    pub(crate) fn unbuffered(walker: Walker, address: u64, fd: i32) -> Whole {
+        Whole::of(Buffer {
+            walker,
+            address,
+            fd,
+            mode: Some(Mode::None),
+            buffer_bytes: 0,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+        })
     }
 
     /// None where nothing waits, where it goes to no descriptor, and where not all of it could be read.
