@@ -27,15 +27,20 @@ fn counted(io: &Io) -> IoTotals {
 /// The sum over the threads that live: a process's own counts without those of reaped children, which
 /// /proc/PID/io has.
 pub fn own_io(pid: u32) -> Option<IoTotals> {
-    let mut sum = IoTotals::default();
-    for task in process(pid)?.tasks().ok()?.flatten() {
-        let Ok(io) = task.io() else { continue };
-        sum.read_calls += io.syscr;
-        sum.write_calls += io.syscw;
-        sum.read_bytes += io.rchar;
-        sum.written_bytes += io.wchar;
-    }
-    Some(sum)
+    let threads = threads(pid);
+    let of_threads = threads.iter().filter_map(|tid| thread_io(pid, *tid));
+    (!threads.is_empty()).then(|| of_threads.fold(IoTotals::default(), IoTotals::plus))
+}
+
+fn thread_io(pid: u32, tid: u32) -> Option<IoTotals> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/io")).ok()?;
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+    Some(IoTotals {
+        read_calls: field("syscr:")?,
+        write_calls: field("syscw:")?,
+        read_bytes: field("rchar:")?,
+        written_bytes: field("wchar:")?,
+    })
 }
 
 /// Processor time in user mode and in the kernel, nanoseconds, of all threads. The kernel says it in ticks.
@@ -249,6 +254,7 @@ mod tests {
         let before = own_io(std::process::id()).unwrap();
         fs::read("/proc/self/stat").unwrap();
         assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
+        assert_eq!(thread_io(std::process::id(), 0), None);
     }
 
     #[test]

@@ -115,15 +115,6 @@ fn lives(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
-fn minus(now: IoTotals, before: IoTotals) -> IoTotals {
-    IoTotals {
-        read_calls: now.read_calls.saturating_sub(before.read_calls),
-        write_calls: now.write_calls.saturating_sub(before.write_calls),
-        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
-        written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
-    }
-}
-
 impl Sampler<'_, '_> {
     fn tell(&mut self, ns: u64, pid: u32, what: RawWhat) {
         (self.sink)(Raw { ns, pid, tid: pid, what });
@@ -181,7 +172,7 @@ impl Sampler<'_, '_> {
         let (exe, comm, argv) = proc::names(pid);
         let Some(known) = self.known.get_mut(&pid) else { return };
         // Its threads' own counts, and those of children that it has waited for: nobody tells them apart here.
-        known.totals = proc::io(pid).map_or(known.totals, |io| minus(io, known.before));
+        known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         let (totals, changed) = (known.totals, !exe.is_empty() && known.exe != exe);
         if changed {
@@ -219,7 +210,7 @@ impl Sampler<'_, '_> {
     fn leave(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
         let Some(mut known) = self.known.remove(&pid) else { return };
         // A zombie still has its counts.
-        known.totals = proc::io(pid).map_or(known.totals, |io| minus(io, known.before));
+        known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         self.unwatched(pid, &known, now);
         let (user_ns, system_ns) = known.times;

@@ -50,6 +50,16 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// As wait(2) says it of one that has ended.
+    pub fn of_status(status: i32) -> Self {
+        match status & 0x7f {
+            0 => Self::Code(status >> 8 & 0xff),
+            signal => Self::Signal(signal),
+        }
+    }
+}
+
 /// What watching cost, and what it missed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
@@ -78,6 +88,27 @@ pub struct IoTotals {
     pub read_bytes: u64,
     /// Bytes written by calls.
     pub written_bytes: u64,
+}
+
+impl IoTotals {
+    /// What was added since.
+    pub fn since(self, before: Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Both together. Where one is a difference that is less than nothing, as a wrapped number, so may the sum be.
+    pub fn plus(self, more: Self) -> Self {
+        self.with(more, u64::wrapping_add)
+    }
+
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            read_calls: of(self.read_calls, other.read_calls),
+            write_calls: of(self.write_calls, other.write_calls),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            written_bytes: of(self.written_bytes, other.written_bytes),
+        }
+    }
 }
 
 /// What a process runs, from one execve(2) to the next.
@@ -250,6 +281,26 @@ impl OpenFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exit_is_read_from_what_wait_says() {
+        assert_eq!(Exit::of_status(3 << 8), Exit::Code(3));
+        assert_eq!(Exit::of_status(9), Exit::Signal(9));
+        assert_eq!(Exit::of_status(0x80 | 11), Exit::Signal(11), "with a core dump");
+    }
+
+    #[test]
+    fn totals_are_added_and_taken_away_field_by_field() {
+        let of = |read_calls, write_calls, read_bytes, written_bytes| IoTotals {
+            read_calls,
+            write_calls,
+            read_bytes,
+            written_bytes,
+        };
+        assert_eq!(of(5, 6, 7, 8).since(of(1, 2, 3, 9)), of(4, 4, 4, 0));
+        assert_eq!(of(5, 6, 7, 8).plus(of(1, 2, 3, 4)), of(6, 8, 10, 12));
+        assert_eq!(of(5, 0, 0, 0).plus(of(2u64.wrapping_neg(), 0, 0, 0)), of(3, 0, 0, 0));
+    }
 
     #[test]
     fn an_image_begins_when_the_one_before_ends() {

@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, OpenFile};
 
+use super::Assembler;
 use super::descriptors::{Descriptor, Descriptors, same_open_file};
 use super::files::Files;
 use super::flows::Recent;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
-use super::{Assembler, scale};
 use crate::behind::{Info, info, look, size_of_same, way};
 use crate::proc;
 
@@ -113,7 +113,7 @@ impl Assembler {
             doubt(table);
             behind_pause(table, files, pid, &begun.marks, &seeks, &mut stood)
         });
-        let moved = scale::less(totals, begun.totals);
+        let moved = totals.since(begun.totals);
         let stays = |place: &Place| table.as_ref().is_some_and(|table| table.kept.contains_key(place));
         let gone = gone(&self.files, &begun.marks, |place| stays(place) || seeks.contains(place));
         let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
@@ -132,7 +132,7 @@ impl Assembler {
             pauses.add(&past, &after, image);
         }
         if let (Some(begun), Some(io)) = (pauses.begun.take(), io.or(live.latest)) {
-            let moved = scale::less(io, begun.totals);
+            let moved = io.since(begun.totals);
             let gone = gone(&self.files, &begun.marks, |place| seeks.contains(place));
             let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
             let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open };

@@ -222,10 +222,7 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
 
 /// wait(2)'s status.
 pub(super) fn exit_of(status: u32) -> Exit {
-    match status & 0x7f {
-        0 => Exit::Code((status >> 8 & 0xff) as i32),
-        signal => Exit::Signal(signal as i32),
-    }
+    Exit::of_status(status as i32)
 }
 
 /// The first of them, as far as there was room.
