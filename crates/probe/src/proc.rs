@@ -60,12 +60,21 @@ pub fn process_of(tid: u32) -> Option<u32> {
     status(tid).map(|status| status.tgid as u32)
 }
 
-/// Executable, name and arguments.
+/// Executable, name and arguments; empty where /proc does not say it (any more).
 pub fn names(pid: u32) -> (String, String, Vec<String>) {
-    let Some(process) = process(pid) else { return Default::default() };
-    let exe = process.exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let comm = process.stat().map(|stat| stat.comm).unwrap_or_default();
-    (exe, comm, process.cmdline().unwrap_or_default())
+    let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let exe = fs::read_link(format!("/proc/{pid}/exe"));
+    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    (exe, String::from_utf8_lossy(&read("comm")).trim_end().to_string(), words(&read("cmdline")))
+}
+
+/// Words that end with a NUL each.
+pub(crate) fn words(bytes: &[u8]) -> Vec<String> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    let words = bytes.strip_suffix(b"\0").unwrap_or(bytes).split(|&byte| byte == 0);
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// Its name, or its number where that cannot be read.
@@ -255,6 +264,32 @@ mod tests {
         fs::read("/proc/self/stat").unwrap();
         assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
         assert_eq!(thread_io(std::process::id(), 0), None);
+    }
+
+    #[test]
+    fn names_are_as_the_kernel_has_them() {
+        let mut command = std::process::Command::new("sh");
+        let mut child = command
+            .args(["-c", "read line", "", "last"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !names(child.id()).0.contains("sh") || names(child.id()).2.len() != 5 {
+            std::thread::yield_now(); // it is this test until it has become sh
+        }
+        let (exe, comm, arguments) = names(child.id());
+        assert!(exe.starts_with('/'), "{exe}");
+        assert_eq!(
+            (comm.as_str(), arguments),
+            ("sh", ["sh", "-c", "read line", "", "last"].map(String::from).to_vec())
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(names(child.id()), Default::default());
+        assert_eq!(
+            (words(b""), words(b"\0"), words(b"a")),
+            (vec![], vec![String::new()], vec!["a".to_string()])
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_model::trace::{Exit, Image, IoTotals, Process, What};
 
 use super::{Assembler, Live, renewal};
+use crate::proc;
 
 impl Assembler {
     pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
@@ -79,13 +80,6 @@ impl Assembler {
 
 /// What /proc says of a process; empty where it says nothing (any more).
 fn image_of(pid: u32) -> Image {
-    let read = |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
-    let comm = String::from_utf8_lossy(&read("comm")).trim_end().to_string();
-    let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
-    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let words = read("cmdline");
-    let words = words.strip_suffix(b"\0").unwrap_or(&words);
-    let argv = words.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-    let argv = if words.is_empty() { Vec::new() } else { argv.collect() };
+    let (exe, comm, argv) = proc::names(pid);
     Image { started_s: 0.0, exe, comm, argv }
 }

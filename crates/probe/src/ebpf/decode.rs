@@ -8,7 +8,7 @@ use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
 use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink, Stands};
-use crate::syscalls;
+use crate::{proc, syscalls};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
 const UNBUFFERED: u32 = 0x2;
@@ -227,12 +227,7 @@ pub(super) fn exit_of(status: u32) -> Exit {
 
 /// The first of them, as far as there was room.
 fn arguments(life: &Life) -> Vec<String> {
-    let bytes = &life.arguments[..(life.argument_bytes as usize).min(wire::PATH)];
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    proc::words(&life.arguments[..(life.argument_bytes as usize).min(wire::PATH)])
 }
 
 fn report_life(life: &Life, sink: &mut Sink) -> Note {
