@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{Io, Process, Status, Syscall};
+use procfs::process::{Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
 
 use crate::elf::Elf;
@@ -17,30 +17,25 @@ fn process(pid: u32) -> Option<Process> {
 
 /// Bytes and calls as the kernel counts them, with those of children that were waited for.
 pub fn io(pid: u32) -> Option<IoTotals> {
-    Some(counted(&process(pid)?.io().ok()?))
+    parse_io(&fs::read(format!("/proc/{pid}/io")).ok()?)
 }
 
-fn counted(io: &Io) -> IoTotals {
-    IoTotals { read_calls: io.syscr, write_calls: io.syscw, read_bytes: io.rchar, written_bytes: io.wchar }
+/// rchar, wchar, syscr, syscw: the first four lines.
+pub(crate) fn parse_io(text: &[u8]) -> Option<IoTotals> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut numbers = text.lines().map(|line| line.split_once(": ")?.1.parse::<u64>().ok());
+    let mut next = || numbers.next().flatten();
+    let (read_bytes, written_bytes) = (next()?, next()?);
+    Some(IoTotals { read_calls: next()?, write_calls: next()?, read_bytes, written_bytes })
 }
 
 /// The sum over the threads that live: a process's own counts without those of reaped children, which
 /// /proc/PID/io has.
 pub fn own_io(pid: u32) -> Option<IoTotals> {
     let threads = threads(pid);
-    let of_threads = threads.iter().filter_map(|tid| thread_io(pid, *tid));
-    (!threads.is_empty()).then(|| of_threads.fold(IoTotals::default(), IoTotals::plus))
-}
-
-fn thread_io(pid: u32, tid: u32) -> Option<IoTotals> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/io")).ok()?;
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
-    Some(IoTotals {
-        read_calls: field("syscr:")?,
-        write_calls: field("syscw:")?,
-        read_bytes: field("rchar:")?,
-        written_bytes: field("wchar:")?,
-    })
+    let of_thread = |tid| parse_io(&fs::read(format!("/proc/{pid}/task/{tid}/io")).ok()?);
+    (!threads.is_empty())
+        .then(|| threads.into_iter().filter_map(of_thread).fold(IoTotals::default(), IoTotals::plus))
 }
 
 /// Processor time in user mode and in the kernel, nanoseconds, of all threads. The kernel says it in ticks.
@@ -259,11 +254,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn counts_are_the_first_four_lines() {
+        let text = b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 0\n";
+        let counts = IoTotals { read_calls: 3, write_calls: 4, read_bytes: 10, written_bytes: 20 };
+        assert_eq!(parse_io(text), Some(counts));
+        assert_eq!(parse_io(b"rchar: 10\nwchar: x\nsyscr: 3\nsyscw: 4\n"), None);
+        assert_eq!(parse_io(b"rchar: 10\n"), None);
+    }
+
+    #[test]
     fn own_counts_grow_with_a_read() {
         let before = own_io(std::process::id()).unwrap();
         fs::read("/proc/self/stat").unwrap();
         assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
-        assert_eq!(thread_io(std::process::id(), 0), None);
     }
 
     #[test]
