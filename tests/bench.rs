@@ -4,9 +4,9 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{bench, disk_dir, has, has_private_mounts, names, rows, run, skip, text, weir};
+use common::{bench, disk_dir, has, has_private_mounts, names, rows, run, skip, text, wait_for, weir};
 use serde_json::Value;
 
 const QUICK: [&str; 4] = ["--size", "1MB", "--budget", "2s"];
@@ -249,14 +249,6 @@ fn a_killed_run_leaves_no_mount_and_no_loop_device() {
     let ours = dir.path().to_str().unwrap().to_string();
     wait_for("the kernel to free the loop device", || !loop_devices().contains(&ours));
     assert!(!std::fs::read_to_string("/proc/mounts").unwrap().contains(&ours));
-}
-
-fn wait_for(what: &str, done: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !done() {
-        assert!(started.elapsed() < Duration::from_secs(30), "waited 30 s for {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -2,45 +2,21 @@
 //! that cannot be executed; and buffers are seen from the very first write on.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{disk_dir, has, is_root, skip, text, weir};
+use common::{disk_dir, has, is_root, skip, text};
 use serde_json::Value;
-
-/// The engines that see calls; ebpf only where this user may load programs into the kernel.
-fn engines() -> Vec<&'static str> {
-    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
-}
+use trace::{compile, engines, finding, path, traced};
 
 /// `weir trace --engine ENGINE -- COMMAND…` in `dir`: how it ended, and the document if there is one.
 fn trace(dir: &Path, engine: &str, command: &[&str]) -> (Output, Value) {
-    let options = ["trace", "-q", "--engine", engine, "--json", "t.json", "--"];
-    let mut weir = weir(dir, &[&options, command].concat());
-    let output = weir.env_remove("PYTHONUNBUFFERED").output().expect("weir starts");
-    let document = fs::read(dir.join("t.json")).ok();
-    (output, document.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("it is JSON")))
-}
-
-/// A program of C in `dir`; None where the compiler cannot make it.
-fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
-    fs::write(&file, source).expect("the source");
-    let mut cc = Command::new("cc");
-    let made = cc.args(["-O1", "-o"]).arg(&program).arg(&file).args(flags).output().ok()?;
-    made.status.success().then_some(program)
-}
-
-fn path(program: &Path) -> &str {
-    program.to_str().expect("a name")
-}
-
-fn has_finding(document: &Value, id: &str) -> bool {
-    let findings = document["findings"].as_array().expect("findings");
-    findings.iter().any(|finding| finding["id"] == id)
+    traced(dir, &["-q", "--engine", engine], command)
 }
 
 const HELLO: &str = "#include <unistd.h>\n\
@@ -164,7 +140,7 @@ fn an_execve_by_a_second_thread_is_not_the_end() {
     for engine in engines() {
         let (output, seen) = trace(dir.path(), engine, &["python3", "-c", script]);
         assert_eq!(output.status.code(), Some(6), "{engine}: {}", text(&output.stderr));
-        assert!(!has_finding(&seen, "lost-at-exit"), "{engine}: {}", seen["findings"]);
+        assert!(finding(&seen, "lost-at-exit").is_none(), "{engine}: {}", seen["findings"]);
     }
 }
 
@@ -180,6 +156,6 @@ fn the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it() {
     for _ in 0..5 {
         let (_, seen) = trace(dir.path(), "ebpf", &["perl", "-e", script]);
         assert_eq!(fs::read_to_string(dir.path().join("out")).expect("out"), "second\nfirst\n");
-        assert!(has_finding(&seen, "mixed-order"), "{}", seen["findings"]);
+        assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
     }
 }

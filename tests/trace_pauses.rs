@@ -2,41 +2,27 @@
 //! it did not go through, no finding names a file that a descriptor stands for no more, and the totals stay exact.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use common::{disk_dir, has, is_root, skip, text, weir};
+use common::{disk_dir, has, skip, text};
 use serde_json::Value;
-
-/// The engines that see calls; ebpf only where this user may load programs into the kernel.
-fn engines() -> Vec<&'static str> {
-    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
-}
+use trace::{compile, engines, finding, list, path, traced};
 
 /// `weir trace --engine ENGINE -- COMMAND…` in `dir`, which must end with `status`.
 fn trace(dir: &Path, engine: &str, command: &[&str], status: i32) -> Value {
-    let options = ["trace", "-q", "--engine", engine, "--json", "t.json", "--"];
-    let output = weir(dir, &[&options, command].concat())
-        .env_remove("PYTHONUNBUFFERED")
-        .output()
-        .expect("weir starts");
+    let (output, seen) = traced(dir, &["-q", "--engine", engine], command);
     assert_eq!(output.status.code(), Some(status), "{engine}: {command:?}: {}", text(&output.stderr));
-    serde_json::from_slice(&fs::read(dir.join("t.json")).expect("t.json is written")).expect("it is JSON")
-}
-
-fn compile(dir: &Path, name: &str, source: &str) -> PathBuf {
-    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
-    fs::write(&file, source).expect("the source");
-    let made = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&file).output().expect("cc starts");
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    program
+    seen
 }
 
 fn streams(document: &Value) -> &Vec<Value> {
-    document["streams"].as_array().expect("streams")
+    list(document, "streams")
 }
 
 fn number(value: &Value) -> u64 {
@@ -74,9 +60,9 @@ const MANY: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\
 #[test]
 fn no_file_gets_what_went_through_another() {
     let dir = disk_dir();
-    let program = compile(dir.path(), "many", MANY);
+    let program = compile(dir.path(), "many", MANY, &[]).expect("cc");
     for engine in engines() {
-        let seen = trace(dir.path(), engine, &[program.to_str().expect("a name")], 0);
+        let seen = trace(dir.path(), engine, &[path(&program)], 0);
         for direction in ["in", "out"] {
             for (file, bytes) in by_file(&seen, direction) {
                 let Some(index) = file.strip_prefix('f').and_then(|index| index.parse::<u64>().ok()) else {
@@ -106,19 +92,20 @@ const REUSED: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h
     close(out); FILE *second = fopen(\"second\", \"w\");\n\
     if (fileno(second) != out) return 2; fputs(\"this is lost\\n\", second); _exit(3); }\n";
 
+/// The finding of the lost line names the file that it was for.
+fn assert_lost_second(engine: &str, seen: &Value) {
+    let lost = finding(seen, "lost-at-exit").map(|finding| finding["path"].to_string());
+    let named = lost.as_ref().is_some_and(|path| path.ends_with("/second\""));
+    assert!(named, "{engine}: {lost:?}: {}", seen["findings"]);
+}
+
 #[test]
 fn a_finding_does_not_name_what_a_descriptor_stood_for_before() {
     let dir = disk_dir();
-    let program = compile(dir.path(), "reused", REUSED);
+    let program = compile(dir.path(), "reused", REUSED, &[]).expect("cc");
     for engine in engines() {
-        let seen = trace(dir.path(), engine, &[program.to_str().expect("a name")], 3);
-        let findings = seen["findings"].as_array().expect("findings");
-        let lost = findings.iter().find(|finding| finding["id"] == "lost-at-exit");
-        let path = lost.map(|finding| finding["path"].to_string());
-        assert!(
-            path.as_ref().is_some_and(|path| path.ends_with("/second\"")),
-            "{engine}: {path:?}: {findings:?}"
-        );
+        let seen = trace(dir.path(), engine, &[path(&program)], 3);
+        assert_lost_second(engine, &seen);
         assert_eq!(sum(&seen, "out"), (300_000, 300_000), "{engine}");
         assert_eq!(by_file(&seen, "out").keys().collect::<Vec<_>>(), ["first"], "{engine}");
     }
@@ -136,13 +123,7 @@ fn a_runtimes_lost_line_is_of_the_file_that_it_was_for() {
         g.write('this is lost\\n'); os._exit(3)\n";
     for engine in engines() {
         let seen = trace(dir.path(), engine, &["python3", "-c", script], 3);
-        let findings = seen["findings"].as_array().expect("findings");
-        let lost = findings.iter().find(|finding| finding["id"] == "lost-at-exit");
-        let path = lost.map(|finding| finding["path"].to_string());
-        assert!(
-            path.as_ref().is_some_and(|path| path.ends_with("/second\"")),
-            "{engine}: {path:?}: {findings:?}"
-        );
+        assert_lost_second(engine, &seen);
     }
 }
 
@@ -157,10 +138,10 @@ fn what_children_move_that_nobody_looked_at_is_counted() {
         if (waitpid(one, 0, 0) != one) return 1; usleep(500); }\n\
         kill(busy, SIGKILL); waitpid(busy, 0, 0); return 0; }\n";
     let dir = disk_dir();
-    let program = compile(dir.path(), "children", source);
+    let program = compile(dir.path(), "children", source, &[]).expect("cc");
     for engine in engines() {
-        let seen = trace(dir.path(), engine, &[program.to_str().expect("a name")], 0);
-        let processes = seen["processes"].as_array().expect("processes");
+        let seen = trace(dir.path(), engine, &[path(&program)], 0);
+        let processes = list(&seen, "processes");
         // The first is the parent, the second is busy.
         let children: Vec<u64> = processes.iter().skip(2).map(|one| number(&one["pid"])).collect();
         assert_eq!(children.len(), 300, "{engine}");
@@ -202,7 +183,7 @@ fn what_a_go_program_loses_at_its_end_is_seen() {
     for engine in engines() {
         for (how, id) in [("exit", Some("lost-at-exit")), ("exec", Some("lost-at-exec")), ("flush", None)] {
             let seen = trace(dir.path(), engine, &["./lost", how], 3);
-            let findings = seen["findings"].as_array().expect("findings");
+            let findings = list(&seen, "findings");
             let lost: Vec<(&str, bool)> = findings
                 .iter()
                 .map(|one| (one["id"].as_str().expect("an id"), one["path"].to_string().ends_with("/out\"")))

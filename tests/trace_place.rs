@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/place.rs"]
 mod place;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +13,9 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{disk_dir, has, is_root, skip, text, weir};
-use place::{can_watch, compile, engines, finding, line, own, path};
+use place::{can_watch, finding, line, own};
 use serde_json::Value;
+use trace::{compile, compile_by, engines, path};
 
 /// One function writes, another waits; then the bytes are lost.
 const WAITS: &str = r#"#include <stdio.h>
@@ -82,7 +85,7 @@ fn with_debug_information_it_is_function_file_and_line() {
         return;
     }
     let dir = disk_dir();
-    let program = compile(dir.path(), "waits", "cc", WAITS, &["-g"]).expect("cc");
+    let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     for engine in engines() {
         for id in ["stuck-output", "lost-at-exit"] {
             let found = finding(dir.path(), engine, &[path(&program)], id);
@@ -112,7 +115,7 @@ fn the_report_says_it() {
         return;
     }
     let dir = disk_dir();
-    let program = compile(dir.path(), "waits", "cc", WAITS, &["-g"]).expect("cc");
+    let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let output = weir(dir.path(), &["trace", "--", path(&program)]).output().expect("weir");
     let report = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence =
@@ -126,7 +129,7 @@ fn without_lines_it_is_the_function() {
         return;
     }
     let dir = disk_dir();
-    let program = compile(dir.path(), "waits", "cc", WAITS, &[]).expect("cc");
+    let program = compile(dir.path(), "waits", WAITS, &[]).expect("cc");
     for engine in engines() {
         let found = finding(dir.path(), engine, &[path(&program)], "stuck-output");
         let why = found["why"].as_str().expect("a sentence");
@@ -143,7 +146,7 @@ fn without_any_names_it_is_the_address() {
         return;
     }
     let dir = disk_dir();
-    let full = compile(dir.path(), "waits", "cc", WAITS, &["-g"]).expect("cc");
+    let full = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let bare = dir.path().join("bare");
     let strip = Command::new("strip").arg("-o").arg(&bare).arg(&full).status().expect("strip");
     assert!(strip.success());
@@ -174,7 +177,7 @@ fn it_is_known_of_a_static_program() {
         return;
     }
     let dir = disk_dir();
-    let Some(program) = compile(dir.path(), "waits", "cc", WAITS, &["-g", "-static"]) else {
+    let Some(program) = compile(dir.path(), "waits", WAITS, &["-g", "-static"]) else {
         return skip(name, "cc makes no static programs");
     };
     is_at_writes(dir.path(), &program);
@@ -189,7 +192,7 @@ fn of_a_musl_program_nothing_untrue_is_said() {
     }
     let dir = disk_dir();
     for flags in [&["-g"][..], &["-g", "-static"]] {
-        let Some(program) = compile(dir.path(), "waits", "musl-gcc", WAITS, flags) else {
+        let Some(program) = compile_by("musl-gcc", dir.path(), "waits", WAITS, flags) else {
             return skip(name, "no musl-gcc");
         };
         for engine in engines() {
@@ -222,7 +225,7 @@ fn a_loop_is_not_watched_to_its_end_and_that_is_said() {
         return;
     }
     let dir = disk_dir();
-    let program = compile(dir.path(), "loops", "cc", LOOPS, &["-g"]).expect("cc");
+    let program = compile(dir.path(), "loops", LOOPS, &["-g"]).expect("cc");
     for engine in engines() {
         let found = finding(dir.path(), engine, &[path(&program)], "stuck-output");
         assert_eq!(found["wrote"]["last"], false, "{engine}: {found:#}");
@@ -239,7 +242,7 @@ fn a_log_file_is_watched_once_something_waits_in_it() {
         return;
     }
     let dir = disk_dir();
-    let program = compile(dir.path(), "logs", "cc", LOGS, &["-g"]).expect("cc");
+    let program = compile(dir.path(), "logs", LOGS, &["-g"]).expect("cc");
     for engine in engines() {
         let found = finding(dir.path(), engine, &[path(&program)], "lost-at-exit");
         assert!(found["path"].as_str().is_some_and(|path| path.ends_with("/log")), "{found:#}");
@@ -335,7 +338,7 @@ fn it_is_known_of_what_a_shell_starts() {
         return;
     }
     let dir = disk_dir();
-    let program = compile(dir.path(), "waits", "cc", WAITS, &["-g"]).expect("cc");
+    let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let command = format!("{}; true", path(&program));
     // With eBPF the program may have written before its beginning is told of.
     let found = finding(dir.path(), "ptrace", &["sh", "-c", &command], "stuck-output");
@@ -354,7 +357,7 @@ fn who_has_no_privilege_reads_it_too() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("its mode");
-    let program = compile(dir.path(), "waits", "cc", WAITS, &["-g"]).expect("cc");
+    let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let binary = dir.path().join("weir");
     fs::copy(common::WEIR, &binary).expect("a copy that everybody may execute");
     let mut command = Command::new("setpriv");

@@ -1,34 +1,24 @@
 //! `weir trace` on real programs: exact counts against strace, and endings of every kind, with each engine.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use common::{WEIR, disk_dir, has, is_root, skip, text, weir};
+use common::{WEIR, disk_dir, has, is_root, skip, text, wait_for, weir};
 use serde_json::Value;
-
-/// The engines that see calls; ebpf only where this user may load programs into the kernel.
-fn engines() -> Vec<&'static str> {
-    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
-}
-
-fn document(dir: &Path) -> Value {
-    serde_json::from_slice(&fs::read(dir.join("t.json")).expect("t.json is written")).expect("it is JSON")
-}
+use trace::{document, engines, traced};
 
 /// `weir trace --engine ENGINE --exact --json t.json -- sh -c SCRIPT`, which must end well.
 fn trace(dir: &Path, engine: &str, script: &str) -> Value {
-    let arguments =
-        ["trace", "-q", "--exact", "--engine", engine, "--json", "t.json", "--", "sh", "-c", script];
-    let output = weir(dir, &arguments).output().expect("weir starts");
+    let (output, seen) = traced(dir, &["-q", "--exact", "--engine", engine], &["sh", "-c", script]);
     assert!(output.status.success(), "{engine}: {script}: {}\n{}", output.status, text(&output.stderr));
-    document(dir)
+    seen
 }
 
 /// Calls by what strace says of them, those that move bytes.
@@ -171,14 +161,6 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
         let script = "(sleep 0.3; kill -CONT $$) & kill -STOP $$; wait; echo on > out";
         trace(dir.path(), engine, script);
         assert_eq!(fs::read_to_string(dir.path().join("out")).unwrap(), "on\n", "{engine}");
-    }
-}
-
-fn wait_for(what: &str, mut seen: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !seen() {
-        assert!(Instant::now() < end, "{what}");
-        sleep(Duration::from_millis(10));
     }
 }
 

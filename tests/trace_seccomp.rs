@@ -2,6 +2,8 @@
 //! behind whose calls would fail.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,43 +12,24 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{as_nobody, disk_dir, for_nobody, is_root, run, skip, text, weir};
+use common::{as_nobody, disk_dir, for_nobody, is_root, run, skip, text, wait_for, weir};
 use serde_json::Value;
+use trace::{compile, document, list, path, traced};
 
 const FILTER: [&str; 8] = ["trace", "-q", "--exact", "--seccomp", "--json", "t.json", "--", "sh"];
 
 /// `weir trace --exact … -- COMMAND…` in `dir`, with the filter or without: how it ended, and the document.
 fn trace(dir: &Path, filter: bool, command: &[&str]) -> (Output, Value) {
     let how = if filter { "--seccomp" } else { "--engine=ptrace" };
-    let options = ["trace", "-q", "--exact", how, "--json", "t.json", "--"];
-    let output = weir(dir, &[&options, command].concat()).output().expect("weir starts");
-    (output, document(dir))
-}
-
-fn document(dir: &Path) -> Value {
-    let text = fs::read(dir.join("t.json")).ok();
-    text.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("it is JSON"))
-}
-
-/// A program of C in `dir`; None where the compiler cannot make it.
-fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
-    fs::write(&file, source).expect("the source");
-    let mut cc = Command::new("cc");
-    let made = cc.args(["-O1", "-D_GNU_SOURCE", "-o"]).arg(&program).arg(&file).args(flags).output().ok()?;
-    made.status.success().then_some(program)
-}
-
-fn path(program: &Path) -> &str {
-    program.to_str().expect("a name")
+    traced(dir, &["-q", "--exact", how], command)
 }
 
 /// Calls, bytes and errors of each stream, by program, path and direction.
 fn streams(document: &Value) -> BTreeMap<[String; 3], [u64; 3]> {
     let mut sums: BTreeMap<_, [u64; 3]> = BTreeMap::new();
-    for stream in document["streams"].as_array().expect("streams") {
+    for stream in list(document, "streams") {
         let key = ["comm", "path", "direction"].map(|name| stream[name].to_string());
         let sum = sums.entry(key).or_default();
         for (sum, name) in sum.iter_mut().zip(["calls", "bytes", "errors"]) {
@@ -58,14 +41,6 @@ fn streams(document: &Value) -> BTreeMap<[String; 3], [u64; 3]> {
 
 fn blind(document: &Value) -> String {
     document["blind"].to_string()
-}
-
-fn wait_for(what: &str, mut seen: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !seen() {
-        assert!(Instant::now() < end, "{what}");
-        sleep(Duration::from_millis(10));
-    }
 }
 
 /// Four threads that write 500 bytes one by one, each to its own place.

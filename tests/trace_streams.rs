@@ -1,32 +1,24 @@
 //! `weir trace`: what is one stream and one file, what else a program calls, and that words and figures agree.
 
 mod common;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{disk_dir, has, is_root, skip, text, weir};
+use common::{disk_dir, has, skip, text, weir};
 use serde_json::Value;
-
-/// The engines that see calls; ebpf only where this user may load programs into the kernel.
-fn engines() -> Vec<&'static str> {
-    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
-}
+use trace::{engines, list, traced};
 
 /// What was said on standard error, and the document of `weir trace --exact --engine ENGINE MORE… -- sh -c SCRIPT`.
 fn trace(dir: &Path, engine: &str, more: &[&str], script: &str) -> (String, Value) {
-    let begin = ["trace", "--exact", "--engine", engine, "--json", "t.json"];
-    let arguments = [&begin[..], more, &["--", "sh", "-c", script]].concat();
-    let output = weir(dir, &arguments).output().expect("weir starts");
+    let options = [&["--exact", "--engine", engine], more].concat();
+    let (output, document) = traced(dir, &options, &["sh", "-c", script]);
     assert!(output.status.success(), "{engine}: {script}: {}\n{}", output.status, text(&output.stderr));
-    let document = fs::read(dir.join("t.json")).expect("t.json is written");
-    (text(&output.stderr), serde_json::from_slice(&document).expect("it is JSON"))
-}
-
-fn list<'a>(document: &'a Value, name: &str) -> &'a Vec<Value> {
-    document[name].as_array().unwrap_or_else(|| panic!("{name}: {document}"))
+    (text(&output.stderr), document)
 }
 
 #[test]

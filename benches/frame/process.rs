@@ -33,9 +33,3 @@ pub fn redirect(command: &mut Command, input: &Path, output: &Path) -> Result<()
 pub fn silent(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stdout(Stdio::null())
 }
-
-/// Whether a program of this name can be started.
-pub fn is_here(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
-}

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use weir_probe::command::find;
+
 use crate::bed::Bed;
 use crate::targets::Target;
 use crate::traced::run_on;
@@ -60,7 +62,7 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     let (all, fewer) = (bed.pick(BYTES, 300_000), bed.pick(FEWER_BYTES, 5_000));
     rows.push(row(all, exact(bed, &bed.input(all)?, &output)?, None));
     let input = bed.input(fewer)?;
-    let beside = if process::is_here("strace") { Some(strace(bed, &input, &output)?) } else { None };
+    let beside = if find("strace").is_some() { Some(strace(bed, &input, &output)?) } else { None };
     let mut compared = row(fewer, exact(bed, &input, &output)?, beside);
     if beside.is_none() {
         compared.measured += "; strace: not here";

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use weir_model::Summary;
+use weir_probe::command::find;
 
 use crate::bed::Bed;
 use crate::figure::{at_most, paired, ratio, summary};
@@ -140,7 +141,7 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
             rounds: 10,
         },
     )?);
-    if !process::is_here("git") {
+    if find("git").is_none() {
         rows.push(Target {
             name: "git log".into(),
             target: format!("at most {MOST:.2} times bare"),

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use weir_probe::command::find;
+
 use crate::bed::Bed;
 use crate::figure::{information, millis, paired, ratio, summary};
 use crate::targets::Target;
@@ -98,7 +100,7 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     for tool in &TOOLS {
         rows.push(if tool.program == "weir" {
             row(bed, tool)?
-        } else if process::is_here(tool.program) {
+        } else if find(tool.program).is_some() {
             // One that is here but fails (perf without its rights, say) must not take the report with it.
             let failed = |error: Failed| information(tool.name.into(), format!("failed: {error}"));
             row(bed, tool).unwrap_or_else(failed)

@@ -377,7 +377,7 @@ size_t weir__direct_past(weir_stream *s, const char *from, size_t bytes);
 bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes); /* past the buffer */
 size_t weir__direct_skew(const struct weir__own *own); /* bytes that the last fill has from before the position */
 
-/* uring.h; hooks are called only if own->uring */
+/* sink_uring.c; hooks are called only if own->uring */
 int weir__uring_make(weir_stream *s, const struct weir_options *options);
 void weir__uring_free(weir_stream *s); /* before the descriptor is closed */
 void weir__uring_forget(weir_stream *s); /* at fork(3), in the child */

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -92,6 +94,15 @@ pub fn has_private_mounts() -> bool {
 
 pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
+}
+
+/// Waits until it is so, and fails the test if that takes too long even for a busy machine.
+pub fn wait_for(what: &str, mut seen: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !seen() {
+        assert!(Instant::now() < end, "waited 30 s for {what}");
+        sleep(Duration::from_millis(10));
+    }
 }
 
 /// Says that a test cannot run here and why; the test then returns. The test script counts these.

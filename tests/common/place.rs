@@ -1,24 +1,20 @@
 //! What tests of the place that wrote last share: programs, findings, and whether there are watchpoints.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{disk_dir, is_root, skip, text, weir};
-
-/// Those that see calls; ebpf only where this user may load programs into the kernel.
-pub fn engines() -> Vec<&'static str> {
-    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
-}
+use crate::common::{disk_dir, is_root, skip, text};
+use crate::trace::{self, compile, traced};
 
 /// Whether the processor's watchpoints can be had here, for this user.
 pub fn can_watch(test: &str) -> bool {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let allowed = is_root() || paranoid.trim().parse().is_ok_and(|level: i32| level <= 2);
     let dir = disk_dir();
-    let program = compile(dir.path(), "try", "cc", WATCHES, &[]).expect("cc");
+    let program = compile(dir.path(), "try", WATCHES, &[]).expect("cc");
     let works = allowed && Command::new(program).status().is_ok_and(|status| status.success());
     if !works {
         skip(test, "no watchpoints of the processor for this user");
@@ -44,15 +40,6 @@ int main(void)
 }
 "#;
 
-/// A program in `dir`; None where the compiler cannot make it.
-pub fn compile(dir: &Path, name: &str, compiler: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
-    fs::write(&file, source).expect("the source");
-    let mut cc = Command::new(compiler);
-    let made = cc.args(["-O1", "-o"]).arg(&program).arg(&file).args(flags).output().ok()?;
-    made.status.success().then_some(program)
-}
-
 /// Which line of a source has this in it.
 pub fn line(source: &str, mark: &str) -> u64 {
     1 + source.lines().position(|line| line.contains(mark)).expect("the mark") as u64
@@ -60,14 +47,10 @@ pub fn line(source: &str, mark: &str) -> u64 {
 
 /// The finding of this name after `weir trace COMMAND…`, whose standard output is a pipe.
 pub fn finding(dir: &Path, engine: &str, command: &[&str], id: &str) -> Value {
-    let options = ["trace", "-q", "--engine", engine, "--json", "t.json", "--"];
-    let output = weir(dir, &[&options, command].concat()).output().expect("weir starts");
-    let written = fs::read(dir.join("t.json"));
-    let written = written.unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
-    let document: Value = serde_json::from_slice(&written).expect("it is JSON");
-    let findings = document["findings"].as_array().expect("findings");
-    let found = findings.iter().find(|finding| finding["id"] == id);
-    found.unwrap_or_else(|| panic!("{engine}: no {id} in {findings:#?}")).clone()
+    let (output, document) = traced(dir, &["-q", "--engine", engine], command);
+    assert!(!document.is_null(), "{engine}: {}", text(&output.stderr));
+    let found = trace::finding(&document, id);
+    found.unwrap_or_else(|| panic!("{engine}: no {id} in {:#}", document["findings"])).clone()
 }
 
 /// The frames that are the program's own.
@@ -75,8 +58,4 @@ pub fn own(finding: &Value) -> Vec<&Value> {
     let frames = finding["wrote"]["frames"].as_array();
     let frames = frames.unwrap_or_else(|| panic!("no place in {finding:#}"));
     frames.iter().filter(|frame| frame["library"] == false).collect()
-}
-
-pub fn path(program: &Path) -> &str {
-    program.to_str().expect("a name")
 }

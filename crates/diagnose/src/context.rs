@@ -231,9 +231,7 @@ impl<'a> Context<'a> {
 
     /// The image that a process ran at a time, with its number.
     pub fn image_at(&self, pid: u32, at_s: f64) -> Option<(usize, &'a Image)> {
-        let images = &self.process(pid)?.images;
-        let last = images.iter().rposition(|image| image.started_s <= at_s).unwrap_or(0);
-        images.get(last).map(|image| (last, image))
+        self.process(pid)?.image_at(at_s)
     }
 
     /// The open file behind a descriptor at a time: from its flows, its calls, or what the parent had there.

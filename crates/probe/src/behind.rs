@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rustix::fs::{FileType, Stat};
-use weir_model::StreamKind;
 use weir_model::trace::{Buffer, OpenFile};
+use weir_model::{Direction, StreamKind};
 
 use crate::proc;
 
@@ -48,16 +48,20 @@ pub(crate) fn kind_of(mode: u32) -> StreamKind {
 }
 
 /// By its path.
-pub(crate) fn is_terminal(path: &str) -> bool {
-    path.starts_with("/dev/pts/")
-        || path == "/dev/tty"
-        || path.starts_with("/dev/ttyS")
-        || path == "/dev/console"
+fn is_terminal(path: &str) -> bool {
+    path.starts_with("/dev/pts/") || path.starts_with("/dev/tty") || path == "/dev/console"
+}
+
+/// By both.
+pub(crate) fn kind_at(path: &str, mode: u32) -> StreamKind {
+    match kind_of(mode) {
+        StreamKind::Device if is_terminal(path) => StreamKind::Terminal,
+        kind => kind,
+    }
 }
 
 fn from_stat(path: String, status: &Stat) -> OpenFile {
-    let kind = kind_of(status.st_mode);
-    let kind = if kind == StreamKind::Device && is_terminal(&path) { StreamKind::Terminal } else { kind };
+    let kind = kind_at(&path, status.st_mode);
     OpenFile {
         path,
         dev: status.st_dev,
@@ -105,6 +109,15 @@ fn parse(text: &str) -> Option<Info> {
     })
 }
 
+/// Which way bytes go through what was opened with these flags, where that is one only.
+pub(crate) fn way(flags: i32) -> Option<Direction> {
+    match flags & libc::O_ACCMODE {
+        libc::O_RDONLY => Some(Direction::In),
+        libc::O_WRONLY => Some(Direction::Out),
+        _ => None,
+    }
+}
+
 /// statx(2)'s STATX_DIOALIGN (Linux 6.1): what O_DIRECT needs of memory, and of offsets and lengths.
 fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
     if file.kind != StreamKind::File || file.flags & libc::O_DIRECT == 0 {
@@ -149,6 +162,16 @@ mod tests {
         let old = parse("pos:\t0\nflags:\t02\nmnt_id:\t1\n");
         assert_eq!(old, Some(Info { position: 0, flags: libc::O_RDWR, ino: 0 }));
         assert_eq!(parse("flags:\t02\n"), None);
+    }
+
+    #[test]
+    fn consoles_and_serial_lines_are_terminals() {
+        let device = FileType::CharacterDevice.as_raw_mode();
+        for path in ["/dev/pts/3", "/dev/tty", "/dev/tty1", "/dev/ttyS0", "/dev/ttyAMA0", "/dev/console"] {
+            assert_eq!(kind_at(path, device), StreamKind::Terminal, "{path}");
+        }
+        assert_eq!(kind_at("/dev/null", device), StreamKind::Device);
+        assert_eq!(kind_at("/dev/tty", FileType::RegularFile.as_raw_mode()), StreamKind::File);
     }
 
     #[test]

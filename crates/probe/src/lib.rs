@@ -8,6 +8,7 @@ mod behind;
 mod breakpoint;
 pub mod command;
 mod ebpf;
+pub mod elf;
 pub mod engine;
 pub mod error;
 mod inherited;

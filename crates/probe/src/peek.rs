@@ -9,6 +9,7 @@ use weir_model::StreamKind;
 use weir_model::peek::{Peek, PeekStream, Peer, State, escaped};
 use weir_model::trace::{Buffer, Op};
 
+use crate::behind::{info, kind_at};
 use crate::memory::ProcessMemory;
 use crate::proc::{self, Doing};
 use crate::subject::{self, Unfit};
@@ -200,21 +201,8 @@ fn last_ran_ms(thread: &str) -> Option<f64> {
 }
 
 fn kind(pid: u32, fd: i32) -> StreamKind {
-    use rustix::fs::FileType;
     let Ok(status) = rustix::fs::stat(format!("/proc/{pid}/fd/{fd}")) else { return StreamKind::Other };
-    let path = proc::descriptor(pid, fd).unwrap_or_default();
-    match FileType::from_raw_mode(status.st_mode) {
-        FileType::RegularFile => StreamKind::File,
-        FileType::Fifo => StreamKind::Pipe,
-        FileType::Socket => StreamKind::Socket,
-        FileType::CharacterDevice
-            if ["/dev/pts/", "/dev/tty"].iter().any(|start| path.starts_with(start)) =>
-        {
-            StreamKind::Terminal
-        }
-        FileType::CharacterDevice | FileType::BlockDevice => StreamKind::Device,
-        _ => StreamKind::Other,
-    }
+    kind_at(&proc::descriptor(pid, fd).unwrap_or_default(), status.st_mode)
 }
 
 /// Who has the pipes open that a process writes to or reads from.
@@ -249,8 +237,5 @@ impl Ends {
 }
 
 fn writes_to(pid: u32, fd: u32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
-    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
+    info(pid, fd as i32).is_some_and(|info| info.flags & libc::O_ACCMODE != libc::O_RDONLY)
 }

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{Io, Process, Status, Syscall};
+use procfs::process::{Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
 
+use crate::elf::Elf;
 use crate::syscalls;
 
 fn process(pid: u32) -> Option<Process> {
@@ -17,25 +17,25 @@ fn process(pid: u32) -> Option<Process> {
 
 /// Bytes and calls as the kernel counts them, with those of children that were waited for.
 pub fn io(pid: u32) -> Option<IoTotals> {
-    Some(counted(&process(pid)?.io().ok()?))
+    parse_io(&fs::read(format!("/proc/{pid}/io")).ok()?)
 }
 
-fn counted(io: &Io) -> IoTotals {
-    IoTotals { read_calls: io.syscr, write_calls: io.syscw, read_bytes: io.rchar, written_bytes: io.wchar }
+/// rchar, wchar, syscr, syscw: the first four lines.
+pub(crate) fn parse_io(text: &[u8]) -> Option<IoTotals> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut numbers = text.lines().map(|line| line.split_once(": ")?.1.parse::<u64>().ok());
+    let mut next = || numbers.next().flatten();
+    let (read_bytes, written_bytes) = (next()?, next()?);
+    Some(IoTotals { read_calls: next()?, write_calls: next()?, read_bytes, written_bytes })
 }
 
 /// The sum over the threads that live: a process's own counts without those of reaped children, which
 /// /proc/PID/io has.
 pub fn own_io(pid: u32) -> Option<IoTotals> {
-    let mut sum = IoTotals::default();
-    for task in process(pid)?.tasks().ok()?.flatten() {
-        let Ok(io) = task.io() else { continue };
-        sum.read_calls += io.syscr;
-        sum.write_calls += io.syscw;
-        sum.read_bytes += io.rchar;
-        sum.written_bytes += io.wchar;
-    }
-    Some(sum)
+    let threads = threads(pid);
+    let of_thread = |tid| parse_io(&fs::read(format!("/proc/{pid}/task/{tid}/io")).ok()?);
+    (!threads.is_empty())
+        .then(|| threads.into_iter().filter_map(of_thread).fold(IoTotals::default(), IoTotals::plus))
 }
 
 /// Processor time in user mode and in the kernel, nanoseconds, of all threads. The kernel says it in ticks.
@@ -55,12 +55,21 @@ pub fn process_of(tid: u32) -> Option<u32> {
     status(tid).map(|status| status.tgid as u32)
 }
 
-/// Executable, name and arguments.
+/// Executable, name and arguments; empty where /proc does not say it (any more).
 pub fn names(pid: u32) -> (String, String, Vec<String>) {
-    let Some(process) = process(pid) else { return Default::default() };
-    let exe = process.exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let comm = process.stat().map(|stat| stat.comm).unwrap_or_default();
-    (exe, comm, process.cmdline().unwrap_or_default())
+    let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let exe = fs::read_link(format!("/proc/{pid}/exe"));
+    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    (exe, String::from_utf8_lossy(&read("comm")).trim_end().to_string(), words(&read("cmdline")))
+}
+
+/// Words that end with a NUL each.
+pub(crate) fn words(bytes: &[u8]) -> Vec<String> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    let words = bytes.strip_suffix(b"\0").unwrap_or(bytes).split(|&byte| byte == 0);
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// Its name, or its number where that cannot be read.
@@ -216,13 +225,7 @@ pub fn foreign(pid: u32) -> bool {
 
 /// The same of a program's file.
 pub fn file_is_foreign(path: &Path) -> bool {
-    const CLASS_64: u8 = 2;
-    let machine: u16 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
-    let mut header = [0; 20];
-    let Ok(mut exe) = fs::File::open(path) else { return false };
-    exe.read_exact(&mut header).is_ok()
-        && header.starts_with(b"\x7fELF")
-        && (header[4] != CLASS_64 || u16::from_le_bytes([header[18], header[19]]) != machine)
+    Elf::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
 }
 
 /// Whether its executable is set-user-ID or set-group-ID to somebody else than weir's user: a tracer without
@@ -251,10 +254,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn counts_are_the_first_four_lines() {
+        let text = b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 0\n";
+        let counts = IoTotals { read_calls: 3, write_calls: 4, read_bytes: 10, written_bytes: 20 };
+        assert_eq!(parse_io(text), Some(counts));
+        assert_eq!(parse_io(b"rchar: 10\nwchar: x\nsyscr: 3\nsyscw: 4\n"), None);
+        assert_eq!(parse_io(b"rchar: 10\n"), None);
+    }
+
+    #[test]
     fn own_counts_grow_with_a_read() {
         let before = own_io(std::process::id()).unwrap();
         fs::read("/proc/self/stat").unwrap();
         assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
+    }
+
+    #[test]
+    fn names_are_as_the_kernel_has_them() {
+        let mut command = std::process::Command::new("sh");
+        let mut child = command
+            .args(["-c", "read line", "", "last"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !names(child.id()).0.contains("sh") || names(child.id()).2.len() != 5 {
+            std::thread::yield_now(); // it is this test until it has become sh
+        }
+        let (exe, comm, arguments) = names(child.id());
+        assert!(exe.starts_with('/'), "{exe}");
+        assert_eq!(
+            (comm.as_str(), arguments),
+            ("sh", ["sh", "-c", "read line", "", "last"].map(String::from).to_vec())
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(names(child.id()), Default::default());
+        assert_eq!(
+            (words(b""), words(b"\0"), words(b"a")),
+            (vec![], vec![String::new()], vec!["a".to_string()])
+        );
     }
 
     #[test]

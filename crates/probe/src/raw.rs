@@ -3,10 +3,7 @@
 //! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
 //! the tables of open files by following open, dup, fork, exec and close.
 
-use std::path::PathBuf;
-
-use weir_model::Direction;
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile};
+use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, OpenFile};
 
 use crate::behind;
 
@@ -120,10 +117,37 @@ pub struct RawCall {
     pub tail: Option<u8>,
     /// Paths among the arguments, as the program gave them; relative ones against its directory.
     pub paths: Vec<String>,
-    /// Where a relative one begins, if the engine knows it.
-    pub directory: Option<PathBuf>,
+    /// Where the process stands, from where a relative one begins; None: the engine does not follow that.
+    pub directory: Option<Stands>,
     /// Where the file stood before the call, where known.
     pub position: Option<u64>,
+}
+
+/// In which directory a process stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// Where it stood at its last call with a relative path; if that is its first, where its parent stood then.
+    AsBefore,
+    /// It has moved since.
+    Elsewhere,
+}
+
+impl RawCall {
+    /// A call of which nothing else is known.
+    pub fn new(op: Op, args: [u64; 6], result: i64) -> Self {
+        Self {
+            op,
+            args,
+            result,
+            counted: false,
+            asked: None,
+            head: Vec::new(),
+            tail: None,
+            paths: Vec::new(),
+            directory: None,
+            position: None,
+        }
+    }
 }
 
 /// An open file as the kernel has it.
@@ -144,31 +168,16 @@ pub struct RawFile {
     pub pipe_bytes: Option<u64>,
 }
 
-/// Counters of one direction of one descriptor; meanings as in [`weir_model::trace::Flow`].
+/// Counters of one direction of one descriptor.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct RawCounts {
-    pub fd: i32,
-    pub direction: Direction,
+    /// The counters themselves. Which image and file they are of is the assembler's to say, and it knows the time.
+    pub flow: Flow,
+    /// The first and the last call: CLOCK_MONOTONIC, nanoseconds.
     pub first_ns: u64,
+    /// See `first_ns`.
     pub last_ns: u64,
-    pub calls: u64,
-    pub bytes: u64,
-    pub errors: u64,
-    pub again: u64,
-    pub zeros: u64,
-    pub short: u64,
-    /// By powers of two, as `weir_model::trace::Histogram`.
-    pub sizes: Vec<u64>,
-    pub asked: Vec<u64>,
-    pub asked_max: u64,
-    pub newline_ends: u64,
-    pub jumps: u64,
-    pub again_bytes: u64,
-    pub unaligned: u64,
-    pub in_kernel: u64,
-    pub seeks: u64,
-    /// Calls of lseek(2) among `seeks` that were not told as calls.
+    /// Calls of lseek(2) among `flow.seeks` that were not told as calls.
     pub untold_seeks: u64,
     /// The last lseek(2), if it was not told as a call: when, and to where.
     pub untold_seek: Option<(u64, u64)>,

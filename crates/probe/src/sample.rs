@@ -3,12 +3,11 @@
 //! It sees processes come and go, their totals, and how far descriptors of files have moved; no call.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::time::Duration;
 
-use weir_model::Direction;
-use weir_model::trace::{Exit, IoTotals, Moment};
+use weir_model::trace::{Exit, Flow, IoTotals, Moment};
 
+use crate::behind::{Info, info, way};
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::raw::{Raw, RawCounts, RawWhat};
 use crate::{Error, proc};
@@ -116,15 +115,6 @@ fn lives(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
-fn minus(now: IoTotals, before: IoTotals) -> IoTotals {
-    IoTotals {
-        read_calls: now.read_calls.saturating_sub(before.read_calls),
-        write_calls: now.write_calls.saturating_sub(before.write_calls),
-        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
-        written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
-    }
-}
-
 impl Sampler<'_, '_> {
     fn tell(&mut self, ns: u64, pid: u32, what: RawWhat) {
         (self.sink)(Raw { ns, pid, tid: pid, what });
@@ -182,7 +172,7 @@ impl Sampler<'_, '_> {
         let (exe, comm, argv) = proc::names(pid);
         let Some(known) = self.known.get_mut(&pid) else { return };
         // Its threads' own counts, and those of children that it has waited for: nobody tells them apart here.
-        known.totals = proc::io(pid).map_or(known.totals, |io| minus(io, known.before));
+        known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         let (totals, changed) = (known.totals, !exe.is_empty() && known.exe != exe);
         if changed {
@@ -207,11 +197,8 @@ impl Sampler<'_, '_> {
             .iter()
             .filter_map(|(fd, position)| {
                 let last = before.get(fd).filter(|last| last.path == position.path)?;
-                moved(*fd, position, last.at).map(|counts| RawCounts {
-                    first_ns: since,
-                    last_ns: now,
-                    ..counts
-                })
+                let flow = moved(pid, *fd, position, last.at)?;
+                Some(RawCounts { flow, first_ns: since, last_ns: now, untold_seeks: 0, untold_seek: None })
             })
             .collect();
         known.positions = after;
@@ -223,7 +210,7 @@ impl Sampler<'_, '_> {
     fn leave(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
         let Some(mut known) = self.known.remove(&pid) else { return };
         // A zombie still has its counts.
-        known.totals = proc::io(pid).map_or(known.totals, |io| minus(io, known.before));
+        known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         self.unwatched(pid, &known, now);
         let (user_ns, system_ns) = known.times;
@@ -257,10 +244,7 @@ impl Sampler<'_, '_> {
 fn positions(pid: u32) -> HashMap<i32, Position> {
     let of = |fd: i32| {
         let path = proc::descriptor(pid, fd)?;
-        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-        let field = |name| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let at = field("pos:")?.parse().ok()?;
-        let flags = i32::from_str_radix(field("flags:")?, 8).ok()?;
+        let Info { position: at, flags, .. } = info(pid, fd)?;
         Some((fd, Position { path, flags, at }))
     };
     let files = |position: &(i32, Position)| position.1.path.starts_with('/');
@@ -268,35 +252,8 @@ fn positions(pid: u32) -> HashMap<i32, Position> {
 }
 
 /// Bytes between two positions, of a descriptor that goes one way only. How many calls is not known,
-/// and said as none.
-fn moved(fd: i32, now: &Position, before: u64) -> Option<RawCounts> {
+/// and said as none; nor is what went after the last look.
+fn moved(pid: u32, fd: i32, now: &Position, before: u64) -> Option<Flow> {
     let bytes = now.at.checked_sub(before).filter(|bytes| *bytes > 0)?;
-    let direction = match now.flags & libc::O_ACCMODE {
-        libc::O_RDONLY => Direction::In,
-        libc::O_WRONLY => Direction::Out,
-        _ => return None,
-    };
-    Some(RawCounts {
-        fd,
-        direction,
-        first_ns: 0,
-        last_ns: 0,
-        calls: 0,
-        bytes,
-        errors: 0,
-        again: 0,
-        zeros: 0,
-        short: 0,
-        sizes: Vec::new(),
-        asked: Vec::new(),
-        asked_max: 0,
-        newline_ends: 0,
-        jumps: 0,
-        again_bytes: 0,
-        unaligned: 0,
-        in_kernel: 0,
-        seeks: 0,
-        untold_seeks: 0,
-        untold_seek: None,
-    })
+    Some(Flow { bytes, exact: false, estimated: true, ..Flow::new(pid, 0, fd, 0, way(now.flags)?) })
 }

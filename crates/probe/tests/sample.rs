@@ -48,8 +48,8 @@ fn files_that_move_and_children_are_seen() {
     let moved: u64 = raws
         .iter()
         .filter_map(|raw| match &raw.what {
-            RawWhat::Counts(counts) if counts.fd == 3 && counts.direction == Direction::Out => {
-                Some(counts.bytes)
+            RawWhat::Counts(counts) if counts.flow.fd == 3 && counts.flow.direction == Direction::Out => {
+                Some(counts.flow.bytes)
             }
             _ => None,
         })

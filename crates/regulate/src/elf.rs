@@ -1,12 +1,8 @@
 //! The facts of an ELF file that decide what can be done with the program.
 
-use std::fs::File;
 use std::path::Path;
 
-use object::elf;
-use object::read::ReadCache;
-use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionTable};
-use object::{LittleEndian, ReadRef};
+use weir_probe::elf::{self, Sections};
 
 /// Text constants are searched so far for the name of a language.
 const SEARCH_MOST: u64 = 1 << 20;
@@ -37,70 +33,33 @@ pub enum Language {
 
 /// The facts of a file; None where it is no ELF file, or cannot be read.
 pub fn read(path: &Path) -> Option<Elf> {
-    let data = &ReadCache::new(File::open(path).ok()?);
-    let ident = data.read_bytes_at(0, 6).ok()?;
-    if !ident.starts_with(&elf::ELFMAG) {
-        return None;
-    }
-    if ident[4] != elf::ELFCLASS64.0 || ident[5] != elf::ELFDATA2LSB.0 {
+    let file = elf::Elf::open(path)?;
+    if file.is_foreign() {
         return Some(Elf::default());
     }
-    read_64(data).ok()
-}
-
-fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Elf> {
-    let header = elf::FileHeader64::<LittleEndian>::parse(data)?;
-    let endian = header.endian()?;
-    let own = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
-    let mut loader = None;
-    for segment in header.program_headers(endian, data)? {
-        if let Some(path) = segment.interpreter(endian, data)? {
-            loader = Some(path.to_vec());
-        }
-    }
-    Ok(Elf {
-        native: header.e_machine(endian) == own,
+    let loader = file.interpreter().ok()?;
+    Some(Elf {
+        native: file.is_native().ok()?,
         is_static: loader.is_none(),
         musl: loader.is_some_and(|path| path.windows(7).any(|part| part == b"ld-musl")),
-        language: language(&header.sections(endian, data)?, data),
+        language: language(&file.sections().ok()?),
     })
 }
 
-type Sections<'data, R> = SectionTable<'data, elf::FileHeader64<LittleEndian>, R>;
-
-fn language<'data, R: ReadRef<'data>>(sections: &Sections<'data, R>, data: R) -> Option<Language> {
-    let endian = LittleEndian;
-    if sections.section_by_name(endian, b".go.buildinfo").is_some() {
+fn language(sections: &Sections) -> Option<Language> {
+    if sections.has(".go.buildinfo") {
         return Some(Language::Go);
     }
-    let holds = |name: &[u8], word: &[u8]| {
-        let bytes = section(sections, name, data).unwrap_or_default();
+    let holds = |name: &str, word: &[u8]| {
+        let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
         bytes.windows(word.len()).any(|part| part == word)
     };
-    let stripped = sections.section_by_name(endian, b".comment").is_none();
-    if holds(b".comment", b"rustc version") || stripped && holds(b".rodata", b"RUST_BACKTRACE") {
+    let stripped = !sections.has(".comment");
+    if holds(".comment", b"rustc version") || stripped && holds(".rodata", b"RUST_BACKTRACE") {
         return Some(Language::Rust);
     }
-    needs_cpp(sections, data).unwrap_or(false).then_some(Language::Cpp)
-}
-
-fn section<'data, R: ReadRef<'data>>(
-    sections: &Sections<'data, R>,
-    name: &[u8],
-    data: R,
-) -> Option<&'data [u8]> {
-    use object::read::elf::SectionHeader;
-    let (_, section) = sections.section_by_name(LittleEndian, name)?;
-    (section.sh_size(LittleEndian) <= SEARCH_MOST).then(|| section.data(LittleEndian, data).ok())?
-}
-
-fn needs_cpp<'data, R: ReadRef<'data>>(sections: &Sections<'data, R>, data: R) -> Option<bool> {
-    let endian = LittleEndian;
-    let (entries, link) = sections.dynamic(endian, data).ok()??;
-    let strings = sections.strings(endian, data, link).ok()?;
-    let needed = entries.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED);
-    let names = needed.filter_map(|entry| entry.string(endian, strings).ok());
-    Some({ names }.any(|name| name.starts_with(b"libstdc++.") || name.starts_with(b"libc++.")))
+    let cpp = |name: &[u8]| name.starts_with(b"libstdc++.") || name.starts_with(b"libc++.");
+    sections.needed().is_some_and(|names| names.iter().any(|name| cpp(name))).then_some(Language::Cpp)
 }
 
 #[cfg(test)]

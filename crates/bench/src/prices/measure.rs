@@ -40,10 +40,6 @@ struct Bench {
     end: u64,
 }
 
-/// Nanoseconds a call of the loops of one round: read, write, new page, pipe, null, byte of a block, byte of one that is
-/// read back, buffered byte.
-type Round = [f64; 8];
-
 /// Measures in `directory`, in a file without a name.
 pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     let (reader, writer) = pipe()?;
@@ -53,32 +49,11 @@ pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
     // The first round makes pages and fills caches.
     bench.round()?;
     let start = Instant::now();
-    let mut rounds: Vec<Round> = Vec::new();
+    let mut rounds = Vec::new();
     while rounds.len() < LEAST_ROUNDS || (rounds.len() < ROUNDS && start.elapsed() < TIME) {
         rounds.push(bench.round()?);
     }
-    let [
-        file_read_ns,
-        file_write_ns,
-        page_write_ns,
-        pipe_ns,
-        call_ns,
-        byte_ns,
-        again_byte_ns,
-        buffered_byte_ns,
-    ] = std::array::from_fn(|kind| low(rounds.iter().map(|round| round[kind]).collect()));
-    let sync_ns = sync_ns(directory)?;
-    Ok(Prices {
-        file_read_ns,
-        file_write_ns,
-        page_write_ns,
-        pipe_ns,
-        call_ns,
-        byte_ns,
-        again_byte_ns,
-        sync_ns,
-        buffered_byte_ns,
-    })
+    Ok(Prices { sync_ns: sync_ns(directory)?, ..Prices::of(&rounds, low) })
 }
 
 /// Of eight values the lowest but one; of a few the lowest.
@@ -109,7 +84,8 @@ fn timed(times: u32, mut work: impl FnMut(u32) -> io::Result<()>) -> io::Result<
 }
 
 impl Bench {
-    fn round(&mut self) -> io::Result<Round> {
+    /// All prices but that of a sync, which would write out what the loops leave in the page cache.
+    fn round(&mut self) -> io::Result<Prices> {
         let Self { file, null, reader, writer, block, end } = self;
         let (file, null) = (file.as_fd(), null.as_fd());
         let from = *end;
@@ -134,7 +110,17 @@ impl Bench {
         let of_byte = |block_ns: f64, call_ns: f64| ((block_ns - call_ns) / BLOCK as f64).max(0.001);
         let byte_ns = of_byte((blocks + blocks_back) / 2.0, (written + taken) / 2.0);
         let again_byte_ns = of_byte(blocks_back, taken);
-        Ok([taken, written, paged, piped, called, byte_ns, again_byte_ns, buffered_byte_ns(block)])
+        Ok(Prices {
+            file_read_ns: taken,
+            file_write_ns: written,
+            page_write_ns: paged,
+            pipe_ns: piped,
+            call_ns: called,
+            byte_ns,
+            again_byte_ns,
+            sync_ns: 0.0,
+            buffered_byte_ns: buffered_byte_ns(block),
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::{BORDERS, few, odd_inputs, pattern, same};
+use super::want::{self, BORDERS, few, odd_inputs, pattern, same};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -22,12 +22,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "read(2): 0 is the end, also the first time",
             test: empty,
         },
-        Requirement {
-            id: "block-borders",
-            what: "sizes of a block, one less and one more lose and add nothing",
-            see: "read(2), fread(3): the last block is shorter, its length is what the call returned",
-            test: borders,
-        },
+        want::block_borders(borders),
         Requirement {
             id: "pieces",
             what: "FROM may be a pipe that brings its bytes in pieces (/dev/stdin)",
@@ -64,24 +59,12 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "open(2), fopen(3): what they return; perror(3)",
             test: unwritable,
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "fclose(3): the last write is made there, and its error is only told there; weir lab full-disk",
-            test: full_disk,
-        },
-        Requirement {
-            id: "short-write",
-            what: "when only a part of a write fits, it goes on with the rest or fails",
-            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
-            test: short_write,
-        },
-        Requirement {
-            id: "usage",
-            what: "without arguments it says how it is used, with a status that is not 0",
-            see: "exit(3): status 2 is usual",
-            test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
-        },
+        want::full_disk(
+            "fclose(3): the last write is made there, and its error is only told there; weir lab full-disk",
+            full_disk,
+        ),
+        want::short_write(short_write),
+        want::USAGE,
     ],
 };
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::{AT_ONCE, same};
+use super::want::{self, AT_ONCE, same};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -42,14 +42,9 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "write(2); weir lab setvbuf-modes",
             test: calls,
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "fflush(3), fclose(3): what they return; weir lab full-disk",
-            test: |place| {
-                place.run(&["3", "0.01"]).out_is_full().done()?.failed("standard output is full").map(drop)
-            },
-        },
+        want::full_disk("fflush(3), fclose(3): what they return; weir lab full-disk", |place| {
+            place.run(&["3", "0.01"]).out_is_full().done()?.failed("standard output is full").map(drop)
+        }),
         Requirement {
             id: "usage",
             what: "a COUNT that is no number is refused, with a status that is not 0",

@@ -2,7 +2,7 @@
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::{AT_ONCE, same, shaped};
+use super::want::{self, AT_ONCE, same, shaped};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -71,12 +71,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "fopen(3) returns NULL; perror(3)",
             test: unwritable,
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
-            test: full_disk,
-        },
+        want::full_disk("fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk", full_disk),
         Requirement {
             id: "usage",
             what: "without a message it says how it is used, with a status that is not 0",

@@ -2,7 +2,7 @@
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::{AT_ONCE, same, shaped};
+use super::want::{self, AT_ONCE, same, shaped};
 use super::{Exercise, Requirement, Test, Wrong, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -86,12 +86,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
                 place.run(&["-n", "1", "-i", "0", "nowhere"]).done()?.failed("there is no SENSOR").map(drop)
             },
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk",
-            test: full_disk,
-        },
+        want::full_disk("fprintf(3), fflush(3), fclose(3): what they return; weir lab full-disk", full_disk),
     ],
 };
 

@@ -2,7 +2,7 @@
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::{BORDERS, few, lines, pattern, same};
+use super::want::{self, BORDERS, few, lines, pattern, same};
 use super::{Exercise, Requirement, Test, wrong};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -88,18 +88,8 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "open(2), fopen(3): what they return; perror(3)",
             test: |place| place.run(&["nowhere"]).done()?.failed("there is no FILE").map(drop),
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "write(2), fclose(3) of stdout: what they return; weir lab full-disk",
-            test: full_disk,
-        },
-        Requirement {
-            id: "short-write",
-            what: "when only a part of a write fits, it goes on with the rest or fails",
-            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
-            test: short_write,
-        },
+        want::full_disk("write(2), fclose(3) of stdout: what they return; weir lab full-disk", full_disk),
+        want::short_write(short_write),
         Requirement {
             id: "usage",
             what: "-n with something that is no number is refused, with a status that is not 0",

@@ -2,7 +2,7 @@
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::{BORDERS, few, odd_inputs, pattern, same};
+use super::want::{self, BORDERS, few, odd_inputs, pattern, same};
 use super::{Exercise, Requirement, Test};
 
 pub(super) const EXERCISE: Exercise = Exercise {
@@ -22,12 +22,7 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "read(2): 0 is the end, also the first time; feof(3) is true only after a read",
             test: |place| translates(place, "no input", b""),
         },
-        Requirement {
-            id: "block-borders",
-            what: "sizes of a block, one less and one more lose and add nothing",
-            see: "read(2), fread(3): the last block is shorter, its length is what the call returned",
-            test: borders,
-        },
+        want::block_borders(borders),
         Requirement {
             id: "pieces",
             what: "the input may be a pipe that brings its bytes in pieces",
@@ -40,30 +35,18 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "weir lab translate, weir lab one-byte-writes",
             test: calls,
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "fclose(3) of stdout: the last write is made there, its error told only there; weir lab full-disk",
-            test: full_disk,
-        },
-        Requirement {
-            id: "short-write",
-            what: "when only a part of a write fits, it goes on with the rest or fails",
-            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
-            test: short_write,
-        },
+        want::full_disk(
+            "fclose(3) of stdout: the last write is made there, its error told only there; weir lab full-disk",
+            full_disk,
+        ),
+        want::short_write(short_write),
         Requirement {
             id: "unreadable",
             what: "an input that cannot be read is told, with a status that is not 0",
             see: "read(2): -1 is not the end; ferror(3) tells what EOF does not",
             test: unreadable,
         },
-        Requirement {
-            id: "usage",
-            what: "without arguments it says how it is used, with a status that is not 0",
-            see: "exit(3): status 2 is usual",
-            test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
-        },
+        want::USAGE,
     ],
 };
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::calls::Flow;
-use super::{Test, wrong};
+use super::place::Place;
+use super::{Requirement, Test, wrong};
 
 /// Long enough for what should be there at once, also on a busy machine.
 pub(super) const AT_ONCE: Duration = Duration::from_secs(2);
@@ -12,6 +13,40 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(2);
 const BYTES_A_CALL: u64 = 512;
 /// Calls that any program may make beside: the one that says the end, a probe of the kind of file.
 const CALLS_BESIDE: u64 = 4;
+
+/// A program that takes arguments is given none.
+pub(super) const USAGE: Requirement = Requirement {
+    id: "usage",
+    what: "without arguments it says how it is used, with a status that is not 0",
+    see: "exit(3): status 2 is usual",
+    test: |place| place.run(&[]).done()?.failed("without arguments").map(drop),
+};
+
+/// Inputs of about a block.
+pub(super) const fn block_borders(test: fn(&Place) -> Test) -> Requirement {
+    Requirement {
+        id: "block-borders",
+        what: "sizes of a block, one less and one more lose and add nothing",
+        see: "read(2), fread(3): the last block is shorter, its length is what the call returned",
+        test,
+    }
+}
+
+/// Nothing can be written. `see`: what tells it of the calls that the exercise is about.
+pub(super) const fn full_disk(see: &'static str, test: fn(&Place) -> Test) -> Requirement {
+    let what = "on a full disk (/dev/full) it says so, with a status that is not 0";
+    Requirement { id: "full-disk", what, see, test }
+}
+
+/// Not all can be written.
+pub(super) const fn short_write(test: fn(&Place) -> Test) -> Requirement {
+    Requirement {
+        id: "short-write",
+        what: "when only a part of a write fits, it goes on with the rest or fails",
+        see: "write(2): less than was asked for is no error yet; weir lab full-disk",
+        test,
+    }
+}
 
 /// Are these the same bytes? `of` names the case.
 pub(super) fn same(of: &str, wanted: &[u8], got: &[u8]) -> Test {

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::calls::{Way, traced};
 use super::place::Place;
-use super::want::AT_ONCE;
+use super::want::{self, AT_ONCE};
 use super::{Exercise, Requirement, Test, Wrong, wrong};
 use crate::Error;
 
@@ -56,18 +56,10 @@ pub(super) const EXERCISE: Exercise = Exercise {
             see: "open(2): what it returns; perror(3)",
             test: unwritable,
         },
-        Requirement {
-            id: "full-disk",
-            what: "on a full disk (/dev/full) it says so, with a status that is not 0",
-            see: "write(2): -1 and ENOSPC; weir lab full-disk",
-            test: |place| place.run(&["/dev/full", "1000", "100"]).done()?.failed("a full disk").map(drop),
-        },
-        Requirement {
-            id: "short-write",
-            what: "when only a part of a write fits, it goes on with the rest or fails",
-            see: "write(2): less than was asked for is no error yet; weir lab full-disk",
-            test: short_write,
-        },
+        want::full_disk("write(2): -1 and ENOSPC; weir lab full-disk", |place| {
+            place.run(&["/dev/full", "1000", "100"]).done()?.failed("a full disk").map(drop)
+        }),
+        want::short_write(short_write),
         Requirement {
             id: "usage",
             what: "without arguments, or with BYTES no number, it says how it is used, with a status that is not 0",

@@ -132,8 +132,7 @@ fn new(file: &OpenFile) -> File {
 
 /// Is it the shell that only starts the program?
 fn of_starter(recording: &Recording, flow: &Flow) -> bool {
-    let image = recording.process(flow.pid).and_then(|process| process.images.get(flow.image as usize));
-    image.is_some_and(|image| image.argv == recording.command)
+    recording.image(flow.pid, flow.image).is_some_and(|image| image.argv == recording.command)
 }
 
 /// Is it the program's own business, not its loader's or its language's?

@@ -92,8 +92,7 @@ impl<'r> Walk<'r> {
     }
 
     fn exec(&mut self, pid: u32, image: u32) {
-        let known = self.recording.process(pid).and_then(|process| process.images.get(image as usize));
-        let Some(image) = known else { return };
+        let Some(image) = self.recording.image(pid, image) else { return };
         let begins = image.argv != self.recording.command && self.hidden.remove(&pid);
         if self.hidden.contains(&pid) {
             return;

@@ -68,6 +68,13 @@ impl Op {
         matches!(self, Pread | Preadv | Preadv2 | Pwrite | Pwritev | Pwritev2)
     }
 
+    /// Its result is a new descriptor.
+    pub fn makes_descriptor(self) -> bool {
+        use Op::*;
+        let opens = matches!(self, Open | Openat | Openat2 | Creat | MemfdCreate | Eventfd2 | IoUringSetup);
+        opens || matches!(self, Dup | Dup2 | Dup3 | Socket | Accept | Accept4)
+    }
+
     /// Waits for the device.
     pub fn syncs(self) -> bool {
         use Op::*;

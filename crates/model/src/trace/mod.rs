@@ -50,6 +50,16 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl Exit {
+    /// As wait(2) says it of one that has ended.
+    pub fn of_status(status: i32) -> Self {
+        match status & 0x7f {
+            0 => Self::Code(status >> 8 & 0xff),
+            signal => Self::Signal(signal),
+        }
+    }
+}
+
 /// What watching cost, and what it missed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
@@ -78,6 +88,27 @@ pub struct IoTotals {
     pub read_bytes: u64,
     /// Bytes written by calls.
     pub written_bytes: u64,
+}
+
+impl IoTotals {
+    /// What was added since.
+    pub fn since(self, before: Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Both together. Where one is a difference that is less than nothing, as a wrapped number, so may the sum be.
+    pub fn plus(self, more: Self) -> Self {
+        self.with(more, u64::wrapping_add)
+    }
+
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            read_calls: of(self.read_calls, other.read_calls),
+            write_calls: of(self.write_calls, other.write_calls),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            written_bytes: of(self.written_bytes, other.written_bytes),
+        }
+    }
 }
 
 /// What a process runs, from one execve(2) to the next.
@@ -123,6 +154,13 @@ impl Process {
     /// The name of what it ran last.
     pub fn comm(&self) -> &str {
         self.images.last().map_or("?", |image| &image.comm)
+    }
+
+    /// What it ran at a time, with its number: the last that had begun by then. The first has no beginning but the
+    /// process's own.
+    pub fn image_at(&self, at_s: f64) -> Option<(usize, &Image)> {
+        let number = self.images.iter().rposition(|image| image.started_s <= at_s).unwrap_or(0);
+        self.images.get(number).map(|image| (number, image))
     }
 }
 
@@ -207,6 +245,11 @@ impl Recording {
         self.processes.iter().rev().map(|process| (process.pid, process)).collect()
     }
 
+    /// What a process ran, by the number of its image.
+    pub fn image(&self, pid: u32, number: u32) -> Option<&Image> {
+        self.process(pid)?.images.get(number as usize)
+    }
+
     /// The open file with this id.
     pub fn file(&self, id: u32) -> Option<&OpenFile> {
         self.files.get(id as usize)
@@ -232,5 +275,46 @@ impl OpenFile {
     pub fn waits_for_device(&self) -> bool {
         const O_DSYNC: i32 = 0o10000;
         self.flags & O_DSYNC != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_is_read_from_what_wait_says() {
+        assert_eq!(Exit::of_status(3 << 8), Exit::Code(3));
+        assert_eq!(Exit::of_status(9), Exit::Signal(9));
+        assert_eq!(Exit::of_status(0x80 | 11), Exit::Signal(11), "with a core dump");
+    }
+
+    #[test]
+    fn totals_are_added_and_taken_away_field_by_field() {
+        let of = |read_calls, write_calls, read_bytes, written_bytes| IoTotals {
+            read_calls,
+            write_calls,
+            read_bytes,
+            written_bytes,
+        };
+        assert_eq!(of(5, 6, 7, 8).since(of(1, 2, 3, 9)), of(4, 4, 4, 0));
+        assert_eq!(of(5, 6, 7, 8).plus(of(1, 2, 3, 4)), of(6, 8, 10, 12));
+        assert_eq!(of(5, 0, 0, 0).plus(of(2u64.wrapping_neg(), 0, 0, 0)), of(3, 0, 0, 0));
+    }
+
+    #[test]
+    fn an_image_begins_when_the_one_before_ends() {
+        let image = |started_s: f64, comm: &str| Image { started_s, comm: comm.into(), ..Image::default() };
+        let process = Process {
+            images: vec![image(1.0, "sh"), image(2.0, "tr")],
+            started_s: 1.0,
+            ..Process::default()
+        };
+        let at = |at_s: f64| process.image_at(at_s).map(|(number, image)| (number, image.comm.as_str()));
+        assert_eq!(at(1.9), Some((0, "sh")));
+        assert_eq!(at(2.0), Some((1, "tr")));
+        assert_eq!(at(9.0), Some((1, "tr")));
+        assert_eq!(at(0.5), Some((0, "sh")), "what was seen before its beginning was told is its own");
+        assert_eq!(Process::default().image_at(1.0), None);
     }
 }

@@ -96,10 +96,10 @@ impl Modes<'_> {
 
     fn walked(&self, flow: &Flow) -> Option<SeenMode> {
         let looks = self.looks.get(&flow.pid)?;
-        let images = self.processes.get(&flow.pid).map_or(&[][..], |process| &process.images);
-        let begin = |image: u32| images.get(image as usize).map(|image| image.started_s);
-        let (from, to) = (begin(flow.image).unwrap_or(0.0), begin(flow.image + 1).unwrap_or(f64::INFINITY));
-        let of_image = looks.iter().rev().filter(|event| event.at_s >= from && event.at_s <= to);
+        let process = self.processes.get(&flow.pid);
+        let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);
+        let of_image =
+            looks.iter().rev().filter(|look| image(look.at_s).is_none_or(|now| now == flow.image as usize));
         let buffers = of_image.filter_map(|event| match &event.what {
             What::Buffers { buffers, files, moment, .. } if self.is_behind(flow, files) => {
                 Some(buffers.iter().map(|buffer| (*moment, buffer)))

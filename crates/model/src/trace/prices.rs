@@ -4,30 +4,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::StreamKind;
 
-/// Prices in nanoseconds, measured once for a machine and a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Prices {
+/// Each price is said once: what it is of, its name, and what it is on one kind of machine.
+macro_rules! prices {
+    ($($(#[$about:meta])* $name:ident: $typical:expr,)*) => {
+        /// Prices in nanoseconds, measured once for a machine and a directory.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        pub struct Prices { $($(#[$about])* pub $name: f64,)* }
+
+        /// What one kind of machine was measured to cost (see the design's floors); for tests and where nothing can
+        /// be measured.
+        impl Default for Prices {
+            fn default() -> Self {
+                Self { $($name: $typical,)* }
+            }
+        }
+
+        impl Prices {
+            /// Of several measurements one: of each price what `pick` makes of its values.
+            pub fn of(measured: &[Self], pick: impl Fn(Vec<f64>) -> f64) -> Self {
+                Self { $($name: pick(measured.iter().map(|one| one.$name).collect()),)* }
+            }
+
+            /// All of them.
+            pub fn values(&self) -> impl Iterator<Item = f64> {
+                [$(self.$name),*].into_iter()
+            }
+        }
+    };
+}
+
+prices! {
     /// A read(2) of one byte of a file in the page cache.
-    pub file_read_ns: f64,
+    file_read_ns: 400.0,
     /// A write(2) of one byte to a file.
-    pub file_write_ns: f64,
+    file_write_ns: 900.0,
     /// A write(2) of 4 KiB behind the end of a file: a page is made for it. Not known (0) of recordings that are older.
     #[serde(default)]
-    pub page_write_ns: f64,
+    page_write_ns: 3000.0,
     /// A write(2) or read(2) of one byte on a pipe, with nobody waiting.
-    pub pipe_ns: f64,
+    pipe_ns: 450.0,
     /// A write(2) of one byte to /dev/null: what entering the kernel costs.
-    pub call_ns: f64,
+    call_ns: 300.0,
     /// A byte of a large write(2) or read(2) on a file, in the middle of both.
-    pub byte_ns: f64,
+    byte_ns: 0.3,
     /// A byte that is read again: the processor still has it near, and no page is made for it. Not known (0) of
     /// recordings that are older.
     #[serde(default)]
-    pub again_byte_ns: f64,
+    again_byte_ns: 0.05,
     /// An fdatasync(2) after a small write.
-    pub sync_ns: f64,
+    sync_ns: 600_000.0,
     /// A byte through a buffer of the program's own (stdio unlocked).
-    pub buffered_byte_ns: f64,
+    buffered_byte_ns: 3.0,
 }
 
 impl Prices {
@@ -80,27 +107,18 @@ impl Prices {
     }
 }
 
-/// What one kind of machine was measured to cost (see the design's floors); for tests and where nothing can
-/// be measured.
-impl Default for Prices {
-    fn default() -> Self {
-        Self {
-            file_read_ns: 400.0,
-            file_write_ns: 900.0,
-            page_write_ns: 3000.0,
-            pipe_ns: 450.0,
-            call_ns: 300.0,
-            byte_ns: 0.3,
-            again_byte_ns: 0.05,
-            sync_ns: 600_000.0,
-            buffered_byte_ns: 3.0,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_measurements_each_price_is_picked_by_itself() {
+        let one = Prices { file_read_ns: 1.0, sync_ns: 9.0, ..Prices::default() };
+        let other = Prices { file_read_ns: 2.0, sync_ns: 8.0, ..Prices::default() };
+        let least = Prices::of(&[one, other], |values| values.into_iter().fold(f64::INFINITY, f64::min));
+        assert_eq!(least, Prices { file_read_ns: 1.0, sync_ns: 8.0, ..Prices::default() });
+        assert_eq!(least.values().filter(|ns| *ns == 1.0 || *ns == 8.0).count(), 2);
+    }
 
     #[test]
     fn reading_again_and_large_pieces_are_cheaper() {

@@ -67,8 +67,7 @@ impl Recording {
 
     /// The name of what a process ran, by the number of its image.
     pub fn comm(&self, pid: u32, image: u32) -> &str {
-        let image = self.process(pid).and_then(|process| process.images.get(image as usize));
-        image.map_or("?", |image| &image.comm)
+        self.image(pid, image).map_or("?", |image| &image.comm)
     }
 
     /// The opening by whose name a file is called: the first, where it was opened by several.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use weir_model::Direction;
-use weir_model::trace::{Call, Flow, Histogram, Op};
+use weir_model::trace::{Call, Flow, Op};
 
 use crate::raw::{RawCall, RawCounts};
 use crate::syscalls;
@@ -116,33 +116,15 @@ impl Flows {
         self.get(key, at_s)
     }
 
-    /// Counters that the kernel kept.
-    pub fn add_counts(&mut self, pid: u32, image: u32, file: u32, counts: &RawCounts, start_ns: u64) {
+    /// Counters that were kept elsewhere, of this image and file.
+    pub fn add_counts(&mut self, image: u32, file: u32, counts: RawCounts, start_ns: u64) {
         let seconds = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
-        let index = self.get((pid, image, counts.fd, file, counts.direction), seconds(counts.first_ns));
-        let times = (seconds(counts.first_ns), seconds(counts.last_ns));
-        self.note_recent(index, counts.calls, counts.bytes, times);
+        let RawCounts { flow: more, first_ns, last_ns, .. } = counts;
+        let times = (seconds(first_ns), seconds(last_ns));
+        let index = self.get((more.pid, image, more.fd, file, more.direction), times.0);
+        self.note_recent(index, more.calls, more.bytes, times);
         let flow = &mut self.all[index];
-        flow.last_s = flow.last_s.max(seconds(counts.last_ns));
-        if counts.calls == 0 && counts.bytes > 0 {
-            // Only how far a file has moved was seen, and not to its end.
-            (flow.exact, flow.estimated) = (false, true);
-        }
-        flow.calls += counts.calls;
-        flow.bytes += counts.bytes;
-        flow.errors += counts.errors;
-        flow.again += counts.again;
-        flow.zeros += counts.zeros;
-        flow.short += counts.short;
-        flow.sizes.merge(&Histogram(counts.sizes.clone()));
-        flow.asked.merge(&Histogram(counts.asked.clone()));
-        flow.asked_max = flow.asked_max.max(counts.asked_max);
-        flow.newline_ends += counts.newline_ends;
-        flow.jumps += counts.jumps;
-        flow.again_bytes += counts.again_bytes;
-        flow.unaligned += counts.unaligned;
-        flow.in_kernel += counts.in_kernel;
-        flow.seeks += counts.seeks;
+        flow.add(&Flow { first_s: flow.first_s, last_s: times.1, ..more });
     }
 
     /// One call; true when it is worth an event of its own.
@@ -224,18 +206,7 @@ mod tests {
     use super::*;
 
     fn read(asked: u64, result: i64) -> RawCall {
-        RawCall {
-            op: Op::Read,
-            args: [0, 0, asked, 0, 0, 0],
-            result,
-            counted: false,
-            asked: None,
-            head: Vec::new(),
-            tail: None,
-            paths: Vec::new(),
-            directory: None,
-            position: Some(0),
-        }
+        RawCall { position: Some(0), ..RawCall::new(Op::Read, [0, 0, asked, 0, 0, 0], result) }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use weir_model::trace::{Exit, Image, IoTotals, Process, What};
 
 use super::{Assembler, Live, renewal};
+use crate::proc;
 
 impl Assembler {
     pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
@@ -31,6 +32,7 @@ impl Assembler {
         };
         let process = self.new_process(child, Some(pid), at_s);
         self.live.insert(child, Live { process, descriptors: table, ..Live::default() });
+        self.files.directories.fork(pid, child);
         self.live_of(pid, at_s).after_fork = 0;
         self.event(at_s, pid, tid, What::Fork { child });
     }
@@ -66,6 +68,7 @@ impl Assembler {
     pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, times: (u64, u64), at_s: f64) {
         self.live_of(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
+        self.files.directories.exit(pid);
         let process = &mut self.processes[live.process];
         process.ended_s = Some(at_s);
         process.exit = Some(exit);
@@ -77,13 +80,6 @@ impl Assembler {
 
 /// What /proc says of a process; empty where it says nothing (any more).
 fn image_of(pid: u32) -> Image {
-    let read = |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
-    let comm = String::from_utf8_lossy(&read("comm")).trim_end().to_string();
-    let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
-    let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let words = read("cmdline");
-    let words = words.strip_suffix(b"\0").unwrap_or(&words);
-    let argv = words.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-    let argv = if words.is_empty() { Vec::new() } else { argv.collect() };
+    let (exe, comm, argv) = proc::names(pid);
     Image { started_s: 0.0, exe, comm, argv }
 }

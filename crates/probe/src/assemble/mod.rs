@@ -3,6 +3,7 @@
 
 mod assembled;
 mod descriptors;
+mod files;
 mod flows;
 mod lives;
 mod looks;
@@ -24,7 +25,8 @@ use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Proc
 
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 pub use assembled::Assembled;
-use descriptors::{Descriptor, Descriptors, Files};
+use descriptors::{Descriptor, Descriptors};
+use files::Files;
 use flows::Flows;
 use others::Others;
 use pauses::Pauses;
@@ -117,13 +119,13 @@ impl Assembler {
             RawWhat::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
             RawWhat::Call(ref call) => self.call(&raw, call, at_s),
             RawWhat::Counts(counts) => {
-                let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, counts.fd));
-                self.flows.add_counts(raw.pid, image, file, &counts, self.start_ns);
+                let fd = counts.flow.fd;
+                let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, fd));
                 self.others.note_counts((raw.pid, image), file, &counts);
                 if let Some((ns, to)) = counts.untold_seek {
-                    let call = flows::seek(counts.fd, file, to);
-                    self.event(self.seconds(ns), raw.pid, raw.tid, What::Call(call));
+                    self.event(self.seconds(ns), raw.pid, raw.tid, What::Call(flows::seek(fd, file, to)));
                 }
+                self.flows.add_counts(image, file, *counts, self.start_ns);
             }
             RawWhat::Fork { child, shares_files } => self.fork(raw.pid, raw.tid, child, shares_files, at_s),
             RawWhat::Exec { exe, comm, argv } => {

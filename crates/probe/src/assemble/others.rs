@@ -54,7 +54,7 @@ impl Others {
     /// Moves of an offset that the kernel only counted.
     pub fn note_counts(&mut self, program: Program, file: u32, counts: &RawCounts) {
         if counts.untold_seeks > 0 {
-            let side = usize::from(counts.direction == Direction::Out);
+            let side = usize::from(counts.flow.direction == Direction::Out);
             self.untold.entry((program, file)).or_default()[side] += counts.untold_seeks;
         }
     }
@@ -84,29 +84,14 @@ impl Others {
 mod tests {
     use super::*;
 
-    fn call(op: Op, args: [u64; 6], result: i64) -> RawCall {
-        RawCall {
-            op,
-            args,
-            result,
-            counted: false,
-            asked: None,
-            head: Vec::new(),
-            tail: None,
-            paths: Vec::new(),
-            directory: None,
-            position: None,
-        }
-    }
-
     #[test]
     fn calls_are_counted_by_kind_and_error() {
         let mut others = Others::default();
         for result in [3, -i64::from(libc::ENOENT), 4, -i64::from(libc::ENOENT), -i64::from(libc::EACCES)] {
-            others.note((7, 0), &call(Op::Openat, [0; 6], result));
+            others.note((7, 0), &RawCall::new(Op::Openat, [0; 6], result));
         }
-        others.note((7, 0), &call(Op::Read, [0; 6], 10));
-        others.note((8, 1), &call(Op::Close, [3, 0, 0, 0, 0, 0], 0));
+        others.note((7, 0), &RawCall::new(Op::Read, [0; 6], 10));
+        others.note((8, 1), &RawCall::new(Op::Close, [3, 0, 0, 0, 0, 0], 0));
         let counted = others.finish(&HashSet::from([8]));
         assert_eq!(counted.len(), 2, "{counted:?}");
         assert_eq!((counted[0].op, counted[0].calls, counted[0].failed()), (Op::Openat, 5, 3));
@@ -117,11 +102,12 @@ mod tests {
 
     #[test]
     fn what_only_some_engines_see_is_left_out() {
-        let anonymous = call(Op::Mmap, [0, 4096, 3, libc::MAP_ANONYMOUS as u64, u32::MAX.into(), 0], 4096);
-        let mapped = call(Op::Mmap, [0, 4096, 1, libc::MAP_PRIVATE as u64, 3, 0], 4096);
-        let asks = call(Op::Fcntl, [1, libc::F_GETFL as u64, 0, 0, 0, 0], 2);
-        let sets = call(Op::Fcntl, [1, libc::F_SETFL as u64, 0, 0, 0, 0], 0);
-        let started = call(Op::Execve, [0; 6], 0);
+        let anonymous =
+            RawCall::new(Op::Mmap, [0, 4096, 3, libc::MAP_ANONYMOUS as u64, u32::MAX.into(), 0], 4096);
+        let mapped = RawCall::new(Op::Mmap, [0, 4096, 1, libc::MAP_PRIVATE as u64, 3, 0], 4096);
+        let asks = RawCall::new(Op::Fcntl, [1, libc::F_GETFL as u64, 0, 0, 0, 0], 2);
+        let sets = RawCall::new(Op::Fcntl, [1, libc::F_SETFL as u64, 0, 0, 0, 0], 0);
+        let started = RawCall::new(Op::Execve, [0; 6], 0);
         assert!(!is_counted(&anonymous) && !is_counted(&asks) && !is_counted(&started));
         assert!(is_counted(&mapped) && is_counted(&sets));
     }

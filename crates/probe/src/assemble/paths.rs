@@ -5,26 +5,49 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::proc;
+use crate::raw::Stands;
 
 /// In which directories processes were seen last: who has ended by the time that his report is taken has none.
 #[derive(Debug, Default)]
 pub(super) struct Directories(HashMap<u32, PathBuf>);
 
 impl Directories {
-    /// A path as seen from the process's directory, which is asked for if the engine does not know it; None where it
+    /// A path as seen from the process's directory, which is asked for if it may be another than before; None where it
     /// cannot be told.
-    pub fn absolute(&mut self, pid: u32, name: &str, known: Option<&Path>) -> Option<String> {
+    pub fn absolute(&mut self, pid: u32, name: &str, stands: Option<Stands>) -> Option<String> {
         if name.starts_with('/') {
             let path: PathBuf = Path::new(name).components().collect();
             return Some(path.to_string_lossy().into_owned());
         }
-        if let Some(directory) = known.map(Path::to_path_buf).or_else(|| proc::directory(pid)) {
-            self.0.insert(pid, directory);
-        }
-        let directory = self.0.get(&pid).cloned().or_else(|| std::env::current_dir().ok())?;
+        let directory = self.of(pid, stands).or_else(|| std::env::current_dir().ok())?;
         // "." and "./x" are what they stand for; ".." is left as it is, because of symbolic links.
         let path: PathBuf = directory.join(name).components().collect();
         Some(path.to_string_lossy().into_owned())
+    }
+
+    fn of(&mut self, pid: u32, stands: Option<Stands>) -> Option<PathBuf> {
+        let known = stands == Some(Stands::AsBefore) && self.0.contains_key(&pid);
+        let now = if known { None } else { proc::directory(pid) };
+        match now {
+            Some(directory) => drop(self.0.insert(pid, directory)),
+            // It has moved, and cannot be asked any more where it went.
+            None if stands == Some(Stands::Elsewhere) => drop(self.0.remove(&pid)),
+            None => {}
+        }
+        self.0.get(&pid).cloned()
+    }
+
+    /// A child stands where its parent does.
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        match self.0.get(&parent).cloned() {
+            Some(directory) => self.0.insert(child, directory),
+            None => self.0.remove(&child), // it may have been another's number
+        };
+    }
+
+    /// The process has ended.
+    pub fn exit(&mut self, pid: u32) {
+        self.0.remove(&pid);
     }
 }
 
@@ -56,6 +79,9 @@ pub(super) fn resolved(name: Cow<'_, str>, flags: i32) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
+    /// There is no such process.
+    const NOBODY: u32 = 4_194_305;
+
     #[test]
     fn names_are_below_the_directory_that_was_given() {
         assert_eq!(below(Some("/d"), "file"), "/d/file");
@@ -69,7 +95,6 @@ mod tests {
     fn a_process_that_is_gone_was_where_it_was_last() {
         let mut directories = Directories::default();
         assert_eq!(directories.absolute(0, "/d/./file", None).as_deref(), Some("/d/file"));
-        assert_eq!(directories.absolute(0, "./file", Some(Path::new("/d"))).as_deref(), Some("/d/file"));
         let mut child = std::process::Command::new("sleep").arg("60").current_dir("/usr").spawn().unwrap();
         while directories.absolute(child.id(), "x", None).as_deref() != Some("/usr/x") {
             std::thread::yield_now(); // it changes its directory before it becomes sleep
@@ -77,6 +102,22 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(directories.absolute(child.id(), "./y", None).as_deref(), Some("/usr/y"));
+        directories.fork(child.id(), NOBODY);
+        directories.exit(child.id());
+        let here = std::env::current_dir().unwrap().join("z").to_string_lossy().into_owned();
+        assert_eq!(directories.absolute(child.id(), "z", None).as_ref(), Some(&here));
+        let mut of_child = |stands| directories.absolute(NOBODY, "z", Some(stands));
+        assert_eq!(of_child(Stands::AsBefore).as_deref(), Some("/usr/z"), "where its parent was");
+        assert_eq!(of_child(Stands::Elsewhere), Some(here), "wherever that is");
+    }
+
+    #[test]
+    fn who_has_not_moved_is_not_asked_again() {
+        let mut directories = Directories(HashMap::from([(std::process::id(), "/d".into())]));
+        let mut own = |stands| directories.absolute(std::process::id(), "x", stands);
+        assert_eq!(own(Some(Stands::AsBefore)).as_deref(), Some("/d/x"));
+        let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();
+        assert_eq!(own(Some(Stands::Elsewhere)), Some(here));
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::collections::{HashMap, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, OpenFile};
 
-use super::descriptors::{Descriptors, Files, same_open_file};
+use super::Assembler;
+use super::descriptors::{Descriptor, Descriptors, same_open_file};
+use super::files::Files;
 use super::flows::Recent;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
-use super::{Assembler, scale};
-use crate::behind::{Info, info, look, size_of_same};
+use crate::behind::{Info, info, look, size_of_same, way};
 use crate::proc;
 
 /// Of a process that has more descriptors, only those are looked at that it uses.
@@ -112,7 +113,7 @@ impl Assembler {
             doubt(table);
             behind_pause(table, files, pid, &begun.marks, &seeks, &mut stood)
         });
-        let moved = scale::less(totals, begun.totals);
+        let moved = totals.since(begun.totals);
         let stays = |place: &Place| table.as_ref().is_some_and(|table| table.kept.contains_key(place));
         let gone = gone(&self.files, &begun.marks, |place| stays(place) || seeks.contains(place));
         let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
@@ -131,7 +132,7 @@ impl Assembler {
             pauses.add(&past, &after, image);
         }
         if let (Some(begun), Some(io)) = (pauses.begun.take(), io.or(live.latest)) {
-            let moved = scale::less(io, begun.totals);
+            let moved = io.since(begun.totals);
             let gone = gone(&self.files, &begun.marks, |place| seeks.contains(place));
             let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
             let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open };
@@ -236,7 +237,7 @@ fn behind_pause(
         let twin = |other: &&i32| same_open_file(pid, fd, **other);
         let twin = found.kept.keys().map(|(other, _)| other).find(twin).and_then(|other| marks.get(other));
         if let Some(mark) = twin {
-            table.insert(fd, super::descriptors::Descriptor::new(mark.file, false));
+            table.insert(fd, Descriptor::new(mark.file, false));
             continue;
         }
         let (Some(open), Some(now)) = (look(pid, fd), info(pid, fd)) else { continue };
@@ -248,12 +249,4 @@ fn behind_pause(
         stood.insert((fd, id), now.position);
     }
     Some(found)
-}
-
-fn way(flags: i32) -> Option<Direction> {
-    match flags & libc::O_ACCMODE {
-        libc::O_RDONLY => Some(Direction::In),
-        libc::O_WRONLY => Some(Direction::Out),
-        _ => None,
-    }
 }

@@ -4,7 +4,8 @@
 use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
 
-use super::descriptors::{Descriptor, Descriptors, Files};
+use super::descriptors::{Descriptor, Descriptors};
+use super::files::Files;
 use crate::behind::{blank, info, look};
 use crate::proc;
 

@@ -1,18 +1,8 @@
 //! Makes flows that were seen in part agree with the kernel's exact totals.
 
-use weir_model::trace::{Flow, Histogram, IoTotals};
+use weir_model::trace::{Flow, Histogram};
 
 use super::share::Amount;
-
-/// What was added since.
-pub(super) fn less(now: IoTotals, before: IoTotals) -> IoTotals {
-    IoTotals {
-        read_calls: now.read_calls.saturating_sub(before.read_calls),
-        write_calls: now.write_calls.saturating_sub(before.write_calls),
-        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
-        written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
-    }
-}
 
 /// What a process moved in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What the assembler makes of reports.
 
 use weir_model::Direction;
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker, What};
+use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, Walker, What};
 
 use super::Assembler;
 use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
@@ -17,18 +17,8 @@ fn raw(at: u64, what: RawWhat) -> Raw {
 }
 
 fn opened(fd: i64, path: &str) -> RawWhat {
-    RawWhat::Call(RawCall {
-        op: Op::Openat,
-        args: [0, 0, libc::O_WRONLY as u64, 0, 0, 0],
-        result: fd,
-        counted: false,
-        asked: None,
-        head: Vec::new(),
-        tail: None,
-        paths: vec![path.into()],
-        directory: None,
-        position: None,
-    })
+    let args = [0, 0, libc::O_WRONLY as u64, 0, 0, 0];
+    RawWhat::Call(RawCall { paths: vec![path.into()], ..RawCall::new(Op::Openat, args, fd) })
 }
 
 fn call_of(what: RawWhat) -> RawCall {
@@ -38,25 +28,9 @@ fn call_of(what: RawWhat) -> RawCall {
 
 fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawWhat {
     RawWhat::Counts(Box::new(RawCounts {
-        fd: 3,
-        direction: Direction::In,
+        flow: Flow { calls: 100, bytes: 4096, seeks, ..Flow::new(NOBODY, 0, 3, 0, Direction::In) },
         first_ns: 20 * MS,
         last_ns: 30 * MS,
-        calls: 100,
-        bytes: 4096,
-        errors: 0,
-        again: 0,
-        zeros: 0,
-        short: 0,
-        sizes: Vec::new(),
-        asked: Vec::new(),
-        asked_max: 0,
-        newline_ends: 0,
-        jumps: 0,
-        again_bytes: 0,
-        unaligned: 0,
-        in_kernel: 0,
-        seeks,
         untold_seeks: seeks.saturating_sub(64),
         untold_seek,
     }))
@@ -111,7 +85,7 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
     assembler.take(raw(32, RawWhat::Call(close)));
     let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.fd, busy.calls, busy.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
+    (busy.flow.fd, busy.flow.calls, busy.flow.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
     assembler.take(raw(40, RawWhat::Counts(busy)));
     // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
     assembler.take(Raw { ns: 5 * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: 5 * MS } });
@@ -129,7 +103,8 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let mut assembler = Assembler::new(0, true);
     assembler.take(raw(10, opened(3, "/dev/pts/7")));
     let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.calls, busy.bytes, busy.direction, busy.last_ns) = (1000, 30_000, Direction::Out, 40 * MS);
+    (busy.flow.calls, busy.flow.bytes, busy.last_ns) = (1000, 30_000, 40 * MS);
+    busy.flow.direction = Direction::Out;
     assembler.take(raw(40, RawWhat::Counts(busy)));
     let everybody =
         |at, until| Raw { ns: at * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: until * MS } };

@@ -18,7 +18,7 @@ impl Assembler {
         self.last_pause(pid, &mut live, io, at_s);
         let Some(total) = io.or(live.latest) else { return };
         let own = match live.at_start {
-            Some(before) => scale::less(total, before),
+            Some(before) => total.since(before),
             None => total,
         };
         self.processes[live.process].io = Some(own);

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker};
+use weir_model::trace::{Buffer, Exit, Flow, Histogram, IoTotals, Moment, Op, Walker};
 use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
-use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink};
+use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink, Stands};
 use crate::{proc, syscalls};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
@@ -31,8 +31,6 @@ pub(super) enum Note {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     gathered: HashMap<u32, Gathered>,
-    /// Where processes stand that have opened something from there.
-    directories: HashMap<u32, PathBuf>,
 }
 
 /// Buffers of one look so far.
@@ -55,14 +53,7 @@ impl Decoder {
         let report = |what| Raw { ns: head.ns, pid: head.pid, tid: head.tid, what };
         match head.kind {
             wire::KIND_BUFFER => self.gather(bytes),
-            wire::KIND_CALL => {
-                for mut what in call(bytes) {
-                    if let RawWhat::Call(call) = &mut what {
-                        call.directory = self.directory(head.pid, call, bytes);
-                    }
-                    sink(report(what));
-                }
-            }
+            wire::KIND_CALL => call(bytes).into_iter().for_each(|what| sink(report(what))),
             wire::KIND_COUNTS => {
                 if let Some(counts) = wire::read::<Counts>(bytes) {
                     report_counts(&counts, head.ns, sink);
@@ -70,36 +61,12 @@ impl Decoder {
             }
             wire::KIND_FORK | wire::KIND_EXEC | wire::KIND_EXIT => {
                 if let Some(life) = wire::read::<Life>(bytes) {
-                    self.stand(&life);
                     return report_life(&life, sink);
                 }
             }
             _ => {}
         }
         Note::Plain
-    }
-
-    /// Where the relative path of a call begins.
-    fn directory(&mut self, pid: u32, call: &RawCall, bytes: &[u8]) -> Option<PathBuf> {
-        call.paths.first().filter(|path| !path.starts_with('/'))?;
-        if wire::read::<PathCall>(bytes)?.moved != 0 {
-            self.directories.remove(&pid);
-            self.directories.insert(pid, proc::directory(pid)?);
-        }
-        self.directories.get(&pid).cloned()
-    }
-
-    /// A child stands where its parent does.
-    fn stand(&mut self, life: &Life) {
-        match life.head.kind {
-            wire::KIND_FORK => {
-                if let Some(directory) = self.directories.get(&life.head.pid).cloned() {
-                    self.directories.insert(life.other, directory);
-                }
-            }
-            wire::KIND_EXIT => drop(self.directories.remove(&life.head.pid)),
-            _ => {}
-        }
     }
 
     fn gather(&mut self, bytes: &[u8]) {
@@ -179,43 +146,27 @@ fn file(identity: &Identity) -> Option<RawFile> {
 fn call(bytes: &[u8]) -> Vec<RawWhat> {
     let Some(seen) = wire::read::<Call>(bytes) else { return Vec::new() };
     let Some(op) = syscalls::op(i64::from(seen.nr)) else { return Vec::new() };
-    let paths = wire::read::<PathCall>(bytes).map_or_else(Vec::new, |event| {
+    let named = wire::read::<PathCall>(bytes);
+    let paths = named.map_or_else(Vec::new, |event| {
         event.path.iter().map(|path| wire::text(path)).filter(|path| !path.is_empty()).collect()
     });
+    let directory = named.map(|event| if event.moved != 0 { Stands::Elsewhere } else { Stands::AsBefore });
     let counted = seen.counted != 0;
     let call = RawCall {
-        op,
-        args: seen.args,
-        result: seen.result,
         // The move of an offset is in the counters of its stream.
         counted: counted || op == Op::Lseek,
         asked: counted.then_some(seen.args[2]),
         head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
         tail: u8::try_from(seen.tail).ok(),
         paths,
-        directory: None,
+        directory,
         position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
+        ..RawCall::new(op, seen.args, seen.result)
     };
     let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
-    let makes = matches!(
-        op,
-        Op::Open
-            | Op::Openat
-            | Op::Openat2
-            | Op::Creat
-            | Op::Dup
-            | Op::Dup2
-            | Op::Dup3
-            | Op::Socket
-            | Op::Accept
-            | Op::Accept4
-            | Op::Eventfd2
-            | Op::MemfdCreate
-            | Op::IoUringSetup
-    );
     let call = RawWhat::Call(call);
     match behind {
-        Some(behind) if makes => vec![call, behind],
+        Some(behind) if op.makes_descriptor() => vec![call, behind],
         Some(behind) => vec![behind, call],
         None => vec![call],
     }
@@ -241,19 +192,16 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         asked[slot] +=
             if moved == 0 { 0 } else { (u128::from(count) * u128::from(same) / u128::from(moved)) as u64 };
     }
-    say(RawWhat::Counts(Box::new(RawCounts {
-        fd,
-        direction: if counts.writes != 0 { Direction::Out } else { Direction::In },
-        first_ns: counts.first_ns,
-        last_ns: counts.last_ns,
+    let direction = if counts.writes != 0 { Direction::Out } else { Direction::In };
+    let flow = Flow {
         calls: moved + counts.errors + counts.again,
         bytes: counts.bytes,
         errors: counts.errors,
         again: counts.again,
         zeros: counts.zeros,
         short: counts.shorts,
-        sizes: counts.sizes.to_vec(),
-        asked,
+        sizes: Histogram(counts.sizes.to_vec()),
+        asked: Histogram(asked),
         asked_max: counts.asked_max,
         newline_ends: counts.newline_ends,
         jumps: counts.jumps,
@@ -261,6 +209,12 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         unaligned: counts.unaligned,
         in_kernel: counts.in_kernel,
         seeks: counts.seeks,
+        ..Flow::new(pid, 0, fd, 0, direction)
+    };
+    say(RawWhat::Counts(Box::new(RawCounts {
+        flow,
+        first_ns: counts.first_ns,
+        last_ns: counts.last_ns,
         untold_seeks: counts.seeks.saturating_sub(wire::TOLD_SEEKS),
         untold_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
     })));
@@ -268,20 +222,12 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
 
 /// wait(2)'s status.
 pub(super) fn exit_of(status: u32) -> Exit {
-    match status & 0x7f {
-        0 => Exit::Code((status >> 8 & 0xff) as i32),
-        signal => Exit::Signal(signal as i32),
-    }
+    Exit::of_status(status as i32)
 }
 
 /// The first of them, as far as there was room.
 fn arguments(life: &Life) -> Vec<String> {
-    let bytes = &life.arguments[..(life.argument_bytes as usize).min(wire::PATH)];
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    proc::words(&life.arguments[..(life.argument_bytes as usize).min(wire::PATH)])
 }
 
 fn report_life(life: &Life, sink: &mut Sink) -> Note {

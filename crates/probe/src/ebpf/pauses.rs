@@ -3,13 +3,12 @@
 //! known how much each moved in between.
 
 use std::collections::HashSet;
-use std::fs;
 
 use weir_model::trace::IoTotals;
 
 use super::Run;
 use super::decode;
-use super::wire::{Counts, StreamKey};
+use super::wire::StreamKey;
 use crate::engine::now_ns;
 use crate::proc;
 use crate::raw::{Raw, RawWhat};
@@ -78,22 +77,14 @@ impl Run<'_> {
     /// A process's own: its threads that live, and what the program in the kernel has of those that have ended.
     fn totals(&self, pid: u32) -> Option<IoTotals> {
         let gone = self.engine.loaded.processes.get(&pid, 0).ok()?;
-        let mut sum = IoTotals {
+        let gone = IoTotals {
             read_calls: gone.read_calls,
             write_calls: gone.write_calls,
             read_bytes: gone.read_bytes,
             written_bytes: gone.written_bytes,
         };
-        for tid in proc::threads(pid) {
-            if let Some(one) = of_thread(pid, tid) {
-                // Of the command, what it read as a part of weir is less than nothing.
-                sum.read_calls = sum.read_calls.wrapping_add(one.read_calls);
-                sum.write_calls = sum.write_calls.wrapping_add(one.write_calls);
-                sum.read_bytes = sum.read_bytes.wrapping_add(one.read_bytes);
-                sum.written_bytes = sum.written_bytes.wrapping_add(one.written_bytes);
-            }
-        }
-        Some(sum)
+        // Of the command, what it read as a part of weir is less than nothing.
+        Some(gone.plus(proc::own_io(pid).unwrap_or_default()))
     }
 
     /// Reports what the streams have counted, and has them begin anew. Who moved bytes.
@@ -107,7 +98,7 @@ impl Run<'_> {
                 continue;
             }
             // It may have been closed a moment ago, and told by the kernel.
-            if streams.insert(key, emptied(&counts), ONLY_IF_THERE).is_ok() {
+            if streams.insert(key, counts.emptied(), ONLY_IF_THERE).is_ok() {
                 active.insert(key.pid);
                 decode::report_counts(&counts, now_ns(), self.sink);
             }
@@ -126,54 +117,5 @@ impl Run<'_> {
             }
             let _ = streams.remove(&key);
         }
-    }
-}
-
-/// The same stream, which has counted nothing; it is looked at again when it is used.
-fn emptied(counts: &Counts) -> Counts {
-    Counts {
-        bytes: 0,
-        errors: 0,
-        again: 0,
-        zeros: 0,
-        shorts: 0,
-        newline_ends: 0,
-        jumps: 0,
-        again_bytes: 0,
-        unaligned: 0,
-        in_kernel: 0,
-        seeks: 0,
-        doubted: 1,
-        sizes: [0; super::wire::SLOTS],
-        asked_other: [0; super::wire::SLOTS],
-        ..*counts
-    }
-}
-
-fn of_thread(pid: u32, tid: u32) -> Option<IoTotals> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/io")).ok()?;
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
-    Some(IoTotals {
-        read_calls: field("syscr:")?,
-        write_calls: field("syscw:")?,
-        read_bytes: field("rchar:")?,
-        written_bytes: field("wchar:")?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_counts_of_this_very_thread() {
-        let own = std::process::id();
-        let sum: u64 = proc::threads(own)
-            .into_iter()
-            .filter_map(|tid| of_thread(own, tid))
-            .map(|one| one.read_calls)
-            .sum();
-        assert!(sum > 0);
-        assert_eq!(of_thread(own, 0), None);
     }
 }

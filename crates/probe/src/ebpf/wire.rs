@@ -69,6 +69,11 @@ pub fn read<T: Wire>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+const fn zeroed<T: Wire>() -> T {
+    // SAFETY: any bytes are a T (see Wire).
+    unsafe { std::mem::zeroed() }
+}
+
 macro_rules! wire {
     ($($(#[$meta:meta])* struct $name:ident: $size:literal { $($field:ident: $type:ty,)* })*) => {
         $($(#[$meta])* #[derive(Debug, Clone, Copy)] #[repr(C)] pub struct $name { $(pub $field: $type,)* }
@@ -121,20 +126,30 @@ pub const GATED: i32 = -1;
 
 impl ProcessState {
     /// Of a process of which nothing is known.
-    pub const EMPTY: Self = Self {
-        list: 0,
-        walker: 0,
-        image: 0,
-        read_calls: 0,
-        write_calls: 0,
-        read_bytes: 0,
-        written_bytes: 0,
-        user_ns: 0,
-        system_ns: 0,
-        run_ns: 0,
-        high_fds: 0,
-        directory: 0,
-    };
+    pub const EMPTY: Self = zeroed();
+}
+
+impl Counts {
+    /// The same stream, which has counted nothing; it is looked at again when it is used.
+    pub fn emptied(self) -> Self {
+        Self {
+            bytes: 0,
+            errors: 0,
+            again: 0,
+            zeros: 0,
+            shorts: 0,
+            newline_ends: 0,
+            jumps: 0,
+            again_bytes: 0,
+            unaligned: 0,
+            in_kernel: 0,
+            seeks: 0,
+            doubted: 1,
+            sizes: [0; SLOTS],
+            asked_other: [0; SLOTS],
+            ..self
+        }
+    }
 }
 
 // SAFETY: as for Wire.

@@ -5,20 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
 use weir_model::survey::{Activity, Rate};
+use weir_model::trace::IoTotals;
 
 use super::files::{Files, Kept};
 use super::streams::Streams;
+use crate::proc;
 use crate::stat::{self, STAT_MOST, Stat};
 use crate::watch::Looker;
-
-/// What the kernel counts of a process's calls: /proc/PID/io.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counters {
-    pub read_bytes: u64,
-    pub written_bytes: u64,
-    pub reads: u64,
-    pub writes: u64,
-}
 
 /// What became of a process since the last sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +32,7 @@ pub(super) struct Process {
     command: String,
     foreign: bool,
     at: Instant,
-    counters: Option<Counters>,
+    counters: Option<IoTotals>,
     /// Of the last interval.
     did: Option<Did>,
     pub streams: Streams,
@@ -49,7 +42,7 @@ pub(super) struct Process {
 #[derive(Debug, Clone, Copy)]
 struct Did {
     seconds: f64,
-    counters: Option<Counters>,
+    counters: Option<IoTotals>,
     user_ticks: u64,
     system_ticks: u64,
 }
@@ -98,7 +91,7 @@ impl Process {
         let (now, counters) = (Instant::now(), counters.ok());
         self.did = Some(Did {
             seconds: now.duration_since(self.at).as_secs_f64(),
-            counters: counters.zip(self.counters).map(|(now, before)| now.less(before)),
+            counters: counters.zip(self.counters).map(|(now, before)| now.since(before)),
             user_ticks: stat.user_ticks.saturating_sub(before.user_ticks),
             system_ticks: stat.system_ticks.saturating_sub(before.system_ticks),
         });
@@ -112,10 +105,10 @@ impl Process {
     }
 
     /// A child's calls that the kernel has just added to its own. A child that nobody waited for was not added.
-    pub fn leave_out(&mut self, ended: Counters) {
+    pub fn leave_out(&mut self, ended: IoTotals) {
         let own = self.did.as_mut().and_then(|did| did.counters.as_mut());
-        if let Some(own) = own.filter(|own| own.contains(ended)) {
-            *own = own.less(ended);
+        if let Some(own) = own.filter(|own| ended.since(**own) == IoTotals::default()) {
+            *own = own.since(ended);
         }
     }
 
@@ -123,7 +116,7 @@ impl Process {
         self.stat.parent
     }
 
-    pub fn counters(&self) -> Option<Counters> {
+    pub fn counters(&self) -> Option<IoTotals> {
         self.counters
     }
 
@@ -150,12 +143,12 @@ impl Process {
 
     /// Did it do anything in the last interval, as far as can be told?
     pub fn was_active(&self) -> bool {
-        let calls = |did: &Did| did.counters.is_none_or(|did| did.reads + did.writes > 0);
+        let calls = |did: &Did| did.counters.is_none_or(|did| did.read_calls + did.write_calls > 0);
         self.did.is_none_or(|did| calls(&did) || did.user_ticks + did.system_ticks > 0)
     }
 
     pub fn activity(&self, pid: u32) -> Activity {
-        let rate = |of: fn(Counters) -> (u64, u64)| {
+        let rate = |of: fn(IoTotals) -> (u64, u64)| {
             let did = self.did.filter(|did| did.seconds > 0.0)?;
             let (calls, bytes) = of(did.counters?);
             Some(Rate { calls_s: calls as f64 / did.seconds, bytes_s: bytes as f64 / did.seconds })
@@ -170,30 +163,12 @@ impl Process {
             comm: self.comm.clone(),
             command: self.command.clone(),
             foreign: self.foreign,
-            reads: rate(|did| (did.reads, did.read_bytes)),
-            writes: rate(|did| (did.writes, did.written_bytes)),
+            reads: rate(|did| (did.read_calls, did.read_bytes)),
+            writes: rate(|did| (did.write_calls, did.written_bytes)),
             user_share: share(|did| did.user_ticks),
             system_share: share(|did| did.system_ticks),
             waiting: self.streams.waiting(),
         }
-    }
-}
-
-impl Counters {
-    fn less(self, before: Counters) -> Counters {
-        Counters {
-            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
-            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
-            reads: self.reads.saturating_sub(before.reads),
-            writes: self.writes.saturating_sub(before.writes),
-        }
-    }
-
-    fn contains(self, part: Counters) -> bool {
-        self.reads >= part.reads
-            && self.writes >= part.writes
-            && self.read_bytes >= part.read_bytes
-            && self.written_bytes >= part.written_bytes
     }
 }
 
@@ -204,18 +179,10 @@ fn read_stat(file: &Kept) -> Option<(Stat, String)> {
     Some((stat::parse(text)?, String::from_utf8_lossy(stat::name(text)?).into_owned()))
 }
 
-fn read_io(file: &Kept) -> io::Result<Counters> {
+fn read_io(file: &Kept) -> io::Result<IoTotals> {
     let mut text = [0; 512];
     let got = file.read(&mut text)?;
-    parse_io(&text[..got]).ok_or(io::ErrorKind::InvalidData.into())
-}
-
-/// rchar, wchar, syscr, syscw: the first four lines.
-fn parse_io(text: &[u8]) -> Option<Counters> {
-    let text = std::str::from_utf8(text).ok()?;
-    let mut numbers = text.lines().map(|line| line.split_once(": ")?.1.parse::<u64>().ok());
-    let mut next = || numbers.next().flatten();
-    Some(Counters { read_bytes: next()?, written_bytes: next()?, reads: next()?, writes: next()? })
+    proc::parse_io(&text[..got]).ok_or(io::ErrorKind::InvalidData.into())
 }
 
 fn is_denied(error: &io::Error) -> bool {
@@ -247,18 +214,6 @@ impl std::fmt::Debug for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters() {
-        let text = b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 0\n";
-        let found = parse_io(text).unwrap();
-        assert_eq!(found, Counters { read_bytes: 10, written_bytes: 20, reads: 3, writes: 4 });
-        assert_eq!(parse_io(b"rchar: 10\nwchar: x\nsyscr: 3\nsyscw: 4\n"), None);
-        assert_eq!(parse_io(b"rchar: 10\n"), None);
-        let less = found.less(Counters { reads: 5, writes: 1, ..Counters::default() });
-        assert_eq!((less.reads, less.writes, less.read_bytes), (0, 3, 10));
-        assert!(found.contains(less) && !less.contains(found));
-    }
 
     #[test]
     fn a_command_line_of_ones_own() {

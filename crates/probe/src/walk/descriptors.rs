@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::behind::info;
+
 /// Asked once for each descriptor that a look comes upon.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
@@ -17,7 +19,11 @@ impl Descriptors {
 
     /// Is it open for writing, or else for reading?
     pub fn open_for(&self, fd: i32, writes: bool) -> bool {
-        let mode = *self.known.borrow_mut().entry(fd).or_insert_with(|| mode(self.pid, fd));
+        let mode = *self
+            .known
+            .borrow_mut()
+            .entry(fd)
+            .or_insert_with(|| Some(info(self.pid, fd)?.flags & libc::O_ACCMODE));
         let other = if writes { libc::O_RDONLY } else { libc::O_WRONLY };
         mode.is_some_and(|mode| mode != other)
     }
@@ -26,15 +32,6 @@ impl Descriptors {
     pub fn is_unwritten(&self, fd: i32) -> bool {
         let path = format!("/proc/{}/fd/{fd}", self.pid);
         let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
-        is_file && field(self.pid, fd, "pos:").is_some_and(|position| position.trim() == "0")
+        is_file && info(self.pid, fd).is_some_and(|info| info.position == 0)
     }
-}
-
-fn mode(pid: u32, fd: i32) -> Option<i32> {
-    Some(i32::from_str_radix(field(pid, fd, "flags:")?.trim(), 8).ok()? & libc::O_ACCMODE)
-}
-
-fn field(pid: u32, fd: i32, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_string)
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cpython::{self, Python};
-use super::elf::{self, Image};
 use super::glibc::Glibc;
 use super::go::{Go, Tables};
+use super::image::{self, Image};
 use super::libweir::Libweir;
 use super::maps::{Place, Region, regions};
 use super::musl::{Musl, Others};
@@ -33,7 +33,7 @@ pub fn walkers_missing(pid: u32) -> Vec<String> {
 /// Where functions of the C library are in a process, as far as it has them; None: it has no C library (yet).
 pub(crate) fn functions<const N: usize>(pid: u32, names: [&str; N]) -> Option<[Option<u64>; N]> {
     let process = Process::of(pid)?;
-    let exe = elf::image(Path::new(&format!("/proc/{pid}/exe")))?;
+    let exe = image::image(Path::new(&format!("/proc/{pid}/exe")))?;
     let mut starts = process.regions.iter().filter(|one| one.offset == 0);
     let (image, start) = if exe.interpreted {
         let library = starts.find(|one| is_glibc(one.name()) || is_musl(one.name()))?;
@@ -65,7 +65,7 @@ impl Process {
 
     fn find(&self) -> Found {
         let mut found = Found::default();
-        let Some(exe) = elf::image(Path::new(&format!("/proc/{}/exe", self.pid))) else { return found };
+        let Some(exe) = image::image(Path::new(&format!("/proc/{}/exe", self.pid))) else { return found };
         if exe.foreign {
             found.1.push(self.cannot("a program of 32 bits"));
             return found;
@@ -103,7 +103,7 @@ impl Process {
         } else if own && exe.symbol("_PyRuntime").is_some() {
             self.add_python(Some(exe), region, found);
         }
-        if let Some(stdout) = exe.symbol_at(elf::RUST_STDOUT, region.start).filter(|_| own) {
+        if let Some(stdout) = exe.symbol_at(image::RUST_STDOUT, region.start).filter(|_| own) {
             found.0.push(Box::new(Rust { stdout }));
         }
         if own && exe.rust {
@@ -154,14 +154,14 @@ impl Process {
 
     fn add_rust(&self, exe: &Image, region: &Region, found: &mut Found) {
         let Some(layouts) = exe.layouts(Path::new(&format!("/proc/{}/exe", self.pid))) else { return };
-        let stdout = exe.symbol_at(elf::RUST_STDOUT, region.start);
+        let stdout = exe.symbol_at(image::RUST_STDOUT, region.start);
         found.0.push(Box::new(Files { pid: self.pid, layouts, stdout, sought: RefCell::default() }));
     }
 
     fn go(&self, exe: &Image) -> Option<Go> {
         let start = self.regions.iter().find(|one| one.offset == 0 && self.is_exe(one))?.start;
         let tables = Tables::of(&self.memory, exe.go_parts.as_ref()?, exe.bias(start))?;
-        Some(Go::new(self.pid, tables, exe.symbol_at(elf::GOROUTINES, start)))
+        Some(Go::new(self.pid, tables, exe.symbol_at(image::GOROUTINES, start)))
     }
 
     fn add_ruby(&self, image: Option<&Image>, region: &Region, found: &mut Found) {
@@ -235,8 +235,8 @@ impl Process {
         let Place::File(path) = &region.place else { return None };
         let inside = Path::new(&format!("/proc/{}/root", self.pid)).join(path.strip_prefix("/").ok()?);
         let mapping = format!("/proc/{}/map_files/{:x}-{:x}", self.pid, region.start, region.end);
-        let named = elf::image_of(&inside, region.inode).or_else(|| elf::image_of(path, region.inode));
-        named.or_else(|| elf::image(Path::new(&mapping)))
+        let named = image::image_of(&inside, region.inode).or_else(|| image::image_of(path, region.inode));
+        named.or_else(|| image::image(Path::new(&mapping)))
     }
 }
 

@@ -7,10 +7,8 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
 use super::glibc_wide;
-use super::pending::{self, Part, Pending, Store, Value, Whole};
-use super::read::{
-    BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word,
-};
+use super::pending::{self, Part, Store, Value, Whole};
+use super::read::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 use crate::memory::Memory;
 
 /// Of `struct _IO_FILE` up to `_mode`; the same on x86-64 and aarch64 since glibc 2.1.
@@ -59,24 +57,6 @@ impl Walk for Glibc {
         Walker::Glibc
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
-    }
-
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
-    }
-
-    fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
-        Some(Box::new(self.clone()))
-    }
-}
-
-impl Glibc {
     /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
@@ -86,6 +66,14 @@ impl Glibc {
             .into_iter()
             .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, kept)))
             .collect()
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
+    fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(self.clone()))
     }
 }
 

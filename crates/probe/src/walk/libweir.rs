@@ -5,8 +5,8 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
 use super::maps::{Place, Region, regions};
-use super::pending::{self, Part, Pending, Store, Value, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, content, int, steady, structure, word};
+use super::pending::{self, Part, Store, Value, Whole};
+use super::read::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 use crate::memory::Memory;
 
 const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
@@ -53,24 +53,6 @@ impl Walk for Libweir {
         Walker::Libweir
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
-    }
-
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
-    }
-
-    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
-        Some(Box::new(Libweir { pid: child }))
-    }
-}
-
-impl Libweir {
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let page = rustix::param::page_size() as u64;
         let regions = regions(self.pid);
@@ -82,6 +64,14 @@ impl Libweir {
         streams
             .filter_map(|(at, copy)| steady(memory, at, copy, |stream| read(memory, at, stream, page, kept)))
             .collect()
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
+        Some(Box::new(Libweir { pid: child }))
     }
 }
 

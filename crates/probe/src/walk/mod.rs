@@ -5,13 +5,13 @@
 mod copies;
 mod cpython;
 mod descriptors;
-mod elf;
 mod find;
 mod glibc;
 mod glibc_search;
 mod glibc_wide;
 mod go;
 mod heap;
+mod image;
 mod libweir;
 pub(crate) mod maps;
 mod musl;
@@ -31,25 +31,33 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
-pub use elf::{ListHead, list_head, needs_stops};
-pub(crate) use elf::{begins_with_streams, is_go};
 pub(crate) use find::functions;
 pub use find::{walkers, walkers_missing};
+pub use image::{ListHead, list_head, needs_stops};
+pub(crate) use image::{begins_with_streams, is_go};
 pub use pending::{Pending, Store};
+
+use pending::Whole;
+use read::{BUFFER_MOST, PENDING_KEPT};
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.
 pub trait Walk: Send {
     /// Whose buffers it reads.
     fn walker(&self) -> Walker;
 
-    /// Every stream, those with nothing in them as well.
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer>;
+    /// Every stream, those with nothing in them as well, with at most `kept` bytes of what waits in each.
+    #[doc(hidden)] // what a stream is as a whole is for this crate
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole>;
+
+    /// What there is to be told of every stream.
+    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
 
     /// All that waits to be written in each stream that has something, in the order in which the runtime itself
     /// would write it when the program ends. Nothing where a walker can only say how much there is.
     fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        let _ = memory;
-        Vec::new()
+        pending::pending(self.streams(memory, BUFFER_MOST))
     }
 
     /// The word of the process's memory that changes at each write into this buffer, aligned to its 8 bytes; None: it

@@ -7,9 +7,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::Walk;
 use super::pending::{self, Part, Pending, Store, Value, Whole};
-use super::read::{
-    BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word,
-};
+use super::read::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 use crate::memory::Memory;
 
 /// Of `struct _IO_FILE` up to `lbf`; the same since musl 1.1.
@@ -59,8 +57,17 @@ impl Walk for Musl {
         Walker::Musl
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let others = match &self.others {
+            Others::At(head) => list(memory, memory.u64(*head).unwrap_or(0)),
+            Others::Within(ground) => ground.longest_list(memory, &self.standard),
+        };
+        let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
+        let all: Vec<_> = standard.chain(others).collect();
+        let plain = all.iter().find_map(|(_, file)| stderr_write(file));
+        all.into_iter()
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain, kept)))
+            .collect()
     }
 
     fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
@@ -76,21 +83,6 @@ impl Walk for Musl {
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
         Some(Box::new(self.clone()))
-    }
-}
-
-impl Musl {
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let others = match &self.others {
-            Others::At(head) => list(memory, memory.u64(*head).unwrap_or(0)),
-            Others::Within(ground) => ground.longest_list(memory, &self.standard),
-        };
-        let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
-        let all: Vec<_> = standard.chain(others).collect();
-        let plain = all.iter().find_map(|(_, file)| stderr_write(file));
-        all.into_iter()
-            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain, kept)))
-            .collect()
     }
 }
 

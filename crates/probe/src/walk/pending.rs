@@ -1,5 +1,6 @@
 //! All that waits in a stream to be written, and how the stream is emptied from outside.
 
+use weir_model::Mode;
 use weir_model::trace::{Buffer, Walker};
 
 /// What one stream of a process holds that the kernel has not got yet.
@@ -100,20 +101,20 @@ impl Part {
 
 /// A stream as a walker reads it: what everyone is told of it, and what is needed to empty it.
 #[derive(Debug, Clone)]
-pub(crate) struct Whole {
-    pub buffer: Buffer,
-    pub locked: Option<bool>,
-    pub holder: u64,
-    pub emptied: Vec<Store>,
-    pub partly: Vec<Part>,
-    pub left_most: u64,
+pub struct Whole {
+    pub(crate) buffer: Buffer,
+    pub(crate) locked: Option<bool>,
+    pub(crate) holder: u64,
+    pub(crate) emptied: Vec<Store>,
+    pub(crate) partly: Vec<Part>,
+    pub(crate) left_most: u64,
     /// The word that changes at each write into the buffer, where that is known.
-    pub moves: Option<u64>,
+    pub(crate) moves: Option<u64>,
 }
 
 impl Whole {
     /// One that cannot be emptied, as far as this tells.
-    pub fn of(buffer: Buffer) -> Whole {
+    pub(crate) fn of(buffer: Buffer) -> Whole {
         Whole {
             buffer,
             locked: None,
@@ -125,8 +126,23 @@ impl Whole {
         }
     }
 
+    /// One that has no buffer, or none yet.
+    pub(crate) fn unbuffered(walker: Walker, address: u64, fd: i32) -> Whole {
+        Whole::of(Buffer {
+            walker,
+            address,
+            fd,
+            mode: Some(Mode::None),
+            buffer_bytes: 0,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+        })
+    }
+
     /// None where nothing waits, where it goes to no descriptor, and where not all of it could be read.
-    pub fn pending(self) -> Option<Pending> {
+    pub(crate) fn pending(self) -> Option<Pending> {
         let Buffer { walker, address, fd, pending_bytes, pending, .. } = self.buffer;
         let whole = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
         whole.then_some(Pending {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 use weir_model::trace::Buffer;
 
-use super::elf;
 use super::glibc::Glibc;
 use super::glibc_search;
+use super::image::image;
 use super::libweir;
 use super::musl::{Musl, Others};
 use super::musl_search::{self, Ground};
@@ -108,7 +108,7 @@ fn files_of_other_machines_are_foreign() {
     for (class, order, foreign) in [(1, 1, true), (2, 2, true), (2, 1, false)] {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [b"\x7fELF".as_slice(), &[class, order], &[0; 100]].concat()).unwrap();
-        assert_eq!(elf::image(file.path()).is_some_and(|image| image.foreign), foreign);
+        assert_eq!(image(file.path()).is_some_and(|image| image.foreign), foreign);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use weir_model::trace::Exit;
 use weir_probe::proc;
 
 use super::{Follower, Rescued, Saved, World, saved};
@@ -32,7 +33,7 @@ impl Follower for Gathered {
     fn exits(&mut self, world: &mut World, pid: u32, tid: u32, status: i32) -> bool {
         match self.arena.drain(pid) {
             Ok(drained) => {
-                let missed = |left: &Left| !super::rescue::unread(super::exit_of(status), &left.why);
+                let missed = |left: &Left| !super::rescue::unread(Exit::of_status(status), &left.why);
                 if let Some(left) = drained.left.filter(missed) {
                     keep(world, pid, tid, status, &left);
                 }
@@ -55,7 +56,7 @@ fn keep(world: &mut World, pid: u32, tid: u32, status: i32, left: &Left) {
         fd: left.fd,
         target: proc::descriptor(tid, left.fd).unwrap_or_default(),
         bytes: left.bytes.len() as u64,
-        exit: super::exit_of(status),
+        exit: Exit::of_status(status),
         saved: None,
     };
     let why = weir_probe::error::errno_text(&left.why);

@@ -1,5 +1,6 @@
 //! Births, changes of image and deaths, and whom it does not work for.
 
+use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
 use weir_probe::launch::Gated;
 use weir_probe::proc;
@@ -158,7 +159,7 @@ impl Run {
         self.world.written.forget(tid);
         self.world.processes.remove(&tid);
         if tid == self.world.root {
-            self.exit = Some(super::exit_of(status));
+            self.exit = Some(Exit::of_status(status));
         }
     }
 

@@ -149,10 +149,3 @@ fn followers(wishes: &Wishes, others: Vec<Box<dyn Follower + Send>>) -> Vec<Box<
     }
     all
 }
-
-fn exit_of(status: i32) -> Exit {
-    match libc::WIFSIGNALED(status) {
-        true => Exit::Signal(libc::WTERMSIG(status)),
-        false => Exit::Code(libc::WEXITSTATUS(status)),
-    }
-}

@@ -83,7 +83,7 @@ impl Job {
             fd,
             target,
             bytes: bytes.len() as u64,
-            exit: super::exit_of(status),
+            exit: Exit::of_status(status),
             saved: None,
         };
         Some(Job { about, sink: Sink::of(tid, fd), bytes, done: 0, since: now_ns() })

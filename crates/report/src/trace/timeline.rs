@@ -83,8 +83,7 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
         What::Call(call) => vec![of_call(recording, event, call)],
         What::Fork { child } => vec![instant(format!("fork {child}"), json!({ "child": child }))],
         What::Exec { image } => {
-            let images = recording.process(event.pid).map_or(&[][..], |process| &process.images);
-            let exe = images.get(*image as usize).map_or("", |image| &image.exe);
+            let exe = recording.image(event.pid, *image).map_or("", |image| &image.exe);
             vec![instant(format!("exec {exe}"), json!({ "exe": exe }))]
         }
         What::Exit(Exit::Code(code)) => vec![instant(format!("exit {code}"), json!({ "code": code }))],

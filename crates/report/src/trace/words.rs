@@ -58,10 +58,9 @@ pub(super) fn seen_mode(seen: Option<SeenMode>) -> (String, &'static str) {
 /// execve(2) it was another.
 pub(super) fn place(recording: &Recording, pid: u32, fd: i32, path: &str, at_s: Option<f64>) -> String {
     let process = recording.process(pid);
-    let images = process.map_or(&[][..], |process| &process.images);
-    let then = at_s.and_then(|at_s| images.iter().rfind(|image| image.started_s <= at_s));
+    let then = process.and_then(|process| process.image_at(at_s?));
     let last = process.map_or("process", |process| process.comm());
-    let comm = then.map_or(last, |image| &image.comm);
+    let comm = then.map_or(last, |(_, image)| &image.comm);
     let mut text = if pid == 0 { String::new() } else { who(comm, pid) };
     let add = |text: &mut String, more: String| {
         if !text.is_empty() {

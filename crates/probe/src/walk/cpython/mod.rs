@@ -14,13 +14,13 @@ mod tests;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::Walker;
 
 use super::Walk;
-use super::elf::Image;
+use super::image::Image;
 use super::maps::Region;
 use super::pending::{self, Pending, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT};
+use super::read::BUFFER_MOST;
 use crate::memory::Memory;
 
 pub(super) use layout::Layout;
@@ -86,8 +86,17 @@ impl Walk for Python {
         Walker::Cpython
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut seen = self.seen.borrow_mut();
+        if !seen.types.still_there(memory) {
+            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
+        }
+        if seen.types.is_empty() {
+            return Vec::new();
+        }
+        let types = &seen.types.clone();
+        let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
+        streams::streams(memory, &self.layout, types, objects, kept)
     }
 
     fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
@@ -104,20 +113,5 @@ impl Walk for Python {
 
     fn search_again(&self) {
         self.seen.borrow_mut().objects = None;
-    }
-}
-
-impl Python {
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let mut seen = self.seen.borrow_mut();
-        if !seen.types.still_there(memory) {
-            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
-        }
-        if seen.types.is_empty() {
-            return Vec::new();
-        }
-        let types = &seen.types.clone();
-        let objects = seen.objects.get_or_insert_with(|| scan::objects(self.pid, memory, types));
-        streams::streams(memory, &self.layout, types, objects, kept)
     }
 }

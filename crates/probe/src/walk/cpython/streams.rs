@@ -178,18 +178,7 @@ fn buffered(
 
 /// A text stream right over a file (`python -u`).
 fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Whole> {
-    let fd = types.fd(memory, raw)?;
-    Some(Whole::of(Buffer {
-        walker: Walker::Cpython,
-        address: at,
-        fd,
-        mode: Some(Mode::None),
-        buffer_bytes: 0,
-        pending_bytes: 0,
-        pending: Vec::new(),
-        unread_bytes: 0,
-        unread: Vec::new(),
-    }))
+    Some(Whole::unbuffered(Walker::Cpython, at, types.fd(memory, raw)?))
 }
 
 /// What the text layer holds: written after what the buffer has, read before it.

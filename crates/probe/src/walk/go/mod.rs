@@ -20,8 +20,8 @@ use super::Walk;
 use super::copies::{self, Sighting};
 use super::descriptors::Descriptors;
 use super::heap::touched;
-use super::pending::{self, Pending, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST};
+use super::pending::{self, Whole};
+use super::read::STREAMS_MOST;
 use super::sought::Sought;
 use crate::memory::Memory;
 use objects::{Judge, Kind};
@@ -40,22 +40,6 @@ pub(super) struct Go {
 impl Go {
     pub fn new(pid: u32, tables: Tables, goroutines: Option<u64>) -> Go {
         Go { pid, tables, goroutines, sought: RefCell::default() }
-    }
-
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let descriptors = Descriptors::of(self.pid);
-        let open_for = |fd, writes| descriptors.open_for(fd, writes);
-        let judge = Judge { memory, tables: &self.tables, open_for: &open_for, kept };
-        let mut sought = self.sought.borrow_mut();
-        let places = sought.places(|| self.objects(memory, &judge));
-        let seen: Vec<Sighting> =
-            places.iter().filter_map(|&(at, kind)| sighting(memory, &judge, at, kind)).collect();
-        sought.note(&seen);
-        let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
-        copies::settled(seen, |one, all| {
-            let all = copies::addresses(all);
-            stacks::left_behind(one.at, &all, &used) || sought.is_still(one.at, &all)
-        })
     }
 
     fn objects(&self, memory: &dyn Memory, judge: &Judge) -> BTreeSet<(u64, Kind)> {
@@ -90,12 +74,20 @@ impl Walk for Go {
         Walker::Go
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let descriptors = Descriptors::of(self.pid);
+        let open_for = |fd, writes| descriptors.open_for(fd, writes);
+        let judge = Judge { memory, tables: &self.tables, open_for: &open_for, kept };
+        let mut sought = self.sought.borrow_mut();
+        let places = sought.places(|| self.objects(memory, &judge));
+        let seen: Vec<Sighting> =
+            places.iter().filter_map(|&(at, kind)| sighting(memory, &judge, at, kind)).collect();
+        sought.note(&seen);
+        let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
+        copies::settled(seen, |one, all| {
+            let all = copies::addresses(all);
+            stacks::left_behind(one.at, &all, &used) || sought.is_still(one.at, &all)
+        })
     }
 
     fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {

@@ -5,7 +5,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
 use crate::memory::Memory;
-use crate::walk::elf::Image;
+use crate::walk::image::Image;
 use crate::walk::pending::{Part, Store, Value, Whole};
 use crate::walk::read::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
 
@@ -82,17 +82,7 @@ impl Layers {
     /// What waits in the layers of a handle.
     pub fn whole(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<Whole> {
         let (fd, chain) = self.chain(memory, slot, top)?;
-        let mut whole = Whole::of(Buffer {
-            walker: Walker::Perl,
-            address: slot,
-            fd,
-            mode: Some(Mode::None),
-            buffer_bytes: 0,
-            pending_bytes: 0,
-            pending: Vec::new(),
-            unread_bytes: 0,
-            unread: Vec::new(),
-        });
+        let mut whole = Whole::unbuffered(Walker::Perl, slot, fd);
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
             let one = steady(memory, at, copy, |layer| part(memory, (at, kind), layer, &whole.buffer, kept))?;

@@ -12,11 +12,10 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::Walker;
 
 use super::Walk;
-use super::pending::{self, Pending, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT};
+use super::pending::Whole;
 use crate::memory::Memory;
 
 pub(super) use layers::Layers;
@@ -48,12 +47,16 @@ impl Walk for Perl {
         Walker::Perl
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut seen = self.seen.borrow_mut();
+        let found = self.of_tables(memory, &seen, kept);
+        if !found.is_empty() {
+            return found;
+        }
+        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
+            self.layers.descriptor(memory, slot, top).is_some()
+        });
+        self.of_tables(memory, &seen, kept)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
@@ -68,19 +71,5 @@ impl Walk for Perl {
     fn search_again(&self) {
         self.seen.borrow_mut().clear();
         self.all.set(true);
-    }
-}
-
-impl Perl {
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let mut seen = self.seen.borrow_mut();
-        let found = self.of_tables(memory, &seen, kept);
-        if !found.is_empty() {
-            return found;
-        }
-        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
-            self.layers.descriptor(memory, slot, top).is_some()
-        });
-        self.of_tables(memory, &seen, kept)
     }
 }

@@ -11,13 +11,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::Walker;
 
 use super::Walk;
-use super::elf::Image;
 use super::heap::blocks;
-use super::pending::{self, Pending, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT, word};
+use super::image::Image;
+use super::pending::Whole;
+use super::read::word;
 use crate::memory::Memory;
 
 /// The symbols of the standard streams.
@@ -46,6 +46,12 @@ impl Ruby {
         let standard = STANDARD.iter().filter_map(|name| image.symbol_at(name, start)).collect();
         Ok(Ruby { pid, standard, objects: RefCell::default() })
     }
+}
+
+impl Walk for Ruby {
+    fn walker(&self) -> Walker {
+        Walker::Ruby
+    }
 
     /// By address, which is the order in which Ruby finalizes its objects.
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -54,20 +60,6 @@ impl Ruby {
         known.extend(self.standard.iter().filter_map(|at| memory.u64(*at)));
         known.retain(|object| io::fptr(memory, *object).is_some());
         known.iter().filter_map(|object| io::stream(memory, *object, kept)).collect()
-    }
-}
-
-impl Walk for Ruby {
-    fn walker(&self) -> Walker {
-        Walker::Ruby
-    }
-
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {

@@ -19,8 +19,8 @@ use crate::walk::Walk;
 use crate::walk::copies::{self, Sighting};
 use crate::walk::descriptors::Descriptors;
 use crate::walk::heap::touched;
-use crate::walk::pending::{self, Pending, Whole};
-use crate::walk::read::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST};
+use crate::walk::pending::{self, Whole};
+use crate::walk::read::STREAMS_MOST;
 use crate::walk::sought::Sought;
 
 /// The streams of a process.
@@ -35,29 +35,6 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let descriptors = Descriptors::of(self.pid);
-        let open_for = |fd, writes| descriptors.open_for(fd, writes);
-        let judge = Judge { memory, layouts: &self.layouts, stdout: self.stdout, open_for: &open_for, kept };
-        let unused = stacks::unused(self.pid);
-        let is_used = |at: u64| !unused.iter().any(|(low, high)| (*low..*high).contains(&at));
-        let mut sought = self.sought.borrow_mut();
-        let places = sought.places(|| self.objects(memory, &judge));
-        let used = places.iter().filter(|(at, _)| is_used(*at));
-        let seen: Vec<Sighting> =
-            used.filter_map(|&(at, number)| judge.sighting(at, &self.layouts.all[number])).collect();
-        sought.note(&seen);
-        // What waits only grows until it is first written.
-        let behind = |one: &Sighting, all: &[Sighting]| {
-            let more = |other: &Sighting| other.whole.buffer.pending_bytes > one.whole.buffer.pending_bytes;
-            all.iter().any(more) && descriptors.is_unwritten(one.whole.buffer.fd)
-        };
-        let left_behind = |one: &Sighting, all: &[Sighting]| {
-            sought.is_still(one.at, &copies::addresses(all)) || behind(one, all)
-        };
-        owned(copies::settled(seen, left_behind))
-    }
-
     fn objects(&self, memory: &dyn Memory, judge: &Judge) -> BTreeSet<(u64, usize)> {
         let mut found = BTreeSet::new();
         touched(self.pid, memory, |start, data| {
@@ -90,12 +67,27 @@ impl Walk for Files {
         Walker::Rust
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let descriptors = Descriptors::of(self.pid);
+        let open_for = |fd, writes| descriptors.open_for(fd, writes);
+        let judge = Judge { memory, layouts: &self.layouts, stdout: self.stdout, open_for: &open_for, kept };
+        let unused = stacks::unused(self.pid);
+        let is_used = |at: u64| !unused.iter().any(|(low, high)| (*low..*high).contains(&at));
+        let mut sought = self.sought.borrow_mut();
+        let places = sought.places(|| self.objects(memory, &judge));
+        let used = places.iter().filter(|(at, _)| is_used(*at));
+        let seen: Vec<Sighting> =
+            used.filter_map(|&(at, number)| judge.sighting(at, &self.layouts.all[number])).collect();
+        sought.note(&seen);
+        // What waits only grows until it is first written.
+        let behind = |one: &Sighting, all: &[Sighting]| {
+            let more = |other: &Sighting| other.whole.buffer.pending_bytes > one.whole.buffer.pending_bytes;
+            all.iter().any(more) && descriptors.is_unwritten(one.whole.buffer.fd)
+        };
+        let left_behind = |one: &Sighting, all: &[Sighting]| {
+            sought.is_still(one.at, &copies::addresses(all)) || behind(one, all)
+        };
+        owned(copies::settled(seen, left_behind))
     }
 
     fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {

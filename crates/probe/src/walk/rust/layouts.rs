@@ -4,9 +4,8 @@
 use std::fs::File;
 
 use gimli::{AttributeValue, EndianSlice, LittleEndian, UnitOffset, constants};
-use object::elf;
-use object::read::ReadCache;
-use object::read::elf::{FileHeader, SectionHeader};
+
+use crate::elf::Elf;
 
 /// More debug information is not read: it would take longer than a look may.
 const INFO_MOST: u64 = 24 << 20;
@@ -63,15 +62,9 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// None where there is no debug information that can be read, or none of this library's types.
 pub(crate) fn of(file: File) -> Option<Layouts> {
-    let data = &ReadCache::new(file);
-    let header = elf::FileHeader64::<object::LittleEndian>::parse(data).ok()?;
-    let sections = header.sections(object::LittleEndian, data).ok()?;
-    let section = |name: &str| {
-        let (_, section) = sections.section_by_name(object::LittleEndian, name.as_bytes())?;
-        let plain = section.sh_flags(object::LittleEndian).0 & elf::SHF_COMPRESSED.0 == 0;
-        let small = section.sh_size(object::LittleEndian) <= INFO_MOST;
-        section.data(object::LittleEndian, data).ok().filter(|_| plain && small)
-    };
+    let elf = Elf::of(file)?;
+    let sections = elf.sections().ok()?;
+    let section = |name: &str| sections.bytes(name, INFO_MOST);
     let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
         Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
     };

@@ -16,8 +16,8 @@ use weir_model::trace::{Buffer, Walker};
 pub(super) use files::Files;
 
 use super::Walk;
-use super::pending::{self, Part, Pending, Store, Value, Whole};
-use super::read::{PENDING_KEPT, content, steady, structure, word};
+use super::pending::{self, Part, Store, Value, Whole};
+use super::read::{content, steady, structure, word};
 use crate::memory::Memory;
 
 /// Of a `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
@@ -37,16 +37,15 @@ impl Walk for Rust {
         Walker::Rust
     }
 
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.stream(memory, PENDING_KEPT))
-    }
-
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.stream(memory, CAPACITY))
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
+        let found =
+            copy.and_then(|copy| steady(memory, self.stdout, copy, |copy| self.read(memory, copy, kept)));
+        found.into_iter().collect()
     }
 
     fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.stream(memory, 0), buffer)
+        pending::moves(self.streams(memory, 0), buffer)
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walk>> {
@@ -55,13 +54,6 @@ impl Walk for Rust {
 }
 
 impl Rust {
-    fn stream(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
-        let found =
-            copy.and_then(|copy| steady(memory, self.stdout, copy, |copy| self.read(memory, copy, kept)));
-        found.into_iter().collect()
-    }
-
     /// None before it is first used, and where no part or more than one looks like the vector.
     fn read(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<Whole> {
         let vector = |at: &usize| {

@@ -12,12 +12,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::Walker;
 
 use super::Walk;
 use super::heap::blocks;
 use super::pending::{self, Pending, Whole};
-use super::read::{BUFFER_MOST, PENDING_KEPT, STREAMS_MOST, int};
+use super::read::{BUFFER_MOST, STREAMS_MOST, int};
 use crate::memory::Memory;
 
 /// The beginning of `ThreadSpecificData` of tclIO.c: handlers, the list, then each standard channel with its mark.
@@ -37,6 +37,12 @@ impl Tcl {
     pub(super) fn new(pid: u32) -> Tcl {
         Tcl { pid, threads: RefCell::default() }
     }
+}
+
+impl Walk for Tcl {
+    fn walker(&self) -> Walker {
+        Walker::Tcl
+    }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
         let mut threads = self.threads.borrow_mut();
@@ -46,16 +52,6 @@ impl Tcl {
         }
         let states = threads.iter().flat_map(|thread| channels(memory, *thread));
         states.filter_map(|state| channel::stream(memory, state, kept)).collect()
-    }
-}
-
-impl Walk for Tcl {
-    fn walker(&self) -> Walker {
-        Walker::Tcl
-    }
-
-    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
     }
 
     fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {

@@ -1,4 +1,4 @@
-//! The few facts of an ELF file that the walkers need, read once a file: a process starts in microseconds.
+//! The few facts of an ELF file that the walkers need, read once a file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-use object::elf;
-use object::read::ReadCache;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::{LittleEndian, ReadRef};
+use object::LittleEndian;
+use object::elf::{PF_X, PT_LOAD};
+use object::read::elf::ProgramHeader;
 use weir_model::trace::Walker;
 
 use super::go::Parts;
 use super::rust::layouts::{self, Layouts};
+use crate::elf::{Elf, Sections};
 
 /// The symbols that lead to streams, and those where a process is stopped; every other is passed over.
 const WANTED: [&str; 16] = [
@@ -190,68 +190,35 @@ fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<Image>> {
 }
 
 fn read(file: File) -> Option<Image> {
-    let data = &ReadCache::new(file);
-    let ident = data.read_bytes_at(0, 6).ok()?;
-    if !ident.starts_with(&elf::ELFMAG) {
-        return None;
-    }
-    if ident[4] != elf::ELFCLASS64.0 || ident[5] != elf::ELFDATA2LSB.0 {
+    let elf = Elf::of(file)?;
+    if elf.is_foreign() {
         return Some(Image { foreign: true, ..Image::default() });
     }
-    read_64(data).ok()
+    read_own(&elf).ok()
 }
 
-fn read_64<'data, R: ReadRef<'data>>(data: R) -> object::Result<Image> {
-    let header = elf::FileHeader64::<LittleEndian>::parse(data)?;
-    let endian = header.endian()?;
-    let mut image = Image { relative: header.e_type(endian) == elf::ET_DYN, ..Image::default() };
-    let segments = header.program_headers(endian, data)?;
-    image.interpreted = segments.iter().any(|segment| segment.p_type(endian) == elf::PT_INTERP);
-    let first = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_LOAD);
-    image.first = first.map_or(0, |segment| segment.p_vaddr(endian) & !0xfff);
-    let is_code = |segment: &&elf::ProgramHeader64<_>| segment.p_flags(endian).0 & elf::PF_X.0 != 0;
-    image.code = segments.iter().find(is_code).map_or(0, |segment| segment.p_vaddr(endian));
-    let sections = header.sections(endian, data)?;
+fn read_own(elf: &Elf) -> object::Result<Image> {
+    let mut image = Image { relative: elf.is_relative()?, ..Image::default() };
+    image.interpreted = elf.interpreter()?.is_some();
+    let segments = elf.segments()?;
+    let first = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_LOAD);
+    image.first = first.map_or(0, |segment| segment.p_vaddr(LittleEndian) & !0xfff);
+    let code = segments.iter().find(|segment| segment.p_flags(LittleEndian).0 & PF_X.0 != 0);
+    image.code = code.map_or(0, |segment| segment.p_vaddr(LittleEndian));
+    let sections = elf.sections()?;
     image.go_parts = go_parts(&sections);
-    image.go = image.go_parts.is_some() || sections.section_by_name(endian, b".gopclntab").is_some();
-    image.rust = is_rust(&sections, data);
-    let (own, most) =
+    image.go = image.go_parts.is_some() || sections.has(".gopclntab");
+    image.rust = is_rust(&sections);
+    let (exported, all) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
-    for section in sections.iter() {
-        let wanted = match section.sh_type(endian) {
-            elf::SHT_DYNSYM => section.sh_size(endian) <= own,
-            elf::SHT_SYMTAB => section.sh_size(endian) <= most,
-            _ => false,
-        };
-        if wanted {
-            add_symbols(&mut image, &sections, section, data)?;
-        }
-    }
-    Ok(image)
-}
-
-fn add_symbols<'data, R: ReadRef<'data>>(
-    image: &mut Image,
-    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
-    section: &elf::SectionHeader64<LittleEndian>,
-    data: R,
-) -> object::Result<()> {
-    let endian = LittleEndian;
-    let symbols: &[elf::Sym64<LittleEndian>] = section.data_as_array(endian, data)?;
-    let strings =
-        sections.section(object::SectionIndex(section.sh_link(endian) as usize))?.data(endian, data)?;
-    for symbol in symbols {
-        // An executable that copies `stdout` into itself defines it too; undefined ones are of no use.
-        if symbol.st_shndx(endian) == elf::SHN_UNDEF || symbol.st_value(endian) == 0 {
-            continue;
-        }
-        let name = strings.get(symbol.st_name(endian) as usize..);
-        let known = name.and_then(if image.go { goroutines } else { wanted });
+    // An executable that copies `stdout` into itself defines it too.
+    sections.symbols(exported, all, |name, at| {
+        let known = if image.go { goroutines(name) } else { wanted(name) };
         if let Some(wanted) = known.filter(|wanted| image.symbol(wanted).is_none()) {
-            image.symbols.push((wanted, symbol.st_value(endian)));
+            image.symbols.push((wanted, at));
         }
-    }
-    Ok(())
+    })?;
+    Ok(image)
 }
 
 /// Which of the wanted symbols it is; the name ends at a NUL.
@@ -263,16 +230,11 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
 }
 
 /// Compilers leave their names.
-fn is_rust<'data, R: ReadRef<'data>>(
-    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
-    data: R,
-) -> bool {
+fn is_rust(sections: &Sections) -> bool {
     const COMMENT_MOST: u64 = 4096;
-    let has_types = sections.section_by_name(LittleEndian, b".debug_info").is_some();
-    let comment = sections.section_by_name(LittleEndian, b".comment").map(|(_, section)| section);
-    let comment = comment.filter(|section| has_types && section.sh_size(LittleEndian) <= COMMENT_MOST);
-    let text = comment.and_then(|section| section.data(LittleEndian, data).ok()).unwrap_or(&[]);
-    text.windows(6).any(|part| part == b"rustc ")
+    let has_types = sections.has(".debug_info");
+    let text = if has_types { sections.bytes(".comment", COMMENT_MOST) } else { None };
+    text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ")
 }
 
 /// The only one of a Go program that is of use.
@@ -281,16 +243,8 @@ fn goroutines(name: &[u8]) -> Option<&'static str> {
 }
 
 /// In a relocatable program the names of the sections are longer.
-fn go_parts<'data, R: ReadRef<'data>>(
-    sections: &SectionTable<'data, elf::FileHeader64<LittleEndian>, R>,
-) -> Option<Parts> {
-    let endian = LittleEndian;
-    let named = |name: &str| {
-        let long = format!(".data.rel.ro{name}");
-        let found = sections.section_by_name(endian, name.as_bytes());
-        let (_, section) = found.or_else(|| sections.section_by_name(endian, long.as_bytes()))?;
-        Some((section.sh_addr(endian), section.sh_size(endian)))
-    };
+fn go_parts(sections: &Sections) -> Option<Parts> {
+    let named = |name: &str| sections.place(name).or_else(|| sections.place(&format!(".data.rel.ro{name}")));
     let data = [".go.module", ".noptrdata", ".data", ".data.rel.ro"].into_iter().filter_map(named).collect();
     Some(Parts { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
 }
