@@ -271,3 +271,49 @@ impl std::fmt::Debug for Watch {
         out.debug_struct("Watch").field("processes", &self.processes.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As after many forks: nothing is left for searches.
+    fn spent(exact: bool) -> Watch {
+        let mut watch = Watch::new().exactly(exact);
+        watch.search_credit_ns = i64::MIN / 2;
+        watch.earned_ns = now_ns();
+        watch
+    }
+
+    #[test]
+    fn one_that_was_searched_a_moment_ago_is_not_searched_again_when_nothing_is_left() {
+        let (pid, mut watch) = (std::process::id(), spent(false));
+        watch.begin(pid);
+        watch.look(pid, Moment::Fork);
+        assert_eq!(watch.blind(), None, "it was never searched");
+        watch.look(pid, Moment::Sample);
+        assert_eq!(watch.blind(), None, "no search is due");
+        watch.look(pid, Moment::Exit);
+        assert!(
+            watch
+                .blind()
+                .is_some_and(|said| said.contains("before 1 of the forks") && said.contains("--exact"))
+        );
+        watch.fork(pid, pid + 1);
+        watch.look(pid + 1, Moment::Exec);
+        assert!(watch.blind().is_some_and(|said| said.contains("before 2 of the forks")), "nor its child");
+        watch.search_credit_ns = 1;
+        watch.look(pid, Moment::Exit);
+        assert!(
+            watch.blind().is_some_and(|said| said.contains("before 2 of the forks")),
+            "there is something left"
+        );
+    }
+
+    #[test]
+    fn exactly_is_at_each_fork() {
+        let (pid, mut watch) = (std::process::id(), spent(true));
+        watch.begin(pid);
+        (0..3).for_each(|_| drop(watch.look(pid, Moment::Fork)));
+        assert_eq!(watch.blind(), None);
+    }
+}

@@ -193,8 +193,9 @@ impl Run<'_> {
             let until_tick = next_tick.saturating_sub(now);
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
             let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
-            self.drain_some(); // it may never be empty where much happens: that is for steering to end
+            // First: where much happens, taking it takes time in which more does, and may have no end.
             self.steer()?;
+            self.drain_some();
             let is_time = now_ns() + TICK_NS / 4 >= next_tick; // one interruption is better than two
             if is_time {
                 tick(now_ns(), self.sink);

@@ -8,11 +8,11 @@ use super::Run;
 use crate::ptrace::os;
 
 /// So much is taken out at a time.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 18;
 
 /// Where so much has come meanwhile, weir goes before others from then on: what it does not take out in time is lost. Before
 /// that it would only stand in the way of the programs.
-const CROWD_BYTES: usize = BATCH_BYTES / 4;
+const CROWD_BYTES: usize = BATCH_BYTES;
 
 impl Run<'_> {
     /// Until there are events or the root has ended, which is answered, but not longer than this.

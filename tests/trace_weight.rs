@@ -1,0 +1,96 @@
+//! What `weir trace` weighs: it keeps up with programs that do much, and rests with those that do nothing.
+
+mod common;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{disk_dir, has, is_root, skip, weir};
+use trace::{compile, path, traced};
+
+/// Several processes that open, read and close a file, and look for one that is not there, as fast as they can.
+const STORM: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+#include <sys/wait.h>
+int main(void)
+{
+    char text[64];
+    for (int i = 0; i < 4; i++)
+        if (!fork()) {
+            for (int n = 0; n < 40000; n++) {
+                int file = open("/etc/passwd", O_RDONLY);
+                if (file < 0 || read(file, text, sizeof text) < 0 || close(file) < 0)
+                    _exit(1);
+                if (open("/nowhere/at/all", O_RDONLY) >= 0)
+                    _exit(1);
+            }
+            _exit(0);
+        }
+    int status, bad = 0;
+    while (wait(&status) > 0)
+        bad |= status;
+    return bad != 0;
+}
+"#;
+
+#[test]
+fn weir_looks_away_where_several_processes_open_files_as_fast_as_they_can() {
+    let name = "weir_looks_away_where_several_processes_open_files_as_fast_as_they_can";
+    if !is_root() {
+        return skip(name, "it needs root");
+    }
+    let dir = disk_dir();
+    let Some(storm) = compile(dir.path(), "storm", STORM, &[]) else { return skip(name, "no C compiler") };
+    for options in [&["-q", "--engine", "ebpf"][..], &["-q", "--engine", "ebpf", "--exact"]] {
+        let (output, seen) = traced(dir.path(), options, &[path(&storm)]);
+        assert!(output.status.success(), "{output:?}");
+        let of = |name: &str| seen["overhead"][name].as_u64().unwrap();
+        let (calls, lost) = (of("seen_calls"), of("lost_events"));
+        if options.contains(&"--exact") {
+            // What finds no room is said, and every call is counted.
+            assert!(calls >= 4 * 40_000 * 4, "{calls} calls seen of all");
+        } else {
+            // Two to three events a call. When weir took events as long as there were any, it saw nearly all calls, and
+            // four of five of their events were lost.
+            assert!(calls < 4 * 40_000 * 2 && lost <= calls, "{lost} events lost, {calls} calls seen");
+        }
+    }
+}
+
+/// How often the threads of a process have gone to sleep.
+fn sleeps(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("weir runs");
+    let of_thread = |task: fs::DirEntry| {
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    tasks.flatten().map(of_thread).sum()
+}
+
+#[test]
+fn weir_sleeps_while_an_interpreter_does() {
+    if !is_root() || !has("python3") {
+        return skip("weir_sleeps_while_an_interpreter_does", "it needs root and python3");
+    }
+    let dir = disk_dir();
+    let script = "import time; open('here', 'w').close(); time.sleep(4)";
+    let command = ["trace", "-q", "--engine", "ebpf", "--", "python3", "-c", script];
+    let mut weir = weir(dir.path(), &command).stdin(Stdio::null()).spawn().expect("weir starts");
+    let start = Instant::now();
+    while !dir.path().join("here").exists() && start.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    thread::sleep(Duration::from_millis(500));
+    let (before, since) = (sleeps(weir.id()), Instant::now());
+    thread::sleep(Duration::from_secs(2));
+    let each_second = (sleeps(weir.id()) - before) as f64 / since.elapsed().as_secs_f64();
+    assert!(weir.wait().expect("weir ends").success());
+    // Looks at what waits come every 20 ms; who asks for each stop wakes a thousand times.
+    assert!(each_second < 300.0, "weir has woken {each_second:.0} times a second");
+}
