@@ -52,6 +52,9 @@ pub(crate) struct Context<'a> {
     behind: HashMap<(u32, i32), Vec<(f64, u32)>>,
     /// Sync calls that succeeded: when, which, of which open file.
     pub syncs: Vec<(f64, Op, Option<u32>)>,
+    /// When open files that are no regular ones were synced last, by the counters: where a call is made over and over it
+    /// is not told each time.
+    pub directory_syncs: Vec<(f64, u32)>,
 }
 
 impl<'a> Context<'a> {
@@ -71,6 +74,7 @@ impl<'a> Context<'a> {
             forked: HashMap::new(),
             behind: HashMap::new(),
             syncs: Vec::new(),
+            directory_syncs: Vec::new(),
         };
         for event in &recording.events {
             context.index_event(event);
@@ -80,6 +84,11 @@ impl<'a> Context<'a> {
         for file in recording.files.iter().filter(appends) {
             context.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }
+        let directories = recording
+            .flows
+            .iter()
+            .filter(|flow| flow.syncs > 0 && context.kind(flow.file) != StreamKind::File);
+        context.directory_syncs = directories.map(|flow| (flow.last_s, flow.file)).collect();
         let mut priced: HashMap<u32, f64> = HashMap::new();
         for flow in &recording.flows {
             *context.calls_of_pid.entry(flow.pid).or_default() += flow.calls;

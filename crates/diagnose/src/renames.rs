@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_model::Direction;
-use weir_model::trace::Op;
+use weir_model::trace::{Call, Op, Rename, What};
 
 use crate::context::Context;
 use crate::flags::O_DSYNC;
@@ -21,6 +21,10 @@ pub(crate) struct Renamed {
     pub to: String,
     /// Its data was synced between the last write and the rename.
     pub synced: bool,
+    /// The new name was another file's; None: not known.
+    pub replaced: Option<bool>,
+    /// Inode of the directory that the new name is in, if known.
+    pub directory: Option<u64>,
 }
 
 impl Context<'_> {
@@ -34,14 +38,11 @@ impl Context<'_> {
         }
         let mut all = Vec::new();
         for event in &self.recording.events {
-            let weir_model::trace::What::Call(call) = &event.what else { continue };
-            let renames = matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2) && call.result == 0;
-            if let ([from, to], true) = (call.paths.as_slice(), renames) {
+            let What::Call(call) = &event.what else { continue };
+            if let Some((from, _)) = names_of(call) {
                 let files = written.get(base(from)).map_or(&[][..], Vec::as_slice);
-                all.extend(
-                    self.last_written(files, from, event.at_s)
-                        .map(|file| self.judge_rename(event.pid, event.at_s, file, from, to)),
-                );
+                let file = self.last_written(files, from, event.at_s);
+                all.extend(file.map(|file| self.judge_rename(event.pid, event.at_s, file, call)));
             }
         }
         all
@@ -57,7 +58,8 @@ impl Context<'_> {
         named.max_by(|&a, &b| first(a).total_cmp(&first(b)))
     }
 
-    fn judge_rename(&self, pid: u32, at_s: f64, id: u32, from: &str, to: &str) -> Renamed {
+    fn judge_rename(&self, pid: u32, at_s: f64, id: u32, call: &Call) -> Renamed {
+        let (from, to) = names_of(call).unwrap_or_default();
         let out = self.flows_on(id).iter().find(|flow| flow.direction != Direction::In && flow.bytes > 0);
         let path = self.file(id).map_or("", |file| file.path.as_str());
         let bytes = self
@@ -75,6 +77,8 @@ impl Context<'_> {
             bytes,
             to: absolute(path, from, to),
             synced: self.data_synced(id, at_s),
+            replaced: call.rename.as_ref().and_then(|rename| rename.replaced),
+            directory: call.rename.as_ref().and_then(|rename| rename.directory),
         }
     }
 
@@ -93,12 +97,32 @@ impl Context<'_> {
         by_flag || by_count || by_call()
     }
 
-    /// Whether a directory, or everything, was synced after that time.
-    pub fn directory_synced(&self, directory: &str, after_s: f64) -> bool {
-        self.syncs.iter().any(|&(at_s, op, file)| {
-            let path = file.and_then(|id| self.file(id)).map(|file| file.path.trim_end_matches('/'));
-            at_s >= after_s && (matches!(op, Op::Sync | Op::Syncfs) || path == Some(directory))
-        })
+    /// Whether the directory that a file was renamed into, or everything, was synced afterwards.
+    pub fn directory_synced(&self, renamed: &Renamed) -> bool {
+        let path = directory(&renamed.to);
+        let device = self.file(renamed.file).map(|file| file.dev);
+        // It may have been opened by any of its paths. A file is on the device of its directory.
+        let is = |id: u32| {
+            self.file(id).is_some_and(|file| {
+                let by_number = renamed.directory == Some(file.ino) && device == Some(file.dev);
+                by_number || file.path.trim_end_matches('/') == path
+            })
+        };
+        let by_call = self.syncs.iter().any(|&(at_s, op, file)| {
+            at_s >= renamed.at_s && (matches!(op, Op::Sync | Op::Syncfs) || file.is_some_and(is))
+        });
+        by_call || self.directory_syncs.iter().any(|&(last_s, file)| last_s >= renamed.at_s && is(file))
+    }
+}
+
+/// The old and the new name of a rename that was done.
+fn names_of(call: &Call) -> Option<(&str, &str)> {
+    let renames = matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2) && call.result == 0;
+    match (&call.rename, call.paths.as_slice()) {
+        _ if !renames => None,
+        (Some(Rename { from, to, .. }), _) => Some((from, to)),
+        (None, [from, to]) => Some((from, to)),
+        _ => None,
     }
 }
 

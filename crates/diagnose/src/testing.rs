@@ -131,6 +131,7 @@ impl Tape {
             head: head[..head.len().min(64)].into(),
             tail: head.last().copied(),
             paths: Vec::new(),
+            rename: None,
         };
         self.event(at_s, pid, What::Call(call));
         match &mut self.0.events.last_mut().unwrap().what {
@@ -150,6 +151,14 @@ impl Tape {
     pub fn rename(&mut self, at_s: f64, from: &str, to: &str) {
         let call = self.call(at_s, 1, Op::Rename, -1, 0, b"");
         (call.file, call.paths) = (None, vec![from.into(), to.into()]);
+    }
+
+    /// The call that was written down last.
+    pub fn last_call(&mut self) -> &mut Call {
+        match &mut self.0.events.last_mut().unwrap().what {
+            What::Call(call) => call,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn look(&mut self, at_s: f64, pid: u32, moment: Moment, buffers: &[Buffer]) {

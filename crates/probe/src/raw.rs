@@ -63,10 +63,8 @@ pub enum RawWhat {
         exit: Exit,
         /// The kernel's counts, its own only.
         io: Option<IoTotals>,
-        /// Processor time, nanoseconds, user mode.
-        user_ns: u64,
-        /// Processor time, nanoseconds, kernel.
-        system_ns: u64,
+        /// What it needed.
+        spent: Spent,
     },
     /// A signal that ends the process.
     Signal {
@@ -124,6 +122,43 @@ pub struct RawCall {
     pub directory: Option<PathBuf>,
     /// Where the file stood before the call, where known.
     pub position: Option<u64>,
+    /// The call began no sooner, CLOCK_MONOTONIC, nanoseconds; said of those that wait for a device.
+    pub began_ns: Option<u64>,
+    /// Of a rename: whether there was a file of the new name, if the engine knows it.
+    pub replaced: Option<bool>,
+}
+
+impl RawCall {
+    /// A call of which nothing else is known.
+    pub fn new(op: Op, args: [u64; 6], result: i64) -> Self {
+        Self {
+            op,
+            args,
+            result,
+            counted: false,
+            asked: None,
+            head: Vec::new(),
+            tail: None,
+            paths: Vec::new(),
+            directory: None,
+            position: None,
+            began_ns: None,
+            replaced: None,
+        }
+    }
+}
+
+/// What the kernel counted for a process in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Processor time, nanoseconds, user mode.
+    pub user_ns: u64,
+    /// Processor time, nanoseconds, kernel.
+    pub system_ns: u64,
+    /// How long it could have run and had no processor, nanoseconds.
+    pub queued_ns: Option<u64>,
+    /// What came from devices for it.
+    pub fetched_bytes: Option<u64>,
 }
 
 /// An open file as the kernel has it.

@@ -17,7 +17,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     let synced =
         renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
     synced
-        .filter(|renamed| !context.directory_synced(directory(&renamed.to), renamed.at_s))
+        .filter(|renamed| !context.directory_synced(renamed))
         .map(|renamed| found(context, renamed))
         .collect()
 }

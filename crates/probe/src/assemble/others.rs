@@ -85,18 +85,7 @@ mod tests {
     use super::*;
 
     fn call(op: Op, args: [u64; 6], result: i64) -> RawCall {
-        RawCall {
-            op,
-            args,
-            result,
-            counted: false,
-            asked: None,
-            head: Vec::new(),
-            tail: None,
-            paths: Vec::new(),
-            directory: None,
-            position: None,
-        }
+        RawCall::new(op, args, result)
     }
 
     #[test]

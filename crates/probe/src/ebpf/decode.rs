@@ -7,7 +7,7 @@ use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker};
 use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
-use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink};
+use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink, Spent};
 use crate::{proc, syscalls};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
@@ -81,7 +81,7 @@ impl Decoder {
 
     /// Where the relative path of a call begins.
     fn directory(&mut self, pid: u32, call: &RawCall, bytes: &[u8]) -> Option<PathBuf> {
-        call.paths.first().filter(|path| !path.starts_with('/'))?;
+        call.paths.iter().find(|path| !path.starts_with('/'))?;
         if wire::read::<PathCall>(bytes)?.moved != 0 {
             self.directories.remove(&pid);
             self.directories.insert(pid, proc::directory(pid)?);
@@ -183,18 +183,17 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         event.path.iter().map(|path| wire::text(path)).filter(|path| !path.is_empty()).collect()
     });
     let counted = seen.counted != 0;
+    let waits = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
     let call = RawCall {
-        op,
-        args: seen.args,
-        result: seen.result,
         // The move of an offset is in the counters of its stream.
         counted: counted || op == Op::Lseek,
         asked: counted.then_some(seen.args[2]),
         head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
         tail: u8::try_from(seen.tail).ok(),
         paths,
-        directory: None,
         position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
+        began_ns: Some(seen.args[5]).filter(|&ns| waits && ns > 0),
+        ..RawCall::new(op, seen.args, seen.result)
     };
     let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
     let makes = matches!(
@@ -317,7 +316,9 @@ pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
         written_bytes: life.written_bytes,
     };
     let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
-    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io), user_ns, system_ns };
+    let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
+    let spent = Spent { user_ns, system_ns, queued_ns, fetched_bytes };
+    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io), spent };
     Some(Raw { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
 }
 

@@ -16,6 +16,10 @@ use crate::walk::is_go;
 /// How long the first thread is awaited of a program that runs already.
 const BEGINNING: Duration = Duration::from_millis(500);
 
+/// It starts that one within a fraction of a millisecond, and may end in the next: so long it is looked for this often.
+const HASTE: Duration = Duration::from_millis(5);
+const OFTEN: Duration = Duration::from_micros(50);
+
 /// A thread that gets more signals than this is another than was thought, and let go.
 const SIGNALS_MOST: u32 = 64;
 
@@ -69,6 +73,11 @@ impl Lookouts {
             }
             false
         });
+    }
+
+    /// How long to wait for something else; None: as long as one likes.
+    pub fn patience(&self) -> Option<Duration> {
+        self.sought.iter().any(|(_, since)| since.elapsed() < HASTE).then_some(OFTEN)
     }
 
     /// Whose end this thread tells of.

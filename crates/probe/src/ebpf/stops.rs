@@ -119,7 +119,7 @@ impl Tracer<'_, '_> {
             self.set_traps();
             self.lookouts.seize();
             let idle = self.traced.is_empty() && self.lookouts.is_empty();
-            let patience = if idle { IDLE } else { PATIENCE };
+            let patience = self.lookouts.patience().unwrap_or(if idle { IDLE } else { PATIENCE });
             match todo.recv_timeout(self.passing.patience().unwrap_or(patience)) {
                 Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
                 Ok(Order::Hold(pid, done)) => {
