@@ -55,6 +55,8 @@ pub(crate) struct Context<'a> {
     /// When open files that are no regular ones were synced last, by the counters: where a call is made over and over it
     /// is not told each time.
     pub directory_syncs: Vec<(f64, u32)>,
+    /// When no calls were seen: of a process, and (0) of anybody.
+    unwatched: HashMap<u32, Vec<(f64, f64)>>,
 }
 
 impl<'a> Context<'a> {
@@ -75,6 +77,7 @@ impl<'a> Context<'a> {
             behind: HashMap::new(),
             syncs: Vec::new(),
             directory_syncs: Vec::new(),
+            unwatched: HashMap::new(),
         };
         for event in &recording.events {
             context.index_event(event);
@@ -138,6 +141,9 @@ impl<'a> Context<'a> {
             }
             What::Fork { child } => {
                 self.forked.insert(*child, at_s);
+            }
+            What::Unwatched { until_s } if *until_s > at_s => {
+                self.unwatched.entry(pid).or_default().push((at_s, *until_s));
             }
             _ => {}
         }
@@ -266,6 +272,12 @@ impl<'a> Context<'a> {
         let first = calls.partition_point(|seen| seen.at_s <= from_s);
         let end = calls.partition_point(|seen| seen.at_s < to_s).max(first);
         &calls[first..end]
+    }
+
+    /// Whether a process may have made calls between two times that nobody saw.
+    pub fn looked_away(&self, pid: u32, from_s: f64, to_s: f64) -> bool {
+        let spans = [pid, 0].into_iter().filter_map(|who| self.unwatched.get(&who)).flatten();
+        spans.into_iter().any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
     }
 
     /// When a process came to be.

@@ -21,6 +21,8 @@ pub(crate) struct Renamed {
     pub to: String,
     /// Its data was synced between the last write and the rename.
     pub synced: bool,
+    /// Whether that was so cannot be told: there was a time in between in which nobody looked.
+    pub unsure: bool,
     /// The new name was another file's; None: not known.
     pub replaced: Option<bool>,
     /// Inode of the directory that the new name is in, if known.
@@ -68,11 +70,14 @@ impl Context<'_> {
             .filter(|flow| flow.direction != Direction::In)
             .map(|flow| flow.bytes)
             .sum();
+        let writer = out.map_or(pid, |flow| flow.pid);
+        let written_s = out.map_or(at_s, |flow| flow.first_s);
         Renamed {
             pid,
             at_s,
             file: id,
-            writer: out.map_or(pid, |flow| flow.pid),
+            writer,
+            unsure: [pid, writer].into_iter().any(|who| self.looked_away(who, written_s, at_s)),
             fd: out.map_or(-1, |flow| flow.fd),
             bytes,
             to: absolute(path, from, to),

@@ -16,8 +16,9 @@ fn judge(context: &Context) -> Vec<Finding> {
     let renamed = context.renamed();
     let synced =
         renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
+    let unseen = |renamed: &Renamed| context.looked_away(renamed.pid, renamed.at_s, context.ended_at(renamed.pid));
     synced
-        .filter(|renamed| !context.directory_synced(renamed))
+        .filter(|renamed| !context.directory_synced(renamed) && !unseen(renamed))
         .map(|renamed| found(context, renamed))
         .collect()
 }

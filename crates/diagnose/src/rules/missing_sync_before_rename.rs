@@ -28,7 +28,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     for one in &renamed {
         let damage = names.damage(context, one);
         match damage {
-            _ if one.synced || !lasting(context, one) => {}
+            _ if one.synced || one.unsure || !lasting(context, one) => {}
             Damage::Old => findings.push(found(context, one)),
             Damage::New | Damage::Again => harmless.push((one, damage)),
         }

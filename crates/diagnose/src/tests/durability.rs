@@ -307,6 +307,24 @@ fn a_rename_needs_its_directory_synced() {
 }
 
 #[test]
+fn what_happened_while_nobody_looked_is_not_judged() {
+    // Between writing and renaming: it may have been synced then.
+    let mut away = replaced(false, None);
+    away.event(0.25, 1, What::Unwatched { until_s: 0.35 });
+    away.none(MissingSyncBeforeRename);
+    let mut other = replaced(false, None);
+    other.event(0.25, 9, What::Unwatched { until_s: 0.35 });
+    assert_eq!(other.severity(MissingSyncBeforeRename), Warn, "somebody else's calls");
+    let mut later = replaced(false, None);
+    later.event(0.5, 0, What::Unwatched { until_s: 0.9 });
+    assert_eq!(later.severity(MissingSyncBeforeRename), Warn);
+    // And the directory afterwards.
+    let mut behind = replaced(true, None);
+    behind.event(0.5, 0, What::Unwatched { until_s: 0.9 });
+    behind.none(MissingDirSync);
+}
+
+#[test]
 fn a_directory_is_the_same_by_whatever_path() {
     let by = |path: &str, ino: u64, dev: u64| {
         let mut tape = one_saved(Some(true));
