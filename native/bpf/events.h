@@ -132,13 +132,13 @@ struct process {
     int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned long long queued_ns, fetched_bytes;
-    unsigned long long high_fds; /* descriptors above 63 were used */
+    unsigned long long high_fds; /* descriptors above 63 were used, or counters put aside */
     unsigned long long directory; /* where it stood when weir was told of it */
 };
 
 struct stream_key {
     unsigned int pid;
-    unsigned int fd_out; /* descriptor * 2, + 1 for writing */
+    unsigned int fd_out; /* descriptor * 2, + 1 for writing; or none: see put_aside */
 };
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");

@@ -29,6 +29,7 @@ use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
+use crate::ptrace::os;
 use crate::raw::{Raw, RawWhat};
 use crate::{Error, proc};
 use decode::{Decoder, Note};
@@ -241,6 +242,7 @@ impl Run<'_> {
                 events.extend_from_slice(&(event.len() as u32).to_le_bytes());
                 events.extend_from_slice(&event);
                 if events.len() > 1 << 20 {
+                    os::hurry(); // it falls behind: what finds no room is lost
                     break;
                 }
             }
