@@ -55,6 +55,10 @@ pub(crate) struct Context<'a> {
     /// When open files that are no regular ones were synced last, by the counters: where a call is made over and over it
     /// is not told each time.
     pub directory_syncs: Vec<(f64, u32)>,
+    /// Names from the root that were unlinked or renamed, and when that was last.
+    pub given_up: HashMap<&'a str, f64>,
+    /// Signals that one process sent to another: when, who, to whom.
+    pub kills: Vec<(f64, u32, u32)>,
     /// When no calls were seen: of a process, and (0) of anybody.
     unwatched: HashMap<u32, Vec<(f64, f64)>>,
 }
@@ -78,6 +82,8 @@ impl<'a> Context<'a> {
             syncs: Vec::new(),
             directory_syncs: Vec::new(),
             unwatched: HashMap::new(),
+            kills: Vec::new(),
+            given_up: HashMap::new(),
         };
         for event in &recording.events {
             context.index_event(event);
@@ -123,6 +129,17 @@ impl<'a> Context<'a> {
                 self.calls_by_pid.entry(pid).or_default().push(seen);
                 if call.op.syncs() && call.result == 0 {
                     self.syncs.push((at_s, call.op, call.file));
+                }
+                let name = match (&call.rename, call.op) {
+                    (Some(rename), _) => Some(&rename.from),
+                    (None, Op::Unlink | Op::Unlinkat) => call.paths.first(),
+                    _ => None,
+                };
+                if let Some(name) = name.filter(|_| call.result == 0) {
+                    self.given_up.insert(name, at_s);
+                }
+                if matches!(call.op, Op::Kill | Op::Tgkill) && call.result == 0 {
+                    self.kills.push((at_s, pid, call.args[0] as u32));
                 }
                 let Some(file) = call.file else { return };
                 self.calls_by_file.entry(file).or_default().push(seen);

@@ -22,8 +22,10 @@ pub(crate) enum Damage {
     Old,
 }
 
-/// A process that saves to one name so often keeps its state there: that is more than a step of a build.
+/// A process that saves to one name so often, and over so many seconds, keeps its state there: that is more than a step of
+/// a build.
 const STATE: u32 = 3;
+const STATE_S: f64 = 1.0;
 
 /// What was written is about as much as was read elsewhere: from a half to …
 const LEAST_PART: f64 = 0.5;
@@ -36,12 +38,14 @@ const SYSTEM: &[&str] =
 
 /// What is known of names and of writers, gathered while the renames of a run are gone through in order of time.
 pub(crate) struct Names<'a> {
-    /// How often a process has renamed something to a name.
-    times: HashMap<(u32, &'a str), u32>,
+    /// How often a process has renamed something to a name, and since when.
+    times: HashMap<(u32, &'a str), (u32, f64)>,
     /// Names that something was renamed to.
     taken: HashSet<&'a str>,
     /// When a file of this name was made and written for the first time.
     made: HashMap<&'a str, f64>,
+    /// All names that something is renamed to.
+    replaced: HashSet<&'a str>,
     /// Who writes into pipes and sockets.
     feeders: HashSet<u32>,
     /// What writers read, by process.
@@ -58,8 +62,9 @@ struct Sources<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Before the first of them.
-    pub fn new(context: &Context<'a>) -> Self {
+    /// Before the first of all these.
+    pub fn new(context: &Context<'a>, all: &'a [Renamed]) -> Self {
+        let replaced = all.iter().map(|one| one.to.as_str()).collect();
         let mut made: HashMap<&str, f64> = HashMap::new();
         let mut feeders = HashSet::new();
         for flow in context.toward(Direction::Out).filter(|flow| flow.bytes > 0) {
@@ -72,14 +77,15 @@ impl<'a> Names<'a> {
                 feeders.insert(flow.pid);
             }
         }
-        Self { times: HashMap::new(), taken: HashSet::new(), made, feeders, sources: HashMap::new() }
+        let (times, taken, sources) = (HashMap::new(), HashSet::new(), HashMap::new());
+        Self { times, taken, made, replaced, feeders, sources }
     }
 
     /// The damage of a rename.
     pub fn damage(&mut self, context: &Context<'a>, renamed: &'a Renamed) -> Damage {
-        let times = self.times.entry((renamed.pid, &renamed.to)).or_default();
+        let (times, since_s) = self.times.entry((renamed.pid, &renamed.to)).or_insert((0, renamed.at_s));
         *times += 1;
-        let state = *times >= STATE;
+        let state = *times >= STATE && renamed.at_s - *since_s >= STATE_S;
         let made = self.made.get(renamed.to.as_str()).is_some_and(|&made_s| made_s < renamed.at_s);
         let made_here = !self.taken.insert(&renamed.to) || made;
         match renamed.replaced {
@@ -91,15 +97,18 @@ impl<'a> Names<'a> {
     }
 
     /// Whether the file was made of others, which are there still: its writer, or who gave it its input, read about as
-    /// much of other files as it wrote.
+    /// much of other files as it wrote; and not of those that it replaced.
     fn is_derived(&mut self, context: &Context<'a>, renamed: &Renamed) -> bool {
         let sources = self
             .sources
             .entry(renamed.writer)
             .or_insert_with(|| context.sources(renamed.writer, &self.feeders));
         let own = sources.by_path.get(renamed.to.as_str()).copied().unwrap_or(0);
-        let times = (sources.read - own) as f64 / sources.written.max(1) as f64;
-        (LEAST_PART..=MOST_TIMES).contains(&times)
+        let replaced = |path: &&str| self.replaced.contains(*path);
+        let lost: u64 =
+            sources.by_path.iter().filter(|(path, _)| replaced(path)).map(|(_, bytes)| bytes).sum();
+        let times = (sources.read - lost) as f64 / sources.written.max(1) as f64;
+        (LEAST_PART..=MOST_TIMES).contains(&times) && own * 2 < renamed.bytes
     }
 }
 

@@ -6,7 +6,10 @@ use weir_model::Direction;
 use weir_model::trace::{Call, Op, Rename, What};
 
 use crate::context::Context;
+use crate::fix::Topic;
 use crate::flags::O_DSYNC;
+use crate::language::Language;
+use crate::words::quoted;
 
 /// A file that was written in this run and renamed.
 pub(crate) struct Renamed {
@@ -48,6 +51,12 @@ impl Context<'_> {
             }
         }
         all
+    }
+
+    /// Whether the new name was given up again in this run: what is only there for a moment no power cut can harm.
+    pub fn is_passing(&self, renamed: &Renamed) -> bool {
+        let given_up = self.given_up.get(renamed.to.as_str());
+        given_up.is_some_and(|&last_s| last_s > renamed.at_s)
     }
 
     /// The open file among these that this path names and that was written last before that time.
@@ -128,6 +137,43 @@ fn names_of(call: &Call) -> Option<(&str, &str)> {
         (Some(Rename { from, to, .. }), _) => Some((from, to)),
         (None, [from, to]) => Some((from, to)),
         _ => None,
+    }
+}
+
+/// Where programs of the system are, which nobody changes for this.
+const INSTALLED: &[&str] = &["/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/bin/", "/sbin/"];
+
+/// What programs of their own have for it.
+const SWITCHES: &[(&str, &str)] = &[
+    ("git", "git config core.fsync all"),
+    ("rsync", "rsync --fsync"),
+    ("dpkg", "leave out --force-unsafe-io"),
+];
+
+impl Context<'_> {
+    /// Whether a program of the system has both written and renamed the file: its makers decided what it syncs. Between
+    /// two programs that a script runs, and in a language's script, a sync has its place.
+    pub fn is_decided(&self, renamed: &Renamed) -> bool {
+        let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
+        let installed = image.is_some_and(|image| INSTALLED.iter().any(|start| image.exe.starts_with(start)));
+        installed
+            && self.language(renamed.writer, renamed.at_s) == Language::C
+            && renamed.writer == renamed.pid
+    }
+
+    /// Code for who can change the program; else what can be done from outside.
+    pub fn sync_cure(&self, renamed: &Renamed) -> String {
+        let code = self.code(renamed.writer, renamed.at_s, Topic::SyncRename);
+        if !self.is_decided(renamed) {
+            return code;
+        }
+        let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
+        let switch = SWITCHES.iter().find(|(name, _)| image.is_some_and(|image| image.comm == *name));
+        let behind = format!("sync {} {} behind it", quoted(&renamed.to), quoted(directory(&renamed.to)));
+        match switch {
+            Some((_, switch)) => format!("{switch}; or {behind}"),
+            None => format!("{behind}; in its code: {code}"),
+        }
     }
 }
 

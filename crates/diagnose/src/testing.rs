@@ -38,7 +38,7 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
 
 impl Tape {
     pub fn process(&mut self, pid: u32, parent: Option<u32>, comm: &str) -> &mut Process {
-        let image = Image { exe: format!("/bin/{comm}"), comm: comm.into(), ..Image::default() };
+        let image = Image { exe: format!("/home/user/{comm}"), comm: comm.into(), ..Image::default() };
         let ended_s = Some(self.0.elapsed_s);
         let exit = Some(Exit::Code(0));
         self.0.processes.push(Process {
@@ -63,7 +63,7 @@ impl Tape {
     pub fn exec(&mut self, at_s: f64, pid: u32, comm: &str) {
         let process = self.0.processes.iter_mut().find(|process| process.pid == pid).unwrap();
         let image = process.images.len() as u32;
-        let exe = format!("/bin/{comm}");
+        let exe = format!("/home/user/{comm}");
         process.images.push(Image { started_s: at_s, exe, comm: comm.into(), argv: Vec::new() });
         self.event(at_s, pid, What::Exec { image });
     }

@@ -3,7 +3,7 @@
 //! Evidence: a file that was written in this run was renamed, and neither it nor everything was synced in
 //! between, by anyone. A power cut can leave an empty file under the good name. How bad that is depends on what is lost
 //! by it (see `damage`): Warn where an older file's content is gone too, Info, and one for all of them, where it is not.
-//! Most tools do this (git, rsync, sed -i, ar): never High. Files on a file system that a power cut clears anyway are
+//! Tools of the system do this knowingly (git, rsync, sed -i), and nobody changes them for it: Info. Never High. Files on a file system that a power cut clears anyway are
 //! left out.
 
 use weir_model::{Finding, FindingId, Severity, StreamKind};
@@ -12,7 +12,6 @@ use super::Rule;
 use crate::context::Context;
 use crate::damage::{Damage, Names};
 use crate::fix::Topic;
-use crate::language::Language;
 use crate::renames::{Renamed, directory};
 use crate::words::{count, quoted};
 
@@ -23,12 +22,12 @@ const VOLATILE: &[&str] = &["/dev/shm/", "/run/", "/proc/", "/sys/", "/var/cache
 
 fn judge(context: &Context) -> Vec<Finding> {
     let renamed = context.renamed();
-    let mut names = Names::new(context);
+    let mut names = Names::new(context, &renamed);
     let (mut findings, mut harmless) = (Vec::new(), Vec::new());
     for one in &renamed {
         let damage = names.damage(context, one);
         match damage {
-            _ if one.synced || one.unsure || !lasting(context, one) => {}
+            _ if one.synced || one.unsure || !lasting(context, one) || context.is_passing(one) => {}
             Damage::Old => findings.push(found(context, one)),
             Damage::New | Damage::Again => harmless.push((one, damage)),
         }
@@ -51,10 +50,11 @@ fn found(context: &Context, renamed: &Renamed) -> Finding {
         count(renamed.bytes, "written byte"),
         renamed.to
     );
-    let draft = context.draft(RULE.id, Severity::Warn, renamed.writer, renamed.fd, Some(renamed.file));
+    let severity = if context.is_decided(renamed) { Severity::Info } else { Severity::Warn };
+    let draft = context.draft(RULE.id, severity, renamed.writer, renamed.fd, Some(renamed.file));
     let draft =
         draft.count("unsynced_bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
-    draft.say(why, format!("{}.", cure(context, renamed)))
+    draft.say(why, format!("{}.", context.sync_cure(renamed)))
 }
 
 /// All that can be told in one: none of it is worth more than a word.
@@ -92,27 +92,4 @@ fn in_sum(context: &Context, all: &[(&Renamed, Damage)]) -> Option<Finding> {
     let draft = draft.count("unsynced_bytes", bytes).count("files", all.len() as u64);
     let draft = draft.count("new_names", fresh as u64).figure("at_s", first.at_s).at_path(to);
     Some(draft.say(why, fix))
-}
-
-/// Where programs of the system are, which nobody changes for this.
-const INSTALLED: &[&str] = &["/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/bin/", "/sbin/"];
-
-/// What programs of their own have for it.
-const SWITCHES: &[(&str, &str)] =
-    &[("git", "git config core.fsync all"), ("rsync", "rsync --fsync"), ("dpkg", "leave out --force-unsafe-io")];
-
-/// Code for who can change it; else what can be done from outside.
-fn cure(context: &Context, renamed: &Renamed) -> String {
-    let code = context.code(renamed.writer, renamed.at_s, Topic::SyncRename);
-    let image = context.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
-    let installed = image.filter(|image| INSTALLED.iter().any(|start| image.exe.starts_with(start)));
-    // A script's own language is the one to write it in; and between two programs a sync has its place.
-    let own = context.language(renamed.writer, renamed.at_s) == Language::C && renamed.writer == renamed.pid;
-    let Some(image) = installed.filter(|_| own) else { return code };
-    let switch = SWITCHES.iter().find(|(name, _)| *name == image.comm).map(|(_, switch)| *switch);
-    let behind = format!("sync {} {} behind it", quoted(&renamed.to), quoted(directory(&renamed.to)));
-    match switch {
-        Some(switch) => format!("{switch}; or {behind}"),
-        None => format!("{behind}; in its code: {code}"),
-    }
 }

@@ -203,6 +203,16 @@ fn what_is_made_of_other_files_can_be_made_again() {
     assert_eq!(from("/d/part.o", 1100).severity(MissingSyncBeforeRename), Info);
     // sort and sed -i take the very file that they replace.
     assert_eq!(from("/d/settings", 1100).severity(MissingSyncBeforeRename), Warn);
+    // sed -i f1 f2 …, and patch: what they take is what they replace.
+    let mut both = from("/d/settings", 1200);
+    saved(&mut both, 0.4, "/d/more", Some(true));
+    let more = both.file("/d/more", File);
+    both.flow(1, 4, more, In, 1, 1200);
+    assert!(both.found(MissingSyncBeforeRename).iter().all(|one| one.severity == Warn));
+    let mut patched = from("/d/change", 1200);
+    let old = patched.file("/d/settings", File);
+    patched.flow(1, 5, old, In, 1, 1100);
+    assert_eq!(patched.severity(MissingSyncBeforeRename), Warn);
     // What the program itself is made of is no source, nor is a number from a large file a copy of it.
     assert_eq!(from("/usr/lib/python3/json.py", 1100).severity(MissingSyncBeforeRename), Warn);
     assert_eq!(from("/d/libjson.so.1", 1100).severity(MissingSyncBeforeRename), Warn);
@@ -241,6 +251,8 @@ fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
     saved(&mut tape, 0.3, "/d/settings", Some(true));
     assert_eq!(tape.one(MissingSyncBeforeRename).evidence["files"], 2.0);
     saved(&mut tape, 0.5, "/d/settings", Some(true));
+    assert_eq!(tape.severity(MissingSyncBeforeRename), Info, "steps of one thing");
+    saved(&mut tape, 5.5, "/d/settings", Some(true));
     assert_eq!(tape.found(MissingSyncBeforeRename)[0].severity, Warn, "it saves again and again");
     // ld makes a program, strip replaces it.
     let mut linked = one_saved(Some(true));
@@ -254,9 +266,36 @@ fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
 fn who_cannot_change_a_program_is_told_what_he_can_do() {
     let mut tape = one_saved(Some(true));
     tape.root().images[0].exe = "/usr/bin/sed".into();
-    assert!(tape.one(MissingSyncBeforeRename).fix.starts_with("sync /d/settings /d behind it; in its code"));
+    let finding = tape.one(MissingSyncBeforeRename);
+    assert!(finding.fix.starts_with("sync /d/settings /d behind it; in its code"), "{finding:#?}");
+    assert_eq!(finding.severity, Info, "its makers decided");
     tape.root().images[0].comm = "git".into();
     assert!(tape.one(MissingSyncBeforeRename).fix.starts_with("git config core.fsync all"));
+    // sort writes and mv renames: the script in which they are can sync in between.
+    tape.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
+    tape.0.flows[0].pid = 2;
+    let between = tape.one(MissingSyncBeforeRename);
+    assert_eq!((between.severity, between.pid), (Warn, 2));
+    tape.0.flows[0].pid = 1;
+    // Of the directory it is so as well.
+    tape.call(0.15, 1, Op::Fsync, 3, 0, b"");
+    let directory = tape.one(MissingDirSync);
+    assert!(directory.severity == Info && directory.fix.contains("behind it"), "{directory:#?}");
+}
+
+#[test]
+fn a_name_that_is_given_up_again_is_no_name() {
+    let mut tape = one_saved(Some(true));
+    tape.call(0.4, 1, Op::Unlink, -1, 0, b"").paths = vec!["/d/settings".into()];
+    tape.none(MissingSyncBeforeRename);
+    // git's packs are renamed twice.
+    let mut twice = one_saved(Some(false));
+    twice.call(0.15, 1, Op::Fsync, 3, 0, b"");
+    twice.rename(0.5, "/d/settings", "/d/last");
+    let rename =
+        Rename { from: "/d/settings".into(), to: "/d/last".into(), replaced: Some(false), directory: None };
+    twice.last_call().rename = Some(rename);
+    twice.none(MissingDirSync);
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn records_over_an_old_file_that_straddle_blocks_are_found() {
     warm.root().system_s = 0.4;
     assert_eq!(warm.severity(UnalignedWrites), Info);
     let mut loaded = records(0o1, Some(20_000_000), 4000);
-    loaded.root().queued_s = Some(0.3);
+    loaded.root().queued_s = Some(0.345);
     assert_eq!(loaded.severity(UnalignedWrites), Info, "it waits for a processor");
     assert_eq!(records(0o10001, None, 4000).severity(UnalignedWrites), Warn);
     assert_eq!(records(0o101, Some(30_000_000), 4000).severity(UnalignedWrites), Warn);

@@ -273,6 +273,11 @@ pub(super) fn path_of(
     let name = call.paths.get(which)?;
     let under = syscalls::paths(call.op).get(which)?.0;
     let under = under.and_then(|argument| directory(table, files, call.args[argument] as i32, pid));
+    // Who is gone, and was not told of while it was there, stood nobody knows where.
+    let somewhere = || name.starts_with('/') || under.is_some() || call.directory.is_some();
+    if !somewhere() && proc::directory(pid).is_none() {
+        return None;
+    }
     files.directories.absolute(pid, &below(under.as_deref(), name), call.directory.as_deref())
 }
 
