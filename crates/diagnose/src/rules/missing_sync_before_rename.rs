@@ -28,8 +28,8 @@ fn judge(context: &Context) -> Vec<Finding> {
         let damage = names.damage(context, one);
         match damage {
             _ if one.synced || one.unsure || !lasting(context, one) || context.is_passing(one) => {}
-            Damage::Old => findings.push(found(context, one)),
-            Damage::New | Damage::Again => harmless.push((one, damage)),
+            Damage::Old if !context.is_decided(one) => findings.push(found(context, one)),
+            damage => harmless.push((one, damage)),
         }
     }
     findings.extend(in_sum(context, &harmless));
@@ -45,7 +45,7 @@ fn found(context: &Context, renamed: &Renamed) -> Finding {
     let older = if renamed.replaced == Some(true) { "the older file that it replaced" } else { "what had that name" };
     let why = format!(
         "{} renamed a file with {} that were never synced to {}: after a power cut it can be empty, and {older} is \
-            gone as well (on xfs; ext4 and btrfs keep one of the two, unless they are told not to).",
+            gone as well {WHERE}.",
         context.name(renamed.pid),
         count(renamed.bytes, "written byte"),
         renamed.to
@@ -57,39 +57,56 @@ fn found(context: &Context, renamed: &Renamed) -> Finding {
     draft.say(why, format!("{}.", context.sync_cure(renamed)))
 }
 
+/// On which file systems an older file is lost.
+const WHERE: &str = "(on xfs; ext4 and btrfs keep one of the two, unless they are told not to)";
+
 /// All that can be told in one: none of it is worth more than a word.
 fn in_sum(context: &Context, all: &[(&Renamed, Damage)]) -> Option<Finding> {
-    let &(first, _) = all.first()?;
+    let with = |wanted: Damage| all.iter().filter(move |(_, damage)| *damage == wanted);
+    let &(first, damage) = with(Damage::Old).next().or(all.first())?;
+    if let ([_], Damage::Old) = (all, damage) {
+        return Some(found(context, first));
+    }
     let bytes: u64 = all.iter().map(|(one, _)| one.bytes).sum();
-    let fresh = all.iter().filter(|(_, damage)| *damage == Damage::New).count();
-    let rest = match (fresh, all.len()) {
+    let (who, to, fresh, old) =
+        (context.name(first.pid), &first.to, with(Damage::New).count(), with(Damage::Old).count());
+    let what = match all.len() {
+        1 => format!(
+            "{who} renamed a file with {} that were never synced to {to}: after a power cut it can be empty",
+            count(bytes, "written byte")
+        ),
+        files => format!(
+            "{} with {} were renamed before their data was synced, one by {who} to {to}: after a power cut they can \
+                be empty",
+            count(files as u64, "file"),
+            count(bytes, "written byte")
+        ),
+    };
+    let rest = match (old, all.len()) {
+        (0, all) => format!("No older content is lost: {}", harmless(fresh, all)),
+        (old, _) => format!("Of {old} of them an older file is gone as well then {WHERE}"),
+    };
+    let fix = match old {
+        0 => format!(
+            "if they must outlast a power cut: sync -f {} once, behind all of it; or for each {}.",
+            quoted(directory(to)),
+            context.code(first.writer, first.at_s, Topic::SyncRename)
+        ),
+        _ => format!("{}.", context.sync_cure(first)),
+    };
+    let draft = context.draft(RULE.id, Severity::Info, first.writer, first.fd, Some(first.file));
+    let draft = draft.count("unsynced_bytes", bytes).count("files", all.len() as u64);
+    let draft = draft.count("new_names", fresh as u64).figure("at_s", first.at_s).at_path(to);
+    Some(draft.say(format!("{what}. {rest}."), fix))
+}
+
+/// Why nothing older is lost.
+fn harmless(fresh: usize, all: usize) -> &'static str {
+    match (fresh, all) {
         (0, 1) => "what it replaced can be made again",
         (1, 1) => "nothing else had that name",
         (fresh, all) if fresh == all => "nothing else had those names",
         (0, _) => "what they replaced can be made again",
         _ => "what some of them replaced can be made again",
-    };
-    let (who, to) = (context.name(first.pid), &first.to);
-    let why = match all.len() {
-        1 => format!(
-            "{who} renamed a file with {} that were never synced to {to}: after a power cut it can be empty. No \
-                older content is lost: {rest}.",
-            count(bytes, "written byte")
-        ),
-        files => format!(
-            "{} with {} were renamed before their data was synced, the first by {who} to {to}: after a power cut \
-                they can be empty. No older content is lost: {rest}.",
-            count(files as u64, "file"),
-            count(bytes, "written byte")
-        ),
-    };
-    let fix = format!(
-        "if they must outlast a power cut: sync -f {} once, behind all of it; or for each {}.",
-        quoted(directory(to)),
-        context.code(first.writer, first.at_s, Topic::SyncRename)
-    );
-    let draft = context.draft(RULE.id, Severity::Info, first.writer, first.fd, Some(first.file));
-    let draft = draft.count("unsynced_bytes", bytes).count("files", all.len() as u64);
-    let draft = draft.count("new_names", fresh as u64).figure("at_s", first.at_s).at_path(to);
-    Some(draft.say(why, fix))
+    }
 }

@@ -284,6 +284,17 @@ fn who_cannot_change_a_program_is_told_what_he_can_do() {
 }
 
 #[test]
+fn what_tools_replace_and_make_anew_is_one_hint() {
+    // git: a new config, and the old index.
+    let mut tape = one_saved(Some(false));
+    saved(&mut tape, 0.3, "/d/index", Some(true));
+    tape.root().images[0].exe = "/usr/bin/git".into();
+    let finding = tape.one(MissingSyncBeforeRename);
+    assert_eq!((finding.severity, finding.path.as_str(), finding.evidence["files"]), (Info, "/d/index", 2.0));
+    assert!(finding.why.contains("Of 1 of them an older file is gone"), "{}", finding.why);
+}
+
+#[test]
 fn a_name_that_is_given_up_again_is_no_name() {
     let mut tape = one_saved(Some(true));
     tape.call(0.4, 1, Op::Unlink, -1, 0, b"").paths = vec!["/d/settings".into()];
