@@ -53,7 +53,7 @@ fn a_new_name_is_a_hint_and_an_older_file_a_warning() {
         // What the program has found out itself.
         fs::create_dir_all(dir.path().join("sub")).unwrap();
         let _absent = fs::remove_file(dir.path().join("sub/name"));
-        let looks = "cd sub; cat name 2> /dev/null; echo a > new; mv new name";
+        let looks = "cd sub; { read x < name; } 2> /dev/null; echo a > new; mv new name";
         assert_eq!(found(dir.path(), engine, looks), one(id, "info", "name"), "{engine}");
         assert_eq!(found(dir.path(), engine, looks), one(id, "warn", "name"), "{engine}: it is there now");
     }
@@ -73,7 +73,7 @@ fn what_a_build_makes_is_one_hint() {
             for number in 0..4 {
                 fs::write(dir.path().join(format!("p/m{number}.py")), text.repeat(40)).unwrap();
             }
-            let seen = found(dir.path(), engine, "python3 -m compileall -q p");
+            let seen = found(dir.path(), engine, "python3 -m compileall -q -f p");
             assert_eq!(seen.len(), 1, "{engine}: {text}: {seen:?}");
             let (found, severity, name) = &seen[0];
             assert_eq!((found.as_str(), severity.as_str()), (id, "info"), "{engine}: {text}");
