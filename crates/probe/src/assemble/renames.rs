@@ -196,7 +196,7 @@ mod tests {
         let link = call(Op::Link, [0; 6], 0, &["other", "name"]);
         assert_eq!(late(&[open(libc::O_RDONLY, gone), link]), Some(true));
         let saved = call(Op::Rename, [0; 6], 0, &["first", "name"]);
-        assert_eq!(late(&[saved.clone()]), Some(true), "it is replaced again");
+        assert_eq!(late(std::slice::from_ref(&saved)), Some(true), "it is replaced again");
         let away = call(Op::Rename, [0; 6], 0, &["name", "backup"]);
         assert_eq!(late(&[saved, away]), Some(false), "it was moved out of the way");
     }

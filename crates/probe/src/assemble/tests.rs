@@ -132,3 +132,20 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let made = assembler.finish();
     assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 0.19));
 }
+
+#[test]
+fn syncs_last_from_the_write_before_them_or_from_the_last_call_that_was_told() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(1, opened(3, "/gone/log")));
+    let sync = |began_ns| {
+        let call = RawCall::new(Op::Fsync, [3, 0, 0, 0, 0, 0], 0);
+        RawWhat::Call(RawCall { began_ns, ..call })
+    };
+    // 4 ms since the opening; 2 ms since a write, which was not told; 10 since the sync before.
+    assembler.take(raw(5, sync(None)));
+    assembler.take(raw(10, sync(Some(8 * MS))));
+    assembler.take(raw(20, sync(Some(8 * MS))));
+    let flow = assembler.finish().flows.remove(0);
+    assert_eq!((flow.syncs, flow.timed_syncs, flow.last_s), (3, 3, 0.02));
+    assert!((flow.sync_s - 0.016).abs() < 1e-9, "{}", flow.sync_s);
+}

@@ -141,4 +141,15 @@ mod tests {
         let borne = (0..2 * SIGNALS_MOST).take_while(|_| lookouts.bears(70)).count();
         assert_eq!((borne as u32, lookouts.is_empty()), (SIGNALS_MOST, true));
     }
+
+    #[test]
+    fn a_first_thread_is_sought_in_haste_for_a_moment() {
+        let mut lookouts = Lookouts::default();
+        assert_eq!(lookouts.patience(), None);
+        let long_since = Instant::now().checked_sub(HASTE).expect("the machine is up that long");
+        lookouts.sought.push((7, long_since));
+        assert_eq!(lookouts.patience(), None);
+        lookouts.sought.push((8, Instant::now() + HASTE));
+        assert_eq!(lookouts.patience(), Some(OFTEN));
+    }
 }
