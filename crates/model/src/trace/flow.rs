@@ -100,10 +100,10 @@ pub struct Flow {
     /// fsync(2), fdatasync(2), sync_file_range(2) and msync(2) of this descriptor.
     pub syncs: u64,
     /// Those of them whose durations were seen …
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub timed_syncs: u64,
     /// … and how long these took together, seconds.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub sync_s: f64,
     /// lseek(2) calls of this descriptor that moved.
     pub seeks: u64,
@@ -113,6 +113,15 @@ pub struct Flow {
     /// reckoned from what was seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+}
+
+/// Of no sync that was timed nothing is said.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_none(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Flow {
