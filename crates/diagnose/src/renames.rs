@@ -168,7 +168,11 @@ impl Context<'_> {
             return code;
         }
         let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
-        let switch = SWITCHES.iter().find(|(name, _)| image.is_some_and(|image| image.comm == *name));
+        // Those are about the data: of directories they know nothing.
+        let switch = SWITCHES
+            .iter()
+            .filter(|_| !renamed.synced)
+            .find(|(name, _)| image.is_some_and(|image| image.comm == *name));
         let behind = format!("sync {} {} behind it", quoted(&renamed.to), quoted(directory(&renamed.to)));
         match switch {
             Some((_, switch)) => format!("{switch}; or {behind}"),
