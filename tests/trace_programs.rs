@@ -155,6 +155,25 @@ fn thousands_of_children_and_files_are_followed() {
 }
 
 #[test]
+fn files_are_told_apart_when_weir_is_far_behind() {
+    if !is_root() {
+        return skip(
+            "files_are_told_apart_when_weir_is_far_behind",
+            "needs root, to load programs into the kernel",
+        );
+    }
+    let dir = disk_dir();
+    // weir stands still meanwhile, as it does for a moment on a busy machine: there is no room for all that happens.
+    let script = "kill -STOP $PPID; i=0; while [ $i -lt 8000 ]; do echo x > f$i; i=$((i+1)); done; rm f*; kill -CONT $PPID";
+    let seen = trace(dir.path(), "ebpf", script);
+    assert!(seen["overhead"]["lost_events"].as_u64().is_some_and(|lost| lost > 0), "{}", seen["overhead"]);
+    let streams = seen["streams"].as_array().unwrap();
+    let files: Vec<_> =
+        streams.iter().filter(|one| one["direction"] == "out" && one["kind"] == "file").collect();
+    assert_eq!(files.iter().filter(|one| one["bytes"] == 2 && one["calls"] == 1).count(), 8000);
+}
+
+#[test]
 fn a_program_that_is_stopped_and_continued_goes_on() {
     let dir = disk_dir();
     for engine in engines() {

@@ -65,28 +65,39 @@ APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u
         bpf_probe_read_user_str(event->path[0], PATH, (void *)args->at[first]);
     if (second < 6)
         bpf_probe_read_user_str(event->path[1], PATH, (void *)args->at[second]);
-    int moved = which & MOVED && event->path[0][0] != '/';
+    int relative = event->path[0][0] != '/' || (second < 6 && event->path[1][0] != '/');
+    int moved = which & MOVED && relative;
     event->moved = moved;
     submit(event, moved);
     return moved;
 }
 
-/* An open(2) that succeeds; its path begins in a directory, or where the process stands. */
-static __always_inline void on_open(struct process *process, const struct arguments *args, s64 result, u32 nr,
-                                    int here, u32 which)
+/* A call with paths, which begin in a directory, or where the process stands (`here`). */
+static __always_inline void on_paths(struct process *process, const struct arguments *args, s64 result, u32 nr,
+                                     u32 fd, int here, u32 which)
 {
     struct task_struct *task = (void *)bpf_get_current_task();
     u64 directory = process->directory;
-    tally(TALLY_OPENS);
-    if (here && result >= 0) { /* a dentry's memory may be another directory's one day */
+    tally(TALLY_NAMES);
+    if (here) { /* a dentry's memory may be another directory's one day */
         struct dentry *stands = BPF_CORE_READ(task, fs, pwd.dentry);
         directory = (u64)stands ^ BPF_CORE_READ(stands, d_inode, i_ino);
     }
     if (directory != process->directory)
         which |= MOVED;
-    if (tell_paths(args, result, nr, (u32)result, which))
+    if (tell_paths(args, result, nr, fd, which))
         process->directory = directory;
 }
+
+/* Of fsync(2) and its kin: it has not begun before the stream's last write ended. args[5] is free for that. */
+static __always_inline void since_last_write(u32 pid, struct arguments *args, u32 fd)
+{
+    struct stream_key key = {pid, fd * 2 + 1};
+    struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+    args->at[5] = counts && !counts->doubted ? counts->last_ns : 0;
+}
+
+#define AT_FDCWD_ (-100)
 
 struct vector {
     u64 base, bytes;
@@ -211,10 +222,11 @@ static __always_inline int changes_descriptor(u32 command)
     return command == 0 || command == 2 || command == 4 || command == 1030 || command == 1031;
 }
 
-static __always_inline void on_other(struct process *process, u32 pid, const struct arguments *args, s64 result,
+static __always_inline void on_other(struct process *process, u32 pid, struct arguments *args, s64 result,
                                      u32 nr, u32 class)
 {
-    u32 fd = (u32)args->at[0];
+    u32 fd = (u32)args->at[0], made = -1, which = 0;
+    int here = 1;
     tally(TALLY_CALLS);
     switch (class) {
     case CLASS_CLOSE:
@@ -247,22 +259,31 @@ static __always_inline void on_other(struct process *process, u32 pid, const str
             tell_plain(args, result, nr, fd);
         return;
     case CLASS_OPENAT:
-        on_open(process, args, result, nr, (int)fd == -100 /* AT_FDCWD */, PATHS(1, 6));
-        return;
+        which = PATHS(1, 6);
+        here = (int)fd == AT_FDCWD_;
+        made = result;
+        break;
     case CLASS_OPEN:
-        on_open(process, args, result, nr, 1, PATHS(0, 6));
-        return;
+        which = PATHS(0, 6);
+        made = result;
+        break;
     case CLASS_PATH_0:
-        tell_paths(args, result, nr, -1, PATHS(0, 6));
-        return;
+        which = PATHS(0, 6);
+        break;
     case CLASS_PATH_1:
-        tell_paths(args, result, nr, -1, PATHS(1, 6));
-        return;
+        which = PATHS(1, 6);
+        here = (int)fd == AT_FDCWD_;
+        break;
     case CLASS_PATHS_01:
-        tell_paths(args, result, nr, -1, PATHS(0, 1));
-        return;
+        which = PATHS(0, 1);
+        break;
     case CLASS_PATHS_13:
-        tell_paths(args, result, nr, -1, PATHS(1, 3));
+        which = PATHS(1, 3);
+        here = (int)fd == AT_FDCWD_ || (int)args->at[2] == AT_FDCWD_;
+        break;
+    case CLASS_SYNC:
+        since_last_write(pid, args, fd);
+        tell_plain(args, result, nr, fd);
         return;
     case CLASS_MMAP:
         on_mmap(process, args, result);
@@ -271,7 +292,9 @@ static __always_inline void on_other(struct process *process, u32 pid, const str
         return;
     default:
         tell_plain(args, result, nr, fd);
+        return;
     }
+    on_paths(process, args, result, nr, made, here, which);
 }
 
 SEC("tp_btf/sys_exit")

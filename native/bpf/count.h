@@ -209,6 +209,20 @@ APART int count(const struct transfer *t)
     return 0;
 }
 
+/* weir is far behind: the counters of a stream that ends are kept for it under a key that is no descriptor's, which it
+ * looks through when the process ends. The descriptor's next file has counters of its own. */
+#define ASIDE 0x80000000
+static __always_inline int put_aside(struct stream_key *key, struct counts *counts)
+{
+    struct stream_key aside = {key->pid, ASIDE | (u32)(bpf_ktime_get_ns() >> 4)};
+    struct process *process = bpf_map_lookup_elem(&processes, &key->pid);
+    if (!process || bpf_map_update_elem(&streams, &aside, counts, BPF_NOEXIST) != 0)
+        return 0; /* no room there either: they are told with those of the next one */
+    process->high_fds = 1;
+    bpf_map_delete_elem(&streams, key);
+    return 0;
+}
+
 /* The counters of a descriptor that is closed; it may be another file's soon. */
 APART int flush_one(u32 pid, u32 fd, u32 writes)
 {
@@ -216,11 +230,13 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
     struct counts *counts = bpf_map_lookup_elem(&streams, &key);
     if (!counts)
         return 0;
-    struct counts *event = counts->doubted ? 0 : reserve(sizeof *event);
-    if (counts->doubted) /* it has counted nothing since the pause */
+    if (counts->doubted) { /* it has counted nothing since the pause */
         bpf_map_delete_elem(&streams, &key);
+        return 0;
+    }
+    struct counts *event = reserve(sizeof *event);
     if (!event)
-        return 0; /* they stay, and are told with those of the descriptor's next file */
+        return put_aside(&key, counts);
     __builtin_memcpy(event, counts, sizeof *event);
     event->head.ns = bpf_ktime_get_ns();
     submit(event, 0);

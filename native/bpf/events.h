@@ -36,7 +36,8 @@ enum class {
     CLASS_MMAP,
     CLASS_PAIR_0,   /* (two descriptors): pipe */
     CLASS_PAIR_3,   /* (domain, type, protocol, two descriptors): socketpair */
-    CLASS_PLAIN,    /* worth telling, with its arguments: fsync, ftruncate, fadvise … */
+    CLASS_PLAIN,    /* worth telling, with its arguments: ftruncate, fadvise … */
+    CLASS_SYNC,     /* (fd): fsync, fdatasync …; told with when it can have begun at the earliest */
 };
 
 enum kind {
@@ -96,6 +97,7 @@ struct life {
     struct head head;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns;
     unsigned long long run_ns; /* exact; the two above are sums of ticks */
+    unsigned long long queued_ns, fetched_bytes; /* it could have run and had no processor; came from devices */
     unsigned int other; /* of a fork: the child; of an exit: the wait status */
     unsigned int flags; /* of a fork: 1 for CLONE_FILES; of an exit: 1 when descriptors above 63 were used */
     char comm[16];
@@ -129,18 +131,19 @@ struct process {
     unsigned int walker;
     int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
-    unsigned long long high_fds; /* descriptors above 63 were used */
+    unsigned long long queued_ns, fetched_bytes;
+    unsigned long long high_fds; /* descriptors above 63 were used, or counters put aside */
     unsigned long long directory; /* where it stood when weir was told of it */
 };
 
 struct stream_key {
     unsigned int pid;
-    unsigned int fd_out; /* descriptor * 2, + 1 for writing */
+    unsigned int fd_out; /* descriptor * 2, + 1 for writing; or none: see put_aside */
 };
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 752 && sizeof(struct life) == 608, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 88, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 752 && sizeof(struct life) == 624, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 104, "as wire.rs has them");
 
 #endif

@@ -53,13 +53,16 @@ struct mm_struct {
     unsigned long start_code, arg_start, arg_end;
 } KERNEL_STRUCT;
 struct task_io_accounting {
-    u64 rchar, wchar, syscr, syscw;
+    u64 rchar, wchar, syscr, syscw, read_bytes;
 } KERNEL_STRUCT;
 struct signal_struct {
     int group_exit_code;
 } KERNEL_STRUCT;
 struct sched_entity {
     u64 sum_exec_runtime;
+} KERNEL_STRUCT;
+struct sched_info {
+    u64 run_delay;
 } KERNEL_STRUCT;
 struct task_struct {
     int pid, tgid, exit_code;
@@ -70,6 +73,7 @@ struct task_struct {
     struct task_io_accounting ioac;
     u64 utime, stime;
     struct sched_entity se;
+    struct sched_info sched_info;
 } KERNEL_STRUCT;
 struct linux_binprm {
     struct file *file;

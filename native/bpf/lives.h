@@ -16,7 +16,7 @@ static __always_inline struct life *begin_life(u32 kind)
         return 0;
     begin(&life->head, kind, -1);
     life->read_calls = life->write_calls = life->read_bytes = life->written_bytes = 0;
-    life->user_ns = life->system_ns = life->run_ns = 0;
+    life->user_ns = life->system_ns = life->run_ns = life->queued_ns = life->fetched_bytes = 0;
     life->other = life->flags = 0;
     life->path[0] = 0;
     life->argument_bytes = 0;
@@ -75,6 +75,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         process->write_calls = -BPF_CORE_READ(task, ioac.syscw);
         process->read_bytes = -BPF_CORE_READ(task, ioac.rchar);
         process->written_bytes = -BPF_CORE_READ(task, ioac.wchar);
+        process->fetched_bytes = -BPF_CORE_READ(task, ioac.read_bytes);
+        process->queued_ns = -BPF_CORE_READ(task, sched_info.run_delay);
     }
     process->image++;
     key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);
@@ -115,6 +117,8 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
     __sync_fetch_and_add(&process->user_ns, BPF_CORE_READ(task, utime));
     __sync_fetch_and_add(&process->system_ns, BPF_CORE_READ(task, stime));
     __sync_fetch_and_add(&process->run_ns, BPF_CORE_READ(task, se.sum_exec_runtime));
+    __sync_fetch_and_add(&process->queued_ns, BPF_CORE_READ(task, sched_info.run_delay));
+    __sync_fetch_and_add(&process->fetched_bytes, BPF_CORE_READ(task, ioac.read_bytes));
     if (!group_dead)
         return 0;
     u32 status = BPF_CORE_READ(task, signal, group_exit_code);
@@ -133,6 +137,8 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         life->user_ns = process->user_ns;
         life->system_ns = process->system_ns;
         life->run_ns = process->run_ns;
+        life->queued_ns = process->queued_ns;
+        life->fetched_bytes = process->fetched_bytes;
         submit(life, 0); /* of the command weir has a descriptor that tells its end */
     }
     bpf_map_delete_elem(&processes, &pid);

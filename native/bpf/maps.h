@@ -55,14 +55,14 @@ struct {
 } scratch SEC(".maps");
 
 /* One a CPU: [0] calls seen, [1] events that found no room, [2] 32-bit calls, [3] streams that found none, [4] of the
- * calls seen, those that open a file. */
+ * calls seen, those that name a file. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 5);
     __type(key, u32);
     __type(value, u64);
 } tallies SEC(".maps");
-enum { TALLY_CALLS, TALLY_LOST, TALLY_32BIT, TALLY_STREAMS, TALLY_OPENS };
+enum { TALLY_CALLS, TALLY_LOST, TALLY_32BIT, TALLY_STREAMS, TALLY_NAMES };
 
 /* Filled in before loading: enum class of each system call number. */
 const volatile u8 classes[CLASSES];

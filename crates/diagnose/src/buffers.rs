@@ -83,6 +83,21 @@ impl<'a> Context<'a> {
         writes.any(|seen| same_beginning(&seen.call.head, &buffer.pending))
     }
 
+    /// Whether who was to read the bytes has killed who had them: it does not want them any more.
+    fn killed_by_reader(&self, look: &Look, file: u32) -> bool {
+        let target = self.target(file);
+        let reads = |pid: u32| {
+            let made = self.file(file).and_then(|file| file.opened_by) == Some(pid);
+            made || self
+                .flows(pid)
+                .iter()
+                .any(|flow| flow.direction == Direction::In && self.target(flow.file) == target)
+        };
+        let channel = matches!(self.kind(file), StreamKind::Pipe | StreamKind::Socket);
+        channel
+            && self.kills.iter().any(|&(at_s, by, whom)| whom == look.pid && at_s <= look.at_s && reads(by))
+    }
+
     /// The finding for bytes that never left, unless nobody could miss them.
     pub fn lost(&self, lost: &Lost) -> Option<Finding> {
         let Lost { id, look, buffer, how } = lost;
@@ -93,7 +108,8 @@ impl<'a> Context<'a> {
         if bytes == 0 || forgotten || self.last_write_failed(look.pid, buffer.fd) || kept() {
             return None;
         }
-        let unread = file.is_some_and(|file| self.reader_gone(file, look.at_s));
+        let unread =
+            file.is_some_and(|file| self.reader_gone(file, look.at_s) || self.killed_by_reader(look, file));
         let severity = if unread { Severity::Info } else { Severity::High };
         let path = file.and_then(|file| self.file(file)).map_or("?", |file| &file.path);
         let skipped = (buffer.pending_bytes - bytes) as usize;

@@ -52,6 +52,15 @@ pub(crate) struct Context<'a> {
     behind: HashMap<(u32, i32), Vec<(f64, u32)>>,
     /// Sync calls that succeeded: when, which, of which open file.
     pub syncs: Vec<(f64, Op, Option<u32>)>,
+    /// When open files that are no regular ones were synced last, by the counters: where a call is made over and over it
+    /// is not told each time.
+    pub directory_syncs: Vec<(f64, u32)>,
+    /// Names from the root that were unlinked or renamed, and when that was last.
+    pub given_up: HashMap<&'a str, f64>,
+    /// Signals that one process sent to another: when, who, to whom.
+    pub kills: Vec<(f64, u32, u32)>,
+    /// When no calls were seen: of a process, and (0) of anybody.
+    unwatched: HashMap<u32, Vec<(f64, f64)>>,
 }
 
 impl<'a> Context<'a> {
@@ -71,6 +80,10 @@ impl<'a> Context<'a> {
             forked: HashMap::new(),
             behind: HashMap::new(),
             syncs: Vec::new(),
+            directory_syncs: Vec::new(),
+            unwatched: HashMap::new(),
+            kills: Vec::new(),
+            given_up: HashMap::new(),
         };
         for event in &recording.events {
             context.index_event(event);
@@ -80,6 +93,11 @@ impl<'a> Context<'a> {
         for file in recording.files.iter().filter(appends) {
             context.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }
+        let directories = recording
+            .flows
+            .iter()
+            .filter(|flow| flow.syncs > 0 && context.kind(flow.file) != StreamKind::File);
+        context.directory_syncs = directories.map(|flow| (flow.last_s, flow.file)).collect();
         let mut priced: HashMap<u32, f64> = HashMap::new();
         for flow in &recording.flows {
             *context.calls_of_pid.entry(flow.pid).or_default() += flow.calls;
@@ -112,6 +130,17 @@ impl<'a> Context<'a> {
                 if call.op.syncs() && call.result == 0 {
                     self.syncs.push((at_s, call.op, call.file));
                 }
+                let name = match (&call.rename, call.op) {
+                    (Some(rename), _) => Some(&rename.from),
+                    (None, Op::Unlink | Op::Unlinkat) => call.paths.first(),
+                    _ => None,
+                };
+                if let Some(name) = name.filter(|_| call.result == 0) {
+                    self.given_up.insert(name, at_s);
+                }
+                if matches!(call.op, Op::Kill | Op::Tgkill) && call.result == 0 {
+                    self.kills.push((at_s, pid, call.args[0] as u32));
+                }
                 let Some(file) = call.file else { return };
                 self.calls_by_file.entry(file).or_default().push(seen);
                 // What opens a file has its descriptor as the result.
@@ -129,6 +158,9 @@ impl<'a> Context<'a> {
             }
             What::Fork { child } => {
                 self.forked.insert(*child, at_s);
+            }
+            What::Unwatched { until_s } if *until_s > at_s => {
+                self.unwatched.entry(pid).or_default().push((at_s, *until_s));
             }
             _ => {}
         }
@@ -260,6 +292,12 @@ impl<'a> Context<'a> {
         let first = calls.partition_point(|seen| seen.at_s <= from_s);
         let end = calls.partition_point(|seen| seen.at_s < to_s).max(first);
         &calls[first..end]
+    }
+
+    /// Whether a process may have made calls between two times that nobody saw.
+    pub fn looked_away(&self, pid: u32, from_s: f64, to_s: f64) -> bool {
+        let spans = [pid, 0].into_iter().filter_map(|who| self.unwatched.get(&who)).flatten();
+        spans.into_iter().any(|&(since_s, until_s)| since_s < to_s && until_s > from_s)
     }
 
     /// When a process came to be.

@@ -47,6 +47,14 @@ impl Context<'_> {
         Some(process.user_s + process.system_s).filter(|&cpu| cpu > 0.0)
     }
 
+    /// Seconds of these that a process neither had a processor nor stood in line for one: it waited for a device or for
+    /// somebody. What others keep a processor from it is not the fault of its calls. None: not known.
+    pub fn waited_s(&self, pid: u32, span_s: f64) -> Option<f64> {
+        let queued_s = self.process(pid)?.queued_s?;
+        let watching_s = self.recording.overhead.cost_s.max(0.0);
+        Some((span_s - self.cpu_s(pid)? - queued_s - watching_s).max(0.0))
+    }
+
     /// Seconds that cannot be more than the process had the processor, nor than the run lasted.
     pub fn at_most_cpu(&self, pid: u32, seconds: f64) -> f64 {
         seconds.min(self.cpu_s(pid).unwrap_or(f64::INFINITY)).min(self.run_s())

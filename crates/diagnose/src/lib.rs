@@ -3,6 +3,7 @@
 mod buffers;
 mod context;
 mod cost;
+mod damage;
 mod draft;
 mod errors;
 mod fix;

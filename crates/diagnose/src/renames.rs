@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use weir_model::Direction;
-use weir_model::trace::Op;
+use weir_model::trace::{Call, Op, Rename, What};
 
 use crate::context::Context;
+use crate::fix::Topic;
 use crate::flags::O_DSYNC;
+use crate::language::Language;
+use crate::words::quoted;
 
 /// A file that was written in this run and renamed.
 pub(crate) struct Renamed {
@@ -21,6 +24,12 @@ pub(crate) struct Renamed {
     pub to: String,
     /// Its data was synced between the last write and the rename.
     pub synced: bool,
+    /// Whether that was so cannot be told: there was a time in between in which nobody looked.
+    pub unsure: bool,
+    /// The new name was another file's; None: not known.
+    pub replaced: Option<bool>,
+    /// Inode of the directory that the new name is in, if known.
+    pub directory: Option<u64>,
 }
 
 impl Context<'_> {
@@ -34,17 +43,20 @@ impl Context<'_> {
         }
         let mut all = Vec::new();
         for event in &self.recording.events {
-            let weir_model::trace::What::Call(call) = &event.what else { continue };
-            let renames = matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2) && call.result == 0;
-            if let ([from, to], true) = (call.paths.as_slice(), renames) {
+            let What::Call(call) = &event.what else { continue };
+            if let Some((from, _)) = names_of(call) {
                 let files = written.get(base(from)).map_or(&[][..], Vec::as_slice);
-                all.extend(
-                    self.last_written(files, from, event.at_s)
-                        .map(|file| self.judge_rename(event.pid, event.at_s, file, from, to)),
-                );
+                let file = self.last_written(files, from, event.at_s);
+                all.extend(file.map(|file| self.judge_rename(event.pid, event.at_s, file, call)));
             }
         }
         all
+    }
+
+    /// Whether the new name was given up again in this run: what is only there for a moment no power cut can harm.
+    pub fn is_passing(&self, renamed: &Renamed) -> bool {
+        let given_up = self.given_up.get(renamed.to.as_str());
+        given_up.is_some_and(|&last_s| last_s > renamed.at_s)
     }
 
     /// The open file among these that this path names and that was written last before that time.
@@ -57,7 +69,8 @@ impl Context<'_> {
         named.max_by(|&a, &b| first(a).total_cmp(&first(b)))
     }
 
-    fn judge_rename(&self, pid: u32, at_s: f64, id: u32, from: &str, to: &str) -> Renamed {
+    fn judge_rename(&self, pid: u32, at_s: f64, id: u32, call: &Call) -> Renamed {
+        let (from, to) = names_of(call).unwrap_or_default();
         let out = self.flows_on(id).iter().find(|flow| flow.direction != Direction::In && flow.bytes > 0);
         let path = self.file(id).map_or("", |file| file.path.as_str());
         let bytes = self
@@ -66,15 +79,20 @@ impl Context<'_> {
             .filter(|flow| flow.direction != Direction::In)
             .map(|flow| flow.bytes)
             .sum();
+        let writer = out.map_or(pid, |flow| flow.pid);
+        let written_s = out.map_or(at_s, |flow| flow.first_s);
         Renamed {
             pid,
             at_s,
             file: id,
-            writer: out.map_or(pid, |flow| flow.pid),
+            writer,
+            unsure: [pid, writer].into_iter().any(|who| self.looked_away(who, written_s, at_s)),
             fd: out.map_or(-1, |flow| flow.fd),
             bytes,
             to: absolute(path, from, to),
             synced: self.data_synced(id, at_s),
+            replaced: call.rename.as_ref().and_then(|rename| rename.replaced),
+            directory: call.rename.as_ref().and_then(|rename| rename.directory),
         }
     }
 
@@ -93,12 +111,73 @@ impl Context<'_> {
         by_flag || by_count || by_call()
     }
 
-    /// Whether a directory, or everything, was synced after that time.
-    pub fn directory_synced(&self, directory: &str, after_s: f64) -> bool {
-        self.syncs.iter().any(|&(at_s, op, file)| {
-            let path = file.and_then(|id| self.file(id)).map(|file| file.path.trim_end_matches('/'));
-            at_s >= after_s && (matches!(op, Op::Sync | Op::Syncfs) || path == Some(directory))
-        })
+    /// Whether the directory that a file was renamed into, or everything, was synced afterwards.
+    pub fn directory_synced(&self, renamed: &Renamed) -> bool {
+        let path = directory(&renamed.to);
+        let device = self.file(renamed.file).map(|file| file.dev);
+        // It may have been opened by any of its paths. A file is on the device of its directory.
+        let is = |id: u32| {
+            self.file(id).is_some_and(|file| {
+                let by_number = renamed.directory == Some(file.ino) && device == Some(file.dev);
+                by_number || file.path.trim_end_matches('/') == path
+            })
+        };
+        let by_call = self.syncs.iter().any(|&(at_s, op, file)| {
+            at_s >= renamed.at_s && (matches!(op, Op::Sync | Op::Syncfs) || file.is_some_and(is))
+        });
+        by_call || self.directory_syncs.iter().any(|&(last_s, file)| last_s >= renamed.at_s && is(file))
+    }
+}
+
+/// The old and the new name of a rename that was done.
+fn names_of(call: &Call) -> Option<(&str, &str)> {
+    let renames = matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2) && call.result == 0;
+    match (&call.rename, call.paths.as_slice()) {
+        _ if !renames => None,
+        (Some(Rename { from, to, .. }), _) => Some((from, to)),
+        (None, [from, to]) => Some((from, to)),
+        _ => None,
+    }
+}
+
+/// Where programs of the system are, which nobody changes for this.
+const INSTALLED: &[&str] = &["/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/libexec/", "/bin/", "/sbin/"];
+
+/// What programs of their own have for it.
+const SWITCHES: &[(&str, &str)] = &[
+    ("git", "git config core.fsync all"),
+    ("rsync", "rsync --fsync"),
+    ("dpkg", "leave out --force-unsafe-io"),
+];
+
+impl Context<'_> {
+    /// Whether a program of the system has both written and renamed the file: its makers decided what it syncs. Between
+    /// two programs that a script runs, and in a language's script, a sync has its place.
+    pub fn is_decided(&self, renamed: &Renamed) -> bool {
+        let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
+        let installed = image.is_some_and(|image| INSTALLED.iter().any(|start| image.exe.starts_with(start)));
+        installed
+            && self.language(renamed.writer, renamed.at_s) == Language::C
+            && renamed.writer == renamed.pid
+    }
+
+    /// Code for who can change the program; else what can be done from outside.
+    pub fn sync_cure(&self, renamed: &Renamed) -> String {
+        let code = self.code(renamed.writer, renamed.at_s, Topic::SyncRename);
+        if !self.is_decided(renamed) {
+            return code;
+        }
+        let image = self.image_at(renamed.writer, renamed.at_s).map(|(_, image)| image);
+        // Those are about the data: of directories they know nothing.
+        let switch = SWITCHES
+            .iter()
+            .filter(|_| !renamed.synced)
+            .find(|(name, _)| image.is_some_and(|image| image.comm == *name));
+        let behind = format!("sync {} {} behind it", quoted(&renamed.to), quoted(directory(&renamed.to)));
+        match switch {
+            Some((_, switch)) => format!("{switch}; or {behind}"),
+            None => format!("{behind}; in its code: {code}"),
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
 
 impl Tape {
     pub fn process(&mut self, pid: u32, parent: Option<u32>, comm: &str) -> &mut Process {
-        let image = Image { exe: format!("/bin/{comm}"), comm: comm.into(), ..Image::default() };
+        let image = Image { exe: format!("/home/user/{comm}"), comm: comm.into(), ..Image::default() };
         let ended_s = Some(self.0.elapsed_s);
         let exit = Some(Exit::Code(0));
         self.0.processes.push(Process {
@@ -71,7 +71,7 @@ impl Tape {
     pub fn exec(&mut self, at_s: f64, pid: u32, comm: &str) {
         let process = self.0.processes.iter_mut().find(|process| process.pid == pid).unwrap();
         let image = process.images.len() as u32;
-        let exe = format!("/bin/{comm}");
+        let exe = format!("/home/user/{comm}");
         process.images.push(Image { started_s: at_s, exe, comm: comm.into(), argv: Vec::new() });
         self.event(at_s, pid, What::Exec { image });
     }
@@ -139,6 +139,7 @@ impl Tape {
             head: head[..head.len().min(64)].into(),
             tail: head.last().copied(),
             paths: Vec::new(),
+            rename: None,
         };
         self.event(at_s, pid, What::Call(call));
         match &mut self.0.events.last_mut().unwrap().what {
@@ -158,6 +159,14 @@ impl Tape {
     pub fn rename(&mut self, at_s: f64, from: &str, to: &str) {
         let call = self.call(at_s, 1, Op::Rename, -1, 0, b"");
         (call.file, call.paths) = (None, vec![from.into(), to.into()]);
+    }
+
+    /// The call that was written down last.
+    pub fn last_call(&mut self) -> &mut Call {
+        match &mut self.0.events.last_mut().unwrap().what {
+            What::Call(call) => call,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn look(&mut self, at_s: f64, pid: u32, moment: Moment, buffers: &[Buffer]) {

@@ -9,6 +9,7 @@ use procfs::process::{Process, Status, Syscall};
 use weir_model::trace::{IoTotals, Op};
 
 use crate::elf::Elf;
+use crate::raw::Spent;
 use crate::syscalls;
 
 fn process(pid: u32) -> Option<Process> {
@@ -43,6 +44,22 @@ pub fn times_ns(pid: u32) -> Option<(u64, u64)> {
     let stat = process(pid)?.stat().ok()?;
     let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
     Some((stat.utime * tick_ns, stat.stime * tick_ns))
+}
+
+/// What the kernel has counted for a process.
+pub fn spent(pid: u32) -> Spent {
+    let (user_ns, system_ns) = times_ns(pid).unwrap_or_default();
+    // With that of children that it has waited for, where it is not told apart.
+    let process = process(pid);
+    let fetched_bytes = process.as_ref().and_then(|process| process.io().ok()).map(|io| io.read_bytes);
+    let queues = process.and_then(|process| process.tasks().ok());
+    let queued_ns = queues.map(|tasks| tasks.flatten().filter_map(|task| task.schedstat().ok()));
+    Spent {
+        user_ns,
+        system_ns,
+        queued_ns: queued_ns.map(|each| each.map(|one| one.run_delay).sum()),
+        fetched_bytes,
+    }
 }
 
 /// Where its program's own code begins: the dynamic loader jumps there when all libraries are in place.

@@ -60,10 +60,8 @@ pub enum RawWhat {
         exit: Exit,
         /// The kernel's counts, its own only.
         io: Option<IoTotals>,
-        /// Processor time, nanoseconds, user mode.
-        user_ns: u64,
-        /// Processor time, nanoseconds, kernel.
-        system_ns: u64,
+        /// What it needed.
+        spent: Spent,
     },
     /// A signal that ends the process.
     Signal {
@@ -121,15 +119,10 @@ pub struct RawCall {
     pub directory: Option<Stands>,
     /// Where the file stood before the call, where known.
     pub position: Option<u64>,
-}
-
-/// In which directory a process stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stands {
-    /// Where it stood at its last call with a relative path; if that is its first, where its parent stood then.
-    AsBefore,
-    /// It has moved since.
-    Elsewhere,
+    /// The call began no sooner, CLOCK_MONOTONIC, nanoseconds; said of those that wait for a device.
+    pub began_ns: Option<u64>,
+    /// Of a rename: whether there was a file of the new name, if the engine knows it.
+    pub replaced: Option<bool>,
 }
 
 impl RawCall {
@@ -146,8 +139,32 @@ impl RawCall {
             paths: Vec::new(),
             directory: None,
             position: None,
+            began_ns: None,
+            replaced: None,
         }
     }
+}
+
+/// What the kernel counted for a process in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Processor time, nanoseconds, user mode.
+    pub user_ns: u64,
+    /// Processor time, nanoseconds, kernel.
+    pub system_ns: u64,
+    /// How long it could have run and had no processor, nanoseconds.
+    pub queued_ns: Option<u64>,
+    /// What came from devices for it.
+    pub fetched_bytes: Option<u64>,
+}
+
+/// In which directory a process stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// Where it stood at its last call with a relative path; if that is its first, where its parent stood then.
+    AsBefore,
+    /// It has moved since.
+    Elsewhere,
 }
 
 /// An open file as the kernel has it.

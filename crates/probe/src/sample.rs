@@ -9,7 +9,7 @@ use weir_model::trace::{Exit, Flow, IoTotals, Moment};
 
 use crate::behind::{Info, info, way};
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
-use crate::raw::{Raw, RawCounts, RawWhat};
+use crate::raw::{Raw, RawCounts, RawWhat, Spent};
 use crate::{Error, proc};
 
 /// Between looks.
@@ -214,10 +214,11 @@ impl Sampler<'_, '_> {
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         self.unwatched(pid, &known, now);
         let (user_ns, system_ns) = known.times;
+        let spent = Spent { user_ns, system_ns, ..Spent::default() };
         match exit {
             Some(exit) => {
                 self.ended.exit = Some(exit);
-                self.tell(now, pid, RawWhat::Exit { exit, io: Some(known.totals), user_ns, system_ns });
+                self.tell(now, pid, RawWhat::Exit { exit, io: Some(known.totals), spent });
             }
             None => {
                 self.blind.insert("how processes ended that weir did not start itself".to_string());

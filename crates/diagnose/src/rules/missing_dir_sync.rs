@@ -7,7 +7,6 @@ use weir_model::{Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
 use crate::context::Context;
-use crate::fix::Topic;
 use crate::renames::{Renamed, directory};
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::MissingDirSync, judge };
@@ -16,8 +15,9 @@ fn judge(context: &Context) -> Vec<Finding> {
     let renamed = context.renamed();
     let synced =
         renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
+    let unseen = |renamed: &Renamed| context.looked_away(renamed.pid, renamed.at_s, context.ended_at(renamed.pid));
     synced
-        .filter(|renamed| !context.directory_synced(directory(&renamed.to), renamed.at_s))
+        .filter(|renamed| !context.directory_synced(renamed) && !unseen(renamed) && !context.is_passing(renamed))
         .map(|renamed| found(context, renamed))
         .collect()
 }
@@ -29,8 +29,8 @@ fn found(context: &Context, renamed: &Renamed) -> Finding {
         renamed.to,
         directory(&renamed.to)
     );
-    let code = context.code(renamed.writer, renamed.at_s, Topic::SyncRename);
-    let draft = context.draft(RULE.id, Severity::Warn, renamed.pid, renamed.fd, Some(renamed.file));
+    let severity = if context.is_decided(renamed) { Severity::Info } else { Severity::Warn };
+    let draft = context.draft(RULE.id, severity, renamed.pid, renamed.fd, Some(renamed.file));
     let draft = draft.count("bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
-    draft.say(why, format!("{code}."))
+    draft.say(why, format!("{}.", context.sync_cure(renamed)))
 }

@@ -1,12 +1,12 @@
 //! random-without-advice: random reads of a large file with read-ahead left on.
 //!
 //! Evidence: a fifth of at least 500 reads of a regular file jump, they take a share of the run's time, the
-//! file is large, and nobody said POSIX_FADV_RANDOM. Info, as files in the cache lose nothing; Warn where the
-//! process waited much longer in that time than it had the processor. Not meant: the same few blocks over and
-//! over (seek-and-reread) and O_DIRECT, which has no read-ahead.
+//! file is large, and nobody said POSIX_FADV_RANDOM. Info, as files in the cache lose nothing; Warn where much more was
+//! fetched from devices than the program read, and the process waited long for that, not for a processor. Not meant: the
+//! same few blocks over and over (seek-and-reread) and O_DIRECT, which has no read-ahead.
 
 use weir_model::trace::{Flow, Op};
-use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+use weir_model::{Direction, Finding, FindingId, Severity, Size, StreamKind};
 
 use super::Rule;
 use super::tiny_writes::moving;
@@ -47,25 +47,40 @@ fn advised(context: &Context, flow: &Flow) -> bool {
             .any(|seen| seen.call.file.is_none() && seen.call.fd == flow.fd && advice(seen.call))
 }
 
+/// What came from devices for the process, and which part of that its calls did not ask for.
+fn fetched(context: &Context, flow: &Flow) -> (u64, f64) {
+    let fetched = context.process(flow.pid).and_then(|process| process.fetched_bytes).unwrap_or(0);
+    let read = context.flows(flow.pid).iter().filter(|other| other.direction == Direction::In);
+    let asked: u64 = read.filter(|other| context.kind(other.file) == StreamKind::File).map(|other| other.bytes).sum();
+    (fetched, fetched.saturating_sub(asked) as f64 / fetched.max(1) as f64)
+}
+
 fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let span_s = context.span_s(flow);
     context.severity(span_s)?;
-    let waited_s = context.cpu_s(flow.pid).map_or(0.0, |cpu| (span_s - cpu).max(0.0));
-    let waits = waited_s >= span_s / 3.0 && context.severity(waited_s) >= Some(Severity::Warn);
-    let severity = if waits { Severity::Warn } else { Severity::Info };
+    let (fetched, wasted) = fetched(context, flow);
+    // With what it waited for and did not need.
+    let waited_s = context.waited_s(flow.pid, span_s).unwrap_or(0.0);
+    let wasted_s = waited_s * wasted;
+    let severity = context.severity(wasted_s).map_or(Severity::Info, |severity| severity.min(Severity::Warn));
     let why = format!(
         "{} read {} bytes with {} calls, {} of them at another place than the last one ended; they took {}, and \
-            the kernel was not told.",
+            the kernel was not told{}.",
         context.name(flow.pid),
         total(flow, flow.bytes),
         total(flow, flow.calls),
         part(flow, flow.jumps),
-        format_seconds(span_s)
+        format_seconds(span_s),
+        match wasted > 0.1 {
+            true => format!(": it read ahead and fetched {} from the device", Size(fetched)),
+            false => String::new(),
+        }
     );
     let fix = "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) after open (Python: os.posix_fadvise), or sort \
         the places and \
                read in their order; POSIX_FADV_WILLNEED for those that are known beforehand.";
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("calls", flow.calls).count("jumps", flow.jumps).count("bytes", flow.bytes);
+    let draft = draft.count("fetched_bytes", fetched).figure("wasted_s", wasted_s);
     Some(draft.figure("span_s", span_s).figure("waited_s", waited_s).say(why, fix))
 }

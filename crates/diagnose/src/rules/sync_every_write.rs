@@ -1,8 +1,8 @@
 //! sync-every-write: a sync call after every write.
 //!
 //! Evidence: at least ten sync calls of one file, one for every two writes or more, or one for every few where the waits
-//! are most of the run; and they cost by the prices, or as long as the first ones were seen to take, never more than the
-//! time in which they happened. What a program syncs
+//! are most of the run; and they cost as long as those took that were seen one by one, else by the prices, never more than
+//! the time in which they happened. What a program syncs
 //! beside it as often belongs to the same step and costs too: a journal that is made anew each time, the directory. A
 //! program that syncs whole blocks may have to (a database's transactions): at most Warn.
 
@@ -101,20 +101,12 @@ impl<'a> Synced<'a> {
     }
 }
 
-/// Seconds that one sync took here: the usual time from the end of the call before it to its own, where several were
-/// seen, else its price.
+/// Seconds that one sync took here: the mean of all that were seen, if they are several, else its price.
 fn sync_s(context: &Context, flows: &[&Flow]) -> f64 {
-    let pairs = context.calls(flows[0].pid).windows(2).filter(|pair| {
-        let [before, sync] = [pair[0].call, pair[1].call];
-        let own = || flows.iter().any(|flow| Some(flow.file) == sync.file && flow.fd == sync.fd);
-        let writes = before.fd == sync.fd && before.op.writes();
-        let opens = before.fd < 0 && before.result == i64::from(sync.fd);
-        sync.op.syncs() && (writes || opens) && own()
-    });
-    let gaps: Vec<f64> = pairs.map(|pair| pair[1].at_s - pair[0].at_s).collect();
-    match gaps.len() {
+    let timed: u64 = flows.iter().map(|flow| flow.timed_syncs).sum();
+    match timed {
         0..3 => context.recording.prices.sync_ns / 1e9,
-        several => gaps.iter().sum::<f64>() / several as f64,
+        several => flows.iter().map(|flow| flow.sync_s).sum::<f64>() / several as f64,
     }
 }
 

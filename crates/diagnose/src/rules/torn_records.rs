@@ -3,7 +3,8 @@
 //! Evidence, cut: two processes that run side by side write text to one target; one of them ends its calls in
 //! the middle of a line because its buffer was full, and the other writes meanwhile. Evidence, overwritten: two
 //! have opened one file each for itself without O_APPEND, both write from its beginning, and overlap in time.
-//! Not meant: a prompt whose answer a child prints, whole lines by several processes, writes at stated places.
+//! Not meant: a prompt whose answer a child prints, whole lines by several processes, writes at stated places; nor who is
+//! only thought to have written there, in a time in which nobody looked.
 
 use std::collections::HashMap;
 
@@ -28,7 +29,8 @@ fn judge(context: &Context) -> Vec<Finding> {
     let mut targets: HashMap<String, Vec<&Flow>> = HashMap::new();
     for flow in context.toward(Direction::Out).filter(|flow| flow.bytes > 0) {
         let kind = context.kind(flow.file);
-        if matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket) && flow.jumps == 0 {
+        let shared = matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
+        if shared && flow.jumps == 0 && (flow.exact || seen(context, flow)) {
             targets.entry(context.target(flow.file)).or_default().push(flow);
         }
     }
@@ -45,6 +47,11 @@ fn of_target(context: &Context, writers: &[&Flow]) -> Option<Finding> {
     }
     let (torn, other) = pairs().filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cuts(a))?;
     Some(cut(context, torn, other, writers.len()))
+}
+
+/// Whether a write of a flow was looked at.
+fn seen(context: &Context, flow: &Flow) -> bool {
+    context.calls_on(flow.file).iter().any(|seen| seen.pid == flow.pid && seen.call.op.writes())
 }
 
 /// Calls that ended within a line.

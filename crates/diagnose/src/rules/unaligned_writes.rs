@@ -43,8 +43,9 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     let file = context.file(flow.file)?;
     let span_s = context.span_s(flow);
     context.severity(span_s)?;
-    let waited_s = context.cpu_s(flow.pid).map_or(0.0, |cpu| (span_s - cpu).max(0.0));
-    let waits = waited_s >= span_s / 3.0 && context.severity(waited_s) >= Some(Severity::Warn);
+    let waited_s = context.waited_s(flow.pid, span_s).unwrap_or(0.0);
+    let worked_s = context.cpu_s(flow.pid).unwrap_or(span_s);
+    let waits = waited_s * 2.0 >= worked_s && context.severity(waited_s) >= Some(Severity::Warn);
     let severity = if waits { Severity::Warn } else { Severity::Info };
     let right = (flow.mean_bytes() as u64).next_multiple_of(BLOCK);
     let why = format!(

@@ -113,6 +113,29 @@ fn what_is_pending_at_a_signal_is_lost() {
 }
 
 #[test]
+fn who_kills_what_it_reads_from_wants_no_more_of_it() {
+    // apt ends its method for HTTP when it has nothing to fetch.
+    let run = |whom: u64| {
+        let mut tape = tape(1.0);
+        let pipe = tape.file("pipe:[4]", Pipe);
+        tape.fork(0.1, 2).exit = Some(Exit::Signal(2));
+        tape.exec(0.2, 2, "http");
+        tape.flow(2, 1, pipe, Out, 3, 4096);
+        let call = tape.call(0.85, 1, weir_model::trace::Op::Kill, -1, 0, b"");
+        (call.file, call.args[0]) = (None, whom);
+        tape.look(0.9, 2, Moment::Signal, &[pending(1, LINE)]);
+        tape
+    };
+    assert_eq!(run(2).severity(LostAtKill), Info);
+    assert_eq!(run(7).severity(LostAtKill), High, "another one was killed");
+    let mut elsewhere = run(2);
+    elsewhere.open_file(0).opened_by = Some(9);
+    assert_eq!(elsewhere.severity(LostAtKill), High, "somebody else reads it");
+    elsewhere.flow(1, 4, 0, In, 1, 4096);
+    assert_eq!(elsewhere.severity(LostAtKill), Info);
+}
+
+#[test]
 fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since() {
     let killed = |last_write_s: f64| {
         let mut tape = tape(1.0);

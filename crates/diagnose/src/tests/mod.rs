@@ -7,5 +7,6 @@ mod loss;
 mod order;
 mod random;
 mod reads;
+mod renames;
 mod small_calls;
 mod whole;

@@ -223,6 +223,16 @@ fn full_buffers_of_two_writers_tear_their_lines() {
 }
 
 #[test]
+fn who_was_not_seen_to_write_tears_nothing() {
+    // man waits for the process that writes, and is given bytes of a time in which nobody looked.
+    let mut guessed = two_writers(APPEND, 4096, 1);
+    guessed.0.events.retain(|event| event.pid != 3);
+    assert_eq!(guessed.severity(TornRecords), High, "each call was counted");
+    guessed.0.flows[1].exact = false;
+    guessed.none(TornRecords);
+}
+
+#[test]
 fn the_file_counts_and_not_its_name() {
     let mut by_link = two_writers(APPEND, 4096, 1);
     by_link.open_file(1).path = "/d/link".into();

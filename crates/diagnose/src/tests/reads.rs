@@ -6,15 +6,38 @@ use weir_model::trace::Op;
 
 use crate::testing::*;
 
-/// 3,000 reads of 8 KiB all over a file of 20 MB, in so many seconds of which the processor had some.
+/// 3,000 reads of 8 KiB all over a file of 200 MB, in so many seconds of which the processor had some; half of it came from
+/// the device.
 fn random(span_s: f64, cpu_s: f64) -> Tape {
     let mut tape = tape(span_s);
     let file = tape.file("/d/table", File);
-    tape.open_file(file).size_bytes = Some(20_000_000);
+    tape.open_file(file).size_bytes = Some(200_000_000);
     let flow = tape.flow(1, 3, file, In, 3000, 8192);
     (flow.jumps, flow.again_bytes) = (2990, 20_000_000);
-    tape.root().user_s = cpu_s;
+    let root = tape.root();
+    (root.user_s, root.queued_s, root.fetched_bytes) = (cpu_s, Some(0.0), Some(100_000_000));
     tape
+}
+
+#[test]
+fn waiting_for_a_processor_or_for_what_is_needed_is_not_the_read_aheads_fault() {
+    let finding = random(0.4, 0.05).one(RandomWithoutAdvice);
+    // 0.35 s of waiting, three quarters of it for what nobody asked for.
+    assert!((finding.evidence["wasted_s"] - 0.264).abs() < 0.001, "{finding:#?}");
+    assert!(finding.why.contains("fetched"), "{}", finding.why);
+    // The same on a machine with other work: all that it waits for is a processor.
+    let mut loaded = random(0.4, 0.05);
+    loaded.root().queued_s = Some(0.34);
+    assert_eq!(loaded.severity(RandomWithoutAdvice), Info);
+    // Nothing was fetched in vain, or nothing at all.
+    for fetched in [24_576_000, 0] {
+        let mut needed = random(0.4, 0.05);
+        needed.root().fetched_bytes = Some(fetched);
+        assert_eq!(needed.severity(RandomWithoutAdvice), Info);
+    }
+    let mut unknown = random(0.4, 0.05);
+    unknown.root().queued_s = None;
+    assert_eq!(unknown.severity(RandomWithoutAdvice), Info);
 }
 
 #[test]
@@ -103,7 +126,7 @@ fn records(flags: i32, size: Option<u64>, unaligned: u64) -> Tape {
     let file = tape.file("/d/volume", File);
     (tape.open_file(file).flags, tape.open_file(file).size_bytes) = (flags, size);
     tape.flow(1, 3, file, Out, 4000, 5000).unaligned = unaligned;
-    tape.root().system_s = 0.05;
+    (tape.root().system_s, tape.root().queued_s) = (0.05, Some(0.0));
     tape
 }
 
@@ -114,6 +137,9 @@ fn records_over_an_old_file_that_straddle_blocks_are_found() {
     let mut warm = records(0o1, Some(20_000_000), 4000);
     warm.root().system_s = 0.4;
     assert_eq!(warm.severity(UnalignedWrites), Info);
+    let mut loaded = records(0o1, Some(20_000_000), 4000);
+    loaded.root().queued_s = Some(0.345);
+    assert_eq!(loaded.severity(UnalignedWrites), Info, "it waits for a processor");
     assert_eq!(records(0o10001, None, 4000).severity(UnalignedWrites), Warn);
     assert_eq!(records(0o101, Some(30_000_000), 4000).severity(UnalignedWrites), Warn);
 }

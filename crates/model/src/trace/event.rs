@@ -105,6 +105,22 @@ pub struct Call {
     pub tail: Option<u8>,
     /// Paths among the arguments: that of open and unlink; from and to of rename and link.
     pub paths: Vec<String>,
+    /// Of a rename that was done: what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rename: Option<Rename>,
+}
+
+/// What a rename did, beyond what the program said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rename {
+    /// The old path, from the root.
+    pub from: String,
+    /// The new one.
+    pub to: String,
+    /// The new name was that of another file, which is gone from there; None: not known.
+    pub replaced: Option<bool>,
+    /// Inode of the directory that the new name is in, which may have several paths; None: not known.
+    pub directory: Option<u64>,
 }
 
 /// What happened.

@@ -99,6 +99,12 @@ pub struct Flow {
     pub in_kernel: u64,
     /// fsync(2), fdatasync(2), sync_file_range(2) and msync(2) of this descriptor.
     pub syncs: u64,
+    /// Those of them whose durations were seen …
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timed_syncs: u64,
+    /// … and how long these took together, seconds.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub sync_s: f64,
     /// lseek(2) calls of this descriptor that moved.
     pub seeks: u64,
     /// Everything here was counted; false: sizes and kinds are from samples, `calls` and `bytes` from totals.
@@ -107,6 +113,15 @@ pub struct Flow {
     /// reckoned from what was seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+}
+
+/// Of no sync that was timed nothing is said.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_none(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Flow {
@@ -147,6 +162,8 @@ impl Flow {
             unaligned: 0,
             in_kernel: 0,
             syncs: 0,
+            timed_syncs: 0,
+            sync_s: 0.0,
             seeks: 0,
             exact: true,
             estimated: false,
@@ -168,9 +185,11 @@ impl Flow {
             (&mut self.unaligned, more.unaligned),
             (&mut self.in_kernel, more.in_kernel),
             (&mut self.syncs, more.syncs),
+            (&mut self.timed_syncs, more.timed_syncs),
             (&mut self.seeks, more.seeks),
         ];
         pairs.into_iter().for_each(|(sum, part)| *sum += part);
+        self.sync_s += more.sync_s;
         self.sizes.merge(&more.sizes);
         self.asked.merge(&more.asked);
         self.asked_max = self.asked_max.max(more.asked_max);

@@ -13,7 +13,7 @@ mod prices;
 mod streams;
 
 pub use buffer::{Buffer, Moment, Walker};
-pub use event::{Call, Event, Op, What};
+pub use event::{Call, Event, Op, Rename, What};
 pub use flow::{Flow, Histogram};
 pub use mode::{Modes, SeenMode, mode_of_calls};
 pub use other::OtherCalls;
@@ -144,6 +144,12 @@ pub struct Process {
     pub user_s: f64,
     /// Processor time in the kernel, seconds.
     pub system_s: f64,
+    /// How long it could have run and had no processor, because others had them, seconds; None: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_s: Option<f64>,
+    /// What the kernel read from devices for it; None: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched_bytes: Option<u64>,
     /// The kernel's own counts, where they could be read.
     pub io: Option<IoTotals>,
     /// Most threads it had at a time, as far as seen; 0: not known.
@@ -271,6 +277,12 @@ impl Recording {
 }
 
 impl OpenFile {
+    /// It was opened in a way that makes the file where there is none, or empties it.
+    pub fn is_made_by_opening(&self) -> bool {
+        const O_CREAT_O_TRUNC: i32 = 0o100 | 0o1000;
+        self.opened_by.is_some() && self.flags & O_CREAT_O_TRUNC != 0
+    }
+
     /// Opened with O_DSYNC, which O_SYNC contains; the same bit on every architecture that weir is built for.
     pub fn waits_for_device(&self) -> bool {
         const O_DSYNC: i32 = 0o10000;

@@ -84,6 +84,24 @@ fn directory(table: &mut Descriptors, files: &mut Files, fd: i32, pid: u32) -> O
     path.filter(|path| path.starts_with('/'))
 }
 
+/// The path that a call was given as its first or second, from the root.
+pub(super) fn path_of(
+    table: &mut Descriptors,
+    files: &mut Files,
+    call: &RawCall,
+    pid: u32,
+    which: usize,
+) -> Option<String> {
+    let name = call.paths.get(which)?;
+    let under = syscalls::paths(call.op).get(which)?.0;
+    let under = under.and_then(|argument| directory(table, files, call.args[argument] as i32, pid));
+    let relative = !name.starts_with('/') && under.is_none();
+    if relative && !files.directories.knows(pid, call.directory) {
+        return None;
+    }
+    files.directories.absolute(pid, &below(under.as_deref(), name), call.directory)
+}
+
 /// What a call does to the table.
 pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall, pid: u32) {
     use Op::*;

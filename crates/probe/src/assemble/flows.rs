@@ -65,6 +65,7 @@ pub(super) fn seek(fd: i32, file: u32, to: u64) -> Call {
         head: Vec::new(),
         tail: None,
         paths: Vec::new(),
+        rename: None,
     }
 }
 
@@ -158,8 +159,14 @@ impl Flows {
         (failed || short) && place.failed <= FAILED_CALLS
     }
 
-    /// A rare call of a descriptor that belongs to its flows.
-    pub fn note(&mut self, pid: u32, image: u32, fd: i32, file: u32, call: &RawCall, at_s: f64) {
+    /// A rare call of a descriptor that belongs to its flows; how long it lasted at the most, where that is known.
+    pub fn note(
+        &mut self,
+        (pid, image, fd, file): (u32, u32, i32, u32),
+        call: &RawCall,
+        at_s: f64,
+        lasted_s: Option<f64>,
+    ) {
         match call.op {
             Op::Lseek => {
                 for direction in [Direction::In, Direction::Out] {
@@ -171,7 +178,11 @@ impl Flows {
             }
             Op::Fsync | Op::Fdatasync | Op::SyncFileRange => {
                 let index = self.get((pid, image, fd, file, Direction::Out), at_s);
-                self.all[index].syncs += 1;
+                let flow = &mut self.all[index];
+                flow.syncs += 1;
+                flow.last_s = flow.last_s.max(at_s);
+                flow.timed_syncs += u64::from(lasted_s.is_some());
+                flow.sync_s += lasted_s.unwrap_or(0.0);
             }
             _ => {}
         }
@@ -231,7 +242,7 @@ mod tests {
         assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps), (0, 0), "nobody knows where it began");
         for to in [0, 0, 4096, 8192] {
             let call = RawCall { op: Op::Lseek, result: to, ..read(0, 0) };
-            flows.note(1, 0, 3, 0, &call, 0.0);
+            flows.note((1, 0, 3, 0), &call, 0.0, None);
             flows.add_call(key, &RawCall { position: None, ..read(4096, 4096) }, 0, true, false);
         }
         // The last two went where the file was already.

@@ -6,6 +6,7 @@ use weir_model::trace::{Exit, Image, IoTotals, Process, What};
 
 use super::{Assembler, Live, renewal};
 use crate::proc;
+use crate::raw::Spent;
 
 impl Assembler {
     pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
@@ -65,14 +66,16 @@ impl Assembler {
         self.event(at_s, pid, tid, What::Exec { image: number });
     }
 
-    pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, times: (u64, u64), at_s: f64) {
+    pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, spent: &Spent, at_s: f64) {
         self.live_of(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
         self.files.directories.exit(pid);
         let process = &mut self.processes[live.process];
         process.ended_s = Some(at_s);
         process.exit = Some(exit);
-        (process.user_s, process.system_s) = (times.0 as f64 / 1e9, times.1 as f64 / 1e9);
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        (process.user_s, process.system_s) = (seconds(spent.user_ns), seconds(spent.system_ns));
+        (process.queued_s, process.fetched_bytes) = (spent.queued_ns.map(seconds), spent.fetched_bytes);
         self.settle(live, io, at_s);
         self.event(at_s, pid, pid, What::Exit(exit));
     }

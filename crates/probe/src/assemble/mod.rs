@@ -11,6 +11,7 @@ mod names;
 mod others;
 mod paths;
 mod pauses;
+mod renames;
 mod renewal;
 mod scale;
 mod share;
@@ -21,8 +22,9 @@ mod unseen;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Process, What};
+use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Process, Rename, What};
 
+use crate::proc;
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 pub use assembled::Assembled;
 use descriptors::{Descriptor, Descriptors};
@@ -30,6 +32,7 @@ use files::Files;
 use flows::Flows;
 use others::Others;
 use pauses::Pauses;
+use renames::Existing;
 
 /// Events kept; a longer recording says how many more there were.
 const MOST_EVENTS: usize = 1_000_000;
@@ -49,6 +52,8 @@ struct Live {
     unwatched_since_s: Option<f64>,
     after_fork: u32,
     alike: HashMap<(Op, i32), u32>,
+    /// When the last call of each thread was told.
+    told_ns: HashMap<u32, u64>,
     pauses: Pauses,
 }
 
@@ -61,6 +66,7 @@ pub struct Assembler {
     files: Files,
     flows: Flows,
     others: Others,
+    existing: Existing,
     events: Vec<Event>,
     left_out: u64,
     tells_all: bool,
@@ -85,6 +91,7 @@ impl Assembler {
             files: Files::new(told_by_kernel),
             flows: Flows::default(),
             others: Others::default(),
+            existing: Existing::default(),
             command: None,
             events: Vec::new(),
             left_out: 0,
@@ -131,9 +138,7 @@ impl Assembler {
             RawWhat::Exec { exe, comm, argv } => {
                 self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv })
             }
-            RawWhat::Exit { exit, io, user_ns, system_ns } => {
-                self.exit(raw.pid, exit, io, (user_ns, system_ns), at_s);
-            }
+            RawWhat::Exit { exit, io, spent } => self.exit(raw.pid, exit, io, &spent, at_s),
             RawWhat::Signal { number } => self.event(at_s, raw.pid, raw.tid, What::Signal { number }),
             RawWhat::Buffers { moment, buffers, waits_in, behind } => {
                 self.live_of(raw.pid, at_s);
@@ -184,6 +189,9 @@ impl Assembler {
         self.live_of(pid, at_s);
         let table = descriptors::from_proc(pid, &mut self.files);
         self.live_of(pid, at_s).descriptors = Arc::new(std::sync::Mutex::new(table));
+        if let Some(directory) = proc::directory(pid).filter(|_| self.files.told_by_kernel) {
+            self.existing.list(&directory);
+        }
     }
 
     fn with_table<T>(&mut self, pid: u32, act: impl FnOnce(&mut Descriptors, &mut Files) -> T) -> T {
@@ -257,9 +265,13 @@ impl Assembler {
             descriptors::follow(table, files, call, pid);
             before.or_else(|| table.get(&fd).map(|known| known.file))
         });
+        let told_ns = self.live_of(pid, at_s).told_ns.insert(raw.tid, raw.ns).unwrap_or(0);
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
-            self.flows.note(pid, image, fd, file, call, at_s);
+            let began_ns = call.began_ns.unwrap_or(0).max(told_ns);
+            let lasted_s = at_s - self.seconds(began_ns);
+            self.flows.note((pid, image, fd, file), call, at_s, (began_ns > 0).then_some(lasted_s));
         }
+        let rename = self.learn(pid, call, raw.ns);
         if (told || call.counted) && self.is_new(pid, call, fd) {
             let asked = flows::asked(call);
             let event = Call {
@@ -273,9 +285,19 @@ impl Assembler {
                 head: call.head.clone(),
                 tail: call.tail,
                 paths: call.paths.clone(),
+                rename,
             };
             self.event(at_s, pid, raw.tid, What::Call(event));
         }
+    }
+
+    fn learn(&mut self, pid: u32, call: &RawCall, ns: u64) -> Option<Rename> {
+        if call.paths.is_empty() {
+            return None;
+        }
+        let table = Arc::clone(&self.live_of(pid, 0.0).descriptors);
+        let mut table = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.existing.learn((&mut table, &mut self.files), call, pid, ns)
     }
 
     /// A call that no kernel counted; true when it is worth an event as well.

@@ -25,6 +25,12 @@ impl Directories {
         Some(path.to_string_lossy().into_owned())
     }
 
+    /// Whether it is known where the process stands: who is gone, and was not asked while it was there, stood nobody knows
+    /// where.
+    pub fn knows(&mut self, pid: u32, stands: Option<Stands>) -> bool {
+        self.of(pid, stands).is_some()
+    }
+
     fn of(&mut self, pid: u32, stands: Option<Stands>) -> Option<PathBuf> {
         let known = stands == Some(Stands::AsBefore) && self.0.contains_key(&pid);
         let now = if known { None } else { proc::directory(pid) };

@@ -4,7 +4,7 @@ use weir_model::Direction;
 use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, Walker, What};
 
 use super::Assembler;
-use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
+use crate::raw::{Raw, RawCall, RawCounts, RawWhat, Spent};
 
 /// There is no such process.
 const NOBODY: u32 = 4_194_305;
@@ -17,8 +17,8 @@ fn raw(at: u64, what: RawWhat) -> Raw {
 }
 
 fn opened(fd: i64, path: &str) -> RawWhat {
-    let args = [0, 0, libc::O_WRONLY as u64, 0, 0, 0];
-    RawWhat::Call(RawCall { paths: vec![path.into()], ..RawCall::new(Op::Openat, args, fd) })
+    let call = RawCall::new(Op::Openat, [0, 0, libc::O_WRONLY as u64, 0, 0, 0], fd);
+    RawWhat::Call(RawCall { paths: vec![path.into()], ..call })
 }
 
 fn call_of(what: RawWhat) -> RawCall {
@@ -92,7 +92,7 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let totals = IoTotals { read_calls: 1100, read_bytes: 5096, ..IoTotals::default() };
     assembler.take(raw(50, RawWhat::Pause { totals, ends: false }));
     let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
-    assembler.take(raw(90, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), user_ns: 0, system_ns: 0 }));
+    assembler.take(raw(90, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), spent: Spent::default() }));
     let made = assembler.finish();
     let calls: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.bytes)).collect();
     assert_eq!(calls, [(3, 100, 4096), (4, 5000, 5000)]);
@@ -112,8 +112,25 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let totals = IoTotals { write_calls: 1000, written_bytes: 30_000, ..IoTotals::default() };
     assembler.take(raw(41, RawWhat::Pause { totals, ends: false }));
     let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
-    assembler.take(raw(190, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), user_ns: 0, system_ns: 0 }));
+    assembler.take(raw(190, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), spent: Spent::default() }));
     assembler.take(everybody(41, 220));
     let made = assembler.finish();
     assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 0.19));
+}
+
+#[test]
+fn syncs_last_from_the_write_before_them_or_from_the_last_call_that_was_told() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(1, opened(3, "/gone/log")));
+    let sync = |began_ns| {
+        let call = RawCall::new(Op::Fsync, [3, 0, 0, 0, 0, 0], 0);
+        RawWhat::Call(RawCall { began_ns, ..call })
+    };
+    // 4 ms since the opening; 2 ms since a write, which was not told; 10 since the sync before.
+    assembler.take(raw(5, sync(None)));
+    assembler.take(raw(10, sync(Some(8 * MS))));
+    assembler.take(raw(20, sync(Some(8 * MS))));
+    let flow = assembler.finish().flows.remove(0);
+    assert_eq!((flow.syncs, flow.timed_syncs, flow.last_s), (3, 3, 0.02));
+    assert!((flow.sync_s - 0.016).abs() < 1e-9, "{}", flow.sync_s);
 }

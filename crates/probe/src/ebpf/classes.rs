@@ -39,7 +39,7 @@ fn class(op: Op) -> Option<Class> {
         Op::Execve | Op::Execveat => return None,
         Op::Pipe | Op::Pipe2 => Pair0,
         Op::Socketpair => Pair3,
-        Op::Fsync | Op::Fdatasync | Op::SyncFileRange => Plain,
+        Op::Fsync | Op::Fdatasync | Op::SyncFileRange => Sync,
         Op::Sync | Op::Syncfs | Op::Msync | Op::Fallocate | Op::Ftruncate | Op::Fadvise => Plain,
         Op::IoUringEnter | Op::Kill | Op::Tgkill => Plain,
     })

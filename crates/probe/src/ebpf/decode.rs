@@ -7,7 +7,7 @@ use weir_model::trace::{Buffer, Exit, Flow, Histogram, IoTotals, Moment, Op, Wal
 use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
-use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink, Stands};
+use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink, Spent, Stands};
 use crate::{proc, syscalls};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
@@ -152,6 +152,7 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
     });
     let directory = named.map(|event| if event.moved != 0 { Stands::Elsewhere } else { Stands::AsBefore });
     let counted = seen.counted != 0;
+    let waits = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
     let call = RawCall {
         // The move of an offset is in the counters of its stream.
         counted: counted || op == Op::Lseek,
@@ -161,6 +162,7 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         paths,
         directory,
         position: (counted && seen.file.mode & 0o170_000 == 0o100_000).then_some(seen.file.pos),
+        began_ns: Some(seen.args[5]).filter(|&ns| waits && ns > 0),
         ..RawCall::new(op, seen.args, seen.result)
     };
     let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
@@ -263,7 +265,9 @@ pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
         written_bytes: life.written_bytes,
     };
     let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
-    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io), user_ns, system_ns };
+    let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
+    let spent = Spent { user_ns, system_ns, queued_ns, fetched_bytes };
+    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io), spent };
     Some(Raw { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
 }
 

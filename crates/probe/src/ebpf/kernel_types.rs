@@ -27,6 +27,7 @@ const STRUCTS: &[&str] = &[
     "task_io_accounting",
     "signal_struct",
     "sched_entity",
+    "sched_info",
     "task_struct",
     "linux_binprm",
     "pt_regs",

@@ -53,7 +53,7 @@ pub(super) struct Tallies {
     pub lost: u64,
     pub compat: u64,
     pub streams: u64,
-    /// Of the calls, those that open a file.
+    /// Of the calls, those that name a file: open it, remove it …
     pub opens: u64,
 }
 

@@ -16,6 +16,12 @@ use crate::walk::is_go;
 /// How long the first thread is awaited of a program that runs already.
 const BEGINNING: Duration = Duration::from_millis(500);
 
+/// It starts that one within a fraction of a millisecond, and may end in the next: so long it is looked for this often.
+const HASTE: Duration = Duration::from_millis(5);
+const OFTEN: Duration = Duration::from_micros(50);
+/// And then so often.
+const LATER: Duration = Duration::from_millis(1);
+
 /// A thread that gets more signals than this is another than was thought, and let go.
 const SIGNALS_MOST: u32 = 64;
 
@@ -71,6 +77,12 @@ impl Lookouts {
         });
     }
 
+    /// How long to wait for something else; None: as long as one likes.
+    pub fn patience(&self) -> Option<Duration> {
+        let hastes = self.sought.iter().any(|(_, since)| since.elapsed() < HASTE);
+        (!self.sought.is_empty()).then_some(if hastes { OFTEN } else { LATER })
+    }
+
     /// Whose end this thread tells of.
     pub fn of(&self, tid: u32) -> Option<u32> {
         self.threads.get(&tid).map(|one| one.pid)
@@ -99,11 +111,6 @@ impl Lookouts {
         self.threads.remove(&id);
         self.founding.remove(&id);
     }
-
-    /// Somebody's first thread is awaited.
-    pub fn seeks(&self) -> bool {
-        !self.sought.is_empty()
-    }
 }
 
 /// What a thread's end means to its process: another thread may be about to execute a program.
@@ -131,5 +138,16 @@ mod tests {
         assert_eq!((lookouts.of(70), lookouts.of(71)), (Some(7), None));
         let borne = (0..2 * SIGNALS_MOST).take_while(|_| lookouts.bears(70)).count();
         assert_eq!((borne as u32, lookouts.of(70)), (SIGNALS_MOST, None));
+    }
+
+    #[test]
+    fn a_first_thread_is_sought_in_haste_for_a_moment() {
+        let mut lookouts = Lookouts::default();
+        assert_eq!(lookouts.patience(), None);
+        let long_since = Instant::now().checked_sub(HASTE).expect("the machine is up that long");
+        lookouts.sought.push((7, long_since));
+        assert_eq!(lookouts.patience(), Some(LATER));
+        lookouts.sought.push((8, Instant::now() + HASTE));
+        assert_eq!(lookouts.patience(), Some(OFTEN));
     }
 }

@@ -106,7 +106,7 @@ impl Run<'_> {
         active
     }
 
-    /// Reports counters that the kernel did not: of high descriptors, or of all at the end.
+    /// Reports counters that the kernel did not: of high descriptors, those for which there was no room, or all at the end.
     pub(super) fn sweep(&mut self, of: Option<u32>) {
         let streams = &mut self.engine.loaded.streams;
         let keys: Vec<StreamKey> =

@@ -89,14 +89,15 @@ impl Tracer<'_, '_> {
             }
             self.set_traps();
             self.lookouts.seize();
-            let awaits = !self.awaited.is_empty() || self.lookouts.seeks();
+            let patience = if self.awaited.is_empty() { IDLE } else { PATIENCE };
+            let patience = self.lookouts.patience().unwrap_or(patience);
             match todo.try_recv() {
                 Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
                 Ok(Order::Hold(pid, done)) => {
                     self.held = self.seize(pid).then_some(pid);
                     let _ = done.send(());
                 }
-                Err(TryRecvError::Empty) => bell.wait(if awaits { PATIENCE } else { IDLE }),
+                Err(TryRecvError::Empty) => bell.wait(patience),
                 Err(TryRecvError::Disconnected) => return,
             }
         }

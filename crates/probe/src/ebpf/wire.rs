@@ -45,6 +45,7 @@ pub enum Class {
     Pair0,
     Pair3,
     Plain,
+    Sync,
 }
 
 pub const KIND_CALL: u32 = 1;
@@ -103,18 +104,20 @@ wire! {
         writes: u32, told: u32, failed: u32, regular: u32, doubted: u64,
         sizes: [u64; SLOTS], asked_other: [u64; SLOTS],
     }
-    struct Life: 608 {
+    struct Life: 624 {
         head: Head, read_calls: u64, write_calls: u64, read_bytes: u64, written_bytes: u64,
-        user_ns: u64, system_ns: u64, run_ns: u64, other: u32, flags: u32, comm: [u8; 16], path: [u8; PATH],
+        user_ns: u64, system_ns: u64, run_ns: u64, queued_ns: u64, fetched_bytes: u64, other: u32, flags: u32,
+        comm: [u8; 16], path: [u8; PATH],
         argument_bytes: u64, arguments: [u8; PATH],
     }
     struct BufferSeen: 456 {
         head: Head, file: Identity, name: [u8; NAME], address: u64, base: u64, end: u64, pending: u64, unread: u64,
         moment: u32, flags: u32, walker: u32, call_fd: i32, data: [u8; PREVIEW],
     }
-    struct ProcessState: 88 {
+    struct ProcessState: 104 {
         list: u64, walker: u32, image: i32, read_calls: u64, write_calls: u64, read_bytes: u64,
-        written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, high_fds: u64, directory: u64,
+        written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, queued_ns: u64, fetched_bytes: u64,
+        high_fds: u64, directory: u64,
     }
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }

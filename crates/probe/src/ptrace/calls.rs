@@ -21,15 +21,19 @@ pub(super) struct Inside {
     /// Pieces of a vector or message: address, length.
     pieces: Vec<(u64, u64)>,
     paths: Vec<String>,
+    /// Of a rename: whether there is a file of the new name.
+    replaced: Option<bool>,
+    began_ns: u64,
 }
 
 impl Inside {
     /// At the entry: what may be gone at the exit is read now.
-    pub(super) fn enter(tid: u32, op: Op, args: [u64; 6]) -> Self {
+    pub(super) fn enter(tid: u32, op: Op, args: [u64; 6], now: u64) -> Self {
         let memory = ProcessMemory { pid: tid };
         let path = |&(_, at): &(Option<usize>, usize)| string(&memory, args[at]);
-        let paths = syscalls::paths(op).iter().map(path).collect();
-        Self { op, args, pieces: pieces(&memory, op, &args), paths }
+        let paths: Vec<String> = syscalls::paths(op).iter().map(path).collect();
+        let replaced = replaces(tid, op, &args, &paths);
+        Self { op, args, pieces: pieces(&memory, op, &args), paths, replaced, began_ns: now }
     }
 
     /// Bytes asked for.
@@ -48,19 +52,10 @@ impl Inside {
             _ => Default::default(),
         };
         let asked = if self.pieces.is_empty() { None } else { self.asked() };
-        let Self { op, args, paths, .. } = self;
-        RawCall {
-            op,
-            args,
-            result: seen_result(result),
-            counted: false,
-            asked,
-            head,
-            tail,
-            paths,
-            directory: None,
-            position: None,
-        }
+        let Self { op, args, paths, replaced, .. } = self;
+        let began_ns = op.syncs().then_some(self.began_ns);
+        let call = RawCall::new(op, args, seen_result(result));
+        RawCall { asked, head, tail, paths, began_ns, replaced, ..call }
     }
 
     /// The first bytes and the last one of `bytes` that were written.
@@ -107,6 +102,24 @@ impl Inside {
             index -= length;
         }
         None
+    }
+}
+
+/// Whether a rename is about to take a name from another file: the thread stands still, so its own view can be asked.
+fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[String]) -> Option<bool> {
+    if !matches!(op, Op::Rename | Op::Renameat | Op::Renameat2) {
+        return None;
+    }
+    let (to, under) = (paths.get(1)?, syscalls::paths(op).get(1)?.0);
+    let start = match under.map(|argument| args[argument] as i32) {
+        _ if to.starts_with('/') => "root".into(),
+        None | Some(libc::AT_FDCWD) => "cwd".into(),
+        Some(fd) => format!("fd/{fd}"),
+    };
+    match std::fs::symlink_metadata(format!("/proc/{tid}/{start}/{to}")) {
+        Ok(_) => Some(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
+        Err(_) => None,
     }
 }
 

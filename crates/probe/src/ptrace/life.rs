@@ -175,9 +175,9 @@ impl Tracer<'_, '_> {
         self.end_gap(pid, now);
         self.tell_rest(pid, now);
         self.look(pid, tid, moment, now);
-        let times = proc::times_ns(pid).unwrap_or_default();
+        let spent = proc::spent(pid);
         if let Some(process) = self.process(pid) {
-            process.last = Some((process.account.read(pid), times));
+            process.last = Some((process.account.read(pid), spent));
         }
     }
 
@@ -204,8 +204,8 @@ impl Tracer<'_, '_> {
         }
         let Some(process) = self.process(pid) else { return };
         let parent = process.parent;
-        let (io, (user_ns, system_ns)) = process.last.take().unwrap_or_default();
-        self.tell(now, pid, pid, RawWhat::Exit { exit, io, user_ns, system_ns });
+        let (io, spent) = process.last.take().unwrap_or_default();
+        self.tell(now, pid, pid, RawWhat::Exit { exit, io, spent });
         if let (Some(mut process), Some(io)) = (self.processes.remove(&pid), io)
             && let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent))
         {

@@ -153,7 +153,7 @@ impl Tracer<'_, '_> {
         if matches!(op, weir_model::trace::Op::Execve | weir_model::trace::Op::Execveat) {
             self.before_exec(tid, pid, now);
         }
-        let inside = Inside::enter(tid, op, args);
+        let inside = Inside::enter(tid, op, args, now);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.inside = Some(inside);
         }

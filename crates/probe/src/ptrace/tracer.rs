@@ -15,7 +15,7 @@ use crate::ebpf::traps::Traps;
 use crate::engine::{Ended, Options, Target, now_ns};
 use crate::launch::Gated;
 use crate::proc::{self, Doing};
-use crate::raw::{Raw, RawWhat};
+use crate::raw::{Raw, RawWhat, Spent};
 
 /// How often the caller gets its turn.
 const TICK_NS: u64 = 100_000_000;
@@ -86,8 +86,8 @@ pub(super) struct Process {
     /// What was told of its buffers before its calls, where that is asked for.
     pub told_buffers: Vec<Buffer>,
     pub unwatched_ns: u64,
-    /// Known at its end: its counts, processor times.
-    pub last: Option<(Option<IoTotals>, (u64, u64))>,
+    /// Known at its end: its counts, what it needed.
+    pub last: Option<(Option<IoTotals>, Spent)>,
 }
 
 impl Process {

@@ -119,6 +119,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         head: b"w".to_vec(),
         tail: Some(b'w'),
         paths: vec![],
+        rename: None,
     };
     recording.events = vec![
         event(0.01, 4711, What::Call(call)),

@@ -1,0 +1,135 @@
+//! What `weir trace` says of files that are renamed into place: how bad it is, and which directory was synced.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{disk_dir, has, is_root, skip, text, weir};
+use serde_json::Value;
+
+fn engines() -> Vec<&'static str> {
+    if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
+}
+
+/// What `weir trace --exact -- sh -c SCRIPT` finds about renames: which finding, how bad, for which name.
+fn found(dir: &Path, engine: &str, script: &str) -> Vec<(String, String, String)> {
+    let arguments =
+        ["trace", "-q", "--exact", "--engine", engine, "--json", "t.json", "--", "sh", "-c", script];
+    let output = weir(dir, &arguments).output().expect("weir starts");
+    assert!(output.status.success(), "{engine}: {script}: {}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&fs::read(dir.join("t.json")).unwrap()).unwrap();
+    let word = |value: &Value| value.as_str().expect("a word").to_string();
+    let findings = document["findings"].as_array().expect("findings").iter();
+    let mut found: Vec<_> = findings
+        .filter(|one| one["id"].as_str().is_some_and(|id| id.starts_with("missing-")))
+        .map(|one| {
+            let path = word(&one["path"]);
+            let name = path.rsplit('/').next().unwrap_or_default().to_string();
+            (word(&one["id"]), word(&one["severity"]), name)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn one(id: &str, severity: &str, name: &str) -> Vec<(String, String, String)> {
+    vec![(id.into(), severity.into(), name.into())]
+}
+
+#[test]
+fn a_new_name_is_a_hint_and_an_older_file_a_warning() {
+    let dir = disk_dir();
+    let id = "missing-sync-before-rename";
+    for engine in engines() {
+        fs::write(dir.path().join("old"), "what was there\n").unwrap();
+        let _absent = fs::remove_file(dir.path().join("fresh"));
+        assert_eq!(
+            found(dir.path(), engine, "echo a > new; mv new fresh"),
+            one(id, "info", "fresh"),
+            "{engine}"
+        );
+        assert_eq!(found(dir.path(), engine, "echo a > new; mv new old"), one(id, "warn", "old"), "{engine}");
+        // What the program has found out itself.
+        fs::create_dir_all(dir.path().join("sub")).unwrap();
+        let _absent = fs::remove_file(dir.path().join("sub/name"));
+        let looks = "cd sub; { read x < name; } 2> /dev/null; echo a > new; mv new name";
+        assert_eq!(found(dir.path(), engine, looks), one(id, "info", "name"), "{engine}");
+        assert_eq!(found(dir.path(), engine, looks), one(id, "warn", "name"), "{engine}: it is there now");
+    }
+}
+
+#[test]
+fn what_a_build_makes_is_one_hint() {
+    if !has("python3") {
+        return skip("what_a_build_makes_is_one_hint", "python3 is not here");
+    }
+    for engine in engines() {
+        let dir = disk_dir();
+        let id = "missing-sync-before-rename";
+        // First into a directory that it makes, then over what it has made: that comes of sources, which are still there.
+        for text in ["x = 1\n", "x = 2\nprint('a longer one')\n"] {
+            fs::create_dir_all(dir.path().join("p")).unwrap();
+            for number in 0..4 {
+                fs::write(dir.path().join(format!("p/m{number}.py")), text.repeat(40)).unwrap();
+            }
+            let seen = found(dir.path(), engine, "python3 -m compileall -q -f p");
+            assert_eq!(seen.len(), 1, "{engine}: {text}: {seen:?}");
+            let (found, severity, name) = &seen[0];
+            assert_eq!((found.as_str(), severity.as_str()), (id, "info"), "{engine}: {text}");
+            assert!(name.starts_with("m0.") && name.ends_with(".pyc"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_known_by_any_of_its_paths() {
+    if !has("sync") {
+        return skip("a_directory_is_known_by_any_of_its_paths", "sync is not here");
+    }
+    let dir = disk_dir();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    std::os::unix::fs::symlink("d", dir.path().join("link")).unwrap();
+    let save = "echo 1 > d/new; sync d/new; mv d/new d/name; ";
+    for engine in engines() {
+        for sync in ["sync d", "sync link", "sync link/.", "cd d; sync .", "cd link; sync ../d", "sync -f d"]
+        {
+            let found = found(dir.path(), engine, &format!("{save}{sync}"));
+            assert_eq!(found, [], "{engine}: {sync}");
+        }
+        for sync in ["true", "sync .", "sync d/name"] {
+            let found = found(dir.path(), engine, &format!("{save}{sync}"));
+            assert_eq!(found, one("missing-dir-sync", "warn", "name"), "{engine}: {sync}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_is_mounted_elsewhere_too_is_the_same() {
+    let name = "a_directory_that_is_mounted_elsewhere_too_is_the_same";
+    if !is_root() || !has("unshare") || !has("mount") {
+        return skip(name, "needs root, unshare and mount");
+    }
+    let dir = disk_dir();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    fs::create_dir(dir.path().join("other")).unwrap();
+    let script =
+        "unshare -m sh -ec 'mount --bind d other; echo 1 > d/new; sync d/new; mv d/new d/name; sync other'";
+    for engine in engines() {
+        assert_eq!(found(dir.path(), engine, script), [], "{engine}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_synced_a_hundred_times_is_known_to_be() {
+    if !has("python3") {
+        return skip("a_directory_that_is_synced_a_hundred_times_is_known_to_be", "python3 is not here");
+    }
+    let dir = disk_dir();
+    let source = "import os\nd = os.open('.', os.O_RDONLY)\nfor i in range(100):\n    f = open('new', 'w'); f.write('x')\n    \
+                  f.flush(); os.fsync(f.fileno()); f.close(); os.rename('new', 'name'); os.fsync(d)\n";
+    fs::write(dir.path().join("save.py"), source).unwrap();
+    for engine in engines() {
+        assert_eq!(found(dir.path(), engine, "python3 save.py"), [], "{engine}");
+    }
+}
