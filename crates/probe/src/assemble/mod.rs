@@ -4,12 +4,14 @@
 mod assembled;
 mod descriptors;
 mod flows;
+mod glances;
 mod lives;
 mod looks;
 mod names;
 mod others;
 mod paths;
 mod pauses;
+mod positions;
 mod renewal;
 mod scale;
 mod share;
@@ -28,6 +30,7 @@ use descriptors::{Descriptor, Descriptors, Files};
 use flows::Flows;
 use others::Others;
 use pauses::Pauses;
+use positions::Positions;
 
 /// Events kept; a longer recording says how many more there were.
 const MOST_EVENTS: usize = 1_000_000;
@@ -58,6 +61,7 @@ pub struct Assembler {
     live: HashMap<u32, Live>,
     files: Files,
     flows: Flows,
+    positions: Positions,
     others: Others,
     events: Vec<Event>,
     left_out: u64,
@@ -82,6 +86,7 @@ impl Assembler {
             live: HashMap::new(),
             files: Files::new(told_by_kernel),
             flows: Flows::default(),
+            positions: Positions::default(),
             others: Others::default(),
             command: None,
             events: Vec::new(),
@@ -109,8 +114,11 @@ impl Assembler {
     }
 
     /// Takes one report.
-    pub fn take(&mut self, raw: Raw) {
+    pub fn take(&mut self, mut raw: Raw) {
         let at_s = self.seconds(raw.ns);
+        if let RawWhat::Call(call) = &mut raw.what {
+            self.place(raw.pid, call);
+        }
         self.latest_s = self.latest_s.max(at_s);
         match raw.what {
             RawWhat::Begin => self.begin(raw.pid, at_s),
@@ -146,6 +154,7 @@ impl Assembler {
                 self.event(at_s, raw.pid, raw.tid, what);
             }
             RawWhat::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
+            RawWhat::Glance => self.glance(raw.pid),
             RawWhat::Pause { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
             RawWhat::Totals(totals) => {
                 self.live_of(raw.pid, at_s);
@@ -257,6 +266,7 @@ impl Assembler {
         });
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
             self.flows.note(pid, image, fd, file, call, at_s);
+            self.replace(file, call);
         }
         if (told || call.counted) && self.is_new(pid, call, fd) {
             let asked = flows::asked(call);

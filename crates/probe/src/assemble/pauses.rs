@@ -8,6 +8,7 @@ use weir_model::trace::{IoTotals, OpenFile};
 
 use super::descriptors::{Descriptors, Files, same_open_file};
 use super::flows::Recent;
+use super::glances::Glances;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
 use super::{Assembler, scale};
@@ -21,13 +22,13 @@ const NEW_MOST: usize = 16;
 
 /// Where a descriptor stood when a pause began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    file: u32,
+pub(super) struct Mark {
+    pub file: u32,
     /// Of a regular file.
-    position: Option<u64>,
-    way: Option<Direction>,
+    pub position: Option<u64>,
+    pub way: Option<Direction>,
     /// It had been used, and had not moved on by that.
-    still: bool,
+    pub still: bool,
 }
 
 /// A pause that goes on.
@@ -39,6 +40,7 @@ struct Begun {
     before: Burst,
     marks: HashMap<i32, Mark>,
     open: HashSet<Place>,
+    glances: Glances,
 }
 
 /// A stream of an image; None: it is not known which.
@@ -61,6 +63,18 @@ impl Pauses {
     /// One goes on.
     pub fn is_now(&self) -> bool {
         self.begun.is_some()
+    }
+
+    /// The glances of the pause that goes on, to be put back.
+    pub fn glances(&mut self) -> Option<Glances> {
+        self.begun.as_mut().map(|begun| std::mem::take(&mut begun.glances))
+    }
+
+    /// With what was seen at another one.
+    pub fn put_back(&mut self, glances: Glances) {
+        if let Some(begun) = &mut self.begun {
+            begun.glances = glances;
+        }
     }
 
     fn add(&mut self, pause: &Pause, after: &Burst, image: u32) {
@@ -95,7 +109,8 @@ impl Assembler {
             doubt(table);
             (marks, table.iter().map(|(fd, known)| (*fd, known.file)).collect())
         });
-        self.live_of(pid, at_s).pauses.begun = Some(Begun { at_s, looked_s, totals, before, marks, open });
+        self.live_of(pid, at_s).pauses.begun =
+            Some(Begun { at_s, looked_s, totals, before, marks, open, glances: Glances::default() });
     }
 
     fn pause_ends(&mut self, pid: u32, totals: IoTotals, at_s: f64) {
@@ -104,19 +119,22 @@ impl Assembler {
         // One that began in the pause was not looked at before.
         let begun = live.pauses.begun.take();
         let started_s = self.processes[process].started_s;
-        let begun =
+        let mut begun =
             begun.unwrap_or_else(|| Begun { at_s: started_s, looked_s: started_s, ..Begun::default() });
         let seeks: HashSet<Place> = self.flows.seeking(pid, image);
         let mut stood = HashMap::new();
-        let table = self.with_table(pid, |table, files| {
+        let mut marks = begun.marks.clone();
+        let (table, mut glimpsed) = self.with_table(pid, |table, files| {
             doubt(table);
-            behind_pause(table, files, pid, &begun.marks, &seeks, &mut stood)
+            let glimpsed = std::mem::take(&mut begun.glances).settle(table, &mut marks);
+            (behind_pause(table, files, pid, &marks, &seeks, &mut stood), glimpsed)
         });
         let moved = scale::less(totals, begun.totals);
         let stays = |place: &Place| table.as_ref().is_some_and(|table| table.kept.contains_key(place));
         let gone = gone(&self.files, &begun.marks, |place| stays(place) || seeks.contains(place));
+        glimpsed.retain(|place, _| !stays(place));
         let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
-        let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table, gone, open };
+        let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table, gone, open, glimpsed };
         let pauses = &mut self.live_of(pid, at_s).pauses;
         pauses.past = Some((pause, image));
         (pauses.looked_s, pauses.stood) = (at_s, stood);
@@ -133,8 +151,10 @@ impl Assembler {
         if let (Some(begun), Some(io)) = (pauses.begun.take(), io.or(live.latest)) {
             let moved = scale::less(io, begun.totals);
             let gone = gone(&self.files, &begun.marks, |place| seeks.contains(place));
-            let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
-            let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open };
+            let Begun { at_s: from_s, looked_s, before, open, glances, .. } = begun;
+            let glimpsed = glances.settle(&mut Descriptors::new(), &mut HashMap::new());
+            let pause =
+                Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open, glimpsed };
             pauses.add(&pause, &Burst::new(), live.image);
         }
     }
@@ -148,6 +168,8 @@ impl Assembler {
             let apart = self.files.is_socket(flow.file);
             let active = Active { calls, bytes, first_s, last_s, apart };
             burst.insert(((flow.fd, flow.file), flow.direction), active);
+            self.positions.forget(flow.file);
+            self.flows.forget_place(index);
         }
         burst
     }
@@ -250,7 +272,8 @@ fn behind_pause(
     Some(found)
 }
 
-fn way(flags: i32) -> Option<Direction> {
+/// The one way in which flags of open(2) open a file.
+pub(super) fn way(flags: i32) -> Option<Direction> {
     match flags & libc::O_ACCMODE {
         libc::O_RDONLY => Some(Direction::In),
         libc::O_WRONLY => Some(Direction::Out),

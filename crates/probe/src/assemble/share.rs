@@ -63,6 +63,8 @@ pub(super) struct Pause {
     pub gone: HashMap<Place, Kept>,
     /// What was open when it began.
     pub open: HashSet<Place>,
+    /// Files that were opened and closed in it, as far as they were seen to be read or written.
+    pub glimpsed: HashMap<Place, Kept>,
 }
 
 /// Calls and bytes.
@@ -156,6 +158,11 @@ impl View<'_> {
         if fits && (self.direction == Direction::Out || beyond >= left * (1.0 - 1.0 / APART)) {
             placed.extend(closed);
         }
+        let glimpsed = self.moved_on(whole, self.pause.glimpsed.iter());
+        // More than there was: they were sought to where they stood.
+        if sum(&glimpsed) + sum(&placed) <= whole.bytes * (1.0 + 1.0 / APART) {
+            placed.extend(glimpsed);
+        }
         placed
     }
 
@@ -245,16 +252,20 @@ impl View<'_> {
             let all = !before.is_empty() && before.iter().all(goes_on);
             all.then(|| (before.iter().map(|one| one.0).collect(), true))
         };
-        let Some(table) = &self.pause.table else { return until_their_ends() };
+        let Some(table) = &self.pause.table else {
+            return self.pause.glimpsed.is_empty().then(until_their_ends).flatten();
+        };
         let known = |place: &Place| table.kept.contains_key(place);
         let opened = |place: &Place| known(place) || table.new.contains_key(place);
         let here = |kept: &&Kept| kept.way.is_none_or(|way| way == self.direction);
         let goes = |kept: &Kept| kept.advance.is_none() && here(&kept);
         let gone = before.iter().any(|one| !known(&one.0));
-        if gone && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
+        let glimpsed = self.pause.glimpsed.values().any(|kept| here(&kept));
+        if gone && !glimpsed && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
             return until_their_ends();
         }
-        let changes = gone || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
+        let changes =
+            gone || glimpsed || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
         let mut places: Vec<Place> = around().map(|one| one.0).collect();
         places.sort_unstable();
         places.dedup();

@@ -4,7 +4,7 @@ use weir_model::Direction;
 use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, Walker, What};
 
 use super::Assembler;
-use crate::raw::{Raw, RawCall, RawCounts, RawWhat};
+use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat};
 
 /// There is no such process.
 const NOBODY: u32 = 4_194_305;
@@ -141,4 +141,20 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     assembler.take(everybody(41, 220));
     let made = assembler.finish();
     assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 0.19));
+}
+
+#[test]
+fn a_socket_goes_on_while_nobody_looks_at_its_process_alone() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "socket")));
+    let socket = RawFile { key: 1, mode: libc::S_IFSOCK, ..RawFile::default() };
+    assembler.take(raw(10, RawWhat::File { fd: 3, file: socket, name: String::new() }));
+    let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
+    (busy.calls, busy.bytes, busy.direction) = (1000, 1000, Direction::Out);
+    (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);
+    assembler.take(raw(40, RawWhat::Counts(busy)));
+    assembler.take(raw(40, RawWhat::Unwatched { until_ns: 140 * MS }));
+    assembler.take(raw(140, RawWhat::Exit { exit: Exit::Code(0), io: None, user_ns: 0, system_ns: 0 }));
+    let made = assembler.finish();
+    assert_eq!((made.flows[0].calls, made.flows[0].estimated), (6000, true));
 }

@@ -22,6 +22,7 @@ mod gaps;
 mod life;
 pub mod os;
 pub mod registers;
+mod sockets;
 mod stops;
 pub mod timer;
 mod tracer;
