@@ -14,6 +14,9 @@ use serde_json::Value;
 fn trace(dir: &Path, more: &[&str], command: &[&str]) -> Value {
     let options = [&["trace", "-q", "--engine", "ptrace", "--json", "t.json"], more, &["--"]].concat();
     let mut weir = weir(dir, &[&options, command].concat());
+    // The system's own programs before others' wrappers.
+    let path = std::env::var("PATH").unwrap_or_default();
+    weir.env("PATH", format!("/usr/bin:/bin:{path}"));
     let out = fs::File::create(dir.join("out")).expect("a file");
     let output = weir.env_remove("PYTHONUNBUFFERED").stdout(out).output().expect("weir starts");
     assert_eq!(output.status.code(), Some(0), "{command:?}: {}", text(&output.stderr));
@@ -77,7 +80,7 @@ fn what_a_script_does_behind_the_start_of_its_interpreter_is_seen() {
     }
     let dir = disk_dir();
     // What it imports makes more calls than it makes itself.
-    let script = "import argparse, http.client, json, logging, os, subprocess, tempfile\n\
+    let script = "import argparse, json, logging, os, subprocess, tempfile\n\
         with open('new', 'w') as f: json.dump(list(range(100)), f)\n\
         os.replace('new', 'state')\n";
     let seen = trace(dir.path(), &[], &["python3", "-c", script]);

@@ -16,6 +16,11 @@ use crate::proc;
 /// The first numbers are rarely given again.
 const FIRST: i32 = 3;
 
+/// Of so many of the files that were glanced at nothing is said.
+const FEW: usize = 8;
+/// Those that lie in one directory, or below it, of ten.
+const MOST_OF_TEN: usize = 9;
+
 /// All glances of a pause.
 #[derive(Debug, Default)]
 pub(super) struct Glances {
@@ -82,6 +87,7 @@ impl Assembler {
     /// A process in a pause: what it has open now.
     pub(super) fn glance(&mut self, pid: u32) {
         let Some(mut glances) = self.live_of(pid, 0.0).pauses.glances() else { return };
+        let known = self.files.all.len() as u32;
         self.with_table(pid, |table, files| {
             let numbers = proc::descriptors(pid);
             glances.last.retain(|fd, _| numbers.contains(fd));
@@ -90,6 +96,32 @@ impl Assembler {
             }
         });
         self.live_of(pid, 0.0).pauses.put_back(glances);
+        self.glanced.extend(known..self.files.all.len() as u32);
+    }
+
+    /// The directory where nearly all of the files lie that were glanced at.
+    pub(super) fn glanced_below(&self) -> Option<String> {
+        let paths = self.glanced.iter().filter_map(|&file| self.files.all.get(file as usize));
+        below(&paths.map(|file| file.path.as_str()).collect::<Vec<_>>())
+    }
+}
+
+/// The innermost directory that nine of ten of these paths lie below; None: there are few, or they are all over the place.
+fn below(paths: &[&str]) -> Option<String> {
+    let mut found = String::new();
+    loop {
+        let mut parts: HashMap<&str, usize> = HashMap::new();
+        for path in paths {
+            let rest = path.strip_prefix(found.as_str()).and_then(|rest| rest.strip_prefix('/'));
+            if let Some((part, _)) = rest.and_then(|rest| rest.split_once('/')) {
+                *parts.entry(part).or_default() += 1;
+            }
+        }
+        let most = parts.into_iter().max_by_key(|part| part.1);
+        match most.filter(|most| most.1 >= FEW && most.1 * 10 >= paths.len() * MOST_OF_TEN) {
+            Some((part, _)) => found = format!("{found}/{part}"),
+            None => return Some(found).filter(|found| !found.is_empty()),
+        }
     }
 }
 
@@ -121,6 +153,19 @@ mod tests {
         let seen = glances.settle(&mut Descriptors::new(), &mut HashMap::new());
         let kept = Kept { advance: Some(7), way: Some(weir_model::Direction::In), still: false };
         assert_eq!(seen, HashMap::from([((fd, 0), kept)]));
+    }
+
+    #[test]
+    fn where_most_files_lie_is_said_and_no_more() {
+        let mut paths = vec!["/usr/include/linux/a.h"; 10];
+        paths.extend(["/usr/include/b.h"; 9]);
+        assert_eq!(below(&paths).as_deref(), Some("/usr/include"));
+        paths.extend(["/etc/hosts"; 2]);
+        assert_eq!(below(&paths).as_deref(), Some("/usr/include"), "nine of ten");
+        paths.push("/etc/passwd");
+        assert_eq!(below(&paths), None);
+        assert_eq!(below(&["/a/b"; 7]), None, "too few");
+        assert_eq!(below(&["/a"; 20]), None);
     }
 
     #[test]

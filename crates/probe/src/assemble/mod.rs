@@ -62,6 +62,8 @@ pub struct Assembler {
     files: Files,
     flows: Flows,
     positions: Positions,
+    /// Files that were seen by glances alone.
+    glanced: Vec<u32>,
     others: Others,
     events: Vec<Event>,
     left_out: u64,
@@ -87,6 +89,7 @@ impl Assembler {
             files: Files::new(told_by_kernel),
             flows: Flows::default(),
             positions: Positions::default(),
+            glanced: Vec::new(),
             others: Others::default(),
             command: None,
             events: Vec::new(),
@@ -328,6 +331,7 @@ impl Assembler {
         }
         self.settle_unwatched();
         let others = std::mem::take(&mut self.others).finish(&self.partly_seen());
+        let glanced_below = self.glanced_below();
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Assembled {
             processes: self.processes,
@@ -336,6 +340,7 @@ impl Assembler {
             others,
             events: self.events,
             left_out: self.left_out,
+            glanced_below,
         }
     }
 }

@@ -53,6 +53,7 @@ impl Tracer<'_, '_> {
         }
         process.gap = Some(now);
         process.opens = std::mem::take(&mut process.openings) >= OPENINGS;
+        process.budget.opens(now, process.opens);
         let (told, seen_since) = (process.told, process.partly_since);
         self.tell(now, pid, pid, RawWhat::Totals(told));
         // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
