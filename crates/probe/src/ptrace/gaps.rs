@@ -226,6 +226,15 @@ impl Tracer<'_, '_> {
         }
     }
 
+    /// The same for a call that the kernel does not count, on a socket: how long it takes unwatched is not known. The thread
+    /// waits for a processor at its stops as long as the tracer does.
+    pub(super) fn charge_delay(&mut self, pid: u32, now: u64) {
+        let waited = 2.0 * self.delay.since_last_ns() as f64;
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.budget.spend(now, waited.min(BEYOND_NS));
+        }
+    }
+
     /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.
     pub(super) fn charge(&mut self, pid: u32, seen_ns: u64) -> bool {
         let now = now_ns();

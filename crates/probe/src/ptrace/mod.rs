@@ -17,6 +17,7 @@ mod account;
 mod attach;
 mod budget;
 mod calls;
+mod delay;
 mod filtered;
 mod gaps;
 mod life;

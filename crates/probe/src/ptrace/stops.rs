@@ -180,6 +180,8 @@ impl Tracer<'_, '_> {
         process.told = plus(process.told, counts);
         if counts.read_calls + counts.write_calls > 0 {
             self.charge_call(pid, tid, now);
+        } else if inside.op.reads() || inside.op.writes() {
+            self.charge_delay(pid, now);
         }
         let call = inside.leave(tid, result);
         self.seen_calls += 1;

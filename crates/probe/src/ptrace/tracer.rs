@@ -7,6 +7,7 @@ use weir_model::trace::{Buffer, Exit, IoTotals};
 use super::account::Account;
 use super::budget::{Budget, StopCost};
 use super::calls::Inside;
+use super::delay::Delay;
 use super::os::Stop;
 use super::timer::Timer;
 use super::{Hooks, not_started, os, unusable};
@@ -143,6 +144,7 @@ pub(super) struct Tracer<'h, 'c> {
     /// Stopped before it was known whose they are, and since when.
     pub early: HashMap<u32, (Stop, u64)>,
     pub stop_cost: StopCost,
+    pub delay: Delay,
     /// When those that open files are glanced at again.
     pub glance_at: u64,
     pub exit: Option<Exit>,
@@ -171,6 +173,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             processes: HashMap::new(),
             early: HashMap::new(),
             stop_cost: StopCost::default(),
+            delay: Delay::new(),
             glance_at: 0,
             exit: None,
             root_gone: false,
