@@ -262,6 +262,15 @@ fn behind_pause(
             continue;
         }
         let (Some(open), Some(now)) = (look(pid, fd), info(pid, fd)) else { continue };
+        // Nor does what a shell had put under another number for a command, and has put back.
+        let back = |mark: &&Mark| {
+            let stands = mark.position.is_none_or(|position| position > 0 && position == now.position);
+            stands && is(&files.all[mark.file as usize], now)
+        };
+        if let Some(mark) = marks.values().find(back) {
+            table.insert(fd, super::descriptors::Descriptor::new(mark.file, false));
+            continue;
+        }
         let id = put(table, files, fd, open);
         // Those that are written at their end do not begin at 0.
         let advance =

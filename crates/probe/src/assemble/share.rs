@@ -255,7 +255,12 @@ impl View<'_> {
         let Some(table) = &self.pause.table else {
             return self.pause.glimpsed.is_empty().then(until_their_ends).flatten();
         };
-        let known = |place: &Place| table.kept.contains_key(place);
+        let both =
+            |place: &Place| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
+        // A shell gives a number to an open file for each command anew; at the end of the pause it may have had none.
+        let by_another = |place: &Place| table.kept.iter().find(|kept| kept.0.1 == place.1 && both(place));
+        let kept = |place: &Place| table.kept.get(place).or_else(|| by_another(place).map(|kept| kept.1));
+        let known = |place: &Place| kept(place).is_some();
         let opened = |place: &Place| known(place) || table.new.contains_key(place);
         let here = |kept: &&Kept| kept.way.is_none_or(|way| way == self.direction);
         let goes = |kept: &Kept| kept.advance.is_none() && here(&kept);
@@ -269,15 +274,12 @@ impl View<'_> {
         let mut places: Vec<Place> = around().map(|one| one.0).collect();
         places.sort_unstable();
         places.dedup();
-        let both =
-            |place: &Place| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
         // A file that has moved on by less did not get it, unless its calls do not move it on; by more, others were at it.
         let fits = |kept: &Kept, advance: i64| {
             advance == 0 && kept.still || advance as f64 >= left.bytes * (1.0 - 1.0 / APART)
         };
         let may = |place: &Place| {
-            let kept = table.kept.get(place);
-            let moved = kept.and_then(|kept| Some((kept, kept.advance?)));
+            let moved = kept(place).and_then(|kept| Some((kept, kept.advance?)));
             moved.is_none_or(|(kept, advance)| both(place) && fits(kept, advance))
         };
         // Of what was opened in it, the position says all.

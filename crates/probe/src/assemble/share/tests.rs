@@ -176,3 +176,14 @@ fn a_file_that_was_opened_and_closed_in_it_got_what_it_was_seen_to_get() {
     seen.glimpsed = HashMap::from([(one, kept(5_000_000))]);
     assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 100, 100_000)]);
 }
+
+#[test]
+fn a_number_that_an_open_file_has_only_while_it_is_read_is_that_of_the_file() {
+    let (by_number, file) = ((0, 5), (3, 5));
+    let around = [(by_number, In, 100, 0)];
+    let seen = pause((1000, 0), &around, Some(table(&[(file, Some(0)), (PIPE, None)], &[])));
+    assert_eq!(rounded(shares(&seen, &burst(&around), In)), [(Some(by_number), 1000, 0)]);
+    // Something else was read afterwards.
+    let other = burst(&[(PIPE, In, 100, 0)]);
+    assert_eq!(rounded(shares(&seen, &other, In)), [(None, 1000, 0)]);
+}
