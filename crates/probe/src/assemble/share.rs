@@ -184,12 +184,23 @@ impl View<'_> {
             // Two descriptors of one open file have one position.
             let advance = kept.advance.filter(|advance| *advance > 0 && fits(kept));
             if let Some(advance) = advance.filter(|_| seen.insert(file)) {
-                let bytes = advance as f64;
-                let calls = bytes / self.mean_of((fd, file)).unwrap_or(whole.mean()).max(1.0);
-                placed.push((Some((fd, file)), Amount { calls, bytes }));
+                let (bytes, place) = (advance as f64, self.used_as((fd, file)));
+                let calls = bytes / self.mean_of(place).unwrap_or(whole.mean()).max(1.0);
+                placed.push((Some(place), Amount { calls, bytes }));
             }
         }
         placed
+    }
+
+    /// The number by which an open file was used before and after, if it has several.
+    fn used_as(&self, place: Place) -> Place {
+        if self.activity(place).calls > 0.0 {
+            return place;
+        }
+        let around = self.pause.before.iter().chain(self.after);
+        let same = around
+            .filter(|((other, way), one)| other.1 == place.1 && *way == self.direction && one.calls > 0);
+        same.max_by_key(|((other, _), one)| (one.calls, other.0)).map_or(place, |((other, _), _)| *other)
     }
 
     fn mean_of(&self, place: Place) -> Option<f64> {

@@ -183,6 +183,11 @@ fn a_number_that_an_open_file_has_only_while_it_is_read_is_that_of_the_file() {
     let around = [(by_number, In, 100, 0)];
     let seen = pause((1000, 0), &around, Some(table(&[(file, Some(0)), (PIPE, None)], &[])));
     assert_eq!(rounded(shares(&seen, &burst(&around), In)), [(Some(by_number), 1000, 0)]);
+    // What it moved on by went through that number too.
+    let mut moved = seen.clone();
+    moved.moved.read_bytes = 4;
+    moved.table = Some(table(&[(file, Some(4)), (PIPE, None)], &[]));
+    assert_eq!(rounded(shares(&moved, &burst(&around), In)), [(Some(by_number), 1000, 4)]);
     // Something else was read afterwards.
     let other = burst(&[(PIPE, In, 100, 0)]);
     assert_eq!(rounded(shares(&seen, &other, In)), [(None, 1000, 0)]);
