@@ -13,6 +13,7 @@ use crate::engine::now_ns;
 use crate::proc::{self, Doing};
 use crate::raw::RawWhat;
 use crate::syscalls;
+use crate::watch::processor_ns;
 
 /// The first wait until a process that could not be caught is tried again; it doubles.
 pub(super) const TRY_NS: u64 = 4_000_000;
@@ -238,7 +239,8 @@ impl Tracer<'_, '_> {
     /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.
     pub(super) fn charge(&mut self, pid: u32, seen_ns: u64) -> bool {
         let now = now_ns();
-        let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns));
+        let worked = self.had_ns.map_or(u64::MAX, |had| processor_ns().saturating_sub(had));
+        let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns).min(worked));
         let Some(process) = self.processes.get_mut(&pid) else { return true };
         process.budget.spend(now, cost) || self.options.exact
     }

@@ -7,6 +7,7 @@ use super::tracer::{Process, Tracer};
 use crate::ebpf::traps;
 use crate::engine::now_ns;
 use crate::raw::RawWhat;
+use crate::watch::processor_ns;
 use crate::{proc, syscalls};
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
@@ -37,6 +38,9 @@ impl Tracer<'_, '_> {
         }
         let pid = thread.pid;
         let asked = std::mem::take(&mut thread.interrupted);
+        // Until it runs unwatched for the first time: a short program is seen whole, however busy the machine is.
+        let starts = self.processes.get(&pid).is_some_and(|process| process.bare_ns.is_none());
+        self.had_ns = starts.then(processor_ns);
         match (libc::WSTOPSIG(status), status >> 16) {
             (CALL, 0) => self.on_call(tid, asked, now),
             (signal, 0) => self.on_signal(tid, pid, signal, now),

@@ -145,6 +145,8 @@ pub(super) struct Tracer<'h, 'c> {
     pub early: HashMap<u32, (Stop, u64)>,
     pub stop_cost: StopCost,
     pub delay: Delay,
+    /// What the tracer had of a processor when it saw the stop that it handles, if that is what the stop costs.
+    pub had_ns: Option<u64>,
     /// When those that open files are glanced at again.
     pub glance_at: u64,
     pub exit: Option<Exit>,
@@ -174,6 +176,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             early: HashMap::new(),
             stop_cost: StopCost::default(),
             delay: Delay::new(),
+            had_ns: None,
             glance_at: 0,
             exit: None,
             root_gone: false,
