@@ -50,7 +50,7 @@ fn one_that_sends_without_a_pause_is_caught_again() {
 }
 
 #[test]
-fn one_that_waits_for_connections_and_answers_is_caught_again() {
+fn one_that_asks_and_waits_for_each_answer_is_caught_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let source = r#"
         #include <sys/socket.h>
