@@ -1,7 +1,8 @@
 //! `weir trace` against the labelled set in tests/diagnosis: what it finds, misses, and claims wrongly.
 //!
 //! WEIR_DIAGNOSIS=PART[,PART…] runs the cases and ordinary runs whose name holds one of these;
-//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine; WEIR_DIAGNOSIS_EXACT=1 looks at every call.
+//! WEIR_DIAGNOSIS_ENGINE=ptrace traces with that engine; WEIR_DIAGNOSIS_EXACT=1 looks at every call;
+//! WEIR_DIAGNOSIS_USER=65534 runs weir and the programs as that user (root can).
 
 mod common;
 #[path = "diagnosis/runner/mod.rs"]
@@ -15,7 +16,7 @@ use std::thread;
 
 use common::{is_root, skip};
 use runner::judge::{self, Verdict};
-use runner::place::missing;
+use runner::place::{give, missing, user};
 use runner::score::Score;
 use runner::set::{Case, Ordinary, cases, ordinary};
 use tempfile::TempDir;
@@ -74,7 +75,7 @@ fn runs_here(name: &str, needs: &[String], root: bool) -> bool {
         skip(&format!("diagnosis {name}"), &format!("{tool} is not here"));
         return false;
     }
-    if root && !is_root() {
+    if root && (!is_root() || user().is_some()) {
         skip(&format!("diagnosis {name}"), "needs root");
         return false;
     }
@@ -116,6 +117,7 @@ fn trace_finds_what_is_there_and_nothing_else() {
     let mut ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));
     // What calls cost while the pairs are timed, not what they cost on some other day.
     let prices = tempfile::tempdir().expect("a directory");
+    user().into_iter().for_each(|user| give(prices.path(), user).expect("chown"));
     judged.extend(timed.into_iter().map(|case| (case, judge_case(case, Some(&prices)))));
     // Once more, alone: what a busy machine did to a program of a tenth of a second is no fault of either.
     for (case, verdict) in judged.iter_mut().filter(|(_, verdict)| !verdict.is_well()) {

@@ -92,6 +92,8 @@ pub enum RawWhat {
         /// It is over.
         ends: bool,
     },
+    /// A moment in such a pause: what the process has open now may be looked up in /proc. It runs meanwhile.
+    Glance,
     /// The kernel's counts of a process at this moment (not only at its end).
     Totals(IoTotals),
 }

@@ -293,7 +293,7 @@ fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
 
 fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, assembled: &Assembled) -> Vec<String> {
     sentences.extend(unknown);
-    sentences.extend(unknown_streams(&assembled.flows));
+    sentences.extend(unknown_streams(&assembled.flows, assembled.glanced_below.as_deref()));
     if assembled.left_out > 0 {
         sentences.push(format!("{} events more than are kept; the counters have them", assembled.left_out));
     }
@@ -301,7 +301,7 @@ fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, assembled: &Asse
 }
 
 /// What went between two bursts, by processes that opened and closed files then.
-fn unknown_streams(flows: &[Flow]) -> Option<String> {
+fn unknown_streams(flows: &[Flow], glanced_below: Option<&str>) -> Option<String> {
     let unknown = || flows.iter().filter(|flow| !flow.is_known());
     let sum = |of: fn(&Flow) -> u64| unknown().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|flow| flow.calls), sum(|flow| flow.bytes));
@@ -310,10 +310,12 @@ fn unknown_streams(flows: &[Flow]) -> Option<String> {
         1 => ("a process".to_string(), "it"),
         many => (format!("{many} processes"), "they"),
     };
+    let glanced = |below: &str| format!(" (files that were open at a glance lie below {below})");
+    let glanced = glanced_below.map(glanced).unwrap_or_default();
     (calls > 0).then(|| {
         format!(
             "through which streams {who} moved {} in {calls} calls while nobody looked, between two bursts: what {whose} \
-             opened and closed then is not known; --exact sees it",
+             opened and closed then is not known{glanced}; --exact sees it",
             Size(bytes)
         )
     })

@@ -10,7 +10,7 @@ use common::{compile, exact, text, trace, until};
 use weir_probe::engine::{Options, Target};
 use weir_probe::proc;
 
-/// Three threads that write lines, pass bytes through a pipe and wait for events, and leave with a status of
+/// Threads that write lines, pass bytes through a pipe and a socket, wait for events and for a connection, and leave with a status of
 /// their own when any call ends otherwise than it would alone: with EINTR, or with less than was asked.
 const FUSSY: &str = r#"
 #include <errno.h>
@@ -21,9 +21,10 @@ const FUSSY: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-static int ends[2], patient;
+static int ends[2], sockets[2], patient;
 static void *feed(void *none) {
     static char block[3000];
     struct timespec pause = {0, 300000};
@@ -44,12 +45,36 @@ static void *events(void *none) {
     for (;;) if (epoll_wait(set, &event, 1, 3) != 0 && !(patient && errno == EINTR)) _exit(7);
     return none;
 }
+static void *send_bytes(void *none) {
+    struct timespec pause = {0, 200000};
+    for (int n = 0;; n++) {
+        if (send(sockets[0], "x", 1, 0) != 1) _exit(9);
+        if (n % 64 == 0 && nanosleep(&pause, 0)) _exit(10);
+    }
+    return none;
+}
+static void *receive(void *none) {
+    char block[7];
+    for (;;) if (recv(sockets[1], block, sizeof block, 0) <= 0) _exit(11);
+    return none;
+}
+static void *listens(void *none) {
+    struct sockaddr any = {AF_UNIX, ""};
+    int own = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (bind(own, &any, sizeof any.sa_family) || listen(own, 1)) _exit(12);
+    accept(own, 0, 0);
+    _exit(13);
+    return none;
+}
 int main(int count, char **words) {
     pthread_t thread;
     char line[32];
     int out = open(words[1], O_WRONLY | O_CREAT | O_TRUNC, 0600);
     patient = count > 3;
-    if (pipe(ends)) return 1;
+    if (pipe(ends) || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets)) return 1;
+    pthread_create(&thread, 0, send_bytes, 0);
+    pthread_create(&thread, 0, receive, 0);
+    pthread_create(&thread, 0, listens, 0);
     pthread_create(&thread, 0, feed, 0);
     pthread_create(&thread, 0, drain, 0);
     pthread_create(&thread, 0, events, 0);

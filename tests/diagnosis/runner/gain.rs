@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use weir_model::{Finding, FindingId};
 
 use super::judge::{Verdict, check_status, streams, trace};
-use super::place::{Place, command};
+use super::place::{Place, as_user, command};
 use super::set::Case;
 use super::start::finish;
 
@@ -97,6 +97,7 @@ fn bare(
         program = command(Path::new(&run[0]), &place.work());
     }
     program.args(&run[1..]);
+    let program = as_user(program);
     let before = processor_s();
     let ended = finish(program, &streams(place, case))?;
     let processor = processor_s() - before;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use weir_model::{Finding, Severity};
 
 use super::gain::{self, GainPair};
-use super::place::{Place, command};
+use super::place::{Place, as_user, command};
 use super::set::{Case, Ordinary, Out};
 use super::start::{Ended, Streams, finish, last_words};
 use crate::common::WEIR;
@@ -69,7 +69,7 @@ pub(super) fn trace(
     prices: Option<&TempDir>,
 ) -> Result<(Ended, Vec<Finding>), String> {
     let json = place.beside("trace.json");
-    let mut weir = command(Path::new(WEIR), &place.work());
+    let mut weir = as_user(command(Path::new(WEIR), &place.work()));
     weir.arg("trace").arg("--json").arg(&json).arg("--quiet");
     if let Some(prices) = prices {
         weir.env("XDG_CACHE_HOME", prices.path());

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::fs::lchown;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -45,6 +47,7 @@ impl Place {
                 place.shell(&format!("cc -O1 -o {program} {program}.c"))?;
             }
         }
+        place.give_away()?;
         Ok(place)
     }
 
@@ -54,7 +57,14 @@ impl Place {
         if let Some(lines) = &run.prepare {
             place.shell(lines)?;
         }
+        place.give_away()?;
         Ok(place)
+    }
+
+    /// To the user who runs the programs.
+    fn give_away(&self) -> Result<(), String> {
+        let Some(user) = user() else { return Ok(()) };
+        give(self.0.path(), user).map_err(|error| format!("chown {}: {error}", self.0.path().display()))
     }
 
     fn shell(&self, line: &str) -> Result<(), String> {
@@ -68,6 +78,33 @@ impl Place {
         }
         Err(format!("prepare `{line}`: {status}: {}", fs::read_to_string(errors).unwrap_or_default()))
     }
+}
+
+/// The ordinary user as whom weir and the programs run, where that is asked for, by number.
+pub fn user() -> Option<u32> {
+    let user = std::env::var("WEIR_DIAGNOSIS_USER").ok()?;
+    Some(user.parse().unwrap_or_else(|_| panic!("WEIR_DIAGNOSIS_USER={user}: not a user's number")))
+}
+
+/// A directory and all that is in it, or a file.
+pub fn give(path: &Path, user: u32) -> std::io::Result<()> {
+    lchown(path, Some(user), Some(user))?;
+    if path.is_dir() && !path.is_symlink() {
+        for entry in fs::read_dir(path)? {
+            give(&entry?.path(), user)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same command as that user, whose home is the same for all runs: weir keeps prices there.
+pub fn as_user(mut command: Command) -> Command {
+    if let Some(user) = user() {
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("home-{user}"));
+        fs::create_dir_all(&home).and_then(|()| give(&home, user)).expect("a home");
+        command.uid(user).gid(user).env("HOME", &home).env("TMPDIR", &home);
+    }
+    command
 }
 
 /// A command as the set wants it: the system's own programs before others' wrappers (pyenv's `python3` is a

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use super::place::{give, user};
 use super::set::Out;
 
 /// No program of the set needs longer, not even under a slow tracer.
@@ -56,15 +57,21 @@ fn terminal() -> io::Result<(File, File)> {
     Ok((ours.into(), theirs.into()))
 }
 
+/// A new file of whoever runs the program, who may open it once more.
+fn created(path: &Path) -> io::Result<File> {
+    let file = File::create(path)?;
+    user().map_or(Ok(()), |user| give(path, user)).map(|()| file)
+}
+
 /// Starts it; the command is consumed so that no descriptor of the other side stays open here.
 fn spawn(mut command: Command, streams: &Streams) -> io::Result<Child> {
     command.stdin(match &streams.stdin {
         Some(path) => File::open(path)?.into(),
         None => Stdio::null(),
     });
-    command.stderr(File::create(&streams.errors)?).process_group(0);
+    command.stderr(created(&streams.errors)?).process_group(0);
     match streams.stdout {
-        Out::File => command.stdout(File::create(&streams.out)?).spawn(),
+        Out::File => command.stdout(created(&streams.out)?).spawn(),
         Out::Null => command.stdout(Stdio::null()).spawn(),
         Out::Pipe => {
             let mut child = command.stdout(Stdio::piped()).spawn()?;

@@ -1,8 +1,8 @@
 //! small-pipe: a pipe's capacity makes both sides wait for each other.
 //!
 //! Evidence: the writer hands over more at a time than the pipe holds, so it waits while the reader works, and
-//! the reader waits while it makes the next. The reader's pace within a block tells how long its own work is;
-//! the rest of the time is the writer's. With room for a whole block both would work at once, and the longer of
+//! the reader waits while it makes the next. The reader's pace within a block tells how long its own work is, which is
+//! no less than the processor time that it had; the rest of the time is the writer's. With room for a whole block both would work at once, and the longer of
 //! the two is what remains. Where the pace is not known, the processor times stand for the work. A writer that only
 //! hands a file on has no other work than to read it, however long it was kept from it. Never High.
 
@@ -50,7 +50,8 @@ fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f6
     });
     let most = handed_on.map_or(f64::INFINITY, |pass| context.whole_s(pass.input));
     if let Some(pace) = pace_s(context, reader) {
-        let reading = (pace * reader.calls as f64).min(span);
+        let worked = context.cpu_s(reader.pid).unwrap_or(0.0);
+        let reading = (pace * reader.calls as f64).max(worked).min(span);
         return (reading * waits).min(span - reading).min(most).max(0.0);
     }
     let (Some(writing), Some(reading)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
@@ -59,14 +60,15 @@ fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f6
     (writing.min(most).min(reading) * waits).min(span - writing.max(reading)).max(0.0)
 }
 
-/// The usual time from one read to the next, in which the reader works on what it got.
+/// The time from one read to the next in which the reader works on what it got, as it is when nothing disturbs it: a busy
+/// machine, and a look at the first calls, make some of these times longer and none shorter.
 fn pace_s(context: &Context, reader: &Flow) -> Option<f64> {
     let reads =
         context.calls_on(reader.file).iter().filter(|seen| seen.pid == reader.pid && seen.call.op.reads());
     let times: Vec<f64> = reads.map(|seen| seen.at_s).collect();
     let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_by(f64::total_cmp);
-    (gaps.len() >= 4).then(|| gaps[gaps.len() / 2])
+    (gaps.len() >= 4).then(|| gaps[gaps.len() / 4])
 }
 
 /// What the pipe holds: as it was set in this run, as it was seen, or as it is by itself.

@@ -164,6 +164,21 @@ fn the_readers_pace_tells_its_work_from_its_waiting() {
 }
 
 #[test]
+fn a_reader_that_was_disturbed_at_first_has_no_more_work_for_that() {
+    let mut tape = produced(1 << 20, [0.01, 0.01]);
+    let mut at_s = 0.02;
+    for gap_s in [0.0, 0.0021, 0.0004, 0.0019, 0.0004, 0.0025, 0.0022, 0.0005] {
+        at_s += gap_s;
+        tape.read(at_s, 2, 0, 0, b"frame");
+    }
+    let gain = tape.one(SmallPipe).gain.unwrap();
+    assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
+    // One that had the processor all the time did work all the time.
+    tape.0.processes.last_mut().unwrap().user_s = 1.0;
+    tape.none(SmallPipe);
+}
+
+#[test]
 fn who_only_hands_a_file_on_has_no_work_to_overlap() {
     // cat FILE | gzip on a busy machine: gzip is kept from the processor, cat from nothing.
     let mut tape = copying(File, Pipe, BLOCKS[2], 256);

@@ -88,6 +88,7 @@ fn write(text: &str) -> What {
         head: text.as_bytes()[..text.len().min(64)].into(),
         tail: text.bytes().last(),
         paths: Vec::new(),
+        rename: None,
     })
 }
 

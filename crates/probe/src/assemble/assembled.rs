@@ -17,4 +17,6 @@ pub struct Assembled {
     pub events: Vec<Event>,
     /// Events that were too many.
     pub left_out: u64,
+    /// The directory where nearly all of the files lie that were seen open between two bursts.
+    pub glanced_below: Option<String>,
 }

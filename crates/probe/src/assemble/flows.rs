@@ -92,6 +92,13 @@ impl Flows {
         self.recent.remove(&pid).unwrap_or_default()
     }
 
+    /// Nobody saw what came next: the next call may go on from elsewhere.
+    pub fn forget_place(&mut self, index: usize) {
+        if let Some(place) = self.places.get_mut(&index) {
+            (place.position, place.ended) = (None, None);
+        }
+    }
+
     fn note_recent(&mut self, index: usize, calls: u64, bytes: u64, (first_s, last_s): (f64, f64)) {
         let of_process = self.recent.entry(self.all[index].pid).or_default();
         let recent = of_process.entry(index).or_insert(Recent { first_s, ..Recent::default() });

@@ -5,12 +5,14 @@ mod assembled;
 mod descriptors;
 mod files;
 mod flows;
+mod glances;
 mod lives;
 mod looks;
 mod names;
 mod others;
 mod paths;
 mod pauses;
+mod positions;
 mod renames;
 mod renewal;
 mod scale;
@@ -32,6 +34,7 @@ use files::Files;
 use flows::Flows;
 use others::Others;
 use pauses::Pauses;
+use positions::Positions;
 use renames::Existing;
 
 /// Events kept; a longer recording says how many more there were.
@@ -65,6 +68,9 @@ pub struct Assembler {
     live: HashMap<u32, Live>,
     files: Files,
     flows: Flows,
+    positions: Positions,
+    /// Files that were seen by glances alone.
+    glanced: Vec<u32>,
     others: Others,
     existing: Existing,
     events: Vec<Event>,
@@ -90,6 +96,8 @@ impl Assembler {
             live: HashMap::new(),
             files: Files::new(told_by_kernel),
             flows: Flows::default(),
+            positions: Positions::default(),
+            glanced: Vec::new(),
             others: Others::default(),
             existing: Existing::default(),
             command: None,
@@ -118,8 +126,11 @@ impl Assembler {
     }
 
     /// Takes one report.
-    pub fn take(&mut self, raw: Raw) {
+    pub fn take(&mut self, mut raw: Raw) {
         let at_s = self.seconds(raw.ns);
+        if let RawWhat::Call(call) = &mut raw.what {
+            self.place(raw.pid, call);
+        }
         self.latest_s = self.latest_s.max(at_s);
         match raw.what {
             RawWhat::Begin => self.begin(raw.pid, at_s),
@@ -153,6 +164,7 @@ impl Assembler {
                 self.event(at_s, raw.pid, raw.tid, what);
             }
             RawWhat::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
+            RawWhat::Glance => self.glance(raw.pid),
             RawWhat::Pause { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
             RawWhat::Totals(totals) => {
                 self.live_of(raw.pid, at_s);
@@ -270,6 +282,7 @@ impl Assembler {
             let began_ns = call.began_ns.unwrap_or(0).max(told_ns);
             let lasted_s = at_s - self.seconds(began_ns);
             self.flows.note((pid, image, fd, file), call, at_s, (began_ns > 0).then_some(lasted_s));
+            self.replace(file, call);
         }
         let rename = self.learn(pid, call, raw.ns);
         if (told || call.counted) && self.is_new(pid, call, fd) {
@@ -342,6 +355,7 @@ impl Assembler {
         }
         self.settle_unwatched();
         let others = std::mem::take(&mut self.others).finish(&self.partly_seen());
+        let glanced_below = self.glanced_below();
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Assembled {
             processes: self.processes,
@@ -350,6 +364,7 @@ impl Assembler {
             others,
             events: self.events,
             left_out: self.left_out,
+            glanced_below,
         }
     }
 }

@@ -10,6 +10,7 @@ use super::Assembler;
 use super::descriptors::{Descriptor, Descriptors, same_open_file};
 use super::files::Files;
 use super::flows::Recent;
+use super::glances::Glances;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
 use crate::behind::{Info, info, look, size_of_same, way};
@@ -22,13 +23,13 @@ const NEW_MOST: usize = 16;
 
 /// Where a descriptor stood when a pause began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    file: u32,
+pub(super) struct Mark {
+    pub file: u32,
     /// Of a regular file.
-    position: Option<u64>,
-    way: Option<Direction>,
+    pub position: Option<u64>,
+    pub way: Option<Direction>,
     /// It had been used, and had not moved on by that.
-    still: bool,
+    pub still: bool,
 }
 
 /// A pause that goes on.
@@ -40,6 +41,7 @@ struct Begun {
     before: Burst,
     marks: HashMap<i32, Mark>,
     open: HashSet<Place>,
+    glances: Glances,
 }
 
 /// A stream of an image; None: it is not known which.
@@ -62,6 +64,18 @@ impl Pauses {
     /// One goes on.
     pub fn is_now(&self) -> bool {
         self.begun.is_some()
+    }
+
+    /// The glances of the pause that goes on, to be put back.
+    pub fn glances(&mut self) -> Option<Glances> {
+        self.begun.as_mut().map(|begun| std::mem::take(&mut begun.glances))
+    }
+
+    /// With what was seen at another one.
+    pub fn put_back(&mut self, glances: Glances) {
+        if let Some(begun) = &mut self.begun {
+            begun.glances = glances;
+        }
     }
 
     fn add(&mut self, pause: &Pause, after: &Burst, image: u32) {
@@ -96,7 +110,8 @@ impl Assembler {
             doubt(table);
             (marks, table.iter().map(|(fd, known)| (*fd, known.file)).collect())
         });
-        self.live_of(pid, at_s).pauses.begun = Some(Begun { at_s, looked_s, totals, before, marks, open });
+        self.live_of(pid, at_s).pauses.begun =
+            Some(Begun { at_s, looked_s, totals, before, marks, open, glances: Glances::default() });
     }
 
     fn pause_ends(&mut self, pid: u32, totals: IoTotals, at_s: f64) {
@@ -105,19 +120,22 @@ impl Assembler {
         // One that began in the pause was not looked at before.
         let begun = live.pauses.begun.take();
         let started_s = self.processes[process].started_s;
-        let begun =
+        let mut begun =
             begun.unwrap_or_else(|| Begun { at_s: started_s, looked_s: started_s, ..Begun::default() });
         let seeks: HashSet<Place> = self.flows.seeking(pid, image);
         let mut stood = HashMap::new();
-        let table = self.with_table(pid, |table, files| {
+        let mut marks = begun.marks.clone();
+        let (table, mut glimpsed) = self.with_table(pid, |table, files| {
             doubt(table);
-            behind_pause(table, files, pid, &begun.marks, &seeks, &mut stood)
+            let glimpsed = std::mem::take(&mut begun.glances).settle(table, &mut marks);
+            (behind_pause(table, files, pid, &marks, &seeks, &mut stood), glimpsed)
         });
         let moved = totals.since(begun.totals);
         let stays = |place: &Place| table.as_ref().is_some_and(|table| table.kept.contains_key(place));
         let gone = gone(&self.files, &begun.marks, |place| stays(place) || seeks.contains(place));
+        glimpsed.retain(|place, _| !stays(place));
         let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
-        let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table, gone, open };
+        let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table, gone, open, glimpsed };
         let pauses = &mut self.live_of(pid, at_s).pauses;
         pauses.past = Some((pause, image));
         (pauses.looked_s, pauses.stood) = (at_s, stood);
@@ -134,8 +152,10 @@ impl Assembler {
         if let (Some(begun), Some(io)) = (pauses.begun.take(), io.or(live.latest)) {
             let moved = io.since(begun.totals);
             let gone = gone(&self.files, &begun.marks, |place| seeks.contains(place));
-            let Begun { at_s: from_s, looked_s, before, open, .. } = begun;
-            let pause = Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open };
+            let Begun { at_s: from_s, looked_s, before, open, glances, .. } = begun;
+            let glimpsed = glances.settle(&mut Descriptors::new(), &mut HashMap::new());
+            let pause =
+                Pause { from_s, to_s: at_s, looked_s, moved, before, table: None, gone, open, glimpsed };
             pauses.add(&pause, &Burst::new(), live.image);
         }
     }
@@ -149,6 +169,8 @@ impl Assembler {
             let apart = self.files.is_socket(flow.file);
             let active = Active { calls, bytes, first_s, last_s, apart };
             burst.insert(((flow.fd, flow.file), flow.direction), active);
+            self.positions.forget(flow.file);
+            self.flows.forget_place(index);
         }
         burst
     }
@@ -241,6 +263,15 @@ fn behind_pause(
             continue;
         }
         let (Some(open), Some(now)) = (look(pid, fd), info(pid, fd)) else { continue };
+        // Nor does what a shell had put under another number for a command, and has put back.
+        let back = |mark: &&Mark| {
+            let stands = mark.position.is_none_or(|position| position > 0 && position == now.position);
+            stands && is(&files.all[mark.file as usize], now)
+        };
+        if let Some(mark) = marks.values().find(back) {
+            table.insert(fd, super::descriptors::Descriptor::new(mark.file, false));
+            continue;
+        }
         let id = put(table, files, fd, open);
         // Those that are written at their end do not begin at 0.
         let advance =

@@ -63,6 +63,8 @@ pub(super) struct Pause {
     pub gone: HashMap<Place, Kept>,
     /// What was open when it began.
     pub open: HashSet<Place>,
+    /// Files that were opened and closed in it, as far as they were seen to be read or written.
+    pub glimpsed: HashMap<Place, Kept>,
 }
 
 /// Calls and bytes.
@@ -156,6 +158,11 @@ impl View<'_> {
         if fits && (self.direction == Direction::Out || beyond >= left * (1.0 - 1.0 / APART)) {
             placed.extend(closed);
         }
+        let glimpsed = self.moved_on(whole, self.pause.glimpsed.iter());
+        // More than there was: they were sought to where they stood.
+        if sum(&glimpsed) + sum(&placed) <= whole.bytes * (1.0 + 1.0 / APART) {
+            placed.extend(glimpsed);
+        }
         placed
     }
 
@@ -177,12 +184,23 @@ impl View<'_> {
             // Two descriptors of one open file have one position.
             let advance = kept.advance.filter(|advance| *advance > 0 && fits(kept));
             if let Some(advance) = advance.filter(|_| seen.insert(file)) {
-                let bytes = advance as f64;
-                let calls = bytes / self.mean_of((fd, file)).unwrap_or(whole.mean()).max(1.0);
-                placed.push((Some((fd, file)), Amount { calls, bytes }));
+                let (bytes, place) = (advance as f64, self.used_as((fd, file)));
+                let calls = bytes / self.mean_of(place).unwrap_or(whole.mean()).max(1.0);
+                placed.push((Some(place), Amount { calls, bytes }));
             }
         }
         placed
+    }
+
+    /// The number by which an open file was used before and after, if it has several.
+    fn used_as(&self, place: Place) -> Place {
+        if self.activity(place).calls > 0.0 {
+            return place;
+        }
+        let around = self.pause.before.iter().chain(self.after);
+        let same = around
+            .filter(|((other, way), one)| other.1 == place.1 && *way == self.direction && one.calls > 0);
+        same.max_by_key(|((other, _), one)| (one.calls, other.0)).map_or(place, |((other, _), _)| *other)
     }
 
     fn mean_of(&self, place: Place) -> Option<f64> {
@@ -245,28 +263,34 @@ impl View<'_> {
             let all = !before.is_empty() && before.iter().all(goes_on);
             all.then(|| (before.iter().map(|one| one.0).collect(), true))
         };
-        let Some(table) = &self.pause.table else { return until_their_ends() };
-        let known = |place: &Place| table.kept.contains_key(place);
+        let Some(table) = &self.pause.table else {
+            return self.pause.glimpsed.is_empty().then(until_their_ends).flatten();
+        };
+        let both =
+            |place: &Place| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
+        // A shell gives a number to an open file for each command anew; at the end of the pause it may have had none.
+        let by_another = |place: &Place| table.kept.iter().find(|kept| kept.0.1 == place.1 && both(place));
+        let kept = |place: &Place| table.kept.get(place).or_else(|| by_another(place).map(|kept| kept.1));
+        let known = |place: &Place| kept(place).is_some();
         let opened = |place: &Place| known(place) || table.new.contains_key(place);
         let here = |kept: &&Kept| kept.way.is_none_or(|way| way == self.direction);
         let goes = |kept: &Kept| kept.advance.is_none() && here(&kept);
         let gone = before.iter().any(|one| !known(&one.0));
-        if gone && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
+        let glimpsed = self.pause.glimpsed.values().any(|kept| here(&kept));
+        if gone && !glimpsed && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
             return until_their_ends();
         }
-        let changes = gone || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
+        let changes =
+            gone || glimpsed || after.iter().any(|one| !opened(&one.0)) || table.new.values().any(goes);
         let mut places: Vec<Place> = around().map(|one| one.0).collect();
         places.sort_unstable();
         places.dedup();
-        let both =
-            |place: &Place| [&before, &after].iter().all(|side| side.iter().any(|one| one.0 == *place));
         // A file that has moved on by less did not get it, unless its calls do not move it on; by more, others were at it.
         let fits = |kept: &Kept, advance: i64| {
             advance == 0 && kept.still || advance as f64 >= left.bytes * (1.0 - 1.0 / APART)
         };
         let may = |place: &Place| {
-            let kept = table.kept.get(place);
-            let moved = kept.and_then(|kept| Some((kept, kept.advance?)));
+            let moved = kept(place).and_then(|kept| Some((kept, kept.advance?)));
             moved.is_none_or(|(kept, advance)| both(place) && fits(kept, advance))
         };
         // Of what was opened in it, the position says all.

@@ -4,7 +4,7 @@ use weir_model::Direction;
 use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, Walker, What};
 
 use super::Assembler;
-use crate::raw::{Raw, RawCall, RawCounts, RawWhat, Spent};
+use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Spent};
 
 /// There is no such process.
 const NOBODY: u32 = 4_194_305;
@@ -133,4 +133,20 @@ fn syncs_last_from_the_write_before_them_or_from_the_last_call_that_was_told() {
     let flow = assembler.finish().flows.remove(0);
     assert_eq!((flow.syncs, flow.timed_syncs, flow.last_s), (3, 3, 0.02));
     assert!((flow.sync_s - 0.016).abs() < 1e-9, "{}", flow.sync_s);
+}
+
+#[test]
+fn a_socket_goes_on_while_nobody_looks_at_its_process_alone() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "socket")));
+    let socket = RawFile { key: 1, mode: libc::S_IFSOCK, ..RawFile::default() };
+    assembler.take(raw(10, RawWhat::File { fd: 3, file: socket, name: String::new() }));
+    let RawWhat::Counts(mut busy) = counts(0, None) else { unreachable!() };
+    (busy.flow.calls, busy.flow.bytes, busy.flow.direction) = (1000, 1000, Direction::Out);
+    (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);
+    assembler.take(raw(40, RawWhat::Counts(busy)));
+    assembler.take(raw(40, RawWhat::Unwatched { until_ns: 140 * MS }));
+    assembler.take(raw(140, RawWhat::Exit { exit: Exit::Code(0), io: None, spent: Spent::default() }));
+    let made = assembler.finish();
+    assert_eq!((made.flows[0].calls, made.flows[0].estimated), (6000, true));
 }

@@ -1,5 +1,6 @@
 //! What went unseen: spans of time in which nobody looked, and the kernel's totals that tell how much it was.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use weir_model::Direction;
@@ -97,14 +98,18 @@ impl Assembler {
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
         let ended: HashMap<u32, f64> = ended.collect();
         let none = Vec::new();
-        let everybody = self.unwatched.get(&0).unwrap_or(&none);
+        let everybody = self.unwatched.get(&0).unwrap_or(&none).as_slice();
+        let mut own: HashMap<u32, Cow<[(f64, f64)]>> = HashMap::new();
         for flow in self.flows.all.iter_mut().filter(|flow| flow.is_known()) {
             let ended_s = ended.get(&flow.pid).copied().unwrap_or(f64::INFINITY);
+            let own = own.entry(flow.pid).or_insert_with(|| match self.unwatched.get(&flow.pid) {
+                None => Cow::Borrowed(everybody),
+                Some(own) => Cow::Owned(in_turn(everybody.iter().chain(own).copied().collect())),
+            });
             if self.files.is_socket(flow.file) {
-                scale::to_time(flow, everybody, ended_s);
+                scale::to_time(flow, own, ended_s);
             } else if !flow.exact {
-                let own = self.unwatched.get(&flow.pid).unwrap_or(&none);
-                flow.last_s = scale::last_s(flow, everybody, ended_s).max(scale::last_s(flow, own, ended_s));
+                flow.last_s = scale::last_s(flow, own, ended_s);
             }
         }
     }
@@ -121,5 +126,28 @@ impl Assembler {
             spans(0).chain(spans(process.pid)).any(|span| within(&span))
         });
         partly.map(|process| process.pid).collect()
+    }
+}
+
+/// These spans in order of time, what two have in common only once.
+fn in_turn(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut until_s = f64::NEG_INFINITY;
+    for span in &mut spans {
+        span.0 = span.0.max(until_s);
+        span.1 = span.1.max(span.0);
+        until_s = span.1;
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_spans_have_in_common_counts_once() {
+        let spans = vec![(3.0, 5.0), (1.0, 2.0), (4.0, 6.0), (4.5, 4.5)];
+        assert_eq!(in_turn(spans), [(1.0, 2.0), (3.0, 5.0), (5.0, 6.0), (6.0, 6.0)]);
     }
 }

@@ -6,12 +6,14 @@
 use weir_model::trace::Op;
 
 use super::account::{counted, most};
+use super::sockets::Socket;
 use super::tracer::{Process, Tracer};
 use super::{os, registers};
 use crate::engine::now_ns;
 use crate::proc::{self, Doing};
 use crate::raw::RawWhat;
 use crate::syscalls;
+use crate::watch::processor_ns;
 
 /// The first wait until a process that could not be caught is tried again; it doubles.
 pub(super) const TRY_NS: u64 = 4_000_000;
@@ -22,6 +24,13 @@ const BEYOND_NS: f64 = 5_000_000.0;
 
 /// Calls for which a thread is not interrupted while it runs, after one that must not be.
 pub(super) const SHY_CALLS: u32 = 200;
+
+/// Who was seen to open so many files in a burst goes on with it.
+const OPENINGS: u32 = 2;
+
+/// Between two glances at those; and the part of the time that they take, one in so many.
+const GLANCE_NS: u64 = 200_000;
+const GLANCES: u64 = 10;
 
 /// The most that a write to a pipe puts there whole or not at all.
 const PIPE_BUF: u64 = 4096;
@@ -44,6 +53,8 @@ impl Tracer<'_, '_> {
             process.told = totals;
         }
         process.gap = Some(now);
+        process.opens = std::mem::take(&mut process.openings) >= OPENINGS;
+        process.budget.opens(now, process.opens);
         let (told, seen_since) = (process.told, process.partly_since);
         self.tell(now, pid, pid, RawWhat::Totals(told));
         // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
@@ -114,6 +125,28 @@ impl Tracer<'_, '_> {
         Some(ready.max(process.try_at))
     }
 
+    /// When something is to be done about it, if its calls are not seen.
+    pub(super) fn wake_at(&self, process: &Process) -> Option<u64> {
+        let at = self.catch_at(process)?;
+        Some(if process.opens { at.min(self.glance_at) } else { at })
+    }
+
+    /// Has those that open one file after the other looked at while they run: which files these are is not to be told
+    /// when they are caught again.
+    pub(super) fn glance(&mut self, now: u64) {
+        if now < self.glance_at {
+            return;
+        }
+        let opens = |process: &Process| process.opens && self.catch_at(process).is_some();
+        let pids: Vec<u32> =
+            self.processes.iter().filter(|entry| opens(entry.1)).map(|entry| *entry.0).collect();
+        for pid in pids {
+            self.tell(now, pid, pid, RawWhat::Glance);
+        }
+        let took = now_ns().saturating_sub(now);
+        self.glance_at = now + (took * GLANCES).max(GLANCE_NS);
+    }
+
     pub(super) fn catch_those_ready(&mut self, now: u64) {
         let due = |process: &Process| self.catch_at(process).is_some_and(|at| at <= now);
         let pids: Vec<u32> =
@@ -169,10 +202,17 @@ impl Tracer<'_, '_> {
     /// A call that a stop would break off: its thread is not interrupted for some time, unless it waits safely.
     pub(super) fn note_shyness(&mut self, tid: u32, number: u64, args: &[u64; 6]) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        thread.shy_calls = match breaks_off(thread.pid, number as i64, args) {
-            true => SHY_CALLS,
-            false => thread.shy_calls.saturating_sub(1),
+        let op = syscalls::op(number as i64);
+        let small = matches!(op, Some(Op::Write)) && args[2] <= PIPE_BUF;
+        // Looked up once for many writes, as long as nothing else becomes of the number.
+        let known = thread.whole_writes.filter(|&(fd, most)| small && fd == args[0] && args[2] <= most);
+        let breaks = known.is_none() && breaks_off(thread.pid, number as i64, args);
+        thread.whole_writes = match op {
+            Some(Op::Write) if small => known.or((!breaks).then_some((args[0], args[2]))),
+            Some(op) if op.reads() || op.writes() || op == Op::Lseek => thread.whole_writes,
+            _ => None,
         };
+        thread.shy_calls = if breaks { SHY_CALLS } else { thread.shy_calls.saturating_sub(1) };
     }
 
     /// Charges what a counted call took beyond what it takes unwatched and what its stops were thought to cost:
@@ -187,10 +227,20 @@ impl Tracer<'_, '_> {
         }
     }
 
+    /// The same for a call that the kernel does not count, on a socket: how long it takes unwatched is not known. The thread
+    /// waits for a processor at its stops as long as the tracer does.
+    pub(super) fn charge_delay(&mut self, pid: u32, now: u64) {
+        let waited = 2.0 * self.delay.since_last_ns() as f64;
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.budget.spend(now, waited.min(BEYOND_NS));
+        }
+    }
+
     /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.
     pub(super) fn charge(&mut self, pid: u32, seen_ns: u64) -> bool {
         let now = now_ns();
-        let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns));
+        let worked = self.had_ns.map_or(u64::MAX, |had| processor_ns().saturating_sub(had));
+        let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns).min(worked));
         let Some(process) = self.processes.get_mut(&pid) else { return true };
         process.budget.spend(now, cost) || self.options.exact
     }
@@ -207,9 +257,14 @@ pub fn may_interrupt(pid: u32, tid: u32, shy: bool) -> bool {
 
 /// Whether a wait in this call goes on unchanged after a stop.
 fn goes_on(pid: u32, number: i64, args: &[u64; 6]) -> bool {
+    use Op::*;
     match syscalls::op(number) {
-        Some(Op::Read | Op::Readv) => waits_well(pid, args[0]),
-        Some(Op::Write) => args[2] <= PIPE_BUF && waits_well(pid, args[0]),
+        Some(Read | Readv) => waits_well(pid, args[0]) || receives_well(pid, args[0]),
+        Some(Recvfrom) => receives_well(pid, args[0]) && !wants_all(args[3]),
+        Some(Recvmsg) => receives_well(pid, args[0]) && !wants_all(args[2]),
+        Some(Accept | Accept4) => receives_well(pid, args[0]),
+        Some(Write) => args[2] <= PIPE_BUF && waits_well(pid, args[0]) || sends_well(pid, args),
+        Some(Sendto) => sends_well(pid, args),
         Some(_) => false,
         None => syscalls::restarts(number),
     }
@@ -219,23 +274,47 @@ fn goes_on(pid: u32, number: i64, args: &[u64; 6]) -> bool {
 fn breaks_off(pid: u32, number: i64, args: &[u64; 6]) -> bool {
     use Op::*;
     match syscalls::op(number) {
-        Some(Write | Writev | Pwrite | Pwritev | Pwritev2) => {
-            let small = matches!(syscalls::op(number), Some(Write)) && args[2] <= PIPE_BUF;
-            !small && !is_file(pid, args[0])
+        Some(Write) => {
+            let small = args[2] <= PIPE_BUF;
+            match proc::descriptor(pid, args[0] as i32) {
+                Some(link) if link.starts_with(SOCKET) => !sends_well(pid, args),
+                link => !small && !link.is_some_and(|link| is_file(&link)),
+            }
         }
-        Some(Sendfile | Splice | Tee | Vmsplice | Recvfrom | Recvmsg | Sendto | Sendmsg) => true,
-        Some(Accept | Accept4 | IoUringEnter) => true,
+        Some(Writev | Pwrite | Pwritev | Pwritev2) => {
+            !proc::descriptor(pid, args[0] as i32).is_some_and(|link| is_file(&link))
+        }
+        Some(Recvfrom | Recvmsg | Accept | Accept4 | Sendto) => !goes_on(pid, number, args),
+        Some(Sendfile | Splice | Tee | Vmsplice | Sendmsg | IoUringEnter) => true,
         Some(_) => false,
         None => syscalls::broken_off(number),
     }
 }
 
+/// How the link of a socket's descriptor begins.
+const SOCKET: &str = "socket:";
+
 /// A regular file never waits so that a stop would be noticed.
-fn is_file(pid: u32, fd: u64) -> bool {
-    proc::descriptor(pid, fd as i32).is_some_and(|link| link.starts_with('/') && !link.starts_with("/dev/"))
+fn is_file(link: &str) -> bool {
+    link.starts_with('/') && !link.starts_with("/dev/")
 }
 
-/// Pipes, terminals and files; a socket may have a timeout, which makes a stop end the call.
+/// Pipes, terminals and files.
 fn waits_well(pid: u32, fd: u64) -> bool {
     proc::descriptor(pid, fd as i32).is_some_and(|link| link.starts_with('/') || link.starts_with("pipe:"))
+}
+
+/// A socket of which a wait for what comes goes on.
+fn receives_well(pid: u32, fd: u64) -> bool {
+    Socket::of(pid, fd).is_some_and(|socket| socket.waits_to_receive())
+}
+
+/// A socket that takes all that is written to it, sendto(2) or write(2), or nothing.
+fn sends_well(pid: u32, args: &[u64; 6]) -> bool {
+    Socket::of(pid, args[0]).is_some_and(|socket| socket.sends_whole(args[2]))
+}
+
+/// Of one that is to be filled a part may have come.
+fn wants_all(flags: u64) -> bool {
+    flags & libc::MSG_WAITALL as u64 != 0
 }

@@ -6,6 +6,7 @@ use weir_model::trace::{Exit, Moment};
 
 use super::budget::Budget;
 use super::os;
+use super::stops::FIRST_WRITES;
 use super::tracer::{Process, Tracer};
 use crate::ebpf::traps::Traps;
 use crate::engine::now_ns;
@@ -26,7 +27,11 @@ impl Tracer<'_, '_> {
             if same {
                 self.add_thread(pid, child);
             } else {
-                self.born(pid, tid, child, event != libc::PTRACE_EVENT_VFORK, now);
+                let lends = event == libc::PTRACE_EVENT_VFORK;
+                if lends {
+                    self.look_at_lender(pid, tid, now);
+                }
+                self.born(pid, tid, child, !lends, now);
             }
             self.handle_early(child);
         }
@@ -92,7 +97,7 @@ impl Tracer<'_, '_> {
         }
         process.threads.insert(tid);
         (thread.pid, thread.ending, thread.interrupted, thread.shy_calls) = (tid, None, false, 0);
-        thread.looked_before = 0;
+        (thread.looked_before, thread.lent) = (0, 0);
         process.foreign = false;
         process.threaded = false;
         process.budget = Budget::new(now);
@@ -221,6 +226,22 @@ impl Tracer<'_, '_> {
             let by = if ends { tid } else { pid };
             let buffers = (self.hooks.look)(by, moment);
             self.tell(now, pid, tid, RawWhat::looked(by, moment, buffers, String::new()));
+        }
+    }
+
+    /// At vfork(2): the child has this very memory, and what waits in it is this one's, which may write it behind the
+    /// child's output.
+    fn look_at_lender(&mut self, pid: u32, tid: u32, now: u64) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let early = thread.lent < FIRST_WRITES;
+        thread.lent += u32::from(early);
+        if self.processes.get(&pid).is_none_or(|process| process.hidden) {
+            return;
+        }
+        // Its runtime may have been found by no look before; later on, who has none is not searched for it each time.
+        let buffers = (self.hooks.look)(pid, if early { Moment::Call } else { Moment::Sample });
+        if !buffers.is_empty() {
+            self.tell(now, pid, tid, RawWhat::looked(pid, Moment::Sample, buffers, String::new()));
         }
     }
 

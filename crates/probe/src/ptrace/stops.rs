@@ -7,6 +7,7 @@ use super::tracer::{Process, Tracer};
 use crate::ebpf::traps;
 use crate::engine::now_ns;
 use crate::raw::RawWhat;
+use crate::watch::processor_ns;
 use crate::{proc, syscalls};
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
@@ -37,6 +38,9 @@ impl Tracer<'_, '_> {
         }
         let pid = thread.pid;
         let asked = std::mem::take(&mut thread.interrupted);
+        // Until it runs unwatched for the first time: a short program is seen whole, however busy the machine is.
+        let starts = self.processes.get(&pid).is_some_and(|process| process.bare_ns.is_none());
+        self.had_ns = starts.then(processor_ns);
         match (libc::WSTOPSIG(status), status >> 16) {
             (CALL, 0) => self.on_call(tid, asked, now),
             (signal, 0) => self.on_signal(tid, pid, signal, now),
@@ -53,7 +57,7 @@ impl Tracer<'_, '_> {
             }
             _ => self.go_on(tid, 0, now),
         }
-        self.processes.get(&pid).and_then(|process| self.catch_at(process))
+        self.processes.get(&pid).and_then(|process| self.wake_at(process))
     }
 
     /// A signal is about to be delivered, and is.
@@ -175,10 +179,13 @@ impl Tracer<'_, '_> {
         let (pid, Some(inside)) = (thread.pid, thread.inside.take()) else { return };
         // Another thread has begun a gap, whose totals have this call.
         let Some(process) = self.process(pid).filter(|process| process.gap.is_none()) else { return };
+        process.openings += u32::from(result >= 0 && is_opening(inside.op));
         let counts = counted(inside.op, result);
         process.told = plus(process.told, counts);
         if counts.read_calls + counts.write_calls > 0 {
             self.charge_call(pid, tid, now);
+        } else if inside.op.reads() || inside.op.writes() {
+            self.charge_delay(pid, now);
         }
         let call = inside.leave(tid, result);
         self.seen_calls += 1;
@@ -194,4 +201,9 @@ impl Tracer<'_, '_> {
             ));
         }
     }
+}
+
+fn is_opening(op: weir_model::trace::Op) -> bool {
+    use weir_model::trace::Op::{Creat, Open, Openat, Openat2};
+    matches!(op, Open | Openat | Openat2 | Creat)
 }

@@ -7,6 +7,7 @@ use weir_model::trace::{Buffer, Exit, IoTotals};
 use super::account::Account;
 use super::budget::{Budget, StopCost};
 use super::calls::Inside;
+use super::delay::Delay;
 use super::os::Stop;
 use super::timer::Timer;
 use super::{Hooks, not_started, os, unusable};
@@ -41,6 +42,8 @@ pub(super) struct Thread {
     pub interrupted: bool,
     /// Calls until it may be interrupted while it runs: it made one lately that must not be.
     pub shy_calls: u32,
+    /// Writes of up to so many bytes to this descriptor are never broken off.
+    pub whole_writes: Option<(u64, u64)>,
     /// When it was last let go.
     pub let_go_ns: u64,
     /// When its last counted call returned, while it was watched without a break.
@@ -51,6 +54,8 @@ pub(super) struct Thread {
     pub before_exec: Option<IoTotals>,
     /// Write calls that its buffers were looked at before.
     pub looked_before: u32,
+    /// Times that it lent its memory to a child, and its buffers were looked at with a search.
+    pub lent: u32,
     /// A thread that is to be let go for good at its next stop, for this one, which wants to trace it.
     pub let_go_for: Option<u32>,
 }
@@ -85,6 +90,9 @@ pub(super) struct Process {
     pub entry: Option<Traps>,
     /// What was told of its buffers before its calls, where that is asked for.
     pub told_buffers: Vec<Buffer>,
+    /// Files that it was seen to open since its last gap, and whether there were several before this one.
+    pub openings: u32,
+    pub opens: bool,
     pub unwatched_ns: u64,
     /// Known at its end: its counts, what it needed.
     pub last: Option<(Option<IoTotals>, Spent)>,
@@ -114,6 +122,8 @@ impl Process {
             began_ns: now,
             entry: None,
             told_buffers: Vec::new(),
+            openings: 0,
+            opens: false,
             unwatched_ns: 0,
             last: None,
         }
@@ -134,6 +144,11 @@ pub(super) struct Tracer<'h, 'c> {
     /// Stopped before it was known whose they are, and since when.
     pub early: HashMap<u32, (Stop, u64)>,
     pub stop_cost: StopCost,
+    pub delay: Delay,
+    /// What the tracer had of a processor when it saw the stop that it handles, if that is what the stop costs.
+    pub had_ns: Option<u64>,
+    /// When those that open files are glanced at again.
+    pub glance_at: u64,
     pub exit: Option<Exit>,
     pub root_gone: bool,
     pub blind: BTreeSet<String>,
@@ -160,6 +175,9 @@ impl<'h, 'c> Tracer<'h, 'c> {
             processes: HashMap::new(),
             early: HashMap::new(),
             stop_cost: StopCost::default(),
+            delay: Delay::new(),
+            had_ns: None,
+            glance_at: 0,
             exit: None,
             root_gone: false,
             blind: BTreeSet::new(),
@@ -260,12 +278,13 @@ impl<'h, 'c> Tracer<'h, 'c> {
         }
         if !self.closing() {
             self.catch_those_ready(now);
+            self.glance(now);
         }
     }
 
     fn next_due(&self, now: u64) -> u64 {
         let early = self.early.values().map(|early| early.1 + EARLY_NS);
-        let catches = self.processes.values().filter_map(|process| self.catch_at(process));
+        let catches = self.processes.values().filter_map(|process| self.wake_at(process));
         early.chain(catches).chain([self.tick_at]).min().unwrap_or(self.tick_at).max(now + 200_000)
     }
 

@@ -21,6 +21,7 @@ fn pause(moved: (u64, u64), before: &[(Place, Direction, u64, u64)], table: Opti
         table,
         gone: HashMap::new(),
         open,
+        glimpsed: HashMap::new(),
     }
 }
 
@@ -156,4 +157,38 @@ fn what_was_opened_at_the_end_of_it_did_not_get_what_went_through_others() {
     assert_eq!(rounded(shares(&seen, &burst(&[(new, In, 30, 30)]), In)), [(None, 1000, 1000)]);
     // Nor is it known to have gone through what was used only afterwards.
     assert_eq!(rounded(shares(&seen, &burst(&[(PIPE, In, 30, 30)]), In)), [(None, 1000, 1000)]);
+}
+
+#[test]
+fn a_file_that_was_opened_and_closed_in_it_got_what_it_was_seen_to_get() {
+    let (one, other) = ((4, 20), (4, 21));
+    let kept = |advance| Kept { advance: Some(advance), way: Some(In), still: false };
+    let before = [(FILE, In, 10, 10_000)];
+    let mut seen = pause((100, 100_000), &before, Some(table(&[(FILE, Some(0))], &[])));
+    seen.glimpsed = HashMap::from([(one, kept(5000)), (other, kept(0))]);
+    let after = burst(&before);
+    // Nor did the rest go where something went before and after: there were others.
+    assert_eq!(rounded(shares(&seen, &after, In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
+    // It ended in the pause.
+    seen.table = None;
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
+    // It stands behind all that was read: it was sought to there.
+    seen.glimpsed = HashMap::from([(one, kept(5_000_000))]);
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 100, 100_000)]);
+}
+
+#[test]
+fn a_number_that_an_open_file_has_only_while_it_is_read_is_that_of_the_file() {
+    let (by_number, file) = ((0, 5), (3, 5));
+    let around = [(by_number, In, 100, 0)];
+    let seen = pause((1000, 0), &around, Some(table(&[(file, Some(0)), (PIPE, None)], &[])));
+    assert_eq!(rounded(shares(&seen, &burst(&around), In)), [(Some(by_number), 1000, 0)]);
+    // What it moved on by went through that number too.
+    let mut moved = seen.clone();
+    moved.moved.read_bytes = 4;
+    moved.table = Some(table(&[(file, Some(4)), (PIPE, None)], &[]));
+    assert_eq!(rounded(shares(&moved, &burst(&around), In)), [(Some(by_number), 1000, 4)]);
+    // Something else was read afterwards.
+    let other = burst(&[(PIPE, In, 100, 0)]);
+    assert_eq!(rounded(shares(&seen, &other, In)), [(None, 1000, 0)]);
 }

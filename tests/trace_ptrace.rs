@@ -1,0 +1,70 @@
+//! `weir trace --engine ptrace`, which is for everybody: what it finds of programs that make more calls than it looks at,
+//! and what it knows of files without being told by the kernel.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{disk_dir, text, weir};
+use serde_json::Value;
+
+/// `weir trace --engine ptrace MORE… -- COMMAND…` in `dir`, which must end with 0.
+fn trace(dir: &Path, more: &[&str], command: &[&str]) -> Value {
+    let options = [&["trace", "-q", "--engine", "ptrace", "--json", "t.json"], more, &["--"]].concat();
+    let mut weir = weir(dir, &[&options, command].concat());
+    let out = fs::File::create(dir.join("out")).expect("a file");
+    let output = weir.env_remove("PYTHONUNBUFFERED").stdout(out).output().expect("weir starts");
+    assert_eq!(output.status.code(), Some(0), "{command:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&fs::read(dir.join("t.json")).expect("t.json is written")).expect("it is JSON")
+}
+
+fn compile(dir: &Path, name: &str, source: &str) -> PathBuf {
+    let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
+    fs::write(&file, source).expect("the source");
+    let made = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&file).output().expect("cc starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    program
+}
+
+fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
+    document["findings"].as_array().expect("findings").iter().find(|finding| finding["id"] == id)
+}
+
+/// Records of a size over a file that is there, from its beginning.
+const RECORDS: &str = "#include <fcntl.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+    static char record[8192];\n\
+    int main(int count, char **words) { int size = atoi(words[2]), out = open(words[1], O_WRONLY);\n\
+    for (int n = 0; n < 3000; n++) { if (write(out, record, size) != size) return 1; usleep(20); }\n\
+    return 0; }\n";
+
+#[test]
+fn where_a_file_stands_is_known_without_a_seek() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "records", RECORDS);
+    let program = program.to_str().expect("a name");
+    for more in [&["--exact"][..], &[]] {
+        for (size, unaligned) in [("3000", true), ("4096", false)] {
+            fs::write(dir.path().join("image"), vec![b'x'; 20_000_000]).expect("a file");
+            let seen = trace(dir.path(), more, &[program, "image", size]);
+            let found = finding(&seen, "unaligned-writes");
+            assert_eq!(found.is_some(), unaligned, "{more:?}: {size}: {}", seen["findings"]);
+        }
+    }
+}
+
+#[test]
+fn what_waits_when_memory_is_lent_to_a_child_is_seen() {
+    let source = "#include <spawn.h>\n#include <stdio.h>\n#include <sys/wait.h>\nextern char **environ;\n\
+        int main(void) { char *words[] = {\"echo\", \"from the child\", 0}; pid_t child;\n\
+        puts(\"a heading\");\n\
+        if (posix_spawnp(&child, \"echo\", 0, 0, words, environ)) return 1;\n\
+        return waitpid(child, 0, 0) != child; }\n";
+    let dir = disk_dir();
+    let program = compile(dir.path(), "heading", source);
+    let seen = trace(dir.path(), &[], &[program.to_str().expect("a name")]);
+    let out = fs::read_to_string(dir.path().join("out")).expect("what it wrote");
+    assert_eq!(out, "from the child\na heading\n");
+    assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
+}
