@@ -49,13 +49,12 @@ const SEARCH_AGAIN_NS: u64 = 100 * MILLISECOND;
 pub struct Watch {
     processes: HashMap<u32, Watched>,
     due: BinaryHeap<Reverse<(u64, u32)>>,
-    credit_ns: i64,
+    looks: Credit,
     last_ns: u64,
     places: Places,
     /// Every end is worth a search.
     exact: bool,
-    search_credit_ns: i64,
-    earned_ns: u64,
+    searches: Credit,
     /// Searches that were left out.
     spared: u64,
 }
@@ -68,6 +67,30 @@ struct Watched {
     cpu_ticks: Option<u64>,
     said: Vec<Buffer>,
     said_ns: u64,
+}
+
+/// Time that may be taken from the programs: a share of all that passes, and what was given in advance.
+#[derive(Debug, Clone, Copy, Default)]
+struct Credit {
+    left_ns: i64,
+    earned_ns: u64,
+}
+
+impl Credit {
+    fn of(first_ns: i64) -> Self {
+        Self { left_ns: first_ns, earned_ns: 0 }
+    }
+
+    /// One part in `share` of the time since the last call; unused, it is kept up to `most_ns`, or what it was before.
+    fn earn(&mut self, now_ns: u64, share: u64, most_ns: i64) {
+        let earned = now_ns.saturating_sub(self.earned_ns) / share;
+        self.left_ns = self.left_ns.saturating_add_unsigned(earned).min(self.left_ns.max(most_ns));
+        self.earned_ns = now_ns;
+    }
+
+    fn spend(&mut self, ns: u64) {
+        self.left_ns = self.left_ns.saturating_sub_unsigned(ns);
+    }
 }
 
 /// What a process does most of the time.
@@ -106,7 +129,8 @@ impl Watched {
 impl Watch {
     /// Of no process yet.
     pub fn new() -> Watch {
-        Watch { credit_ns: CREDIT_FIRST_NS, search_credit_ns: SEARCH_CREDIT_NS, ..Watch::default() }
+        let (looks, searches) = (Credit::of(CREDIT_FIRST_NS), Credit::of(SEARCH_CREDIT_NS));
+        Watch { looks, searches, ..Watch::default() }
     }
 
     /// New streams are searched for at every fork and end, whatever it costs.
@@ -165,12 +189,8 @@ impl Watch {
     /// What is in the buffers of a process now; for the stops at which it forks, executes or ends.
     pub fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
         let now_ns = now_ns();
-        self.search_credit_ns = self
-            .search_credit_ns
-            .saturating_add_unsigned(now_ns.saturating_sub(self.earned_ns) / SEARCH_SHARE)
-            .min(SEARCH_CREDIT_NS);
-        self.earned_ns = now_ns;
-        let pays = self.exact || self.search_credit_ns > 0;
+        self.searches.earn(now_ns, SEARCH_SHARE, SEARCH_CREDIT_NS);
+        let pays = self.exact || self.searches.left_ns > 0;
         let mut stranger = Watched::default();
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
         match moment {
@@ -184,7 +204,7 @@ impl Watch {
         let start_ns = processor_ns();
         let buffers = one.looker.look(pid);
         if !matches!(moment, Moment::Sample | Moment::Call) {
-            self.search_credit_ns = self.search_credit_ns.saturating_sub_unsigned(processor_ns() - start_ns);
+            self.searches.spend(processor_ns() - start_ns);
         }
         if matches!(moment, Moment::Sample | Moment::Call) {
             watch_writes(&mut self.places, pid, &one.looker, &buffers);
@@ -195,13 +215,11 @@ impl Watch {
     /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
     /// every 20 ms or so; it returns at once if there is nothing to do.
     pub fn tick(&mut self, now_ns: u64, sink: &mut Sink) {
-        let earned = now_ns.saturating_sub(self.last_ns) / SHARE;
+        self.looks.earn(now_ns, SHARE, CREDIT_MOST_NS);
         self.last_ns = now_ns;
-        self.credit_ns =
-            self.credit_ns.saturating_add_unsigned(earned).min(self.credit_ns.max(CREDIT_MOST_NS));
         self.places.tick(now_ns);
         let (begun, mut start_ns) = (Instant::now(), processor_ns());
-        while self.credit_ns > 0 {
+        while self.looks.left_ns > 0 {
             let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
                 break;
             };
@@ -211,7 +229,7 @@ impl Watch {
                 self.visit(pid, now_ns + begun.elapsed().as_nanos() as u64, sink);
             }
             let end_ns = processor_ns();
-            self.credit_ns = self.credit_ns.saturating_sub_unsigned(end_ns - start_ns);
+            self.looks.spend(end_ns - start_ns);
             start_ns = end_ns;
         }
     }
@@ -279,8 +297,7 @@ mod tests {
     /// As after many forks: nothing is left for searches.
     fn spent(exact: bool) -> Watch {
         let mut watch = Watch::new().exactly(exact);
-        watch.search_credit_ns = i64::MIN / 2;
-        watch.earned_ns = now_ns();
+        watch.searches = Credit { left_ns: i64::MIN / 2, earned_ns: now_ns() };
         watch
     }
 
@@ -301,7 +318,7 @@ mod tests {
         watch.fork(pid, pid + 1);
         watch.look(pid + 1, Moment::Exec);
         assert!(watch.blind().is_some_and(|said| said.contains("before 2 of the forks")), "nor its child");
-        watch.search_credit_ns = 1;
+        watch.searches.left_ns = 1;
         watch.look(pid, Moment::Exit);
         assert!(
             watch.blind().is_some_and(|said| said.contains("before 2 of the forks")),

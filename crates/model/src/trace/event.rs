@@ -68,11 +68,17 @@ impl Op {
         matches!(self, Pread | Preadv | Preadv2 | Pwrite | Pwritev | Pwritev2)
     }
 
+    /// Opens a file by its name.
+    pub fn opens(self) -> bool {
+        use Op::*;
+        matches!(self, Open | Openat | Openat2 | Creat)
+    }
+
     /// Its result is a new descriptor.
     pub fn makes_descriptor(self) -> bool {
         use Op::*;
-        let opens = matches!(self, Open | Openat | Openat2 | Creat | MemfdCreate | Eventfd2 | IoUringSetup);
-        opens || matches!(self, Dup | Dup2 | Dup3 | Socket | Accept | Accept4)
+        let makes = matches!(self, MemfdCreate | Eventfd2 | IoUringSetup | Socket | Accept | Accept4);
+        makes || self.opens() || matches!(self, Dup | Dup2 | Dup3)
     }
 
     /// Waits for the device.

@@ -110,7 +110,7 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
     }
     let (first, result) = (call.args[0] as i32, call.result as i32);
     match call.op {
-        Open | Openat | Openat2 | Creat => {
+        op if op.opens() => {
             let flags = match call.op {
                 Open => call.args[1] as i32,
                 Openat => call.args[2] as i32,

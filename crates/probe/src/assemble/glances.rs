@@ -11,8 +11,7 @@ use super::descriptors::{Descriptor, Descriptors};
 use super::files::Files;
 use super::pauses::Mark;
 use super::share::{Kept, Place};
-use crate::behind::way;
-use crate::behind::{Info, info, look};
+use crate::behind::{Info, info, look, way};
 use crate::proc;
 
 /// The first numbers are rarely given again.

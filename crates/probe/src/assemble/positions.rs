@@ -61,15 +61,14 @@ impl Assembler {
 
     /// What a call that moves no bytes does to it.
     pub(super) fn replace(&mut self, file: u32, call: &RawCall) {
-        use Op::*;
         let appends = || self.files.all.get(file as usize).is_some_and(|it| it.flags & libc::O_APPEND != 0);
         match call.op {
             // What is appended goes to the end, wherever the file was sought to.
-            Lseek | Open | Openat | Openat2 | Creat if self.files.told_by_kernel || appends() => {
+            op if (op == Op::Lseek || op.opens()) && (self.files.told_by_kernel || appends()) => {
                 self.positions.forget(file);
             }
-            Lseek => self.positions.set(file, call.result as u64),
-            Open | Openat | Openat2 | Creat => self.positions.set(file, 0),
+            Op::Lseek => self.positions.set(file, call.result as u64),
+            op if op.opens() => self.positions.set(file, 0),
             _ => {}
         }
     }

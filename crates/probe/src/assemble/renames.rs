@@ -65,7 +65,7 @@ impl Existing {
         use Op::*;
         let done = call.result >= 0;
         match call.op {
-            Open | Openat | Openat2 | Creat if done || call.result == -i64::from(libc::ENOENT) => {
+            op if op.opens() && (done || call.result == -i64::from(libc::ENOENT)) => {
                 let opened = table.get(&(call.result as i32)).filter(|_| done);
                 let path = opened.map(|opened| files.all[opened.file as usize].path.clone());
                 let path = path.or_else(|| path_of(table, files, call, pid, 0))?;

@@ -7,12 +7,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::Run;
 use crate::ptrace::os;
 
-/// So much is taken out at a time.
+/// So much is taken out at a time. Where more has come meanwhile, weir goes before others from then on: what it does not take
+/// out in time is lost. Before that it would only stand in the way of the programs.
 const BATCH_BYTES: usize = 1 << 18;
-
-/// Where so much has come meanwhile, weir goes before others from then on: what it does not take out in time is lost. Before
-/// that it would only stand in the way of the programs.
-const CROWD_BYTES: usize = BATCH_BYTES;
 
 impl Run<'_> {
     /// Until there are events or the root has ended, which is answered, but not longer than this.
@@ -43,7 +40,7 @@ impl Run<'_> {
                 break;
             }
         }
-        if events.len() > CROWD_BYTES && !self.hurries {
+        if events.len() > BATCH_BYTES && !self.hurries {
             os::hurry();
             self.hurries = true;
         }

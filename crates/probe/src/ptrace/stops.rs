@@ -179,7 +179,7 @@ impl Tracer<'_, '_> {
         let (pid, Some(inside)) = (thread.pid, thread.inside.take()) else { return };
         // Another thread has begun a gap, whose totals have this call.
         let Some(process) = self.process(pid).filter(|process| process.gap.is_none()) else { return };
-        process.openings += u32::from(result >= 0 && is_opening(inside.op));
+        process.openings += u32::from(result >= 0 && inside.op.opens());
         let counts = counted(inside.op, result);
         process.told = plus(process.told, counts);
         if counts.read_calls + counts.write_calls > 0 {
@@ -201,9 +201,4 @@ impl Tracer<'_, '_> {
             ));
         }
     }
-}
-
-fn is_opening(op: weir_model::trace::Op) -> bool {
-    use weir_model::trace::Op::{Creat, Open, Openat, Openat2};
-    matches!(op, Open | Openat | Openat2 | Creat)
 }
