@@ -1,11 +1,15 @@
-//! What weir itself was started with: signals, and which of descriptors 0 to 2 were closed.
+//! What weir itself was started with: signals, which of descriptors 0 to 2 were closed, and what else was open.
 //!
 //! Rust's runtime ignores SIGPIPE and opens /dev/null on closed standard descriptors before `main`, and weir
 //! catches SIGINT later. A command started by weir must get what weir got, so this is written down before the
 //! runtime begins: by a function in `.init_array`, which the loader (or a static program's start code) calls
 //! before `main`. It makes only async-signal-safe calls and touches nothing of Rust's runtime.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 /// The highest signal number.
 const LAST_SIGNAL: i32 = 64;
@@ -72,6 +76,38 @@ pub(crate) fn restore() {
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
     }
+}
+
+/// To be called when the command has been forked: lets go of what this process was given for it. Standard input, and
+/// standard output unless `writes_stdout`, become /dev/null; all others that were inherited, but standard error, are
+/// closed. Only the command has them then, as without weir: who closes its end of a pipe ends it for the other side, and
+/// the kernel need not lock the position of a file that nobody shares (30 ns a call).
+///
+/// Every descriptor without FD_CLOEXEC counts as inherited: weir opens none.
+pub fn let_go(writes_stdout: bool) {
+    // Without /dev/null they stay: a file that is opened next must not become one of them.
+    if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = dup2_stdin(&null);
+        if !writes_stdout {
+            let _ = dup2_stdout(&null);
+        }
+    }
+    for fd in open_descriptors().into_iter().filter(|&fd| fd > 2 && is_inherited(fd)) {
+        // SAFETY: it came with execve(2), so that no object of this program owns it.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// None, where there is no /proc.
+fn open_descriptors() -> Vec<RawFd> {
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn is_inherited(fd: RawFd) -> bool {
+    // SAFETY: F_GETFD only asks; of a number that is no descriptor (any more) it says EBADF.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
 }
 
 /// All signals whose disposition can be changed.

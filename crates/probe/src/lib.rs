@@ -11,7 +11,7 @@ mod ebpf;
 pub mod elf;
 pub mod engine;
 pub mod error;
-mod inherited;
+pub mod inherited;
 pub mod launch;
 pub mod memory;
 pub mod peek;

@@ -15,7 +15,7 @@ use crate::engine::{self, Ended, now_ns};
 use crate::raw::{Raw, RawWhat};
 use crate::walk::walkers_missing;
 use crate::watch::Watch;
-use crate::{Error, ebpf, launch};
+use crate::{Error, ebpf, inherited, launch};
 
 /// Whom to watch.
 #[derive(Debug, Clone)]
@@ -54,6 +54,9 @@ pub struct Options {
     /// Stop a command by a filter of its own, and only at the calls that are followed ([`crate::seccomp`]). With
     /// the ptrace engine and `exact`; nothing with others.
     pub seccomp: bool,
+    /// Standard output is written to when the recording is there: it is kept. Otherwise only a command has it, and
+    /// standard input ([`inherited::let_go`]).
+    pub writes_stdout: bool,
     /// Stop after this time.
     pub limit: Option<Duration>,
     /// Set by Ctrl-C.
@@ -84,7 +87,9 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         Target::Command(command) => {
             let filtered = options.seccomp && options.exact && options.engine == EngineChoice::Ptrace;
             let start = if filtered { launch::start_filtered } else { launch::start };
-            engine::Target::Command(start(command)?)
+            let gated = start(command)?;
+            inherited::let_go(options.writes_stdout);
+            engine::Target::Command(gated)
         }
         Target::Process(pid) => engine::Target::Process(*pid),
     };

@@ -5,7 +5,7 @@ mod wait;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use weir_probe::launch;
+use weir_probe::{inherited, launch};
 
 use crate::arena::Arena;
 use crate::follow::{Follower, Gathered};
@@ -35,12 +35,24 @@ pub enum Error {
     Terminal(std::io::Error),
 }
 
-/// Runs the command. Where nothing is left to do behind its start, and `stay` does not ask for it, weir's own
-/// process becomes the command, and this returns only when that failed. `before` is told what following it will
-/// not do, before it starts.
-pub fn carry_out(plan: &Plan, stay: bool, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+/// What the caller writes when the command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    /// Nothing.
+    Nothing,
+    /// Something, but not to standard output.
+    File,
+    /// Something to standard output, which is kept open for it.
+    Stdout,
+}
+
+/// Runs the command. Where nothing is left to do behind its start, not for the caller either, weir's own process
+/// becomes the command, and this returns only when that failed. `before` is told what following it will not do, before
+/// it starts. Otherwise weir lets go of standard input and output ([`inherited::let_go`]).
+pub fn carry_out(plan: &Plan, behind: Behind, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
     let arena = arena(plan)?;
-    let alone = plan.outside.is_none() && plan.coalesce.is_none() && !plan.terminal && !stay;
+    let alone =
+        plan.outside.is_none() && plan.coalesce.is_none() && !plan.terminal && behind == Behind::Nothing;
     // Whose child, or itself, is the command.
     let first = if alone { std::os::unix::process::parent_id() } else { std::process::id() };
     let path = arena.as_ref().map(Arena::path);
@@ -54,8 +66,8 @@ pub fn carry_out(plan: &Plan, stay: bool, before: impl FnOnce(&[String])) -> Res
         None => Vec::new(),
     };
     match plan.terminal {
-        true => in_terminals(plan, others, before),
-        false => started(plan, launch::start(&plan.command)?, others, before),
+        true => in_terminals(plan, others, behind, before),
+        false => started(plan, launch::start(&plan.command)?, others, behind, before),
     }
 }
 
@@ -109,8 +121,10 @@ fn started(
     plan: &Plan,
     gated: launch::Gated,
     others: Others,
+    behind: Behind,
     before: impl FnOnce(&[String]),
 ) -> Result<Outcome, Error> {
+    inherited::let_go(behind == Behind::Stdout);
     let Some(outside) = plan.outside else {
         before(&[]);
         return Ok(wait::until_ended(gated)?);
@@ -126,12 +140,17 @@ fn started(
 }
 
 /// The same with terminals; all that was written is out when it returns.
-fn in_terminals(plan: &Plan, others: Others, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+fn in_terminals(
+    plan: &Plan,
+    others: Others,
+    behind: Behind,
+    before: impl FnOnce(&[String]),
+) -> Result<Outcome, Error> {
     let terminals = Terminals::open().map_err(Error::Terminal)?;
     let (gated, relay) = terminals.during(|| launch::start(&plan.command)).map_err(Error::Terminal)?;
     let gated = gated?;
     relay.of(gated.pid);
-    let outcome = started(plan, gated, others, before);
+    let outcome = started(plan, gated, others, behind, before);
     relay.finish();
     outcome
 }

@@ -205,7 +205,7 @@ fn attempt(args: &Args) -> Result<u8, Failure> {
         return Ok(if plan.refusals().is_empty() { 0 } else { status::OWN });
     }
     refuse(&plan)?;
-    let outcome = carry::carry_out(&plan, outputs.wanted(), |unable| show::remarks(args, &plan, unable))?;
+    let outcome = carry::carry_out(&plan, outputs.behind(), |unable| show::remarks(args, &plan, unable))?;
     show::outcome(args, &outcome);
     outputs.document(&plan, Some(&outcome))?;
     Ok(status::status(Some(outcome.exit), false, false))

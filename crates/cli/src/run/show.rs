@@ -1,7 +1,7 @@
 //! What `weir run` says: the plan, what stands in, what was rescued; on standard error or as JSON.
 
 use weir_model::Size;
-use weir_regulate::carry::Outcome;
+use weir_regulate::carry::{Behind, Outcome};
 use weir_regulate::plan::Plan;
 use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
 
@@ -21,9 +21,13 @@ impl Outputs {
         Ok(Outputs { output: args.output.open().map_err(Failure::own)? })
     }
 
-    /// Whether something is to be written when the command has ended.
-    pub fn wanted(&self) -> bool {
-        self.output.has_file()
+    /// What is to be written when the command has ended.
+    pub fn behind(&self) -> Behind {
+        match (self.output.has_file(), self.output.to_stdout()) {
+            (false, _) => Behind::Nothing,
+            (true, false) => Behind::File,
+            (true, true) => Behind::Stdout,
+        }
     }
 
     /// --why: before the command runs, or on standard output in its place.

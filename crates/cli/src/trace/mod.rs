@@ -162,12 +162,16 @@ pub fn run(args: Args) -> ExitCode {
 
 /// Two texts on standard output could not be told apart.
 fn one_stdout(args: &Args) -> Result<(), String> {
-    let files = [&args.timeline, &args.output, &args.record];
-    let to_stdout = files.into_iter().flatten().filter(|path| path.as_path() == Path::new("-")).count();
-    match to_stdout + usize::from(args.result.to_stdout()) {
+    match to_stdout(args) {
         0 | 1 => Ok(()),
         _ => Err("standard output (-) can take one of --json, --timeline, --output and --record".into()),
     }
+}
+
+/// How many results go to standard output.
+fn to_stdout(args: &Args) -> usize {
+    let files = [&args.timeline, &args.output, &args.record].into_iter().flatten();
+    files.filter(|path| path.as_path() == Path::new("-")).count() + usize::from(args.result.to_stdout())
 }
 
 /// Only one engine stops programs at calls.
@@ -196,6 +200,7 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         exact: args.exact,
         every_call: args.every_call,
         seccomp: args.seccomp,
+        writes_stdout: to_stdout(args) > 0,
         limit: args.time,
         stop: stop.map_err(Failure::own)?,
         prices: known.unwrap_or_default(),

@@ -25,6 +25,8 @@ pub struct Request {
     pub every_call: bool,
     /// Stop the command by a seccomp filter; only the ptrace engine can.
     pub seccomp: bool,
+    /// A result goes to standard output.
+    pub writes_stdout: bool,
     /// Stop watching after this.
     pub limit: Option<Duration>,
     /// Set when watching is to end.
@@ -45,6 +47,7 @@ pub fn record(request: Request) -> Result<Recording, Failure> {
         Engine::Auto | Engine::Ptrace => EngineChoice::Ptrace,
         Engine::Sample => EngineChoice::Sample,
     };
-    let Request { exact, every_call, seccomp, limit, stop, prices, .. } = request;
-    Ok(trace::record(&Options { target, engine, exact, every_call, seccomp, limit, stop, prices })?)
+    let Request { exact, every_call, seccomp, writes_stdout, limit, stop, prices, .. } = request;
+    let options = Options { target, engine, exact, every_call, seccomp, writes_stdout, limit, stop, prices };
+    Ok(trace::record(&options)?)
 }
