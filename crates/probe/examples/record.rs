@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use weir_model::trace::Prices;
+use weir_probe::inherited::Keep;
 use weir_probe::trace::{EngineChoice, Options, Target, record};
 
 fn main() {
@@ -18,6 +19,7 @@ fn main() {
         exact,
         every_call: false,
         seccomp: false,
+        keep: Keep::All,
         limit: None,
         stop: Arc::default(),
         prices: Prices::default(),

@@ -78,17 +78,31 @@ pub(crate) fn restore() {
     }
 }
 
-/// To be called when the command has been forked: lets go of what this process was given for it. Standard input, and
-/// standard output unless `writes_stdout`, become /dev/null; all others that were inherited, but standard error, are
-/// closed. Only the command has them then, as without weir: who closes its end of a pipe ends it for the other side, and
+/// What a process keeps of the descriptors it was started with, when a command has them too. Standard error always.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// All: for a process that is not only there for the command.
+    #[default]
+    All,
+    /// Standard output.
+    Stdout,
+    /// None.
+    Nothing,
+}
+
+/// To be called when the command has been forked: lets go of what this process was given for it. Standard input and output
+/// become /dev/null, all others that were inherited are closed. Only the command has them then, as without weir: who closes its end of a pipe ends it for the other side, and
 /// the kernel need not lock the position of a file that nobody shares (30 ns a call).
 ///
 /// Every descriptor without FD_CLOEXEC counts as inherited: weir opens none.
-pub fn let_go(writes_stdout: bool) {
+pub fn let_go(keep: Keep) {
+    if keep == Keep::All {
+        return;
+    }
     // Without /dev/null they stay: a file that is opened next must not become one of them.
     if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = dup2_stdin(&null);
-        if !writes_stdout {
+        if keep == Keep::Nothing {
             let _ = dup2_stdout(&null);
         }
     }

@@ -12,10 +12,11 @@ use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recordin
 
 use crate::assemble::{Assembled, Assembler};
 use crate::engine::{self, Ended, now_ns};
+use crate::inherited::{self, Keep};
 use crate::raw::{Raw, RawWhat};
 use crate::walk::walkers_missing;
 use crate::watch::Watch;
-use crate::{Error, ebpf, inherited, launch};
+use crate::{Error, ebpf, launch};
 
 /// Whom to watch.
 #[derive(Debug, Clone)]
@@ -54,9 +55,8 @@ pub struct Options {
     /// Stop a command by a filter of its own, and only at the calls that are followed ([`crate::seccomp`]). With
     /// the ptrace engine and `exact`; nothing with others.
     pub seccomp: bool,
-    /// Standard output is written to when the recording is there: it is kept. Otherwise only a command has it, and
-    /// standard input ([`inherited::let_go`]).
-    pub writes_stdout: bool,
+    /// What this process needs itself of the descriptors that a command gets.
+    pub keep: Keep,
     /// Stop after this time.
     pub limit: Option<Duration>,
     /// Set by Ctrl-C.
@@ -88,7 +88,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
             let filtered = options.seccomp && options.exact && options.engine == EngineChoice::Ptrace;
             let start = if filtered { launch::start_filtered } else { launch::start };
             let gated = start(command)?;
-            inherited::let_go(options.writes_stdout);
+            inherited::let_go(options.keep);
             engine::Target::Command(gated)
         }
         Target::Process(pid) => engine::Target::Process(*pid),

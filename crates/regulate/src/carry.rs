@@ -5,7 +5,8 @@ mod wait;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use weir_probe::{inherited, launch};
+use weir_probe::inherited::{self, Keep};
+use weir_probe::launch;
 
 use crate::arena::Arena;
 use crate::follow::{Follower, Gathered};
@@ -124,7 +125,7 @@ fn started(
     behind: Behind,
     before: impl FnOnce(&[String]),
 ) -> Result<Outcome, Error> {
-    inherited::let_go(behind == Behind::Stdout);
+    inherited::let_go(if behind == Behind::Stdout { Keep::Stdout } else { Keep::Nothing });
     let Some(outside) = plan.outside else {
         before(&[]);
         return Ok(wait::until_ended(gated)?);

@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use weir_bench::{Error, prices};
 use weir_model::trace::Recording;
 use weir_model::{Severity, duration};
+use weir_probe::inherited::Keep;
 
 use crate::output::Output;
 use crate::{USAGE, signals};
@@ -200,7 +201,7 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         exact: args.exact,
         every_call: args.every_call,
         seccomp: args.seccomp,
-        writes_stdout: to_stdout(args) > 0,
+        keep: if to_stdout(args) > 0 { Keep::Stdout } else { Keep::Nothing },
         limit: args.time,
         stop: stop.map_err(Failure::own)?,
         prices: known.unwrap_or_default(),

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_model::trace::{Prices, Recording};
+use weir_probe::inherited::Keep;
 use weir_probe::trace::{self, EngineChoice, Options, Target};
 
 use super::Engine;
@@ -25,8 +26,8 @@ pub struct Request {
     pub every_call: bool,
     /// Stop the command by a seccomp filter; only the ptrace engine can.
     pub seccomp: bool,
-    /// A result goes to standard output.
-    pub writes_stdout: bool,
+    /// What weir needs itself of the descriptors that a command gets.
+    pub keep: Keep,
     /// Stop watching after this.
     pub limit: Option<Duration>,
     /// Set when watching is to end.
@@ -47,7 +48,7 @@ pub fn record(request: Request) -> Result<Recording, Failure> {
         Engine::Auto | Engine::Ptrace => EngineChoice::Ptrace,
         Engine::Sample => EngineChoice::Sample,
     };
-    let Request { exact, every_call, seccomp, writes_stdout, limit, stop, prices, .. } = request;
-    let options = Options { target, engine, exact, every_call, seccomp, writes_stdout, limit, stop, prices };
+    let Request { exact, every_call, seccomp, keep, limit, stop, prices, .. } = request;
+    let options = Options { target, engine, exact, every_call, seccomp, keep, limit, stop, prices };
     Ok(trace::record(&options)?)
 }

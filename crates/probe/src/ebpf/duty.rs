@@ -12,7 +12,7 @@ const SHARE: f64 = 0.01;
 const CREDIT_MOST_NS: f64 = 5e6;
 /// A program begins with this much: enough for what is always the same.
 const CREDIT_FIRST_NS: f64 = 0.5e6;
-/// One that opens files gets this on top, once: what it does with the next is not known from what it did with the last,
+/// While one opens files, this much more is spent on it in all: what it does with the next is not known from what it did with the last,
 /// and `find` or `grep -r` over a thousand files are to be seen whole. More, and somebody would notice.
 const CREDIT_OPENS_NS: f64 = 2e6;
 /// It does if one call in so many opens one.
@@ -46,7 +46,7 @@ pub(super) struct Duty {
     since_ns: u64,
     /// What looking may cost before the share is lost; below 0 it is, and a pause makes up for it.
     credit_ns: f64,
-    /// What it still gets if it opens files.
+    /// What is left for times when it opens files.
     opens_ns: f64,
     calls: u64,
     opens: u64,
@@ -130,8 +130,8 @@ impl Duty {
             self.looking = true;
             return Step::Look;
         }
-        if opened * OPENS >= seen && self.credit_ns <= 0.0 {
-            self.credit_ns += std::mem::take(&mut self.opens_ns);
+        if opened * OPENS >= seen {
+            self.draw_for_files();
         }
         let calm = cost <= CALM * length as f64;
         self.burst_ns = if calm { (2 * self.burst_ns).min(CALM_NS) } else { BURST_NS };
@@ -147,6 +147,16 @@ impl Duty {
     fn earn(&mut self, length: u64, cost: f64) {
         let least = -(LONGEST_PAUSE_NS as f64) * SHARE;
         self.credit_ns = (self.credit_ns + length as f64 * SHARE - cost).clamp(least, CREDIT_MOST_NS);
+    }
+
+    /// Makes up for what is owed, as far as there is something for files left. What it does not owe stays there: a program
+    /// that opens files only at its beginning is not looked at for longer because of that.
+    fn draw_for_files(&mut self) {
+        if self.credit_ns <= 0.0 && self.opens_ns > 0.0 {
+            let drawn = (1.0 - self.credit_ns).min(self.opens_ns);
+            self.opens_ns -= drawn;
+            self.credit_ns += drawn;
+        }
     }
 
     fn begin(&mut self, now_ns: u64, calls: u64, opens: u64) {
@@ -220,6 +230,20 @@ mod tests {
         assert_eq!(last(0), 3);
         assert_eq!(last(FIRST / 2 / OPENS - 1), 3, "a few are not what it does");
         assert_eq!(last(FIRST / 2 / OPENS + 1), 12);
+    }
+
+    #[test]
+    fn one_that_opened_files_at_its_beginning_only_is_not_seen_longer() {
+        let last = |opens: fn(u64) -> u64| {
+            let (mut duty, mut opened) = (Duty::new(0, false), 0);
+            let step = |i: &u64| {
+                opened += opens(*i);
+                duty.step(i * BURST_NS, i * FIRST / 2, opened) == Step::Pause
+            };
+            (1..).find(step).unwrap()
+        };
+        assert_eq!(last(|_| 0), 3);
+        assert_eq!(last(|i| if i < 4 { FIRST / 2 } else { 0 }), 4, "one burst more");
     }
 
     #[test]
