@@ -8,9 +8,10 @@ mod trace;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use common::{disk_dir, has, is_root, skip, text};
+use common::{disk_dir, has, is_root, skip, text, wait_for, weir};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use trace::{compile, engines, finding, path, traced};
 
@@ -157,5 +158,35 @@ fn the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it() {
         let (_, seen) = trace(dir.path(), "ebpf", &["perl", "-e", script]);
         assert_eq!(fs::read_to_string(dir.path().join("out")).expect("out"), "second\nfirst\n");
         assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
+    }
+}
+
+/// A service is stopped by a signal to the process that was started, which is weir: the command gets it, ends as it likes,
+/// and the report comes.
+#[test]
+fn signals_to_weir_reach_the_command() {
+    let signals = [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2];
+    for engine in engines() {
+        for signal in signals {
+            let dir = disk_dir();
+            let name = signal.as_raw();
+            let script = format!("trap 'echo got; exit 3' {name}; touch ready; while :; do sleep 0.05; done");
+            let mut command =
+                weir(dir.path(), &["trace", "-q", "--engine", engine, "--json", "t.json", "--"]);
+            // bash, since dash cannot catch what a background job ignores.
+            let child = command.args(["bash", "-c", &script]).stdout(Stdio::piped()).spawn().expect("weir");
+            wait_for("the command to be there", || dir.path().join("ready").exists());
+            let pid = Pid::from_raw(child.id() as i32).expect("a process");
+            kill_process(pid, signal).expect("kill");
+            let output = child.wait_with_output().expect("its end");
+            assert_eq!(
+                (output.status.code(), text(&output.stdout)),
+                (Some(3), "got\n".into()),
+                "{engine} {name}"
+            );
+            let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("t.json")).expect("a report"))
+                .expect("JSON");
+            assert!(seen["streams"].is_array(), "{engine} {name}");
+        }
     }
 }

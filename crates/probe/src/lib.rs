@@ -21,6 +21,7 @@ pub mod ptrace;
 pub mod raw;
 pub mod sample;
 pub mod seccomp;
+pub mod signals;
 mod stat;
 pub mod subject;
 pub mod survey;

@@ -16,7 +16,7 @@ use crate::inherited::{self, Keep};
 use crate::raw::{Raw, RawWhat};
 use crate::walk::walkers_missing;
 use crate::watch::Watch;
-use crate::{Error, ebpf, launch};
+use crate::{Error, ebpf, launch, signals};
 
 /// Whom to watch.
 #[derive(Debug, Clone)]
@@ -55,7 +55,8 @@ pub struct Options {
     /// Stop a command by a filter of its own, and only at the calls that are followed ([`crate::seccomp`]). With
     /// the ptrace engine and `exact`; nothing with others.
     pub seccomp: bool,
-    /// What this process needs itself of the descriptors that a command gets.
+    /// What this process needs itself of the descriptors that a command gets. Not all: it is only there for the command, and
+    /// passes signals on to it.
     pub keep: Keep,
     /// Stop after this time.
     pub limit: Option<Duration>,
@@ -82,6 +83,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     // What this process had of processors since it was forked: the time to load it too.
     let loaded_s = seconds(engine::clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
     let begun = now_ns();
+    let mut passed_on = None;
     // First: what a child copies of weir, and lets go of at its execve(2), is least now.
     let target = match &options.target {
         Target::Command(command) => {
@@ -89,6 +91,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
             let start = if filtered { launch::start_filtered } else { launch::start };
             let gated = start(command)?;
             inherited::let_go(options.keep);
+            passed_on = (options.keep != Keep::All).then(|| signals::pass_on(gated.pid, &signals::ASKING));
             engine::Target::Command(gated)
         }
         Target::Process(pid) => engine::Target::Process(*pid),
@@ -119,6 +122,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         other => other?,
     };
     let elapsed_s = seconds(now_ns() - started);
+    drop(passed_on);
     let (assembled, unknown, wrote) = scribe.finish(started);
     // Until its gate was opened the command waited for weir.
     let startup_s = loaded_s + seconds(started.max(ended.released_ns) - begun);

@@ -126,7 +126,8 @@ Examples:
   weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
   weir trace -o report.txt -- sh -c 'a | b'     nothing on the terminal but the program's own
 
-Signals from the terminal (Ctrl-C, Ctrl-\\) reach the command; the report comes when it has ended.
+Signals from the terminal (Ctrl-C, Ctrl-\\) reach the command, and those sent to weir (SIGTERM, SIGHUP, SIGUSR1 ...) are
+passed on to it; the report comes when it has ended.
 
 Exit status: the command's own, 128+N when signal N ended it; 0 with --pid. 1 with --fail-on and such a
 finding, if the command itself ended with 0; 2 wrong usage; 125 weir itself failed, but after a command that
