@@ -116,9 +116,11 @@ impl<'a> Context<'a> {
         let text = buffer.pending.get(skipped..).unwrap_or_default();
         let shown = if text.is_empty() { String::new() } else { format!(", beginning {}", preview(text)) };
         let why = format!(
-            "{} for {path} were still in the buffer of {} when {how}: they are lost{shown}.",
+            "{} for {path} {} still in the buffer of {} when {how}: {} lost{shown}.",
             count(bytes, "byte"),
-            self.name_at(look.pid, look.at_s)
+            if bytes == 1 { "was" } else { "were" },
+            self.name_at(look.pid, look.at_s),
+            if bytes == 1 { "it is" } else { "they are" }
         );
         let code = self.code(look.pid, look.at_s, cure(*id));
         let fix = self.written_out("--rescue", (look.pid, look.at_s), buffer, &code);

@@ -1,14 +1,16 @@
 //! sync-tiny-writes: every write of a few bytes waits for the device.
 //!
 //! Evidence: the file was opened with O_SYNC or O_DSYNC, or pwritev2(2) is called with RWF_DSYNC or RWF_SYNC;
-//! the writes are below a block; and the waits cost by the prices, never more than the time in which they
-//! happened. On tmpfs, where nothing waits, that time is short and there is no finding.
+//! the writes are below a large buffer; and the waits cost by the prices, never more than the time in which they
+//! happened. On tmpfs, where nothing waits, that time is short and there is no finding. Whole blocks may be a database's
+//! pages, which have to wait: at most Warn.
 
 use weir_model::trace::{Flow, Op};
-use weir_model::{Direction, Finding, FindingId, Gain, StreamKind};
+use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
 use super::tiny_writes::moving;
+use super::unaligned_writes;
 use crate::context::Context;
 use crate::cost::BUFFER;
 use crate::flags::{O_DSYNC, RWF_SYNCS};
@@ -17,7 +19,7 @@ use weir_model::duration::format_seconds;
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::SyncTinyWrites, judge };
 
-/// A write of a block has its price.
+/// Writes of this much may be somebody's pages.
 const BLOCK: f64 = 4096.0;
 
 /// A device that others use too is slower than its price by up to this much; the program may sleep besides.
@@ -25,7 +27,11 @@ const BUSY: f64 = 3.0;
 
 fn judge(context: &Context) -> Vec<Finding> {
     let flows = context.toward(Direction::Out).filter(|flow| {
-        let small = flow.mean_bytes() < BLOCK && moving(flow) >= 10;
+        let small = moving(flow) >= 10
+            && match flow.mean_bytes() {
+                tiny if tiny < BLOCK => true,
+                blocks => blocks < BUFFER as f64 / 2.0 && !unaligned_writes::applies(context, flow),
+            };
         small && context.kind(flow.file) == StreamKind::File && waits(context, flow)
     });
     flows.filter_map(|flow| found(context, flow)).collect()
@@ -58,7 +64,10 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
         elapsed_s: cost_s * (1.0 - needed as f64 / calls as f64).max(0.0),
         calls: calls.saturating_sub(needed),
     };
-    let severity = context.severity(gain.elapsed_s)?;
+    let mut severity = context.severity(gain.elapsed_s)?;
+    if flow.mean_bytes() >= BLOCK {
+        severity = severity.min(Severity::Warn);
+    }
     let why = format!(
         "{} wrote {} bytes in {} calls that each wait for the device: about {} of {}.",
         context.name(flow.pid),

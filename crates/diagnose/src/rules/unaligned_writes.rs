@@ -23,7 +23,8 @@ fn judge(context: &Context) -> Vec<Finding> {
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
-fn applies(context: &Context, flow: &Flow) -> bool {
+/// Whether most of what the writes cost may be that they lie badly.
+pub(super) fn applies(context: &Context, flow: &Flow) -> bool {
     let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else {
         return false;
     };

@@ -42,11 +42,25 @@ fn large_synced_writes_and_memory_file_systems_do_not_count() {
     let mut tape = tape(0.5);
     let file = tape.file("/d/log", File);
     tape.open_file(file).flags |= O_DSYNC;
-    tape.flow(1, 3, file, Out, 500, 4096);
+    tape.flow(1, 3, file, Out, 500, 65_536);
     // tmpfs: 500 of them within a millisecond.
     let flow = tape.flow(1, 4, file, Out, 500, 40);
     flow.last_s = 0.001;
     tape.none(SyncTinyWrites);
+}
+
+#[test]
+fn blocks_that_wait_one_by_one_are_found_but_may_have_to() {
+    let run = |bytes| {
+        let mut tape = tape(0.5);
+        let file = tape.file("/d/pages", File);
+        tape.open_file(file).flags |= O_DSYNC;
+        tape.flow(1, 3, file, Out, 500, bytes);
+        tape
+    };
+    assert_eq!(run(4095).severity(SyncTinyWrites), High);
+    assert_eq!(run(4096).severity(SyncTinyWrites), Warn);
+    assert_eq!(run(16_384).severity(SyncTinyWrites), Warn);
 }
 
 /// As it was seen of sqlite3 with 300 inserts, each a transaction of its own; in one transaction they take 16 ms.
