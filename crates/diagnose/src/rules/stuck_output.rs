@@ -131,6 +131,15 @@ fn waits(call: &str) -> bool {
     !call.is_empty() && !OWN_WAITS.iter().any(|own| call.contains(own))
 }
 
+/// Of what waited already when weir came, nobody knows since when.
+fn how_long(context: &Context, wait: &Wait) -> String {
+    let length = format_seconds(wait.length_s(context));
+    if context.recording.command.is_empty() && wait.first.at_s < PATIENCE_S / 2.0 {
+        return format!("{length} or longer (all the time that weir has looked)");
+    }
+    format!("{length} since {} into the run", format_seconds(wait.first.at_s))
+}
+
 fn found(context: &Context, wait: &Wait) -> Option<Finding> {
     let length_s = wait.length_s(context);
     let (pid, fd) = (wait.first.pid, wait.buffer.fd);
@@ -140,12 +149,13 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
         return None;
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };
+    let bytes = wait.buffer.pending_bytes;
     let why = format!(
-        "{} have waited in the buffer of {} for {} since {} into the run, while it waits in {}: {}.",
-        count(wait.buffer.pending_bytes, "byte"),
+        "{} {} waited in the buffer of {} for {}, while it waits in {}: {}.",
+        count(bytes, "byte"),
+        if bytes == 1 { "has" } else { "have" },
         context.name(pid),
-        format_seconds(length_s),
-        format_seconds(wait.first.at_s),
+        how_long(context, wait),
         wait.waits_in,
         preview(&wait.buffer.pending)
     );

@@ -36,6 +36,23 @@ fn bytes_that_wait_a_second_are_stuck() {
 }
 
 #[test]
+fn since_when_bytes_wait_is_not_known_of_those_that_waited_before() {
+    let said = |attached: bool| {
+        let mut tape = sleeping(1.5, "clock_nanosleep", |_| LINE.into());
+        if attached {
+            tape.0.command.clear();
+        }
+        tape.one(StuckOutput).why
+    };
+    assert!(said(false).contains("for 1.50 s since 100 ms into the run, while"), "{}", said(false));
+    assert!(
+        said(true).contains("for 1.50 s or longer (all the time that weir has looked), while"),
+        "{}",
+        said(true)
+    );
+}
+
+#[test]
 fn what_only_a_search_finds_is_cured_in_code() {
     let mut tape = sleeping(1.5, "epoll_pwait", |_| LINE.into());
     assert!(tape.one(StuckOutput).fix.starts_with("weir run"));
