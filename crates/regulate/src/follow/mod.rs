@@ -20,6 +20,8 @@ mod settle;
 pub(crate) mod signals;
 mod sink;
 mod skip;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod stepped;
 mod stops;
 mod waits;
 mod world;

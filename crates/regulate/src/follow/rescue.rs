@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
 use weir_probe::proc;
+use weir_probe::walk::Pending;
 
 use super::follower::Follower;
 use super::in_flight::in_flight;
@@ -58,19 +59,25 @@ impl Follower for Rescue {
 impl Rescue {
     fn jobs(&self, world: &mut World, pid: u32, tid: u32, status: i32) -> Vec<Job> {
         let pending = world.last_pending(pid, tid);
-        let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
-        for one in pending {
-            let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
-            lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
-        }
-        for one in in_flight(world, pid, tid) {
-            match lost.iter_mut().find(|lost| lost.0 == one.stream) {
-                Some(lost) => lost.2.extend(one.bytes),
-                None => lost.push((one.stream, one.fd, one.bytes)),
-            }
-        }
+        let lost = missing(world, pid, tid, pending);
         lost.into_iter().filter_map(|(_, fd, bytes)| Job::new(pid, tid, status, fd, bytes)).collect()
     }
+}
+
+/// What a process has not written whose threads have ended or are about to: stream, descriptor and bytes.
+pub(super) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) -> Vec<(u64, i32, Vec<u8>)> {
+    let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
+    for one in pending {
+        let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
+        lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
+    }
+    for one in in_flight(world, pid, tid) {
+        match lost.iter_mut().find(|lost| lost.0 == one.stream) {
+            Some(lost) => lost.2.extend(one.bytes),
+            None => lost.push((one.stream, one.fd, one.bytes)),
+        }
+    }
+    lost
 }
 
 impl Job {
