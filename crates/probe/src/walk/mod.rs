@@ -67,6 +67,12 @@ pub trait Walk: Send {
         None
     }
 
+    /// Where text layers are that hold bytes before they hand them on, each with the stream that it hands them to.
+    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+        let _ = memory;
+        Vec::new()
+    }
+
     /// The walker of a process that was just forked from this one; None: it is to be found anew.
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
         let _ = child;

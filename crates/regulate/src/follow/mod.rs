@@ -11,6 +11,8 @@ mod fix_fork;
 mod follower;
 mod gathered;
 mod in_flight;
+#[cfg(test)]
+mod killed;
 mod life;
 mod lost;
 mod rescue;

@@ -85,9 +85,9 @@ fn position(world: &World, owner: u32, tid: u32, args: [u64; 6]) -> Option<Skip>
     (further > 0).then_some(skip)
 }
 
-/// At its exit: the program gets what it would have got.
-pub(super) fn at_exit(tid: u32, skip: Skip) {
-    let Side::Exit { result } = os::side(tid) else { return };
+/// At its exit: the program gets what it would have got. False: it was killed, and gets nothing any more.
+pub(super) fn at_exit(tid: u32, skip: &Skip) -> bool {
+    let Side::Exit { result } = os::side(tid) else { return false };
     if let Some((address, bytes)) = &skip.vector {
         os::write_memory(tid, *address, bytes);
     }
@@ -97,7 +97,7 @@ pub(super) fn at_exit(tid: u32, skip: Skip) {
     }
     // A rest that failed, or is to be made again, is not part of what was written: the program tries it again.
     let more = if skip.whole { 0 } else { result.max(0) };
-    registers::answer(tid, &skip.args, skip.skipped as i64 + more);
+    registers::answer(tid, &skip.args, skip.skipped as i64 + more)
 }
 
 /// Addresses and lengths of what is to be written.

@@ -48,7 +48,12 @@ impl Run {
     fn on_call(&mut self, tid: u32) {
         let Some(thread) = self.world.threads.get_mut(&tid) else { return };
         match thread.inside.take() {
-            Some(inside) => skip::at_exit(tid, inside),
+            Some(inside) => {
+                // Killed at this stop, it has not been answered: what it was skipped says still what it wrote.
+                if !skip::at_exit(tid, &inside) {
+                    thread.inside = Some(inside);
+                }
+            }
             None if self.world.is_watched_thread(tid) => {
                 let inside = skip::at_entry(&mut self.world, tid);
                 if let Some(thread) = self.world.threads.get_mut(&tid) {

@@ -199,11 +199,19 @@ impl World {
         all.filter(Pending::is_listed).collect()
     }
 
-    /// Every stream of CPython in a process, by the walkers that are known of it.
-    pub(super) fn python_buffers(&self, pid: u32, tid: u32) -> Vec<Buffer> {
+    /// Every stream of CPython in a process that has a text layer, by the walkers that are known of it, and where
+    /// the text layers are.
+    pub(super) fn python_texts(&self, pid: u32, tid: u32) -> Vec<(Buffer, u64)> {
         let memory = ProcessMemory { pid: tid };
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(|one| one.buffers(&memory)).collect()
+        let texts = |one: &Box<dyn Walk>| {
+            let buffers = one.buffers(&memory);
+            let below = |(text, below): (u64, u64)| {
+                Some((buffers.iter().find(|buffer| buffer.address == below)?.clone(), text))
+            };
+            one.texts(&memory).into_iter().filter_map(below).collect::<Vec<_>>()
+        };
+        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(texts).collect()
     }
 
     /// The child of a fork has streams where its parent has. Those of a parent that forks early may not be known.
@@ -245,9 +253,13 @@ impl World {
         Some(self.processes.get(&self.threads.get(&tid)?.pid)?.owner)
     }
 
-    /// Lets a stopped thread run on.
+    /// Lets a stopped thread run on. One that was killed meanwhile has left that stop, and stands in its last one or
+    /// will soon: it would be let go out of that, and all that it held would be lost.
     pub(super) fn go_on(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if os::has_stop(tid) {
+            return;
+        }
         thread.state = State::Runs;
         let (pid, inside) = (thread.pid, thread.inside.is_some());
         os::resume(tid, inside || self.is_watched(pid), signal);

@@ -11,13 +11,14 @@
 static volatile long *complete;
 static int same;
 
-static void lines(int count, size_t longer) {
-    static char line[4096];
+static void lines(int count, int longer) {
+    static char line[4096], xs[1024];
+    memset(xs, 'x', sizeof xs - 1);
     for (int each = 0; each < count; each++) {
         long number = *complete;
-        int length = same ? sprintf(line, "a line ") : sprintf(line, "%ld ", number);
-        memset(line + length, 'x', longer);
-        strcpy(line + length + longer, "\n");
+        int length = same ? sprintf(line, "a line") : sprintf(line, "%ld ", number);
+        if (!same) length += sprintf(line + length, "%.*s", longer, xs);
+        strcpy(line + length, "\n");
         if (number % 4 == 0) {
             printf("%s", line);
         } else if (number % 4 == 1) {
@@ -45,7 +46,7 @@ int main(int count, char **words) {
     lines(60, 0);
     fflush(stdout);
     lines(4, 0);
-    for (int each = 0; each < 8; each++) lines(1, 3 * buffered + each);
+    for (int each = 0; each < 8; each++) lines(1, 3 * (int)buffered + each);
     lines(2, 0);
     fflush(stdout);
     fflush(stdout);

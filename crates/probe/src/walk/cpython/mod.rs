@@ -106,6 +106,11 @@ impl Walk for Python {
         pending::pending(found)
     }
 
+    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+        let seen = self.seen.borrow();
+        streams::texts(memory, &seen.types, seen.objects.iter().flatten())
+    }
+
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
         let seen = self.seen.clone();
         Some(Box::new(Python { pid: child, runtime: self.runtime, layout: self.layout, seen }))
