@@ -6,6 +6,8 @@
 //! go on untouched – after whatever was written ahead of them is settled, so that nothing comes twice. Killed
 //! itself, it leaves all of them running; only bytes that it had written ahead come a second time then.
 
+#[cfg(target_arch = "x86_64")]
+mod afterlife;
 mod delay;
 mod fix_fork;
 mod follower;

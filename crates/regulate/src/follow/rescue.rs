@@ -5,8 +5,12 @@ use std::collections::HashMap;
 use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
 use weir_probe::proc;
+#[cfg(target_arch = "x86_64")]
+use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::walk::Pending;
 
+#[cfg(target_arch = "x86_64")]
+use super::afterlife;
 use super::follower::Follower;
 use super::in_flight::in_flight;
 use super::sink::Sink;
@@ -66,6 +70,10 @@ impl Rescue {
 
 /// What a process has not written whose threads have ended or are about to: stream, descriptor and bytes.
 pub(super) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) -> Vec<(u64, i32, Vec<u8>)> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(all) = lived_on(world, pid, tid) {
+        return all;
+    }
     let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
     for one in pending {
         let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
@@ -78,6 +86,35 @@ pub(super) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) 
         }
     }
     lost
+}
+
+/// The same where a thread was killed inside of a stream of CPython: it is let come out of that, in a copy.
+#[cfg(target_arch = "x86_64")]
+fn lived_on(world: &World, pid: u32, tid: u32) -> Option<Vec<(u64, i32, Vec<u8>)>> {
+    /// How much of a stack is searched for a stream.
+    const STACK_BYTES: usize = 16 << 10;
+    let (outside, streams) = world.outside(pid, tid)?;
+    let memory = ProcessMemory { pid: tid };
+    let inside = |torn: &&afterlife::Torn| {
+        let stack = memory.bytes(torn.stack(), STACK_BYTES);
+        let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        words.chain(torn.words()).any(|word| streams.contains(&word))
+    };
+    let torn = world.processes.get(&pid)?.torn.iter().find(inside)?;
+    let life = afterlife::live_on(tid, torn, &outside)?;
+    let mut all: Vec<(u64, i32, Vec<u8>)> =
+        world.pending_in(pid, &life).into_iter().map(|one| (one.stream, one.fd, one.bytes)).collect();
+    for (fd, bytes) in life.written.iter().rev() {
+        match all.iter_mut().find(|one| one.1 == *fd) {
+            Some(one) => drop(one.2.splice(0..0, bytes.iter().copied())),
+            None => all.push((0, *fd, bytes.clone())),
+        }
+    }
+    for (stream, fd, bytes) in &mut all {
+        let skipped = world.written_before(pid, *stream, *fd, bytes);
+        bytes.drain(..skipped);
+    }
+    Some(all)
 }
 
 impl Job {

@@ -28,6 +28,12 @@ pub(super) struct Skip {
 }
 
 impl Skip {
+    /// The thread as the program would find itself when it had written so much; None: that is not known of this call.
+    #[cfg(target_arch = "x86_64")]
+    pub fn came_back(&self, torn: super::afterlife::Torn, bytes: u64) -> Option<super::afterlife::Torn> {
+        (self.skipped > 0 && !self.is_vector).then(|| torn.with_write(self.args, bytes))
+    }
+
     /// Where to, all that the program wanted to write, and how much of it was skipped.
     pub fn asked(&self, tid: u32) -> (i32, Vec<(u64, u64)>, u64) {
         let parts = match &self.vector {

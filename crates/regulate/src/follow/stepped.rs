@@ -14,7 +14,7 @@ use weir_probe::ptrace::{os, registers};
 
 use super::run::Run;
 use super::world::State;
-use super::{lost, rescue};
+use super::{afterlife, lost, rescue};
 
 /// What the program's output goes through, and how it is told how far it came.
 struct Subject {
@@ -31,6 +31,8 @@ struct Subject {
     first_bad: Vec<String>,
     steps: u64,
     began: std::time::Instant,
+    /// Of the instructions, so many are passed over for one at which it is checked.
+    every: u64,
 }
 
 /// Of so many lines that are `longer` by so much.
@@ -65,7 +67,7 @@ impl Subject {
         let counter = File::open(counter).expect("the counter");
         Subject {
             run, pid, output, counter, written: Vec::new(), expected, ends,
-            bad: BTreeMap::new(), first_bad: Vec::new(), steps: 0, began: std::time::Instant::now(),
+            bad: BTreeMap::new(), first_bad: Vec::new(), steps: 0, began: std::time::Instant::now(), every: 1,
         }
     }
 
@@ -101,6 +103,7 @@ impl Subject {
         let pending = world.pending(pid, pid);
         if let Some(process) = world.processes.get_mut(&pid) {
             process.lasts = lost::last(pid, None).into_iter().collect();
+            process.torn = afterlife::Torn::of(pid).into_iter().collect();
             process.stacks = registers::stack(pid).into_iter().collect();
         }
         let missing = rescue::missing(world, pid, pid, pending);
@@ -151,7 +154,9 @@ impl Subject {
             if clock.contains(&all_registers(self.pid).rip) {
                 continue;
             }
-            self.check("a step", 0);
+            if self.steps.is_multiple_of(self.every) {
+                self.check("a step", 0);
+            }
             self.check_partly();
             if let Some(call) = registers::call(self.pid) {
                 // As it is when the thread is in its program again, and nothing of that has run.
@@ -218,13 +223,18 @@ fn mapping(pid: u32, is: impl Fn(&str) -> bool) -> Option<std::ops::Range<u64>> 
     Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
 }
 
-fn through(command: Vec<OsString>, folder: &Path, to_pipe: bool, text: (Vec<u8>, Vec<usize>)) {
-    Subject::start(command, folder, to_pipe, text).through();
+fn through(command: Vec<OsString>, folder: &Path, to_pipe: bool, every: u64, text: (Vec<u8>, Vec<usize>)) {
+    let mut subject = Subject::start(command, folder, to_pipe, text);
+    subject.every = every;
+    subject.through();
 }
 
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
+
+/// At each check the thread may have to be let live on in a copy, which takes a moment.
+const EVERY: u64 = 97;
 
 fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize; 4]) {
     let folder = tempfile::tempdir().expect("a directory");
@@ -239,7 +249,7 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
         between.to_string(),
     ];
     let text = text(same, &[(before + between + 1, 0), (1, 3 * buffered), (1, 0)]);
-    through(words.map(OsString::from).to_vec(), folder.path(), to_pipe, text);
+    through(words.map(OsString::from).to_vec(), folder.path(), to_pipe, EVERY, text);
 }
 
 /// The interpreter itself.
@@ -282,7 +292,7 @@ fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
     let mut lines = vec![(114, 0)];
     lines.extend((0..8).map(|each| (1, 3 * BUFFER + each)));
     lines.push((2, 0));
-    through(words.map(OsString::from).to_vec(), folder.path(), to_pipe, text(same, &lines));
+    through(words.map(OsString::from).to_vec(), folder.path(), to_pipe, 1, text(same, &lines));
 }
 
 #[test]

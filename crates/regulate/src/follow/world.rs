@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use weir_model::trace::{Buffer, Walker};
 use weir_probe::engine::now_ns;
-use weir_probe::memory::ProcessMemory;
+use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 use weir_probe::ptrace::registers::{self, Call};
 use weir_probe::ptrace::timer::Timer;
@@ -75,6 +75,9 @@ pub(super) struct Process {
     pub lasts: Vec<Last>,
     /// And their stack pointers, each with the registers that a call leaves as they are.
     pub stacks: Vec<(u64, [u64; 6])>,
+    /// They themselves, as they were killed.
+    #[cfg(target_arch = "x86_64")]
+    pub torn: Vec<super::afterlife::Torn>,
 }
 
 impl Process {
@@ -93,6 +96,8 @@ impl Process {
             found_at_ns: 0,
             lasts: Vec::new(),
             stacks: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            torn: Vec::new(),
         }
     }
 
@@ -214,6 +219,20 @@ impl World {
         walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(texts).collect()
     }
 
+    /// Where an interpreter is that a thread comes back to when it has done with a stream; the streams' addresses.
+    pub(super) fn outside(&self, pid: u32, tid: u32) -> Option<(std::ops::Range<u64>, Vec<u64>)> {
+        let walkers = &self.processes.get(&pid)?.walkers;
+        let walker = walkers.iter().find(|one| !one.outside().is_empty())?;
+        let texts = walker.texts(&ProcessMemory { pid: tid });
+        Some((walker.outside(), texts.into_iter().flat_map(|(text, below)| [text, below]).collect()))
+    }
+
+    /// What waits in the streams of a process as this memory has them.
+    pub(super) fn pending_in(&self, pid: u32, memory: &dyn Memory) -> Vec<Pending> {
+        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
+        walkers.flat_map(|walker| walker.pending(memory)).filter(Pending::is_listed).collect()
+    }
+
     /// The child of a fork has streams where its parent has. Those of a parent that forks early may not be known.
     pub(super) fn inherit(&mut self, parent: u32, child: u32) {
         if let Some(parent) = self.processes.get_mut(&parent).filter(|parent| !parent.is_settled()) {
@@ -237,6 +256,16 @@ impl World {
         let all = self.processes.get(&pid).map(|process| process.inherited.as_slice()).unwrap_or_default();
         let of_parent = all.iter().find(|(stream, _)| *stream == pending.stream);
         of_parent.filter(|(_, bytes)| pending.bytes.starts_with(bytes)).map_or(0, |(_, bytes)| bytes.len())
+    }
+
+    /// How many of the first bytes for a stream, or a descriptor whose streams are empty, need not be written: they
+    /// were written ahead, or are a parent's.
+    pub(super) fn written_before(&self, pid: u32, stream: u64, fd: i32, bytes: &[u8]) -> usize {
+        let own = |known: u64, its: i32| known == stream || stream == 0 && its == fd;
+        let ahead = self.written.of_memory(pid).filter(|one| own(one.stream, one.fd)).map(|one| &one.bytes);
+        let inherited = self.processes.get(&pid).map(|process| process.inherited.as_slice()).unwrap_or_default();
+        let of_parent = inherited.iter().filter(|one| one.0 == stream).map(|one| &one.1);
+        ahead.chain(of_parent).filter(|one| bytes.starts_with(one)).map(Vec::len).max().unwrap_or(0)
     }
 
     /// Whether the system calls of a process's threads are watched.
