@@ -50,9 +50,26 @@ impl Torn {
     }
 
     /// All general registers that may hold an address.
-    pub fn words(&self) -> [u64; 14] {
+    pub fn words(&self) -> [u64; 15] {
         let r = &self.registers;
-        [r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14]
+        [
+            r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14,
+            r.r15,
+        ]
+    }
+
+    /// The register that instructions call by this number.
+    pub fn general(&self, number: u8) -> u64 {
+        let r = &self.registers;
+        [
+            r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13,
+            r.r14, r.r15,
+        ][usize::from(number & 15)]
+    }
+
+    /// The instruction that comes next.
+    pub fn at(&self) -> u64 {
+        self.registers.rip
     }
 
     pub fn stack(&self) -> u64 {
@@ -154,7 +171,11 @@ impl Afterlife {
 
     /// The dead process's page, as it left it.
     fn load(&mut self, page: u64) -> Option<()> {
-        let bytes = self.dead.bytes(page, PAGE as usize);
+        let mut bytes = self.dead.bytes(page, PAGE as usize);
+        if bytes.is_empty() && is_clock(self.dead.pid, page) {
+            // It says then that the kernel is to be asked.
+            bytes = vec![0; PAGE as usize];
+        }
         if bytes.len() < PAGE as usize || self.pages.contains_key(&page) {
             return None;
         }
@@ -187,6 +208,16 @@ impl Afterlife {
         }
     }
 
+    fn clock(&self, which: u64, into: u64) -> Option<u64> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: fills it.
+        if unsafe { libc::clock_gettime(which as libc::clockid_t, &mut time) } != 0 {
+            return None;
+        }
+        let bytes = [time.tv_sec.to_le_bytes(), time.tv_nsec.to_le_bytes()].concat();
+        os::write_memory(self.pid(), into, &bytes).then_some(0)
+    }
+
     /// A system call that is not made.
     fn call(&mut self, mut now: Registers) -> Option<()> {
         let result = match now.rax as i64 {
@@ -199,6 +230,7 @@ impl Afterlife {
             }
             // It would wake others, of whom there are none here.
             libc::SYS_futex if now.rsi & 127 == libc::FUTEX_WAKE as u64 => 0,
+            libc::SYS_clock_gettime => self.clock(now.rdi, now.rsi)?,
             libc::SYS_madvise | libc::SYS_munmap | libc::SYS_rt_sigprocmask => 0,
             _ => return None,
         };
@@ -274,6 +306,17 @@ fn wait(pid: u32) -> Option<i32> {
             _ => return None,
         }
     }
+}
+
+/// Whether a page is one by which the kernel tells the time, which nobody but the process itself can read.
+fn is_clock(pid: u32, page: u64) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
+    let mut clocks = maps.lines().filter(|line| line.contains("[vvar"));
+    clocks.any(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        range.is_some_and(|(start, end)| (number(start)..number(end)).contains(&page))
+    })
 }
 
 /// The address that it has no page at.

@@ -6,9 +6,9 @@ use weir_probe::launch::Gated;
 use weir_probe::proc;
 use weir_probe::ptrace::{os, registers};
 
-use super::lost;
 #[cfg(target_arch = "x86_64")]
 use super::afterlife::Torn;
+use super::lost;
 use super::run::Run;
 #[cfg(target_arch = "x86_64")]
 use super::skip::Skip;

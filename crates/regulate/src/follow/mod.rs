@@ -15,6 +15,8 @@ mod gathered;
 mod in_flight;
 #[cfg(test)]
 mod killed;
+#[cfg(target_arch = "x86_64")]
+mod last_byte;
 mod life;
 mod lost;
 mod rescue;

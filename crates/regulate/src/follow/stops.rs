@@ -6,7 +6,8 @@ use weir_probe::engine::now_ns;
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 
 use super::run::Run;
-use super::world::{State, mend_call};
+use super::waits::mend_call;
+use super::world::State;
 use super::{signals, skip};
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use weir_model::trace::{Buffer, Walker};
 use weir_probe::engine::now_ns;
 use weir_probe::memory::{Memory, ProcessMemory};
+use weir_probe::proc;
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 use weir_probe::ptrace::registers::{self, Call};
 use weir_probe::ptrace::timer::Timer;
 use weir_probe::walk::{Pending, Walk, walkers};
-use weir_probe::{proc, syscalls};
 
 use super::Rescued;
 use super::lost::Last;
 use super::skip::Skip;
-use super::waits::may_stop;
+use super::waits::{may_stop, mend_call};
 use super::written::Written;
 
 /// How long a stop of a thread may be waited for.
@@ -263,7 +263,8 @@ impl World {
     pub(super) fn written_before(&self, pid: u32, stream: u64, fd: i32, bytes: &[u8]) -> usize {
         let own = |known: u64, its: i32| known == stream || stream == 0 && its == fd;
         let ahead = self.written.of_memory(pid).filter(|one| own(one.stream, one.fd)).map(|one| &one.bytes);
-        let inherited = self.processes.get(&pid).map(|process| process.inherited.as_slice()).unwrap_or_default();
+        let inherited =
+            self.processes.get(&pid).map(|process| process.inherited.as_slice()).unwrap_or_default();
         let of_parent = inherited.iter().filter(|one| one.0 == stream).map(|one| &one.1);
         ahead.chain(of_parent).filter(|one| bytes.starts_with(one)).map(Vec::len).max().unwrap_or(0)
     }
@@ -388,14 +389,5 @@ impl World {
         let living = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.ending);
         let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(living));
         tids.map(|tid| (*tid, registers::call(*tid))).collect()
-    }
-}
-
-/// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.
-pub(super) fn mend_call(tid: u32) {
-    let Some((number, result)) = registers::broken_call(tid) else { return };
-    let broken = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
-    if broken && !proc::has_signal(tid) {
-        registers::make_again(tid);
     }
 }
