@@ -31,7 +31,7 @@ fn about_to(memory: &ProcessMemory, torn: &Torn) -> Option<(u64, u8)> {
         _ => (0, &code[..]),
     };
     let (&[operation, modes], mut rest) = rest.split_first_chunk()?;
-    let general = |number: u8, more: u8| torn.general(number | (rex & more != 0).then_some(8).unwrap_or(0));
+    let general = |number: u8, more: u8| torn.general(number | if rex & more != 0 { 8 } else { 0 });
     let (mode, base) = (modes >> 6, modes & 7);
     let mut at = match base {
         _ if mode == 3 || mode == 0 && base == 5 => return None,

@@ -49,12 +49,9 @@ impl Run {
     fn on_call(&mut self, tid: u32) {
         let Some(thread) = self.world.threads.get_mut(&tid) else { return };
         match thread.inside.take() {
-            Some(inside) => {
-                // Killed at this stop, it has not been answered: what it was skipped says still what it wrote.
-                if !skip::at_exit(tid, &inside) {
-                    thread.inside = Some(inside);
-                }
-            }
+            // Killed at this stop, it has not been answered: what it was skipped says still what it wrote.
+            Some(inside) if !skip::at_exit(tid, &inside) => thread.inside = Some(inside),
+            Some(_answered) => {}
             None if self.world.is_watched_thread(tid) => {
                 let inside = skip::at_entry(&mut self.world, tid);
                 if let Some(thread) = self.world.threads.get_mut(&tid) {

@@ -209,14 +209,14 @@ impl World {
     pub(super) fn python_texts(&self, pid: u32, tid: u32) -> Vec<(Buffer, u64)> {
         let memory = ProcessMemory { pid: tid };
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        let texts = |one: &Box<dyn Walk>| {
+        let texts = |one: &dyn Walk| {
             let buffers = one.buffers(&memory);
             let below = |(text, below): (u64, u64)| {
                 Some((buffers.iter().find(|buffer| buffer.address == below)?.clone(), text))
             };
             one.texts(&memory).into_iter().filter_map(below).collect::<Vec<_>>()
         };
-        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(texts).collect()
+        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(|one| texts(one.as_ref())).collect()
     }
 
     /// Where an interpreter is that a thread comes back to when it has done with a stream; the streams' addresses.
