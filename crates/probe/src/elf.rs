@@ -113,13 +113,13 @@ impl<'data> Sections<'data> {
         Some(needed.filter_map(|entry| entry.string(LittleEndian, strings).ok()).collect())
     }
 
-    /// Shows each symbol that is defined: where it is, and the bytes that begin with its name and a NUL. Of a table that
+    /// Shows each symbol that is defined: the bytes that begin with its name and a NUL, where it is, and its size. Of a table that
     /// is larger than `exported` (what a dynamic image exports) or `all` (all that it has) none is shown.
     pub(crate) fn symbols(
         &self,
         exported: u64,
         all: u64,
-        mut show: impl FnMut(&'data [u8], u64),
+        mut show: impl FnMut(&'data [u8], u64, u64),
     ) -> Result<()> {
         for section in self.table.iter() {
             let most = match section.sh_type(LittleEndian) {
@@ -137,7 +137,7 @@ impl<'data> Sections<'data> {
                 let at = symbol.st_value(LittleEndian);
                 let defined = symbol.st_shndx(LittleEndian) != elf::SHN_UNDEF && at != 0;
                 if let Some(name) = names.get(symbol.st_name(LittleEndian) as usize..).filter(|_| defined) {
-                    show(name, at);
+                    show(name, at, symbol.st_size(LittleEndian));
                 }
             }
         }
@@ -166,7 +166,7 @@ mod tests {
     fn symbols_have_their_names_and_places() {
         let own = Elf::open(&std::env::current_exe().unwrap()).unwrap();
         let (mut main, mut undefined) = (0, 0);
-        let show = |name: &[u8], at: u64| {
+        let show = |name: &[u8], at: u64, _bytes: u64| {
             main += u32::from(name.starts_with(b"main\0"));
             undefined += u32::from(at == 0);
         };

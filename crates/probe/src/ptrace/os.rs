@@ -267,10 +267,10 @@ pub(super) fn registers(tid: u32) -> Option<libc::user_regs_struct> {
     Some(registers)
 }
 
-/// Sets them; that the thread has died meanwhile is no error.
+/// Sets them; false: the thread has died meanwhile.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn set_registers(tid: u32, registers: &libc::user_regs_struct) {
-    let _died = ptrace(libc::PTRACE_SETREGS as i64, tid, 0, std::ptr::from_ref(registers) as usize);
+pub(super) fn set_registers(tid: u32, registers: &libc::user_regs_struct) -> bool {
+    ptrace(libc::PTRACE_SETREGS as i64, tid, 0, std::ptr::from_ref(registers) as usize).is_ok()
 }
 
 #[cfg(test)]

@@ -57,23 +57,23 @@ mod x86_64 {
         let Some(mut regs) = registers(tid) else { return };
         set_args(&mut regs, args);
         (regs.orig_rax, regs.rax) = (number as u64, instead as u64);
-        set_registers(tid, &regs);
+        let _died = set_registers(tid, &regs);
     }
 
     /// At a call's exit: what it returns, and the arguments that the program gave, which it expects unchanged.
-    /// The call is not made again, whatever it returned before.
-    pub fn answer(tid: u32, args: &[u64; 6], result: i64) {
-        let Some(mut regs) = registers(tid) else { return };
+    /// The call is not made again, whatever it returned before. False: the thread has died meanwhile.
+    pub fn answer(tid: u32, args: &[u64; 6], result: i64) -> bool {
+        let Some(mut regs) = registers(tid) else { return false };
         set_args(&mut regs, args);
         (regs.orig_rax, regs.rax) = (u64::MAX, result as u64);
-        set_registers(tid, &regs);
+        set_registers(tid, &regs)
     }
 
     /// At a call's entry, of whatever architecture: it is not made, and returns this.
     pub fn refuse(tid: u32, result: i64) {
         let Some(mut regs) = registers(tid) else { return };
         (regs.orig_rax, regs.rax) = (u64::MAX, result as u64);
-        set_registers(tid, &regs);
+        let _died = set_registers(tid, &regs);
     }
 
     fn set_args(regs: &mut libc::user_regs_struct, args: &[u64; 6]) {
@@ -91,7 +91,7 @@ mod x86_64 {
         let Some(mut regs) = registers(tid) else { return };
         regs.rax = regs.orig_rax;
         regs.rip = regs.rip.wrapping_sub(2);
-        set_registers(tid, &regs);
+        let _died = set_registers(tid, &regs);
     }
 }
 
@@ -122,7 +122,9 @@ mod unknown {
     pub fn change(_tid: u32, _number: i64, _args: &[u64; 6], _instead: i64) {}
 
     /// Not done here.
-    pub fn answer(_tid: u32, _args: &[u64; 6], _result: i64) {}
+    pub fn answer(_tid: u32, _args: &[u64; 6], _result: i64) -> bool {
+        false
+    }
 
     /// Not done here.
     pub fn refuse(_tid: u32, _result: i64) {}

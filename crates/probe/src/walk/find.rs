@@ -146,7 +146,8 @@ impl Process {
             Ok(layout) => found.0.extend(
                 image
                     .symbol_at("_PyRuntime", region.start)
-                    .map(|runtime| Box::new(Python::new(self.pid, runtime, layout)) as Box<dyn Walk>),
+                    .map(|runtime| Box::new(Python::new(self.pid, runtime, layout, image.evaluator_at(region.start)))
+                        as Box<dyn Walk>),
             ),
             Err(name) => found.1.push(self.cannot(&name)),
         }

@@ -16,7 +16,7 @@ use super::rust::layouts::{self, Layouts};
 use crate::elf::{Elf, Sections};
 
 /// The symbols that lead to streams, and those where a process is stopped; every other is passed over.
-const WANTED: [&str; 16] = [
+const WANTED: [&str; 17] = [
     "_IO_list_all",
     "ofl_head",
     "stdin",
@@ -24,6 +24,7 @@ const WANTED: [&str; 16] = [
     "stderr",
     "_PyRuntime",
     "Py_Version",
+    EVALUATOR,
     "weir_flush",
     "PerlIO_perlio",
     "PerlIO_unix",
@@ -34,6 +35,9 @@ const WANTED: [&str; 16] = [
     "rb_stdout",
     "rb_stderr",
 ];
+
+/// The function of CPython that runs a program of Python; what it calls is C.
+const EVALUATOR: &str = "_PyEval_EvalFrameDefault";
 
 /// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
 pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";
@@ -74,6 +78,7 @@ pub(crate) struct Image {
     /// It names a runtime that it loads, sought when it is first asked for.
     names_runtime: OnceLock<bool>,
     symbols: Vec<(&'static str, u64)>,
+    evaluator_bytes: u64,
 }
 
 impl Image {
@@ -85,6 +90,12 @@ impl Image {
     /// Where the symbol is in a process that has the file's first page at `start`.
     pub fn symbol_at(&self, name: &str, start: u64) -> Option<u64> {
         self.symbol(name).map(|at| at.wrapping_add(self.bias(start)))
+    }
+
+    /// Where the function of CPython is that runs a program of Python.
+    pub fn evaluator_at(&self, start: u64) -> std::ops::Range<u64> {
+        let at = self.symbol_at(EVALUATOR, start).unwrap_or(0);
+        at..at.wrapping_add(if at == 0 { 0 } else { self.evaluator_bytes })
     }
 
     /// How the streams of a Rust program, in this file, lie in memory.
@@ -212,10 +223,13 @@ fn read_own(elf: &Elf) -> object::Result<Image> {
     let (exported, all) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
     // An executable that copies `stdout` into itself defines it too.
-    sections.symbols(exported, all, |name, at| {
+    sections.symbols(exported, all, |name, at, bytes| {
         let known = if image.go { goroutines(name) } else { wanted(name) };
         if let Some(wanted) = known.filter(|wanted| image.symbol(wanted).is_none()) {
             image.symbols.push((wanted, at));
+            if wanted == EVALUATOR {
+                image.evaluator_bytes = bytes;
+            }
         }
     })?;
     Ok(image)

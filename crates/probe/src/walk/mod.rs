@@ -27,6 +27,8 @@ mod tcl;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::ops::Range;
+
 use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
@@ -65,6 +67,17 @@ pub trait Walk: Send {
     fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
         let _ = (memory, buffer);
         None
+    }
+
+    /// Where text layers are that hold bytes before they hand them on, each with the stream that it hands them to.
+    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+        let _ = memory;
+        Vec::new()
+    }
+
+    /// Code in which no stream is ever half changed, and to which each change of one comes back.
+    fn outside(&self) -> Range<u64> {
+        0..0
     }
 
     /// The walker of a process that was just forked from this one; None: it is to be found anew.

@@ -29,21 +29,18 @@ pub(super) struct InFlight {
 /// Of a process whose last thread is in its exit stop.
 pub(super) fn in_flight(world: &World, pid: u32, tid: u32) -> Vec<InFlight> {
     let memory = ProcessMemory { pid: tid };
-    let writers = world.python_buffers(pid, tid);
-    if writers.is_empty() {
-        return Vec::new();
-    }
-    let Some(process) = world.processes.get(&pid) else { return Vec::new() };
+    let texts = world.python_texts(pid, tid);
+    let Some(process) = world.processes.get(&pid).filter(|_| !texts.is_empty()) else { return Vec::new() };
     let lasts = &process.lasts;
     let stacks: Vec<Vec<u64>> = process.stacks.iter().map(|stack| words(&memory, stack)).collect();
-    let rest = |writer: &Buffer| {
-        let objects = stacks.iter().flat_map(|stack| handed(&memory, stack, writer.address));
+    let rest = |(writer, text): &(Buffer, u64)| {
+        let objects = stacks.iter().flat_map(|stack| handed(&memory, stack, writer.address, *text));
         let bytes = objects
             .filter_map(|(at, object)| rest(&memory, writer, at, object, lasts))
             .max_by_key(Vec::len)?;
         Some(InFlight { stream: writer.address, fd: writer.fd, bytes })
     };
-    writers.iter().filter_map(rest).collect()
+    texts.iter().filter_map(rest).collect()
 }
 
 /// What the registers and the stack of a thread hold.
@@ -53,16 +50,12 @@ fn words(memory: &ProcessMemory, (stack, registers): &(u64, [u64; 6])) -> Vec<u6
 }
 
 /// Where the bytes objects have their bytes that are on their way to this writer, and these.
-fn handed(memory: &ProcessMemory, words: &[u64], writer: u64) -> Vec<(u64, Vec<u8>)> {
+fn handed(memory: &ProcessMemory, words: &[u64], writer: u64, text: u64) -> Vec<(u64, Vec<u8>)> {
     let mut objects: Vec<u64> =
         words.windows(2).filter(|two| two[0] == writer && two[1] % 16 == 0).map(|two| two[1]).collect();
-    // Of `textio` in textio.c: its buffer, and what it holds.
-    let hands = |text: &&u64| {
-        text.is_multiple_of(16)
-            && memory.u64(text.wrapping_add(32)) == Some(writer)
-            && memory.u64(text.wrapping_add(136)) == Some(0)
-    };
-    let of_text: Vec<usize> = (0..words.len()).filter(|at| hands(&&words[*at])).collect();
+    // Of `textio` in textio.c: what it holds.
+    let hands = memory.u64(text.wrapping_add(136)) == Some(0);
+    let of_text: Vec<usize> = (0..words.len()).filter(|at| hands && words[*at] == text).collect();
     if objects.is_empty() && !of_text.is_empty() {
         objects = joined(memory, words);
         if objects.is_empty() {

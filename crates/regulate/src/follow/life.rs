@@ -6,8 +6,12 @@ use weir_probe::launch::Gated;
 use weir_probe::proc;
 use weir_probe::ptrace::{os, registers};
 
+#[cfg(target_arch = "x86_64")]
+use super::afterlife::Torn;
 use super::lost;
 use super::run::Run;
+#[cfg(target_arch = "x86_64")]
+use super::skip::Skip;
 use super::world::{Process, State, Thread};
 
 impl Run {
@@ -112,8 +116,12 @@ impl Run {
         thread.ending = true;
         let pid = thread.pid;
         let last = lost::last(tid, thread.inside.as_ref());
+        #[cfg(target_arch = "x86_64")]
+        let torn = torn(tid, thread.inside.as_ref(), last.as_ref());
         let Some(process) = self.world.processes.get_mut(&pid) else { return self.world.go_on(tid, 0) };
         process.lasts.extend(last);
+        #[cfg(target_arch = "x86_64")]
+        process.torn.extend(torn);
         process.stacks.extend(registers::stack(tid));
         let (own, hidden) = (process.owner == pid, process.hidden);
         if own && !hidden && self.world.task(pid).is_none() {
@@ -171,6 +179,16 @@ impl Run {
         for child in lost {
             self.adopt(child);
         }
+    }
+}
+
+/// A thread that was killed, as it would have come back from a call of which a part was skipped.
+#[cfg(target_arch = "x86_64")]
+fn torn(tid: u32, inside: Option<&Skip>, last: Option<&lost::Last>) -> Option<Torn> {
+    let torn = Torn::of(tid)?;
+    match (inside, last) {
+        (Some(inside), Some(lost::Last::Wrote { bytes, .. })) => inside.came_back(torn, *bytes),
+        _ => Some(torn),
     }
 }
 

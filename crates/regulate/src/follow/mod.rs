@@ -6,11 +6,17 @@
 //! go on untouched – after whatever was written ahead of them is settled, so that nothing comes twice. Killed
 //! itself, it leaves all of them running; only bytes that it had written ahead come a second time then.
 
+#[cfg(target_arch = "x86_64")]
+mod afterlife;
 mod delay;
 mod fix_fork;
 mod follower;
 mod gathered;
 mod in_flight;
+#[cfg(test)]
+mod killed;
+#[cfg(target_arch = "x86_64")]
+mod last_byte;
 mod life;
 mod lost;
 mod rescue;
@@ -20,6 +26,8 @@ mod settle;
 pub(crate) mod signals;
 mod sink;
 mod skip;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod stepped;
 mod stops;
 mod waits;
 mod world;

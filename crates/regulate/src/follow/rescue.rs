@@ -4,12 +4,17 @@ use std::collections::HashMap;
 
 use weir_model::trace::Exit;
 use weir_probe::engine::now_ns;
+#[cfg(target_arch = "x86_64")]
+use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::proc;
+use weir_probe::walk::Pending;
 
 use super::follower::Follower;
 use super::in_flight::in_flight;
 use super::sink::Sink;
 use super::{Rescued, Saved, World, lost, saved};
+#[cfg(target_arch = "x86_64")]
+use super::{afterlife, last_byte};
 
 /// How long a pipe or terminal that takes nothing is waited for.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -58,19 +63,63 @@ impl Follower for Rescue {
 impl Rescue {
     fn jobs(&self, world: &mut World, pid: u32, tid: u32, status: i32) -> Vec<Job> {
         let pending = world.last_pending(pid, tid);
-        let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
-        for one in pending {
-            let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
-            lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
-        }
-        for one in in_flight(world, pid, tid) {
-            match lost.iter_mut().find(|lost| lost.0 == one.stream) {
-                Some(lost) => lost.2.extend(one.bytes),
-                None => lost.push((one.stream, one.fd, one.bytes)),
-            }
-        }
+        let lost = missing(world, pid, tid, pending);
         lost.into_iter().filter_map(|(_, fd, bytes)| Job::new(pid, tid, status, fd, bytes)).collect()
     }
+}
+
+/// What a process has not written whose threads have ended or are about to: stream, descriptor and bytes.
+pub(super) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) -> Vec<(u64, i32, Vec<u8>)> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(all) = lived_on(world, pid, tid) {
+        return all;
+    }
+    let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
+    for mut one in pending {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(process) = world.processes.get(&pid) {
+            last_byte::stored(tid, &process.torn, &mut one);
+        }
+        let skipped = lost::written(world, pid, tid, &one).max(world.inherited(pid, &one));
+        lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
+    }
+    for one in in_flight(world, pid, tid) {
+        match lost.iter_mut().find(|lost| lost.0 == one.stream) {
+            Some(lost) => lost.2.extend(one.bytes),
+            None => lost.push((one.stream, one.fd, one.bytes)),
+        }
+    }
+    lost
+}
+
+/// The same where a thread was killed inside of a stream of CPython: it is let come out of that, in a copy.
+#[cfg(target_arch = "x86_64")]
+fn lived_on(world: &World, pid: u32, tid: u32) -> Option<Vec<(u64, i32, Vec<u8>)>> {
+    /// How much of a stack is searched for a stream.
+    const STACK_BYTES: usize = 16 << 10;
+    let (outside, streams) = world.outside(pid, tid)?;
+    let memory = ProcessMemory { pid: tid };
+    let inside = |torn: &&afterlife::Torn| {
+        let stack = memory.bytes(torn.stack(), STACK_BYTES);
+        let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        words.chain(torn.words()).any(|word| streams.contains(&word))
+    };
+    let torn = world.processes.get(&pid)?.torn.iter().find(inside)?;
+    let life = afterlife::live_on(tid, torn, &outside)?;
+    let mut all: Vec<(u64, i32, Vec<u8>)> =
+        world.pending_in(pid, &life).into_iter().map(|one| (one.stream, one.fd, one.bytes)).collect();
+    for (fd, bytes) in life.written.iter().rev() {
+        match all.iter_mut().find(|one| one.1 == *fd) {
+            Some(one) => drop(one.2.splice(0..0, bytes.iter().copied())),
+            None => all.push((0, *fd, bytes.clone())),
+        }
+    }
+    for (stream, fd, bytes) in &mut all {
+        let skipped = world.written_before(pid, *stream, *fd, bytes);
+        bytes.drain(..skipped);
+    }
+    Some(all)
 }
 
 impl Job {

@@ -39,10 +39,7 @@ pub(super) fn run(
     followers: Vec<Box<dyn Follower + Send>>,
     save_in: Option<PathBuf>,
 ) -> Result<Outcome, Error> {
-    let world = World::new(gated.pid, save_in)
-        .map_err(|error| Error::Refused(format!("timer_create: {error}: fewer timers may help")))?;
-    let every = followers.iter().filter_map(|follower| follower.every()).min();
-    let mut run = Run { world, followers, gated: None, ending: Vec::new(), exit: None, every, tick_at: 0 };
+    let mut run = Run::new(gated.pid, followers, save_in)?;
     run.take(gated)?;
     run.watch()?;
     if let Some(mut gated) = run.gated.take() {
@@ -53,8 +50,19 @@ pub(super) fn run(
 }
 
 impl Run {
+    pub(super) fn new(
+        root: u32,
+        followers: Vec<Box<dyn Follower + Send>>,
+        save_in: Option<PathBuf>,
+    ) -> Result<Run, Error> {
+        let world = World::new(root, save_in)
+            .map_err(|error| Error::Refused(format!("timer_create: {error}: fewer timers may help")))?;
+        let every = followers.iter().filter_map(|follower| follower.every()).min();
+        Ok(Run { world, followers, gated: None, ending: Vec::new(), exit: None, every, tick_at: 0 })
+    }
+
     /// Takes the child at its gate, and opens it.
-    fn take(&mut self, mut gated: Gated) -> Result<(), Error> {
+    pub(super) fn take(&mut self, mut gated: Gated) -> Result<(), Error> {
         let pid = gated.pid;
         os::seize(pid).map_err(|error| refused(pid, error))?;
         let mut process = Process::new(pid);

@@ -28,6 +28,12 @@ pub(super) struct Skip {
 }
 
 impl Skip {
+    /// The thread as the program would find itself when it had written so much; None: that is not known of this call.
+    #[cfg(target_arch = "x86_64")]
+    pub fn came_back(&self, torn: super::afterlife::Torn, bytes: u64) -> Option<super::afterlife::Torn> {
+        (self.skipped > 0 && !self.is_vector).then(|| torn.with_write(self.args, bytes))
+    }
+
     /// Where to, all that the program wanted to write, and how much of it was skipped.
     pub fn asked(&self, tid: u32) -> (i32, Vec<(u64, u64)>, u64) {
         let parts = match &self.vector {
@@ -85,9 +91,9 @@ fn position(world: &World, owner: u32, tid: u32, args: [u64; 6]) -> Option<Skip>
     (further > 0).then_some(skip)
 }
 
-/// At its exit: the program gets what it would have got.
-pub(super) fn at_exit(tid: u32, skip: Skip) {
-    let Side::Exit { result } = os::side(tid) else { return };
+/// At its exit: the program gets what it would have got. False: it was killed, and gets nothing any more.
+pub(super) fn at_exit(tid: u32, skip: &Skip) -> bool {
+    let Side::Exit { result } = os::side(tid) else { return false };
     if let Some((address, bytes)) = &skip.vector {
         os::write_memory(tid, *address, bytes);
     }
@@ -97,7 +103,7 @@ pub(super) fn at_exit(tid: u32, skip: Skip) {
     }
     // A rest that failed, or is to be made again, is not part of what was written: the program tries it again.
     let more = if skip.whole { 0 } else { result.max(0) };
-    registers::answer(tid, &skip.args, skip.skipped as i64 + more);
+    registers::answer(tid, &skip.args, skip.skipped as i64 + more)
 }
 
 /// Addresses and lengths of what is to be written.

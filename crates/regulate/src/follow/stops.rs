@@ -6,7 +6,8 @@ use weir_probe::engine::now_ns;
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 
 use super::run::Run;
-use super::world::{State, mend_call};
+use super::waits::mend_call;
+use super::world::State;
 use super::{signals, skip};
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
@@ -48,7 +49,9 @@ impl Run {
     fn on_call(&mut self, tid: u32) {
         let Some(thread) = self.world.threads.get_mut(&tid) else { return };
         match thread.inside.take() {
-            Some(inside) => skip::at_exit(tid, inside),
+            // Killed at this stop, it has not been answered: what it was skipped says still what it wrote.
+            Some(inside) if !skip::at_exit(tid, &inside) => thread.inside = Some(inside),
+            Some(_answered) => {}
             None if self.world.is_watched_thread(tid) => {
                 let inside = skip::at_entry(&mut self.world, tid);
                 if let Some(thread) = self.world.threads.get_mut(&tid) {

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use weir_model::trace::Op;
-use weir_probe::ptrace::may_interrupt;
+use weir_probe::ptrace::{may_interrupt, registers};
 use weir_probe::{proc, syscalls};
 
 use super::sink;
@@ -57,5 +57,14 @@ fn has_no_short_time(number: i64, args: &[u64; 6]) -> bool {
         // The time of mq_timedreceive is one of the clock.
         libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_mq_timedreceive => true,
         _ => false,
+    }
+}
+
+/// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.
+pub(super) fn mend_call(tid: u32) {
+    let Some((number, result)) = registers::broken_call(tid) else { return };
+    let broken = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
+    if broken && !proc::has_signal(tid) {
+        registers::make_again(tid);
     }
 }

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use weir_model::trace::{Buffer, Walker};
 use weir_probe::engine::now_ns;
-use weir_probe::memory::ProcessMemory;
+use weir_probe::memory::{Memory, ProcessMemory};
+use weir_probe::proc;
 use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 use weir_probe::ptrace::registers::{self, Call};
 use weir_probe::ptrace::timer::Timer;
 use weir_probe::walk::{Pending, Walk, walkers};
-use weir_probe::{proc, syscalls};
 
 use super::Rescued;
 use super::lost::Last;
 use super::skip::Skip;
-use super::waits::may_stop;
+use super::waits::{may_stop, mend_call};
 use super::written::Written;
 
 /// How long a stop of a thread may be waited for.
@@ -75,6 +75,9 @@ pub(super) struct Process {
     pub lasts: Vec<Last>,
     /// And their stack pointers, each with the registers that a call leaves as they are.
     pub stacks: Vec<(u64, [u64; 6])>,
+    /// They themselves, as they were killed.
+    #[cfg(target_arch = "x86_64")]
+    pub torn: Vec<super::afterlife::Torn>,
 }
 
 impl Process {
@@ -93,6 +96,8 @@ impl Process {
             found_at_ns: 0,
             lasts: Vec::new(),
             stacks: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            torn: Vec::new(),
         }
     }
 
@@ -199,11 +204,33 @@ impl World {
         all.filter(Pending::is_listed).collect()
     }
 
-    /// Every stream of CPython in a process, by the walkers that are known of it.
-    pub(super) fn python_buffers(&self, pid: u32, tid: u32) -> Vec<Buffer> {
+    /// Every stream of CPython in a process that has a text layer, by the walkers that are known of it, and where
+    /// the text layers are.
+    pub(super) fn python_texts(&self, pid: u32, tid: u32) -> Vec<(Buffer, u64)> {
         let memory = ProcessMemory { pid: tid };
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(|one| one.buffers(&memory)).collect()
+        let texts = |one: &dyn Walk| {
+            let buffers = one.buffers(&memory);
+            let below = |(text, below): (u64, u64)| {
+                Some((buffers.iter().find(|buffer| buffer.address == below)?.clone(), text))
+            };
+            one.texts(&memory).into_iter().filter_map(below).collect::<Vec<_>>()
+        };
+        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(|one| texts(one.as_ref())).collect()
+    }
+
+    /// Where an interpreter is that a thread comes back to when it has done with a stream; the streams' addresses.
+    pub(super) fn outside(&self, pid: u32, tid: u32) -> Option<(std::ops::Range<u64>, Vec<u64>)> {
+        let walkers = &self.processes.get(&pid)?.walkers;
+        let walker = walkers.iter().find(|one| !one.outside().is_empty())?;
+        let texts = walker.texts(&ProcessMemory { pid: tid });
+        Some((walker.outside(), texts.into_iter().flat_map(|(text, below)| [text, below]).collect()))
+    }
+
+    /// What waits in the streams of a process as this memory has them.
+    pub(super) fn pending_in(&self, pid: u32, memory: &dyn Memory) -> Vec<Pending> {
+        let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
+        walkers.flat_map(|walker| walker.pending(memory)).filter(Pending::is_listed).collect()
     }
 
     /// The child of a fork has streams where its parent has. Those of a parent that forks early may not be known.
@@ -231,6 +258,17 @@ impl World {
         of_parent.filter(|(_, bytes)| pending.bytes.starts_with(bytes)).map_or(0, |(_, bytes)| bytes.len())
     }
 
+    /// How many of the first bytes for a stream, or a descriptor whose streams are empty, need not be written: they
+    /// were written ahead, or are a parent's.
+    pub(super) fn written_before(&self, pid: u32, stream: u64, fd: i32, bytes: &[u8]) -> usize {
+        let own = |known: u64, its: i32| known == stream || stream == 0 && its == fd;
+        let ahead = self.written.of_memory(pid).filter(|one| own(one.stream, one.fd)).map(|one| &one.bytes);
+        let inherited =
+            self.processes.get(&pid).map(|process| process.inherited.as_slice()).unwrap_or_default();
+        let of_parent = inherited.iter().filter(|one| one.0 == stream).map(|one| &one.1);
+        ahead.chain(of_parent).filter(|one| bytes.starts_with(one)).map(Vec::len).max().unwrap_or(0)
+    }
+
     /// Whether the system calls of a process's threads are watched.
     pub(super) fn is_watched(&self, pid: u32) -> bool {
         self.processes.get(&pid).is_some_and(|process| self.written.any(process.owner))
@@ -245,9 +283,13 @@ impl World {
         Some(self.processes.get(&self.threads.get(&tid)?.pid)?.owner)
     }
 
-    /// Lets a stopped thread run on.
+    /// Lets a stopped thread run on. One that was killed meanwhile has left that stop, and stands in its last one or
+    /// will soon: it would be let go out of that, and all that it held would be lost.
     pub(super) fn go_on(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if os::has_stop(tid) {
+            return;
+        }
         thread.state = State::Runs;
         let (pid, inside) = (thread.pid, thread.inside.is_some());
         os::resume(tid, inside || self.is_watched(pid), signal);
@@ -347,14 +389,5 @@ impl World {
         let living = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.ending);
         let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(living));
         tids.map(|tid| (*tid, registers::call(*tid))).collect()
-    }
-}
-
-/// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.
-pub(super) fn mend_call(tid: u32) {
-    let Some((number, result)) = registers::broken_call(tid) else { return };
-    let broken = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
-    if broken && !proc::has_signal(tid) {
-        registers::make_again(tid);
     }
 }

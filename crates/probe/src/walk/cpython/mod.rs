@@ -13,6 +13,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use weir_model::trace::Walker;
 
@@ -54,6 +55,7 @@ pub struct Python {
     pid: u32,
     runtime: u64,
     layout: Layout,
+    evaluator: Range<u64>,
     seen: RefCell<Seen>,
 }
 
@@ -65,8 +67,8 @@ struct Seen {
 }
 
 impl Python {
-    pub(super) fn new(pid: u32, runtime: u64, layout: Layout) -> Python {
-        Python { pid, runtime, layout, seen: RefCell::default() }
+    pub(super) fn new(pid: u32, runtime: u64, layout: Layout, evaluator: Range<u64>) -> Python {
+        Python { pid, runtime, layout, evaluator, seen: RefCell::default() }
     }
 
     /// The types of the module `_io`; none before the interpreter is set up and after it was taken down.
@@ -106,9 +108,18 @@ impl Walk for Python {
         pending::pending(found)
     }
 
+    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+        let seen = self.seen.borrow();
+        streams::texts(memory, &seen.types, seen.objects.iter().flatten())
+    }
+
+    fn outside(&self) -> Range<u64> {
+        self.evaluator.clone()
+    }
+
     fn for_child(&self, child: u32) -> Option<Box<dyn Walk>> {
         let seen = self.seen.clone();
-        Some(Box::new(Python { pid: child, runtime: self.runtime, layout: self.layout, seen }))
+        Some(Box::new(Python { pid: child, evaluator: self.evaluator.clone(), seen, ..*self }))
     }
 
     fn search_again(&self) {

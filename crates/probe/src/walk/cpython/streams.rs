@@ -136,6 +136,19 @@ pub(super) fn streams(
     found.into_values().collect()
 }
 
+/// The text layers, each with what it lies on.
+pub(super) fn texts<'a>(
+    memory: &dyn Memory,
+    types: &Types,
+    objects: impl Iterator<Item = &'a u64>,
+) -> Vec<(u64, u64)> {
+    let of = |at: &u64| {
+        let copy = structure::<OBJECT_BYTES>(memory, *at)?;
+        (types.kind(&copy) == Some(Kind::Text)).then(|| (*at, word(&copy, 32)))
+    };
+    objects.filter_map(of).collect()
+}
+
 fn buffered(
     memory: &dyn Memory,
     types: &Types,

@@ -49,7 +49,7 @@ proptest! {
                 text_from(&memory, &layout, *at, words[0]);
                 pending_bytes(&memory, &layout, *at, 256);
             }
-            prop_assert_eq!(Python::new(0, BASE, layout).buffers(&memory), []);
+            prop_assert_eq!(Python::new(0, BASE, layout, 0..0).buffers(&memory), []);
         }
     }
 }
