@@ -68,3 +68,22 @@ fn what_waits_when_memory_is_lent_to_a_child_is_seen() {
     assert_eq!(out, "from the child\na heading\n");
     assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
 }
+
+/// Tiny writes by a child, which is one of fork(2): more than are looked at.
+const FORKS: &str = "#include <fcntl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+    static char record[100];\n\
+    int main(void) { int out = open(\"o\", O_WRONLY | O_CREAT | O_TRUNC, 0666);\n\
+    for (int child = 0; child < 2; child++) { if (fork() == 0) {\n\
+    for (int n = 0; n < 40000; n++) if (write(out, record, 100) != 100) return 1; return 0; } }\n\
+    int status = 0; while (wait(&status) > 0) if (status) return 1; return 0; }\n";
+
+#[test]
+fn what_a_child_did_before_nobody_looked_counts_too() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "forks", FORKS);
+    let seen = trace(dir.path(), &[], &[program.to_str().expect("a name")]);
+    let streams = seen["streams"].as_array().expect("streams").iter();
+    let of_file = streams.filter(|stream| stream["path"].as_str().is_some_and(|path| path.ends_with("/o")));
+    let sums: Vec<_> = of_file.map(|stream| (stream["calls"].as_u64(), stream["bytes"].as_u64())).collect();
+    assert_eq!(sums, [(Some(40_000), Some(4_000_000)); 2], "{}", seen["streams"]);
+}
