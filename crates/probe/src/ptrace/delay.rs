@@ -15,7 +15,8 @@ pub(super) struct Delay {
 
 impl Delay {
     pub fn new() -> Self {
-        let mut delay = Self { file: File::open("/proc/thread-self/schedstat").ok(), known_ns: 0, first_ns: 0 };
+        let mut delay =
+            Self { file: File::open("/proc/thread-self/schedstat").ok(), known_ns: 0, first_ns: 0 };
         delay.since_last_ns();
         delay.first_ns = delay.known_ns;
         delay
