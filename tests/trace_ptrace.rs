@@ -1,5 +1,5 @@
 //! `weir trace --engine ptrace`, which is for everybody: what it finds of programs that make more calls than it looks at,
-//! and what it knows of files without being told by the kernel.
+//! and what it knows of files without being told by the kernel. And what the engine sample says that it does not know.
 
 mod common;
 
@@ -67,4 +67,46 @@ fn what_waits_when_memory_is_lent_to_a_child_is_seen() {
     let out = fs::read_to_string(dir.path().join("out")).expect("what it wrote");
     assert_eq!(out, "from the child\na heading\n");
     assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
+}
+
+/// Tiny writes by a child, which is one of fork(2): more than are looked at.
+const FORKS: &str = "#include <fcntl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+    static char record[100];\n\
+    int main(void) { int out = open(\"o\", O_WRONLY | O_CREAT | O_TRUNC, 0666);\n\
+    for (int child = 0; child < 2; child++) { if (fork() == 0) {\n\
+    for (int n = 0; n < 40000; n++) if (write(out, record, 100) != 100) return 1; return 0; } }\n\
+    int status = 0; while (wait(&status) > 0) if (status) return 1; return 0; }\n";
+
+#[test]
+fn what_a_child_did_before_nobody_looked_counts_too() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "forks", FORKS);
+    let seen = trace(dir.path(), &[], &[program.to_str().expect("a name")]);
+    let streams = seen["streams"].as_array().expect("streams").iter();
+    let of_file = streams.filter(|stream| stream["path"].as_str().is_some_and(|path| path.ends_with("/o")));
+    let sums: Vec<_> = of_file.map(|stream| (stream["calls"].as_u64(), stream["bytes"].as_u64())).collect();
+    assert_eq!(sums, [(Some(40_000), Some(4_000_000)); 2], "{}", seen["streams"]);
+}
+
+#[test]
+fn who_looks_at_no_call_says_so() {
+    let dir = disk_dir();
+    let line = "exec dd if=/dev/zero of=o bs=1 count=300000 status=none";
+    let mut weir =
+        weir(dir.path(), &["trace", "--json", "s.json", "--engine", "sample", "--", "sh", "-c", line]);
+    let output = weir.output().expect("weir starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("s.json")).expect("it is written"))
+        .expect("it is JSON");
+    let streams = seen["streams"].as_array().expect("streams");
+    assert!(!streams.is_empty() && streams.iter().all(|one| one["estimated"] == true), "{}", seen["streams"]);
+    for wrong in ["No stream was seen", "* exact", "totals exact", "two bursts", "--exact sees it"] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+    let refused =
+        common::weir(dir.path(), &["trace", "--engine", "sample", "--exact", "--", "true"]).output();
+    let refused = refused.expect("weir starts");
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("--exact looks at every call"), "{}", text(&refused.stderr));
 }

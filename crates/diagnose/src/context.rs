@@ -261,6 +261,11 @@ impl<'a> Context<'a> {
         self.streams.iter().filter(|stream| stream.sum.is_known()).count()
     }
 
+    /// Whether bytes went through streams of which nothing else is known.
+    pub fn moved_unseen(&self) -> bool {
+        self.streams.iter().any(|stream| !stream.sum.is_known() && stream.sum.calls > 0)
+    }
+
     /// The image that a process ran at a time, with its number.
     pub fn image_at(&self, pid: u32, at_s: f64) -> Option<(usize, &'a Image)> {
         self.process(pid)?.image_at(at_s)

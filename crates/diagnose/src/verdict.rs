@@ -39,6 +39,7 @@ pub(crate) fn verdict(context: &Context, findings: &[Finding]) -> Verdict {
 
 fn nothing_wrong(context: &Context, findings: &[Finding]) -> Verdict {
     let seen = match context.known_streams() {
+        0 if context.moved_unseen() => "Bytes were moved, but through which streams was not seen".to_string(),
         0 => "No stream was seen".to_string(),
         1 => "Nothing is wrong with the one stream of this run".into(),
         count => format!("Nothing is wrong with the {} streams of this run", thousands(count as u64)),

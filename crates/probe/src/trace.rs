@@ -123,7 +123,12 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     };
     let elapsed_s = seconds(now_ns() - started);
     drop(passed_on);
-    let (assembled, unknown, wrote) = scribe.finish(started);
+    let (mut assembled, unknown, wrote) = scribe.finish(started);
+    if kind == Engine::Sample {
+        // What came behind the last look at a process is in no figure; and what its children did is in its own as well.
+        let guessed = |flow: &mut Flow| (flow.exact, flow.estimated) = (false, true);
+        assembled.flows.iter_mut().for_each(guessed);
+    }
     // Until its gate was opened the command waited for weir.
     let startup_s = loaded_s + seconds(started.max(ended.released_ns) - begun);
     let overhead = overhead(kind, &ended, startup_s);
@@ -136,7 +141,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         elapsed_s,
         exit: ended.exit,
         overhead,
-        blind: blind(ended.blind, unknown, &assembled),
+        blind: blind(kind, ended.blind, unknown, &assembled),
         prices: options.prices,
         processes: assembled.processes,
         files: assembled.files,
@@ -296,21 +301,30 @@ fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
         unwatched_s: seconds(ended.unwatched_ns),
         seen_calls: ended.seen_calls,
         lost_events: ended.lost_events,
-        cost_s: ended.seen_calls as f64 * price_of_a_call(engine) / 1e9,
+        cost_s: match ended.cost_ns {
+            0 => ended.seen_calls as f64 * price_of_a_call(engine) / 1e9,
+            measured => seconds(measured),
+        },
     }
 }
 
-fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, assembled: &Assembled) -> Vec<String> {
+fn blind(
+    engine: Engine,
+    mut sentences: Vec<String>,
+    unknown: BTreeSet<String>,
+    assembled: &Assembled,
+) -> Vec<String> {
     sentences.extend(unknown);
-    sentences.extend(unknown_streams(&assembled.flows, assembled.glanced_below.as_deref()));
+    sentences.extend(unknown_streams(engine, &assembled.flows, assembled.glanced_below.as_deref()));
     if assembled.left_out > 0 {
         sentences.push(format!("{} events more than are kept; the counters have them", assembled.left_out));
     }
     sentences
 }
 
-/// What went between two bursts, by processes that opened and closed files then.
-fn unknown_streams(flows: &[Flow], glanced_below: Option<&str>) -> Option<String> {
+/// What went between two bursts, by processes that opened and closed files then; where no call is seen, what files do not
+/// tell.
+fn unknown_streams(engine: Engine, flows: &[Flow], glanced_below: Option<&str>) -> Option<String> {
     let unknown = || flows.iter().filter(|flow| !flow.is_known());
     let sum = |of: fn(&Flow) -> u64| unknown().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|flow| flow.calls), sum(|flow| flow.bytes));
@@ -321,6 +335,14 @@ fn unknown_streams(flows: &[Flow], glanced_below: Option<&str>) -> Option<String
     };
     let glanced = |below: &str| format!(" (files that were open at a glance lie below {below})");
     let glanced = glanced_below.map(glanced).unwrap_or_default();
+    if engine == Engine::Sample {
+        return (calls > 0).then(|| {
+            let bytes = Size(bytes);
+            format!(
+                "through which streams {who} moved about {bytes} in about {calls} calls: other engines see it"
+            )
+        });
+    }
     (calls > 0).then(|| {
         format!(
             "through which streams {who} moved {} in {calls} calls while nobody looked, between two bursts: what {whose} \

@@ -143,7 +143,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
-    if let Err(text) = one_stdout(&args).and_then(|()| engine_with_filter(&args)) {
+    if let Err(text) = one_stdout(&args).and_then(|()| engine_that_sees(&args)) {
         complain!("weir: {text}\nweir: try 'weir trace --help'");
         return ExitCode::from(USAGE);
     }
@@ -176,12 +176,15 @@ fn to_stdout(args: &Args) -> usize {
     files.filter(|path| path.as_path() == Path::new("-")).count() + usize::from(args.result.to_stdout())
 }
 
-/// Only one engine stops programs at calls.
-fn engine_with_filter(args: &Args) -> Result<(), String> {
+/// Only one engine stops programs at calls, and one sees none.
+fn engine_that_sees(args: &Args) -> Result<(), String> {
     match args.engine {
         Engine::Ebpf | Engine::Sample if args.seccomp => {
             Err("--seccomp is of the engine ptrace: leave out --engine, or give it ptrace".into())
         }
+        Engine::Sample if args.exact => Err(
+            "--exact looks at every call, and the engine sample at none: leave out --engine, or give it ptrace".into(),
+        ),
         _ => Ok(()),
     }
 }

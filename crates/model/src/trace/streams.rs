@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::{Flow, OpenFile, Recording};
+use super::{Engine, Flow, OpenFile, Recording};
 use crate::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction, and where it leads.
@@ -48,7 +48,10 @@ impl Recording {
                 }
             }
         }
-        self.settle(&mut streams);
+        // Of totals that are not whole themselves nothing is known exactly.
+        if self.engine != Engine::Sample {
+            self.settle(&mut streams);
+        }
         streams
     }
 

@@ -32,7 +32,9 @@ impl Assembler {
             Arc::new(std::sync::Mutex::new(copy))
         };
         let process = self.new_process(child, Some(pid), at_s);
-        self.live.insert(child, Live { process, descriptors: table, ..Live::default() });
+        // The kernel counts from nothing for it, whenever the first of its totals are told.
+        let at_start = Some(IoTotals::default());
+        self.live.insert(child, Live { process, descriptors: table, at_start, ..Live::default() });
         self.files.directories.fork(pid, child);
         self.live_of(pid, at_s).after_fork = 0;
         self.event(at_s, pid, tid, What::Fork { child });

@@ -223,7 +223,7 @@ impl Tracer<'_, '_> {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         if let (Some(before), Some(bare_ns)) = (before, process.bare_ns) {
             let beyond = now.saturating_sub(before) as f64 - bare_ns - self.stop_cost.call_ns();
-            process.budget.spend(now, beyond.clamp(0.0, BEYOND_NS));
+            process.budget.spend(now, beyond.clamp(0.0, BEYOND_NS), &mut self.purse);
         }
     }
 
@@ -232,7 +232,7 @@ impl Tracer<'_, '_> {
     pub(super) fn charge_delay(&mut self, pid: u32, now: u64) {
         let waited = 2.0 * self.delay.since_last_ns() as f64;
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.budget.spend(now, waited.min(BEYOND_NS));
+            process.budget.spend(now, waited.min(BEYOND_NS), &mut self.purse);
         }
     }
 
@@ -242,7 +242,7 @@ impl Tracer<'_, '_> {
         let worked = self.had_ns.map_or(u64::MAX, |had| processor_ns().saturating_sub(had));
         let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns).min(worked));
         let Some(process) = self.processes.get_mut(&pid) else { return true };
-        process.budget.spend(now, cost) || self.options.exact
+        process.budget.spend(now, cost, &mut self.purse) || self.options.exact
     }
 }
 

@@ -75,6 +75,7 @@ impl Tracer<'_, '_> {
             self.processes.insert(pid, Process::new(None, now));
             self.add_thread(pid, child);
             self.tell(now, pid, child, RawWhat::Begin);
+            self.tell(now, pid, child, RawWhat::Totals(Default::default()));
         }
         self.handle_early(child);
     }

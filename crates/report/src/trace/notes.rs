@@ -91,7 +91,8 @@ pub(super) fn engine(recording: &Recording) -> Block {
     } else {
         "totals only".into()
     });
-    if !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
+    let kept = recording.engine != Engine::Sample;
+    if kept && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
         facts.push("totals exact".into());
     }
     let base = recording.elapsed_s - overhead.cost_s;
