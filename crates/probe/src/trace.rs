@@ -12,6 +12,7 @@ use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recordin
 
 use crate::assemble::{Assembled, Assembler};
 use crate::engine::{self, Ended, now_ns};
+use crate::proc;
 use crate::raw::{Raw, RawWhat};
 use crate::walk::walkers_missing;
 use crate::watch::Watch;
@@ -91,7 +92,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
             inherited::let_go(options.writes_stdout);
             engine::Target::Command(gated)
         }
-        Target::Process(pid) => engine::Target::Process(*pid),
+        Target::Process(pid) => engine::Target::Process(there(*pid)?),
     };
     let (mut ready, mut reason) = choose(options)?;
     ready.prepare(&target)?;
@@ -128,7 +129,10 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         root,
         engine: kind,
         engine_reason: reason,
-        exact: ended.unwatched_ns == 0 && ended.lost_events == 0 && kind != Engine::Sample,
+        exact: ended.unwatched_ns == 0
+            && ended.lost_events == 0
+            && kind != Engine::Sample
+            && !assembled.submits,
         elapsed_s,
         exit: ended.exit,
         overhead,
@@ -141,6 +145,15 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         wrote,
         others: assembled.others,
     })
+}
+
+/// A process that is to be attached to: of one that has ended, be it a zombie still, not every engine would say so.
+fn there(pid: u32) -> Result<u32, Error> {
+    if !proc::has_ended(pid) {
+        return Ok(pid);
+    }
+    let source = std::io::Error::from_raw_os_error(libc::ESRCH);
+    Err(Error::Process { call: "read of /proc/PID/status", pid, source })
 }
 
 /// An engine that works here.
@@ -298,6 +311,7 @@ fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
 
 fn blind(mut sentences: Vec<String>, unknown: BTreeSet<String>, assembled: &Assembled) -> Vec<String> {
     sentences.extend(unknown);
+    sentences.extend(assembled.beside.iter().cloned());
     sentences.extend(unknown_streams(&assembled.flows, assembled.glanced_below.as_deref()));
     if assembled.left_out > 0 {
         sentences.push(format!("{} events more than are kept; the counters have them", assembled.left_out));

@@ -305,6 +305,7 @@ fn calls_that_move_no_bytes_are_counted_by_kind() {
         op,
         calls,
         errors: errors.iter().copied().collect(),
+        submitted: 0,
         exact: true,
     };
     recording.others = vec![
