@@ -222,7 +222,8 @@ fn what_execve_reads_is_nobodys() {
     assert!(runs.unwrap().success() && has("dd"));
     let dd = "dd if=nums of=o bs=10 status=none";
     for script in [format!("{dd}; true"), format!("exec {dd}"), "./script; true".into()] {
-        for engine in engines() {
+        // With ptrace it is known by stops; there tests of its totals see to it.
+        for engine in engines().into_iter().filter(|engine| *engine == "ebpf") {
             let run = |more: &[&str]| {
                 let options = [&["--engine", engine], more].concat();
                 let (output, document) = traced(dir.path(), &options, &["sh", "-c", &script]);
