@@ -97,6 +97,14 @@ static __always_inline void since_last_write(u32 pid, struct arguments *args, u3
     args->at[5] = counts && !counts->doubted ? counts->last_ns : 0;
 }
 
+/* Of io_uring_setup(2): flags are the third word of its parameters. args[2] is free for them. */
+static __always_inline void with_flags(struct arguments *args)
+{
+    u32 flags = 0;
+    bpf_probe_read_user(&flags, sizeof flags, (void *)(args->at[1] + 8));
+    args->at[2] = flags;
+}
+
 #define AT_FDCWD_ (-100)
 
 struct vector {
@@ -284,6 +292,10 @@ static __always_inline void on_other(struct process *process, u32 pid, struct ar
     case CLASS_SYNC:
         since_last_write(pid, args, fd);
         tell_plain(args, result, nr, fd);
+        return;
+    case CLASS_RING:
+        with_flags(args);
+        tell_plain(args, result, nr, (u32)result);
         return;
     case CLASS_MMAP:
         on_mmap(process, args, result);

@@ -38,6 +38,7 @@ enum class {
     CLASS_PAIR_3,   /* (domain, type, protocol, two descriptors): socketpair */
     CLASS_PLAIN,    /* worth telling, with its arguments: ftruncate, fadvise … */
     CLASS_SYNC,     /* (fd): fsync, fdatasync …; told with when it can have begun at the earliest */
+    CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; told with the flags of its parameters */
 };
 
 enum kind {

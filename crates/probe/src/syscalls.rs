@@ -55,6 +55,7 @@ const TABLE: &[(Op, i64)] = &[
     (Op::Mmap, libc::SYS_mmap),
     (Op::IoUringSetup, libc::SYS_io_uring_setup),
     (Op::IoUringEnter, libc::SYS_io_uring_enter),
+    (Op::IoSubmit, libc::SYS_io_submit),
     (Op::Kill, libc::SYS_kill),
     (Op::Tgkill, libc::SYS_tgkill),
     (Op::Execve, libc::SYS_execve),

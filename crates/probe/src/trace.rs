@@ -13,6 +13,7 @@ use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recordin
 use crate::assemble::{Assembled, Assembler};
 use crate::engine::{self, Ended, now_ns};
 use crate::inherited::{self, Keep};
+use crate::proc;
 use crate::raw::{Raw, RawWhat};
 use crate::walk::walkers_missing;
 use crate::watch::Watch;
@@ -94,7 +95,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
             passed_on = (options.keep != Keep::All).then(|| signals::pass_on(gated.pid, &signals::ASKING));
             engine::Target::Command(gated)
         }
-        Target::Process(pid) => engine::Target::Process(*pid),
+        Target::Process(pid) => engine::Target::Process(there(*pid)?),
     };
     let (mut ready, mut reason) = choose(options)?;
     ready.prepare(&target)?;
@@ -137,7 +138,10 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         root,
         engine: kind,
         engine_reason: reason,
-        exact: ended.unwatched_ns == 0 && ended.lost_events == 0 && kind != Engine::Sample,
+        exact: ended.unwatched_ns == 0
+            && ended.lost_events == 0
+            && kind != Engine::Sample
+            && !assembled.submits,
         elapsed_s,
         exit: ended.exit,
         overhead,
@@ -150,6 +154,15 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         wrote,
         others: assembled.others,
     })
+}
+
+/// A process that is to be attached to: of one that has ended, be it a zombie still, not every engine would say so.
+fn there(pid: u32) -> Result<u32, Error> {
+    if !proc::has_ended(pid) {
+        return Ok(pid);
+    }
+    let source = std::io::Error::from_raw_os_error(libc::ESRCH);
+    Err(Error::Process { call: "read of /proc/PID/status", pid, source })
 }
 
 /// An engine that works here.
@@ -315,6 +328,7 @@ fn blind(
     assembled: &Assembled,
 ) -> Vec<String> {
     sentences.extend(unknown);
+    sentences.extend(assembled.beside.iter().cloned());
     sentences.extend(unknown_streams(engine, &assembled.flows, assembled.glanced_below.as_deref()));
     if assembled.left_out > 0 {
         sentences.push(format!("{} events more than are kept; the counters have them", assembled.left_out));

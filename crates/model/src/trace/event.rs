@@ -41,6 +41,7 @@ ops! {
     Rename = "rename"; Renameat = "renameat"; Renameat2 = "renameat2";
     Unlink = "unlink"; Unlinkat = "unlinkat"; Link = "link"; Linkat = "linkat";
     Mmap = "mmap"; IoUringSetup = "io_uring_setup"; IoUringEnter = "io_uring_enter";
+    IoSubmit = "io_submit";
     Kill = "kill"; Tgkill = "tgkill"; Execve = "execve"; Execveat = "execveat";
 }
 
@@ -79,6 +80,12 @@ impl Op {
         use Op::*;
         let makes = matches!(self, MemfdCreate | Eventfd2 | IoUringSetup | Socket | Accept | Accept4);
         makes || self.opens() || matches!(self, Dup | Dup2 | Dup3)
+    }
+
+    /// Hands operations to the kernel that move bytes later, of descriptors that the call does not name; its result is
+    /// how many.
+    pub fn submits(self) -> bool {
+        matches!(self, Op::IoUringEnter | Op::IoSubmit)
     }
 
     /// Waits for the device.

@@ -19,6 +19,9 @@ pub struct OtherCalls {
     pub calls: u64,
     /// How often it failed, by the number of the error.
     pub errors: BTreeMap<i32, u64>,
+    /// Operations that they handed to the kernel (io_uring_enter, io_submit), whose bytes nobody counts.
+    #[serde(default)]
+    pub submitted: u64,
     /// Every one was seen; false: there were times when only totals were kept, and the kernel has none of these.
     pub exact: bool,
 }

@@ -19,4 +19,8 @@ pub struct Assembled {
     pub left_out: u64,
     /// The directory where nearly all of the files lie that were seen open between two bursts.
     pub glanced_below: Option<String>,
+    /// Operations on files were handed to the kernel, and are in no stream.
+    pub submits: bool,
+    /// What moved bytes beside the calls of streams, in sentences.
+    pub beside: Vec<String>,
 }

@@ -2,6 +2,7 @@
 //! up what goes through them. Every engine's reports come here, so that a finding does not depend on one.
 
 mod assembled;
+mod beside;
 mod descriptors;
 mod files;
 mod flows;
@@ -29,6 +30,7 @@ use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Proc
 use crate::proc;
 use crate::raw::{Raw, RawCall, RawFile, RawWhat};
 pub use assembled::Assembled;
+use beside::Beside;
 use descriptors::{Descriptor, Descriptors};
 use files::Files;
 use flows::Flows;
@@ -72,6 +74,7 @@ pub struct Assembler {
     /// Files that were seen by glances alone.
     glanced: Vec<u32>,
     others: Others,
+    beside: Beside,
     existing: Existing,
     events: Vec<Event>,
     left_out: u64,
@@ -99,6 +102,7 @@ impl Assembler {
             positions: Positions::default(),
             glanced: Vec::new(),
             others: Others::default(),
+            beside: Beside::default(),
             existing: Existing::default(),
             command: None,
             events: Vec::new(),
@@ -259,6 +263,7 @@ impl Assembler {
         let pid = raw.pid;
         let image = self.image(pid, at_s);
         self.others.note((pid, image), call);
+        self.beside.note_ring(pid, call);
         let moves = call.op.reads() || call.op.writes() || call.op.copies();
         let mut told = !moves;
         if moves && !call.counted {
@@ -283,6 +288,7 @@ impl Assembler {
             let lasted_s = at_s - self.seconds(began_ns);
             self.flows.note((pid, image, fd, file), call, at_s, (began_ns > 0).then_some(lasted_s));
             self.replace(file, call);
+            self.beside.note_mapping(&self.files, pid, file, call);
         }
         let rename = self.learn(pid, call, raw.ns);
         if (told || call.counted) && self.is_new(pid, call, fd) {
@@ -338,7 +344,8 @@ impl Assembler {
         if !matches!(
             call.op,
             Op::Lseek | Op::Fsync | Op::Fdatasync | Op::SyncFileRange | Op::Mmap | Op::Fadvise
-        ) {
+        ) && !call.op.submits()
+        {
             return true;
         }
         let count = self.live_of(pid, 0.0).alike.entry((call.op, fd)).or_default();
@@ -356,6 +363,7 @@ impl Assembler {
         self.settle_unwatched();
         let others = std::mem::take(&mut self.others).finish(&self.partly_seen());
         let glanced_below = self.glanced_below();
+        let beside = self.beside.sentences(&others, &self.files.all);
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         Assembled {
             processes: self.processes,
@@ -365,6 +373,8 @@ impl Assembler {
             events: self.events,
             left_out: self.left_out,
             glanced_below,
+            submits: self.beside.submits(),
+            beside,
         }
     }
 }

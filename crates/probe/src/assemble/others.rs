@@ -23,8 +23,6 @@ fn is_counted(call: &RawCall) -> bool {
     use Op::*;
     match call.op {
         op if op.reads() || op.writes() || op.copies() => false,
-        // They move bytes, of descriptors that nobody sees.
-        IoUringEnter => false,
         // These are in the list of programs, but for those that failed, which not every engine sees.
         Execve | Execveat => false,
         Mmap => call.args[4] as i32 >= 0 && call.args[3] as i32 & libc::MAP_ANONYMOUS == 0,
@@ -48,6 +46,8 @@ impl Others {
             // The kernel's own codes from 512 on: a signal came between.
             let number = if call.result <= -512 { libc::EINTR } else { -call.result as i32 };
             *one.errors.entry(number).or_default() += 1;
+        } else if call.op.submits() {
+            one.submitted += call.result as u64;
         }
     }
 
@@ -66,6 +66,7 @@ impl Others {
             op,
             calls: 0,
             errors: BTreeMap::new(),
+            submitted: 0,
             exact: true,
         })
     }
@@ -92,7 +93,13 @@ mod tests {
         }
         others.note((7, 0), &RawCall::new(Op::Read, [0; 6], 10));
         others.note((8, 1), &RawCall::new(Op::Close, [3, 0, 0, 0, 0, 0], 0));
+        for result in [3, -i64::from(libc::EINTR), 4] {
+            others.note((9, 0), &RawCall::new(Op::IoUringEnter, [0; 6], result));
+        }
         let counted = others.finish(&HashSet::from([8]));
+        let [.., ring] = &counted[..] else { panic!("{counted:?}") };
+        assert_eq!((ring.op, ring.calls, ring.failed(), ring.submitted), (Op::IoUringEnter, 3, 1, 7));
+        let counted = &counted[..counted.len() - 1];
         assert_eq!(counted.len(), 2, "{counted:?}");
         assert_eq!((counted[0].op, counted[0].calls, counted[0].failed()), (Op::Openat, 5, 3));
         assert_eq!(counted[0].errors, BTreeMap::from([(libc::ENOENT, 2), (libc::EACCES, 1)]));

@@ -58,6 +58,17 @@ impl Assembler {
             let flow = &mut self.flows.all[index];
             scale::grow(flow, sum.calls, sum.bytes);
             flow.estimated |= several;
+            if !flow.is_known() {
+                self.doubt_streams(pid, direction);
+            }
+        }
+    }
+
+    /// A part of what a process moved this way went through nobody knows which streams: perhaps these.
+    fn doubt_streams(&mut self, pid: u32, direction: Direction) {
+        for index in self.flows.of_process(pid).to_vec() {
+            let flow = &mut self.flows.all[index];
+            flow.exact &= flow.direction != direction;
         }
     }
 

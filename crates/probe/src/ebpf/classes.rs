@@ -27,7 +27,7 @@ fn class(op: Op) -> Option<Class> {
         Op::CloseRange => CloseRange,
         Op::Dup2 | Op::Dup3 => DupTo,
         Op::Dup | Op::Socket | Op::Accept | Op::Accept4 | Op::Eventfd2 | Op::MemfdCreate => NewFd,
-        Op::IoUringSetup => NewFd,
+        Op::IoUringSetup => Ring,
         Op::Openat | Op::Openat2 => Openat,
         Op::Open | Op::Creat => Open,
         Op::Fcntl => Fcntl,
@@ -41,7 +41,7 @@ fn class(op: Op) -> Option<Class> {
         Op::Socketpair => Pair3,
         Op::Fsync | Op::Fdatasync | Op::SyncFileRange => Sync,
         Op::Sync | Op::Syncfs | Op::Msync | Op::Fallocate | Op::Ftruncate | Op::Fadvise => Plain,
-        Op::IoUringEnter | Op::Kill | Op::Tgkill => Plain,
+        Op::IoUringEnter | Op::IoSubmit | Op::Kill | Op::Tgkill => Plain,
     })
 }
 

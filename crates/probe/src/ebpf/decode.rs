@@ -255,8 +255,8 @@ fn report_life(life: &Life, sink: &mut Sink) -> Note {
     }
 }
 
-/// The report of an exit comes last, when the counters have been swept.
-pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
+/// The report of an exit comes last, when the counters have been swept. `read`: by the kernel, not by the program.
+pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<Raw> {
     let life = wire::read::<Life>(bytes)?;
     let io = IoTotals {
         read_calls: life.read_calls,
@@ -267,7 +267,7 @@ pub(super) fn exit_report(bytes: &[u8]) -> Option<Raw> {
     let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
     let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
     let spent = Spent { user_ns, system_ns, queued_ns, fetched_bytes };
-    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io), spent };
+    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io.since(read)), spent };
     Some(Raw { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
 }
 

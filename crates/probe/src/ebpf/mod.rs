@@ -6,6 +6,7 @@ mod bpf;
 mod classes;
 mod decode;
 mod duty;
+mod images;
 mod kernel_types;
 mod libraries;
 mod load;
@@ -36,6 +37,7 @@ use crate::raw::{Raw, RawWhat};
 use crate::{Error, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
+use images::Images;
 use libraries::Libraries;
 use load::Loaded;
 use orders::Stops;
@@ -59,6 +61,7 @@ struct Run<'a> {
     decoder: Decoder,
     duty: Duty,
     pause: Pause,
+    images: Images,
     root: u32,
     /// Readable when the root has ended; None: that has to be asked for.
     root_end: Option<OwnedFd>,
@@ -152,6 +155,7 @@ impl Engine {
             decoder: Decoder::default(),
             duty,
             pause: Pause::default(),
+            images: Images::default(),
             root,
             root_end: pidfd(root),
             command,
@@ -255,6 +259,10 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Fork(child) => self.pause.born(child),
             Note::Exec(pid, exe) => {
+                // Of the command itself the kernel has left it out.
+                if !(self.hidden && pid == self.root) {
+                    self.images.exec(pid, &exe);
+                }
                 self.hidden &= pid != self.root;
                 self.duty.hurry(now_ns());
                 // First: the program is on its way.
@@ -265,7 +273,7 @@ impl Run<'_> {
                 if high {
                     self.sweep(Some(pid));
                 }
-                if let Some(report) = decode::exit_report(event) {
+                if let Some(report) = decode::exit_report(event, self.images.ended(pid)) {
                     (self.sink)(report);
                 }
                 self.pause.ended(pid);
@@ -306,7 +314,7 @@ impl Run<'_> {
         self.drain();
         self.sweep(None);
         for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
-            if let Some(totals) = proc::own_io(pid) {
+            if let Some(totals) = proc::own_io(pid).map(|totals| totals.since(self.images.read_of(pid))) {
                 (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what: RawWhat::Totals(totals) });
             }
         }

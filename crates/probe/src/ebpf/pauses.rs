@@ -84,7 +84,8 @@ impl Run<'_> {
             written_bytes: gone.written_bytes,
         };
         // Of the command, what it read as a part of weir is less than nothing.
-        Some(gone.plus(proc::own_io(pid).unwrap_or_default()))
+        let all = gone.plus(proc::own_io(pid).unwrap_or_default());
+        Some(all.since(self.images.read_of(pid)))
     }
 
     /// Reports what the streams have counted, and has them begin anew. Who moved bytes.

@@ -46,6 +46,7 @@ pub enum Class {
     Pair3,
     Plain,
     Sync,
+    Ring,
 }
 
 pub const KIND_CALL: u32 = 1;

@@ -52,7 +52,10 @@ impl Inside {
             _ => Default::default(),
         };
         let asked = if self.pieces.is_empty() { None } else { self.asked() };
-        let Self { op, args, paths, replaced, .. } = self;
+        let Self { op, mut args, paths, replaced, .. } = self;
+        if op == Op::IoUringSetup {
+            args[2] = ring_flags(tid, args[1]);
+        }
         let began_ns = op.syncs().then_some(self.began_ns);
         let call = RawCall::new(op, args, seen_result(result));
         RawCall { asked, head, tail, paths, began_ns, replaced, ..call }
@@ -103,6 +106,12 @@ impl Inside {
         }
         None
     }
+}
+
+/// Of io_uring_setup(2): the third word of its parameters. Its third argument is free for them.
+fn ring_flags(tid: u32, parameters: u64) -> u64 {
+    let flags = parameters.checked_add(8).map(|at| ProcessMemory { pid: tid }.bytes(at, 4));
+    flags.and_then(|flags| flags.try_into().ok()).map_or(0, u32::from_le_bytes).into()
 }
 
 /// Whether a rename is about to take a name from another file: the thread stands still, so its own view can be asked.

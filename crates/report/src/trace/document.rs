@@ -133,6 +133,9 @@ pub struct OtherCalls {
     pub failed: u64,
     /// The same by the name of the error.
     pub errors: BTreeMap<String, u64>,
+    /// Operations that they handed to the kernel (io_uring_enter, io_submit); their bytes are in no stream.
+    #[serde(default)]
+    pub submitted: u64,
     /// Every one was seen.
     pub exact: bool,
 }
@@ -201,6 +204,7 @@ fn other_calls(recording: &Recording, one: &trace::OtherCalls) -> OtherCalls {
         calls: one.calls,
         failed: one.failed(),
         errors: one.errors.iter().map(|(&number, &times)| (error(number), times)).collect(),
+        submitted: one.submitted,
         exact: one.exact,
     }
 }

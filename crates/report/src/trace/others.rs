@@ -1,8 +1,8 @@
-//! Calls that move no bytes: which, how many, and how many failed.
+//! Calls that move no bytes: which, how many, and how many failed; and those that have the kernel move them later.
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{Op, Recording};
+use weir_model::trace::{Op, OtherCalls, Recording};
 
 use super::words::{error, plural, thousands};
 use crate::block::Block;
@@ -15,18 +15,54 @@ const MOST: usize = 6;
 struct Kind {
     calls: u64,
     errors: BTreeMap<i32, u64>,
+    submitted: u64,
 }
 
-/// A line of them; `all` leaves no kind out. Nothing where none was seen.
+/// A line of them and one of submissions; `all` leaves no kind out. Nothing where none was seen.
 pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
+    let (submit, plain): (Vec<_>, Vec<_>) = recording.others.iter().partition(|one| one.op.submits());
+    let mut blocks = without_bytes(&plain, all);
+    blocks.extend(submissions(&submit));
+    blocks
+}
+
+/// "at least " where there were more than were seen.
+fn least(calls: &[&OtherCalls]) -> &'static str {
+    if calls.iter().all(|one| one.exact) { "" } else { "at least " }
+}
+
+fn by_kind(calls: &[&OtherCalls]) -> BTreeMap<Op, Kind> {
     let mut kinds: BTreeMap<Op, Kind> = BTreeMap::new();
-    for one in &recording.others {
+    for one in calls {
         let kind = kinds.entry(one.op).or_default();
         kind.calls += one.calls;
+        kind.submitted += one.submitted;
         for (&number, &times) in &one.errors {
             *kind.errors.entry(number).or_default() += times;
         }
     }
+    kinds
+}
+
+fn submissions(calls: &[&OtherCalls]) -> Vec<Block> {
+    let kinds = by_kind(calls);
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let submitted = kinds.values().map(|kind| kind.submitted).sum();
+    let head = format!(
+        "{}{} handed to the kernel, whose bytes are in no row",
+        least(calls),
+        plural(submitted, "operation")
+    );
+    let parts = kinds
+        .iter()
+        .map(|(op, kind)| format!("{} submitted by {}", thousands(kind.submitted), words(*op, kind)));
+    vec![Block::Text(head), Block::Facts(parts.collect())]
+}
+
+fn without_bytes(calls: &[&OtherCalls], all: bool) -> Vec<Block> {
+    let kinds = by_kind(calls);
     if kinds.is_empty() {
         return Vec::new();
     }
@@ -41,7 +77,7 @@ pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
         let calls = rest.iter().map(|(_, kind)| kind.calls).sum();
         parts.push(format!("{} others of {} kinds", thousands(calls), rest.len()));
     }
-    let least = if recording.others.iter().all(|one| one.exact) { "" } else { "at least " };
+    let least = least(calls);
     let calls = plural(sum, "call");
     let head = format!("{least}{calls} that move no bytes (stat, ioctl, poll … are not followed)");
     vec![Block::Text(head), Block::Facts(parts)]

@@ -23,6 +23,7 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
         op: weir_model::trace::Op::Openat,
         calls: 3,
         errors: [(2, 1)].into(),
+        submitted: 0,
         exact: true,
     });
     let traces = [

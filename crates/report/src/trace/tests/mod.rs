@@ -1,6 +1,7 @@
 //! What the screen shows of recordings; the other forms in a file of their own.
 
 mod documents;
+mod others;
 
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use super::*;
@@ -292,43 +293,6 @@ fn files_without_a_line_are_summed_by_directory() {
     }
     let document = document(&trace);
     assert_eq!(document.streams.len(), 723, "each has its row for programs");
-}
-
-#[test]
-fn calls_that_move_no_bytes_are_counted_by_kind() {
-    use weir_model::trace::{Op, OtherCalls};
-    let mut recording = clean();
-    assert!(!screen_at(&of(&recording, &[], ""), 80).contains("move no bytes"), "nothing is made up");
-    let one = |op, calls, errors: &[(i32, u64)]| OtherCalls {
-        pid: 4711,
-        image: 0,
-        op,
-        calls,
-        errors: errors.iter().copied().collect(),
-        exact: true,
-    };
-    recording.others = vec![
-        one(Op::Openat, 400, &[(2, 288), (13, 2)]),
-        one(Op::Openat, 12, &[]),
-        one(Op::Close, 131, &[]),
-        one(Op::Lseek, 14, &[(29, 3)]),
-    ];
-    let text = screen_at(&of(&recording, &[], ""), 80);
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = "557 calls that move no bytes (stat, ioctl, poll … are not followed) openat 412 (290 failed: ENOENT 288, \
-                EACCES 2) · close 131 · lseek 14 (3 failed: ESPIPE)";
-    assert!(flat.contains(said), "{text}");
-    recording.others[0].exact = false;
-    recording.others.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
-    let trace = of(&recording, &[], "");
-    let flat =
-        |all: bool| screen(&trace, all, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat(false).contains("at least 575 calls that move no bytes ("), "{}", flat(false));
-    assert!(
-        flat(false).contains("10 others of 5 kinds") && !flat(true).contains("others of"),
-        "{}",
-        flat(true)
-    );
 }
 
 #[test]

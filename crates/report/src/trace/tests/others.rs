@@ -1,0 +1,76 @@
+//! Calls that move no bytes, and those that have the kernel move them.
+
+use weir_model::trace::{Op, OtherCalls};
+
+use super::*;
+
+#[test]
+fn calls_that_move_no_bytes_are_counted_by_kind() {
+    let mut recording = clean();
+    assert!(!screen_at(&of(&recording, &[], ""), 80).contains("move no bytes"), "nothing is made up");
+    let one = |op, calls, errors: &[(i32, u64)]| OtherCalls {
+        pid: 4711,
+        image: 0,
+        op,
+        calls,
+        errors: errors.iter().copied().collect(),
+        submitted: 0,
+        exact: true,
+    };
+    recording.others = vec![
+        one(Op::Openat, 400, &[(2, 288), (13, 2)]),
+        one(Op::Openat, 12, &[]),
+        one(Op::Close, 131, &[]),
+        one(Op::Lseek, 14, &[(29, 3)]),
+    ];
+    let text = screen_at(&of(&recording, &[], ""), 80);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "557 calls that move no bytes (stat, ioctl, poll … are not followed) openat 412 (290 failed: ENOENT 288, \
+                EACCES 2) · close 131 · lseek 14 (3 failed: ESPIPE)";
+    assert!(flat.contains(said), "{text}");
+    recording.others[0].exact = false;
+    recording.others.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
+    let trace = of(&recording, &[], "");
+    let flat =
+        |all: bool| screen(&trace, all, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat(false).contains("at least 575 calls that move no bytes ("), "{}", flat(false));
+    assert!(
+        flat(false).contains("10 others of 5 kinds") && !flat(true).contains("others of"),
+        "{}",
+        flat(true)
+    );
+}
+
+#[test]
+fn operations_that_the_kernel_was_handed_are_no_counted_calls() {
+    let mut recording = clean();
+    let errors = [(4, 1)].into();
+    let ring = OtherCalls {
+        pid: 4711,
+        image: 0,
+        op: Op::IoUringEnter,
+        calls: 9,
+        errors,
+        submitted: 1200,
+        exact: true,
+    };
+    recording.others = vec![ring];
+    recording.exact = false;
+    let flat = |recording: &Recording| {
+        let text = screen_at(&of(recording, &[], ""), 80);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = "1,200 operations handed to the kernel, whose bytes are in no row 1,200 submitted by io_uring_enter 9 \
+                (1 failed: EINTR)";
+    assert!(flat(&recording).contains(said), "{}", flat(&recording));
+    assert!(
+        !flat(&recording).contains("every call counted") && !flat(&recording).contains("that move no bytes")
+    );
+    recording.others[0].exact = false;
+    assert!(flat(&recording).contains("at least 1,200 operations"), "{}", flat(&recording));
+    // A ring that the kernel polls makes no calls at all.
+    recording.others.clear();
+    assert!(!flat(&recording).contains("every call counted"), "{}", flat(&recording));
+    recording.exact = true;
+    assert!(flat(&recording).contains("every call counted"), "{}", flat(&recording));
+}

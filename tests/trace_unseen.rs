@@ -1,0 +1,260 @@
+//! `weir trace`: what it cannot see it says, and what it does not know it does not call exact.
+
+mod common;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{disk_dir, has, skip, text, weir};
+use serde_json::Value;
+use trace::{compile, engines, list, path, traced};
+
+/// Writes `argv[1]` with one operation of io_uring a call; where a second argument is given, under a polled ring.
+const RING: &str = r#"
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct io_uring_params p;
+    memset(&p, 0, sizeof p);
+    if (argc > 2)
+        p.flags = IORING_SETUP_SQPOLL;
+    int fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    int ring = syscall(SYS_io_uring_setup, 4, &p);
+    if (fd < 0 || ring < 0)
+        return 77;
+    if (argc > 2)
+        return 0;
+    char *sq = mmap(0, p.sq_off.array + p.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *sqe = mmap(0, p.sq_entries * sizeof *sqe, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    static char block[4096];
+    for (unsigned i = 0; i < 10; i++) {
+        unsigned slot = i & (p.sq_entries - 1);
+        memset(&sqe[slot], 0, sizeof *sqe);
+        sqe[slot].opcode = IORING_OP_WRITE;
+        sqe[slot].fd = fd;
+        sqe[slot].addr = (unsigned long)block;
+        sqe[slot].len = sizeof block;
+        sqe[slot].off = i * sizeof block;
+        ((unsigned *)(sq + p.sq_off.array))[slot] = slot;
+        __atomic_store_n((unsigned *)(sq + p.sq_off.tail), i + 1, __ATOMIC_RELEASE);
+        if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, 0, 0) != 1)
+            return 78;
+    }
+    return 0;
+}
+"#;
+
+/// Writes `argv[1]` with aio, three operations a call.
+const AIO: &str = r#"
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    aio_context_t context = 0;
+    static char block[4096];
+    struct io_event done[3];
+    int fd = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (fd < 0 || syscall(SYS_io_setup, 8, &context) != 0)
+        return 77;
+    for (int round = 0; round < 4; round++) {
+        struct iocb one[3] = {{0}}, *all[3];
+        for (int i = 0; i < 3; i++) {
+            one[i].aio_lio_opcode = IOCB_CMD_PWRITE;
+            one[i].aio_fildes = fd;
+            one[i].aio_buf = (unsigned long)block;
+            one[i].aio_nbytes = sizeof block;
+            all[i] = &one[i];
+        }
+        if (syscall(SYS_io_submit, context, 3, all) != 3 || syscall(SYS_io_getevents, context, 3, 3, done, 0) != 3)
+            return 78;
+    }
+    return 0;
+}
+"#;
+
+/// Writes `argv[1]` as memory.
+const MAPPED: &str = r#"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int fd = open(argv[1], O_CREAT | O_TRUNC | O_RDWR, 0600);
+    if (fd < 0 || ftruncate(fd, 65536) != 0)
+        return 77;
+    char *at = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return 77;
+    memset(at, 1, 65536);
+    return 0;
+}
+"#;
+
+/// What `weir trace --exact` says of a program that is made of this source: screen and document; None: it cannot be here.
+fn exactly(dir: &Path, engine: &str, source: &str, more: &[&str]) -> Option<(String, Value)> {
+    let program = compile(dir, "program", source, &[])?;
+    let command = [&[path(&program), "out"], more].concat();
+    let (output, document) = traced(dir, &["--exact", "--engine", engine], &command);
+    match output.status.code() {
+        Some(0) => Some((text(&output.stderr), document)),
+        Some(77) => None,
+        _ => panic!("{engine}: {}\n{}", output.status, text(&output.stderr)),
+    }
+}
+
+/// The descriptor of what went through nobody knows which.
+const UNKNOWN: i64 = weir_model::trace::Flow::UNKNOWN as i64;
+
+fn blind(document: &Value) -> String {
+    list(document, "blind").iter().map(|said| said.as_str().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// How often a call was made, and how much it submitted.
+fn submitted(document: &Value, call: &str) -> (u64, u64) {
+    let calls = list(document, "other_calls").iter().filter(|one| one["call"] == call);
+    calls.fold((0, 0), |sum, one| {
+        (sum.0 + one["calls"].as_u64().unwrap(), sum.1 + one["submitted"].as_u64().unwrap())
+    })
+}
+
+/// Two lines of a screen may be one sentence.
+fn flat(screen: &str) -> String {
+    screen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn submissions_are_counted_and_that_their_bytes_are_unseen_is_said() {
+    let dir = disk_dir();
+    let kinds = [
+        ("io_uring", RING, "io_uring_enter", (10, 10), "10 operations to the kernel, in 10 calls"),
+        ("aio", AIO, "io_submit", (4, 12), "12 operations to the kernel, in 4 calls"),
+    ];
+    for (how, source, call, expected, said) in kinds {
+        for engine in engines() {
+            let Some((screen, document)) = exactly(dir.path(), engine, source, &[]) else {
+                skip("submissions_are_counted_and_that_their_bytes_are_unseen_is_said", how);
+                continue;
+            };
+            assert_eq!(submitted(&document, call), expected, "{engine}: {screen}");
+            let blind = blind(&document);
+            assert!(blind.contains(&format!("what went through {how}: 1 process handed {said}")), "{blind}");
+            assert_eq!(document["exact"], false, "{engine}: {call}");
+            assert!(!screen.contains("every call counted"), "{engine}: {screen}");
+            let line = format!("{} operations handed to the kernel, whose bytes are in no row", expected.1);
+            assert!(flat(&screen).contains(&line), "{engine}: {screen}");
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_the_kernel_polls_is_said() {
+    let dir = disk_dir();
+    for engine in engines() {
+        let Some((screen, document)) = exactly(dir.path(), engine, RING, &["polled"]) else {
+            skip("a_ring_that_the_kernel_polls_is_said", "no polled rings here");
+            continue;
+        };
+        assert!(blind(&document).contains("IORING_SETUP_SQPOLL"), "{engine}: {screen}");
+        assert_eq!(document["exact"], false, "{engine}");
+        assert!(!screen.contains("every call counted"), "{engine}: {screen}");
+    }
+}
+
+#[test]
+fn a_shared_mapping_that_is_written_is_said() {
+    let dir = disk_dir();
+    for engine in engines() {
+        let Some((_, document)) = exactly(dir.path(), engine, MAPPED, &[]) else {
+            skip("a_shared_mapping_that_is_written_is_said", "no compiler");
+            continue;
+        };
+        let blind = blind(&document);
+        assert!(blind.contains("MAP_SHARED") && blind.contains("/out:"), "{engine}: {blind}");
+        assert!(blind.contains("64 KiB"), "{engine}: {blind}");
+    }
+}
+
+#[test]
+fn what_has_ended_cannot_be_attached_to() {
+    let dir = disk_dir();
+    let mut zombie = Command::new("true").spawn().unwrap();
+    let id = zombie.id().to_string();
+    let stat = || fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    while !stat().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    for engine in engines() {
+        for pid in [id.as_str(), "4194999"] {
+            let options = ["trace", "--time", "1", "--engine", engine, "-p", pid];
+            let output = weir(dir.path(), &options).stdin(Stdio::null()).output().unwrap();
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(125), "{engine} {pid}: {said}");
+            assert!(said.contains("ESRCH") && said.contains("it has ended"), "{engine} {pid}: {said}");
+        }
+    }
+    zombie.wait().unwrap();
+}
+
+/// What a program of this name has read by all that is said of its streams: calls and bytes.
+fn read_by(document: &Value, comm: &str) -> (u64, u64) {
+    let own = |stream: &&Value| stream["comm"] == comm && stream["direction"] == "in";
+    let number = |stream: &Value, of: &str| stream[of].as_u64().unwrap();
+    let streams = list(document, "streams").iter().filter(own);
+    streams.fold((0, 0), |sum, stream| (sum.0 + number(stream, "calls"), sum.1 + number(stream, "bytes")))
+}
+
+/// What the kernel reads of a program at its execve(2) is not the program's: what comes of totals is what calls add up to.
+#[test]
+fn what_execve_reads_is_nobodys() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("nums"), "123456\n".repeat(100_000)).unwrap();
+    fs::write(dir.path().join("script"), "#!/bin/sh\nexec dd if=nums of=o bs=10 status=none\n").unwrap();
+    let runs = Command::new("chmod").arg("+x").arg(dir.path().join("script")).status();
+    assert!(runs.unwrap().success() && has("dd"));
+    let dd = "dd if=nums of=o bs=10 status=none";
+    for script in [format!("{dd}; true"), format!("exec {dd}"), "./script; true".into()] {
+        // With ptrace it is known by stops; there tests of its totals see to it.
+        for engine in engines().into_iter().filter(|engine| *engine == "ebpf") {
+            let run = |more: &[&str]| {
+                let options = [&["--engine", engine], more].concat();
+                let (output, document) = traced(dir.path(), &options, &["sh", "-c", &script]);
+                assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+                document
+            };
+            let (seen, told) = (run(&["--exact"]), run(&[]));
+            assert!(read_by(&seen, "dd").1 >= 700_000, "{engine}: {seen}");
+            assert_eq!(read_by(&told, "dd"), read_by(&seen, "dd"), "{engine}: {script}");
+            let blind = blind(&told);
+            assert!(!blind.contains("through which streams"), "{engine}: {script}: {blind}");
+        }
+    }
+}
+
+/// Where a part of what a process moved went through nobody knows which streams, none of its streams is exact.
+#[test]
+fn a_stream_beside_an_unknown_one_is_not_exact() {
+    let dir = disk_dir();
+    fs::write(dir.path().join("nums"), "123456\n".repeat(20_000)).unwrap();
+    for engine in engines() {
+        let script = "head -20000 nums | while read x; do echo $x; done | tail -1";
+        let (output, document) = traced(dir.path(), &["--engine", engine], &["sh", "-c", script]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let streams = list(&document, "streams");
+        for unknown in streams.iter().filter(|stream| stream["fd"] == UNKNOWN) {
+            let beside = |stream: &&Value| {
+                stream["pid"] == unknown["pid"] && stream["direction"] == unknown["direction"]
+            };
+            let exact = streams.iter().filter(beside).filter(|stream| stream["exact"] == true);
+            assert_eq!(exact.count(), 0, "{engine}: {document}");
+        }
+    }
+}
