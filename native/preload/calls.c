@@ -1,4 +1,6 @@
 /* calls.c: the program's own read(2) and write(2), and the paths on which nothing but memory is touched. */
+#include "calls.h"
+
 #include "gather.h"
 #include "libc.h"
 #include "order.h"
@@ -53,18 +55,23 @@ static inline long take_fast(struct session *s, int fd, char *to, size_t n) {
 #define gather_read(fd, to, n, done) (*(done) = DONE_NOT, 0L)
 #endif
 
-static __attribute__((noinline)) long write_slow(int fd, const void *from, size_t n) {
+static long write_next(int fd, const void *from, size_t n) {
     write_call *call = NEXT("write");
     int done;
-    order_keep(fd);
     long kernel = gather_write(fd, from, n, &done);
     if (done == DONE) return result(kernel);
     return call ? call(fd, from, n) : result(sys_write(fd, from, n));
 }
 
+static __attribute__((noinline)) long write_slow(int fd, const void *from, size_t n) {
+    order_keep(fd);
+    return write_next(fd, from, n);
+}
+
 static __attribute__((noinline)) long read_slow(int fd, void *to, size_t n) {
     read_call *call = NEXT("read");
     int done;
+    if (gather_passes(fd)) return result(sys_read(fd, to, n));
     long kernel = gather_read(fd, to, n, &done);
     if (done == DONE) return result(kernel);
     return call && done == DONE_NOT ? call(fd, to, n) : result(sys_read(fd, to, n));
@@ -81,9 +88,44 @@ static __attribute__((noinline)) long read_some(int fd, void *to, size_t n) {
     return taken ? taken : read_slow(fd, to, n);
 }
 
+long calls_write(int fd, const void *from, size_t n) {
+    long taken = append_fast(session, fd, from, n);
+    return taken ? taken : write_next(fd, from, n);
+}
+
+long calls_read(int fd, void *to, size_t n) { return read_some(fd, to, n); }
+
 EXPORT write_call write;
 EXPORT long write(int fd, const void *from, size_t n) {
     return n == 1 && likely(append_fast(session, fd, from, 1)) ? 1 : write_some(fd, from, n);
+}
+
+struct part { /* iovec */
+    const char *from;
+    size_t n;
+};
+
+/* What is tiny in all goes the way of write(2). */
+static long writev_joined(int fd, const struct part *parts, int count, int *done) {
+    char all[SMALL], *to = all;
+    (void)fd;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].n > (size_t)(all + SMALL - to)) return 0;
+        to = text_put(to, parts[i].from, parts[i].n);
+    }
+    long n = to - all;
+    if (n && append_fast(session, fd, all, (size_t)n)) return *done = DONE, n;
+    return n ? gather_write(fd, all, (size_t)n, done) : 0;
+}
+
+EXPORT long writev(int fd, const void *parts, int count);
+EXPORT long writev(int fd, const void *parts, int count) {
+    long (*call)(int, const void *, int) = NEXT("writev");
+    int done = DONE_NOT;
+    order_keep(fd);
+    long kernel = config.coalesce && count > 0 ? writev_joined(fd, parts, count, &done) : 0;
+    if (done == DONE) return result(kernel);
+    return call ? call(fd, parts, count) : result(sys3(__NR_writev, fd, parts, count));
 }
 
 EXPORT read_call read;

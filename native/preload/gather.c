@@ -4,6 +4,7 @@
 #if WEIR_HAS_DISPATCH
 #include <asm/ioctls.h>
 
+#include "calls.h"
 #include "dispatch.h"
 #include "libc.h"
 #include "signals.h"
@@ -19,8 +20,12 @@ void gather_start(void) {
     if (config.coalesce == COALESCE_OFF) return;
     struct session *fresh = sys_pages(4096);
     if (!fresh) return;
-    if (sys3(__NR_madvise, fresh, 4096, MADV_WIPE_ON_FORK) == 0) session = fresh;
-    else sys2(__NR_munmap, fresh, 4096);
+    if (sys3(__NR_madvise, fresh, 4096, MADV_WIPE_ON_FORK) < 0) {
+        sys2(__NR_munmap, fresh, 4096);
+        return;
+    }
+    session = fresh;
+    jumps_start();
 }
 
 void gather_never(void) {
@@ -40,6 +45,7 @@ static int begin(uint64_t mask) {
     if (s->task != sys0(__NR_gettid) || !dispatch_holds()) return 0;
     s->targets_count = 0;
     s->credit_fd = 0;
+    s->source_fd = 0;
     s->first_out = (uint32_t)(s->region->head >> 32);
     s->first_in = (uint32_t)(s->region->in_used >> 32);
     s->out.kind = s->in.kind = KIND_OTHER;
@@ -105,7 +111,8 @@ static long append(int fd, const void *from, size_t n, const uint64_t *mask, int
     for (;;) {
         if (n - 1 >= SMALL || s->busy || !begin(*mask)) return leave(fd, mask, done);
         struct target *target = target_of(fd);
-        if (!target || target->kind == KIND_OTHER || target->access == O_RDONLY) return leave(fd, mask, done);
+        if (!target || target->kind == KIND_OTHER || target->kind == KIND_SOURCE) return leave(fd, mask, done);
+        if (target->access == O_RDONLY) return leave(fd, mask, done);
         int here = s->out.kind != KIND_OTHER && s->out_fd == fd;
         if (here && (uint32_t)s->region->head + n <= s->out_room) break;
         *done = DONE;
@@ -165,8 +172,13 @@ static long take(int fd, void *to, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
     if (n - 1 >= SMALL || s->busy || !begin(*mask)) return leave(fd, mask, done);
     struct target *target = target_of(fd);
-    if (!target || target->kind == KIND_OTHER || target->kind == KIND_NULL) return leave(fd, mask, done);
-    if (target->access == O_WRONLY || s->no_reading) return leave(fd, mask, done);
+    if (!target || target->kind == KIND_OTHER || target->access == O_WRONLY) return leave(fd, mask, done);
+    if (target->kind == KIND_NULL || target->kind == KIND_SOURCE) {
+        s->source_fd = fd + 1;
+        *done = DONE_RAW;
+        return 0;
+    }
+    if (s->no_reading) return leave(fd, mask, done);
     if (target->kind != KIND_FILE) return pass_read(fd, n, mask, done);
     *done = DONE;
     return fill(fd, to, n, target, mask);

@@ -13,7 +13,8 @@
 #include "config.h"
 #include "sys.h"
 
-enum kind { KIND_OTHER = 0, KIND_FILE, KIND_PIPE, KIND_TERMINAL, KIND_SOCKET, KIND_NULL };
+/* KIND_NULL takes bytes and does nothing with them; KIND_SOURCE gives them and never waits. */
+enum kind { KIND_OTHER = 0, KIND_FILE, KIND_PIPE, KIND_TERMINAL, KIND_SOCKET, KIND_NULL, KIND_SOURCE };
 
 /* What a descriptor is, for as long as the session lasts: no call can change it meanwhile. */
 struct target {
@@ -43,6 +44,7 @@ struct session {
     uint32_t calls, penalty;         /* tiny calls let through; more of them after sessions that were not worth it */
     uint32_t in_want;                /* bytes to read ahead: grows while they are used up */
     int failed_fd, failed;           /* an error that came late, for the next call on that descriptor (+ 1) */
+    int source_fd;                   /* /dev/zero or its like (+ 1): reads of it let nobody see anything */
     int credit_fd;                   /* a pipe, terminal or socket (+ 1) that held `credit` bytes when last asked */
     int64_t credit;
     struct target out, in;
@@ -59,6 +61,12 @@ enum { DONE_NOT = 0, DONE = 1, DONE_RAW = 2 };
    DONE, the kernel's result is returned; DONE_RAW, make the system call here. */
 long gather_write(int fd, const void *from, size_t n, int *done);
 long gather_read(int fd, void *to, size_t n, int *done);
+#if WEIR_HAS_DISPATCH
+/* True for a read that gathered bytes need not go out for, as it can neither wait nor be noticed. */
+static inline int gather_passes(int fd) { return session->selector && session->source_fd == fd + 1; }
+#else
+static inline int gather_passes(int fd) { return (void)fd, 0; }
+#endif
 /* Ends a session from outside of a call that would. */
 #if WEIR_HAS_DISPATCH
 void gather_settle(void);

@@ -20,7 +20,6 @@ void order_keep(int fd) {
         return call ? call(__VA_ARGS__) : fail(-38); \
     }
 
-BEFORE(long, writev, (int fd, const void *parts, int count), fd, parts, count)
 BEFORE(long, pwrite, (int fd, const void *from, size_t n, long at), fd, from, n, at)
 BEFORE(long, pwrite64, (int fd, const void *from, size_t n, long at), fd, from, n, at)
 BEFORE(long, pwritev, (int fd, const void *parts, int count, long at), fd, parts, count, at)

@@ -9,7 +9,8 @@
 
 enum { TYPE_MASK = 0170000, TYPE_FILE = 0100000, TYPE_PIPE = 0010000, TYPE_CHARACTER = 0020000 };
 enum { TYPE_SOCKET = 0140000 };
-enum { NULL_DEVICE = 0x103, ROOM_TERMINAL = 1024, PIECE_TERMINAL = 128, PIECE_PIPE = 4096 };
+enum { NULL_DEVICE = 0x103, ZERO_DEVICE = 0x105, FULL_DEVICE = 0x107, URANDOM_DEVICE = 0x109 };
+enum { ROOM_TERMINAL = 1024, PIECE_TERMINAL = 128, PIECE_PIPE = 4096 };
 enum { SOL = 1, SO_TYPE_NAME = 3, STREAM = 1 };
 
 /* File systems whose regular files are bytes and nothing else; in /proc or /sys a write is a command, and a read a
@@ -32,7 +33,8 @@ static enum kind kind_of(int fd, const struct stat *stat) {
     case TYPE_PIPE:
         return KIND_PIPE;
     case TYPE_CHARACTER:
-        if (stat->st_rdev == NULL_DEVICE) return KIND_NULL;
+        if (stat->st_rdev == NULL_DEVICE || stat->st_rdev == ZERO_DEVICE) return KIND_NULL;
+        if (stat->st_rdev == FULL_DEVICE || stat->st_rdev == URANDOM_DEVICE) return KIND_SOURCE;
         return sys3(__NR_ioctl, fd, TCGETS, modes) == 0 ? KIND_TERMINAL : KIND_OTHER;
     case TYPE_SOCKET: /* datagrams have boundaries */
         sys5(__NR_getsockopt, fd, SOL, SO_TYPE_NAME, &type, &size);

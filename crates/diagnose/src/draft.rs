@@ -24,6 +24,11 @@ impl Context<'_> {
         format!("weir run {options} -- {}", self.command(pid))
     }
 
+    /// The same for the command that was traced, with all that it starts.
+    pub fn weir_run_whole(&self, options: &str) -> String {
+        format!("weir run {options} -- {}", line(&self.recording.command))
+    }
+
     /// The same for what the process ran at a time.
     pub fn weir_run_at(&self, options: &str, pid: u32, at_s: f64) -> String {
         format!(
@@ -46,7 +51,7 @@ impl Context<'_> {
             }
             None => return image.map_or("COMMAND".into(), |image| quoted(&image.comm)),
         };
-        argv.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
+        line(argv)
     }
 
     /// The cure as code in the language of what the process ran at that time.
@@ -63,6 +68,11 @@ impl Context<'_> {
     pub fn name_at(&self, pid: u32, at_s: f64) -> String {
         called(self.image_at(pid, at_s).map(|(_, image)| image.comm.as_str()), pid)
     }
+}
+
+/// Words as a shell would take them.
+fn line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn called(comm: Option<&str>, pid: u32) -> String {

@@ -45,6 +45,7 @@ fn buffer_output(language: Language) -> &'static str {
             "one process for the whole loop: awk '…' input > output, or done > output behind the loop"
         }
         Language::Awk => "leave out fflush() and system(\"\")",
+        Language::Lua => "io.stdout:setvbuf('full', 65536), io.write, no flush() in the loop",
         Language::Node => "collect pieces in an array and write(pieces.join('')) once in 64 KiB",
         Language::Tcl => "fconfigure $channel -buffering full -buffersize 65536",
         Language::Java => "new BufferedOutputStream(out, 65536), PrintStream without autoflush",
@@ -67,6 +68,7 @@ fn buffer_input(language: Language) -> &'static str {
                 the loop"
         }
         Language::Awk => "read whole lines with getline",
+        Language::Lua => "io.lines(), or read(65536), not read(1)",
         Language::Node => "fs.createReadStream(path, {highWaterMark: 65536})",
         Language::Tcl => "fconfigure $channel -buffersize 65536, then gets or read",
         Language::Java => "new BufferedInputStream(in, 65536)",
@@ -85,6 +87,7 @@ fn flush(language: Language) -> &'static str {
         Language::Ruby => "$stdout.sync = true, or $stdout.flush",
         Language::Shell => "nothing in the shell itself holds bytes: see the command that it runs",
         Language::Awk => "fflush() behind each print that must not wait",
+        Language::Lua => "io.stdout:flush() before waiting, or io.stdout:setvbuf('line') once",
         Language::Node => "end() the stream and exit in its 'finish'",
         Language::Tcl => "flush $channel, or fconfigure $channel -buffering line",
         Language::Java => "flush(), or new PrintWriter(out, true)",
@@ -101,6 +104,7 @@ fn flush_before_fork(language: Language) -> &'static str {
         Language::Python => "sys.stdout.flush() before os.fork(), os.exec*() and subprocess",
         Language::Perl => "STDOUT->flush before fork and exec",
         Language::Ruby => "$stdout.flush before fork and exec",
+        Language::Lua => "io.stdout:flush() before os.execute and io.popen",
         _ => "flush every stream before fork and exec",
     }
 }
@@ -119,6 +123,7 @@ fn check_errors(language: Language) -> &'static str {
         Language::Go => "if err := w.Flush(); err != nil; if err := f.Close(); err != nil",
         Language::Rust => "out.flush()? before the writer is dropped: drop ignores errors",
         Language::Node => "listen to 'error' of the stream and set process.exitCode = 1",
+        Language::Lua => "assert(io.write(…)), assert(file:close())",
         Language::Tcl => "do not catch the error of puts and close",
         Language::Awk => "test what close(file) returns and exit 1",
     }

@@ -8,6 +8,7 @@ mod draft;
 mod errors;
 mod fix;
 mod flags;
+mod gathering;
 mod language;
 mod merge;
 mod passing;

@@ -47,6 +47,18 @@ impl<'a> Context<'a> {
         Some(Peer { pid: reader.pid, saved_s })
     }
 
+    /// Whether it is known who reads this pipe, and that they take more than a line at a time. Who reads a file, or a
+    /// pipe outside of the recording, is not known.
+    pub fn taken_in_blocks(&self, writer: &Flow) -> bool {
+        let readers =
+            if self.kind(writer.file) == StreamKind::Pipe { self.readers(writer) } else { Vec::new() };
+        let blocks = |reader: &&Flow| {
+            let several = reader.mean_bytes() >= writer.mean_bytes() * 2.0;
+            several && reader.asked.total() > 0 && reader.asked.below(TINY) * 2 < reader.asked.total()
+        };
+        !readers.is_empty() && readers.iter().all(blocks)
+    }
+
     /// The flows of other processes in which these bytes come out.
     fn readers(&self, writer: &Flow) -> Vec<&'a Flow> {
         let kind = self.kind(writer.file);

@@ -11,7 +11,6 @@ use super::Rule;
 use super::tiny_writes::moving;
 use crate::context::Context;
 use crate::fix::Topic;
-use crate::language::Language;
 use crate::flags::O_APPEND;
 use crate::words::total;
 
@@ -59,18 +58,16 @@ fn found(context: &Context, flow: &Flow) -> Option<Finding> {
     }
     let share = context.share(context.flow_s(flow));
     let why = format!(
-        "{} wrote {} bytes in {} calls, one for each line: about {:.0} % of the run, and nobody reads line by \
-            line.",
+        "{} wrote {} bytes in {} calls, one for each line: about {:.0} % of the run{}.",
         context.name(flow.pid),
         total(flow, flow.bytes),
         total(flow, flow.calls),
-        share * 100.0
+        share * 100.0,
+        if context.taken_in_blocks(flow) { ", and nobody reads line by line" } else { "" }
     );
-    // Rust's stdout goes by lines whatever it is told.
-    let rust = context.language(flow.pid, flow.first_s) == Language::Rust;
-    let options = if rust { "--coalesce --max-delay 100ms" } else { "--full --max-delay 100ms" };
-    let run = context.weir_run(options, flow.pid);
-    let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, Topic::BufferOutput));
+    // A larger buffer does nothing for a program that flushes, or that has its own: which it is, is not known.
+    let code = context.code(flow.pid, flow.first_s, Topic::BufferOutput);
+    let fix = format!("{}{code}.", context.gathering(flow));
     let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes).count("lines", flow.newline_ends);
     let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);

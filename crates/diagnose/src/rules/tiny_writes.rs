@@ -29,8 +29,7 @@ fn applies(context: &Context, flow: &Flow) -> bool {
     let sizes = flow.sizes.total().max(1);
     let small = flow.mean_bytes() < TINY as f64 && flow.sizes.below(TINY / 2) * 2 >= sizes;
     let kind = context.kind(flow.file);
-    let gatherable =
-        kind != StreamKind::Other && (kind != StreamKind::Device || harmless(context, flow.file));
+    let gatherable = kind != StreamKind::Other && (kind != StreamKind::Device || context.harmless(flow.file));
     moving >= 100
         && small
         && gatherable
@@ -39,12 +38,6 @@ fn applies(context: &Context, flow: &Flow) -> bool {
         && !super::sync_tiny_writes::waits(context, flow)
         && flow.syncs * 2 < moving
         && !answered(context, flow)
-}
-
-/// Devices that take bytes without doing anything for each call.
-fn harmless(context: &Context, file: u32) -> bool {
-    let path = context.file(file).map_or("", |file| file.path.as_str());
-    matches!(path, "/dev/null" | "/dev/zero" | "/dev/full")
 }
 
 /// Calls that moved bytes.
@@ -90,8 +83,7 @@ pub(super) fn found(context: &Context, flow: &Flow, rule: &Rule, did: &str, topi
         share * 100.0,
         peer.as_ref().map_or(String::new(), |peer| peer.in_words(context))
     );
-    let run = context.weir_run("--coalesce", flow.pid);
-    let fix = format!("{run}   or in code: {}.", context.code(flow.pid, flow.first_s, topic));
+    let fix = format!("{}{}.", context.gathering(flow), context.code(flow.pid, flow.first_s, topic));
     let draft = context.draft(rule.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes);
     let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);

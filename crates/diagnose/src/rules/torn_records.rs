@@ -15,6 +15,7 @@ use super::Rule;
 use super::tiny_writes::moving;
 use crate::context::Context;
 use crate::flags::O_APPEND;
+use crate::language::Language;
 use crate::words::{count, part};
 
 pub(crate) const RULE: Rule = Rule { id: FindingId::TornRecords, judge };
@@ -46,7 +47,7 @@ fn of_target(context: &Context, writers: &[&Flow]) -> Option<Finding> {
         return Some(overwritten(context, a, b, writers.len()));
     }
     let (torn, other) = pairs().filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cuts(a))?;
-    Some(cut(context, torn, other, writers.len()))
+    Some(cut(context, torn, other, writers))
 }
 
 /// Whether a write of a flow was looked at.
@@ -89,7 +90,21 @@ fn overwrites(context: &Context, a: &Flow, b: &Flow) -> bool {
     separate && !appending && overlap && !positioned(a) && !positioned(b)
 }
 
-fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding {
+/// The whole command by lines: one writer alone would write elsewhere, and leave the others as they are. Nothing where it
+/// is not known, or where a writer cannot be told from outside.
+fn by_lines(context: &Context, writers: &[&Flow]) -> String {
+    let deaf = |flow: &&&Flow| {
+        let exe = context.image_at(flow.pid, flow.first_s).map_or("", |(_, image)| image.exe.as_str());
+        let language = context.language(flow.pid, flow.first_s);
+        exe.ends_with("mawk") || matches!(language, Language::Go | Language::Java | Language::Node)
+    };
+    if context.recording.command.is_empty() || writers.iter().any(|flow| deaf(&flow)) {
+        return String::new();
+    }
+    format!("{}   or ", context.weir_run_whole("--line"))
+}
+
+fn cut(context: &Context, torn: &Flow, other: &Flow, writers: &[&Flow]) -> Finding {
     let why = format!(
         "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a \
             line: the other's lines come between.",
@@ -99,14 +114,14 @@ fn cut(context: &Context, torn: &Flow, other: &Flow, writers: usize) -> Finding 
         part(torn, cuts(torn)),
         part(torn, moving(torn))
     );
-    let run = context.weir_run("--line", torn.pid);
     let fix = format!(
-        "{run}   or in code: whole records in one write(2) each, with O_APPEND, in every writer \
-         (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer)."
+        "{}in code: whole records in one write(2) each, with O_APPEND, in every writer \
+         (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer).",
+        by_lines(context, writers)
     );
     let draft = context.draft(RULE.id, Severity::High, torn.pid, torn.fd, Some(torn.file));
     let draft =
-        draft.count("cut_calls", cuts(torn)).count("calls", moving(torn)).count("writers", writers as u64);
+        draft.count("cut_calls", cuts(torn)).count("calls", moving(torn)).count("writers", writers.len() as u64);
     draft.figure("mean_bytes", torn.mean_bytes()).say(why, fix)
 }
 

@@ -220,6 +220,14 @@ fn full_buffers_of_two_writers_tear_their_lines() {
         (finding.severity, finding.evidence["cut_calls"], finding.evidence["writers"]),
         (High, 27.0, 2.0)
     );
+    // One writer alone would write elsewhere than the command lets it, and leave the other one as it is.
+    assert!(finding.fix.starts_with("weir run --line -- ./prog 'a b'   or in code: "), "{}", finding.fix);
+    let mut attached = two_writers(APPEND, 4096, 1);
+    attached.0.command.clear();
+    assert!(attached.one(TornRecords).fix.starts_with("in code: "));
+    let mut deaf = two_writers(APPEND, 4096, 1);
+    deaf.0.processes[2].images[0].exe = "/usr/bin/mawk".into();
+    assert!(deaf.one(TornRecords).fix.starts_with("in code: "));
 }
 
 #[test]

@@ -196,8 +196,81 @@ fn lines_one_by_one_into_a_file_are_line_buffered_bulk() {
     tape.flow(1, 1, file, Out, 300_000, 30).newline_ends = 300_000;
     let finding = tape.one(LineBufferedBulk);
     assert_eq!(finding.severity, High);
-    assert!(finding.fix.contains("--full"));
+    // Whether the program flushes or its stream goes by lines is not known: gathering helps with both.
+    assert!(finding.fix.starts_with("weir run --coalesce -- ./prog 'a b'   or in code: "), "{}", finding.fix);
+    assert!(!finding.fix.contains("--full") && !finding.why.contains("nobody"), "{finding:#?}");
     tape.none(TinyWrites);
+}
+
+#[test]
+fn who_reads_line_by_line_is_said_where_it_is_known() {
+    let why = |asked: u64, size: u64, inside: bool| {
+        let mut tape = tape(0.6);
+        let pipe = tape.file("pipe:[3]", Pipe);
+        tape.process(2, Some(1), "next");
+        tape.flow(1, 1, pipe, Out, 300_000, 30).newline_ends = 300_000;
+        if inside {
+            tape.flow(2, 0, pipe, In, 9_000_000 / size, size).asked = tape_asked(9_000_000 / size, asked);
+        }
+        tape.one(LineBufferedBulk).why
+    };
+    assert!(why(65_536, 4096, true).contains("nobody reads line by line"));
+    // `while read`, a reader that gets each line as it comes, and one that nobody sees.
+    for (asked, size, inside) in [(1, 1, true), (65_536, 30, true), (65_536, 4096, false)] {
+        let why = why(asked, size, inside);
+        assert!(!why.contains("nobody") && why.ends_with("% of the run."), "{why}");
+    }
+}
+
+#[test]
+fn gathering_is_offered_only_where_it_helps() {
+    let offered = |change: &dyn Fn(&mut Tape)| {
+        let mut tape = tape(5.0);
+        let file = tape.file("/d/out", File);
+        tape.flow(1, 1, file, Out, 5_000_000, 1);
+        change(&mut tape);
+        let fix = tape.one(TinyWrites).fix;
+        assert!(fix.contains("in code: "), "{fix}");
+        fix.contains("weir run")
+    };
+    let reads = |path: &'static str, calls: u64| {
+        move |tape: &mut Tape| {
+            let device = tape.file(path, StreamKind::Device);
+            tape.flow(1, 0, device, In, calls, 1);
+        }
+    };
+    assert!(offered(&|_| {}));
+    assert!(offered(&reads("/dev/zero", 5_000_000)), "nobody looks from there");
+    assert!(!offered(&reads("/dev/ttyUSB0", 5_000_000)), "each answer may depend on what was written");
+    assert!(offered(&reads("/dev/ttyUSB0", 5)));
+    assert!(!offered(&|tape| tape.root().threads = 7), "another thread could let others see");
+    assert!(!offered(&|tape| tape.root().images[0].exe = "/usr/bin/node".into()));
+    assert!(!offered(&|tape| {
+        let of_musl =
+            weir_model::trace::Buffer { walker: weir_model::trace::Walker::Musl, ..pending(1, b"x") };
+        tape.look(0.1, 1, weir_model::trace::Moment::Exit, &[of_musl]);
+    }));
+}
+
+#[test]
+fn what_cannot_be_given_back_is_not_read_ahead() {
+    let mut tape = tape(2.0);
+    let pipe = tape.file("pipe:[1]", Pipe);
+    tape.flow(1, 0, pipe, In, 1_000_000, 1);
+    assert!(tape.one(TinyReads).fix.starts_with("in code: "));
+    let file = tape.file("/d/in", File);
+    tape.0.flows[0].file = file;
+    assert!(tape.one(TinyReads).fix.starts_with("weir run --coalesce -- "));
+}
+
+#[test]
+fn luas_streams_have_luas_names() {
+    let mut tape = tape(5.0);
+    let file = tape.file("/d/out", File);
+    tape.flow(1, 1, file, Out, 5_000_000, 2);
+    tape.root().images[0].exe = "/usr/bin/lua5.4".into();
+    let fix = tape.one(TinyWrites).fix;
+    assert!(fix.contains("io.stdout:setvbuf('full', 65536)") && !fix.contains("fwrite"), "{fix}");
 }
 
 #[test]

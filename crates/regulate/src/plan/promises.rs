@@ -42,6 +42,18 @@ impl Maker<'_> {
     fn max_delay(&mut self, delay: Duration) {
         let shown = humantime(delay);
         let wish = format!("--max-delay {shown}");
+        // A hook does one thing: with a mode that was asked for it keeps no delay, but where that mode is there anyway.
+        let full = self.plan.hooks.as_ref().is_some_and(|does| does.starts_with("full"));
+        if full && matches!(self.plan.runtime.full, Remedy::Already(_)) {
+            self.plan.hooks = None;
+        }
+        let hooked = matches!(self.plan.runtime.delay, Remedy::Hook(_) | Remedy::HookStandsIn(_));
+        if hooked && full && self.plan.hooks.is_some() {
+            let name = self.plan.runtime.name;
+            let text =
+                format!("{name} has one mode, that of --full: what waits goes out when the buffer is full");
+            return self.row(Row::whole(&wish, Technique::Nothing, text).but(Effect::StandIn));
+        }
         self.plan.hooks.get_or_insert_with(|| format!("delay:{}", delay.as_secs_f64()));
         if self.unfollowed().is_none() {
             self.delay(delay);
@@ -78,11 +90,18 @@ impl Maker<'_> {
             Coalesce::All => ("--coalesce", preload::Coalesce::All),
             Coalesce::Files => ("--coalesce=files", preload::Coalesce::Files),
         };
-        let calls_itself = matches!(self.plan.runtime.name, "Go");
-        if let Some(why) = self.around.no_dispatch {
+        let never = match self.plan.runtime.name {
+            "Go" => Some("Go makes its system calls itself: they pass by every library"),
+            "Java" => {
+                Some("Java has several threads: one could let others see what another has not written yet")
+            }
+            "Node" => {
+                Some("Node has several threads: one could let others see what another has not written yet")
+            }
+            _ => None,
+        };
+        if let Some(why) = self.around.no_dispatch.or(never) {
             self.row(Row::not(wish, why));
-        } else if calls_itself {
-            self.row(Row::not(wish, "Go makes its system calls itself: they pass by every library"));
         } else if let Some(why) = self.unloaded() {
             self.row(Row::not(wish, why));
         } else if let Some(why) = self.unfollowed() {
@@ -94,7 +113,15 @@ impl Maker<'_> {
             self.outside();
             let text =
                 "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
-            self.row(Row::whole(wish, Technique::Library, text));
+            let row = Row::whole(wish, Technique::Library, text);
+            let musl = self.plan.program.elf.as_ref().is_some_and(|elf| elf.musl);
+            self.row(match musl {
+                false => row,
+                true => {
+                    let text = format!("{text}; not what musl's stdio writes, which passes by every library");
+                    Row { text, ..row }.but(Effect::Part)
+                }
+            });
         }
     }
 

@@ -106,6 +106,32 @@ fn gathering_and_writing_ahead_exclude_each_other() {
 }
 
 #[test]
+fn what_is_not_gathered_is_said() {
+    let request = Request { coalesce: Some(Coalesce::All), ..Request::default() };
+    for name in ["node", "java"] {
+        let refusals = by(name, request.clone()).refusals();
+        assert!(refusals.len() == 1 && refusals[0].contains("several threads"), "{name}: {refusals:?}");
+    }
+    assert_eq!(by("cut -c1", request).rows[0].effect, Effect::Whole);
+}
+
+#[test]
+fn one_hook_does_not_promise_two_things() {
+    let request = Request {
+        modes: vec![(Standard::Output, Mode::Full(None))],
+        max_delay: Some(Duration::from_millis(100)),
+        ..Request::default()
+    };
+    let plan = by("tclsh x", request.clone());
+    let row = plan.rows.iter().find(|row| row.wish.starts_with("--max-delay")).unwrap();
+    assert!(row.effect == Effect::StandIn && row.text.contains("buffer is full"), "{row:?}");
+    assert_eq!(plan.hooks.as_deref(), Some("full"));
+    // Ruby's buffer is full anyway, so its hook is free to keep the delay.
+    let plan = by("ruby x", request);
+    assert_eq!(plan.hooks.as_deref(), Some("delay:0.1"));
+}
+
+#[test]
 fn a_shell_gives_hooks_and_variables_to_what_it_runs() {
     let plan =
         by("sh -c true", Request { modes: vec![(Standard::Output, Mode::None)], ..Request::default() });

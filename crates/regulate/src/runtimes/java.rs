@@ -10,7 +10,7 @@ pub(super) static RUNTIME: Runtime = Runtime {
     is: |program| named(program, &["java"]),
     none: AT_ONCE,
     line: AT_ONCE,
-    full: Remedy::Not("System.out has no buffer: --coalesce gathers its calls"),
+    full: Remedy::Not("System.out has no buffer"),
     delay: AT_ONCE,
     rescue: AT_ONCE,
     fork: AT_ONCE,

@@ -11,7 +11,7 @@ pub(super) static RUNTIME: Runtime = Runtime {
     is: |program| named(program, &["node", "nodejs"]),
     none: AT_ONCE,
     line: AT_ONCE,
-    full: Remedy::Not("process.stdout has no buffer: --coalesce gathers its calls"),
+    full: Remedy::Not("process.stdout has no buffer"),
     delay: AT_ONCE,
     rescue: AT_ONCE,
     fork: AT_ONCE,
