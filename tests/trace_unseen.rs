@@ -233,8 +233,6 @@ fn what_execve_reads_is_nobodys() {
             let (seen, told) = (run(&["--exact"]), run(&[]));
             assert!(read_by(&seen, "dd").1 >= 700_000, "{engine}: {seen}");
             assert_eq!(read_by(&told, "dd"), read_by(&seen, "dd"), "{engine}: {script}");
-            let blind = blind(&told);
-            assert!(!blind.contains("through which streams"), "{engine}: {script}: {blind}");
         }
     }
 }

@@ -99,6 +99,27 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
 }
 
 #[test]
+fn beside_a_part_that_went_nobody_knows_where_no_stream_of_that_way_is_exact() {
+    let mut assembler = Assembler::new(0, true);
+    assembler.take(raw(10, opened(3, "/d/library")));
+    assembler.take(raw(11, opened(4, "/d/log")));
+    assembler.take(raw(31, counts(0, None)));
+    let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
+    assembler.take(raw(32, RawWhat::Call(close)));
+    let RawWhat::Counts(mut log) = counts(0, None) else { unreachable!() };
+    (log.flow.fd, log.flow.direction) = (4, Direction::Out);
+    assembler.take(raw(33, RawWhat::Counts(log)));
+    assembler.take(Raw { ns: 5 * MS, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: 5 * MS } });
+    let totals = IoTotals { read_calls: 100, read_bytes: 4096, write_calls: 100, written_bytes: 4096 };
+    assembler.take(raw(50, RawWhat::Pause { totals, ends: false }));
+    let io = IoTotals { read_calls: 9000, read_bytes: 90_000, ..totals };
+    assembler.take(raw(90, RawWhat::Exit { exit: Exit::Code(0), io: Some(io), spent: Spent::default() }));
+    let made = assembler.finish();
+    let flows: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.exact)).collect();
+    assert_eq!(flows, [(3, 100, false), (4, 100, true), (Flow::UNKNOWN, 8900, false)]);
+}
+
+#[test]
 fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let mut assembler = Assembler::new(0, true);
     assembler.take(raw(10, opened(3, "/dev/pts/7")));
