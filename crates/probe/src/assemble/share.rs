@@ -92,6 +92,8 @@ const NEAR: f64 = 0.25;
 const NEAR_LEAST_S: f64 = 0.001;
 /// A process that ended unseen did what it had done before if its calls were of the same size, up to this factor.
 const ALIKE: f64 = 1.25;
+/// If there was one stream only that it wrote, or read: numbers that are counted up and printed get longer.
+const ALIKE_ONE: f64 = 2.0;
 
 /// What went through each stream in this direction; None: it is not known through which. `after` is what was seen next.
 pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<(Option<Place>, Amount)> {
@@ -234,7 +236,8 @@ impl View<'_> {
         let room = |place: &Place| self.pause.gone.get(place).and_then(|gone| gone.advance);
         let most =
             parts.iter().map(|(place, _)| room(place).map_or(f64::INFINITY, |room| room as f64)).sum::<f64>();
-        let fits = ratio <= ALIKE && (self.direction == Direction::Out || left.bytes <= most);
+        let alike = if parts.len() == 1 { ALIKE_ONE } else { ALIKE };
+        let fits = ratio <= alike && (self.direction == Direction::Out || left.bytes <= most);
         if sum.calls <= 0.0 || ended && !fits {
             return None;
         }

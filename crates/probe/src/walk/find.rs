@@ -143,12 +143,10 @@ impl Process {
         }
         let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else { return };
         match cpython::version(&self.memory, image, region) {
-            Ok(layout) => found.0.extend(
-                image
-                    .symbol_at("_PyRuntime", region.start)
-                    .map(|runtime| Box::new(Python::new(self.pid, runtime, layout, image.evaluator_at(region.start)))
-                        as Box<dyn Walk>),
-            ),
+            Ok(layout) => found.0.extend(image.symbol_at("_PyRuntime", region.start).map(|runtime| {
+                Box::new(Python::new(self.pid, runtime, layout, image.evaluator_at(region.start)))
+                    as Box<dyn Walk>
+            })),
             Err(name) => found.1.push(self.cannot(&name)),
         }
     }

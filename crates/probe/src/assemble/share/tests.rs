@@ -102,6 +102,13 @@ fn who_ended_unseen_went_on_if_its_calls_were_as_large() {
         rounded(shares(&pause((500, 500), &before, None), &Burst::new(), In)),
         [(Some(FILE), 500, 500)]
     );
+    // Numbers that are counted up, if nothing else was read.
+    assert_eq!(
+        rounded(shares(&pause((500, 900), &before, None), &Burst::new(), In)),
+        [(Some(FILE), 500, 900)]
+    );
+    let two = [(FILE, In, 100, 100), (PIPE, In, 100, 100)];
+    assert_eq!(rounded(shares(&pause((500, 900), &two, None), &Burst::new(), In)), [(None, 500, 900)]);
     assert_eq!(rounded(shares(&pause((500, 9000), &before, None), &Burst::new(), In)), [(None, 500, 9000)]);
     assert_eq!(rounded(shares(&pause((5, 900), &[], None), &Burst::new(), In)), [(None, 5, 900)]);
 }
