@@ -56,8 +56,6 @@ pub struct Ended {
     pub watched_ns: u64,
     /// Time in which only totals were kept, over all processes.
     pub unwatched_ns: u64,
-    /// What the program stood still for to be watched, where the engine measures it; 0: it does not.
-    pub cost_ns: u64,
     /// Reports that found no room.
     pub lost_events: u64,
     /// When a command was let go, by [`now_ns`]; 0: there was none to be let go.

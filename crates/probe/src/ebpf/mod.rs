@@ -328,7 +328,6 @@ impl Run<'_> {
             seen_calls: tallies.calls,
             watched_ns: self.duty.watched_ns,
             unwatched_ns: self.duty.unwatched_ns,
-            cost_ns: 0,
             lost_events: tallies.lost,
             released_ns: self.released_ns,
         };

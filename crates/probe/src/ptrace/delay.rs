@@ -9,23 +9,13 @@ pub(super) struct Delay {
     /// Kept open: to open it takes longer than to read it. None where the kernel does not keep it.
     file: Option<File>,
     known_ns: u64,
-    /// What it was at the beginning.
-    first_ns: u64,
 }
 
 impl Delay {
     pub fn new() -> Self {
-        let mut delay =
-            Self { file: File::open("/proc/thread-self/schedstat").ok(), known_ns: 0, first_ns: 0 };
+        let mut delay = Self { file: File::open("/proc/thread-self/schedstat").ok(), known_ns: 0 };
         delay.since_last_ns();
-        delay.first_ns = delay.known_ns;
         delay
-    }
-
-    /// What it was in all.
-    pub fn all_ns(&mut self) -> u64 {
-        self.since_last_ns();
-        self.known_ns - self.first_ns
     }
 
     /// What came to it since the last call.
@@ -54,13 +44,12 @@ mod tests {
 
     #[test]
     fn what_was_waited_comes_once() {
-        let mut delay = Delay { file: None, known_ns: 5, first_ns: 5 };
+        let mut delay = Delay { file: None, known_ns: 5 };
         assert_eq!(delay.since_last_ns(), 0);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("schedstat");
         std::fs::write(&path, "1 700 3\n").unwrap();
         delay.file = Some(File::open(&path).unwrap());
         assert_eq!((delay.since_last_ns(), delay.since_last_ns()), (695, 0));
-        assert_eq!(delay.all_ns(), 695);
     }
 }

@@ -57,8 +57,6 @@ impl Tracer<'_, '_> {
             }
             _ => self.go_on(tid, 0, now),
         }
-        // It stood still for the tracer's work, and on the way to it and back.
-        self.cost_ns += self.stop_cost.stop_ns(now_ns().saturating_sub(now));
         self.processes.get(&pid).and_then(|process| self.wake_at(process))
     }
 

@@ -145,8 +145,6 @@ pub(super) struct Tracer<'h, 'c> {
     pub early: HashMap<u32, (Stop, u64)>,
     pub stop_cost: StopCost,
     pub purse: Purse,
-    /// What all stops have cost the programs.
-    pub cost_ns: f64,
     pub delay: Delay,
     /// What the tracer had of a processor when it saw the stop that it handles, if that is what the stop costs.
     pub had_ns: Option<u64>,
@@ -179,7 +177,6 @@ impl<'h, 'c> Tracer<'h, 'c> {
             early: HashMap::new(),
             stop_cost: StopCost::default(),
             purse: Purse::new(now_ns()),
-            cost_ns: 0.0,
             delay: Delay::new(),
             had_ns: None,
             glance_at: 0,
@@ -308,7 +305,6 @@ impl<'h, 'c> Tracer<'h, 'c> {
             seen_calls: self.seen_calls,
             watched_ns: self.watched_ns,
             unwatched_ns: self.unwatched_ns,
-            cost_ns: self.cost_ns as u64 + self.delay.all_ns(),
             ..Ended::default()
         }
     }
