@@ -92,6 +92,7 @@ impl Maker<'_> {
         };
         let never = match self.plan.runtime.name {
             "Go" => Some("Go makes its system calls itself: they pass by every library"),
+            "Ruby" => Some("Ruby has a handler for SIGSYS, by which calls would be intercepted"),
             "Java" => {
                 Some("Java has several threads: one could let others see what another has not written yet")
             }
