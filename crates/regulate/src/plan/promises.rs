@@ -117,6 +117,10 @@ impl Maker<'_> {
             let row = Row::whole(wish, Technique::Library, text);
             let musl = self.plan.program.elf.as_ref().is_some_and(|elf| elf.musl);
             self.row(match musl {
+                false if self.request.rescue => {
+                    let text = format!("{text}; beside --rescue not what the C library's stdio writes");
+                    Row { text, ..row }.but(Effect::Part)
+                }
                 false => row,
                 true => {
                     let text = format!("{text}; not what musl's stdio writes, which passes by every library");
