@@ -25,7 +25,8 @@ void gather_start(void) {
         return;
     }
     session = fresh;
-    jumps_start();
+    /* --rescue: at a kill between the gathering and the stream's own note of it, weir would write these bytes twice. */
+    if (!config.exec_flush) jumps_start();
 }
 
 void gather_never(void) {

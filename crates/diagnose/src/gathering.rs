@@ -10,11 +10,11 @@ use crate::language::Language;
 const HARMLESS: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"];
 
 impl Context<'_> {
-    /// Whether tiny calls of this stream are gathered: of programs with one thread that call a C library, where what
-    /// they take in between does not let others see what they gave.
+    /// Whether tiny calls of this stream are gathered: of programs with one thread that call a C library and leave SIGSYS
+    /// alone (Ruby does not), where what they take in between does not let others see what they gave.
     pub fn gathers(&self, flow: &Flow) -> bool {
         let language = self.language(flow.pid, flow.first_s);
-        let itself = matches!(language, Language::Go | Language::Java | Language::Node);
+        let itself = matches!(language, Language::Go | Language::Java | Language::Node | Language::Ruby);
         let threads = self.process(flow.pid).is_some_and(|process| process.threads > 1);
         let reads = flow.direction == Direction::In;
         // A pipe, terminal or socket cannot take bytes back: nothing is read ahead there.
@@ -25,7 +25,7 @@ impl Context<'_> {
     /// The command with which a stream's calls are gathered, in front of a cure as code; nothing where they are not.
     pub fn gathering(&self, flow: &Flow) -> String {
         if !self.gathers(flow) {
-            return "in code: ".into();
+            return String::new();
         }
         format!("{}   or in code: ", self.weir_run("--coalesce", flow.pid))
     }

@@ -84,7 +84,12 @@ fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verd
         }
         (_, mean) => format!("{bytes} bytes were {verb} with {calls} calls of about {mean:.0} bytes"),
     };
-    Verdict { text: how + &time(context, worst.pid, cost_s, saved), command: command(worst) }
+    let (mut text, command) = (how + &time(context, worst.pid, cost_s, saved), command(worst));
+    if command.is_none() {
+        text.truncate(text.trim_end_matches(':').len());
+        text.push('.');
+    }
+    Verdict { text, command }
 }
 
 /// The program had a processor for this much of the run: what it saves there, the run is shorter.

@@ -101,7 +101,7 @@ fn by_lines(context: &Context, writers: &[&Flow]) -> String {
     if context.recording.command.is_empty() || writers.iter().any(|flow| deaf(&flow)) {
         return String::new();
     }
-    format!("{}   or ", context.weir_run_whole("--line"))
+    format!("{}   or in code: ", context.weir_run_whole("--line"))
 }
 
 fn cut(context: &Context, torn: &Flow, other: &Flow, writers: &[&Flow]) -> Finding {
@@ -115,7 +115,7 @@ fn cut(context: &Context, torn: &Flow, other: &Flow, writers: &[&Flow]) -> Findi
         part(torn, moving(torn))
     );
     let fix = format!(
-        "{}in code: whole records in one write(2) each, with O_APPEND, in every writer \
+        "{}whole records in one write(2) each, with O_APPEND, in every writer \
          (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer).",
         by_lines(context, writers)
     );

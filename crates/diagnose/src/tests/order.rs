@@ -224,10 +224,10 @@ fn full_buffers_of_two_writers_tear_their_lines() {
     assert!(finding.fix.starts_with("weir run --line -- ./prog 'a b'   or in code: "), "{}", finding.fix);
     let mut attached = two_writers(APPEND, 4096, 1);
     attached.0.command.clear();
-    assert!(attached.one(TornRecords).fix.starts_with("in code: "));
+    assert!(attached.one(TornRecords).fix.starts_with("whole records"));
     let mut deaf = two_writers(APPEND, 4096, 1);
     deaf.0.processes[2].images[0].exe = "/usr/bin/mawk".into();
-    assert!(deaf.one(TornRecords).fix.starts_with("in code: "));
+    assert!(deaf.one(TornRecords).fix.starts_with("whole records"));
 }
 
 #[test]

@@ -230,7 +230,12 @@ fn gathering_is_offered_only_where_it_helps() {
         tape.flow(1, 1, file, Out, 5_000_000, 1);
         change(&mut tape);
         let fix = tape.one(TinyWrites).fix;
-        assert!(fix.contains("in code: "), "{fix}");
+        let verdict = verdict(&tape.0, &diagnose(&tape.0));
+        assert_eq!(
+            (fix.contains("weir run"), verdict.text.ends_with(':')),
+            (verdict.command.is_some(), verdict.command.is_some())
+        );
+        assert!(fix.contains("in code: ") == verdict.command.is_some() && !fix.is_empty(), "{fix}");
         fix.contains("weir run")
     };
     let reads = |path: &'static str, calls: u64| {
@@ -245,6 +250,7 @@ fn gathering_is_offered_only_where_it_helps() {
     assert!(offered(&reads("/dev/ttyUSB0", 5)));
     assert!(!offered(&|tape| tape.root().threads = 7), "another thread could let others see");
     assert!(!offered(&|tape| tape.root().images[0].exe = "/usr/bin/node".into()));
+    assert!(!offered(&|tape| tape.root().images[0].exe = "/usr/bin/ruby3.1".into()));
     assert!(!offered(&|tape| {
         let of_musl =
             weir_model::trace::Buffer { walker: weir_model::trace::Walker::Musl, ..pending(1, b"x") };
@@ -257,7 +263,7 @@ fn what_cannot_be_given_back_is_not_read_ahead() {
     let mut tape = tape(2.0);
     let pipe = tape.file("pipe:[1]", Pipe);
     tape.flow(1, 0, pipe, In, 1_000_000, 1);
-    assert!(tape.one(TinyReads).fix.starts_with("in code: "));
+    assert!(tape.one(TinyReads).fix.starts_with("fread, getc"));
     let file = tape.file("/d/in", File);
     tape.0.flows[0].file = file;
     assert!(tape.one(TinyReads).fix.starts_with("weir run --coalesce -- "));

@@ -92,6 +92,7 @@ impl Maker<'_> {
         };
         let never = match self.plan.runtime.name {
             "Go" => Some("Go makes its system calls itself: they pass by every library"),
+            "Ruby" => Some("Ruby has a handler for SIGSYS, by which calls would be intercepted"),
             "Java" => {
                 Some("Java has several threads: one could let others see what another has not written yet")
             }
@@ -116,6 +117,10 @@ impl Maker<'_> {
             let row = Row::whole(wish, Technique::Library, text);
             let musl = self.plan.program.elf.as_ref().is_some_and(|elf| elf.musl);
             self.row(match musl {
+                false if self.request.rescue => {
+                    let text = format!("{text}; beside --rescue not what the C library's stdio writes");
+                    Row { text, ..row }.but(Effect::Part)
+                }
                 false => row,
                 true => {
                     let text = format!("{text}; not what musl's stdio writes, which passes by every library");
