@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{disk_dir, has, is_root, skip, text, wait_for, weir};
+use common::{disk_dir, has, is_root, skip, text, wait_for, weir, with_signals};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use trace::{compile, engines, finding, path, traced};
@@ -173,8 +173,8 @@ fn signals_to_weir_reach_the_command() {
             let script = format!("trap 'echo got; exit 3' {name}; touch ready; while :; do sleep 0.05; done");
             let mut command =
                 weir(dir.path(), &["trace", "-q", "--engine", engine, "--json", "t.json", "--"]);
-            // bash, since dash cannot catch what a background job ignores.
-            let child = command.args(["bash", "-c", &script]).stdout(Stdio::piped()).spawn().expect("weir");
+            command.args(["bash", "-c", &script]).stdout(Stdio::piped());
+            let child = with_signals(&mut command).spawn().expect("weir");
             wait_for("the command to be there", || dir.path().join("ready").exists());
             let pid = Pid::from_raw(child.id() as i32).expect("a process");
             kill_process(pid, signal).expect("kill");

@@ -24,6 +24,20 @@ pub fn weir(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// It is not to ignore what these tests ignore: a background job is started without SIGINT, one of nohup without SIGHUP.
+pub fn with_signals(command: &mut Command) -> &mut Command {
+    let usual = || {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2]
+        {
+            // SAFETY: the default disposition runs no code.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: a few system calls are made between fork and exec, and nothing else.
+    unsafe { command.pre_exec(usual) }
+}
+
 /// Runs it and gives everything it said.
 pub fn run(dir: &Path, arguments: &[&str]) -> Output {
     weir(dir, arguments).output().expect("the built binary starts")

@@ -47,7 +47,7 @@ impl Session {
                 Ok(rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?)
             });
         }
-        let child = command.spawn().expect("it starts");
+        let child = crate::common::with_signals(&mut command).spawn().expect("it starts");
         drop(command);
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         show(ours.try_clone().expect("dup"), Arc::clone(&screen));
