@@ -34,7 +34,7 @@ macro_rules! findings {
 findings! {
     TinyWrites = "tiny-writes", "many write calls of a few bytes each";
     TinyReads = "tiny-reads", "many read calls of a few bytes each";
-    LineBufferedBulk = "line-buffered-bulk", "much output, one call for each line, and nobody reads it line by line";
+    LineBufferedBulk = "line-buffered-bulk", "much output, one call for each line, to where nobody waits for lines";
     StuckOutput = "stuck-output", "output waits in a user-space buffer while the program does something else";
     LostAtKill = "lost-at-kill", "bytes in a user-space buffer are lost when a signal ends the process";
     LostAtExec = "lost-at-exec", "bytes in a user-space buffer are lost at execve(2)";
