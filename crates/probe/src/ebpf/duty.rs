@@ -12,8 +12,8 @@ const SHARE: f64 = 0.01;
 const CREDIT_MOST_NS: f64 = 5e6;
 /// A program begins with this much: enough for what is always the same.
 const CREDIT_FIRST_NS: f64 = 0.5e6;
-/// While one opens files, this much more is spent on it in all: what it does with the next is not known from what it did with the last,
-/// and `find` or `grep -r` over a thousand files are to be seen whole. More, and somebody would notice.
+/// While one opens files, this much more is spent on it in all: what it does with the next is not known from what it did
+/// with the last, and `find` or `grep -r` over a thousand files are to be seen whole. More, and somebody would notice.
 const CREDIT_OPENS_NS: f64 = 2e6;
 /// It does if one call in so many opens one.
 const OPENS: u64 = 16;

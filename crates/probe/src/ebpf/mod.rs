@@ -259,15 +259,16 @@ impl Run<'_> {
             Note::Plain => {}
             Note::Fork(child) => self.pause.born(child),
             Note::Exec(pid, exe) => {
-                // Of the command itself the kernel has left it out.
-                if !(self.hidden && pid == self.root) {
-                    self.images.exec(pid, &exe);
-                }
-                self.hidden &= pid != self.root;
+                let first = self.hidden && pid == self.root;
+                self.hidden &= !first;
                 self.duty.hurry(now_ns());
                 // First: the program is on its way.
                 self.stops.consider(pid, &exe);
                 self.engine.libraries.learn_program(&exe);
+                // Of the command itself the kernel has left it out.
+                if !first {
+                    self.images.exec(pid, &exe);
+                }
             }
             Note::Exit { pid, exit, high } => {
                 if high {
