@@ -113,8 +113,8 @@ impl<'data> Sections<'data> {
         Some(needed.filter_map(|entry| entry.string(LittleEndian, strings).ok()).collect())
     }
 
-    /// Shows each symbol that is defined: the bytes that begin with its name and a NUL, where it is, and its size. Of a table that
-    /// is larger than `exported` (what a dynamic image exports) or `all` (all that it has) none is shown.
+    /// Shows each symbol that is defined: the bytes that begin with its name and a NUL, where it is, and its size. Of a table
+    /// that is larger than `exported` (what a dynamic image exports) or `all` (all that it has) none is shown.
     pub(crate) fn symbols(
         &self,
         exported: u64,

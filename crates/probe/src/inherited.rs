@@ -91,8 +91,9 @@ pub enum Keep {
 }
 
 /// To be called when the command has been forked: lets go of what this process was given for it. Standard input and output
-/// become /dev/null, all others that were inherited are closed. Only the command has them then, as without weir: who closes its end of a pipe ends it for the other side, and
-/// the kernel need not lock the position of a file that nobody shares (30 ns a call).
+/// become /dev/null, all others that were inherited are closed. Only the command has them then, as without weir: who closes
+/// its end of a pipe ends it for the other side, and the kernel need not lock the position of a file that nobody shares
+/// (30 ns a call).
 ///
 /// Every descriptor without FD_CLOEXEC counts as inherited: weir opens none.
 pub fn let_go(keep: Keep) {

@@ -99,7 +99,8 @@ fn by_lines(context: &Context, writers: &[&Flow]) -> String {
     let deaf = |flow: &&&Flow| {
         let exe = context.image_at(flow.pid, flow.first_s).map_or("", |(_, image)| image.exe.as_str());
         let language = context.language(flow.pid, flow.first_s);
-        DEAF.contains(&exe.rsplit('/').next().unwrap_or_default()) || matches!(language, Language::Go | Language::Java | Language::Node)
+        let name = exe.rsplit('/').next().unwrap_or_default();
+        DEAF.contains(&name) || matches!(language, Language::Go | Language::Java | Language::Node)
     };
     if context.recording.command.is_empty() || writers.iter().any(|flow| deaf(&flow)) {
         return String::new();

@@ -260,7 +260,7 @@ pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
 
 /// The registers, which only x86-64 has in this form.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn registers(tid: u32) -> Option<libc::user_regs_struct> {
+pub fn registers(tid: u32) -> Option<libc::user_regs_struct> {
     // SAFETY: plain numbers, for which zero is a value.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     ptrace(libc::PTRACE_GETREGS as i64, tid, 0, (&raw mut registers) as usize).ok()?;
@@ -269,7 +269,7 @@ pub(super) fn registers(tid: u32) -> Option<libc::user_regs_struct> {
 
 /// Sets them; false: the thread has died meanwhile.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn set_registers(tid: u32, registers: &libc::user_regs_struct) -> bool {
+pub fn set_registers(tid: u32, registers: &libc::user_regs_struct) -> bool {
     ptrace(libc::PTRACE_SETREGS as i64, tid, 0, std::ptr::from_ref(registers) as usize).is_ok()
 }
 

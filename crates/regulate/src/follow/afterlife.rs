@@ -35,7 +35,7 @@ pub(super) struct Torn {
 impl Torn {
     /// Of a thread in its exit stop; None where it ends by its own will, or is not known.
     pub fn of(tid: u32) -> Option<Torn> {
-        let mut registers = registers(tid)?;
+        let mut registers = os::registers(tid)?;
         let (number, result) = (registers.orig_rax as i64, registers.rax as i64);
         if matches!(number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve) {
             return None;
@@ -101,9 +101,9 @@ pub(super) fn live_on(tid: u32, torn: &Torn, outside: &Range<u64>) -> Option<Aft
     }
     let mut life = Afterlife::new(tid)?;
     set_vectors(life.pid(), &torn.vectors)?;
-    set_registers(life.pid(), &torn.registers)?;
+    os::set_registers(life.pid(), &torn.registers).then_some(())?;
     for _ in 0..STEPS_MOST {
-        let now = registers(life.pid())?;
+        let now = os::registers(life.pid())?;
         if outside.contains(&now.rip) {
             return Some(life);
         }
@@ -133,7 +133,7 @@ impl Afterlife {
         let life = Afterlife { child, dead, pages: HashMap::new(), written: Vec::new() };
         let stop = wait(life.pid())?;
         request(libc::PTRACE_SETOPTIONS, life.pid(), 0, libc::PTRACE_O_EXITKILL as usize)?;
-        let first = registers(life.pid()).filter(|_| stop == libc::SIGTRAP)?.rip;
+        let first = os::registers(life.pid()).filter(|_| stop == libc::SIGTRAP)?.rip;
         let word = u64::from_le_bytes([SYSCALL[0], SYSCALL[1], 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc]);
         os::poke(life.pid(), first, word);
         life.map(first, GATE)?;
@@ -149,16 +149,16 @@ impl Afterlife {
 
     /// One system call that is made.
     fn make(&self, from: u64, number: i64, args: [u64; 6]) -> Option<i64> {
-        let mut before = registers(self.pid())?;
+        let mut before = os::registers(self.pid())?;
         let mut with = before;
         [with.rdi, with.rsi, with.rdx, with.r10, with.r8, with.r9] = args;
         (with.rip, with.rax, with.orig_rax) = (from, number as u64, u64::MAX);
-        set_registers(self.pid(), &with)?;
+        os::set_registers(self.pid(), &with).then_some(())?;
         request(libc::PTRACE_SINGLESTEP, self.pid(), 0, 0)?;
         let stop = wait(self.pid())?;
-        let result = registers(self.pid()).filter(|_| stop == libc::SIGTRAP)?.rax as i64;
+        let result = os::registers(self.pid()).filter(|_| stop == libc::SIGTRAP)?.rax as i64;
         before.orig_rax = u64::MAX;
-        set_registers(self.pid(), &before)?;
+        os::set_registers(self.pid(), &before).then_some(())?;
         Some(result)
     }
 
@@ -236,7 +236,7 @@ impl Afterlife {
         };
         now.rip += 2;
         (now.rax, now.rcx, now.r11) = (result, now.rip, now.eflags);
-        set_registers(self.pid(), &now)
+        os::set_registers(self.pid(), &now).then_some(())
     }
 }
 
@@ -271,17 +271,6 @@ fn request(request: libc::c_uint, pid: u32, address: usize, data: usize) -> Opti
     // SAFETY: the callers pass numbers, or pointers to live locals as large as the request needs.
     let answer = unsafe { libc::ptrace(request, pid as libc::pid_t, address, data) };
     (answer != -1).then_some(())
-}
-
-fn registers(pid: u32) -> Option<Registers> {
-    // SAFETY: plain numbers, for which zero is a value.
-    let mut all: Registers = unsafe { std::mem::zeroed() };
-    request(libc::PTRACE_GETREGS, pid, 0, (&raw mut all) as usize)?;
-    Some(all)
-}
-
-fn set_registers(pid: u32, all: &Registers) -> Option<()> {
-    request(libc::PTRACE_SETREGS, pid, 0, std::ptr::from_ref(all) as usize)
 }
 
 fn vectors(pid: u32) -> Option<Vec<u8>> {

@@ -201,20 +201,14 @@ fn is_mark(status: i32) -> bool {
 }
 
 fn all_registers(pid: u32) -> libc::user_regs_struct {
-    // SAFETY: fills plain numbers, of a tracee that stands.
-    unsafe {
-        let mut all: libc::user_regs_struct = std::mem::zeroed();
-        assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, pid as libc::pid_t, 0, &raw mut all), 0);
-        all
-    }
+    os::registers(pid).expect("a tracee that stands")
 }
 
 /// As if the call had come back with this.
 fn show(pid: u32, result: i64) {
     let mut all = all_registers(pid);
     all.rax = result as u64;
-    // SAFETY: of a tracee that stands.
-    unsafe { libc::ptrace(libc::PTRACE_SETREGS, pid as libc::pid_t, 0, &raw const all) };
+    assert!(os::set_registers(pid, &all), "a tracee that stands");
 }
 
 /// Which instruction of which file.
