@@ -40,7 +40,7 @@ impl Torn {
         if matches!(number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve) {
             return None;
         }
-        let not_made = matches!(-result, 512..=516) || result == -i64::from(libc::ENOSYS);
+        let not_made = matches!(result, -516..=-512) || result == -i64::from(libc::ENOSYS);
         if number >= 0 && (not_made || result == -i64::from(libc::EINTR)) {
             registers.rip = registers.rip.wrapping_sub(2);
             registers.rax = number as u64;
