@@ -10,8 +10,8 @@ const CALM: f64 = 0.02;
 const SHARE: f64 = 0.01;
 /// … up to this much, in nanoseconds of cost: a build whose linker makes many calls for an instant is seen whole.
 const CREDIT_MOST_NS: f64 = 5e6;
-/// A program begins with this much: enough for what is always the same.
-const CREDIT_FIRST_NS: f64 = 0.5e6;
+/// A program begins with this much: enough, with what it may owe, for what is always the same.
+const CREDIT_FIRST_NS: f64 = 0.25e6;
 /// While one opens files, this much more is spent on it in all: what it does with the next is not known from what it did
 /// with the last, and `find` or `grep -r` over a thousand files are to be seen whole. More, and somebody would notice.
 const CREDIT_OPENS_NS: f64 = 2e6;
@@ -21,6 +21,14 @@ const OPENS: u64 = 16;
 const BURST_NS: u64 = 3_000_000;
 /// … and while looking costs little, one is twice as long as the one before, up to this: whoever asks is in the way.
 const CALM_NS: u64 = 20_000_000;
+/// A pause is at least this long, and none is made for less: before the kernel puts a program back to a tracepoint that it
+/// has just been taken from, it waits until every processor has let go of what was there before (an RCU grace period: 6 to
+/// 24 ms, kernel/tracepoint.c), and weir would stand still with it.
+const PAUSE_NS: u64 = 25_000_000;
+/// Where that takes longer than a pause was, the next ones are twice as long, up to this.
+const SLOW_PAUSE_NS: u64 = 100_000_000;
+/// Putting the program back takes less than this if there is nothing to wait for.
+pub(super) const AT_ONCE_NS: u64 = 1_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 
@@ -52,6 +60,7 @@ pub(super) struct Duty {
     opens: u64,
     burst_ns: u64,
     pause_ns: u64,
+    least_ns: u64,
     /// When a pause was cut short last.
     hurried_ns: u64,
     /// Nanoseconds of looking and of pauses, so far.
@@ -72,6 +81,7 @@ impl Duty {
             opens: 0,
             burst_ns: BURST_NS,
             pause_ns: 0,
+            least_ns: PAUSE_NS,
             hurried_ns: 0,
             watched_ns: 0,
             unwatched_ns: 0,
@@ -91,7 +101,7 @@ impl Duty {
         let may = now_ns.saturating_sub(self.hurried_ns) >= HURRY_NS;
         if may {
             self.hurried_ns = now_ns;
-            self.pause_ns = self.pause_ns.min(now_ns.saturating_sub(self.since_ns));
+            self.pause_ns = self.pause_ns.min(now_ns.saturating_sub(self.since_ns).max(self.least_ns));
         }
         may
     }
@@ -135,12 +145,24 @@ impl Duty {
         }
         let calm = cost <= CALM * length as f64;
         self.burst_ns = if calm { (2 * self.burst_ns).min(CALM_NS) } else { BURST_NS };
-        if self.exact || calm || self.credit_ns > 0.0 {
+        if self.exact || calm || self.owed_ns() < self.least_ns {
             return Step::Stay;
         }
         self.looking = false;
-        self.pause_ns = ((-self.credit_ns / SHARE) as u64).clamp(BURST_NS, LONGEST_PAUSE_NS);
+        self.pause_ns = self.owed_ns().min(LONGEST_PAUSE_NS);
         Step::Pause
+    }
+
+    /// The pause that would make up for what is owed.
+    fn owed_ns(&self) -> u64 {
+        (-self.credit_ns / SHARE) as u64
+    }
+
+    /// Calls are seen again; that took so long.
+    pub fn looks(&mut self, took_ns: u64) {
+        if took_ns >= AT_ONCE_NS {
+            self.least_ns = (2 * self.least_ns).min(SLOW_PAUSE_NS);
+        }
     }
 
     /// A debt is not more than the longest pause makes up for.
@@ -149,11 +171,11 @@ impl Duty {
         self.credit_ns = (self.credit_ns + length as f64 * SHARE - cost).clamp(least, CREDIT_MOST_NS);
     }
 
-    /// Makes up for what is owed, as far as there is something for files left. What it does not owe stays there: a program
+    /// Makes up for what is owed too much, as far as there is something for files left. What is not owed stays there: a program
     /// that opens files only at its beginning is not looked at for longer because of that.
     fn draw_for_files(&mut self) {
-        if self.credit_ns <= 0.0 && self.opens_ns > 0.0 {
-            let drawn = (1.0 - self.credit_ns).min(self.opens_ns);
+        if self.owed_ns() >= self.least_ns && self.opens_ns > 0.0 {
+            let drawn = (1.0 - self.credit_ns - self.least_ns as f64 * SHARE).min(self.opens_ns);
             self.opens_ns -= drawn;
             self.credit_ns += drawn;
         }
@@ -177,8 +199,8 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// So many calls in a burst are as much as it begins with.
-    const FIRST: u64 = CREDIT_FIRST_NS as u64 / CALL_COST_NS;
+    /// So many calls in a burst are as much as it begins with, and may owe.
+    const FIRST: u64 = (CREDIT_FIRST_NS + PAUSE_NS as f64 * SHARE) as u64 / CALL_COST_NS;
 
     #[test]
     fn a_calm_program_is_always_seen() {
@@ -279,11 +301,24 @@ mod tests {
         let mut duty = Duty::new(0, false);
         assert!(duty.hurry(MS), "it is looked at");
         assert_eq!(duty.step(60 * MS, 100_000, 0), Step::Pause);
-        assert!(duty.hurry(61 * MS) && duty.is_due(61 * MS));
-        assert_eq!(duty.step(61 * MS, 100_000, 0), Step::Look);
-        assert_eq!(duty.step(71 * MS, 200_000, 0), Step::Pause);
-        assert!(!duty.hurry(72 * MS) && !duty.is_due(72 * MS));
-        assert!(duty.hurry(111 * MS) && duty.is_due(111 * MS));
+        assert!(duty.hurry(61 * MS));
+        assert!(!duty.is_due(84 * MS) && duty.is_due(85 * MS), "not before the kernel is ready for it");
+        assert_eq!(duty.step(90 * MS, 100_000, 0), Step::Look);
+        assert_eq!(duty.step(93 * MS, 200_000, 0), Step::Pause);
+        assert!(!duty.hurry(110 * MS) && !duty.is_due(130 * MS));
+        assert!(duty.hurry(130 * MS) && duty.is_due(130 * MS));
+    }
+
+    #[test]
+    fn where_looking_again_takes_long_pauses_do_as_well() {
+        let pause = |took: u64| {
+            let mut duty = Duty::new(0, false);
+            duty.looks(took);
+            (1..).find(|i| duty.step(i * BURST_NS, i * FIRST / 2, 0) == Step::Pause);
+            duty.next_ns(duty.since_ns())
+        };
+        assert!((PAUSE_NS..2 * PAUSE_NS).contains(&pause(AT_ONCE_NS - 1)), "{}", pause(AT_ONCE_NS - 1));
+        assert!((2 * PAUSE_NS..3 * PAUSE_NS).contains(&pause(AT_ONCE_NS)), "{}", pause(AT_ONCE_NS));
     }
 
     #[test]

@@ -300,7 +300,7 @@ impl Run<'_> {
             }
             Step::Look => {
                 self.pause_ends(since);
-                self.engine.loaded.attach_calls()
+                self.look_again()
             }
         }
     }

@@ -8,10 +8,11 @@ use weir_model::trace::IoTotals;
 
 use super::Run;
 use super::decode;
+use super::duty::AT_ONCE_NS;
 use super::wire::StreamKey;
 use crate::engine::now_ns;
-use crate::proc;
 use crate::raw::{Raw, RawWhat};
+use crate::{Error, proc};
 
 /// So many processes are told: those that were born or moved bytes since the last time. Of others it is not known later
 /// through which streams their bytes went.
@@ -65,6 +66,18 @@ impl Run<'_> {
         for pid in told.into_iter().chain(self.pause.born.drain().take(TOLD_MOST)).collect::<Vec<_>>() {
             self.tell_pause(pid, true);
         }
+    }
+
+    /// Calls are seen from here on. What went by while the kernel made weir wait for that was seen by nobody.
+    pub(super) fn look_again(&mut self) -> Result<(), Error> {
+        let since = now_ns();
+        self.engine.loaded.attach_calls()?;
+        let until_ns = now_ns();
+        self.duty.looks(until_ns - since);
+        if until_ns - since >= AT_ONCE_NS {
+            (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns } });
+        }
+        Ok(())
     }
 
     fn tell_pause(&mut self, pid: u32, ends: bool) -> bool {
