@@ -133,7 +133,8 @@ struct process {
     int image;
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned long long queued_ns, fetched_bytes;
-    unsigned long long high_fds; /* descriptors above 63 were used, or counters put aside */
+    unsigned int high_fds; /* descriptors above 63 were used, or counters put aside */
+    unsigned int command;  /* weir's own child, whose end it waits for */
     unsigned long long directory; /* where it stood when weir was told of it */
 };
 

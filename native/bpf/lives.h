@@ -139,7 +139,8 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         life->run_ns = process->run_ns;
         life->queued_ns = process->queued_ns;
         life->fetched_bytes = process->fetched_bytes;
-        submit(life, 0); /* of the command weir has a descriptor that tells its end */
+        /* What the kernel still has to do for the command takes a millisecond: weir makes its report meanwhile. */
+        submit(life, process->command);
     }
     bpf_map_delete_elem(&processes, &pid);
     return 0;

@@ -25,7 +25,7 @@ fn main() {
         prices: Prices::default(),
     };
     match record(&options) {
-        Ok(recording) => {
+        Ok((recording, _rest)) => {
             for process in &recording.processes {
                 eprintln!("{process:?}");
             }

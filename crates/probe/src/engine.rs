@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -44,7 +45,7 @@ pub struct Options {
 }
 
 /// How watching ended.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Ended {
     /// How the root process ended; None: it runs on.
     pub exit: Option<Exit>,
@@ -60,6 +61,42 @@ pub struct Ended {
     pub lost_events: u64,
     /// When a command was let go, by [`now_ns`]; 0: there was none to be let go.
     pub released_ns: u64,
+    /// What can wait until the recording has been told.
+    pub rest: Rest,
+}
+
+/// What weir need not wait for before it says what it saw, but before it ends: that the kernel is done with the command, which
+/// it tells of at the beginning of its end, and with the engine. Done when dropped.
+#[derive(Debug, Default)]
+#[must_use = "the command may not have ended yet"]
+pub struct Rest {
+    taking_down: Option<JoinHandle<()>>,
+    ending: Option<u32>,
+}
+
+impl Rest {
+    /// The kernel takes as long to unmap and unload an engine as a report takes, so it does that meanwhile. `ending`: a child
+    /// that is about to end.
+    pub fn new(engine: impl Send + 'static, ending: Option<u32>) -> Self {
+        // Without a thread it is done here.
+        let taking_down = thread::Builder::new().spawn(move || drop(engine)).ok();
+        Self { taking_down, ending }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.ending.map(reap);
+        let _panicked = self.taking_down.take().map(JoinHandle::join);
+    }
+}
+
+/// Waits for the end of a child; its wait status, or 0 if somebody else was first.
+pub(crate) fn reap(child: u32) -> u32 {
+    let mut status = 0;
+    // SAFETY: the child is weir's own, and `status` is valid.
+    unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) };
+    status as u32
 }
 
 /// Takes the reports. The ptrace engine calls it from a thread of its own, hence Send.

@@ -11,7 +11,7 @@ use weir_model::Size;
 use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recording, Wrote};
 
 use crate::assemble::{Assembled, Assembler};
-use crate::engine::{self, Ended, now_ns};
+use crate::engine::{self, Ended, Rest, now_ns};
 use crate::inherited::{self, Keep};
 use crate::proc;
 use crate::raw::{Raw, RawWhat};
@@ -79,8 +79,9 @@ fn price_of_a_call(engine: Engine) -> f64 {
 /// What weir's own program may take until it gets here: more is of whoever became weir by execve(2).
 const LOADED_MOST_S: f64 = 0.02;
 
-/// Watches until the target ends, or until it is told to stop, and says everything that was seen.
-pub fn record(options: &Options) -> Result<Recording, Error> {
+/// Watches until the target ends, or until it is told to stop, and says everything that was seen. A command has ended when the
+/// rest has been dropped.
+pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
     // What this process had of processors since it was forked: the time to load it too.
     let loaded_s = seconds(engine::clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
     let begun = now_ns();
@@ -133,7 +134,7 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
     // Until its gate was opened the command waited for weir.
     let startup_s = loaded_s + seconds(started.max(ended.released_ns) - begun);
     let overhead = overhead(kind, &ended, startup_s);
-    Ok(Recording {
+    let recording = Recording {
         command: words(&options.target),
         root,
         engine: kind,
@@ -153,7 +154,8 @@ pub fn record(options: &Options) -> Result<Recording, Error> {
         events: assembled.events,
         wrote,
         others: assembled.others,
-    })
+    };
+    Ok((recording, ended.rest))
 }
 
 /// A process that is to be attached to: of one that has ended, be it a zombie still, not every engine would say so.

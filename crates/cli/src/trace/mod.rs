@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use weir_bench::{Error, prices};
 use weir_model::trace::Recording;
 use weir_model::{Severity, duration};
+use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
 
 use crate::output::Output;
@@ -149,8 +150,9 @@ pub fn run(args: Args) -> ExitCode {
     }
     let traced = Outputs::open(&args).and_then(|outputs| Ok((outputs, obtain(&args)?)));
     match traced {
-        Ok((outputs, recording)) => {
+        Ok((outputs, (recording, rest))) => {
             let status = conclude(&args, outputs, &recording);
+            drop(rest);
             // Whoever waits for the end of weir would wait for each of its events to be freed.
             std::mem::forget(recording);
             ExitCode::from(status)
@@ -190,9 +192,9 @@ fn engine_that_sees(args: &Args) -> Result<(), String> {
 }
 
 /// The recording: of a run, or of a file.
-fn obtain(args: &Args) -> Result<Recording, Failure> {
+fn obtain(args: &Args) -> Result<(Recording, Rest), Failure> {
     if let Some(path) = &args.replay {
-        return replay(path);
+        return Ok((replay(path)?, Rest::default()));
     }
     let directory = Path::new(".");
     let known = prices::cached(directory);
@@ -210,13 +212,13 @@ fn obtain(args: &Args) -> Result<Recording, Failure> {
         stop: stop.map_err(Failure::own)?,
         prices: known.unwrap_or_default(),
     };
-    let mut recording = record::record(request)?;
+    let (mut recording, rest) = record::record(request)?;
     // Measured behind the run, if they are not known: the program does not wait for them.
     recording.prices = known.unwrap_or_else(|| prices::prices(directory));
     if recording.waits_for_devices() {
         recording.prices.sync_ns = prices::sync_ns(directory).unwrap_or(recording.prices.sync_ns);
     }
-    Ok(recording)
+    Ok((recording, rest))
 }
 
 fn replay(path: &Path) -> Result<Recording, Failure> {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_model::trace::{Prices, Recording};
+use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
 use weir_probe::trace::{self, EngineChoice, Options, Target};
 
@@ -37,7 +38,8 @@ pub struct Request {
 }
 
 /// Records until the program ends, the time is over, or watching is to end.
-pub fn record(request: Request) -> Result<Recording, Failure> {
+/// A command has ended when the rest has been dropped.
+pub fn record(request: Request) -> Result<(Recording, Rest), Failure> {
     let target = match request.pid {
         Some(pid) => Target::Process(pid),
         None => Target::Command(request.command),

@@ -26,15 +26,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{Exit, IoTotals};
 
-use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
+use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, proc};
+use crate::{Error, engine, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use images::Images;
@@ -111,11 +110,7 @@ impl Engine {
         look: &mut Look<'_>,
         tick: &mut Tick<'_>,
     ) -> Result<Ended, Error> {
-        let ran = stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick));
-        ran.map(|(ended, engine)| {
-            let_go(engine);
-            ended
-        })
+        stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick))
     }
 
     fn run_with(
@@ -125,7 +120,7 @@ impl Engine {
         sink: &mut SendSink<'_>,
         stops: &Stops,
         tick: &mut Tick<'_>,
-    ) -> Result<(Ended, Self), Error> {
+    ) -> Result<Ended, Error> {
         let root = target.pid();
         let command = matches!(target, Target::Command(_));
         let followed = if command { vec![root] } else { proc::with_descendants(root) };
@@ -177,7 +172,7 @@ impl Engine {
     fn follow(&mut self, pid: u32, gated: bool) -> Result<(), Error> {
         let (list, walker) = if gated { (0, 0) } else { libraries::list_of(pid).unwrap_or((0, 0)) };
         let image = if gated { wire::GATED } else { 0 };
-        let state = ProcessState { list, walker, image, ..ProcessState::EMPTY };
+        let state = ProcessState { list, walker, image, command: gated.into(), ..ProcessState::EMPTY };
         self.loaded.processes.insert(pid, state, 0).map_err(|error| Error::Engine {
             engine: "ebpf",
             reason: format!("process {pid} cannot be followed: {error}"),
@@ -236,11 +231,8 @@ impl Run<'_> {
 
     /// Of a child that has ended; its status, or 0 if the thread of the stops was first.
     fn reap(&mut self) -> u32 {
-        let mut status = 0;
-        // SAFETY: the child is weir's own, and `status` is valid.
-        unsafe { libc::waitpid(self.root as libc::pid_t, &mut status, 0) };
         self.reaped = true;
-        status as u32
+        engine::reap(self.root)
     }
 
     fn take(&mut self, event: &[u8]) {
@@ -305,7 +297,7 @@ impl Run<'_> {
         }
     }
 
-    fn finish(mut self, followed: &[u32]) -> Result<(Ended, Engine), Error> {
+    fn finish(mut self, followed: &[u32]) -> Result<Ended, Error> {
         let now = now_ns();
         if self.duty.is_paused() {
             self.pause_ends(self.duty.since_ns());
@@ -319,11 +311,8 @@ impl Run<'_> {
                 (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what: RawWhat::Totals(totals) });
             }
         }
-        if self.exit.is_some() && self.command && !self.reaped {
-            self.reap();
-        }
         let tallies = self.engine.loaded.tallies();
-        let ended = Ended {
+        Ok(Ended {
             exit: self.exit,
             blind: unseen::sentences(&tallies, self.engine.loaded.sees_exec),
             seen_calls: tallies.calls,
@@ -331,14 +320,12 @@ impl Run<'_> {
             unwatched_ns: self.duty.unwatched_ns,
             lost_events: tallies.lost,
             released_ns: self.released_ns,
-        };
-        Ok((ended, self.engine))
+            rest: Rest::new(
+                self.engine,
+                (self.exit.is_some() && self.command && !self.reaped).then_some(self.root),
+            ),
+        })
     }
-}
-
-/// The kernel takes a millisecond to unmap and unload everything: the report is made meanwhile.
-fn let_go(engine: Engine) {
-    let _without_a_thread_it_is_done_here = thread::Builder::new().spawn(move || drop(engine));
 }
 
 fn pidfd(pid: u32) -> Option<OwnedFd> {

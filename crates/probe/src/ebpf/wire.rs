@@ -118,7 +118,7 @@ wire! {
     struct ProcessState: 104 {
         list: u64, walker: u32, image: i32, read_calls: u64, write_calls: u64, read_bytes: u64,
         written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, queued_ns: u64, fetched_bytes: u64,
-        high_fds: u64, directory: u64,
+        high_fds: u32, command: u32, directory: u64,
     }
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }
