@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -67,10 +66,10 @@ pub struct Ended {
 
 /// What weir need not wait for before it says what it saw, but before it ends: that the kernel is done with the command, which
 /// it tells of at the beginning of its end, and with the engine. Done when dropped.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use = "the command may not have ended yet"]
 pub struct Rest {
-    taking_down: Option<JoinHandle<()>>,
+    engine: Option<Box<dyn std::any::Any + Send>>,
     ending: Option<u32>,
 }
 
@@ -78,16 +77,20 @@ impl Rest {
     /// The kernel takes as long to unmap and unload an engine as a report takes, so it does that meanwhile. `ending`: a child
     /// that is about to end.
     pub fn new(engine: impl Send + 'static, ending: Option<u32>) -> Self {
-        // Without a thread it is done here.
-        let taking_down = thread::Builder::new().spawn(move || drop(engine)).ok();
-        Self { taking_down, ending }
+        Self { engine: Some(Box::new(engine)), ending }
+    }
+}
+
+impl std::fmt::Debug for Rest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rest").field("ending", &self.ending).finish_non_exhaustive()
     }
 }
 
 impl Drop for Rest {
     fn drop(&mut self) {
+        drop(self.engine.take());
         self.ending.map(reap);
-        let _panicked = self.taking_down.take().map(JoinHandle::join);
     }
 }
 
