@@ -3,8 +3,32 @@
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::thread::{self, JoinHandle};
 
 use aya_obj::generated::{self, perf_event_attr, perf_type_id};
+
+/// While it lives, breakpoints are set at once. The first event of perf_event_open(2) for a thread of all the system's makes
+/// the kernel wait until every processor knows that there is one (an RCU grace period, 6 to 24 ms), and a second after the last
+/// has gone they have forgotten it (account_event in kernel/events/core.c). A program would stand still for that.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    _event: Option<JoinHandle<Option<OwnedFd>>>,
+}
+
+impl Ready {
+    /// Waits on a thread of its own. Where such events are not to be had, breakpoints are not either.
+    pub fn soon() -> Self {
+        Self { _event: thread::Builder::new().spawn(|| set(&nothing(), 0).ok()).ok() }
+    }
+}
+
+/// An event that never happens.
+fn nothing() -> perf_event_attr {
+    let mut event = describe(0, 0, 0);
+    event.type_ = perf_type_id::PERF_TYPE_SOFTWARE as u32;
+    event.config = u64::from(generated::perf_sw_ids::PERF_COUNT_SW_DUMMY as u32);
+    event
+}
 
 /// One that happens each time, in user space only, until the next execve(2); switched off. `access` is one of
 /// HW_BREAKPOINT_X, HW_BREAKPOINT_W of linux/hw_breakpoint.h, and `bytes` what the processor allows for it.
@@ -23,7 +47,7 @@ pub(crate) fn describe(access: u32, address: u64, bytes: u64) -> perf_event_attr
     event
 }
 
-/// Sets it for a thread. The error is the kernel's: there is no free register (ENOSPC), it is not allowed (EACCES,
+/// Sets it for a thread; 0: this one. The error is the kernel's: there is no free register (ENOSPC), it is not allowed (EACCES,
 /// EPERM), the thread has ended (ESRCH).
 pub(crate) fn set(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
     let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
