@@ -17,7 +17,7 @@ use crate::proc;
 use crate::raw::{Raw, RawWhat};
 use crate::walk::walkers_missing;
 use crate::watch::Watch;
-use crate::{Error, ebpf, launch, signals};
+use crate::{Error, breakpoint, ebpf, launch, signals};
 
 /// Whom to watch.
 #[derive(Debug, Clone)]
@@ -98,6 +98,8 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
         }
         Target::Process(pid) => engine::Target::Process(there(*pid)?),
     };
+    // It waits while the engine is loaded; behind the command's fork, which no thread is to be beside.
+    let _breakpoints = (options.engine != EngineChoice::Sample).then(breakpoint::Ready::soon);
     let (mut ready, mut reason) = choose(options)?;
     ready.prepare(&target)?;
     let root = target.pid();

@@ -33,7 +33,7 @@ use weir_model::trace::{Exit, IoTotals};
 use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, breakpoint, engine, proc};
+use crate::{Error, engine, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use images::Images;
@@ -52,7 +52,6 @@ const LAST_NS: u64 = 1_000_000_000;
 pub struct Engine {
     loaded: Loaded,
     libraries: Libraries,
-    _breakpoints: breakpoint::Ready,
 }
 
 /// What one run keeps.
@@ -86,11 +85,9 @@ struct Run<'a> {
 impl Engine {
     /// Loads the programs. The error says why they cannot be: [`Error::Engine`].
     pub fn new(exact: bool) -> Result<Self, Error> {
-        // First: what it waits for and loading go on side by side.
-        let breakpoints = breakpoint::Ready::soon();
         let mut loaded = load::load(exact)?;
         let map = loaded.take_libraries()?;
-        Ok(Self { loaded, libraries: Libraries::new(map), _breakpoints: breakpoints })
+        Ok(Self { loaded, libraries: Libraries::new(map) })
     }
 
     /// All that can be done for a command while it waits at its gate.
