@@ -100,7 +100,7 @@ struct life {
     unsigned long long run_ns; /* exact; the two above are sums of ticks */
     unsigned long long queued_ns, fetched_bytes; /* it could have run and had no processor; came from devices */
     unsigned int other; /* of a fork: the child; of an exit: the wait status */
-    unsigned int flags; /* of a fork: 1 for CLONE_FILES; of an exit: 1 when descriptors above 63 were used */
+    unsigned int flags; /* 1: of a fork: CLONE_FILES; of an execve: PLAIN; of an exit: descriptors above 63 were used */
     char comm[16];
     char path[PATH];
     unsigned long long argument_bytes; /* of an exec: the beginning of its arguments, each with its NUL */
@@ -123,8 +123,11 @@ struct library_key {
 struct library {
     unsigned long long offset; /* of the list's head from where the file is mapped */
     unsigned int walker;       /* 1: glibc */
-    unsigned int how;          /* 0: from the mapping's address; 1: from mm->start_code; 2: absolute */
+    unsigned int how;          /* 0: from the mapping's address; 1: from mm->start_code; 2: absolute; 3: see PLAIN */
 };
+
+/* A program of which weir has nothing to do when it begins: its streams are a library's. */
+enum { PLAIN = 3 };
 
 enum { GATED = -1 }; /* the image of a command that weir has not let go yet */
 struct process {

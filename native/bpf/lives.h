@@ -82,7 +82,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     key.ino = BPF_CORE_READ(program, file, f_inode, i_ino);
     key.size = BPF_CORE_READ(program, file, f_inode, i_size);
     library = bpf_map_lookup_elem(&libraries, &key);
-    if (library && library->how) {
+    int plain = library && library->how == PLAIN;
+    if (library && library->how && !plain) {
         u64 start = library->how == 1 ? BPF_CORE_READ(task, mm, start_code) : 0;
         process->list = start + library->offset;
         process->walker = library->walker;
@@ -90,13 +91,14 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     life = begin_life(KIND_EXEC);
     if (!life)
         return 0;
+    life->flags = plain;
     bpf_probe_read_kernel_str(life->path, PATH, BPF_CORE_READ(program, filename));
     u64 from = BPF_CORE_READ(task, mm, arg_start), bytes = BPF_CORE_READ(task, mm, arg_end) - from;
     if (bytes > PATH)
         bytes = PATH;
     if (bytes && bpf_probe_read_user(life->arguments, bytes & 255, (void *)from) == 0)
         life->argument_bytes = bytes;
-    submit(life, 1);
+    submit(life, !plain);
     return 0;
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Note {
     /// A new process.
     Fork(u32),
     /// A process runs something else; its executable.
-    Exec(u32, PathBuf),
+    Exec { pid: u32, exe: PathBuf, plain: bool },
     /// A process has ended; it used descriptors above 63.
     Exit { pid: u32, exit: Exit, high: bool },
 }
@@ -243,7 +243,7 @@ fn report_life(life: &Life, sink: &mut Sink) -> Note {
         wire::KIND_EXEC => {
             let exe = wire::text(&life.path);
             say(RawWhat::Exec { exe: exe.clone(), comm: wire::text(&life.comm), argv: arguments(life) });
-            Note::Exec(pid, exe.into())
+            Note::Exec { pid, exe: exe.into(), plain: life.flags & 1 != 0 }
         }
         _ => {
             let exit = exit_of(life.other);

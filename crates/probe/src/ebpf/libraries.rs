@@ -11,7 +11,7 @@ use weir_model::trace::Walker;
 
 use super::wire::{Library, LibraryKey};
 use crate::walk::maps::{Place, regions};
-use crate::walk::{ListHead, list_head};
+use crate::walk::{ListHead, is_plain, list_head};
 
 const LIBC: &str = "libc.so.6";
 /// Where Linux systems have it.
@@ -28,6 +28,7 @@ const FOLDERS: &[&str] = &[
 const FROM_MAPPING: u32 = 0;
 const FROM_CODE: u32 = 1;
 const ABSOLUTE: u32 = 2;
+const PLAIN: u32 = 3;
 
 /// The libraries that the kernel was told of.
 pub(super) struct Libraries {
@@ -52,26 +53,28 @@ impl Libraries {
     pub fn new(map: HashMap<MapData, LibraryKey, Library>) -> Self {
         let mut libraries = Self { map, asked: HashSet::new() };
         for folder in FOLDERS {
-            libraries.learn(&Path::new(folder).join(LIBC), in_library);
+            libraries.learn(&Path::new(folder).join(LIBC), |path| known_list(path).map(in_library));
         }
         libraries
     }
 
-    /// Tells the kernel of an executable, which may have the library in it.
+    /// Tells the kernel of an executable, which may have the library in it, or is one that nothing is to be done for when it
+    /// begins: whoever is told of each compiler of a build stands in the compilers' way.
     pub fn learn_program(&mut self, path: &Path) {
-        self.learn(path, in_program);
+        let plain = |path: &Path| is_plain(path).then_some(Library { offset: 0, walker: 0, how: PLAIN });
+        self.learn(path, |path| known_list(path).map(in_program).or_else(|| plain(path)));
     }
 
     /// Each file is looked at once.
-    fn learn(&mut self, path: &Path, place: fn(ListHead) -> Library) {
+    fn learn(&mut self, path: &Path, what: impl Fn(&Path) -> Option<Library>) {
         let Ok(status) = fs::metadata(path) else { return };
         let key = LibraryKey { ino: status.ino(), size: status.size() };
         if !status.is_file() || !self.asked.insert(key) {
             return;
         }
-        if let Some(head) = list_head(path).filter(is_known) {
+        if let Some(library) = what(path) {
             // Without it the library's streams are not seen at an exit; nothing else depends on it.
-            let _ = self.map.insert(key, place(head), 0);
+            let _ = self.map.insert(key, library, 0);
         }
     }
 }
@@ -81,8 +84,13 @@ pub(super) fn list_of(pid: u32) -> Option<(u64, u32)> {
     let mapped = regions(pid).into_iter().find(|one| one.offset == 0 && one.name() == LIBC)?;
     let Place::File(path) = &mapped.place else { return None };
     let inside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
-    let head = list_head(&inside).filter(is_known)?;
+    let head = known_list(&inside)?;
     Some((mapped.start + head.address, number(head)))
+}
+
+/// Where the list of streams is in a file, if it is one that the kernel can walk.
+fn known_list(path: &Path) -> Option<ListHead> {
+    list_head(path).filter(is_known)
 }
 
 /// The only list that the kernel can walk.

@@ -250,13 +250,15 @@ impl Run<'_> {
         match note {
             Note::Plain => {}
             Note::Fork(child) => self.pause.born(child),
-            Note::Exec(pid, exe) => {
+            Note::Exec { pid, exe, plain } => {
                 let first = self.hidden && pid == self.root;
                 self.hidden &= !first;
                 self.duty.hurry(now_ns());
-                // First: the program is on its way.
-                self.stops.consider(pid, &exe);
-                self.engine.libraries.learn_program(&exe);
+                if !plain {
+                    // First: the program is on its way.
+                    self.stops.consider(pid, &exe);
+                    self.engine.libraries.learn_program(&exe);
+                }
                 // Of the command itself the kernel has left it out.
                 if !first {
                     self.images.exec(pid, &exe);

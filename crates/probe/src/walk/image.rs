@@ -147,6 +147,11 @@ pub(crate) fn begins_with_streams(exe: &Path) -> bool {
     image(exe).is_some_and(|image| !image.foreign && !image.go)
 }
 
+/// Whether all of an executable's streams, as far as anybody knows, are those of a C library outside it.
+pub(crate) fn is_plain(exe: &Path) -> bool {
+    begins_with_streams(exe) && !needs_stops(exe)
+}
+
 /// The interpreter's name and those of libraries lie near the beginning of a file.
 fn names_runtime(exe: &Path) -> bool {
     const NAMES: [&[u8]; 5] = [b"/ld-musl-", b"libpython3.", b"libperl.so.", b"libruby", b"libtcl8."];

@@ -36,7 +36,7 @@ use crate::memory::Memory;
 pub(crate) use find::functions;
 pub use find::{walkers, walkers_missing};
 pub use image::{ListHead, list_head, needs_stops};
-pub(crate) use image::{begins_with_streams, is_go};
+pub(crate) use image::{begins_with_streams, is_go, is_plain};
 pub use pending::{Pending, Store};
 
 use pending::Whole;
