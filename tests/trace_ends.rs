@@ -58,6 +58,24 @@ fn a_static_program_ends_as_it_would() {
 }
 
 #[test]
+fn the_command_has_ended_when_weir_has() {
+    // Its memory takes the kernel a while, and what it has locked is free behind that.
+    let source = "#include <fcntl.h>\n#include <sys/file.h>\n#include <sys/mman.h>\n\
+        int main(void) { int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;\n\
+        int lock = open(\"lock\", O_RDWR | O_CREAT, 0600);\n\
+        void *memory = mmap(0, 512 << 20, PROT_READ | PROT_WRITE, flags, -1, 0);\n\
+        return lock < 0 || flock(lock, LOCK_EX) || memory == MAP_FAILED ? 1 : 7; }\n";
+    let dir = disk_dir();
+    let program = compile(dir.path(), "large", source, &[]).expect("cc");
+    for engine in engines() {
+        let (output, seen) = trace(dir.path(), engine, &[path(&program)]);
+        let lock = fs::File::open(dir.path().join("lock")).expect("the program has made it");
+        lock.try_lock().unwrap_or_else(|error| panic!("{engine}: {error}: somebody has it still"));
+        assert_eq!((output.status.code(), &seen["exit"]["code"]), (Some(7), &7.into()), "{engine}");
+    }
+}
+
+#[test]
 fn root_takes_no_privilege_from_a_set_user_id_program() {
     let name = "root_takes_no_privilege_from_a_set_user_id_program";
     if !is_root() || !has("setpriv") {

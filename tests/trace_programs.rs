@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use common::{WEIR, disk_dir, has, is_root, skip, text, wait_for, weir};
 use serde_json::Value;
-use trace::{document, engines, traced};
+use trace::{compile, document, engines, list, path, traced};
 
 /// `weir trace --engine ENGINE --exact --json t.json -- sh -c SCRIPT`, which must end well.
 fn trace(dir: &Path, engine: &str, script: &str) -> Value {
@@ -43,6 +43,35 @@ fn calls(document: &Value, direction: &str) -> u64 {
     let streams = document["streams"].as_array().expect("streams");
     let of_side = streams.iter().filter(|stream| stream["direction"] == direction);
     of_side.map(|stream| stream["calls"].as_u64().expect("calls")).sum()
+}
+
+/// Of a program that it has met before the kernel wakes weir no more.
+#[test]
+fn a_program_that_is_executed_again_and_again_is_seen_each_time() {
+    const TIMES: u64 = 40;
+    let dir = disk_dir();
+    let source = "#include <stdio.h>\n#include <unistd.h>\n\
+        int main(int words, char **word) { printf(\"%s\", words > 1 ? word[1] : \"\"); _exit(3); }\n";
+    let program = compile(dir.path(), "loses", source, &[]).expect("cc");
+    let script = format!("i=0; while [ $i -lt {TIMES} ]; do i=$((i + 1)); {} number$i; done", path(&program));
+    for engine in engines() {
+        let (output, seen) =
+            traced(dir.path(), &["-q", "--engine", engine, "--exact"], &["sh", "-c", &script]);
+        assert_eq!(output.status.code(), Some(3), "{engine}: {}", text(&output.stderr));
+        let ran = list(&seen, "processes").iter().filter(|process| process["exit"]["code"] == 3);
+        let words: Vec<&str> =
+            ran.filter_map(|process| process["images"].as_array()?.last()?["argv"][1].as_str()).collect();
+        let expected: Vec<String> = (1..=TIMES).map(|i| format!("number{i}")).collect();
+        assert_eq!(
+            words.iter().filter(|word| word.starts_with("number")).collect::<Vec<_>>(),
+            expected.iter().collect::<Vec<_>>(),
+            "{engine}"
+        );
+        let lost =
+            list(&seen, "findings").iter().filter(|finding| finding["id"] == "lost-at-exit").count() as u64;
+        assert!(lost > 0, "{engine}: {}", seen["findings"]);
+        println!("{engine}: {lost} {}", seen["findings"]);
+    }
 }
 
 #[test]

@@ -59,3 +59,22 @@ pub(crate) fn set(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
     // SAFETY: it is new, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_event_that_never_happens_is_one() {
+        match set(&nothing(), 0) {
+            Ok(_event) => {
+                let ready = Ready::soon();
+                let event = ready._event.expect("a thread").join().expect("no panic");
+                assert!(event.is_some());
+            }
+            Err(error) => {
+                crate::place::tests::skip("the_event_that_never_happens_is_one", &error.to_string())
+            }
+        }
+    }
+}

@@ -275,3 +275,24 @@ fn is_rust_stdout(name: &[u8]) -> bool {
     name.starts_with(old)
         || name.starts_with(start) && name[..name.len().min(64)].windows(end.len()).any(|part| part == end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is there of these.
+    fn found(names: &[&'static str]) -> Vec<&'static Path> {
+        names.iter().map(|name| Path::new(*name)).filter(|path| path.exists()).collect()
+    }
+
+    #[test]
+    fn who_has_streams_of_another_kind_is_not_plain() {
+        let plain = found(&["/bin/true", "/bin/cat", "/usr/bin/make", "/usr/bin/as"]);
+        assert!(!plain.is_empty() && plain.iter().all(|path| is_plain(path)), "{plain:?}");
+        let others = found(&["/usr/bin/perl", "/usr/bin/python3", "/usr/bin/ruby", "/usr/bin/tclsh"]);
+        assert!(others.iter().all(|path| !is_plain(path)), "{others:?}");
+        let own = std::env::current_exe().expect("this program");
+        assert!(!is_plain(&own), "Rust's");
+        assert!(!is_plain(Path::new("/etc/passwd")) && !is_plain(Path::new("/nothing")));
+    }
+}
