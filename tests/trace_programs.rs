@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use common::{WEIR, disk_dir, has, is_root, skip, text, wait_for, weir};
 use serde_json::Value;
-use trace::{compile, document, engines, list, path, traced};
+use trace::{compile, document, engines, finding, list, path, traced};
 
 /// `weir trace --engine ENGINE --exact --json t.json -- sh -c SCRIPT`, which must end well.
 fn trace(dir: &Path, engine: &str, script: &str) -> Value {
@@ -59,18 +59,13 @@ fn a_program_that_is_executed_again_and_again_is_seen_each_time() {
             traced(dir.path(), &["-q", "--engine", engine, "--exact"], &["sh", "-c", &script]);
         assert_eq!(output.status.code(), Some(3), "{engine}: {}", text(&output.stderr));
         let ran = list(&seen, "processes").iter().filter(|process| process["exit"]["code"] == 3);
-        let words: Vec<&str> =
-            ran.filter_map(|process| process["images"].as_array()?.last()?["argv"][1].as_str()).collect();
+        let words = ran.filter_map(|process| process["images"].as_array()?.last()?["argv"][1].as_str());
+        let words: Vec<&str> = words.filter(|word| word.starts_with("number")).collect();
         let expected: Vec<String> = (1..=TIMES).map(|i| format!("number{i}")).collect();
-        assert_eq!(
-            words.iter().filter(|word| word.starts_with("number")).collect::<Vec<_>>(),
-            expected.iter().collect::<Vec<_>>(),
-            "{engine}"
-        );
-        let lost =
-            list(&seen, "findings").iter().filter(|finding| finding["id"] == "lost-at-exit").count() as u64;
-        assert!(lost > 0, "{engine}: {}", seen["findings"]);
-        println!("{engine}: {lost} {}", seen["findings"]);
+        assert_eq!(words, expected, "{engine}");
+        let lost = finding(&seen, "lost-at-exit").map(|finding| &finding["evidence"]);
+        let lost = lost.unwrap_or_else(|| panic!("{engine}: {}", seen["findings"]));
+        assert_eq!(lost["more"].as_f64(), Some((TIMES - 1) as f64), "{engine}: {lost}");
     }
 }
 
