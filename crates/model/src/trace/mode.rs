@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Buffer, Event, Flow, Histogram, Moment, Process, Recording, Walker, What};
+use super::{Buffer, Flow, Histogram, Moment, Process, Recording, Walker, What};
 use crate::{Direction, Mode};
 
 /// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
@@ -64,20 +64,34 @@ fn asked_alike(flow: &Flow, moving: u64) -> bool {
     alike && (flow.direction == Direction::In || !flow.exact || flow.short > 0 || sums_up)
 }
 
-/// Modes of many flows of one recording: its looks by process, gathered once.
+/// What a walker saw of one descriptor.
+#[derive(Debug)]
+struct Look<'a> {
+    at_s: f64,
+    moment: Moment,
+    buffer: &'a Buffer,
+    files: &'a [(i32, u32)],
+}
+
+/// Modes of many flows of one recording: its looks by process and descriptor, gathered once.
 #[derive(Debug)]
 pub struct Modes<'a> {
     recording: &'a Recording,
     processes: HashMap<u32, &'a Process>,
-    looks: HashMap<u32, Vec<&'a Event>>,
+    looks: HashMap<(u32, i32), Vec<Look<'a>>>,
 }
 
 impl Recording {
     /// To be asked for the modes of its flows.
     pub fn modes(&self) -> Modes<'_> {
-        let mut looks: HashMap<u32, Vec<&Event>> = HashMap::new();
-        for event in self.events.iter().filter(|event| matches!(event.what, What::Buffers { .. })) {
-            looks.entry(event.pid).or_default().push(event);
+        let mut looks: HashMap<(u32, i32), Vec<Look>> = HashMap::new();
+        for event in &self.events {
+            let What::Buffers { moment, buffers, files, .. } = &event.what else { continue };
+            // The last look is asked first, and in it the first of several streams of one descriptor.
+            for buffer in buffers.iter().rev() {
+                let look = Look { at_s: event.at_s, moment: *moment, buffer, files };
+                looks.entry((event.pid, buffer.fd)).or_default().push(look);
+            }
         }
         Modes { recording: self, processes: self.processes_by_pid(), looks }
     }
@@ -95,27 +109,21 @@ impl Modes<'_> {
     }
 
     fn walked(&self, flow: &Flow) -> Option<SeenMode> {
-        let looks = self.looks.get(&flow.pid)?;
+        let looks = self.looks.get(&(flow.pid, flow.fd))?;
         let process = self.processes.get(&flow.pid);
         let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);
-        let of_image =
-            looks.iter().rev().filter(|look| image(look.at_s).is_none_or(|now| now == flow.image as usize));
-        let buffers = of_image.filter_map(|event| match &event.what {
-            What::Buffers { buffers, files, moment, .. } if self.is_behind(flow, files) => {
-                Some(buffers.iter().map(|buffer| (*moment, buffer)))
-            }
-            _ => None,
+        let own = looks.iter().rev().filter(|look| {
+            image(look.at_s).is_none_or(|now| now == flow.image as usize) && self.is_behind(flow, look.files)
         });
-        let of_fd = buffers.flatten().filter(|(_, buffer)| buffer.fd == flow.fd);
         // exit(3) takes the buffers from glibc's streams when it has written them out: what is seen of them then
         // says nothing of how they were.
-        let taken = |moment: Moment, buffer: &Buffer| {
+        let taken = |look: &&Look| {
+            let (moment, buffer) = (look.moment, look.buffer);
             moment == Moment::Exit && buffer.walker == Walker::Glibc && buffer.mode == Some(Mode::None)
         };
-        let of_fd = of_fd.filter(|(moment, buffer)| !taken(*moment, buffer)).map(|(_, buffer)| buffer);
         // A stream that was never used has no mode and no buffer: the program goes past it.
-        of_fd
-            .filter_map(|buffer| Some((buffer.mode?, buffer.buffer_bytes)))
+        own.filter(|look| !taken(look))
+            .filter_map(|look| Some((look.buffer.mode?, look.buffer.buffer_bytes)))
             .next()
             .map(|(mode, bytes)| SeenMode { mode, buffer_bytes: (bytes > 0).then_some(bytes), walked: true })
     }
