@@ -19,6 +19,8 @@ const LINE_BUFFERED: u32 = 0x200;
 pub(super) enum Note {
     /// Nothing.
     Plain,
+    /// What a process moved through a stream that it has closed.
+    Closed(u32),
     /// A new process.
     Fork(u32),
     /// A process runs something else; its executable.
@@ -57,6 +59,7 @@ impl Decoder {
             wire::KIND_COUNTS => {
                 if let Some(counts) = wire::read::<Counts>(bytes) {
                     report_counts(&counts, head.ns, sink);
+                    return Note::Closed(head.pid);
                 }
             }
             wire::KIND_FORK | wire::KIND_EXEC | wire::KIND_EXIT => {

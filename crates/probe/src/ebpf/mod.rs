@@ -249,6 +249,7 @@ impl Run<'_> {
         });
         match note {
             Note::Plain => {}
+            Note::Closed(pid) => self.pause.closed(pid),
             Note::Fork(child) => self.pause.born(child),
             Note::Exec { pid, exe, plain } => {
                 let first = self.hidden && pid == self.root;

@@ -27,6 +27,8 @@ pub(super) struct Pause {
     told: HashSet<u32>,
     /// Since the last pause began.
     born: HashSet<u32>,
+    /// Who has closed streams since then: a shell does with each command that it redirects, and may have none just now.
+    closed: HashSet<u32>,
 }
 
 impl Pause {
@@ -34,8 +36,13 @@ impl Pause {
         self.born.insert(pid);
     }
 
+    pub fn closed(&mut self, pid: u32) {
+        self.closed.insert(pid);
+    }
+
     pub fn ended(&mut self, pid: u32) {
         self.born.remove(&pid);
+        self.closed.remove(&pid);
         self.told.remove(&pid);
     }
 }
@@ -49,6 +56,7 @@ impl Run<'_> {
         self.drain();
         let mut active = self.take_counts();
         active.extend(std::mem::take(&mut self.pause.born));
+        active.extend(std::mem::take(&mut self.pause.closed));
         self.pause.told.clear();
         for pid in active.into_iter().take(TOLD_MOST) {
             if self.tell_pause(pid, false) {
