@@ -78,6 +78,13 @@ impl Pauses {
         }
     }
 
+    /// Nobody looked from the end of the last one until then, either.
+    pub fn went_on(&mut self, from_s: f64, until_s: f64) {
+        if let Some((past, _)) = self.past.as_mut().filter(|(past, _)| past.to_s <= from_s) {
+            (past.to_s, self.looked_s) = (until_s, until_s);
+        }
+    }
+
     fn add(&mut self, pause: &Pause, after: &Burst, image: u32) {
         for direction in [Direction::In, Direction::Out] {
             for (place, amount) in share::shares(pause, after, direction) {

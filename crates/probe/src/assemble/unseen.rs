@@ -94,7 +94,8 @@ impl Assembler {
             self.unwatched_since_s.get_or_insert(at_s);
             // What begins is said at once, and said again when it is over.
             self.pauses_now = until_s <= at_s;
-            for live in self.live.values().filter(|_| !self.pauses_now) {
+            for live in self.live.values_mut().filter(|_| !self.pauses_now) {
+                live.pauses.went_on(at_s, until_s);
                 doubt(&mut live.descriptors.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
             }
         } else {

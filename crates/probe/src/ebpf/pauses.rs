@@ -2,7 +2,7 @@
 //! that is given again meanwhile is another stream; and processes are told with their totals at both ends, so that it is
 //! known how much each moved in between.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use weir_model::trace::IoTotals;
 
@@ -25,6 +25,8 @@ const ONLY_IF_THERE: u64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Pause {
     told: HashSet<u32>,
+    /// Who was told at the last pause, and is likely to be at the next.
+    busy: HashSet<u32>,
     /// Since the last pause began.
     born: HashSet<u32>,
     /// Who has closed streams since then: a shell does with each command that it redirects, and may have none just now.
@@ -43,6 +45,7 @@ impl Pause {
     pub fn ended(&mut self, pid: u32) {
         self.born.remove(&pid);
         self.closed.remove(&pid);
+        self.busy.remove(&pid);
         self.told.remove(&pid);
     }
 }
@@ -53,16 +56,21 @@ impl Run<'_> {
         // Said first, as a process may end before the pause does, or before all that was seen has been taken.
         (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
         self.engine.loaded.detach_calls();
+        // Before anything else: what was seen takes a while to be taken, and what they move meanwhile belongs to the pause.
+        let from_ns = now_ns();
+        let known = self.pause.busy.iter().chain(&self.pause.born).chain(&self.pause.closed).take(TOLD_MOST);
+        let early: HashMap<u32, IoTotals> = known.filter_map(|&pid| Some((pid, self.totals(pid)?))).collect();
         self.drain();
         let mut active = self.take_counts();
         active.extend(std::mem::take(&mut self.pause.born));
         active.extend(std::mem::take(&mut self.pause.closed));
         self.pause.told.clear();
         for pid in active.into_iter().take(TOLD_MOST) {
-            if self.tell_pause(pid, false) {
-                self.pause.told.insert(pid);
-            }
+            let Some(totals) = early.get(&pid).copied().or_else(|| self.totals(pid)) else { continue };
+            self.tell_pause(from_ns, pid, totals, false);
+            self.pause.told.insert(pid);
         }
+        self.pause.busy.clone_from(&self.pause.told);
     }
 
     /// Calls are about to be seen again.
@@ -72,7 +80,9 @@ impl Run<'_> {
         let told = std::mem::take(&mut self.pause.told);
         // Those that were born meanwhile were told at no beginning.
         for pid in told.into_iter().chain(self.pause.born.drain().take(TOLD_MOST)).collect::<Vec<_>>() {
-            self.tell_pause(pid, true);
+            if let Some(totals) = self.totals(pid) {
+                self.tell_pause(now_ns(), pid, totals, true);
+            }
         }
     }
 
@@ -88,11 +98,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn tell_pause(&mut self, pid: u32, ends: bool) -> bool {
-        let Some(totals) = self.totals(pid) else { return false };
+    fn tell_pause(&mut self, ns: u64, pid: u32, totals: IoTotals, ends: bool) {
         let what = RawWhat::Pause { totals, ends };
-        (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what });
-        true
+        (self.sink)(Raw { ns, pid, tid: pid, what });
     }
 
     /// A process's own: its threads that live, and what the program in the kernel has of those that have ended.
