@@ -194,3 +194,23 @@ fn what_a_go_program_loses_at_its_end_is_seen() {
         }
     }
 }
+
+/// With each `read <&3` the shell gives the file another number and takes it back: at the moment of a look it may have none.
+#[test]
+fn what_a_shell_reads_by_a_number_of_its_own_each_time_is_known_over_pauses() {
+    let script = ": > file; exec 3< file; i=0; \
+        while [ $i -lt 300000 ]; do read -r line <&3; i=$((i + 1)); done";
+    let dir = disk_dir();
+    for engine in engines().into_iter().filter(|engine| *engine == "ebpf") {
+        let seen = trace(dir.path(), engine, &["sh", "-c", script], 0);
+        let reads = streams(&seen).iter().filter(|stream| stream["direction"] == "in");
+        let (known, all) = reads.fold((0, 0), |(known, all), stream| {
+            let calls = number(&stream["calls"]);
+            let of_file = stream["path"].as_str().is_some_and(|path| path.ends_with("/file"));
+            (known + if of_file { calls } else { 0 }, all + calls)
+        });
+        assert!(all >= 300_000, "{engine}: {all} of all");
+        assert!(known * 10 >= all * 7, "{engine}: {known} of {all}: {}", seen["blind"]);
+        assert!(seen["overhead"]["unwatched_s"].as_f64() > Some(0.0), "{engine}: {}", seen["overhead"]);
+    }
+}
