@@ -262,7 +262,9 @@ impl View<'_> {
         }
         let is_placed = |place: &Place| placed.iter().any(|one| one.0 == Some(*place));
         let until_their_ends = || {
-            let goes_on = |one: &(Place, Active)| self.pause.open.contains(&one.0) && !is_placed(&one.0);
+            // By whatever number: see below.
+            let open = |place: &Place| self.pause.open.iter().any(|other| other.1 == place.1);
+            let goes_on = |one: &(Place, Active)| open(&one.0) && !is_placed(&one.0);
             let all = !before.is_empty() && before.iter().all(goes_on);
             all.then(|| (before.iter().map(|one| one.0).collect(), true))
         };
