@@ -74,8 +74,8 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// The kernel takes as long to unmap and unload an engine as a report takes, so it does that meanwhile. `ending`: a child
-    /// that is about to end.
+    /// The kernel takes half a millisecond to unload an engine; on a thread beside the report that would be in its way, and in
+    /// that of the command's end. `ending`: a child that is about to end.
     pub fn new(engine: impl Send + 'static, ending: Option<u32>) -> Self {
         Self { engine: Some(Box::new(engine)), ending }
     }
@@ -98,7 +98,9 @@ impl Drop for Rest {
 pub(crate) fn reap(child: u32) -> u32 {
     let mut status = 0;
     // SAFETY: the child is weir's own, and `status` is valid.
-    unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) };
+    while unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) } == -1
+        && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+    {}
     status as u32
 }
 
