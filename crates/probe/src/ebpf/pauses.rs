@@ -2,7 +2,7 @@
 //! that is given again meanwhile is another stream; and processes are told with their totals at both ends, so that it is
 //! known how much each moved in between.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use weir_model::trace::IoTotals;
 
@@ -25,8 +25,6 @@ const ONLY_IF_THERE: u64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Pause {
     told: HashSet<u32>,
-    /// Who was told at the last pause, and is likely to be at the next.
-    busy: HashSet<u32>,
     /// Since the last pause began.
     born: HashSet<u32>,
     /// Who has closed streams since then: a shell does with each command that it redirects, and may have none just now.
@@ -45,7 +43,6 @@ impl Pause {
     pub fn ended(&mut self, pid: u32) {
         self.born.remove(&pid);
         self.closed.remove(&pid);
-        self.busy.remove(&pid);
         self.told.remove(&pid);
     }
 }
@@ -56,21 +53,19 @@ impl Run<'_> {
         // Said first, as a process may end before the pause does, or before all that was seen has been taken.
         (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
         self.engine.loaded.detach_calls();
-        // Before anything else: what was seen takes a while to be taken, and what they move meanwhile belongs to the pause.
+        // What was seen takes a while to be taken: by then nothing has been seen for that long.
         let from_ns = now_ns();
-        let known = self.pause.busy.iter().chain(&self.pause.born).chain(&self.pause.closed).take(TOLD_MOST);
-        let early: HashMap<u32, IoTotals> = known.filter_map(|&pid| Some((pid, self.totals(pid)?))).collect();
         self.drain();
         let mut active = self.take_counts();
         active.extend(std::mem::take(&mut self.pause.born));
         active.extend(std::mem::take(&mut self.pause.closed));
         self.pause.told.clear();
         for pid in active.into_iter().take(TOLD_MOST) {
-            let Some(totals) = early.get(&pid).copied().or_else(|| self.totals(pid)) else { continue };
+            // Not those of the beginning: where its files stand is looked up now, and goes with them.
+            let Some(totals) = self.totals(pid) else { continue };
             self.tell_pause(from_ns, pid, totals, false);
             self.pause.told.insert(pid);
         }
-        self.pause.busy.clone_from(&self.pause.told);
     }
 
     /// Calls are about to be seen again.
