@@ -300,7 +300,15 @@ impl View<'_> {
         };
         // Of what was opened in it, the position says all.
         places.retain(|place| known(place) && may(place) && !is_placed(place));
-        (!changes && !before.is_empty() && !places.is_empty()).then_some((places, false))
+        let usual = (!changes && !before.is_empty() && !places.is_empty()).then_some((places, false));
+        // It was still there when the pause was over, but at its end: it does nothing more.
+        let far_enough = |place: &Place| {
+            kept(place)
+                .and_then(|kept| Some((kept, kept.advance?)))
+                .is_none_or(|(kept, advance)| fits(kept, advance))
+        };
+        let at_its_end = !changes && self.after.is_empty() && before.iter().all(|one| far_enough(&one.0));
+        usual.or_else(|| at_its_end.then(until_their_ends).flatten())
     }
 
     /// Nothing else was read or written before and after the pause than what moved on in it.
@@ -322,8 +330,10 @@ impl View<'_> {
     }
 
     fn near_after(&self) -> Vec<(Place, Active)> {
-        let end_s = self.after.values().map(|active| active.last_s).fold(self.pause.to_s, f64::max);
-        let until_s = self.pause.to_s + ((end_s - self.pause.to_s) * NEAR).max(NEAR_LEAST_S);
+        // It may have had to wait for a processor.
+        let begin_s = self.after.values().map(|active| active.first_s).fold(f64::INFINITY, f64::min);
+        let end_s = self.after.values().map(|active| active.last_s).fold(begin_s, f64::max);
+        let until_s = begin_s + ((end_s - begin_s) * NEAR).max(NEAR_LEAST_S);
         self.near(self.after, |active| active.first_s <= until_s)
     }
 

@@ -135,7 +135,23 @@ fn a_file_that_others_move_too_says_nothing_by_its_position() {
     let seen = pause((10, 30), &before, Some(table(&[(FILE, Some(5000))], &[])));
     let after = burst(&[(FILE, In, 100, 300)]);
     assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 10, 30)]);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 10, 30)]);
+    let at_its_end = |moved| {
+        let seen = pause(moved, &before, Some(table(&[(FILE, Some(5000))], &[])));
+        rounded(shares(&seen, &Burst::new(), In))
+    };
+    assert_eq!(at_its_end((10, 30)), [(Some(FILE), 10, 30)], "it does nothing more, and did nothing else");
+    assert_eq!(at_its_end((10, 900)), [(None, 10, 900)], "not by calls like those");
+}
+
+#[test]
+fn what_a_process_does_first_after_a_pause_is_near_it_however_late_it_gets_a_processor() {
+    let before = [(FILE, In, 100, 300)];
+    let seen = pause((1000, 3000), &before, Some(table(&[(FILE, Some(9000))], &[])));
+    let mut after = burst(&[(FILE, In, 100, 300)]);
+    for one in after.values_mut() {
+        (one.first_s, one.last_s) = (seen.to_s + 0.004, seen.to_s + 0.006);
+    }
+    assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 1000, 3000)]);
 }
 
 #[test]
