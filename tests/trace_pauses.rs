@@ -210,7 +210,7 @@ fn what_a_shell_reads_by_a_number_of_its_own_each_time_is_known_over_pauses() {
             (known + if of_file { calls } else { 0 }, all + calls)
         });
         assert!(all >= 300_000, "{engine}: {all} of all");
-        assert!(known * 2 >= all, "{engine}: {known} of {all}: {}", seen["blind"]);
+        assert!(known * 3 >= all, "{engine}: {known} of {all}: {}", seen["blind"]);
         assert!(seen["overhead"]["unwatched_s"].as_f64() > Some(0.0), "{engine}: {}", seen["overhead"]);
     }
 }

@@ -152,7 +152,7 @@ mod tests {
         // Its number may be that of another test's file now.
         glances.last.clear();
         let seen = glances.settle(&mut Descriptors::new(), &mut HashMap::new());
-        let kept = Kept { advance: Some(7), way: Some(weir_model::Direction::In), still: false };
+        let kept = Kept { advance: Some(7), way: Some(weir_model::Direction::In), still: false, stood: 0 };
         assert_eq!(seen, HashMap::from([((fd, 0), kept)]));
     }
 

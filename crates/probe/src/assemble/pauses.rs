@@ -216,7 +216,15 @@ fn gone(files: &Files, marks: &HashMap<i32, Mark>, but: impl Fn(&Place) -> bool)
         let (position, place) = (mark.position?, (fd, mark.file));
         let file = files.all.get(mark.file as usize).filter(|_| !but(&place))?;
         let size = size_of_same(file)?;
-        Some((place, Kept { advance: Some(size as i64 - position as i64), way: mark.way, still: false }))
+        Some((
+            place,
+            Kept {
+                advance: Some(size as i64 - position as i64),
+                way: mark.way,
+                stood: position,
+                ..Kept::default()
+            },
+        ))
     };
     marks.iter().filter_map(beyond).collect()
 }
@@ -254,7 +262,9 @@ fn behind_pause(
         }
         let sought = seeks.contains(&(fd, mark.file));
         let advance = mark.position.filter(|_| !sought).map(|before| now.position as i64 - before as i64);
-        found.kept.insert((fd, mark.file), Kept { advance, way: way(now.flags), still: mark.still });
+        found
+            .kept
+            .insert((fd, mark.file), Kept { advance, way: way(now.flags), still: mark.still, stood: 0 });
         stood.insert((fd, mark.file), now.position);
         if let Some(known) = table.get_mut(&fd) {
             known.stale = false;
@@ -283,7 +293,7 @@ fn behind_pause(
         // Those that are written at their end do not begin at 0.
         let advance =
             (files.is_regular(id) && now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
-        found.new.insert((fd, id), Kept { advance, way: way(now.flags), still: false });
+        found.new.insert((fd, id), Kept { advance, way: way(now.flags), ..Kept::default() });
         stood.insert((fd, id), now.position);
     }
     Some(found)

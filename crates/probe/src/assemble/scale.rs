@@ -48,12 +48,16 @@ pub(super) fn unseen<K: Copy>(
             sum.add(share.1);
             sum
         });
-    let beyond = |of: u64, known: f64, few: f64| {
+    // What is a little more is of the streams that are known, unless some went through others in any case.
+    let beyond = |of: u64, known: f64, few: f64, unknown: f64| {
         let more = of as f64 - known;
-        if known <= 0.0 || more > (of as f64 / EDGES).max(few) { more.max(0.0) } else { 0.0 }
+        let others = known <= 0.0 || unknown > 0.0 || more > (of as f64 / EDGES).max(few);
+        if others { more.max(0.0) } else { 0.0 }
     };
-    let beyond =
-        Amount { calls: beyond(calls, sum.calls, EDGE_CALLS), bytes: beyond(bytes, sum.bytes, EDGE_BYTES) };
+    let beyond = Amount {
+        calls: beyond(calls, sum.calls, EDGE_CALLS, unknown.calls),
+        bytes: beyond(bytes, sum.bytes, EDGE_BYTES, unknown.bytes),
+    };
     all.push((None, Amount { calls: unknown.calls + beyond.calls, bytes: unknown.bytes + beyond.bytes }));
     let part = |of: u64, amount: fn(&Amount) -> f64| {
         whole_numbers(of, &all.iter().map(|one| amount(&one.1)).collect::<Vec<_>>())
@@ -171,6 +175,16 @@ mod tests {
         );
         let given = unseen::<char>(total, seen, &[]);
         assert_eq!(given, [(None, Sum { calls: 999_900, bytes: 999_899 })]);
+    }
+
+    #[test]
+    fn what_is_known_by_its_position_is_not_stretched_beside_what_is_not_known() {
+        let total = Sum { calls: 103_000, bytes: 103_000 };
+        let amount = |calls, bytes| Amount { calls, bytes };
+        let shares = [(Some('a'), amount(85.0, 85.0)), (None, amount(99_915.0, 99_915.0))];
+        let given = unseen(total, Seen::default(), &shares);
+        assert_eq!(given[0], (Some('a'), Sum { calls: 85, bytes: 85 }));
+        assert_eq!(given[1], (None, Sum { calls: 102_915, bytes: 102_915 }));
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) struct Kept {
     pub way: Option<Direction>,
     /// It was read or written before the pause and did not move on by that: at offsets of the calls' own.
     pub still: bool,
+    /// Of a file that was closed in the pause: where it stood when that began.
+    pub stood: u64,
 }
 
 /// The descriptors at the end of a pause.
@@ -106,9 +108,10 @@ pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<
     }
     let whole = Amount { calls: calls as f64, bytes: bytes as f64 };
     let view = View { pause, after, direction };
-    let placed = view.by_position(whole);
+    let mut placed = view.by_position(whole);
     let mut rest = whole.bytes - placed.iter().map(|one| one.1.bytes).sum::<f64>();
-    if rest <= whole.bytes / APART {
+    let little = rest <= whole.bytes / APART;
+    if little && view.had_before(&mut placed, rest) || little && view.stays(&placed) {
         rest = 0.0;
     }
     if rest == 0.0 && !placed.is_empty() {
@@ -118,7 +121,7 @@ pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<
     let left = Amount { calls: (whole.calls - guessed).max(whole.calls / 100.0), bytes: rest };
     let others = match view.by_activity(left, &placed) {
         // Totals and positions are of two moments, which are far apart on a busy machine.
-        None if rest <= whole.bytes / 2.0 && view.is_only(&placed) => Vec::new(),
+        None if rest <= whole.bytes / 2.0 && view.is_only(&placed) && view.stays(&placed) => Vec::new(),
         others => others.unwrap_or_else(|| vec![(None, left)]),
     };
     scaled(placed.into_iter().chain(others).collect(), whole)
@@ -265,7 +268,8 @@ impl View<'_> {
             // By whatever number: see below.
             let open = |place: &Place| self.pause.open.iter().any(|other| other.1 == place.1);
             let goes_on = |one: &(Place, Active)| open(&one.0) && !is_placed(&one.0);
-            let all = !before.is_empty() && before.iter().all(goes_on);
+            let all =
+                !before.is_empty() && before.iter().all(goes_on) && !self.goes_through_files(&before, open);
             all.then(|| (before.iter().map(|one| one.0).collect(), true))
         };
         let Some(table) = &self.pause.table else {
@@ -311,6 +315,30 @@ impl View<'_> {
         usual.or_else(|| at_its_end.then(until_their_ends).flatten())
     }
 
+    /// Gives what was moved between the look at the totals and that at the files to one that was closed since, if it stood
+    /// far enough: no file gets more than is in it.
+    fn had_before(&self, placed: &mut [(Option<Place>, Amount)], rest: f64) -> bool {
+        let stood = |place: Option<Place>| {
+            let same = |one: &(&Place, &Kept)| place.is_some_and(|place| one.0.1 == place.1);
+            self.pause.gone.iter().find(same).map_or(0.0, |(_, gone)| gone.stood as f64)
+        };
+        let one = placed.iter_mut().find(|(place, _)| rest > 0.0 && stood(*place) >= rest);
+        one.map(|(_, amount)| amount.bytes += rest).is_some()
+    }
+
+    /// Whether these were open at both ends of the pause: a file that was opened or closed in it has just what its position says.
+    fn stays(&self, placed: &[(Option<Place>, Amount)]) -> bool {
+        let kept =
+            |file: u32| self.pause.table.iter().any(|table| table.kept.keys().any(|one| one.1 == file));
+        let over = placed.iter().map(|one| one.1.bytes).sum::<f64>() >= self.bytes();
+        over || placed.iter().all(|(place, _)| place.is_some_and(|place| kept(place.1)))
+    }
+
+    fn bytes(&self) -> f64 {
+        let moved = &self.pause.moved;
+        (if self.direction == Direction::In { moved.read_bytes } else { moved.written_bytes }) as f64
+    }
+
     /// Nothing else was read or written before and after the pause than what moved on in it.
     fn is_only(&self, placed: &[(Option<Place>, Amount)]) -> bool {
         let is_placed = |place: &Place| placed.iter().any(|one| one.0 == Some(*place));
@@ -321,6 +349,14 @@ impl View<'_> {
         around().next().is_some()
             && around().all(|one| is_placed(&one.0) && !one.1.apart)
             && others.all(|one| is_placed(one.0))
+    }
+
+    /// Whether it has closed others in the burst before that it had used as much as these: the next would follow.
+    fn goes_through_files(&self, these: &[(Place, Active)], open: impl Fn(&Place) -> bool) -> bool {
+        let closed =
+            self.pause.before.iter().filter(|((place, way), _)| *way == self.direction && !open(place));
+        let calls: u64 = closed.map(|(_, active)| active.calls).sum();
+        calls * 4 >= these.iter().map(|one| one.1.calls).sum::<u64>().max(1)
     }
 
     fn near_before(&self) -> Vec<(Place, Active)> {

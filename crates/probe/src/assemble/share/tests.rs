@@ -27,7 +27,9 @@ fn pause(moved: (u64, u64), before: &[(Place, Direction, u64, u64)], table: Opti
 
 fn table(kept: &[(Place, Option<i64>)], new: &[(Place, Option<i64>)]) -> Table {
     let of = |list: &[(Place, Option<i64>)]| -> HashMap<Place, Kept> {
-        list.iter().map(|&(place, advance)| (place, Kept { advance, way: Some(In), still: false })).collect()
+        list.iter()
+            .map(|&(place, advance)| (place, Kept { advance, way: Some(In), still: false, stood: 0 }))
+            .collect()
     };
     let numbers = kept.iter().chain(new).map(|one| one.0.0).collect();
     Table { kept: of(kept), new: of(new), numbers }
@@ -115,8 +117,9 @@ fn who_ended_unseen_went_on_if_its_calls_were_as_large() {
 
 #[test]
 fn a_file_that_was_closed_in_it_got_what_it_is_longer() {
-    let gone =
-        |way, advance| HashMap::from([(FILE, Kept { advance: Some(advance), way: Some(way), still: false })]);
+    let gone = |way, advance| {
+        HashMap::from([(FILE, Kept { advance: Some(advance), way: Some(way), still: false, stood: 0 })])
+    };
     let mut seen = pause((100, 5000), &[], Some(table(&[(PIPE, None)], &[])));
     seen.gone = gone(In, 5000);
     assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 100, 5000)], "read to its end");
@@ -185,7 +188,7 @@ fn what_was_opened_at_the_end_of_it_did_not_get_what_went_through_others() {
 #[test]
 fn a_file_that_was_opened_and_closed_in_it_got_what_it_was_seen_to_get() {
     let (one, other) = ((4, 20), (4, 21));
-    let kept = |advance| Kept { advance: Some(advance), way: Some(In), still: false };
+    let kept = |advance| Kept { advance: Some(advance), way: Some(In), still: false, stood: 0 };
     let before = [(FILE, In, 10, 10_000)];
     let mut seen = pause((100, 100_000), &before, Some(table(&[(FILE, Some(0))], &[])));
     seen.glimpsed = HashMap::from([(one, kept(5000)), (other, kept(0))]);
@@ -214,4 +217,17 @@ fn a_number_that_an_open_file_has_only_while_it_is_read_is_that_of_the_file() {
     // Something else was read afterwards.
     let other = burst(&[(PIPE, In, 100, 0)]);
     assert_eq!(rounded(shares(&seen, &other, In)), [(None, 1000, 0)]);
+}
+
+#[test]
+fn who_uses_file_after_file_is_not_at_the_last_one_for_all_of_a_pause() {
+    const LAST: Place = (3, 8);
+    let before = [(FILE, In, 100, 100), (LAST, In, 30, 30)];
+    let mut seen = pause((5000, 5000), &before, None);
+    seen.open = HashSet::from([LAST]);
+    seen.before.get_mut(&(FILE, In)).unwrap().last_s = 0.95;
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 5000, 5000)]);
+    // A library at its beginning is nothing that it does.
+    seen.before.get_mut(&(FILE, In)).unwrap().calls = 3;
+    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(LAST), 5000, 5000)]);
 }
