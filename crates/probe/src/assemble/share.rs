@@ -111,7 +111,7 @@ pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<
     let mut placed = view.by_position(whole);
     let mut rest = whole.bytes - placed.iter().map(|one| one.1.bytes).sum::<f64>();
     let little = rest <= whole.bytes / APART;
-    if little && view.had_before(&mut placed, rest) || little && view.stays(&placed) {
+    if little && (view.had_before(&mut placed, rest) || view.stays(&placed)) {
         rest = 0.0;
     }
     if rest == 0.0 && !placed.is_empty() {
