@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::{Buffer, Exit, Moment};
 
-use crate::launch::Gated;
+use crate::launch::{Gated, reap};
 use crate::raw::Raw;
 
 /// Whom to watch.
@@ -92,16 +92,6 @@ impl Drop for Rest {
         drop(self.engine.take());
         self.ending.map(reap);
     }
-}
-
-/// Waits for the end of a child; its wait status, or 0 if somebody else was first.
-pub(crate) fn reap(child: u32) -> u32 {
-    let mut status = 0;
-    // SAFETY: the child is weir's own, and `status` is valid.
-    while unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) } == -1
-        && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
-    {}
-    status as u32
 }
 
 /// Takes the reports. The ptrace engine calls it from a thread of its own, hence Send.

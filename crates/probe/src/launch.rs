@@ -7,7 +7,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::seccomp::{self, Filter};
 use crate::{Error, command, inherited};
@@ -126,7 +128,7 @@ impl Gated {
         self.open()?;
         let answer = self.answer();
         if answer.is_err() {
-            self.reap();
+            reap(self.pid);
         }
         answer
     }
@@ -153,11 +155,6 @@ impl Gated {
         }
     }
 
-    fn reap(&self) {
-        // SAFETY: the child is this process's own; its status is not wanted.
-        unsafe { libc::waitpid(self.pid as libc::pid_t, std::ptr::null_mut(), 0) };
-    }
-
     fn refused(&self, errno: i32) -> Error {
         let source = io::Error::from_raw_os_error(errno.abs());
         if errno < 0 { seccomp::unusable(&source) } else { self.failed(source) }
@@ -171,7 +168,13 @@ impl Gated {
 impl Drop for Gated {
     fn drop(&mut self) {
         if self.gate.take().is_some() {
-            self.reap();
+            reap(self.pid);
         }
     }
+}
+
+/// Waits for the end of a child; its wait status, or 0 if somebody else was first.
+pub(crate) fn reap(child: u32) -> u32 {
+    let ended = retry_on_intr(|| waitpid(Pid::from_raw(child as i32), WaitOptions::empty()));
+    ended.ok().flatten().map_or(0, |(_, status)| status.as_raw() as u32)
 }

@@ -9,6 +9,7 @@ use weir_model::trace::{Exit, Flow, IoTotals, Moment};
 
 use crate::behind::{Info, info, way};
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
+use crate::launch::reap;
 use crate::raw::{Raw, RawCounts, RawWhat, Spent};
 use crate::{Error, proc};
 
@@ -104,11 +105,6 @@ fn ended_child(pid: u32) -> Option<Exit> {
             _ => Exit::Signal(info.si_status()),
         })
     }
-}
-
-fn reap(pid: u32) {
-    // SAFETY: the child's status is known already.
-    unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), 0) };
 }
 
 fn lives(pid: u32) -> bool {

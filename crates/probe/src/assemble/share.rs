@@ -111,7 +111,7 @@ pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<
     let mut placed = view.by_position(whole);
     let mut rest = whole.bytes - placed.iter().map(|one| one.1.bytes).sum::<f64>();
     let little = rest <= whole.bytes / APART;
-    if little && (view.had_before(&mut placed, rest) || view.stays(&placed)) {
+    if rest <= 0.0 || little && (view.had_before(&mut placed, rest) || view.stays(&placed)) {
         rest = 0.0;
     }
     if rest == 0.0 && !placed.is_empty() {
@@ -298,19 +298,14 @@ impl View<'_> {
         let fits = |kept: &Kept, advance: i64| {
             advance == 0 && kept.still || advance as f64 >= left.bytes * (1.0 - 1.0 / APART)
         };
-        let may = |place: &Place| {
-            let moved = kept(place).and_then(|kept| Some((kept, kept.advance?)));
-            moved.is_none_or(|(kept, advance)| both(place) && fits(kept, advance))
-        };
+        let moved = |place: &Place| kept(place).and_then(|kept| Some((kept, kept.advance?)));
+        let may =
+            |place: &Place| moved(place).is_none_or(|(kept, advance)| both(place) && fits(kept, advance));
         // Of what was opened in it, the position says all.
         places.retain(|place| known(place) && may(place) && !is_placed(place));
         let usual = (!changes && !before.is_empty() && !places.is_empty()).then_some((places, false));
         // It was still there when the pause was over, but at its end: it does nothing more.
-        let far_enough = |place: &Place| {
-            kept(place)
-                .and_then(|kept| Some((kept, kept.advance?)))
-                .is_none_or(|(kept, advance)| fits(kept, advance))
-        };
+        let far_enough = |place: &Place| moved(place).is_none_or(|(kept, advance)| fits(kept, advance));
         let at_its_end = !changes && self.after.is_empty() && before.iter().all(|one| far_enough(&one.0));
         usual.or_else(|| at_its_end.then(until_their_ends).flatten())
     }
@@ -322,7 +317,7 @@ impl View<'_> {
             let same = |one: &(&Place, &Kept)| place.is_some_and(|place| one.0.1 == place.1);
             self.pause.gone.iter().find(same).map_or(0.0, |(_, gone)| gone.stood as f64)
         };
-        let one = placed.iter_mut().find(|(place, _)| rest > 0.0 && stood(*place) >= rest);
+        let one = placed.iter_mut().find(|(place, _)| stood(*place) >= rest);
         one.map(|(_, amount)| amount.bytes += rest).is_some()
     }
 
@@ -330,13 +325,7 @@ impl View<'_> {
     fn stays(&self, placed: &[(Option<Place>, Amount)]) -> bool {
         let kept =
             |file: u32| self.pause.table.iter().any(|table| table.kept.keys().any(|one| one.1 == file));
-        let over = placed.iter().map(|one| one.1.bytes).sum::<f64>() >= self.bytes();
-        over || placed.iter().all(|(place, _)| place.is_some_and(|place| kept(place.1)))
-    }
-
-    fn bytes(&self) -> f64 {
-        let moved = &self.pause.moved;
-        (if self.direction == Direction::In { moved.read_bytes } else { moved.written_bytes }) as f64
+        placed.iter().all(|(place, _)| place.is_some_and(|place| kept(place.1)))
     }
 
     /// Nothing else was read or written before and after the pause than what moved on in it.

@@ -33,7 +33,7 @@ use weir_model::trace::{Exit, IoTotals};
 use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, engine, proc};
+use crate::{Error, launch, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use images::Images;
@@ -232,7 +232,7 @@ impl Run<'_> {
     /// Of a child that has ended; its status, or 0 if the thread of the stops was first.
     fn reap(&mut self) -> u32 {
         self.reaped = true;
-        engine::reap(self.root)
+        launch::reap(self.root)
     }
 
     fn take(&mut self, event: &[u8]) {

@@ -61,10 +61,9 @@ impl Run<'_> {
         active.extend(std::mem::take(&mut self.pause.closed));
         self.pause.told.clear();
         for pid in active.into_iter().take(TOLD_MOST) {
-            // Not those of the beginning: where its files stand is looked up now, and goes with them.
-            let Some(totals) = self.totals(pid) else { continue };
-            self.tell_pause(from_ns, pid, totals, false);
-            self.pause.told.insert(pid);
+            if self.tell_pause(from_ns, pid, false) {
+                self.pause.told.insert(pid);
+            }
         }
     }
 
@@ -75,9 +74,7 @@ impl Run<'_> {
         let told = std::mem::take(&mut self.pause.told);
         // Those that were born meanwhile were told at no beginning.
         for pid in told.into_iter().chain(self.pause.born.drain().take(TOLD_MOST)).collect::<Vec<_>>() {
-            if let Some(totals) = self.totals(pid) {
-                self.tell_pause(now_ns(), pid, totals, true);
-            }
+            self.tell_pause(now_ns(), pid, true);
         }
     }
 
@@ -93,9 +90,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn tell_pause(&mut self, ns: u64, pid: u32, totals: IoTotals, ends: bool) {
+    /// With the totals of now, also where nothing was seen since `ns`: where its files stand is looked up now, and goes with
+    /// them.
+    fn tell_pause(&mut self, ns: u64, pid: u32, ends: bool) -> bool {
+        let Some(totals) = self.totals(pid) else { return false };
         let what = RawWhat::Pause { totals, ends };
         (self.sink)(Raw { ns, pid, tid: pid, what });
+        true
     }
 
     /// A process's own: its threads that live, and what the program in the kernel has of those that have ended.
