@@ -22,8 +22,8 @@ const BURST_NS: u64 = 3_000_000;
 /// … and while looking costs little, one is twice as long as the one before, up to this: whoever asks is in the way.
 const CALM_NS: u64 = 20_000_000;
 /// A pause is at least this long, and none is made for less: before the kernel puts a program back to a tracepoint that it
-/// has just been taken from, it waits until every processor has let go of what was there before (an RCU grace period: 6 to
-/// 24 ms, kernel/tracepoint.c), and weir would stand still with it.
+/// has just been taken from, it waits until every processor has let go of what was there before (an RCU grace period that
+/// `Loaded::hasten` has begun: 4 to 16 ms), and weir would stand still with it.
 const PAUSE_NS: u64 = 25_000_000;
 /// Where that takes longer than a pause was, the next ones are twice as long, up to this.
 const SLOW_PAUSE_NS: u64 = 100_000_000;

@@ -53,6 +53,7 @@ impl Run<'_> {
         // Said first, as a process may end before the pause does, or before all that was seen has been taken.
         (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
         self.engine.loaded.detach_calls();
+        self.engine.loaded.hasten();
         // What was seen takes a while to be taken: by then nothing has been seen for that long.
         let from_ns = now_ns();
         self.drain();
