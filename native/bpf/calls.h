@@ -224,6 +224,17 @@ APART int on_mmap(struct process *process, const struct arguments *args, s64 res
     return 0;
 }
 
+/* The dynamic loader protects what it has relocated of a library: the C library's streams stand, and no code of the
+ * program has run. Its tracer, who has seen to it that the signal is not blocked, takes it away; without one it does nothing. */
+#define SIGURG_ 23
+static __always_inline void on_mprotect(struct process *process, const struct arguments *args, s64 result)
+{
+    if (process->command != HELD || !process->list || result || args->at[2] != 1) /* PROT_READ */
+        return;
+    process->command = COMMAND;
+    bpf_send_signal(SIGURG_);
+}
+
 /* F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ */
 static __always_inline int changes_descriptor(u32 command)
 {
@@ -235,6 +246,10 @@ static __always_inline void on_other(struct process *process, u32 pid, struct ar
 {
     u32 fd = (u32)args->at[0], made = -1, which = 0;
     int here = 1;
+    if (class == CLASS_PROTECT) {
+        on_mprotect(process, args, result);
+        return;
+    }
     tally(TALLY_CALLS);
     switch (class) {
     case CLASS_CLOSE:

@@ -38,6 +38,7 @@ enum class {
     CLASS_PAIR_3,   /* (domain, type, protocol, two descriptors): socketpair */
     CLASS_PLAIN,    /* worth telling, with its arguments: ftruncate, fadvise … */
     CLASS_SYNC,     /* (fd): fsync, fdatasync …; told with when it can have begun at the earliest */
+    CLASS_PROTECT,  /* (address, bytes, protection): mprotect */
     CLASS_RING,     /* (entries, parameters): io_uring_setup, returns a descriptor; told with the flags of its parameters */
 };
 
@@ -130,6 +131,11 @@ struct library {
 enum { PLAIN = 3 };
 
 enum { GATED = -1 }; /* the image of a command that weir has not let go yet */
+enum command {
+    COMMAND = 1,
+    HELD, /* is to stop where its C library stands */
+};
+
 struct process {
     unsigned long long list; /* the address of the list's head; 0: not known */
     unsigned int walker;
@@ -137,7 +143,7 @@ struct process {
     unsigned long long read_calls, write_calls, read_bytes, written_bytes, user_ns, system_ns, run_ns;
     unsigned long long queued_ns, fetched_bytes;
     unsigned int high_fds; /* descriptors above 63 were used, or counters put aside */
-    unsigned int command;  /* weir's own child, whose end it waits for */
+    unsigned int command;  /* weir's own child, whose end it waits for: enum command */
     unsigned long long directory; /* where it stood when weir was told of it */
 };
 

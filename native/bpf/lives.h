@@ -142,7 +142,7 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         life->queued_ns = process->queued_ns;
         life->fetched_bytes = process->fetched_bytes;
         /* What the kernel still has to do for the command takes a millisecond: weir makes its report meanwhile. */
-        submit(life, process->command);
+        submit(life, process->command != 0);
     }
     bpf_map_delete_elem(&processes, &pid);
     return 0;

@@ -98,7 +98,27 @@ impl Drop for Rest {
 pub type SendSink<'a> = dyn FnMut(Raw) + Send + 'a;
 
 /// Looks into the stream buffers of a process that is stopped.
-pub type Look<'a> = dyn FnMut(u32, Moment) -> Vec<Buffer> + Send + 'a;
+pub trait Look: Send {
+    /// What is in them at such a moment.
+    fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer>;
+
+    /// Its C library stands, with the list of its streams at this address, and nothing was written yet: what is to be known of
+    /// its writes has to be begun with now. The program waits for that.
+    fn begins(&mut self, pid: u32, list: u64) {
+        let _ = (self.look(pid, Moment::Sample), list);
+    }
+
+    /// It goes on: what had time until then.
+    fn begun(&mut self, pid: u32) {
+        let _nothing = pid;
+    }
+}
+
+impl<F: FnMut(u32, Moment) -> Vec<Buffer> + Send> Look for F {
+    fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+        self(pid, moment)
+    }
+}
 
 /// Called about every 100 ms with CLOCK_MONOTONIC.
 pub type Tick<'a> = dyn FnMut(u64, &mut SendSink<'_>) + Send + 'a;

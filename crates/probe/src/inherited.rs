@@ -78,6 +78,11 @@ pub(crate) fn restore() {
     }
 }
 
+/// Whether a command will begin with this signal blocked.
+pub(crate) fn blocks(signal: i32) -> bool {
+    BLOCKED.load(Relaxed) & bit(signal) != 0
+}
+
 /// What a process keeps of the descriptors it was started with, when a command has them too. Standard error always.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Keep {

@@ -37,7 +37,7 @@ struct Position {
 
 struct Sampler<'s, 'c> {
     sink: &'s mut SendSink<'c>,
-    look: &'s mut Look<'c>,
+    look: &'s mut dyn Look,
     known: HashMap<u32, Known>,
     ended: Ended,
     blind: BTreeSet<String>,
@@ -48,7 +48,7 @@ pub fn run(
     target: Target,
     options: &Options,
     sink: &mut SendSink<'_>,
-    look: &mut Look<'_>,
+    look: &mut dyn Look,
     tick: &mut Tick<'_>,
 ) -> Result<Ended, Error> {
     let (root, began) = (target.pid(), now_ns());
@@ -177,7 +177,7 @@ impl Sampler<'_, '_> {
         }
         self.tell(now, pid, RawWhat::Totals(totals));
         self.follow_positions(pid, now);
-        let buffers = (self.look)(pid, Moment::Sample);
+        let buffers = self.look.look(pid, Moment::Sample);
         if !buffers.is_empty() {
             let waits_in = proc::waits_in(pid);
             self.tell(now, pid, RawWhat::looked(pid, Moment::Sample, buffers, waits_in));

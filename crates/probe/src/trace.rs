@@ -11,7 +11,7 @@ use weir_model::Size;
 use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recording, Wrote};
 
 use crate::assemble::{Assembled, Assembler};
-use crate::engine::{self, Ended, Rest, now_ns};
+use crate::engine::{self, Ended, Look, Rest, now_ns};
 use crate::inherited::{self, Keep};
 use crate::proc;
 use crate::raw::{Raw, RawWhat};
@@ -218,7 +218,7 @@ fn run(
     scribe: &Scribe,
 ) -> Result<Ended, Error> {
     let mut sink = |raw: Raw| scribe.take(raw);
-    let mut look = |pid: u32, moment: Moment| scribe.look(pid, moment);
+    let mut look = Looks(scribe);
     let mut tick =
         |now: u64, sink: &mut engine::SendSink<'_>| scribe.tick(now).into_iter().for_each(&mut *sink);
     match ready {
@@ -235,6 +235,23 @@ struct Scribe {
     unknown: Mutex<BTreeSet<String>>,
     /// Processes that were not asked yet whether their buffers can be read.
     young: Mutex<Vec<u32>>,
+}
+
+/// Looks for an engine.
+struct Looks<'a>(&'a Scribe);
+
+impl Look for Looks<'_> {
+    fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+        lock(&self.0.watch).look(pid, moment)
+    }
+
+    fn begins(&mut self, pid: u32, list: u64) {
+        lock(&self.0.watch).begins(pid, list);
+    }
+
+    fn begun(&mut self, pid: u32) {
+        lock(&self.0.watch).begun(pid);
+    }
 }
 
 /// So many processes are asked at a tick: most of a build's thousands are gone before their turn.
@@ -274,10 +291,6 @@ impl Scribe {
             _ => {}
         }
         lock(&self.assembler).take(raw);
-    }
-
-    fn look(&self, pid: u32, moment: Moment) -> Vec<Buffer> {
-        lock(&self.watch).look(pid, moment)
     }
 
     /// What the walkers see of those that sleep. Reported by the caller, when the walkers are free again.

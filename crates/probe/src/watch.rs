@@ -212,6 +212,19 @@ impl Watch {
         buffers
     }
 
+    /// The C library of a command stands, with the list of its streams at this address; it waits. Has its writes watched.
+    pub fn begins(&mut self, pid: u32, list: u64) {
+        let mut looker = Looker::of_glibc(list);
+        let buffers = looker.look(pid);
+        let words = looker.moves(pid, &worth_watching(&self.places, pid, &buffers));
+        self.places.begins(pid, &words);
+    }
+
+    /// It does no longer.
+    pub fn begun(&mut self, pid: u32) {
+        self.places.settle(pid);
+    }
+
     /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
     /// every 20 ms or so; it returns at once if there is nothing to do.
     pub fn tick(&mut self, now_ns: u64, sink: &mut Sink) {
@@ -266,8 +279,14 @@ impl Watch {
     }
 }
 
-/// Has the writes watched into streams in which something waits, did wait, and into standard output.
+/// Has the writes watched into streams that are worth it.
 fn watch_writes(places: &mut Places, pid: u32, looker: &Looker, buffers: &[Buffer]) {
+    let words = looker.moves(pid, &worth_watching(places, pid, buffers));
+    places.watch(pid, &words);
+}
+
+/// Those in which something waits, did wait, and standard output.
+fn worth_watching<'a>(places: &Places, pid: u32, buffers: &'a [Buffer]) -> Vec<&'a Buffer> {
     let waits = |one: &Buffer| one.pending_bytes > 0;
     let likely = |one: &Buffer| one.fd == 1 && one.mode != Some(Mode::None);
     let known = |one: &Buffer| places.has(pid, one.address);
@@ -275,8 +294,7 @@ fn watch_writes(places: &mut Places, pid: u32, looker: &Looker, buffers: &[Buffe
         buffers.iter().filter(|one| one.fd >= 0 && (waits(one) || likely(one) || known(one))).collect();
     wanted.sort_by_key(|one| std::cmp::Reverse((waits(one), known(one), one.pending_bytes)));
     wanted.truncate(STREAMS_MOST);
-    let words = looker.moves(pid, &wanted);
-    places.watch(pid, &words);
+    wanted
 }
 
 /// What this thread had of a processor: others' work is not the looks'.

@@ -34,6 +34,8 @@ const PLAIN: u32 = 3;
 pub(super) struct Libraries {
     map: HashMap<MapData, LibraryKey, Library>,
     asked: HashSet<LibraryKey>,
+    /// The system has one.
+    has_library: bool,
 }
 
 impl PartialEq for LibraryKey {
@@ -51,9 +53,10 @@ impl std::hash::Hash for LibraryKey {
 impl Libraries {
     /// Begins with those of the system.
     pub fn new(map: HashMap<MapData, LibraryKey, Library>) -> Self {
-        let mut libraries = Self { map, asked: HashSet::new() };
+        let mut libraries = Self { map, asked: HashSet::new(), has_library: false };
         for folder in FOLDERS {
-            libraries.learn(&Path::new(folder).join(LIBC), |path| known_list(path).map(in_library));
+            let path = Path::new(folder).join(LIBC);
+            libraries.has_library |= libraries.learn(&path, |path| known_list(path).map(in_library));
         }
         libraries
     }
@@ -65,17 +68,21 @@ impl Libraries {
         self.learn(path, |path| known_list(path).map(in_program).or_else(|| plain(path)));
     }
 
-    /// Each file is looked at once.
-    fn learn(&mut self, path: &Path, what: impl Fn(&Path) -> Option<Library>) {
-        let Ok(status) = fs::metadata(path) else { return };
+    /// Whether the kernel will know where a program's streams are as soon as its C library stands: it is one of the system's, as
+    /// far as can be told before.
+    pub fn sees_begin(&self, executable: &Path) -> bool {
+        self.has_library && is_plain(executable)
+    }
+
+    /// Each file is looked at once. Whether there is something to be told of it, and it was not told before.
+    fn learn(&mut self, path: &Path, what: impl Fn(&Path) -> Option<Library>) -> bool {
+        let Ok(status) = fs::metadata(path) else { return false };
         let key = LibraryKey { ino: status.ino(), size: status.size() };
         if !status.is_file() || !self.asked.insert(key) {
-            return;
+            return false;
         }
-        if let Some(library) = what(path) {
-            // Without it the library's streams are not seen at an exit; nothing else depends on it.
-            let _ = self.map.insert(key, library, 0);
-        }
+        // Without it the library's streams are not seen at an exit; nothing else depends on it.
+        what(path).is_some_and(|library| self.map.insert(key, library, 0).is_ok())
     }
 }
 

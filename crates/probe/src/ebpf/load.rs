@@ -38,13 +38,17 @@ pub(super) struct Loaded {
     calls_link: Option<OwnedFd>,
     _lives: Vec<OwnedFd>,
     pub events: RingBuf<MapData>,
-    pub processes: HashMap<MapData, u32, ProcessState>,
+    pub processes: Processes,
+    same_processes: Option<Processes>,
     pub streams: HashMap<MapData, StreamKey, Counts>,
     libraries: Option<HashMap<MapData, LibraryKey, Library>>,
     tallies: PerCpuArray<MapData, u64>,
     /// Buffers can be seen at execve(2).
     pub sees_exec: bool,
 }
+
+/// What the kernel knows of processes.
+pub(super) type Processes = HashMap<MapData, u32, ProcessState>;
 
 /// What the kernel has tallied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -113,12 +117,14 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     let sees_exec = programs.len() == PROGRAMS.len();
     let calls = programs.remove(0);
     let attached: io::Result<_> = programs.iter().map(|program| bpf::attach(program.as_fd())).collect();
+    let same_processes = maps.get("processes").and_then(same);
     Ok(Loaded {
         calls,
         calls_link: None,
         _lives: attached.map_err(|error| cause(&error))?,
         events: take(&mut maps, "events")?,
         processes: take(&mut maps, "processes")?,
+        same_processes,
         streams: take(&mut maps, "streams")?,
         libraries: Some(take(&mut maps, "libraries")?),
         tallies: take(&mut maps, "tallies")?,
@@ -177,6 +183,12 @@ fn take<T: TryFrom<Map, Error = MapError>>(
     Map::from_map_data(data).and_then(T::try_from).map_err(|error| cause(&error))
 }
 
+/// Another handle of a map; None: no more descriptors are to be had.
+fn same(map: &MapData) -> Option<Processes> {
+    let own = map.fd().as_fd().try_clone_to_owned().ok()?;
+    Map::from_map_data(MapData::from_fd(own).ok()?).and_then(Processes::try_from).ok()
+}
+
 impl Loaded {
     /// The map of known libraries, once.
     pub fn take_libraries(&mut self) -> Result<HashMap<MapData, LibraryKey, Library>, Error> {
@@ -201,6 +213,11 @@ impl Loaded {
     /// behind one, so that closing it has one begin at once.
     pub fn hasten(&self) {
         let _closed = rustix::pipe::pipe();
+    }
+
+    /// The same map, for another thread, once.
+    pub fn take_same_processes(&mut self) -> Option<Processes> {
+        self.same_processes.take()
     }
 
     /// Sums over all CPUs.

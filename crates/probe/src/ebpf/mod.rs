@@ -33,13 +33,13 @@ use weir_model::trace::{Exit, IoTotals};
 use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, launch, proc};
+use crate::{Error, inherited, launch, proc};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use images::Images;
 use libraries::Libraries;
 use load::Loaded;
-use orders::Stops;
+use orders::{Hold, Stops};
 use pauses::Pause;
 use wire::ProcessState;
 
@@ -92,7 +92,7 @@ impl Engine {
 
     /// All that can be done for a command while it waits at its gate.
     pub fn prepare(&mut self, gated: &Gated) -> Result<(), Error> {
-        self.follow(gated.pid, true)?;
+        self.follow_gated(gated.pid, wire::COMMAND)?;
         self.loaded.attach_calls()?;
         if let Some(executable) = gated.executable() {
             self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
@@ -107,7 +107,7 @@ impl Engine {
         target: Target,
         options: &Options,
         sink: &mut SendSink<'_>,
-        look: &mut Look<'_>,
+        look: &mut dyn Look,
         tick: &mut Tick<'_>,
     ) -> Result<Ended, Error> {
         stops::beside(look, |stops| self.run_with(target, options, sink, stops, tick))
@@ -127,7 +127,7 @@ impl Engine {
         let start = now_ns();
         for &pid in &followed {
             if !command {
-                self.follow(pid, false)?;
+                self.follow(pid)?;
             }
             sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
             let before = if command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
@@ -138,8 +138,8 @@ impl Engine {
         }
         let mut released_ns = 0;
         if let Target::Command(gated) = target {
-            if gated.executable().is_some_and(|executable| may_be_held(&executable)) {
-                stops.hold(gated.pid);
+            if let Some(executable) = gated.executable().filter(|executable| may_be_held(executable)) {
+                self.hold(gated.pid, &executable, stops)?;
             }
             released_ns = now_ns();
             gated.release()?;
@@ -168,11 +168,27 @@ impl Engine {
         run.finish(&followed)
     }
 
-    /// From here on the kernel counts what the process does.
-    fn follow(&mut self, pid: u32, gated: bool) -> Result<(), Error> {
-        let (list, walker) = if gated { (0, 0) } else { libraries::list_of(pid).unwrap_or((0, 0)) };
-        let image = if gated { wire::GATED } else { 0 };
-        let state = ProcessState { list, walker, image, command: gated.into(), ..ProcessState::EMPTY };
+    /// Has a command stop on its way, where nothing of its own has run yet.
+    fn hold(&mut self, pid: u32, executable: &Path, stops: &Stops) -> Result<(), Error> {
+        let sees = self.libraries.sees_begin(executable) && !inherited::blocks(traps::SIGNAL);
+        let processes = self.loaded.take_same_processes().filter(|_| sees);
+        let by_kernel = processes.is_some();
+        let held = stops.hold(pid, processes.map_or(Hold::Exec, Hold::Library));
+        if by_kernel && held { self.follow_gated(pid, wire::HELD) } else { Ok(()) }
+    }
+
+    /// From here on the kernel counts what a process does that runs already.
+    fn follow(&mut self, pid: u32) -> Result<(), Error> {
+        let (list, walker) = libraries::list_of(pid).unwrap_or((0, 0));
+        self.count(pid, ProcessState { list, walker, ..ProcessState::EMPTY })
+    }
+
+    /// Or a command: `how` is [`wire::COMMAND`] or [`wire::HELD`].
+    fn follow_gated(&mut self, pid: u32, how: u32) -> Result<(), Error> {
+        self.count(pid, ProcessState { image: wire::GATED, command: how, ..ProcessState::EMPTY })
+    }
+
+    fn count(&mut self, pid: u32, state: ProcessState) -> Result<(), Error> {
         self.loaded.processes.insert(pid, state, 0).map_err(|error| Error::Engine {
             engine: "ebpf",
             reason: format!("process {pid} cannot be followed: {error}"),

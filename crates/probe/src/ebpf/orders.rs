@@ -4,14 +4,24 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 
 use super::bell::Bell;
+use super::load::Processes;
 use crate::raw::Raw;
 
 /// What the thread that traces is to do.
 pub(super) enum Order {
     /// A process runs something else.
     Consider(u32, PathBuf),
-    /// A process is about to execute its first program; the answer is awaited.
-    Hold(u32, SyncSender<()>),
+    /// A process is about to execute its first program; whether it is traced is awaited.
+    Hold(u32, Hold, SyncSender<bool>),
+}
+
+/// Where a command is stopped first.
+pub(super) enum Hold {
+    /// At its execve(2).
+    Exec,
+    /// Where its C library stands, by the kernel's signal: there is nothing else to be done for it. Where the list of its streams
+    /// is the kernel knows then.
+    Library(Processes),
 }
 
 /// Orders for the thread that traces: only the thread that attached may wait and look.
@@ -32,11 +42,11 @@ impl<'a> Stops<'a> {
         self.order(Order::Consider(pid, exe.to_path_buf()));
     }
 
-    /// A process at its gate will stop at its execve(2), and be let go there if its buffers need no stops.
-    pub fn hold(&self, pid: u32) {
+    /// A process at its gate will stop on its way, and be let go there if its buffers need no stops. Whether that can be done.
+    pub fn hold(&self, pid: u32, hold: Hold) -> bool {
         let (done, answer) = sync_channel(1);
-        self.order(Order::Hold(pid, done));
-        let _ = answer.recv();
+        self.order(Order::Hold(pid, hold, done));
+        answer.recv().unwrap_or(false)
     }
 
     /// The thread is there as long as this is; that it has died with a panic is told when it is joined.

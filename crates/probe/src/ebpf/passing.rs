@@ -1,17 +1,21 @@
-//! The command is stopped once, where its own code begins, and then let go if nothing else is to be seen of it from
-//! outside: the C library is there, nothing was written yet, and whoever wants to watch its writes can begin to.
+//! The command is stopped once, before its own code begins, and then let go if nothing else is to be seen of it from
+//! outside: the C library is there, nothing was written yet, and whoever wants to watch its writes can begin to. Of one that
+//! is known before, the kernel says when that is; others are stopped at their execve(2) as well.
 //!
 //! A program that others start is told of when it runs already, and has come past that place before it can be seized.
 
 use std::path::Path;
 
+use super::load::Processes;
 use super::traps::Traps;
 use crate::walk::begins_with_streams;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Passing {
     /// Who is on its way.
     pid: Option<u32>,
+    /// The kernel stops it.
+    processes: Option<Processes>,
     /// It has begun.
     begun: bool,
 }
@@ -23,9 +27,15 @@ pub(super) fn at_entry(pid: u32) -> Option<Traps> {
 }
 
 impl Passing {
-    /// This one is traced only so far.
-    pub fn begin(&mut self, pid: u32) {
-        *self = Self { pid: Some(pid), begun: false };
+    /// This one is traced only so far. With what the kernel knows of it, if it is that which stops it.
+    pub fn begin(&mut self, pid: u32, processes: Option<Processes>) {
+        *self = Self { pid: Some(pid), processes, begun: false };
+    }
+
+    /// Of one that the kernel was to stop, where the list of its streams is.
+    pub fn list(&self, pid: u32) -> Option<u64> {
+        let known = self.processes.as_ref().filter(|_| self.pid == Some(pid))?.get(&pid, 0).ok()?;
+        Some(known.list).filter(|&list| list != 0)
     }
 
     /// A process, perhaps this one, stands where its own code begins.
@@ -59,7 +69,7 @@ mod tests {
         let mut passing = Passing::default();
         passing.begun(7);
         assert!(!passing.is_over(7), "it is traced for another reason");
-        passing.begin(7);
+        passing.begin(7, None);
         passing.begun(8);
         assert!(!passing.is_over(7) && !passing.is_over(8));
         passing.begun(7);
@@ -69,7 +79,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_one_that_is_gone() {
         let mut passing = Passing::default();
-        passing.begin(7);
+        passing.begin(7, None);
         passing.remove(8);
         assert_eq!(passing.pid, Some(7));
         passing.remove(7);

@@ -16,7 +16,7 @@ use weir_model::trace::Moment;
 
 use super::bell::{self, Bell, Deaf};
 use super::lookout::{self, Lookouts};
-use super::orders::{Order, Stops};
+use super::orders::{Hold, Order, Stops};
 use super::passing::{self, Passing};
 use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_millis(200);
 const THREADS: usize = 8;
 
 /// Runs `body` beside the tracing thread, which ends, and so lets everybody go, when `body` has.
-pub(super) fn beside<T>(look: &mut Look<'_>, body: impl FnOnce(&Stops) -> T) -> T {
+pub(super) fn beside<T>(look: &mut dyn Look, body: impl FnOnce(&Stops) -> T) -> T {
     let bell = &Bell::new();
     thread::scope(|scope| {
         let (orders, todo) = channel();
@@ -60,9 +60,9 @@ pub(super) fn beside<T>(look: &mut Look<'_>, body: impl FnOnce(&Stops) -> T) -> 
     })
 }
 
-struct Tracer<'a, 'b> {
+struct Tracer<'a> {
     reports: Sender<Raw>,
-    look: &'a mut Look<'b>,
+    look: &'a mut dyn Look,
     /// Who has not executed its first program yet.
     held: Option<u32>,
     /// Whom this thread traces: main threads by the process, and others.
@@ -79,7 +79,7 @@ struct Tracer<'a, 'b> {
     lookouts: Lookouts,
 }
 
-impl Tracer<'_, '_> {
+impl Tracer<'_> {
     fn run(mut self, todo: &Receiver<Order>, bell: &Bell) {
         os::hurry();
         bell::listen();
@@ -93,9 +93,8 @@ impl Tracer<'_, '_> {
             let patience = self.lookouts.patience().unwrap_or(patience);
             match todo.try_recv() {
                 Ok(Order::Consider(pid, exe)) => self.attach(pid, &exe),
-                Ok(Order::Hold(pid, done)) => {
-                    self.held = self.seize(pid).then_some(pid);
-                    let _ = done.send(());
+                Ok(Order::Hold(pid, how, done)) => {
+                    let _ = done.send(self.holds(pid, how));
                 }
                 Err(TryRecvError::Empty) => bell.wait(patience),
                 Err(TryRecvError::Disconnected) => return,
@@ -149,7 +148,7 @@ impl Tracer<'_, '_> {
         match status >> 16 {
             libc::PTRACE_EVENT_EXIT => {
                 let moment = lookout::moment(process, os::message(tid).unwrap_or(0));
-                let buffers = (self.look)(tid, moment);
+                let buffers = self.look.look(tid, moment);
                 if !buffers.is_empty() {
                     let what = RawWhat::looked(tid, moment, buffers, String::new());
                     let _ = self.reports.send(Raw { ns: now_ns(), pid: process, tid: process, what });
@@ -174,6 +173,24 @@ impl Tracer<'_, '_> {
             os::detach(pid, 0);
         } else {
             os::resume(pid, false, 0);
+        }
+    }
+
+    /// Whether the command will stop on its way.
+    fn holds(&mut self, pid: u32, how: Hold) -> bool {
+        match how {
+            Hold::Exec => {
+                self.held = self.seize(pid).then_some(pid);
+                self.held.is_some()
+            }
+            Hold::Library(processes) => {
+                let seized = os::seize_for_signals(pid).is_ok();
+                if seized {
+                    self.knows(Some(pid));
+                    self.passing.begin(pid, Some(processes));
+                }
+                seized
+            }
         }
     }
 
@@ -242,7 +259,7 @@ impl Tracer<'_, '_> {
             Some(traps) => {
                 self.traced.insert(pid, traps);
                 if held {
-                    self.passing.begin(pid);
+                    self.passing.begin(pid, None);
                 }
             }
             None if held => drop(self.traced.remove(&pid)),
@@ -258,7 +275,7 @@ impl Tracer<'_, '_> {
         if let Some(traps) = Some(pid).filter(|pid| needs_stops(&running(*pid))).and_then(Traps::set) {
             self.traced.insert(pid, traps);
         }
-        let _nothing = (self.look)(pid, Moment::Sample);
+        let _nothing = self.look.look(pid, Moment::Sample);
         self.passing.begun(pid);
     }
 
@@ -289,8 +306,20 @@ impl Tracer<'_, '_> {
                 self.trapped(pid, trap);
                 self.go_on(pid);
             }
+            None if signal == traps::SIGNAL && self.stands(pid) => {}
             None => os::resume(pid, false, signal),
         }
+    }
+
+    /// The kernel says that the command's C library stands: it is let go, and has hardly stood still. False: it is another
+    /// signal.
+    fn stands(&mut self, pid: u32) -> bool {
+        let Some(list) = self.passing.list(pid).filter(|_| os::is_of_kernel(pid)) else { return false };
+        self.look.begins(pid, list);
+        self.passing.begun(pid);
+        self.go_on(pid);
+        self.look.begun(pid);
+        true
     }
 
     fn trapped(&mut self, pid: u32, trap: Trap) {
@@ -343,7 +372,7 @@ impl Tracer<'_, '_> {
     /// A look, searched for as at the moment `like`, at the process of a thread.
     fn report(&mut self, tid: u32, moment: Moment, like: Moment) {
         let pid = self.process_of(tid);
-        let buffers = (self.look)(pid, like);
+        let buffers = self.look.look(pid, like);
         if !buffers.is_empty() {
             let what = RawWhat::looked(pid, moment, buffers, String::new());
             // Nobody wants reports any more when the recording has ended.

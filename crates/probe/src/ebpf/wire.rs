@@ -46,6 +46,7 @@ pub enum Class {
     Pair3,
     Plain,
     Sync,
+    Protect,
     Ring,
 }
 
@@ -124,6 +125,10 @@ wire! {
     struct Library: 16 { offset: u64, walker: u32, how: u32, }
     struct StreamKey: 8 { pid: u32, fd_out: u32, }
 }
+
+/// A command, and one that is to stop where its C library stands: enum command.
+pub const COMMAND: u32 = 1;
+pub const HELD: u32 = 2;
 
 /// The image of a command that weir has not let go yet.
 pub const GATED: i32 = -1;

@@ -85,10 +85,28 @@ impl Places {
         self.collect(pid);
         let known = self.processes.get(&pid).map_or(&[][..], |process| &process.streams);
         let same = known.len() == wanted.len() && known.iter().all(|one| wanted.contains(&one.key()));
-        if !same && !wanted.is_empty() && self.programs.take(now_ns()) {
+        if !same && !wanted.is_empty() && may_be_watched(pid) && self.programs.take(now_ns()) {
             self.change(pid, wanted);
+            self.settle(pid);
         }
         self.follow_threads(pid);
+    }
+
+    /// The same of a program that has run no code of its own yet, and waits while its tracer, this process, sees to it. The rest
+    /// is for [`Places::settle`].
+    pub fn begins(&mut self, pid: u32, wanted: &[(u64, u64)]) {
+        if !wanted.is_empty() && self.programs.take(now_ns()) {
+            self.change(pid, wanted);
+            let process = self.processes.get_mut(&pid);
+            process.into_iter().flat_map(|process| &mut process.streams).for_each(|one| one.follow(&[pid]));
+        }
+    }
+
+    /// Reads where a process has its code, if that is not known.
+    pub fn settle(&mut self, pid: u32) {
+        if let Some(process) = self.processes.get_mut(&pid).filter(|process| process.code.is_empty()) {
+            (process.code, process.code_ns) = (code(pid), now_ns());
+        }
     }
 
     /// Whether the stream is one of those.
@@ -113,11 +131,8 @@ impl Places {
     }
 
     fn change(&mut self, pid: u32, wanted: &[(u64, u64)]) {
-        if !may_be_watched(pid) {
-            return;
-        }
         let now = now_ns();
-        let new = Process { streams: Vec::new(), code: code(pid), code_ns: now };
+        let new = Process { streams: Vec::new(), code: Arc::from([]), code_ns: now };
         let before = self.processes.insert(pid, new).map_or_else(Vec::new, |process| process.streams);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let (stay, go): (Vec<_>, Vec<_>) = before.into_iter().partition(|one| wanted.contains(&one.key()));
@@ -162,8 +177,9 @@ impl Places {
         let is_old = |child: &mut Child| now_ns.saturating_sub(child.forked_ns) >= CHILD_NS;
         let old: Vec<_> = self.children.extract_if(.., is_old).collect();
         for Child { pid, wanted, .. } in old {
-            if !self.processes.contains_key(&pid) {
+            if !self.processes.contains_key(&pid) && may_be_watched(pid) {
                 self.change(pid, &wanted);
+                self.settle(pid);
                 self.follow_threads(pid);
             }
         }

@@ -133,7 +133,7 @@ impl Tracer<'_, '_> {
             return false;
         }
         process.entry = None;
-        let _nothing = (self.hooks.look)(pid, Moment::Sample);
+        let _nothing = self.hooks.look.look(pid, Moment::Sample);
         true
     }
 
@@ -225,7 +225,7 @@ impl Tracer<'_, '_> {
             // At the end the main thread may be gone before the last one, and its memory is not to be seen by it then.
             let ends = matches!(moment, Moment::Exit | Moment::Signal);
             let by = if ends { tid } else { pid };
-            let buffers = (self.hooks.look)(by, moment);
+            let buffers = self.hooks.look.look(by, moment);
             self.tell(now, pid, tid, RawWhat::looked(by, moment, buffers, String::new()));
         }
     }
@@ -240,7 +240,7 @@ impl Tracer<'_, '_> {
             return;
         }
         // Its runtime may have been found by no look before; later on, who has none is not searched for it each time.
-        let buffers = (self.hooks.look)(pid, if early { Moment::Call } else { Moment::Sample });
+        let buffers = self.hooks.look.look(pid, if early { Moment::Call } else { Moment::Sample });
         if !buffers.is_empty() {
             self.tell(now, pid, tid, RawWhat::looked(pid, Moment::Sample, buffers, String::new()));
         }
@@ -251,7 +251,7 @@ impl Tracer<'_, '_> {
         if self.processes.get(&pid).is_none_or(|process| process.hidden) {
             return;
         }
-        let buffers = (self.hooks.look)(pid, Moment::Call);
+        let buffers = self.hooks.look.look(pid, Moment::Call);
         let Some(process) = self.process(pid).filter(|process| process.told_buffers != buffers) else {
             return;
         };

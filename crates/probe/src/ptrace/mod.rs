@@ -42,7 +42,7 @@ pub fn run(
     target: Target,
     options: &Options,
     sink: &mut SendSink<'_>,
-    look: &mut Look<'_>,
+    look: &mut dyn Look,
     tick: &mut Tick<'_>,
 ) -> Result<Ended, Error> {
     let hooks = Hooks { sink, look, tick };
@@ -71,7 +71,7 @@ pub fn wait_until_gone(task: libc::pid_t) {
 /// Whom the tracer tells, and whom it asks.
 struct Hooks<'h, 'c> {
     sink: &'h mut SendSink<'c>,
-    look: &'h mut Look<'c>,
+    look: &'h mut dyn Look,
     tick: &'h mut Tick<'c>,
 }
 

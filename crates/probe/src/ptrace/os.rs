@@ -106,6 +106,11 @@ pub fn seize_for_exit(tid: u32) -> io::Result<()> {
     ptrace(SEIZE, tid, 0, libc::PTRACE_O_TRACEEXIT as usize).map(drop)
 }
 
+/// The same of which nothing but its signals is of interest.
+pub fn seize_for_signals(tid: u32) -> io::Result<()> {
+    ptrace(SEIZE, tid, 0, 0).map(drop)
+}
+
 /// At a stop of one that was seized so: threads that it starts from now on are not of interest.
 pub fn leave_threads_out(tid: u32) {
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, ENDS as usize);
@@ -159,6 +164,14 @@ pub fn signalled_by(tid: u32) -> Option<i32> {
     let mut info = [0u64; 16];
     ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
     (info[1] as i32 == POLL_IN).then_some(info[3] as i32)
+}
+
+/// At the stop of a signal: whether the kernel itself has sent it.
+pub fn is_of_kernel(tid: u32) -> bool {
+    const OF_KERNEL: i32 = 0x80; // SI_KERNEL, which no process can say
+    let mut info = [0u64; 16];
+    let asked = ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize);
+    asked.is_ok() && info[1] as i32 == OF_KERNEL
 }
 
 /// Which call, at a system call stop.

@@ -4,7 +4,7 @@ use weir_model::trace::Buffer;
 
 use crate::memory::ProcessMemory;
 use crate::ptrace::os;
-use crate::walk::{Walk, walkers};
+use crate::walk::{Glibc, Walk, walkers};
 
 /// A program is not all there when it starts: so often its walkers are searched anew.
 const SEARCHES: u32 = 3;
@@ -22,6 +22,11 @@ pub(crate) struct Looker {
 }
 
 impl Looker {
+    /// Of a process with glibc, which has `_IO_list_all` at this address.
+    pub fn of_glibc(list: u64) -> Looker {
+        Looker { walkers: vec![Box::new(Glibc::at(list))], searches: SEARCHES, ..Looker::default() }
+    }
+
     /// Of a child that has just been forked, with what is known of its parent.
     pub fn of_child(of_parent: Option<&Looker>, parent: u32, child: u32) -> Looker {
         let walkers =
