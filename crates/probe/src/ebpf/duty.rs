@@ -3,22 +3,22 @@
 
 /// What one seen call costs the program, about. Measured: 240 ns in a loop that does nothing else, 490 to 700 where the
 /// program has the processor's caches full of its own things (git log).
-const CALL_COST_NS: u64 = 600;
+const CALL_COST_NS: u64 = 700;
 /// A program of which looking takes no more of its time than this is looked at all the time.
 const CALM: f64 = 0.02;
 /// The share of time that may be lost by looking at one that is not calm. What a calm time has left over is kept …
-const SHARE: f64 = 0.01;
+const SHARE: f64 = 0.006;
 /// … up to this much, in nanoseconds of cost: a build whose linker makes many calls for an instant is seen whole.
 const CREDIT_MOST_NS: f64 = 5e6;
 /// A program begins with this much: enough, with what it may owe, for what is always the same.
-const CREDIT_FIRST_NS: f64 = 0.25e6;
+const CREDIT_FIRST_NS: f64 = 0.15e6;
 /// While one opens files, this much more is spent on it in all: what it does with the next is not known from what it did
 /// with the last, and `find` or `grep -r` over a thousand files are to be seen whole. More, and somebody would notice.
 const CREDIT_OPENS_NS: f64 = 2.4e6;
 /// It does if one call in so many opens one.
 const OPENS: u64 = 16;
 /// A burst is at least this long …
-const BURST_NS: u64 = 3_000_000;
+const BURST_NS: u64 = 2_000_000;
 /// … and while looking costs little, one is twice as long as the one before, up to this: whoever asks is in the way.
 const CALM_NS: u64 = 20_000_000;
 /// A pause is at least this long, and none is made for less: before the kernel puts a program back to a tracepoint that it

@@ -17,7 +17,7 @@ use super::sample::{self, Sample};
 use crate::breakpoint;
 
 /// So many stores are sampled before it is set again: one call of printf(3) is up to four.
-const STORES: u64 = 16;
+const STORES: u64 = 8;
 /// The length of the word.
 const WORD_BYTES: u64 = 8;
 /// The size of a ring with the stack that is copied into it: one sample is always whole in it. Locked memory is
