@@ -108,7 +108,8 @@ pub trait Look: Send {
         let _ = (self.look(pid, Moment::Sample), list);
     }
 
-    /// It goes on: what had time until then.
+    /// It goes on: what had time until then. The kernel wakes a tracer on the very processor where a program stopped for it, and
+    /// that has its turn when this is done.
     fn begun(&mut self, pid: u32) {
         let _nothing = pid;
     }

@@ -27,8 +27,6 @@ use crate::walk::needs_stops;
 
 /// How often to look for what nobody tells of: a C library that is mapped, a thread that is started.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// The kernel wakes this thread on the very processor where a program stopped for it, which goes on when this thread sleeps.
-const ITS_TURN: Duration = Duration::from_micros(200);
 /// How long a C library is awaited.
 const LIBRARY: Duration = Duration::from_secs(1);
 /// The same while nothing of the kind is awaited.
@@ -320,7 +318,6 @@ impl Tracer<'_> {
         self.look.begins(pid, list);
         self.passing.begun(pid);
         self.go_on(pid);
-        thread::sleep(ITS_TURN);
         self.look.begun(pid);
         true
     }

@@ -24,7 +24,7 @@ use weir_model::trace::{Buffer, Moment, Wrote};
 
 use crate::engine::now_ns;
 use crate::proc;
-use crate::walk::maps::{Place as Mapped, Region, regions};
+use crate::walk::maps::{Place as Mapped, Region, regions_of, text};
 pub(crate) use allowance::Allowance;
 use sample::Sample;
 use watched::Watched;
@@ -57,6 +57,8 @@ struct Process {
     streams: Vec<Watched>,
     code: Arc<[Region]>,
     code_ns: u64,
+    /// Where it is was read, but not understood yet: there was no time.
+    maps: Option<Vec<u8>>,
 }
 
 /// A child of a watched process that may yet execute something else.
@@ -105,7 +107,7 @@ impl Places {
     /// Reads where a process has its code, if that is not known.
     pub fn settle(&mut self, pid: u32) {
         if let Some(process) = self.processes.get_mut(&pid).filter(|process| process.code.is_empty()) {
-            (process.code, process.code_ns) = (code(pid), now_ns());
+            (process.maps, process.code_ns) = (Some(text(pid)), now_ns());
         }
     }
 
@@ -132,7 +134,7 @@ impl Places {
 
     fn change(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         let now = now_ns();
-        let new = Process { streams: Vec::new(), code: Arc::from([]), code_ns: now };
+        let new = Process { streams: Vec::new(), code: Arc::from([]), code_ns: now, maps: None };
         let before = self.processes.insert(pid, new).map_or_else(Vec::new, |process| process.streams);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let (stay, go): (Vec<_>, Vec<_>) = before.into_iter().partition(|one| wanted.contains(&one.key()));
@@ -151,9 +153,12 @@ impl Places {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         for one in &mut process.streams {
             let Some((sample, last)) = one.news() else { continue };
+            if let Some(maps) = process.maps.take() {
+                process.code = code(&maps);
+            }
             let unknown = !process.code.iter().any(|at| (at.start..at.end).contains(&sample.registers.ip));
             if unknown || sample.ns > process.code_ns + MAPPINGS_NS {
-                let now = code(pid);
+                let now = code(&text(pid));
                 if !now.is_empty() {
                     (process.code, process.code_ns) = (now, now_ns());
                 }
@@ -237,10 +242,10 @@ impl Places {
     }
 }
 
-/// The mappings of a process's code.
-fn code(pid: u32) -> Arc<[Region]> {
+/// The mappings of code, of what /proc/PID/maps says.
+fn code(maps: &[u8]) -> Arc<[Region]> {
     let is_code = |one: &Region| one.executable && matches!(one.place, Mapped::File(_));
-    regions(pid).into_iter().filter(is_code).collect()
+    regions_of(maps).into_iter().filter(is_code).collect()
 }
 
 /// Who is traced by somebody else may need the registers for that: a debugger uses them as we do.
