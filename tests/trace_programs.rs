@@ -146,6 +146,45 @@ fn the_command_ends_as_it_would_without_weir() {
     }
 }
 
+/// It is stopped once before its own code begins, by a signal, which is taken away.
+#[test]
+fn a_command_notices_nothing_of_the_stop_at_its_beginning() {
+    let dir = disk_dir();
+    let source = r#"#include <stdio.h>
+        #include <string.h>
+        int main(void)
+        {
+            char line[256];
+            FILE *status = fopen("/proc/self/status", "r");
+            while (status && fgets(line, sizeof line, status))
+                if ((strncmp(line, "Sig", 3) == 0 && line[3] != 'Q') || strncmp(line, "Shd", 3) == 0 || strncmp(line, "Tracer", 6) == 0)
+                    fputs(line, stdout);
+            return 0;
+        }"#;
+    let program = compile(dir.path(), "signals", source, &[]).expect("cc");
+    let under = |option: &str, engine: &str| {
+        let mut command = Command::new("env");
+        command.current_dir(dir.path()).env("XDG_STATE_HOME", dir.path()).arg(option);
+        if !engine.is_empty() {
+            command.arg(WEIR).args(["trace", "-q", "--engine", engine, "--"]);
+        }
+        let output = command.arg(&program).output().expect("env starts");
+        assert!(output.status.success(), "{option} {engine}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    for option in ["--block-signal=URG", "--ignore-signal=URG", "--default-signal=URG"] {
+        let bare = under(option, "");
+        assert_eq!(bare.lines().count(), 6, "{bare}");
+        for engine in engines() {
+            let seen = under(option, engine);
+            let without =
+                |text: &str| text.lines().filter(|line| !line.starts_with("Tracer")).collect::<String>();
+            assert_eq!(without(&seen), without(&bare), "{option} {engine}");
+            assert_eq!(seen == bare, engine == "ebpf", "{option} {engine}: it is let go:\n{seen}");
+        }
+    }
+}
+
 #[test]
 fn input_and_output_are_the_commands_own() {
     let dir = disk_dir();

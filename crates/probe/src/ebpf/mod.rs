@@ -173,7 +173,8 @@ impl Engine {
         let sees = self.libraries.sees_begin(executable) && !inherited::blocks(traps::SIGNAL);
         let processes = self.loaded.take_same_processes().filter(|_| sees);
         let by_kernel = processes.is_some();
-        let held = stops.hold(pid, processes.map_or(Hold::Exec, Hold::Library));
+        let held =
+            stops.hold(pid, processes.map_or(Hold::Exec, |processes| Hold::Library(Box::new(processes))));
         if by_kernel && held { self.follow_gated(pid, wire::HELD) } else { Ok(()) }
     }
 

@@ -21,7 +21,7 @@ pub(super) enum Hold {
     Exec,
     /// Where its C library stands, by the kernel's signal: there is nothing else to be done for it. Where the list of its streams
     /// is the kernel knows then.
-    Library(Processes),
+    Library(Box<Processes>),
 }
 
 /// Orders for the thread that traces: only the thread that attached may wait and look.

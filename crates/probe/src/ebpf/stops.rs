@@ -187,7 +187,7 @@ impl Tracer<'_> {
                 let seized = os::seize_for_signals(pid).is_ok();
                 if seized {
                     self.knows(Some(pid));
-                    self.passing.begin(pid, Some(processes));
+                    self.passing.begin(pid, Some(*processes));
                 }
                 seized
             }

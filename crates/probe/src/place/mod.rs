@@ -154,11 +154,11 @@ impl Places {
         for one in &mut process.streams {
             let Some((sample, last)) = one.news() else { continue };
             if let Some(maps) = process.maps.take() {
-                process.code = code(&maps);
+                process.code = code_in(&maps);
             }
             let unknown = !process.code.iter().any(|at| (at.start..at.end).contains(&sample.registers.ip));
             if unknown || sample.ns > process.code_ns + MAPPINGS_NS {
-                let now = code(&text(pid));
+                let now = code(pid);
                 if !now.is_empty() {
                     (process.code, process.code_ns) = (now, now_ns());
                 }
@@ -242,8 +242,13 @@ impl Places {
     }
 }
 
-/// The mappings of code, of what /proc/PID/maps says.
-fn code(maps: &[u8]) -> Arc<[Region]> {
+/// The mappings of a process's code.
+fn code(pid: u32) -> Arc<[Region]> {
+    code_in(&text(pid))
+}
+
+/// The same of what /proc/PID/maps said.
+fn code_in(maps: &[u8]) -> Arc<[Region]> {
     let is_code = |one: &Region| one.executable && matches!(one.place, Mapped::File(_));
     regions_of(maps).into_iter().filter(is_code).collect()
 }

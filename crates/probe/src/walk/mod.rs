@@ -34,8 +34,8 @@ use weir_model::trace::{Buffer, Walker};
 use crate::memory::Memory;
 
 pub(crate) use find::functions;
-pub(crate) use glibc::Glibc;
 pub use find::{walkers, walkers_missing};
+pub(crate) use glibc::Glibc;
 pub use image::{ListHead, list_head, needs_stops};
 pub(crate) use image::{begins_with_streams, is_go, is_plain};
 pub use pending::{Pending, Store};
