@@ -1,7 +1,8 @@
 //! A recording with what every rule asks of it: events by process and by open file, who descends from whom.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+
+use foldhash::{HashMap, HashMapExt};
 
 use weir_model::trace::{
     Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Stream, What,

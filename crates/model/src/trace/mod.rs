@@ -22,7 +22,7 @@ pub use place::{Frame, Place, Wrote};
 pub use prices::Prices;
 pub use streams::Stream;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! How a stream is buffered: as a walker saw it in the program's memory, else as its calls look.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use super::{Buffer, Flow, Histogram, Moment, Process, Recording, Walker, What};
 use crate::{Direction, Mode};

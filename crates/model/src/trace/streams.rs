@@ -1,7 +1,8 @@
 //! What readers call a stream: the same descriptor of the same program, however often it opened the file anew.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::{Engine, Flow, OpenFile, Recording};
 use crate::{Direction, StreamKind};
@@ -33,8 +34,8 @@ impl Recording {
         let mut flows: Vec<&Flow> =
             self.flows.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-        let mut streams: Vec<Stream> = Vec::new();
-        let mut known: HashMap<Key, usize> = HashMap::new();
+        let mut streams: Vec<Stream> = Vec::with_capacity(flows.len());
+        let mut known: HashMap<Key, usize> = HashMap::with_capacity(flows.len());
         for flow in flows {
             match known.entry(self.key(flow)) {
                 Entry::Occupied(at) => {
