@@ -38,7 +38,8 @@ pub(super) const AT_ONCE_NS: u64 = 1_000_000;
 /// A pause is at most this long, so that nothing is missed for long when the program calms down.
 const LONGEST_PAUSE_NS: u64 = 400_000_000;
 
-/// A program that begins in a pause is looked at from its beginning, but not more often than this.
+/// A program that begins in a pause ends it as soon as weir is told of it, which of a plain one is with the next tick; but not
+/// more often than this.
 const HURRY_NS: u64 = 50_000_000;
 
 /// What to do now.
