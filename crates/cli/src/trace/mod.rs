@@ -7,14 +7,17 @@ pub(crate) mod status;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use clap::ValueEnum;
 use weir_bench::{Error, prices};
+use weir_diagnose::Judgement;
 use weir_model::trace::Recording;
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
+use weir_report::trace::{Stream, streams};
 
 use crate::output::Output;
 use crate::{USAGE, signals};
@@ -229,10 +232,27 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
         .map_err(|error| Failure::own(format!("{}: no recording ({error}); {advice}", path.display())))
 }
 
+/// Of a recording with many flows each of the two takes milliseconds, and its program has just left a processor.
+fn judged(recording: &Recording) -> (Judgement, Vec<Stream<'_>>) {
+    const MANY: usize = 500;
+    thread::scope(|scope| {
+        let many = recording.flows.len() >= MANY;
+        let beside =
+            many.then(|| thread::Builder::new().spawn_scoped(scope, || streams(recording)).ok()).flatten();
+        let judged = weir_diagnose::judge(recording);
+        let streams = match beside.map(ScopedJoinHandle::join) {
+            Some(Ok(streams)) => streams,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => streams(recording),
+        };
+        (judged, streams)
+    })
+}
+
 /// Judges, writes, and says how weir ends.
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
-    let judged = weir_diagnose::judge(recording);
-    let errors = outputs.write(args, recording, &judged);
+    let (judged, streams) = judged(recording);
+    let errors = outputs.write(args, recording, &judged, streams);
     for error in &errors {
         complain!("weir: {error}");
     }

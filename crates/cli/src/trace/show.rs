@@ -1,10 +1,12 @@
 //! The report and the files that were asked for.
 
+use std::mem::ManuallyDrop;
+
 use weir_bench::Error;
 use weir_diagnose::Judgement;
 use weir_model::trace::Recording;
 use weir_report::Style;
-use weir_report::trace::{Trace, document, screen, timeline};
+use weir_report::trace::{Stream, Trace, document, screen, timeline};
 
 use super::Args;
 use super::status::Failure;
@@ -35,20 +37,30 @@ impl Outputs {
     }
 
     /// Writes everything; what could not be written keeps nothing else from being written.
-    pub fn write(mut self, args: &Args, recording: &Recording, judged: &Judgement) -> Vec<String> {
+    pub fn write(
+        mut self,
+        args: &Args,
+        recording: &Recording,
+        judged: &Judgement,
+        streams: Vec<Stream>,
+    ) -> Vec<String> {
         let Judgement { findings, verdict, pipelines } = judged;
-        let trace = Trace::new(recording, findings, verdict.to_string(), pipelines);
+        let trace = Trace { recording, findings, verdict: verdict.to_string(), pipelines, streams };
         let mut done = vec![match self.screen {
             Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
             None if args.result.quiet() => Ok(()),
             None => to_stderr(&trace, args.all),
         }];
-        done.push(self.json.write(&document(&trace)));
+        if self.json.has_file() {
+            done.push(self.json.write(&*ManuallyDrop::new(document(&trace))));
+        }
         let mut write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
             done.extend(export.map(|export| text().and_then(|text| export.write(&text))));
         };
         write(self.timeline, &|| json(&timeline(recording)));
         write(self.record, &|| json(recording));
+        // weir is about to end: freeing the memory of a build piece by piece takes a millisecond, of this and of the document.
+        std::mem::forget(trace);
         done.into_iter().filter_map(Result::err).collect()
     }
 }
