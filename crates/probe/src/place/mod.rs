@@ -87,9 +87,8 @@ impl Places {
         self.collect(pid);
         let known = self.processes.get(&pid).map_or(&[][..], |process| &process.streams);
         let same = known.len() == wanted.len() && known.iter().all(|one| wanted.contains(&one.key()));
-        if !same && !wanted.is_empty() && may_be_watched(pid) && self.programs.take(now_ns()) {
+        if !same && !wanted.is_empty() && self.programs.take(now_ns()) {
             self.change(pid, wanted);
-            self.settle(pid);
         }
         self.follow_threads(pid);
     }
@@ -98,7 +97,7 @@ impl Places {
     /// is for [`Places::settle`].
     pub fn begins(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         if !wanted.is_empty() && self.programs.take(now_ns()) {
-            self.change(pid, wanted);
+            self.set_streams(pid, wanted);
             let process = self.processes.get_mut(&pid);
             process.into_iter().flat_map(|process| &mut process.streams).for_each(|one| one.follow(&[pid]));
         }
@@ -133,6 +132,13 @@ impl Places {
     }
 
     fn change(&mut self, pid: u32, wanted: &[(u64, u64)]) {
+        if may_be_watched(pid) {
+            self.set_streams(pid, wanted);
+            self.settle(pid);
+        }
+    }
+
+    fn set_streams(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         let now = now_ns();
         let new = Process { streams: Vec::new(), code: Arc::from([]), code_ns: now, maps: None };
         let before = self.processes.insert(pid, new).map_or_else(Vec::new, |process| process.streams);
@@ -182,9 +188,8 @@ impl Places {
         let is_old = |child: &mut Child| now_ns.saturating_sub(child.forked_ns) >= CHILD_NS;
         let old: Vec<_> = self.children.extract_if(.., is_old).collect();
         for Child { pid, wanted, .. } in old {
-            if !self.processes.contains_key(&pid) && may_be_watched(pid) {
+            if !self.processes.contains_key(&pid) {
                 self.change(pid, &wanted);
-                self.settle(pid);
                 self.follow_threads(pid);
             }
         }

@@ -160,18 +160,21 @@ pub fn message(tid: u32) -> Option<u64> {
 /// At the stop of a signal by which a descriptor says that something is there (F_SETSIG): the descriptor.
 pub fn signalled_by(tid: u32) -> Option<i32> {
     const POLL_IN: i32 = 1;
-    // struct siginfo: si_signo and si_errno, si_code, si_band, si_fd.
-    let mut info = [0u64; 16];
-    ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
+    let info = signal_info(tid)?;
     (info[1] as i32 == POLL_IN).then_some(info[3] as i32)
 }
 
 /// At the stop of a signal: whether the kernel itself has sent it.
 pub fn is_of_kernel(tid: u32) -> bool {
     const OF_KERNEL: i32 = 0x80; // SI_KERNEL, which no process can say
+    signal_info(tid).is_some_and(|info| info[1] as i32 == OF_KERNEL)
+}
+
+/// struct siginfo at the stop of a signal: si_signo and si_errno, si_code, and of a descriptor's si_band, si_fd.
+fn signal_info(tid: u32) -> Option<[u64; 16]> {
     let mut info = [0u64; 16];
-    let asked = ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize);
-    asked.is_ok() && info[1] as i32 == OF_KERNEL
+    ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
+    Some(info)
 }
 
 /// Which call, at a system call stop.
