@@ -4,12 +4,13 @@ use std::collections::{HashMap as Names, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
 use aya_obj::btf::BtfFeatures;
 use aya_obj::{EbpfSectionKind, Object};
 
 use super::bpf::{self, Common};
 use super::classes;
+use super::events::Events;
 use super::kernel_types::{self, KernelTypes};
 use super::wire::{Counts, Library, LibraryKey, ProcessState, StreamKey};
 use crate::Error;
@@ -26,8 +27,7 @@ const PROGRAMS: [(&str, &str, bool); 5] = [
     ("before_exec", "sched_prepare_exec", false),
 ];
 
-/// Room for events. The kernel fills it with zeros and maps it page by page, and back, which takes as long as all of a
-/// short program; a burst is over before this is full.
+/// Room for events, which the kernel fills with zeros: a burst is over before this is full.
 const EVENT_BYTES: u32 = 1 << 22;
 /// Where every call is looked at, and the reader may be late.
 const EVENT_BYTES_EXACT: u32 = 1 << 23;
@@ -37,7 +37,7 @@ pub(super) struct Loaded {
     calls: OwnedFd,
     calls_link: Option<OwnedFd>,
     _lives: Vec<OwnedFd>,
-    pub events: RingBuf<MapData>,
+    pub events: Events,
     pub processes: Processes,
     same_processes: Option<Processes>,
     pub streams: HashMap<MapData, StreamKey, Counts>,
@@ -122,7 +122,7 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
         calls,
         calls_link: None,
         _lives: attached.map_err(|error| cause(&error))?,
-        events: take(&mut maps, "events")?,
+        events: take_events(&mut maps, event_bytes)?,
         processes: take(&mut maps, "processes")?,
         same_processes,
         streams: take(&mut maps, "streams")?,
@@ -181,6 +181,12 @@ fn take<T: TryFrom<Map, Error = MapError>>(
 ) -> Result<T, Error> {
     let data = maps.remove(name).ok_or_else(|| refuse(format!("map {name} is missing")))?;
     Map::from_map_data(data).and_then(T::try_from).map_err(|error| cause(&error))
+}
+
+fn take_events(maps: &mut Names<String, MapData>, bytes: u32) -> Result<Events, Error> {
+    let map = maps.get("events").ok_or_else(|| refuse("map events is missing"))?;
+    let own = map.fd().as_fd().try_clone_to_owned();
+    own.and_then(|ring| Events::of(ring, bytes as usize)).map_err(|error| cause(&error))
 }
 
 /// Another handle of a map; None: no more descriptors are to be had.

@@ -6,6 +6,7 @@ mod bpf;
 mod classes;
 mod decode;
 mod duty;
+mod events;
 mod images;
 mod kernel_types;
 mod libraries;
@@ -332,13 +333,14 @@ impl Run<'_> {
             }
         }
         let tallies = self.engine.loaded.tallies();
+        let unreadable = self.engine.loaded.events.unreadable.take();
         Ok(Ended {
             exit: self.exit,
-            blind: unseen::sentences(&tallies, self.engine.loaded.sees_exec),
+            blind: unseen::sentences(&tallies, unreadable.as_ref(), self.engine.loaded.sees_exec),
             seen_calls: tallies.calls,
             watched_ns: self.duty.watched_ns,
             unwatched_ns: self.duty.unwatched_ns,
-            lost_events: tallies.lost,
+            lost_events: tallies.lost + u64::from(unreadable.is_some()),
             released_ns: self.released_ns,
             rest: Rest::new(
                 self.engine,

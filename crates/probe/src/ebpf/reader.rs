@@ -33,13 +33,7 @@ impl Run<'_> {
         let mut events = std::mem::take(&mut self.batch);
         events.clear();
         self.seen.extend(self.stops.reports());
-        while let Some(event) = self.engine.loaded.events.next() {
-            events.extend_from_slice(&(event.len() as u32).to_le_bytes());
-            events.extend_from_slice(&event);
-            if events.len() > BATCH_BYTES {
-                break;
-            }
-        }
+        self.engine.loaded.events.take(&mut events, BATCH_BYTES);
         if events.len() > BATCH_BYTES && !self.hurries {
             os::hurry();
             self.hurries = true;

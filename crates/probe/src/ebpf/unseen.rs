@@ -1,6 +1,9 @@
 //! What this engine could not see in a run, in sentences.
 
+use std::io;
+
 use super::load::Tallies;
+use crate::error::errno_text;
 
 /// Before 6.16 the tracepoint of an exit comes when the memory is gone.
 fn kernel_version() -> (u32, u32) {
@@ -10,11 +13,18 @@ fn kernel_version() -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// `sees_exec`: the kernel lets programs look at a process before its execve(2).
-pub(super) fn sentences(tallies: &Tallies, sees_exec: bool) -> Vec<String> {
+/// `unreadable`: why events were not read any more. `sees_exec`: the kernel lets programs look at a process before its
+/// execve(2).
+pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, sees_exec: bool) -> Vec<String> {
     let mut blind = Vec::new();
     if tallies.lost > 0 {
         blind.push(format!("{} events found no room and are missing; the counters are right", tallies.lost));
+    }
+    if let Some(error) = unreadable {
+        blind.push(format!(
+            "all that came after the room for events could not be mapped (mmap: {})",
+            errno_text(error)
+        ));
     }
     if tallies.compat > 0 {
         blind.push(format!("{} calls of 32-bit programs were not looked at", tallies.compat));
