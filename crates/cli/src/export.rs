@@ -42,14 +42,22 @@ impl Export {
     }
 
     /// Replaces what the file holds.
-    pub fn write(mut self, text: &str) -> Result<(), String> {
+    pub fn write(self, text: &str) -> Result<(), String> {
+        self.write_parts(&[text])
+    }
+
+    /// The same with a text that was made in several parts.
+    pub fn write_parts(mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
         self.made = false;
+        let mut parts = parts.iter().map(AsRef::as_ref);
         let Some(file) = &mut self.file else {
-            return screen::print(text).map_err(|error| said(Path::new("standard output"), "write", &error));
+            let printed = parts.try_for_each(screen::print);
+            return printed.map_err(|error| said(Path::new("standard output"), "write", &error));
         };
         // Cut off behind the text and not before it: a file that was emptied first is brought to the disk when it is
         // closed (ext4's auto_da_alloc), and everybody waits.
-        let written = file.write_all(text.as_bytes()).map_err(|error| said(&self.path, "write", &error));
+        let written = parts.try_for_each(|part| file.write_all(part.as_bytes()));
+        let written = written.map_err(|error| said(&self.path, "write", &error));
         let cut = cut_off(file).map_err(|error| said(&self.path, "ftruncate", &error));
         written.and(cut)
     }

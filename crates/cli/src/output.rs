@@ -62,4 +62,9 @@ impl Opened {
     pub fn write<T: serde::Serialize>(&mut self, document: &T) -> Result<(), String> {
         self.json.take().map_or(Ok(()), |export| json(document).and_then(|text| export.write(&text)))
     }
+
+    /// Writes a document that is text already.
+    pub fn write_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+        self.json.take().map_or(Ok(()), |export| export.write_parts(parts))
+    }
 }

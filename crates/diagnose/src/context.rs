@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use foldhash::{HashMap, HashMapExt};
 
 use weir_model::trace::{
-    Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Stream, What,
+    Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Streams, What,
 };
 use weir_model::{Direction, StreamKind};
 
@@ -34,7 +34,7 @@ pub(crate) struct Look<'a> {
 pub(crate) struct Context<'a> {
     pub recording: &'a Recording,
     /// Flows by stream: with every opening of the same file by the same descriptor.
-    streams: Vec<Stream<'a>>,
+    streams: &'a Streams<'a>,
     processes: HashMap<u32, &'a Process>,
     calls_by_pid: HashMap<u32, Vec<Seen<'a>>>,
     calls_by_file: HashMap<u32, Vec<Seen<'a>>>,
@@ -65,10 +65,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub fn new(recording: &'a Recording) -> Self {
+    pub fn new(streams: &'a Streams<'a>) -> Self {
+        let recording = streams.recording();
         let mut context = Self {
             recording,
-            streams: recording.streams(),
+            streams,
             processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
             calls_by_pid: HashMap::new(),
             calls_by_file: HashMap::new(),
@@ -252,19 +253,19 @@ impl<'a> Context<'a> {
     /// All openings together of the streams that go out, or in, of which one is of interest by itself: the figures that are
     /// said of a stream are those of its row in the table.
     pub fn sums(&self, direction: Direction, is_one: impl Fn(&Flow) -> bool) -> impl Iterator<Item = &Flow> {
-        let streams = self.streams.iter().filter(move |stream| stream.sum.direction == direction);
+        let streams = self.streams.all().iter().filter(move |stream| stream.sum.direction == direction);
         let chosen = streams.filter(move |stream| stream.openings.iter().any(|flow| is_one(flow)));
-        chosen.map(|stream| &stream.sum)
+        chosen.map(|stream| &*stream.sum)
     }
 
     /// How many streams there were, but for what is of no known one.
     pub fn known_streams(&self) -> usize {
-        self.streams.iter().filter(|stream| stream.sum.is_known()).count()
+        self.streams.all().iter().filter(|stream| stream.sum.is_known()).count()
     }
 
     /// Whether bytes went through streams of which nothing else is known.
     pub fn moved_unseen(&self) -> bool {
-        self.streams.iter().any(|stream| !stream.sum.is_known() && stream.sum.calls > 0)
+        self.streams.all().iter().any(|stream| !stream.sum.is_known() && stream.sum.calls > 0)
     }
 
     /// The image that a process ran at a time, with its number.

@@ -63,7 +63,7 @@ struct Sources<'a> {
 
 impl<'a> Names<'a> {
     /// Before the first of all these.
-    pub fn new(context: &Context<'a>, all: &'a [Renamed]) -> Self {
+    pub fn new<'b: 'a>(context: &Context<'b>, all: &'a [Renamed]) -> Self {
         let replaced = all.iter().map(|one| one.to.as_str()).collect();
         let mut made: HashMap<&str, f64> = HashMap::new();
         let mut feeders = HashSet::new();
@@ -82,7 +82,7 @@ impl<'a> Names<'a> {
     }
 
     /// The damage of a rename.
-    pub fn damage(&mut self, context: &Context<'a>, renamed: &'a Renamed) -> Damage {
+    pub fn damage<'b: 'a>(&mut self, context: &Context<'b>, renamed: &'a Renamed) -> Damage {
         let (times, since_s) = self.times.entry((renamed.pid, &renamed.to)).or_insert((0, renamed.at_s));
         *times += 1;
         let state = *times >= STATE && renamed.at_s - *since_s >= STATE_S;
@@ -98,7 +98,7 @@ impl<'a> Names<'a> {
 
     /// Whether the file was made of others, which are there still: its writer, or who gave it its input, read about as
     /// much of other files as it wrote; and not of those that it replaced.
-    fn is_derived(&mut self, context: &Context<'a>, renamed: &Renamed) -> bool {
+    fn is_derived<'b: 'a>(&mut self, context: &Context<'b>, renamed: &Renamed) -> bool {
         let sources = self
             .sources
             .entry(renamed.writer)

@@ -27,7 +27,7 @@ mod tests;
 pub use verdict::Verdict;
 
 use weir_model::Finding;
-use weir_model::trace::{Pipeline, Recording};
+use weir_model::trace::{Pipeline, Recording, Streams};
 
 use context::Context;
 
@@ -42,11 +42,27 @@ pub struct Judgement {
     pub pipelines: Vec<Pipeline>,
 }
 
-/// Applies the rules.
+/// A recording with its indexes, to be judged by.
+pub struct Case<'a>(Context<'a>);
+
+impl<'a> Case<'a> {
+    /// The case of the recording whose streams these are. They are asked for by the first rule that wants them, so that
+    /// another thread may put them together meanwhile.
+    pub fn of(streams: &'a Streams<'a>) -> Self {
+        Self(Context::new(streams))
+    }
+
+    /// Applies the rules.
+    pub fn judge(&self) -> Judgement {
+        let context = &self.0;
+        let found = rules::ALL.iter().flat_map(|rule| rule.apply(context)).collect();
+        let findings = merge::merge(context, found);
+        let verdict = verdict::verdict(context, &findings);
+        Judgement { findings, verdict, pipelines: pipelines::pipelines(context) }
+    }
+}
+
+/// Judges a recording of which nobody else wants anything.
 pub fn judge(recording: &Recording) -> Judgement {
-    let context = Context::new(recording);
-    let found = rules::ALL.iter().flat_map(|rule| rule.apply(&context)).collect();
-    let findings = merge::merge(&context, found);
-    let verdict = verdict::verdict(&context, &findings);
-    Judgement { findings, verdict, pipelines: pipelines::pipelines(&context) }
+    Case::of(&Streams::of(recording)).judge()
 }

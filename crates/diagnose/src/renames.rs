@@ -132,7 +132,7 @@ impl Context<'_> {
 /// The old and the new name of a rename that was done.
 fn names_of(call: &Call) -> Option<(&str, &str)> {
     let renames = matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2) && call.result == 0;
-    match (&call.rename, call.paths.as_slice()) {
+    match (call.rename.as_deref(), call.paths.as_slice()) {
         _ if !renames => None,
         (Some(Rename { from, to, .. }), _) => Some((from, to)),
         (None, [from, to]) => Some((from, to)),

@@ -2,7 +2,7 @@
 
 use weir_model::trace::{
     Buffer, Call, Engine, Event, Exit, Flow, Image, Moment, Op, OpenFile, Overhead, Prices, Process,
-    Recording, Walker, What,
+    Recording, Streams, Walker, What,
 };
 use weir_model::{Direction, Finding, FindingId, Mode, Severity, StreamKind};
 
@@ -14,7 +14,7 @@ pub(crate) fn diagnose(recording: &Recording) -> Vec<Finding> {
 }
 
 pub(crate) fn verdict(recording: &Recording, findings: &[Finding]) -> crate::Verdict {
-    crate::verdict::verdict(&crate::Context::new(recording), findings)
+    crate::verdict::verdict(&crate::Context::new(&Streams::of(recording)), findings)
 }
 
 /// A recording in the making.
@@ -190,7 +190,8 @@ impl Tape {
 
     /// What the rules say of it, one kind only, before anything is merged.
     pub fn found(&self, id: FindingId) -> Vec<Finding> {
-        let context = crate::context::Context::new(&self.0);
+        let streams = Streams::of(&self.0);
+        let context = crate::context::Context::new(&streams);
         let rule = crate::rules::ALL.iter().find(|rule| rule.id == id).unwrap();
         rule.apply(&context)
     }

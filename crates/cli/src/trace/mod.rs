@@ -5,6 +5,7 @@ mod show;
 pub(crate) mod status;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::{self, ScopedJoinHandle};
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use weir_bench::{Error, prices};
-use weir_diagnose::Judgement;
-use weir_model::trace::Recording;
+use weir_diagnose::{Case, Judgement};
+use weir_model::trace::{Recording, Streams};
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
-use weir_report::trace::{Stream, streams};
+use weir_report::trace::{Stream, streams, streams_text};
 
 use crate::output::Output;
 use crate::{USAGE, signals};
@@ -232,27 +233,44 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
         .map_err(|error| Failure::own(format!("{}: no recording ({error}); {advice}", path.display())))
 }
 
+/// What is shown of the streams: themselves, and their text for the file of --json if there is one.
+struct Shown<'a> {
+    streams: Vec<Stream<'a>>,
+    text: Option<String>,
+}
+
+fn shown<'a>(of: &Streams<'a>, as_text: bool) -> Result<Shown<'a>, String> {
+    let streams = streams(of);
+    let text = as_text.then(|| streams_text(&streams)).transpose();
+    Ok(Shown { text: text.map_err(|error| format!("JSON: {error}"))?, streams })
+}
+
 /// Of a recording with many flows each of the two takes milliseconds, and its program has just left a processor.
-fn judged(recording: &Recording) -> (Judgement, Vec<Stream<'_>>) {
+fn judged<'a>(of: &'a Streams<'a>, as_text: bool) -> (Judgement, Result<Shown<'a>, String>) {
     const MANY: usize = 500;
     thread::scope(|scope| {
-        let many = recording.flows.len() >= MANY;
-        let beside =
-            many.then(|| thread::Builder::new().spawn_scoped(scope, || streams(recording)).ok()).flatten();
-        let judged = weir_diagnose::judge(recording);
-        let streams = match beside.map(ScopedJoinHandle::join) {
-            Some(Ok(streams)) => streams,
+        let many = of.recording().flows.len() >= MANY;
+        let shows = move || shown(of, as_text);
+        let beside = many.then(|| thread::Builder::new().spawn_scoped(scope, shows).ok()).flatten();
+        // Whoever waits for the end of weir would wait for its indexes to be freed.
+        let judged = ManuallyDrop::new(Case::of(of)).judge();
+        let shown = match beside.map(ScopedJoinHandle::join) {
+            Some(Ok(shown)) => shown,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => streams(recording),
+            None => shows(),
         };
-        (judged, streams)
+        (judged, shown)
     })
 }
 
 /// Judges, writes, and says how weir ends.
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
-    let (judged, streams) = judged(recording);
-    let errors = outputs.write(args, recording, &judged, streams);
+    let streams = Streams::of(recording);
+    let (judged, shown) = judged(&streams, outputs.has_json());
+    let errors = match shown {
+        Ok(shown) => outputs.write(args, recording, &judged, shown),
+        Err(error) => vec![error],
+    };
     for error in &errors {
         complain!("weir: {error}");
     }

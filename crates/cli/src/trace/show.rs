@@ -6,10 +6,10 @@ use weir_bench::Error;
 use weir_diagnose::Judgement;
 use weir_model::trace::Recording;
 use weir_report::Style;
-use weir_report::trace::{Stream, Trace, document, screen, timeline};
+use weir_report::trace::{Trace, document_text, screen, timeline};
 
-use super::Args;
 use super::status::Failure;
+use super::{Args, Shown};
 use crate::export::{Export, json};
 use crate::output::Opened;
 use crate::screen as terminal;
@@ -36,23 +36,30 @@ impl Outputs {
         })
     }
 
+    /// Whether a document is wanted.
+    pub fn has_json(&self) -> bool {
+        self.json.has_file()
+    }
+
     /// Writes everything; what could not be written keeps nothing else from being written.
     pub fn write(
         mut self,
         args: &Args,
         recording: &Recording,
         judged: &Judgement,
-        streams: Vec<Stream>,
+        shown: Shown,
     ) -> Vec<String> {
         let Judgement { findings, verdict, pipelines } = judged;
+        let Shown { streams, text } = shown;
         let trace = Trace { recording, findings, verdict: verdict.to_string(), pipelines, streams };
         let mut done = vec![match self.screen {
             Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
             None if args.result.quiet() => Ok(()),
             None => to_stderr(&trace, args.all),
         }];
-        if self.json.has_file() {
-            done.push(self.json.write(&*ManuallyDrop::new(document(&trace))));
+        if let Some(streams) = text {
+            let parts = document_text(&trace, streams).map_err(|error| format!("JSON: {error}"));
+            done.push(parts.and_then(|parts| self.json.write_parts(&*ManuallyDrop::new(parts))));
         }
         let mut write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
             done.extend(export.map(|export| text().and_then(|text| export.write(&text))));

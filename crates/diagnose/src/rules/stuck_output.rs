@@ -18,6 +18,8 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::StuckOutput, judge };
 
 /// Sooner than this nobody misses a line.
 const PATIENCE_S: f64 = 1.0;
+/// As much is taken for it: looks are not on time to the millisecond.
+const LEAST_S: f64 = PATIENCE_S - 0.05;
 
 /// Longer than this somebody has given up on it.
 const LONG_S: f64 = 30.0;
@@ -45,9 +47,15 @@ fn judge(context: &Context) -> Vec<Finding> {
 
 /// The longest wait of a process's bytes.
 fn longest<'a>(context: &Context<'a>, pid: u32) -> Option<Wait<'a>> {
+    let looks = context.looks(pid);
+    // Bytes are known to wait from a look on, and at most until a write soon after another.
+    let most_s = |first: &Look, last: &Look| last.at_s - first.at_s + NEXT_LOOK_S;
+    if most_s(looks.first()?, looks.last()?) < LEAST_S {
+        return None;
+    }
     let mut open: Vec<Wait> = Vec::new();
     let mut longest: Option<Wait> = None;
-    for look in context.looks(pid) {
+    for look in looks {
         let mut next = Vec::new();
         for buffer in look.buffers.iter().filter(|buffer| context.own_pending(look, buffer) > 0) {
             let same = open.iter().position(|wait| continues(context, wait, look, buffer));
@@ -145,7 +153,7 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
     let (pid, fd) = (wait.first.pid, wait.buffer.fd);
     let file = context.file_at(pid, fd, wait.last.at_s);
     let forgotten = file.is_some_and(|file| context.is_null(file));
-    if length_s < PATIENCE_S - 0.05 || wait.waiting * 2 < wait.looks || forgotten {
+    if length_s < LEAST_S || wait.waiting * 2 < wait.looks || forgotten {
         return None;
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };

@@ -42,7 +42,7 @@ fn saved(tape: &mut Tape, at_s: f64, to: &str, replaced: Option<bool>) {
     (flow.first_s, flow.last_s) = (at_s, at_s);
     tape.rename(at_s + 0.1, &from, to);
     let rename = Rename { from, to: to.into(), replaced, directory: None };
-    tape.last_call().rename = Some(rename);
+    tape.last_call().rename = Some(Box::new(rename));
 }
 
 fn one_saved(replaced: Option<bool>) -> Tape {
@@ -193,7 +193,7 @@ fn a_name_that_is_given_up_again_is_no_name() {
     twice.rename(0.5, "/d/settings", "/d/last");
     let rename =
         Rename { from: "/d/settings".into(), to: "/d/last".into(), replaced: Some(false), directory: None };
-    twice.last_call().rename = Some(rename);
+    twice.last_call().rename = Some(Box::new(rename));
     twice.none(MissingDirSync);
 }
 

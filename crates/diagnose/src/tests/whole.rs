@@ -1,7 +1,7 @@
 //! Everything together: order, merging, the verdict, pipelines, and ordinary programs that have nothing.
 
 use weir_model::FindingId::*;
-use weir_model::trace::{Exit, Histogram, Moment, Op};
+use weir_model::trace::{Exit, Histogram, Moment, Op, Streams};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
@@ -111,7 +111,8 @@ fn two_names_of_a_file_are_one_for_what_explains_what() {
     let mut tape = tape(1.0);
     let (real, link) = (tape.file("/d/out", File), tape.file("/d/link", File));
     tape.open_file(link).same_as = Some(real);
-    let context = crate::context::Context::new(&tape.0);
+    let streams = Streams::of(&tape.0);
+    let context = crate::context::Context::new(&streams);
     let finding = |id, file| {
         let draft = context.draft(id, Severity::High, 1, 1, Some(file));
         draft.count("bytes", 1).say("Why.", "Fix.")

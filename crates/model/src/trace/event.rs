@@ -118,9 +118,9 @@ pub struct Call {
     pub tail: Option<u8>,
     /// Paths among the arguments: that of open and unlink; from and to of rename and link.
     pub paths: Vec<String>,
-    /// Of a rename that was done: what it did.
+    /// Of a rename that was done: what it did. Boxed: there are many calls, and few of them are renames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rename: Option<Rename>,
+    pub rename: Option<Box<Rename>>,
 }
 
 /// What a rename did, beyond what the program said.

@@ -20,7 +20,7 @@ pub use other::OtherCalls;
 pub use pipeline::{End, Hop, Pipeline};
 pub use place::{Frame, Place, Wrote};
 pub use prices::Prices;
-pub use streams::Stream;
+pub use streams::{Stream, Streams};
 
 use foldhash::HashMap;
 

@@ -1,10 +1,12 @@
 //! What readers call a stream: the same descriptor of the same program, however often it opened the file anew.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
+use std::sync::OnceLock;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Engine, Flow, OpenFile, Recording};
+use super::{Engine, Flow, OpenFile, Process, Recording};
 use crate::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction, and where it leads.
@@ -21,10 +23,37 @@ struct Key<'a> {
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream<'a> {
+    /// The name of the program.
+    pub comm: &'a str,
     /// Its flows, one for each opening, in order of time; there is always one.
     pub openings: Vec<&'a Flow>,
-    /// All of them as one; where it leads is the first's.
-    pub sum: Flow,
+    /// All of them as one; where it leads is the first's. Nearly always there is but one, and nothing to add up.
+    pub sum: Cow<'a, Flow>,
+}
+
+/// The streams of a recording for several who need them, also on several threads: put together once, when they are asked
+/// for first.
+#[derive(Debug)]
+pub struct Streams<'a> {
+    recording: &'a Recording,
+    made: OnceLock<Vec<Stream<'a>>>,
+}
+
+impl<'a> Streams<'a> {
+    /// Those of this recording.
+    pub fn of(recording: &'a Recording) -> Self {
+        Self { recording, made: OnceLock::new() }
+    }
+
+    /// Whose they are.
+    pub fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
+    /// As [`Recording::streams`] has them.
+    pub fn all(&self) -> &[Stream<'a>] {
+        self.made.get_or_init(|| self.recording.streams())
+    }
 }
 
 impl Recording {
@@ -36,16 +65,18 @@ impl Recording {
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
         let mut streams: Vec<Stream> = Vec::with_capacity(flows.len());
         let mut known: HashMap<Key, usize> = HashMap::with_capacity(flows.len());
+        let processes = self.processes_by_pid();
         for flow in flows {
-            match known.entry(self.key(flow)) {
+            match known.entry(self.key(flow, &processes)) {
                 Entry::Occupied(at) => {
                     let stream = &mut streams[*at.get()];
-                    stream.sum.add(flow);
+                    stream.sum.to_mut().add(flow);
                     stream.openings.push(flow);
                 }
                 Entry::Vacant(free) => {
+                    let comm = free.key().comm;
                     free.insert(streams.len());
-                    streams.push(Stream { openings: vec![flow], sum: flow.clone() });
+                    streams.push(Stream { comm, openings: vec![flow], sum: Cow::Borrowed(flow) });
                 }
             }
         }
@@ -61,11 +92,13 @@ impl Recording {
         let socket = |flow: &Flow| self.file(flow.file).is_some_and(|file| file.kind == StreamKind::Socket);
         let counted = |sum: &Flow| sum.estimated && sum.calls > 0 && !socket(sum);
         let mut shared: HashMap<(u32, Direction), u32> = HashMap::new();
-        for sum in streams.iter().map(|stream| &stream.sum).filter(|sum| counted(sum)) {
+        for sum in streams.iter().map(|stream| &*stream.sum).filter(|sum| counted(sum)) {
             *shared.entry((sum.pid, sum.direction)).or_default() += 1;
         }
         for sum in streams.iter_mut().map(|stream| &mut stream.sum).filter(|sum| counted(sum)) {
-            sum.estimated = shared[&(sum.pid, sum.direction)] > 1;
+            if shared[&(sum.pid, sum.direction)] == 1 {
+                sum.to_mut().estimated = false;
+            }
         }
     }
 
@@ -80,11 +113,12 @@ impl Recording {
         Some(file.same_as.and_then(|first| self.file(first)).unwrap_or(file))
     }
 
-    fn key(&self, flow: &Flow) -> Key<'_> {
+    fn key<'a>(&'a self, flow: &Flow, processes: &HashMap<u32, &'a Process>) -> Key<'a> {
         let file = self.first_name(flow.file);
+        let image = processes.get(&flow.pid).and_then(|process| process.images.get(flow.image as usize));
         Key {
             pid: flow.pid,
-            comm: self.comm(flow.pid, flow.image),
+            comm: image.map_or("?", |image| &image.comm),
             fd: flow.fd,
             direction: flow.direction,
             kind: file.map_or(StreamKind::Other, |file| file.kind),

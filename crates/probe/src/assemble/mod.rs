@@ -10,6 +10,7 @@ mod glances;
 mod lives;
 mod looks;
 mod names;
+mod order;
 mod others;
 mod paths;
 mod pauses;
@@ -304,7 +305,7 @@ impl Assembler {
                 head: call.head.clone(),
                 tail: call.tail,
                 paths: call.paths.clone(),
-                rename,
+                rename: rename.map(Box::new),
             };
             self.event(at_s, pid, raw.tid, What::Call(event));
         }
@@ -364,7 +365,7 @@ impl Assembler {
         let others = std::mem::take(&mut self.others).finish(&self.partly_seen());
         let glanced_below = self.glanced_below();
         let beside = self.beside.sentences(&others, &self.files.all);
-        self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        order::sort(&mut self.events);
         Assembled {
             processes: self.processes,
             files: self.files.all,

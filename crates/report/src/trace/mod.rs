@@ -9,6 +9,7 @@ mod places;
 mod sizes;
 mod streams;
 mod table;
+mod text;
 mod timeline;
 mod words;
 
@@ -18,7 +19,7 @@ mod fixture;
 mod tests;
 
 use weir_model::Finding;
-use weir_model::trace::Recording;
+use weir_model::trace::{Recording, Streams};
 
 use crate::block::Block;
 use crate::style::Style;
@@ -26,6 +27,7 @@ use crate::terminal;
 
 pub use document::{Document, SCHEMA, document};
 pub use streams::{Stream, streams};
+pub use text::{document_text, streams_text};
 pub use timeline::timeline;
 pub use weir_model::trace::{End, Hop, Pipeline};
 
@@ -55,7 +57,8 @@ impl<'a> Trace<'a> {
         verdict: impl Into<String>,
         pipelines: &'a [Pipeline],
     ) -> Self {
-        Self { recording, findings, verdict: verdict.into(), pipelines, streams: streams(recording) }
+        let streams = streams(&Streams::of(recording));
+        Self { recording, findings, verdict: verdict.into(), pipelines, streams }
     }
 }
 

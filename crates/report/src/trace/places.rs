@@ -320,7 +320,10 @@ mod tests {
             openings: vec![fd as u32],
             inode: None,
             mode: None,
-            flow: Flow { calls: 7, ..Flow::new(1, 0, fd, 0, weir_model::Direction::In) },
+            flow: std::borrow::Cow::Owned(Flow {
+                calls: 7,
+                ..Flow::new(1, 0, fd, 0, weir_model::Direction::In)
+            }),
             cost_s: 0.0,
             waits_s: 0.0,
             share: 0.0,

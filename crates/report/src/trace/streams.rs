@@ -1,8 +1,9 @@
 //! The streams of a recording: what readers call one, put together from the counters of its openings.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use weir_model::trace::{self, Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode};
+use weir_model::trace::{self, Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode, Streams};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -21,7 +22,7 @@ pub struct Stream<'a> {
     /// Device and inode of the file, where they are known.
     pub inode: Option<(u64, u64)>,
     /// All its counters, of every opening of the file.
-    pub flow: Flow,
+    pub flow: Cow<'a, Flow>,
     /// How it is buffered, where that can be told.
     pub mode: Option<SeenMode>,
     /// What its calls cost by this machine's prices, waiting for the device included; never more than the
@@ -34,11 +35,12 @@ pub struct Stream<'a> {
 }
 
 /// All streams, by process, descriptor and direction, in the order in which they were first used.
-pub fn streams(recording: &Recording) -> Vec<Stream<'_>> {
+pub fn streams<'a>(of: &Streams<'a>) -> Vec<Stream<'a>> {
+    let recording = of.recording();
     let modes = recording.modes();
     let names = other_names(recording);
     let mut streams: Vec<Stream> =
-        recording.streams().into_iter().map(|stream| Stream::of(recording, &modes, &names, stream)).collect();
+        of.all().iter().map(|stream| Stream::of(recording, &modes, &names, stream)).collect();
     bound(recording, &mut streams);
     let order: HashMap<u32, usize> =
         recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
@@ -61,9 +63,9 @@ impl<'a> Stream<'a> {
         recording: &'a Recording,
         modes: &Modes,
         names: &HashMap<u32, BTreeSet<&'a str>>,
-        stream: trace::Stream<'a>,
+        stream: &trace::Stream<'a>,
     ) -> Self {
-        let trace::Stream { openings: flows, sum: flow } = stream;
+        let trace::Stream { comm, openings: flows, sum: flow } = stream;
         let file = recording.file(flow.file);
         let path = file.map_or("?", |file| &file.path);
         let all_names = recording.first_name(flow.file).and_then(|first| names.get(&first.id));
@@ -75,14 +77,14 @@ impl<'a> Stream<'a> {
         let transfer_s =
             recording.prices.transfer_s(kind, flow.direction == Direction::Out, flow.calls, flow.bytes);
         Self {
-            comm: recording.comm(flow.pid, flow.image),
+            comm,
             path,
             also: all_names.into_iter().flatten().copied().filter(|name| *name != path).collect(),
             kind,
             openings,
             inode: file.filter(|file| file.ino != 0).map(|file| (file.dev, file.ino)),
-            mode: mode(modes, &flows),
-            flow,
+            mode: mode(modes, flows),
+            flow: flow.clone(),
             cost_s: transfer_s + waits_s,
             waits_s,
             share: 0.0,

@@ -4,7 +4,7 @@
 //! last call and unwatched spans have both ends.
 
 use serde_json::{Value, json};
-use weir_model::trace::{Buffer, Call, Event, Exit, Recording, What};
+use weir_model::trace::{Buffer, Call, Event, Exit, Recording, Streams, What};
 
 use super::streams::streams;
 use super::words::{kind, sign};
@@ -56,7 +56,7 @@ fn images(recording: &Recording) -> Vec<Value> {
 /// Each stream from its first call to its last, on a track of its own.
 fn spans(recording: &Recording) -> Vec<Value> {
     let mut events = Vec::new();
-    for (id, stream) in streams(recording).iter().enumerate() {
+    for (id, stream) in streams(&Streams::of(recording)).iter().enumerate() {
         let flow = &stream.flow;
         let name = format!("fd {} {} {}", flow.fd, sign(flow.direction), stream.path);
         let end = |ph: &str, at_s: f64, args: Value| {

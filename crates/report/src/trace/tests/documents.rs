@@ -17,6 +17,8 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
     let (bytewise, tiny) = bytewise();
     let (piped, found, pipelines) = pipeline();
     let mut clean = clean();
+    // What looks like the place of the streams, and is not.
+    clean.command.push("\n  \"streams\": []".into());
     clean.others.push(weir_model::trace::OtherCalls {
         pid: 4711,
         image: 0,
@@ -36,6 +38,8 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
         let text = crate::json::pretty(&document).unwrap();
         check(&serde_json::from_str(&text).unwrap());
         assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
+        let streams = streams_text(&trace.streams).unwrap();
+        assert_eq!(document_text(&trace, streams).unwrap().concat(), text, "in two parts as in one");
     }
 }
 

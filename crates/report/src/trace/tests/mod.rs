@@ -168,7 +168,7 @@ fn a_stream_of_little_is_summed_with_the_rest() {
 #[test]
 fn a_walker_knows_the_mode_better_than_the_calls() {
     let (recording, ..) = pipeline();
-    let streams = streams(&recording);
+    let streams = streams(&Streams::of(&recording));
     let python = streams.iter().find(|stream| stream.flow.fd == 1).unwrap().mode.unwrap();
     assert_eq!((python.walked, python.buffer_bytes), (true, Some(8192)));
     let tee = streams.iter().find(|stream| stream.comm == "tee" && stream.writes()).unwrap().mode.unwrap();
@@ -215,7 +215,7 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
     let mut next = recording.flows[0].clone();
     next.image = 1;
     recording.flows.push(next);
-    let streams = streams(&recording);
+    let streams = streams(&Streams::of(&recording));
     let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.flow.calls)).collect();
     assert_eq!(calls, [("cp", 160), ("cp", 80), ("next", 80)]);
 }
@@ -250,7 +250,7 @@ fn names_of_one_file_are_one_stream_and_are_said() {
     }
     let reader = Flow { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
     recording.flows.push(reader);
-    let streams = streams(&recording);
+    let streams = streams(&Streams::of(&recording));
     let seen: Vec<_> = streams.iter().map(|one| (one.path, one.flow.calls, one.openings.len())).collect();
     assert_eq!(seen, [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)], "as it was named there");
     assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
@@ -298,7 +298,9 @@ fn files_without_a_line_are_summed_by_directory() {
 #[test]
 fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let (mut recording, _) = bytewise();
-    let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
+    let cost = |recording: &Recording| {
+        streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
+    };
     assert!(cost(&recording) > 6.0, "by the default prices");
     recording.overhead.cost_s = 0.0;
     (recording.processes[0].user_s, recording.processes[0].system_s) = (0.3, 2.5);
@@ -313,7 +315,9 @@ fn streams_cost_no_more_than_the_processor_time_of_their_process() {
 #[test]
 fn calls_that_were_dearer_than_their_price_cost_what_the_kernel_took() {
     let (mut recording, _) = bytewise();
-    let cost = |recording: &Recording| streams(recording).iter().map(|stream| stream.cost_s).sum::<f64>();
+    let cost = |recording: &Recording| {
+        streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
+    };
     let priced = cost(&recording);
     recording.overhead.cost_s = 0.0;
     (recording.processes[0].user_s, recording.processes[0].system_s) = (1.0, priced * 1.2);
