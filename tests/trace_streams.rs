@@ -11,7 +11,7 @@ use std::process::Command;
 
 use common::{disk_dir, has, skip, text, weir};
 use serde_json::Value;
-use trace::{engines, list, traced};
+use trace::{compile, engines, list, path, traced};
 
 /// What was said on standard error, and the document of `weir trace --exact --engine ENGINE MORE… -- sh -c SCRIPT`.
 fn trace(dir: &Path, engine: &str, more: &[&str], script: &str) -> (String, Value) {
@@ -202,6 +202,54 @@ fn many_moves_of_an_offset_are_counted_each() {
     }
     assert!(seeks.iter().all(|&count| (1000..1100).contains(&count)), "{seeks:?}");
     assert!(seeks.windows(2).all(|pair| pair[0] == pair[1]), "the engines agree: {seeks:?}");
+}
+
+/// Reads 30 files without a stream, as a compiler does, then one by a stream, to its end.
+const READS: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+    char line[100], name[20];
+    for (int i = 0; i < 30; i++) {
+        sprintf(name, "plain%d", i);
+        int fd = open(name, O_RDONLY);
+        if (read(fd, line, sizeof line) != 6)
+            return 1;
+        close(fd);
+    }
+    FILE *stream = fopen("streamed", "r");
+    while (fgets(line, sizeof line, stream))
+        ;
+    return fclose(stream);
+}
+"#;
+
+#[test]
+fn a_stream_behind_many_files_without_one_is_seen() {
+    let dir = disk_dir();
+    let Some(program) = compile(dir.path(), "reads", READS, &[]) else {
+        return skip("a_stream_behind_many_files_without_one_is_seen", "no C compiler is here");
+    };
+    let names: Vec<String> = (0..30).map(|i| format!("plain{i}")).chain(["streamed".into()]).collect();
+    for name in &names {
+        fs::write(dir.path().join(name), "a\nb\nc\n").unwrap();
+    }
+    for engine in engines() {
+        let (_, document) = trace(dir.path(), engine, &[], path(&program));
+        let streams = list(&document, "streams");
+        for name in &names {
+            let is = |stream: &&Value| stream["path"].as_str().unwrap().ends_with(&format!("/{name}"));
+            let stream = streams.iter().find(is).unwrap_or_else(|| panic!("{engine}: {name}"));
+            let (calls, size) = if name == "streamed" { (2, 4096.into()) } else { (1, Value::Null) };
+            assert_eq!(
+                (&stream["calls"], &stream["bytes"], &stream["buffer_bytes"]),
+                (&calls.into(), &6.into(), &size),
+                "{engine}: {name}"
+            );
+        }
+    }
 }
 
 /// The number at the beginning of what follows `before`.

@@ -17,7 +17,7 @@ enum { STDIO_MAGIC = 0xFBAD0000, STDIO_MAGIC_MASK = 0xFFFF0000, STDIO_PUTTING = 
 struct walking {
     u64 at;
     u64 call_buffer;
-    u32 moment, call_fd;
+    u32 moment, call_fd, met; /* it has come by a stream of that descriptor */
 };
 
 static __always_inline void tell_buffer(const struct walking *w, const struct stdio_file *f, u64 pending, u64 unread)
@@ -67,12 +67,15 @@ static long walk_next(u32 i, void *context)
     if (w->moment == MOMENT_SAMPLE && f.fileno == w->call_fd && w->call_buffer >= f.buf_base &&
         w->call_buffer < f.buf_end)
         pending = 0;
+    if (f.fileno == w->call_fd)
+        w->met = 1;
     if (w->moment != MOMENT_SAMPLE || f.fileno == w->call_fd || pending)
         tell_buffer(w, &f, pending, unread);
     w->at = f.chain;
     return 0;
 }
 
+/* Answers whether there was a stream of the call's descriptor. */
 APART int walk(const struct process *process, u32 moment, u32 call_fd, u64 call_buffer)
 {
     struct walking w = {.call_buffer = call_buffer, .moment = moment, .call_fd = call_fd};
@@ -80,7 +83,21 @@ APART int walk(const struct process *process, u32 moment, u32 call_fd, u64 call_
         return 0;
     if (bpf_probe_read_user(&w.at, sizeof w.at, (void *)process->list) == 0)
         bpf_loop(MOST_FILES, walk_next, &w, 0);
-    return 0;
+    return w.met;
+}
+
+/* A compiler reads hundreds of files without its C library's streams, each by one call: after a few of them the first read
+ * of another is not worth the walk, which costs as much as all else that is done for the file. Whoever reads by a stream
+ * makes a second call, be it for the end of the file. */
+static __always_inline void walk_at_call(struct process *process, u32 fd, u64 buffer, int first_read)
+{
+    if (!process || (first_read && process->strangers >= STRANGERS))
+        return;
+    int met = walk(process, MOMENT_SAMPLE, fd, buffer);
+    if (met)
+        process->strangers = 0;
+    else if (first_read)
+        process->strangers++;
 }
 
 #endif

@@ -203,7 +203,7 @@ APART int count(const struct transfer *t)
                 tail = last;
         }
         process = bpf_map_lookup_elem(&processes, &pid);
-        walk(process, MOMENT_SAMPLE, t->fd, t->buffer);
+        walk_at_call(process, t->fd, t->buffer, counts->told == 1 && !t->writes);
         tell(t, counts, tail);
     }
     return 0;

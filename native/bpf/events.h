@@ -5,6 +5,7 @@
 
 enum { SLOTS = 32 /* a power of two: the verifier understands masks */, HEAD = 64, PATH = 248, NAME = 64, PREVIEW = 256, CLASSES = 512 };
 enum { FIRST_CALLS = 8, FAILED_CALLS = 32, TOLD_SEEKS = 64 }; /* so many of a stream are told one by one */
+enum { STRANGERS = 8 }; /* behind so many a stream's first read is not looked at any more */
 
 /* What a system call's number means to the program in the kernel. 0: nothing. */
 enum class {
@@ -145,6 +146,8 @@ struct process {
     unsigned int high_fds; /* descriptors above 63 were used, or counters put aside */
     unsigned int command;  /* weir's own child, whose end it waits for: enum command */
     unsigned long long directory; /* where it stood when weir was told of it */
+    unsigned int strangers; /* so many streams in a row, at their first read, were none of its C library's */
+    unsigned int unused; /* fills the eight bytes */
 };
 
 struct stream_key {
@@ -155,6 +158,6 @@ struct stream_key {
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
 _Static_assert(sizeof(struct counts) == 752 && sizeof(struct life) == 624, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 104, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 112, "as wire.rs has them");
 
 #endif

@@ -69,7 +69,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     if (!process)
         return 0;
     flush_range(pid, 0, 63);
-    process->list = process->walker = 0;
+    process->list = process->walker = process->strangers = 0;
     if (process->image == GATED) { /* what was read until now is weir's own start, and the kernel's */
         process->read_calls = -BPF_CORE_READ(task, ioac.syscr);
         process->write_calls = -BPF_CORE_READ(task, ioac.syscw);

@@ -117,34 +117,59 @@ static __always_inline void begin(struct head *head, u32 kind, u32 fd)
     head->fd = fd;
 }
 
+/* Members of one struct that lie in its beginning are read at once: a reading costs more than the bytes that it copies. A
+ * member that lies elsewhere in this kernel is read by itself; which do is known when the program is loaded. */
+enum { FILE_BYTES = 192, INODE_BYTES = 128, SUPER_BYTES = 32, TABLE_BYTES = 32 };
+union beginning {
+    u64 words[FILE_BYTES / 8];
+    u8 bytes[FILE_BYTES];
+};
+#define READ_BEGINNING(into, most, type, from)                                                                         \
+    bpf_probe_read_kernel(&(into), bpf_core_type_size(type) < (most) ? bpf_core_type_size(type) : (most), from)
+#define MEMBER(in, most, from, member)                                                                                 \
+    ({                                                                                                                 \
+        u64 at_ = bpf_core_field_offset((from)->member);                                                               \
+        typeof((from)->member) got_;                                                                                   \
+        if (at_ + sizeof got_ <= (most))                                                                               \
+            got_ = *(typeof(got_) *)((in).bytes + at_);                                                                \
+        else                                                                                                           \
+            got_ = BPF_CORE_READ(from, member);                                                                        \
+        got_;                                                                                                          \
+    })
+
 static __always_inline struct file *file_of(u32 fd)
 {
     struct task_struct *task = (void *)bpf_get_current_task();
     struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-    struct file **slots, *file = 0;
-    if (fd >= BPF_CORE_READ(table, max_fds))
+    struct file *file = 0;
+    union beginning of;
+    READ_BEGINNING(of, TABLE_BYTES, struct fdtable, table);
+    if (fd >= MEMBER(of, TABLE_BYTES, table, max_fds))
         return 0;
-    slots = BPF_CORE_READ(table, fd);
-    bpf_probe_read_kernel(&file, sizeof file, slots + fd);
+    bpf_probe_read_kernel(&file, sizeof file, MEMBER(of, TABLE_BYTES, table, fd) + fd);
     return file;
 }
 
-static __always_inline void identify(struct identity *of, struct file *file)
+static __always_inline void identify(struct identity *as, struct file *file)
 {
-    struct inode *inode = BPF_CORE_READ(file, f_inode);
-    of->key = (u64)file;
-    of->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-    of->ino = BPF_CORE_READ(inode, i_ino);
-    of->pos = BPF_CORE_READ(file, f_pos);
-    of->size = BPF_CORE_READ(inode, i_size);
-    of->mode = BPF_CORE_READ(inode, i_mode);
-    of->flags = BPF_CORE_READ(file, f_flags);
-    of->block_bits = BPF_CORE_READ(inode, i_sb, s_blocksize_bits);
-    of->pipe_pages = 0;
-    if ((of->mode & 0170000) == 0010000) { /* S_IFIFO */
-        struct pipe_inode_info *pipe = BPF_CORE_READ(file, private_data);
-        of->pipe_pages = BPF_CORE_READ(pipe, ring_size);
-    }
+    union beginning of;
+    READ_BEGINNING(of, FILE_BYTES, struct file, file);
+    struct inode *inode = MEMBER(of, FILE_BYTES, file, f_inode);
+    struct pipe_inode_info *pipe = MEMBER(of, FILE_BYTES, file, private_data);
+    as->key = (u64)file;
+    as->pos = MEMBER(of, FILE_BYTES, file, f_pos);
+    as->flags = MEMBER(of, FILE_BYTES, file, f_flags);
+    READ_BEGINNING(of, INODE_BYTES, struct inode, inode);
+    struct super_block *super = MEMBER(of, INODE_BYTES, inode, i_sb);
+    as->ino = MEMBER(of, INODE_BYTES, inode, i_ino);
+    as->size = MEMBER(of, INODE_BYTES, inode, i_size);
+    as->mode = MEMBER(of, INODE_BYTES, inode, i_mode);
+    READ_BEGINNING(of, SUPER_BYTES, struct super_block, super);
+    as->dev = MEMBER(of, SUPER_BYTES, super, s_dev);
+    as->block_bits = MEMBER(of, SUPER_BYTES, super, s_blocksize_bits);
+    as->pipe_pages = 0;
+    if ((as->mode & 0170000) == 0010000) /* S_IFIFO */
+        as->pipe_pages = BPF_CORE_READ(pipe, ring_size);
 }
 
 static __always_inline void no_file(struct identity *of) { __builtin_memset(of, 0, sizeof *of); }
