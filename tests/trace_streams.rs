@@ -242,7 +242,10 @@ fn a_stream_behind_many_files_without_one_is_seen() {
         for name in &names {
             let is = |stream: &&Value| stream["path"].as_str().unwrap().ends_with(&format!("/{name}"));
             let stream = streams.iter().find(is).unwrap_or_else(|| panic!("{engine}: {name}"));
-            let (calls, size) = if name == "streamed" { (2, 4096.into()) } else { (1, Value::Null) };
+            let calls = if name == "streamed" { 2 } else { 1 };
+            // The other engine looks at writes and at ends, where this stream is closed.
+            let seen = name == "streamed" && engine == "ebpf";
+            let size = if seen { 4096.into() } else { Value::Null };
             assert_eq!(
                 (&stream["calls"], &stream["bytes"], &stream["buffer_bytes"]),
                 (&calls.into(), &6.into(), &size),

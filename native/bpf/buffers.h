@@ -26,12 +26,12 @@ static __always_inline void tell_buffer(const struct walking *w, const struct st
     if (!event)
         return;
     begin(&event->head, KIND_BUFFER, f->fileno);
-    struct file *file = (int)f->fileno >= 0 ? file_of(f->fileno) : 0;
+    u64 file = (int)f->fileno >= 0 ? file_of(f->fileno) : 0;
     no_file(&event->file);
     event->name[0] = 0;
     if (file) {
         identify(&event->file, file);
-        bpf_probe_read_kernel_str(event->name, NAME, BPF_CORE_READ(file, f_path.dentry, d_name.name));
+        bpf_probe_read_kernel_str(event->name, NAME, BPF_CORE_READ((struct file *)file, f_path.dentry, d_name.name));
     }
     event->address = w->at;
     event->base = f->buf_base;

@@ -15,7 +15,7 @@ struct arguments {
 APART int tell_plain(const struct arguments *args, s64 result, u32 nr, u32 fd)
 {
     struct call *call;
-    struct file *file;
+    u64 file;
     if (!args || !(call = reserve_some(sizeof *call)))
         return 0;
     begin(&call->head, KIND_CALL, fd);
@@ -45,7 +45,7 @@ APART int tell_paths(const struct arguments *args, s64 result, u32 nr, u32 fd, u
 {
     u32 first = which & 7, second = which >> 4 & 7;
     struct path_call *event;
-    struct file *file;
+    u64 file;
     if (!args || !(event = reserve_some(sizeof *event)))
         return 0;
     begin(&event->call.head, KIND_CALL, fd);
@@ -208,14 +208,14 @@ APART int on_mmap(struct process *process, const struct arguments *args, s64 res
 {
     struct library_key key;
     struct library *library;
-    struct file *file;
+    u64 file;
     if (!process || !args || process->list || result < 0 || (int)args->at[4] < 0 || args->at[5] != 0)
         return 0;
     file = file_of((u32)args->at[4]);
     if (!file)
         return 0;
-    key.ino = BPF_CORE_READ(file, f_inode, i_ino);
-    key.size = BPF_CORE_READ(file, f_inode, i_size);
+    key.ino = BPF_CORE_READ((struct file *)file, f_inode, i_ino);
+    key.size = BPF_CORE_READ((struct file *)file, f_inode, i_size);
     library = bpf_map_lookup_elem(&libraries, &key);
     if (library && library->how == 0) {
         process->list = (u64)result + library->offset;

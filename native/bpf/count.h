@@ -50,7 +50,7 @@ static __always_inline struct counts *stream_of(struct process *process, u32 pid
     struct counts *counts;
     u32 zero = 0;
     struct counts *fresh = bpf_map_lookup_elem(&scratch, &zero);
-    struct file *file = file_of(t->fd);
+    u64 file = file_of(t->fd);
     if (!fresh)
         return 0;
     __builtin_memset(fresh, 0, sizeof *fresh);
@@ -76,7 +76,7 @@ APART int after_pause(struct counts *counts, const struct transfer *t)
     if (!counts || !t)
         return 0;
     u64 key = counts->file.key, ino = counts->file.ino;
-    struct file *file = file_of(t->fd);
+    u64 file = file_of(t->fd);
     counts->doubted = 0;
     counts->first_ns = bpf_ktime_get_ns();
     if (!file)

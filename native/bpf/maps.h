@@ -137,7 +137,8 @@ union beginning {
         got_;                                                                                                          \
     })
 
-static __always_inline struct file *file_of(u32 fd)
+/* The open file behind a descriptor of the current process, as an address; 0: there is none. */
+APART u64 file_of(u32 fd)
 {
     struct task_struct *task = (void *)bpf_get_current_task();
     struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -147,16 +148,19 @@ static __always_inline struct file *file_of(u32 fd)
     if (fd >= MEMBER(of, TABLE_BYTES, table, max_fds))
         return 0;
     bpf_probe_read_kernel(&file, sizeof file, MEMBER(of, TABLE_BYTES, table, fd) + fd);
-    return file;
+    return (u64)file;
 }
 
-static __always_inline void identify(struct identity *as, struct file *file)
+APART int identify(struct identity *as, u64 address)
 {
+    struct file *file = (void *)address;
     union beginning of;
+    if (!as)
+        return 0;
     READ_BEGINNING(of, FILE_BYTES, struct file, file);
     struct inode *inode = MEMBER(of, FILE_BYTES, file, f_inode);
     struct pipe_inode_info *pipe = MEMBER(of, FILE_BYTES, file, private_data);
-    as->key = (u64)file;
+    as->key = address;
     as->pos = MEMBER(of, FILE_BYTES, file, f_pos);
     as->flags = MEMBER(of, FILE_BYTES, file, f_flags);
     READ_BEGINNING(of, INODE_BYTES, struct inode, inode);
@@ -170,6 +174,7 @@ static __always_inline void identify(struct identity *as, struct file *file)
     as->pipe_pages = 0;
     if ((as->mode & 0170000) == 0010000) /* S_IFIFO */
         as->pipe_pages = BPF_CORE_READ(pipe, ring_size);
+    return 0;
 }
 
 static __always_inline void no_file(struct identity *of) { __builtin_memset(of, 0, sizeof *of); }
