@@ -87,14 +87,12 @@ impl KernelTypes {
         let mut found = HashMap::new();
         for number in 1..all.starts.len() as u32 {
             match all.kind(number) {
-                STRUCT if STRUCTS.iter().any(|name| name.as_bytes() == all.name(number)) => {
+                STRUCT if STRUCTS.iter().any(|name| all.is_named(number, name.as_bytes())) => {
                     few.number(number);
                 }
-                TYPEDEF => {
-                    let name = all.name(number).strip_prefix(TRACEPOINT);
-                    let wanted =
-                        name.and_then(|name| tracepoints.iter().find(|known| known.as_bytes() == name));
-                    if let Some(&tracepoint) = wanted {
+                TYPEDEF if all.begins(number, TRACEPOINT) => {
+                    let name = &all.name(number)[TRACEPOINT.len()..];
+                    if let Some(&tracepoint) = tracepoints.iter().find(|known| known.as_bytes() == name) {
                         found.entry(tracepoint.to_owned()).or_insert(number);
                     }
                 }
@@ -150,6 +148,16 @@ impl<'a> All<'a> {
 
     fn name(&self, number: u32) -> &'a [u8] {
         self.string(self.word(number, 0))
+    }
+
+    fn begins(&self, number: u32, with: &[u8]) -> bool {
+        self.strings.get(self.word(number, 0) as usize..).is_some_and(|rest| rest.starts_with(with))
+    }
+
+    /// Of many types nothing more is asked: where a name ends is not sought for it.
+    fn is_named(&self, number: u32, name: &[u8]) -> bool {
+        let rest = self.strings.get(self.word(number, 0) as usize..).unwrap_or_default();
+        rest.starts_with(name) && rest.get(name.len()) == Some(&0)
     }
 
     fn string(&self, at: u32) -> &'a [u8] {

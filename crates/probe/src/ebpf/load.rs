@@ -82,30 +82,17 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
 
 /// Loads everything; nothing is attached to the calls yet.
 pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
-    let mut object = Object::parse(OBJECT).map_err(|error| cause(&error))?;
-    let classes = classes::table();
     let event_bytes = if exact { EVENT_BYTES_EXACT } else { EVENT_BYTES };
-    let room = u64::from(event_bytes).to_le_bytes();
-    let known = [("classes", (classes.as_slice(), true)), ("event_bytes", (room.as_slice(), true))];
-    object.patch_map_data(Names::from(known)).map_err(|error| cause(&error))?;
-    if let Some(events) = object.maps.get_mut("events") {
-        events.set_max_entries(event_bytes);
-    }
-    let types = load_types(&mut object)?;
-    let kernel =
-        KernelTypes::of_this_kernel(&PROGRAMS.map(|(_, tracepoint, _)| tracepoint)).map_err(|error| {
-            refuse(format!("{}: {error}: the kernel needs CONFIG_DEBUG_INFO_BTF", kernel_types::PATH))
-        })?;
+    let (kernel, prepared) = beside(kernel_types, || Prepared::of(event_bytes));
+    let (Prepared { mut object, types, wanted, mut maps }, kernel) = (prepared?, kernel?);
     object.relocate_btf(&kernel.structs).map_err(|error| cause(&error))?;
-    let mut maps = make_maps(&mut object, &types)?;
+    relocate_maps(&mut object, &wanted, &maps)?;
     let load_one = |(name, tracepoint, _)| load_program(&object, name, kernel.tracepoint(tracepoint), &types);
     // The kernel takes as long to check the first as all the others.
-    let (first, others) = std::thread::scope(|scope| {
-        let first = scope.spawn(|| load_one(PROGRAMS[0]));
-        let others: Vec<_> = PROGRAMS[1..].iter().map(|&program| load_one(program)).collect();
-        (first.join(), others)
-    });
-    let first = first.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let (first, others) = beside(
+        || load_one(PROGRAMS[0]),
+        || PROGRAMS[1..].iter().map(|&program| load_one(program)).collect::<Vec<_>>(),
+    );
     let mut programs = Vec::new();
     for (loaded, (.., needed)) in std::iter::once(first).chain(others).zip(PROGRAMS) {
         match loaded {
@@ -132,6 +119,56 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     })
 }
 
+/// Does the first on another thread meanwhile.
+fn beside<T: Send, U>(one: impl FnOnce() -> T + Send, other: impl FnOnce() -> U) -> (T, U) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
+    })
+}
+
+/// A few of the kernel's types: to find them among all takes as long as all that is prepared without them.
+fn kernel_types() -> Result<KernelTypes, Error> {
+    let tracepoints = PROGRAMS.map(|(_, tracepoint, _)| tracepoint);
+    KernelTypes::of_this_kernel(&tracepoints).map_err(|error| {
+        refuse(format!("{}: {error}: the kernel needs CONFIG_DEBUG_INFO_BTF", kernel_types::PATH))
+    })
+}
+
+/// The programs as they were compiled, and their maps in the kernel, which live as long as these.
+struct Prepared {
+    object: Object,
+    types: OwnedFd,
+    wanted: Vec<(String, aya_obj::Map)>,
+    maps: Names<String, MapData>,
+}
+
+impl Prepared {
+    fn of(event_bytes: u32) -> Result<Self, Error> {
+        let mut object = Object::parse(OBJECT).map_err(|error| cause(&error))?;
+        let classes = classes::table();
+        let room = u64::from(event_bytes).to_le_bytes();
+        let known = [("classes", (classes.as_slice(), true)), ("event_bytes", (room.as_slice(), true))];
+        object.patch_map_data(Names::from(known)).map_err(|error| cause(&error))?;
+        if let Some(events) = object.maps.get_mut("events") {
+            events.set_max_entries(event_bytes);
+        }
+        let types = load_types(&mut object)?;
+        let wanted: Vec<_> = object.maps.drain().collect();
+        let mut maps = Names::new();
+        for (name, map) in &wanted {
+            let data =
+                MapData::create(map.clone(), name, Some(types.as_fd())).map_err(|error| cause(&error))?;
+            if map.section_kind() == EbpfSectionKind::Rodata {
+                bpf::fill_and_freeze(data.fd().as_fd(), map.data()).map_err(|error| cause(&error))?;
+            }
+            maps.insert(name.clone(), data);
+        }
+        Ok(Self { object, types, wanted, maps })
+    }
+}
+
 /// What every kernel since 5.15 knows of BTF; the programs need no more.
 fn load_types(object: &mut Object) -> Result<OwnedFd, Error> {
     let known = BtfFeatures::new(true, true, true, false, true, false, false, false);
@@ -140,22 +177,16 @@ fn load_types(object: &mut Object) -> Result<OwnedFd, Error> {
     bpf::load_types(&types.to_bytes()).map_err(|error| cause(&error))
 }
 
-/// Makes the maps and puts them into the programs. They live as long as these.
-fn make_maps(object: &mut Object, types: &OwnedFd) -> Result<Names<String, MapData>, Error> {
-    let wanted: Vec<_> = object.maps.drain().collect();
-    let mut made = Names::new();
-    for (name, map) in &wanted {
-        let data = MapData::create(map.clone(), name, Some(types.as_fd())).map_err(|error| cause(&error))?;
-        if map.section_kind() == EbpfSectionKind::Rodata {
-            bpf::fill_and_freeze(data.fd().as_fd(), map.data()).map_err(|error| cause(&error))?;
-        }
-        made.insert(name.clone(), data);
-    }
+/// Puts the maps and what they call into the programs.
+fn relocate_maps(
+    object: &mut Object,
+    wanted: &[(String, aya_obj::Map)],
+    made: &Names<String, MapData>,
+) -> Result<(), Error> {
     let texts: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
     let numbered = wanted.iter().map(|(name, map)| (name.as_str(), made[name].fd().as_fd().as_raw_fd(), map));
     object.relocate_maps(numbered, &texts).map_err(|error| cause(&error))?;
-    object.relocate_calls(&texts).map_err(|error| cause(&error))?;
-    Ok(made)
+    object.relocate_calls(&texts).map_err(|error| cause(&error))
 }
 
 fn load_program(
