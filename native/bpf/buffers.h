@@ -20,11 +20,11 @@ struct walking {
     u32 moment, call_fd, met; /* it has come by a stream of that descriptor */
 };
 
-static __always_inline void tell_buffer(const struct walking *w, const struct stdio_file *f, u64 pending, u64 unread)
+APART int tell_buffer(const struct walking *w, const struct stdio_file *f, u64 pending, u64 unread)
 {
-    struct buffer *event = w->moment == MOMENT_SAMPLE ? reserve_some(sizeof *event) : reserve(sizeof *event);
-    if (!event)
-        return;
+    struct buffer *event;
+    if (!w || !f || !(event = w->moment == MOMENT_SAMPLE ? reserve_some(sizeof *event) : reserve(sizeof *event)))
+        return 0;
     begin(&event->head, KIND_BUFFER, f->fileno);
     u64 file = (int)f->fileno >= 0 ? file_of(f->fileno) : 0;
     no_file(&event->file);
@@ -48,6 +48,7 @@ static __always_inline void tell_buffer(const struct walking *w, const struct st
     if (bytes)
         bpf_probe_read_user(event->data, bytes & 511, (void *)(pending ? f->write_base : f->read_ptr));
     submit(event, 0);
+    return 0;
 }
 
 static long walk_next(u32 i, void *context)

@@ -129,6 +129,21 @@ static __always_inline int worth_telling(struct counts *counts, const struct tra
     return 0;
 }
 
+/* A call that is one of the first, and so on: with what waits in the program's buffers at this moment. */
+APART int tell_with_buffers(const struct transfer *t, struct counts *counts, int tail)
+{
+    u32 pid = bpf_get_current_pid_tgid() >> 32;
+    if (!t || !counts)
+        return 0;
+    if (tail < 0 && t->writes && t->result == 1 && t->buffer) {
+        u8 last = 0;
+        if (bpf_probe_read_user(&last, 1, (void *)t->buffer) == 0)
+            tail = last;
+    }
+    walk_at_call(bpf_map_lookup_elem(&processes, &pid), t->fd, t->buffer, counts->told == 1 && !t->writes);
+    return tell(t, counts, tail);
+}
+
 static __always_inline void count_place(struct counts *counts, u64 moved, s64 position)
 {
     u64 from = position < 0 ? counts->position : (u64)position, to = from + moved;
@@ -196,16 +211,8 @@ APART int count(const struct transfer *t)
     if (t->in_kernel)
         counts->in_kernel++;
     counts->last_ns = bpf_ktime_get_ns();
-    if (worth_telling(counts, t)) {
-        if (tail < 0 && t->writes && t->result == 1 && t->buffer) {
-            u8 last = 0;
-            if (bpf_probe_read_user(&last, 1, (void *)t->buffer) == 0)
-                tail = last;
-        }
-        process = bpf_map_lookup_elem(&processes, &pid);
-        walk_at_call(process, t->fd, t->buffer, counts->told == 1 && !t->writes);
-        tell(t, counts, tail);
-    }
+    if (worth_telling(counts, t))
+        tell_with_buffers(t, counts, tail);
     return 0;
 }
 

@@ -100,12 +100,13 @@ static __always_inline int fills(u64 unread, u64 bytes)
 {
     return unread >= bytes && unread < bytes + 1024; /* more than one event has */
 }
-static __always_inline void submit(void *event, int at_once)
+APART int wake(int at_once)
 {
     u64 unread = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
-    int wake = (at_once && unread <= event_bytes / 16) || fills(unread, event_bytes / 4) || fills(unread, event_bytes / 2);
-    bpf_ringbuf_submit(event, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+    int now = (at_once && unread <= event_bytes / 16) || fills(unread, event_bytes / 4) || fills(unread, event_bytes / 2);
+    return now ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
+static __always_inline void submit(void *event, int at_once) { bpf_ringbuf_submit(event, wake(at_once)); }
 
 static __always_inline void begin(struct head *head, u32 kind, u32 fd)
 {
