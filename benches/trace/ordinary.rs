@@ -192,6 +192,9 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     let short = bed.path("short");
     repository(&short, FEW)?;
     let name = format!("git log of {FEW} commits, after start-up");
-    rows.push(row(bed, &Job { name, words: &["git", "log"], dir: short, rounds: 40, most: Most::MoreMs(MOST_MORE_MS) })?);
+    rows.push(row(
+        bed,
+        &Job { name, words: &["git", "log"], dir: short, rounds: 40, most: Most::MoreMs(MOST_MORE_MS) },
+    )?);
     Ok(())
 }

@@ -9,6 +9,7 @@ use weir_model::trace::{Buffer, Exit, Moment};
 
 use crate::launch::{Gated, reap};
 use crate::raw::Raw;
+use crate::text;
 
 /// Whom to watch.
 #[derive(Debug)]
@@ -90,7 +91,10 @@ impl std::fmt::Debug for Rest {
 impl Drop for Rest {
     fn drop(&mut self) {
         drop(self.engine.take());
-        self.ending.map(reap);
+        if let Some(ending) = self.ending {
+            text::let_go();
+            reap(ending);
+        }
     }
 }
 

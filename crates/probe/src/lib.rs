@@ -26,6 +26,7 @@ mod stat;
 pub mod subject;
 pub mod survey;
 pub mod syscalls;
+mod text;
 pub mod trace;
 pub mod walk;
 pub mod watch;
