@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::{Buffer, Exit, Moment};
 
-use crate::launch::{Gated, reap};
+use crate::launch::{Gated, reap_after};
 use crate::raw::Raw;
 use crate::text;
 
@@ -91,10 +91,7 @@ impl std::fmt::Debug for Rest {
 impl Drop for Rest {
     fn drop(&mut self) {
         drop(self.engine.take());
-        if let Some(ending) = self.ending {
-            text::let_go();
-            reap(ending);
-        }
+        self.ending.map(|ending| reap_after(ending, text::let_go));
     }
 }
 

@@ -175,6 +175,15 @@ impl Drop for Gated {
 
 /// Waits for the end of a child; its wait status, or 0 if somebody else was first.
 pub(crate) fn reap(child: u32) -> u32 {
-    let ended = retry_on_intr(|| waitpid(Pid::from_raw(child as i32), WaitOptions::empty()));
-    ended.ok().flatten().map_or(0, |(_, status)| status.as_raw() as u32)
+    reap_after(child, || {})
+}
+
+/// The same; what there is time for if it has not ended yet is done first.
+pub(crate) fn reap_after(child: u32, meanwhile: impl FnOnce()) -> u32 {
+    let wait = |how| retry_on_intr(|| waitpid(Pid::from_raw(child as i32), how)).ok().flatten();
+    let ended = wait(WaitOptions::NOHANG).or_else(|| {
+        meanwhile();
+        wait(WaitOptions::empty())
+    });
+    ended.map_or(0, |(_, status)| status.as_raw() as u32)
 }
