@@ -55,7 +55,7 @@ bench-lib: deps-bench libweir ## libweir beside glibc, musl, sfio, Rust, Go and 
 	@$(MAKE) --no-print-directory -C libweir/bench
 	@cargo bench --quiet --locked -p weir-benches --bench lib
 
-bench-trace: deps-bench build ## what weir trace costs, beside strace, perf trace and bpftrace (5 minutes)
+bench-trace: deps-bench build ## what weir trace costs, beside strace, perf trace and bpftrace (5 minutes, 10 with noise)
 	@cargo bench --quiet --locked -p weir-benches --bench trace
 
 bench-run: deps-bench build ## what weir run saves and costs, beside stdbuf (5 minutes)

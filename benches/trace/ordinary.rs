@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use weir_model::Summary;
+use weir_model::Ratio;
 use weir_probe::command::find;
 
 use crate::bed::Bed;
@@ -23,6 +23,11 @@ const MOST: f64 = 1.03;
 /// What a short command may pay whatever it does: its stop, its end and weir's own. As long as attaching may stop a program.
 const MOST_MORE_MS: f64 = 5.0;
 
+/// An interval is narrow enough at this to either side …
+const NARROW: f64 = 0.008;
+/// … or when there were so many times the rounds of a quiet machine.
+const MOST_ROUNDS: usize = 3;
+
 /// What is asked of a row.
 #[derive(Clone, Copy)]
 enum Most {
@@ -30,6 +35,14 @@ enum Most {
     Times(f64),
     /// So many milliseconds longer: of a command of 3 or 40 ms, of which 1.03 is less than one stop takes.
     MoreMs(f64),
+}
+
+impl Most {
+    /// Whether more rounds are to tell on which side of the limit it is.
+    fn is_unsettled(self, times: &Ratio) -> bool {
+        let [low, high] = times.ci95;
+        matches!(self, Self::Times(_)) && high - low > 2.0 * NARROW
+    }
 }
 
 /// A command line, where it is run, how often, and what it may take.
@@ -114,30 +127,48 @@ fn prepare<'a>(job: &Job, command: &'a mut Command) -> &'a mut Command {
     process::silent(command)
 }
 
+/// One round: seconds under weir after start-up, of those the command's own, and seconds of the command alone.
+struct Round {
+    after: f64,
+    own: f64,
+    bare: f64,
+}
+
+fn round(bed: &Bed, job: &Job, weir_first: bool) -> Result<Round, Failed> {
+    let alone = || process::seconds(prepare(job, Command::new(job.words[0]).args(&job.words[1..])));
+    let watched = || traced::run(bed, prepare(job, weir(bed, &["--"]).args(job.words)));
+    let (traced, bare) = if weir_first {
+        let traced = watched()?;
+        (traced, alone()?)
+    } else {
+        let bare = alone()?;
+        (watched()?, bare)
+    };
+    Ok(Round { after: traced.after_startup()?, own: traced.lived()?, bare })
+}
+
+fn times(rounds: &[Round]) -> Result<Ratio, Failed> {
+    paired(rounds.iter().map(|round| (round.after, round.bare)))
+}
+
+/// Where the noise is larger than what is to be measured there are more rounds, up to [`MOST_ROUNDS`] times as many.
+fn rounds(bed: &Bed, job: &Job) -> Result<Vec<Round>, Failed> {
+    let mut rounds = Vec::new();
+    let (least, most) = bed.pick((job.rounds, job.rounds * MOST_ROUNDS), (3, 3));
+    while rounds.len() < least || rounds.len() < most && job.most.is_unsettled(&times(&rounds)?) {
+        rounds.push(round(bed, job, rounds.len() % 2 == 0)?);
+    }
+    Ok(rounds)
+}
+
 /// Rounds of the command alone and under weir.
 fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
-    let (mut pairs, mut lived) = (Vec::new(), Vec::new());
-    for round in 0..bed.pick(job.rounds, 3) {
-        let bare = || process::seconds(prepare(job, Command::new(job.words[0]).args(&job.words[1..])));
-        let watched = || -> Result<_, Failed> {
-            let mut command = weir(bed, &["--"]);
-            let traced = traced::run(bed, prepare(job, command.args(job.words)))?;
-            Ok((traced.after_startup()?, traced.lived()?))
-        };
-        let ((after, own), bare) = if round % 2 == 0 {
-            let under = watched()?;
-            (under, bare()?)
-        } else {
-            let alone = bare()?;
-            (watched()?, alone)
-        };
-        pairs.push((after, bare));
-        lived.push((own, bare));
-    }
-    let more: Summary = summary(&pairs.iter().map(|(a, b)| (a - b) * 1e3).collect::<Vec<_>>())?;
-    let bare: Summary = summary(&pairs.iter().map(|(_, b)| b * 1e3).collect::<Vec<_>>())?;
-    let own = format!("the command itself {}", ratio(&paired(lived)?));
-    let times = paired(pairs)?;
+    let rounds = rounds(bed, job)?;
+    let millis = |of: fn(&Round) -> f64| summary(&rounds.iter().map(|one| of(one) * 1e3).collect::<Vec<_>>());
+    let (more, bare) = (millis(|one| one.after - one.bare)?, millis(|one| one.bare)?);
+    let own = ratio(&paired(rounds.iter().map(|one| (one.own, one.bare)))?);
+    let own = format!("the command itself {own}; {} rounds", rounds.len());
+    let times = times(&rounds)?;
     let [low, high] = more.ci95;
     Ok(match job.most {
         Most::Times(most) => {

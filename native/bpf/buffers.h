@@ -17,7 +17,8 @@ enum { STDIO_MAGIC = 0xFBAD0000, STDIO_MAGIC_MASK = 0xFFFF0000, STDIO_PUTTING = 
 struct walking {
     u64 at;
     u64 call_buffer;
-    u32 moment, call_fd, met; /* it has come by a stream of that descriptor */
+    u32 moment, call_fd;
+    u32 met, pad; /* it has come by a stream of that descriptor; no byte is left unset, or older kernels refuse it */
 };
 
 APART int tell_buffer(const struct walking *w, const struct stdio_file *f, u64 pending, u64 unread)

@@ -236,17 +236,17 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
 /// What is shown of the streams: themselves, and their text for the file of --json if there is one.
 struct Shown<'a> {
     streams: Vec<Stream<'a>>,
-    text: Option<String>,
+    text: Option<serde_json::Result<String>>,
 }
 
-fn shown<'a>(of: &Streams<'a>, as_text: bool) -> Result<Shown<'a>, String> {
+fn shown<'a>(of: &Streams<'a>, as_text: bool) -> Shown<'a> {
     let streams = streams(of);
-    let text = as_text.then(|| streams_text(&streams)).transpose();
-    Ok(Shown { text: text.map_err(|error| format!("JSON: {error}"))?, streams })
+    let text = as_text.then(|| streams_text(&streams));
+    Shown { streams, text }
 }
 
 /// Of a recording with many flows each of the two takes milliseconds, and its program has just left a processor.
-fn judged<'a>(of: &'a Streams<'a>, as_text: bool) -> (Judgement, Result<Shown<'a>, String>) {
+fn judged<'a>(of: &'a Streams<'a>, as_text: bool) -> (Judgement, Shown<'a>) {
     const MANY: usize = 500;
     thread::scope(|scope| {
         let many = of.recording().flows.len() >= MANY;
@@ -267,10 +267,7 @@ fn judged<'a>(of: &'a Streams<'a>, as_text: bool) -> (Judgement, Result<Shown<'a
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
     let streams = Streams::of(recording);
     let (judged, shown) = judged(&streams, outputs.has_json());
-    let errors = match shown {
-        Ok(shown) => outputs.write(args, recording, &judged, shown),
-        Err(error) => vec![error],
-    };
+    let errors = outputs.write(args, recording, &judged, shown);
     for error in &errors {
         complain!("weir: {error}");
     }

@@ -58,7 +58,8 @@ impl Outputs {
             None => to_stderr(&trace, args.all),
         }];
         if let Some(streams) = text {
-            let parts = document_text(&trace, streams).map_err(|error| format!("JSON: {error}"));
+            let parts = streams.and_then(|streams| document_text(&trace, streams));
+            let parts = parts.map_err(|error| format!("JSON: {error}"));
             done.push(parts.and_then(|parts| self.json.write_parts(&*ManuallyDrop::new(parts))));
         }
         let mut write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
