@@ -85,6 +85,12 @@ impl Amount {
     fn mean(self) -> f64 {
         if self.calls > 0.0 { self.bytes / self.calls } else { 0.0 }
     }
+
+    /// Whether the calls are of one size, up to a factor.
+    fn is_alike(self, other: Self, factor: f64) -> bool {
+        let (one, other) = (self.mean().max(NOTHING), other.mean().max(NOTHING));
+        one.max(other) <= one.min(other) * factor
+    }
 }
 
 /// Positions are read a moment before or after the totals: they may differ by one part in so many.
@@ -96,6 +102,10 @@ const NEAR_LEAST_S: f64 = 0.001;
 const ALIKE: f64 = 1.25;
 /// If there was one stream only that it wrote, or read: numbers that are counted up and printed get longer.
 const ALIKE_ONE: f64 = 2.0;
+/// Calls that move less than this on the mean, bytes, nearly all move nothing: whoever reads on at the end of a file.
+const NOTHING: f64 = 0.25;
+/// Files that were closed before the pause and had less than one call in so many belong to the beginning of what goes on.
+const BEGINNING: u64 = 64;
 
 /// What went through each stream in this direction; None: it is not known through which. `after` is what was seen next.
 pub(super) fn shares(pause: &Pause, after: &Burst, direction: Direction) -> Vec<(Option<Place>, Amount)> {
@@ -234,13 +244,12 @@ impl View<'_> {
         let parts: Vec<(Place, Amount)> =
             places.into_iter().map(|place| (place, self.activity(place))).collect();
         parts.iter().for_each(|part| sum.add(part.1));
-        let ratio = left.mean().max(sum.mean()) / left.mean().min(sum.mean()).max(f64::MIN_POSITIVE);
         // No file has more than is in it behind the place where it stood.
         let room = |place: &Place| self.pause.gone.get(place).and_then(|gone| gone.advance);
         let most =
             parts.iter().map(|(place, _)| room(place).map_or(f64::INFINITY, |room| room as f64)).sum::<f64>();
         let alike = if parts.len() == 1 { ALIKE_ONE } else { ALIKE };
-        let fits = ratio <= alike && (self.direction == Direction::Out || left.bytes <= most);
+        let fits = left.is_alike(sum, alike) && (self.direction == Direction::Out || left.bytes <= most);
         if sum.calls <= 0.0 || ended && !fits {
             return None;
         }
@@ -284,7 +293,7 @@ impl View<'_> {
         let opened = |place: &Place| known(place) || table.new.contains_key(place);
         let here = |kept: &&Kept| kept.way.is_none_or(|way| way == self.direction);
         let goes = |kept: &Kept| kept.advance.is_none() && here(&kept);
-        let gone = before.iter().any(|one| !known(&one.0));
+        let gone = before.iter().any(|one| !known(&one.0)) && !self.has_just_begun(&before, left, known);
         let glimpsed = self.pause.glimpsed.values().any(|kept| here(&kept));
         if gone && !glimpsed && after.is_empty() && !table.new.values().any(|kept| here(&kept)) {
             return until_their_ends();
@@ -308,6 +317,25 @@ impl View<'_> {
         let far_enough = |place: &Place| moved(place).is_none_or(|(kept, advance)| fits(kept, advance));
         let at_its_end = !changes && self.after.is_empty() && before.iter().all(|one| far_enough(&one.0));
         usual.or_else(|| at_its_end.then(until_their_ends).flatten())
+    }
+
+    /// Whether nearly all calls before the pause were of what stayed, and as large as those in it: what else it read then, a
+    /// script and its modules, was the beginning.
+    fn has_just_begun(
+        &self,
+        before: &[(Place, Active)],
+        left: Amount,
+        stays: impl Fn(&Place) -> bool,
+    ) -> bool {
+        let (mut staying, mut all) = (Amount::default(), 0);
+        for (place, active) in before {
+            all += active.calls;
+            if stays(place) {
+                staying.add(self.activity(*place));
+            }
+        }
+        let closed: u64 = before.iter().filter(|one| !stays(&one.0)).map(|one| one.1.calls).sum();
+        closed * BEGINNING < all && left.is_alike(staying, ALIKE)
     }
 
     /// Gives what was moved between the look at the totals and that at the files to one that was closed since, if it stood

@@ -98,6 +98,29 @@ fn a_beginning_is_no_change_once_it_is_over() {
 }
 
 #[test]
+fn files_of_a_beginning_are_no_change_beside_many_calls_of_the_same_size() {
+    let script = (5, 50);
+    let before = [(FILE, In, 2500, 292), (script, In, 2, 233)];
+    let after = burst(&[(FILE, In, 1400, 0)]);
+    let spins = |moved| pause(moved, &before, Some(table(&[(FILE, None)], &[])));
+    assert_eq!(rounded(shares(&spins((480_000, 0)), &after, In)), [(Some(FILE), 480_000, 0)]);
+    // It may have read others: so much did not come by calls that give nothing.
+    assert_eq!(rounded(shares(&spins((5000, 5_000_000)), &after, In)), [(None, 5000, 5_000_000)]);
+    // Nor is that known of one that read more of what it has closed.
+    let before = [(FILE, In, 100, 3), (script, In, 2, 233)];
+    let reads = pause((480_000, 0), &before, Some(table(&[(FILE, None)], &[])));
+    assert_eq!(rounded(shares(&reads, &after, In)), [(None, 480_000, 0)]);
+}
+
+#[test]
+fn who_read_nothing_and_ended_unseen_went_on_reading_nothing() {
+    let before = [(FILE, In, 1400, 0)];
+    let ended = |moved| rounded(shares(&pause(moved, &before, None), &Burst::new(), In));
+    assert_eq!(ended((480_000, 4)), [(Some(FILE), 480_000, 4)]);
+    assert_eq!(ended((480_000, 480_000)), [(None, 480_000, 480_000)]);
+}
+
+#[test]
 fn who_ended_unseen_went_on_if_its_calls_were_as_large() {
     let before = [(FILE, In, 100, 100)];
     assert_eq!(
