@@ -312,3 +312,65 @@ fn words_and_figures_agree() {
         assert!(screen.lines().any(|line| line.contains("/data/…")), "{engine}: {screen}");
     }
 }
+
+/// Half a second of small calls; how many of each size, and how many microseconds they took.
+const LOOP: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(void)
+{
+    char bytes[8] = "abcdefg\n";
+    int out = open("/dev/null", O_WRONLY), in = open("/dev/zero", O_RDONLY);
+    struct timespec from, now;
+    long rounds = 0, micros;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do {
+        for (int bytes_each = 0; bytes_each < 4; bytes_each++)
+            if (write(out, bytes, bytes_each) < 0 || read(in, bytes, bytes_each) < 0)
+                return 1;
+        rounds++;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        micros = (now.tv_sec - from.tv_sec) * 1000000 + (now.tv_nsec - from.tv_nsec) / 1000;
+    } while (micros < 500000);
+    printf("%ld %ld\n", rounds, micros);
+    fflush(stdout);
+    usleep(300000);
+    return 0;
+}"#;
+
+/// Where very many calls come, the clock is not read at each: sums and the time of the last must be right all the same.
+#[test]
+fn a_loop_of_all_small_sizes_is_summed_exactly_and_ends_when_it_ends() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "loop", LOOP, &[]).expect("a C compiler");
+    for engine in engines() {
+        let options = ["--exact", "--all", "--engine", engine, "--timeline", "time.json"];
+        let (output, document) = traced(dir.path(), &options, &[path(&program)]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let said: Vec<u64> =
+            text(&output.stdout).split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [rounds, micros] = said[..] else { panic!("{engine}: {said:?}") };
+        let timeline: Value =
+            serde_json::from_slice(&fs::read(dir.path().join("time.json")).unwrap()).unwrap();
+        for name in ["/dev/null", "/dev/zero"] {
+            let stream = list(&document, "streams").iter().find(|stream| stream["path"] == name).unwrap();
+            let sizes: Vec<u64> =
+                stream["sizes"].as_object().unwrap().values().map(|calls| calls.as_u64().unwrap()).collect();
+            assert_eq!(
+                (stream["calls"].as_u64().unwrap(), stream["bytes"].as_u64().unwrap(), sizes),
+                (4 * rounds, 6 * rounds, vec![rounds, rounds, 2 * rounds]),
+                "{engine}: {stream}"
+            );
+            let ends = list(&timeline, "traceEvents")
+                .iter()
+                .filter(|event| event["cat"] == "stream" && event["name"].as_str().unwrap().ends_with(name));
+            let at: Vec<f64> = ends.map(|event| event["ts"].as_f64().unwrap()).collect();
+            let [began, ended] = at[..] else { panic!("{engine}: {name}: {at:?}") };
+            // Behind the loop it sleeps for 300 ms.
+            let span = ended - began;
+            assert!((span - micros as f64).abs() < 100e3, "{engine}: {name}: {span} of {micros} us");
+        }
+    }
+}

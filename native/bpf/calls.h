@@ -95,6 +95,8 @@ static __always_inline void since_last_write(u32 pid, struct arguments *args, u3
     struct stream_key key = {pid, fd * 2 + 1};
     struct counts *counts = bpf_map_lookup_elem(&streams, &key);
     args->at[5] = counts && !counts->doubted ? counts->last_ns : 0;
+    if (counts)
+        counts->in_tick = 0;
 }
 
 /* Of io_uring_setup(2): flags are the third word of its parameters. args[2] is free for them. */
@@ -165,12 +167,19 @@ static __always_inline void move_bytes(struct transfer *t, u32 class)
 }
 
 /* Bytes that do not come by the program: counted on both sides. */
-APART int move_inside(struct transfer *t, u32 in, u32 out, u64 asked)
+static __always_inline void move_inside(struct transfer *t, u32 class)
 {
-    if (!t)
-        return 0;
+    u32 in = (u32)t->args[0], out = (u32)t->args[1];
+    t->asked = t->args[2];
+    if (class == CLASS_COPY_01) {
+        in = (u32)t->args[1];
+        out = (u32)t->args[0];
+        t->asked = t->args[3];
+    } else if (class == CLASS_COPY_02) {
+        out = (u32)t->args[2];
+        t->asked = t->args[4];
+    }
     t->buffer = 0;
-    t->asked = asked;
     t->position = -1;
     t->in_kernel = 1;
     t->fd = in;
@@ -179,7 +188,6 @@ APART int move_inside(struct transfer *t, u32 in, u32 out, u64 asked)
     t->fd = out;
     t->writes = 1;
     count(t);
-    return 0;
 }
 
 /* Counts the move on both sides of the descriptor; whether to tell of it as well. The last one is known from
@@ -324,16 +332,14 @@ static __always_inline void on_other(struct process *process, u32 pid, struct ar
     on_paths(process, args, result, nr, made, here, which);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+/* Any other than those that count_whole is for. Its frame is not the handler's: one of 64 bytes and more would lie in memory
+ * of its own (kernel 6.13 and later), and what is read into that is checked at greater length. */
+static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u32 nr, u32 class)
 {
-    u32 nr = CALL_NUMBER(regs), pid = 0;
-    struct transfer t;
     struct process *process = 0;
-    u32 class = nr < CLASSES ? classes[nr] : 0;
-    if (!class && !CALL_IS_32BIT(regs)) /* the numbers of 32-bit calls are other calls' */
-        return 0;
-    /* Plain reads and writes find their stream in one look-up, or none; for the others it is worth asking first. */
+    struct transfer t;
+    u32 pid = 0;
+    /* What moves bytes finds its stream in one look-up, or none; for the others it is worth asking first. */
     if (!class || class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
         pid = bpf_get_current_pid_tgid() >> 32;
         process = bpf_map_lookup_elem(&processes, &pid);
@@ -354,15 +360,25 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
     t.nr = nr;
     if (class <= CLASS_SENDMSG)
         move_bytes(&t, class);
-    else if (class == CLASS_COPY_01)
-        move_inside(&t, (u32)t.args[1], (u32)t.args[0], t.args[3]);
-    else if (class == CLASS_COPY_02)
-        move_inside(&t, (u32)t.args[0], (u32)t.args[2], t.args[4]);
-    else if (class == CLASS_TEE)
-        move_inside(&t, (u32)t.args[0], (u32)t.args[1], t.args[2]);
+    else if (class <= CLASS_TEE)
+        move_inside(&t, class);
     else if (process)
         on_other(process, pid, (struct arguments *)t.args, result, nr, class);
     return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+    u32 nr = CALL_NUMBER(regs), class = nr < CLASSES ? classes[nr] : 0;
+    if (CALL_IS_32BIT(regs)) /* the numbers of 32-bit calls are other calls' */
+        return on_call(regs, result, nr, class);
+    if (!class)
+        return 0;
+    if (class <= CLASS_WRITE &&
+        count_whole((u32)CALL_0(regs), CALL_1(regs), CALL_2(regs), result, class == CLASS_WRITE))
+        return 0;
+    return on_call(regs, result, nr, class);
 }
 
 #endif

@@ -158,6 +158,40 @@ static __always_inline void count_place(struct counts *counts, u64 moved, s64 po
     counts->position = to;
 }
 
+/* When the stream's last call ended. A look at the clock is a fifth of what a call costs here: where very many come within
+ * a tick of the kernel's (1 to 10 ms), every 32nd is enough. A sync begins anew: what comes before the next is near. */
+enum { STAMPED_CALLS = 32 };
+static __always_inline void stamp(struct counts *counts)
+{
+    u32 tick = (u32)bpf_jiffies64();
+    if (counts->tick != tick) {
+        counts->tick = tick;
+        counts->in_tick = 0;
+    }
+    if (counts->in_tick < STAMPED_CALLS || counts->in_tick % STAMPED_CALLS == 0)
+        counts->last_ns = bpf_ktime_get_ns();
+    counts->in_tick++;
+}
+
+/* The last of the bytes; -1: not read. */
+static __always_inline int count_end(struct counts *counts, u64 buffer, u64 moved)
+{
+    u8 last = 0;
+    if (bpf_probe_read_user(&last, 1, (void *)(buffer + moved - 1)) != 0)
+        return -1;
+    if (last == '\n')
+        counts->newline_ends++;
+    return last;
+}
+
+/* How much has moved, in one count where its size says all. */
+static __always_inline void count_size(struct counts *counts, u32 slot, u64 moved)
+{
+    __sync_fetch_and_add(&counts->sizes[slot % SLOTS], 1);
+    if (moved > 1) /* the reader knows the bytes of the others */
+        __sync_fetch_and_add(&counts->bytes, moved);
+}
+
 /* One look-up is all that a call costs in the common case: whoever has a stream here is followed. */
 APART int count(const struct transfer *t)
 {
@@ -182,8 +216,7 @@ APART int count(const struct transfer *t)
     if (t->result >= 0) {
         u64 moved = t->result;
         u32 slot = slot_of(moved), asked = slot_of(t->asked);
-        __sync_fetch_and_add(&counts->sizes[slot % SLOTS], 1);
-        __sync_fetch_and_add(&counts->bytes, moved);
+        count_size(counts, slot, moved);
         if (asked != slot)
             __sync_fetch_and_add(&counts->asked_other[asked % SLOTS], 1);
         if (moved < t->asked) {
@@ -194,13 +227,8 @@ APART int count(const struct transfer *t)
         }
         if (counts->regular && moved)
             count_place(counts, moved, t->position);
-        if (t->writes && moved > 1 && t->buffer) {
-            u8 last = 0;
-            if (bpf_probe_read_user(&last, 1, (void *)(t->buffer + moved - 1)) == 0)
-                tail = last;
-            if (last == '\n')
-                counts->newline_ends++;
-        }
+        if (t->writes && moved > 1 && t->buffer)
+            tail = count_end(counts, t->buffer, moved);
     } else if (t->result == -EAGAIN_ || t->result == -EINTR_ || t->result <= -512) {
         __sync_fetch_and_add(&counts->again, 1); /* -512 and below: the kernel starts the call again */
     } else {
@@ -210,10 +238,34 @@ APART int count(const struct transfer *t)
         counts->asked_max = t->asked;
     if (t->in_kernel)
         counts->in_kernel++;
-    counts->last_ns = bpf_ktime_get_ns();
+    stamp(counts);
     if (worth_telling(counts, t))
         tell_with_buffers(t, counts, tail);
     return 0;
+}
+
+/* The same for a read(2) or write(2) that moved all that was asked for, of a stream that has told its first calls: a loop
+ * of one-byte calls does nothing else, and each return from a function is dear where processors have to be kept from
+ * guessing. Answers whether it was one. */
+static __always_inline int count_whole(u32 fd, u64 buffer, u64 asked, s64 result, u32 writes)
+{
+    struct stream_key key = {bpf_get_current_pid_tgid() >> 32, fd * 2 + writes};
+    struct counts *counts;
+    if (result <= 0 || (u64)result != asked)
+        return 0;
+    counts = bpf_map_lookup_elem(&streams, &key);
+    if (!counts || counts->doubted || counts->told < FIRST_CALLS)
+        return 0;
+    tally(TALLY_CALLS);
+    count_size(counts, slot_of(asked), asked);
+    if (counts->regular)
+        count_place(counts, asked, -1);
+    if (writes && asked > 1 && buffer)
+        count_end(counts, buffer, asked);
+    if (asked > counts->asked_max)
+        counts->asked_max = asked;
+    stamp(counts);
+    return 1;
 }
 
 /* weir is far behind: the counters of a stream that ends are kept for it under a key that is no descriptor's, which it

@@ -87,10 +87,12 @@ struct counts {
     struct head head;
     struct identity file;
     unsigned long long first_ns, last_ns;
-    unsigned long long bytes, errors, again, zeros, shorts, newline_ends, jumps, again_bytes, unaligned, in_kernel;
+    unsigned long long bytes; /* of calls that moved more than one */
+    unsigned long long errors, again, zeros, shorts, newline_ends, jumps, again_bytes, unaligned, in_kernel;
     unsigned long long asked_max, position, high;
     unsigned long long seeks, seek_ns; /* lseek(2) that moved, and when the last was; position: to where */
     unsigned int writes, told, failed, regular;
+    unsigned int tick, in_tick; /* of the kernel's clock, and so many calls in it: see stamp */
     unsigned long long doubted; /* since the last call there was a pause: the descriptor may be another file's */
     unsigned long long sizes[SLOTS];       /* what each call moved, errors left out */
     unsigned long long asked_other[SLOTS]; /* what it asked for, where that is another slot */
@@ -157,7 +159,7 @@ struct stream_key {
 
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
-_Static_assert(sizeof(struct counts) == 752 && sizeof(struct life) == 624, "as wire.rs has them");
+_Static_assert(sizeof(struct counts) == 760 && sizeof(struct life) == 624, "as wire.rs has them");
 _Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 112, "as wire.rs has them");
 
 #endif

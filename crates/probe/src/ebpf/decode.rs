@@ -200,7 +200,7 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
     let direction = if counts.writes != 0 { Direction::Out } else { Direction::In };
     let flow = Flow {
         calls: moved + counts.errors + counts.again,
-        bytes: counts.bytes,
+        bytes: counts.bytes + counts.sizes[1], // of single bytes the sizes say all
         errors: counts.errors,
         again: counts.again,
         zeros: counts.zeros,

@@ -98,12 +98,13 @@ wire! {
         nr: u32, counted: u32, data_bytes: u32, tail: i32, data: [u8; HEAD],
     }
     struct PathCall: 720 { call: Call, moved: u64, path: [[u8; PATH]; 2], }
-    struct Counts: 752 {
+    struct Counts: 760 {
         head: Head, file: Identity, first_ns: u64, last_ns: u64,
         bytes: u64, errors: u64, again: u64, zeros: u64, shorts: u64, newline_ends: u64, jumps: u64,
         again_bytes: u64, unaligned: u64, in_kernel: u64, asked_max: u64, position: u64, high: u64,
         seeks: u64, seek_ns: u64,
-        writes: u32, told: u32, failed: u32, regular: u32, doubted: u64,
+        writes: u32, told: u32, failed: u32, regular: u32,
+        tick: u32, in_tick: u32, doubted: u64,
         sizes: [u64; SLOTS], asked_other: [u64; SLOTS],
     }
     struct Life: 624 {
