@@ -63,9 +63,11 @@ static __always_inline struct counts *stream_of(struct process *process, u32 pid
     fresh->position = began_at(fresh, t);
     if (t->fd >= 64)
         process->high_fds = 1;
-    if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) != 0)
+    if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) == 0)
+        tally_by(TALLY_HELD, 1);
+    counts = bpf_map_lookup_elem(&streams, &key); /* another thread may have been first */
+    if (!counts)
         tally(TALLY_STREAMS);
-    counts = bpf_map_lookup_elem(&streams, &key);
     return counts;
 }
 
@@ -268,6 +270,12 @@ static __always_inline int count_whole(u32 fd, u64 buffer, u64 asked, s64 result
     return 1;
 }
 
+static __always_inline void forget(struct stream_key *key)
+{
+    if (bpf_map_delete_elem(&streams, key) == 0)
+        tally_by(TALLY_HELD, -1);
+}
+
 /* weir is far behind: the counters of a stream that ends are kept for it under a key that is no descriptor's, which it
  * looks through when the process ends. The descriptor's next file has counters of its own. */
 #define ASIDE 0x80000000
@@ -277,8 +285,9 @@ static __always_inline int put_aside(struct stream_key *key, struct counts *coun
     struct process *process = bpf_map_lookup_elem(&processes, &key->pid);
     if (!process || bpf_map_update_elem(&streams, &aside, counts, BPF_NOEXIST) != 0)
         return 0; /* no room there either: they are told with those of the next one */
+    tally_by(TALLY_HELD, 1);
     process->high_fds = 1;
-    bpf_map_delete_elem(&streams, key);
+    forget(key);
     return 0;
 }
 
@@ -290,7 +299,7 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
     if (!counts)
         return 0;
     if (counts->doubted) { /* it has counted nothing since the pause */
-        bpf_map_delete_elem(&streams, &key);
+        forget(&key);
         return 0;
     }
     struct counts *event = reserve(sizeof *event);
@@ -299,7 +308,7 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
     __builtin_memcpy(event, counts, sizeof *event);
     event->head.ns = bpf_ktime_get_ns();
     submit(event, 0);
-    bpf_map_delete_elem(&streams, &key);
+    forget(&key);
     return 0;
 }
 

@@ -36,7 +36,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     fresh.list = process->list;
     fresh.walker = process->walker;
     fresh.directory = process->directory;
-    bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY);
+    if (bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY) == 0)
+        tally_by(TALLY_FOLLOWED, 1);
     bpf_loop(64, tell_again, &pid, 0);
     life = begin_life(KIND_FORK);
     if (!life)
@@ -144,7 +145,8 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
         /* What the kernel still has to do for the command takes a millisecond: weir makes its report meanwhile. */
         submit(life, process->command != 0);
     }
-    bpf_map_delete_elem(&processes, &pid);
+    if (bpf_map_delete_elem(&processes, &pid) == 0)
+        tally_by(TALLY_FOLLOWED, -1);
     return 0;
 }
 

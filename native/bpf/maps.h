@@ -55,14 +55,14 @@ struct {
 } scratch SEC(".maps");
 
 /* One a CPU: [0] calls seen, [1] events that found no room, [2] 32-bit calls, [3] streams that found none, [4] of the
- * calls seen, those that name a file. */
+ * calls seen, those that name a file; and how many there are, by whoever made or removed one: [5] streams, [6] processes. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 5);
+    __uint(max_entries, 7);
     __type(key, u32);
     __type(value, u64);
 } tallies SEC(".maps");
-enum { TALLY_CALLS, TALLY_LOST, TALLY_32BIT, TALLY_STREAMS, TALLY_NAMES };
+enum { TALLY_CALLS, TALLY_LOST, TALLY_32BIT, TALLY_STREAMS, TALLY_NAMES, TALLY_HELD, TALLY_FOLLOWED };
 
 /* Filled in before loading: enum class of each system call number. */
 const volatile u8 classes[CLASSES];
@@ -72,6 +72,15 @@ static __always_inline void tally(u32 which)
     u64 *count = bpf_map_lookup_elem(&tallies, &which);
     if (count)
         (*count)++;
+}
+
+/* Of what weir does not look for where the sum is 0: a walk through an empty map of so many buckets takes longer than all that
+ * is in one. */
+static __always_inline void tally_by(u32 which, s64 by)
+{
+    u64 *count = bpf_map_lookup_elem(&tallies, &which);
+    if (count)
+        __sync_fetch_and_add(count, by);
 }
 
 static __always_inline void *reserve(u64 bytes)

@@ -43,6 +43,9 @@ pub(super) struct Loaded {
     pub streams: HashMap<MapData, StreamKey, Counts>,
     libraries: Option<HashMap<MapData, LibraryKey, Library>>,
     tallies: PerCpuArray<MapData, u64>,
+    /// By weir itself: streams that it has taken away, processes that it has put in.
+    taken: u64,
+    given: HashSet<u32>,
     /// Buffers can be seen at execve(2).
     pub sees_exec: bool,
 }
@@ -115,6 +118,8 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
         streams: take(&mut maps, "streams")?,
         libraries: Some(take(&mut maps, "libraries")?),
         tallies: take(&mut maps, "tallies")?,
+        taken: 0,
+        given: HashSet::new(),
         sees_exec,
     })
 }
@@ -257,9 +262,38 @@ impl Loaded {
         self.same_processes.take()
     }
 
-    /// Sums over all CPUs.
+    /// From here on the kernel follows a process.
+    pub fn follow(&mut self, pid: u32, state: ProcessState) -> Result<(), MapError> {
+        self.given.insert(pid);
+        self.processes.insert(pid, state, 0)
+    }
+
+    /// Takes a stream away.
+    pub fn forget(&mut self, key: StreamKey) {
+        if self.streams.remove(&key).is_ok() {
+            self.taken += 1;
+        }
+    }
+
+    /// Whether there may be streams in their map: to walk through an empty one takes 100 us.
+    pub fn holds_streams(&self) -> bool {
+        self.sum(5).is_none_or(|held| held != self.taken)
+    }
+
+    /// Whether there may be processes that are followed.
+    pub fn follows_any(&self) -> bool {
+        self.sum(6).is_none_or(|born| born.wrapping_add(self.given.len() as u64) != 0)
+    }
+
+    /// Over all CPUs, each of which may have taken away what another has added.
+    fn sum(&self, which: u32) -> Option<u64> {
+        let values = self.tallies.get(&which, 0).ok()?;
+        Some(values.iter().fold(0, |sum, &value| sum.wrapping_add(value)))
+    }
+
+    /// What there is to say of the calls.
     pub fn tallies(&self) -> Tallies {
-        let sum = |which| self.tallies.get(&which, 0).map_or(0, |values| values.iter().sum());
+        let sum = |which| self.sum(which).unwrap_or(0);
         Tallies { calls: sum(0), lost: sum(1), compat: sum(2), streams: sum(3), opens: sum(4) }
     }
 }

@@ -191,7 +191,7 @@ impl Engine {
     }
 
     fn count(&mut self, pid: u32, state: ProcessState) -> Result<(), Error> {
-        self.loaded.processes.insert(pid, state, 0).map_err(|error| Error::Engine {
+        self.loaded.follow(pid, state).map_err(|error| Error::Engine {
             engine: "ebpf",
             reason: format!("process {pid} cannot be followed: {error}"),
         })
@@ -202,6 +202,7 @@ impl Run<'_> {
     fn watch(&mut self, options: &Options, tick: &mut Tick<'_>) -> Result<(), Error> {
         let end = options.limit.map(|limit| now_ns() + limit.as_nanos() as u64);
         let mut next_tick = now_ns() + TICK_NS;
+        let mut settled = false;
         while self.exit.is_none() {
             let now = now_ns();
             if end.is_some_and(|end| now >= end) || (!self.command && options.stop.load(Ordering::Relaxed)) {
@@ -210,6 +211,10 @@ impl Run<'_> {
             let until_tick = next_tick.saturating_sub(now);
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
             let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
+            if !settled && self.duty.is_due(now_ns()) {
+                crate::text::let_go();
+                settled = true;
+            }
             // First: where much happens, taking it takes time in which more does, and may have no end.
             self.steer()?;
             self.drain_some();
@@ -227,7 +232,7 @@ impl Run<'_> {
     /// Who killed the root may have killed others too (timeout, a shell's kill 0): what they lose is seen at their ends.
     fn await_the_dying(&mut self) {
         let end = now_ns() + LAST_NS;
-        while self.exit.is_some() && now_ns() < end {
+        while self.exit.is_some() && self.engine.loaded.follows_any() && now_ns() < end {
             let mut others = self.engine.loaded.processes.keys().flatten();
             if !others.any(proc::is_dying) {
                 return;

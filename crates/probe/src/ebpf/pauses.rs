@@ -135,14 +135,16 @@ impl Run<'_> {
 
     /// Reports counters that the kernel did not: of high descriptors, those for which there was no room, or all at the end.
     pub(super) fn sweep(&mut self, of: Option<u32>) {
-        let streams = &mut self.engine.loaded.streams;
-        let keys: Vec<StreamKey> =
-            streams.keys().flatten().filter(|key| of.is_none_or(|pid| key.pid == pid)).collect();
-        for key in keys {
-            if let Ok(counts) = streams.get(&key, 0) {
+        let loaded = &mut self.engine.loaded;
+        if !loaded.holds_streams() {
+            return;
+        }
+        let keys = loaded.streams.keys().flatten().filter(|key| of.is_none_or(|pid| key.pid == pid));
+        for key in keys.collect::<Vec<_>>() {
+            if let Ok(counts) = loaded.streams.get(&key, 0) {
                 decode::report_counts(&counts, now_ns(), self.sink);
             }
-            let _ = streams.remove(&key);
+            loaded.forget(key);
         }
     }
 }
