@@ -12,8 +12,8 @@ unsafe extern "C" {
 }
 
 /// Takes weir's code and constants out of its page tables: the kernel does that at its end otherwise (half a millisecond for
-/// 11 MB), and whoever waits for weir waits for that. To be called where weir is about to end and waits for something itself.
-/// What is used again comes back from the page cache; a debugger's breakpoints do not.
+/// 6 MB), and whoever waits for weir waits for that. To be called where weir waits for something itself: when its start is over,
+/// and when it is about to end. What is used again comes back from the page cache; a debugger's breakpoints do not.
 pub(crate) fn let_go() {
     let page = page_size();
     let (start, end) = (ptr::addr_of!(__executable_start) as usize, ptr::addr_of!(etext) as usize);

@@ -291,6 +291,11 @@ impl Loaded {
         Some(values.iter().fold(0, |sum, &value| sum.wrapping_add(value)))
     }
 
+    /// Of all calls seen, and of those that name a file, for whoever asks often.
+    pub fn calls_and_opens(&self) -> (u64, u64) {
+        (self.sum(0).unwrap_or(0), self.sum(4).unwrap_or(0))
+    }
+
     /// What there is to say of the calls.
     pub fn tallies(&self) -> Tallies {
         let sum = |which| self.sum(which).unwrap_or(0);

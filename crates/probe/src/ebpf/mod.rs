@@ -34,7 +34,7 @@ use weir_model::trace::{Exit, IoTotals};
 use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
 use crate::raw::{Raw, RawWhat};
-use crate::{Error, inherited, launch, proc};
+use crate::{Error, inherited, launch, proc, text};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use images::Images;
@@ -202,7 +202,7 @@ impl Run<'_> {
     fn watch(&mut self, options: &Options, tick: &mut Tick<'_>) -> Result<(), Error> {
         let end = options.limit.map(|limit| now_ns() + limit.as_nanos() as u64);
         let mut next_tick = now_ns() + TICK_NS;
-        let mut settled = false;
+        let mut begun = false;
         while self.exit.is_none() {
             let now = now_ns();
             if end.is_some_and(|end| now >= end) || (!self.command && options.stop.load(Ordering::Relaxed)) {
@@ -211,9 +211,9 @@ impl Run<'_> {
             let until_tick = next_tick.saturating_sub(now);
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
             let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
-            if !settled && self.duty.is_due(now_ns()) {
-                crate::text::let_go();
-                settled = true;
+            if !begun && self.duty.is_due(now_ns()) {
+                begun = true;
+                text::let_go(); // weir's start is not needed again
             }
             // First: where much happens, taking it takes time in which more does, and may have no end.
             self.steer()?;
@@ -309,8 +309,8 @@ impl Run<'_> {
             return Ok(());
         }
         let since = self.duty.since_ns();
-        let tallies = self.engine.loaded.tallies();
-        match self.duty.step(now, tallies.calls, tallies.opens) {
+        let (calls, opens) = self.engine.loaded.calls_and_opens();
+        match self.duty.step(now, calls, opens) {
             Step::Stay => Ok(()),
             Step::Pause => {
                 self.pause_begins(since);
