@@ -9,7 +9,7 @@ use weir_model::Ratio;
 use weir_probe::command::find;
 
 use crate::bed::Bed;
-use crate::figure::{at_most, paired, ratio, summary};
+use crate::figure::{at_most, information, paired, ratio, summary};
 use crate::targets::Target;
 use crate::traced::{self, weir};
 use crate::{Failed, process};
@@ -35,6 +35,8 @@ enum Most {
     Times(f64),
     /// So many milliseconds longer: of a command of 3 or 40 ms, of which 1.03 is less than one stop takes.
     MoreMs(f64),
+    /// Whatever it is.
+    Anything,
 }
 
 impl Most {
@@ -48,7 +50,7 @@ impl Most {
 /// A command line, where it is run, how often, and what it may take.
 struct Job {
     name: String,
-    words: &'static [&'static str],
+    words: Vec<String>,
     dir: PathBuf,
     rounds: usize,
     most: Most,
@@ -135,8 +137,8 @@ struct Round {
 }
 
 fn round(bed: &Bed, job: &Job, weir_first: bool) -> Result<Round, Failed> {
-    let alone = || process::seconds(prepare(job, Command::new(job.words[0]).args(&job.words[1..])));
-    let watched = || traced::run(bed, prepare(job, weir(bed, &["--"]).args(job.words)));
+    let alone = || process::seconds(prepare(job, Command::new(&job.words[0]).args(&job.words[1..])));
+    let watched = || traced::run(bed, prepare(job, weir(bed, &["--"]).args(&job.words)));
     let (traced, bare) = if weir_first {
         let traced = watched()?;
         (traced, alone()?)
@@ -170,11 +172,10 @@ fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
     let own = format!("the command itself {own}; {} rounds", rounds.len());
     let times = times(&rounds)?;
     let [low, high] = more.ci95;
+    let remark = format!("; {:+.1} ms to {:.0} ms; {own}", more.median, bare.median);
     Ok(match job.most {
-        Most::Times(most) => {
-            let remark = format!("; {:+.1} ms to {:.0} ms; {own}", more.median, bare.median);
-            at_most(job.name.clone(), most, &times, &remark)
-        }
+        Most::Times(most) => at_most(job.name.clone(), most, &times, &remark),
+        Most::Anything => information(job.name.clone(), format!("{}{remark}", ratio(&times))),
         Most::MoreMs(most) => Target {
             name: job.name.clone(),
             target: format!("at most {most:.0} ms more than bare"),
@@ -189,19 +190,20 @@ fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
     })
 }
 
+fn words(line: &[&str]) -> Vec<String> {
+    line.iter().map(ToString::to_string).collect()
+}
+
 pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     let (project, history) = (bed.path("project"), bed.path("repository"));
     c_project(&project)?;
-    rows.push(row(
-        bed,
-        &Job {
-            name: format!("make of {C_FILES} C files, after start-up"),
-            words: &["make", "-B", "-s", "-j1"],
-            dir: project,
-            rounds: 20,
-            most: Most::Times(MOST),
-        },
-    )?);
+    let all = std::thread::available_parallelism().map_or(1, |processors| processors.get());
+    // One job leaves weir a processor of its own; as many as there are do not.
+    for (jobs, rounds, most) in [(1, 20, Most::Times(MOST)), (all, 10, Most::Anything)] {
+        let name = format!("make -j{jobs} of {C_FILES} C files, after start-up");
+        let words = words(&["make", "-B", "-s", &format!("-j{jobs}")]);
+        rows.push(row(bed, &Job { name, words, dir: project.clone(), rounds, most })?);
+    }
     if find("git").is_none() {
         rows.push(Target {
             name: "git log".into(),
@@ -216,16 +218,22 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
         (&["git", "log"], 40, Most::Times(MOST)),
         (&["git", "log", "-p", "-2000"], 20, Most::MoreMs(MOST_MORE_MS)),
     ];
-    for (words, rounds, most) in jobs {
-        let name = format!("{} in {COMMITS} commits, after start-up", words.join(" "));
-        rows.push(row(bed, &Job { name, words, dir: history.clone(), rounds, most })?);
+    for (line, rounds, most) in jobs {
+        let name = format!("{} in {COMMITS} commits, after start-up", line.join(" "));
+        rows.push(row(bed, &Job { name, words: words(line), dir: history.clone(), rounds, most })?);
     }
     let short = bed.path("short");
     repository(&short, FEW)?;
     let name = format!("git log of {FEW} commits, after start-up");
     rows.push(row(
         bed,
-        &Job { name, words: &["git", "log"], dir: short, rounds: 40, most: Most::MoreMs(MOST_MORE_MS) },
+        &Job {
+            name,
+            words: words(&["git", "log"]),
+            dir: short,
+            rounds: 40,
+            most: Most::MoreMs(MOST_MORE_MS),
+        },
     )?);
     Ok(())
 }
