@@ -6,12 +6,6 @@
 
 #include "maps.h"
 
-struct stdio_file {
-    u32 flags, pad;
-    u64 read_ptr, read_end, read_base, write_base, write_ptr, write_end, buf_base, buf_end;
-    u64 save_base, backup_base, save_end, markers, chain;
-    u32 fileno, flags2;
-};
 enum { STDIO_MAGIC = 0xFBAD0000, STDIO_MAGIC_MASK = 0xFFFF0000, STDIO_PUTTING = 0x0800, MOST_FILES = 64 };
 
 struct walking {
@@ -55,25 +49,26 @@ APART int tell_buffer(const struct walking *w, const struct stdio_file *f, u64 p
 static long walk_next(u32 i, void *context)
 {
     struct walking *w = context;
-    struct stdio_file f;
-    if (w->at == 0 || bpf_probe_read_user(&f, sizeof f, (void *)w->at) != 0)
+    struct room *own = room();
+    if (!own || w->at == 0 || bpf_probe_read_user(&own->file, sizeof own->file, (void *)w->at) != 0)
         return 1;
-    if ((f.flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
+    struct stdio_file *f = &own->file;
+    if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
         return 1;
-    u64 size = f.buf_end - f.buf_base, pending = 0, unread = 0;
-    if (f.flags & STDIO_PUTTING && f.write_ptr > f.write_base && f.write_ptr - f.write_base <= size)
-        pending = f.write_ptr - f.write_base;
-    else if (f.read_end > f.read_ptr && f.read_end - f.read_ptr <= size)
-        unread = f.read_end - f.read_ptr;
+    u64 size = f->buf_end - f->buf_base, pending = 0, unread = 0;
+    if (f->flags & STDIO_PUTTING && f->write_ptr > f->write_base && f->write_ptr - f->write_base <= size)
+        pending = f->write_ptr - f->write_base;
+    else if (f->read_end > f->read_ptr && f->read_end - f->read_ptr <= size)
+        unread = f->read_end - f->read_ptr;
     /* The write that has just returned was of this very buffer: the stream will say so in a moment. */
-    if (w->moment == MOMENT_SAMPLE && f.fileno == w->call_fd && w->call_buffer >= f.buf_base &&
-        w->call_buffer < f.buf_end)
+    if (w->moment == MOMENT_SAMPLE && f->fileno == w->call_fd && w->call_buffer >= f->buf_base &&
+        w->call_buffer < f->buf_end)
         pending = 0;
-    if (f.fileno == w->call_fd)
+    if (f->fileno == w->call_fd)
         w->met = 1;
-    if (w->moment != MOMENT_SAMPLE || f.fileno == w->call_fd || pending)
-        tell_buffer(w, &f, pending, unread);
-    w->at = f.chain;
+    if (w->moment != MOMENT_SAMPLE || f->fileno == w->call_fd || pending)
+        tell_buffer(w, f, pending, unread);
+    w->at = f->chain;
     return 0;
 }
 

@@ -337,8 +337,11 @@ static __always_inline void on_other(struct process *process, u32 pid, struct ar
 static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u32 nr, u32 class)
 {
     struct process *process = 0;
-    struct transfer t;
+    struct room *own = room();
     u32 pid = 0;
+    if (!own)
+        return 0;
+    struct transfer *t = &own->call;
     /* What moves bytes finds its stream in one look-up, or none; for the others it is worth asking first. */
     if (!class || class > CLASS_PWRITE || CALL_IS_32BIT(regs)) {
         pid = bpf_get_current_pid_tgid() >> 32;
@@ -350,20 +353,20 @@ static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u
             return 0;
         }
     }
-    t.args[0] = CALL_0(regs);
-    t.args[1] = CALL_1(regs);
-    t.args[2] = CALL_2(regs);
-    t.args[3] = CALL_3(regs);
-    t.args[4] = CALL_4(regs);
-    t.args[5] = CALL_5(regs);
-    t.result = result;
-    t.nr = nr;
+    t->args[0] = CALL_0(regs);
+    t->args[1] = CALL_1(regs);
+    t->args[2] = CALL_2(regs);
+    t->args[3] = CALL_3(regs);
+    t->args[4] = CALL_4(regs);
+    t->args[5] = CALL_5(regs);
+    t->result = result;
+    t->nr = nr;
     if (class <= CLASS_SENDMSG)
-        move_bytes(&t, class);
+        move_bytes(t, class);
     else if (class <= CLASS_TEE)
-        move_inside(&t, class);
+        move_inside(t, class);
     else if (process)
-        on_other(process, pid, (struct arguments *)t.args, result, nr, class);
+        on_other(process, pid, (struct arguments *)t->args, result, nr, class);
     return 0;
 }
 

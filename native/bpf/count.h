@@ -9,17 +9,6 @@
 #define EAGAIN_ 11
 #define BLOCK_MASK 4095
 
-/* One call that moves bytes, as its arguments say. */
-struct transfer {
-    u64 args[6];
-    u64 buffer; /* 0: not known */
-    u64 asked;
-    s64 result;
-    s64 position; /* -1: the file's own */
-    u32 fd, nr;
-    u32 writes, in_kernel;
-};
-
 /* How many bits the size has, without a branch: the verifier would follow each of them. All bits below the
  * highest are set, then counted. */
 static __always_inline u32 slot_of(u64 size)
@@ -48,11 +37,11 @@ static __always_inline struct counts *stream_of(struct process *process, u32 pid
 {
     struct stream_key key = {pid, t->fd * 2 + t->writes};
     struct counts *counts;
-    u32 zero = 0;
-    struct counts *fresh = bpf_map_lookup_elem(&scratch, &zero);
+    struct room *own = room();
     u64 file = file_of(t->fd);
-    if (!fresh)
+    if (!own)
         return 0;
+    struct counts *fresh = &own->fresh;
     __builtin_memset(fresh, 0, sizeof *fresh);
     begin(&fresh->head, KIND_COUNTS, t->fd);
     if (file)

@@ -46,12 +46,50 @@ struct {
     __uint(max_entries, 1 << 22); /* weir gives it event_bytes */
 } events SEC(".maps");
 
-/* Too large for the stack: a fresh stream's counters. */
+/* Members of one struct that lie in its beginning are read at once: a reading costs more than the bytes that it copies. A
+ * member that lies elsewhere in this kernel is read by itself; which do is known when the program is loaded. */
+enum { FILE_BYTES = 192, INODE_BYTES = 128, SUPER_BYTES = 32, TABLE_BYTES = 32 };
+union beginning {
+    u64 words[FILE_BYTES / 8];
+    u8 bytes[FILE_BYTES];
+};
+union short_beginning {
+    u64 words[TABLE_BYTES / 8];
+    u8 bytes[TABLE_BYTES];
+};
+
+/* One call that moves bytes, as its arguments say. */
+struct transfer {
+    u64 args[6];
+    u64 buffer; /* 0: not known */
+    u64 asked;
+    s64 result;
+    s64 position; /* -1: the file's own */
+    u32 fd, nr;
+    u32 writes, in_kernel;
+};
+
+/* glibc's FILE. */
+struct stdio_file {
+    u32 flags, pad;
+    u64 read_ptr, read_end, read_base, write_base, write_ptr, write_end, buf_base, buf_end;
+    u64 save_base, backup_base, save_end, markers, chain;
+    u32 fileno, flags2;
+};
+
+/* Too large for the stack: before kernel 6.13 all functions that call each other have 512 bytes of it together. One a CPU:
+ * these programs run with preemption off, and at none of their calls does another of them begin. */
+struct room {
+    struct counts fresh; /* a stream's counters */
+    struct transfer call;
+    union beginning of;
+    struct stdio_file file;
+};
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, u32);
-    __type(value, struct counts);
+    __type(value, struct room);
 } scratch SEC(".maps");
 
 /* One a CPU: [0] calls seen, [1] events that found no room, [2] 32-bit calls, [3] streams that found none, [4] of the
@@ -66,6 +104,12 @@ enum { TALLY_CALLS, TALLY_LOST, TALLY_32BIT, TALLY_STREAMS, TALLY_NAMES, TALLY_H
 
 /* Filled in before loading: enum class of each system call number. */
 const volatile u8 classes[CLASSES];
+
+static __always_inline struct room *room(void)
+{
+    u32 zero = 0;
+    return bpf_map_lookup_elem(&scratch, &zero);
+}
 
 static __always_inline void tally(u32 which)
 {
@@ -127,13 +171,6 @@ static __always_inline void begin(struct head *head, u32 kind, u32 fd)
     head->fd = fd;
 }
 
-/* Members of one struct that lie in its beginning are read at once: a reading costs more than the bytes that it copies. A
- * member that lies elsewhere in this kernel is read by itself; which do is known when the program is loaded. */
-enum { FILE_BYTES = 192, INODE_BYTES = 128, SUPER_BYTES = 32, TABLE_BYTES = 32 };
-union beginning {
-    u64 words[FILE_BYTES / 8];
-    u8 bytes[FILE_BYTES];
-};
 #define READ_BEGINNING(into, most, type, from)                                                                         \
     bpf_probe_read_kernel(&(into), bpf_core_type_size(type) < (most) ? bpf_core_type_size(type) : (most), from)
 #define MEMBER(in, most, from, member)                                                                                 \
@@ -153,7 +190,7 @@ APART u64 file_of(u32 fd)
     struct task_struct *task = (void *)bpf_get_current_task();
     struct fdtable *table = BPF_CORE_READ(task, files, fdt);
     struct file *file = 0;
-    union beginning of;
+    union short_beginning of;
     READ_BEGINNING(of, TABLE_BYTES, struct fdtable, table);
     if (fd >= MEMBER(of, TABLE_BYTES, table, max_fds))
         return 0;
@@ -164,23 +201,23 @@ APART u64 file_of(u32 fd)
 APART int identify(struct identity *as, u64 address)
 {
     struct file *file = (void *)address;
-    union beginning of;
-    if (!as)
+    struct room *own = room();
+    if (!as || !own)
         return 0;
-    READ_BEGINNING(of, FILE_BYTES, struct file, file);
-    struct inode *inode = MEMBER(of, FILE_BYTES, file, f_inode);
-    struct pipe_inode_info *pipe = MEMBER(of, FILE_BYTES, file, private_data);
+    READ_BEGINNING(own->of, FILE_BYTES, struct file, file);
+    struct inode *inode = MEMBER(own->of, FILE_BYTES, file, f_inode);
+    struct pipe_inode_info *pipe = MEMBER(own->of, FILE_BYTES, file, private_data);
     as->key = address;
-    as->pos = MEMBER(of, FILE_BYTES, file, f_pos);
-    as->flags = MEMBER(of, FILE_BYTES, file, f_flags);
-    READ_BEGINNING(of, INODE_BYTES, struct inode, inode);
-    struct super_block *super = MEMBER(of, INODE_BYTES, inode, i_sb);
-    as->ino = MEMBER(of, INODE_BYTES, inode, i_ino);
-    as->size = MEMBER(of, INODE_BYTES, inode, i_size);
-    as->mode = MEMBER(of, INODE_BYTES, inode, i_mode);
-    READ_BEGINNING(of, SUPER_BYTES, struct super_block, super);
-    as->dev = MEMBER(of, SUPER_BYTES, super, s_dev);
-    as->block_bits = MEMBER(of, SUPER_BYTES, super, s_blocksize_bits);
+    as->pos = MEMBER(own->of, FILE_BYTES, file, f_pos);
+    as->flags = MEMBER(own->of, FILE_BYTES, file, f_flags);
+    READ_BEGINNING(own->of, INODE_BYTES, struct inode, inode);
+    struct super_block *super = MEMBER(own->of, INODE_BYTES, inode, i_sb);
+    as->ino = MEMBER(own->of, INODE_BYTES, inode, i_ino);
+    as->size = MEMBER(own->of, INODE_BYTES, inode, i_size);
+    as->mode = MEMBER(own->of, INODE_BYTES, inode, i_mode);
+    READ_BEGINNING(own->of, SUPER_BYTES, struct super_block, super);
+    as->dev = MEMBER(own->of, SUPER_BYTES, super, s_dev);
+    as->block_bits = MEMBER(own->of, SUPER_BYTES, super, s_blocksize_bits);
     as->pipe_pages = 0;
     if ((as->mode & 0170000) == 0010000) /* S_IFIFO */
         as->pipe_pages = BPF_CORE_READ(pipe, ring_size);

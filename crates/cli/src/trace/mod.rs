@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(long, short, value_name = "TIME", value_parser = parse_time, conflicts_with = "replay")]
     time: Option<Duration>,
 
-    /// Where to see the calls: ebpf (needs root, or CAP_BPF and CAP_PERFMON), ptrace (needs nothing), sample (only
-    /// looks into /proc), auto (the best that works here)
+    /// Where to see the calls: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and Linux 6.16 or later), ptrace (needs
+    /// nothing), sample (only looks into /proc), auto (the best that works here)
     #[arg(
         long,
         value_name = "ENGINE",

@@ -27,6 +27,9 @@ const PROGRAMS: [(&str, &str, bool); 5] = [
     ("before_exec", "sched_prepare_exec", false),
 ];
 
+/// The oldest that takes all programs that are needed.
+const FIRST_KERNEL: (u32, u32) = (6, 16);
+
 /// Room for events, which the kernel fills with zeros: a burst is over before this is full.
 const EVENT_BYTES: u32 = 1 << 22;
 /// Where every call is looked at, and the reader may be late.
@@ -83,6 +86,24 @@ fn cause(error: &(dyn std::error::Error + 'static)) -> Error {
     })
 }
 
+/// Why a kernel that lets weir load programs takes not all of them: before this one its tracepoint at the end of a thread does
+/// not say whether it is the last of its process.
+fn of_older_kernel() -> Option<Error> {
+    let (major, minor) = kernel_version();
+    let older = (major, minor) < FIRST_KERNEL;
+    let (first_major, first_minor) = FIRST_KERNEL;
+    let reason = format!("it needs Linux {first_major}.{first_minor} or later, and this is {major}.{minor}");
+    older.then(|| refuse(reason))
+}
+
+/// Major and minor, as uname(2) has them.
+fn kernel_version() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 /// Loads everything; nothing is attached to the calls yet.
 pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     let event_bytes = if exact { EVENT_BYTES_EXACT } else { EVENT_BYTES };
@@ -100,7 +121,7 @@ pub(super) fn load(exact: bool) -> Result<Loaded, Error> {
     for (loaded, (.., needed)) in std::iter::once(first).chain(others).zip(PROGRAMS) {
         match loaded {
             Ok(program) => programs.push(program),
-            Err(error) if needed => return Err(error),
+            Err(error) if needed => return Err(of_older_kernel().unwrap_or(error)),
             Err(_) => {}
         }
     }

@@ -5,14 +5,6 @@ use std::io;
 use super::load::Tallies;
 use crate::error::errno_text;
 
-/// Before 6.16 the tracepoint of an exit comes when the memory is gone.
-fn kernel_version() -> (u32, u32) {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy().into_owned();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
-
 /// `unreadable`: why events were not read any more. `sees_exec`: the kernel lets programs look at a process before its
 /// execve(2).
 pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, sees_exec: bool) -> Vec<String> {
@@ -31,10 +23,6 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, sees_
     }
     if tallies.streams > 0 {
         blind.push(format!("{} calls were of more streams than there is room for", tallies.streams));
-    }
-    if kernel_version() < (6, 16) {
-        blind
-            .push("what is pending in glibc's buffers at the end of a process: that needs Linux 6.16".into());
     }
     if !sees_exec {
         blind.push("what is pending in buffers at execve(2): that needs Linux 6.10".into());
