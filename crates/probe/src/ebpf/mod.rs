@@ -211,16 +211,15 @@ impl Run<'_> {
             let until_tick = next_tick.saturating_sub(now);
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
             let ended = self.wait(self.duty.next_ns(now).min(until_tick).min(until_end));
-            if !begun && self.duty.is_due(now_ns()) {
-                begun = true;
-                text::let_go(); // weir's start is not needed again
-            }
             // First: where much happens, taking it takes time in which more does, and may have no end.
             self.steer()?;
             self.drain_some();
             let is_time = now_ns() + TICK_NS / 4 >= next_tick; // one interruption is better than two
             if is_time {
                 tick(now_ns(), self.sink);
+                if !std::mem::replace(&mut begun, true) {
+                    text::let_go(); // weir's start is not needed again; a command that ends before this is not to wait for it
+                }
                 next_tick = now_ns() + TICK_NS;
             }
             self.look_after_the_root(ended || (is_time && self.root_end.is_none()));
