@@ -63,8 +63,6 @@ pub(super) struct Tallies {
     pub lost: u64,
     pub compat: u64,
     pub streams: u64,
-    /// Of the calls, those that name a file: open it, remove it …
-    pub opens: u64,
 }
 
 fn refuse(reason: impl Into<String>) -> Error {
@@ -312,7 +310,7 @@ impl Loaded {
         Some(values.iter().fold(0, |sum, &value| sum.wrapping_add(value)))
     }
 
-    /// Of all calls seen, and of those that name a file, for whoever asks often.
+    /// All calls seen, and those of them that name a file (open it, remove it …), for whoever asks often.
     pub fn calls_and_opens(&self) -> (u64, u64) {
         (self.sum(0).unwrap_or(0), self.sum(4).unwrap_or(0))
     }
@@ -320,6 +318,6 @@ impl Loaded {
     /// What there is to say of the calls.
     pub fn tallies(&self) -> Tallies {
         let sum = |which| self.sum(which).unwrap_or(0);
-        Tallies { calls: sum(0), lost: sum(1), compat: sum(2), streams: sum(3), opens: sum(4) }
+        Tallies { calls: sum(0), lost: sum(1), compat: sum(2), streams: sum(3) }
     }
 }
