@@ -261,17 +261,17 @@ static __always_inline void on_other(struct process *process, u32 pid, struct ar
     tally(TALLY_CALLS);
     switch (class) {
     case CLASS_CLOSE:
-        flush_fd(pid, fd);
+        flush_fd(process, pid, fd);
         tell_plain(args, result, nr, -1);
         return;
     case CLASS_CLOSE_RANGE:
         if (result == 0 && !(args->at[2] & 4)) /* CLOSE_RANGE_CLOEXEC closes nothing yet */
-            flush_range(pid, fd, (u32)args->at[1]);
+            flush_range(process, pid, fd, (u32)args->at[1]);
         tell_plain(args, result, nr, -1);
         return;
     case CLASS_DUP_TO:
         if (result >= 0 && fd != (u32)args->at[1])
-            flush_fd(pid, (u32)args->at[1]);
+            flush_fd(process, pid, (u32)args->at[1]);
         tell_plain(args, result, nr, (u32)result);
         return;
     case CLASS_NEW_FD:

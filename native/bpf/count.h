@@ -9,6 +9,17 @@
 #define EAGAIN_ 11
 #define BLOCK_MASK 4095
 
+/* Descriptors below this have a bit each in struct process. */
+enum { LOW = 64 };
+
+/* How many bits are set. */
+static __always_inline u32 bits_of(u32 n)
+{
+    n -= (n >> 1) & 0x55555555;
+    n = (n & 0x33333333) + ((n >> 2) & 0x33333333);
+    return (((n + (n >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
+}
+
 /* How many bits the size has, without a branch: the verifier would follow each of them. All bits below the
  * highest are set, then counted. */
 static __always_inline u32 slot_of(u64 size)
@@ -19,9 +30,7 @@ static __always_inline u32 slot_of(u64 size)
     n |= n >> 4;
     n |= n >> 8;
     n |= n >> 16;
-    n -= (n >> 1) & 0x55555555;
-    n = (n & 0x33333333) + ((n >> 2) & 0x33333333);
-    return (((n + (n >> 4)) & 0x0f0f0f0f) * 0x01010101) >> 24;
+    return bits_of(n);
 }
 
 /* Where the stream stood before this call. */
@@ -50,8 +59,10 @@ static __always_inline struct counts *stream_of(struct process *process, u32 pid
     fresh->writes = t->writes;
     fresh->regular = (fresh->file.mode & 0170000) == 0100000;
     fresh->position = began_at(fresh, t);
-    if (t->fd >= 64)
+    if (t->fd >= LOW)
         process->high_fds = 1;
+    else /* it stays set when the stream ends: nothing is lost by a look for one that is not there */
+        __sync_fetch_and_or(&process->streams[t->writes & 1], 1ULL << t->fd);
     if (bpf_map_update_elem(&streams, &key, fresh, BPF_NOEXIST) == 0)
         tally_by(TALLY_HELD, 1);
     counts = bpf_map_lookup_elem(&streams, &key); /* another thread may have been first */
@@ -301,36 +312,92 @@ APART int flush_one(u32 pid, u32 fd, u32 writes)
     return 0;
 }
 
-static __always_inline void flush_fd(u32 pid, u32 fd)
+static __always_inline void flush_fd(const struct process *process, u32 pid, u32 fd)
 {
-    flush_one(pid, fd, 0);
-    flush_one(pid, fd, 1);
+    for (u32 writes = 0; writes < 2; writes++)
+        if (fd >= LOW || process->streams[writes] >> fd & 1)
+            flush_one(pid, fd, writes);
+}
+
+/* The low descriptors of one process in one direction that are still to be gone through. */
+struct low_fds {
+    u64 left;
+    u32 pid, writes;
+};
+
+/* The lowest of them, which is taken out. */
+static __always_inline u32 next_low(struct low_fds *fds)
+{
+    u64 lowest = fds->left & -fds->left, below = lowest - 1;
+    fds->left ^= lowest;
+    return below >> 32 ? 32 + bits_of(below >> 32) : bits_of(below);
 }
 
 /* After a fork the first writes are of interest again, whatever the stream has told before. */
-static long tell_again(u32 fd, void *context)
+static long tell_again(u32 i, void *context)
 {
-    struct stream_key key = {*(u32 *)context, fd * 2 + 1};
+    struct low_fds *fds = context;
+    if (!fds->left)
+        return 1;
+    struct stream_key key = {fds->pid, next_low(fds) * 2 + 1};
     struct counts *counts = bpf_map_lookup_elem(&streams, &key);
     if (counts)
         counts->told = 0;
     return 0;
 }
 
-struct range {
-    u32 pid, first;
-};
 static long flush_next(u32 i, void *context)
 {
-    struct range *range = context;
-    flush_fd(range->pid, range->first + i);
+    struct low_fds *fds = context;
+    if (!fds->left)
+        return 1;
+    flush_one(fds->pid, next_low(fds), fds->writes);
     return 0;
 }
-APART int flush_range(u32 pid, u32 first, u32 last)
+
+/* Of the descriptors below 64, those whose bits are set. */
+APART int flush_low(const struct process *process, u32 pid, u64 which)
 {
-    struct range range = {pid, first};
-    if (last >= first)
-        bpf_loop(last - first < 63 ? last - first + 1 : 64, flush_next, &range, 0);
+    if (!process)
+        return 0;
+    for (u32 writes = 0; writes < 2; writes++) {
+        struct low_fds fds = {process->streams[writes] & which, pid, writes};
+        bpf_loop(LOW, flush_next, &fds, 0);
+    }
+    return 0;
+}
+#define EVERY_LOW (~0ULL)
+
+/* The bits of the low descriptors from the first to the last. */
+static __always_inline u64 low_between(u32 first, u32 last)
+{
+    u64 from = first < LOW ? EVERY_LOW << (first & (LOW - 1)) : 0;
+    return last < LOW - 1 ? from & ((1ULL << ((last & (LOW - 1)) + 1)) - 1) : from;
+}
+
+/* Of the others nobody has a list: so many are looked for. */
+enum { MOST_HIGH = 4096 };
+struct high_fds {
+    u32 pid, first;
+};
+static long flush_next_high(u32 i, void *context)
+{
+    struct high_fds *fds = context;
+    flush_one(fds->pid, fds->first + i, 0);
+    flush_one(fds->pid, fds->first + i, 1);
+    return 0;
+}
+
+/* The descriptors from the first to the last. */
+APART int flush_range(const struct process *process, u32 pid, u32 first, u32 last)
+{
+    if (!process || last < first)
+        return 0;
+    flush_low(process, pid, low_between(first, last));
+    if (process->high_fds && last >= LOW) {
+        struct high_fds fds = {pid, first < LOW ? LOW : first};
+        bpf_loop(last - fds.first < MOST_HIGH ? last - fds.first + 1 : MOST_HIGH, flush_next_high, &fds, 0);
+    }
     return 0;
 }
 

@@ -150,6 +150,7 @@ struct process {
     unsigned long long directory; /* where it stood when weir was told of it */
     unsigned int strangers; /* so many streams in a row, at their first read, were none of its C library's */
     unsigned int unused; /* fills the eight bytes */
+    unsigned long long streams[2]; /* of descriptors below 64: a bit each that has had counters, for reading and for writing */
 };
 
 struct stream_key {
@@ -160,6 +161,6 @@ struct stream_key {
 _Static_assert(sizeof(struct head) == 24 && sizeof(struct identity) == 56, "as wire.rs has them");
 _Static_assert(sizeof(struct call) == 216 && sizeof(struct path_call) == 720, "as wire.rs has them");
 _Static_assert(sizeof(struct counts) == 760 && sizeof(struct life) == 624, "as wire.rs has them");
-_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 112, "as wire.rs has them");
+_Static_assert(sizeof(struct buffer) == 456 && sizeof(struct process) == 128, "as wire.rs has them");
 
 #endif

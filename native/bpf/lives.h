@@ -38,7 +38,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
     fresh.directory = process->directory;
     if (bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY) == 0)
         tally_by(TALLY_FOLLOWED, 1);
-    bpf_loop(64, tell_again, &pid, 0);
+    struct low_fds writers = {process->streams[1], pid, 1};
+    bpf_loop(LOW, tell_again, &writers, 0);
     life = begin_life(KIND_FORK);
     if (!life)
         return 0;
@@ -69,7 +70,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
     struct life *life;
     if (!process)
         return 0;
-    flush_range(pid, 0, 63);
+    flush_low(process, pid, EVERY_LOW);
+    process->streams[0] = process->streams[1] = 0;
     process->list = process->walker = process->strangers = 0;
     if (process->image == GATED) { /* what was read until now is weir's own start, and the kernel's */
         process->read_calls = -BPF_CORE_READ(task, ioac.syscr);
@@ -128,7 +130,7 @@ int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
     if (!status)
         status = BPF_CORE_READ(task, exit_code);
     walk(process, status & 0x7f ? MOMENT_SIGNAL : MOMENT_EXIT, -1, 0);
-    flush_range(pid, 0, 63);
+    flush_low(process, pid, EVERY_LOW);
     life = begin_life(KIND_EXIT);
     if (life) {
         life->other = status;

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use foldhash::{HashMap, HashMapExt};
 
 use weir_model::trace::{
-    Buffer, Call, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Streams, What,
+    Buffer, Call, Event, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Streams, What,
 };
 use weir_model::{Direction, StreamKind};
 
 use crate::cost::priced_s;
 use crate::flags::O_APPEND;
+use crate::groups::Groups;
 
 /// A call with when and by whom.
 #[derive(Clone, Copy)]
@@ -30,17 +31,25 @@ pub(crate) struct Look<'a> {
     pub waits_in: &'a str,
 }
 
+/// Events by process and by open file, in order of time, before they are grouped.
+#[derive(Default)]
+struct Lists<'a> {
+    calls: Vec<(u32, Seen<'a>)>,
+    calls_on: Vec<(u32, Seen<'a>)>,
+    looks: Vec<(u32, Look<'a>)>,
+}
+
 /// Indexes of a recording, made once.
 pub(crate) struct Context<'a> {
     pub recording: &'a Recording,
     /// Flows by stream: with every opening of the same file by the same descriptor.
     streams: &'a Streams<'a>,
     processes: HashMap<u32, &'a Process>,
-    calls_by_pid: HashMap<u32, Vec<Seen<'a>>>,
-    calls_by_file: HashMap<u32, Vec<Seen<'a>>>,
-    looks: HashMap<u32, Vec<Look<'a>>>,
-    flows_by_pid: HashMap<u32, Vec<&'a Flow>>,
-    flows_by_file: HashMap<u32, Vec<&'a Flow>>,
+    calls_by_pid: Groups<Seen<'a>>,
+    calls_by_file: Groups<Seen<'a>>,
+    looks: Groups<Look<'a>>,
+    flows_by_pid: Groups<&'a Flow>,
+    flows_by_file: Groups<&'a Flow>,
     /// Openings that append, by file.
     appending: HashMap<(u64, u64), Vec<u32>>,
     /// Of each process, also those of which it is not known through which stream they went.
@@ -67,15 +76,16 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     pub fn new(streams: &'a Streams<'a>) -> Self {
         let recording = streams.recording();
+        let known = || recording.flows.iter().filter(|flow| flow.is_known());
         let mut context = Self {
             recording,
             streams,
             processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
-            calls_by_pid: HashMap::new(),
-            calls_by_file: HashMap::new(),
-            looks: HashMap::new(),
-            flows_by_pid: HashMap::new(),
-            flows_by_file: HashMap::new(),
+            calls_by_pid: Groups::default(),
+            calls_by_file: Groups::default(),
+            looks: Groups::default(),
+            flows_by_pid: Groups::of(known().map(|flow| (flow.pid, flow)).collect()),
+            flows_by_file: Groups::of(known().map(|flow| (flow.file, flow)).collect()),
             appending: HashMap::new(),
             calls_of_pid: HashMap::new(),
             price_scales: HashMap::new(),
@@ -87,9 +97,15 @@ impl<'a> Context<'a> {
             kills: Vec::new(),
             given_up: HashMap::new(),
         };
+        let mut lists = Lists::default();
+        lists.calls.reserve(recording.events.len());
+        lists.calls_on.reserve(recording.events.len());
         for event in &recording.events {
-            context.index_event(event);
+            context.index_event(event, &mut lists);
         }
+        context.calls_by_pid = Groups::of(lists.calls);
+        context.calls_by_file = Groups::of(lists.calls_on);
+        context.looks = Groups::of(lists.looks);
         let appends =
             |file: &&OpenFile| file.kind == StreamKind::File && file.ino != 0 && file.flags & O_APPEND != 0;
         for file in recording.files.iter().filter(appends) {
@@ -105,9 +121,7 @@ impl<'a> Context<'a> {
             *context.calls_of_pid.entry(flow.pid).or_default() += flow.calls;
             *priced.entry(flow.pid).or_default() += priced_s(recording, flow);
         }
-        for flow in recording.flows.iter().filter(|flow| flow.is_known()) {
-            context.flows_by_pid.entry(flow.pid).or_default().push(flow);
-            context.flows_by_file.entry(flow.file).or_default().push(flow);
+        for flow in known() {
             context.behind.entry((flow.pid, flow.fd)).or_default().push((flow.first_s, flow.file));
         }
         for (&pid, &priced_s) in &priced {
@@ -123,12 +137,12 @@ impl<'a> Context<'a> {
         context
     }
 
-    fn index_event(&mut self, event: &'a weir_model::trace::Event) {
+    fn index_event(&mut self, event: &'a Event, lists: &mut Lists<'a>) {
         let (at_s, pid) = (event.at_s, event.pid);
         match &event.what {
             What::Call(call) => {
                 let seen = Seen { at_s, pid, call };
-                self.calls_by_pid.entry(pid).or_default().push(seen);
+                lists.calls.push((pid, seen));
                 if call.op.syncs() && call.result == 0 {
                     self.syncs.push((at_s, call.op, call.file));
                 }
@@ -144,7 +158,7 @@ impl<'a> Context<'a> {
                     self.kills.push((at_s, pid, call.args[0] as u32));
                 }
                 let Some(file) = call.file else { return };
-                self.calls_by_file.entry(file).or_default().push(seen);
+                lists.calls_on.push((file, seen));
                 // What opens a file has its descriptor as the result.
                 let fd = if call.fd >= 0 { call.fd } else { call.result as i32 };
                 if fd >= 0 {
@@ -153,7 +167,7 @@ impl<'a> Context<'a> {
             }
             What::Buffers { moment, buffers, waits_in_name, files, .. } => {
                 let look = Look { at_s, pid, moment: *moment, buffers, waits_in: waits_in_name };
-                self.looks.entry(pid).or_default().push(look);
+                lists.looks.push((pid, look));
                 for &(fd, file) in files {
                     self.behind.entry((pid, fd)).or_default().push((at_s, file));
                 }
@@ -182,12 +196,12 @@ impl<'a> Context<'a> {
 
     /// The calls of a process that were looked at, in order of time.
     pub fn calls(&self, pid: u32) -> &[Seen<'a>] {
-        self.calls_by_pid.get(&pid).map_or(&[], Vec::as_slice)
+        self.calls_by_pid.get(pid)
     }
 
     /// The calls on an open file that were looked at, whoever made them.
     pub fn calls_on(&self, file: u32) -> &[Seen<'a>] {
-        self.calls_by_file.get(&file).map_or(&[], Vec::as_slice)
+        self.calls_by_file.get(file)
     }
 
     /// The calls by which bytes come to stand one behind the other, whoever made them, in order of time: those on an open
@@ -208,14 +222,12 @@ impl<'a> Context<'a> {
 
     /// What walkers saw in a process, in order of time.
     pub fn looks(&self, pid: u32) -> &[Look<'a>] {
-        self.looks.get(&pid).map_or(&[], Vec::as_slice)
+        self.looks.get(pid)
     }
 
     /// Every look at every process, in order of process and time.
     pub fn all_looks(&self) -> impl Iterator<Item = Look<'a>> + '_ {
-        let mut pids: Vec<_> = self.looks.keys().copied().collect();
-        pids.sort_unstable();
-        pids.into_iter().flat_map(|pid| self.looks(pid).iter().copied())
+        self.looks.all().iter().copied()
     }
 
     pub fn price_scale(&self, pid: u32) -> f64 {
@@ -238,11 +250,11 @@ impl<'a> Context<'a> {
 
     /// The streams of a process.
     pub fn flows(&self, pid: u32) -> &[&'a Flow] {
-        self.flows_by_pid.get(&pid).map_or(&[], Vec::as_slice)
+        self.flows_by_pid.get(pid)
     }
 
     pub fn flows_on(&self, file: u32) -> &[&'a Flow] {
-        self.flows_by_file.get(&file).map_or(&[], Vec::as_slice)
+        self.flows_by_file.get(file)
     }
 
     /// Flows that go out, or in.

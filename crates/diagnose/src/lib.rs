@@ -9,6 +9,7 @@ mod errors;
 mod fix;
 mod flags;
 mod gathering;
+mod groups;
 mod language;
 mod merge;
 mod passing;

@@ -18,7 +18,7 @@ use weir_model::trace::{Recording, Streams};
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
-use weir_report::trace::{Stream, streams, streams_text};
+use weir_report::trace::{Stream, streams};
 
 use crate::output::Output;
 use crate::{USAGE, signals};
@@ -233,41 +233,29 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
         .map_err(|error| Failure::own(format!("{}: no recording ({error}); {advice}", path.display())))
 }
 
-/// What is shown of the streams: themselves, and their text for the file of --json if there is one.
-struct Shown<'a> {
-    streams: Vec<Stream<'a>>,
-    text: Option<serde_json::Result<String>>,
-}
-
-fn shown<'a>(of: &Streams<'a>, as_text: bool) -> Shown<'a> {
-    let streams = streams(of);
-    let text = as_text.then(|| streams_text(&streams));
-    Shown { streams, text }
-}
-
 /// Of a recording with many flows each of the two takes milliseconds, and its program has just left a processor.
-fn judged<'a>(of: &'a Streams<'a>, as_text: bool) -> (Judgement, Shown<'a>) {
+fn judged<'a>(of: &'a Streams<'a>) -> (Judgement, Vec<Stream<'a>>) {
     const MANY: usize = 500;
     thread::scope(|scope| {
         let many = of.recording().flows.len() >= MANY;
-        let shows = move || shown(of, as_text);
+        let shows = move || streams(of);
         let beside = many.then(|| thread::Builder::new().spawn_scoped(scope, shows).ok()).flatten();
         // Whoever waits for the end of weir would wait for its indexes to be freed.
         let judged = ManuallyDrop::new(Case::of(of)).judge();
-        let shown = match beside.map(ScopedJoinHandle::join) {
-            Some(Ok(shown)) => shown,
+        let streams = match beside.map(ScopedJoinHandle::join) {
+            Some(Ok(streams)) => streams,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => shows(),
         };
-        (judged, shown)
+        (judged, streams)
     })
 }
 
 /// Judges, writes, and says how weir ends.
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
     let streams = Streams::of(recording);
-    let (judged, shown) = judged(&streams, outputs.has_json());
-    let errors = outputs.write(args, recording, &judged, shown);
+    let (judged, streams) = judged(&streams);
+    let errors = outputs.write(args, recording, &judged, streams);
     for error in &errors {
         complain!("weir: {error}");
     }

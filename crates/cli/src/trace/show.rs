@@ -6,10 +6,10 @@ use weir_bench::Error;
 use weir_diagnose::Judgement;
 use weir_model::trace::Recording;
 use weir_report::Style;
-use weir_report::trace::{Trace, document_text, screen, timeline};
+use weir_report::trace::{Stream, Trace, document_text, screen, streams_text, timeline};
 
+use super::Args;
 use super::status::Failure;
-use super::{Args, Shown};
 use crate::export::{Export, json};
 use crate::output::Opened;
 use crate::screen as terminal;
@@ -36,29 +36,23 @@ impl Outputs {
         })
     }
 
-    /// Whether a document is wanted.
-    pub fn has_json(&self) -> bool {
-        self.json.has_file()
-    }
-
     /// Writes everything; what could not be written keeps nothing else from being written.
     pub fn write(
         mut self,
         args: &Args,
         recording: &Recording,
         judged: &Judgement,
-        shown: Shown,
+        streams: Vec<Stream>,
     ) -> Vec<String> {
         let Judgement { findings, verdict, pipelines } = judged;
-        let Shown { streams, text } = shown;
         let trace = Trace { recording, findings, verdict: verdict.to_string(), pipelines, streams };
         let mut done = vec![match self.screen {
             Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
             None if args.result.quiet() => Ok(()),
             None => to_stderr(&trace, args.all),
         }];
-        if let Some(streams) = text {
-            let parts = streams.and_then(|streams| document_text(&trace, streams));
+        if self.json.has_file() {
+            let parts = streams_text(&trace.streams).and_then(|streams| document_text(&trace, streams));
             let parts = parts.map_err(|error| format!("JSON: {error}"));
             done.push(parts.and_then(|parts| self.json.write_parts(&*ManuallyDrop::new(parts))));
         }

@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashMapExt};
 use weir_model::trace::Flow;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
@@ -45,8 +46,13 @@ struct Synced<'a> {
 type ByName<'a> = BTreeMap<Cow<'a, str>, Vec<&'a Flow>>;
 
 fn judge(context: &Context) -> Vec<Finding> {
+    let flows = &context.recording.flows;
+    let mut syncs: HashMap<(u32, u32), u64> = HashMap::new();
+    for flow in flows.iter().filter(|flow| flow.syncs > 0) {
+        *syncs.entry((flow.pid, flow.image)).or_default() += flow.syncs;
+    }
     let mut by_image: BTreeMap<(u32, u32), ByName> = BTreeMap::new();
-    for flow in &context.recording.flows {
+    for flow in flows.iter().filter(|flow| syncs.get(&(flow.pid, flow.image)).is_some_and(|&syncs| syncs >= HABIT)) {
         let file = context.recording.first_name(flow.file);
         let path = file.map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let name = path.map_or_else(|| format!("#{}", flow.file).into(), Cow::Borrowed);

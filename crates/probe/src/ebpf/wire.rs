@@ -117,10 +117,11 @@ wire! {
         head: Head, file: Identity, name: [u8; NAME], address: u64, base: u64, end: u64, pending: u64, unread: u64,
         moment: u32, flags: u32, walker: u32, call_fd: i32, data: [u8; PREVIEW],
     }
-    struct ProcessState: 112 {
+    struct ProcessState: 128 {
         list: u64, walker: u32, image: i32, read_calls: u64, write_calls: u64, read_bytes: u64,
         written_bytes: u64, user_ns: u64, system_ns: u64, run_ns: u64, queued_ns: u64, fetched_bytes: u64,
         high_fds: u32, command: u32, directory: u64, strangers: u32, unused: u32,
+        streams: [u64; 2],
     }
     struct LibraryKey: 16 { ino: u64, size: u64, }
     struct Library: 16 { offset: u64, walker: u32, how: u32, }

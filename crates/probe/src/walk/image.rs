@@ -177,7 +177,10 @@ pub fn list_head(elf: &Path) -> Option<ListHead> {
 /// Device, inode, time of the last change (seconds, nanoseconds), size.
 type Key = (u64, u64, i64, i64, u64);
 
-static CACHE: LazyLock<Mutex<HashMap<Key, Option<Arc<Image>>>>> = LazyLock::new(Mutex::default);
+/// Of a file that two threads ask for at once (a build's compiler, whose symbols are 2 MB), one reads and the other waits.
+type Known = Arc<OnceLock<Option<Arc<Image>>>>;
+
+static CACHE: LazyLock<Mutex<HashMap<Key, Known>>> = LazyLock::new(Mutex::default);
 
 /// The facts of the file; None where it is no ELF file or cannot be read.
 pub(crate) fn image(path: &Path) -> Option<Arc<Image>> {
@@ -193,16 +196,15 @@ fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<Image>> {
     let file = File::open(path).ok()?;
     let about = file.metadata().ok().filter(|about| about.is_file() && fits(about.ino()))?;
     let key = (about.dev(), about.ino(), about.mtime(), about.mtime_nsec(), about.size());
-    if let Some(known) = CACHE.lock().unwrap_or_else(|broken| broken.into_inner()).get(&key) {
-        return known.clone();
-    }
-    let image = read(file).map(Arc::new);
+    known(key).get_or_init(|| read(file).map(Arc::new)).clone()
+}
+
+fn known(key: Key) -> Known {
     let mut cache = CACHE.lock().unwrap_or_else(|broken| broken.into_inner());
-    if cache.len() >= CACHE_MOST {
+    if cache.len() >= CACHE_MOST && !cache.contains_key(&key) {
         cache.clear();
     }
-    cache.insert(key, image.clone());
-    image
+    Arc::clone(cache.entry(key).or_default())
 }
 
 fn read(file: File) -> Option<Image> {

@@ -39,12 +39,14 @@ pub fn streams<'a>(of: &Streams<'a>) -> Vec<Stream<'a>> {
     let recording = of.recording();
     let modes = recording.modes();
     let names = other_names(recording);
-    let mut streams: Vec<Stream> =
-        of.all().iter().map(|stream| Stream::of(recording, &modes, &names, stream)).collect();
-    bound(recording, &mut streams);
     let order: HashMap<u32, usize> =
         recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
-    streams.sort_by_key(|stream| (order.get(&stream.flow.pid).copied(), stream.flow.pid));
+    // First: these are larger.
+    let mut ordered: Vec<_> = of.all().iter().collect();
+    ordered.sort_by_key(|stream| (order.get(&stream.sum.pid).copied(), stream.sum.pid));
+    let mut streams: Vec<Stream> =
+        ordered.into_iter().map(|stream| Stream::of(recording, &modes, &names, stream)).collect();
+    bound(recording, &mut streams);
     streams
 }
 

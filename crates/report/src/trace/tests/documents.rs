@@ -44,6 +44,20 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
 }
 
 #[test]
+fn many_streams_are_the_same_text_by_two_threads_as_by_one() {
+    let (recording, findings) = bytewise();
+    let mut trace = of(&recording, &findings, VERDICT);
+    let few = trace.streams.clone();
+    for many in [499, 500, 501] {
+        trace.streams = few.iter().cycle().take(many).cloned().collect();
+        let text = crate::json::pretty(&document(&trace)).unwrap();
+        let streams = streams_text(&trace.streams).unwrap();
+        assert_eq!(streams.len(), 1 + usize::from(many >= 500));
+        assert_eq!(document_text(&trace, streams).unwrap().concat(), text, "{many}");
+    }
+}
+
+#[test]
 fn sizes_are_keyed_by_the_least_of_their_slot() {
     let (recording, findings) = bytewise();
     let value = serde_json::to_value(document(&of(&recording, &findings, VERDICT))).unwrap();
