@@ -1,0 +1,77 @@
+//! `weir trace`: the counters of a stream are those of one open file behind one descriptor, whatever its number is, and
+//! however it is closed.
+
+mod common;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::collections::BTreeMap;
+
+use common::{disk_dir, text};
+use serde_json::Value;
+use trace::{compile, engines, list, path, traced};
+
+/// Descriptors at both sides of the limits of a word of bits, and far above them.
+const DESCRIPTORS: [u64; 9] = [5, 6, 31, 32, 33, 62, 63, 64, 900];
+
+/// Each descriptor gets a file of its own three times: closed by close_range(2), by dup2(2) over it, and by the end. The
+/// n-th is written to by n + 1, n + 2 and n + 3 calls of a byte. A child that is forked in between ends at once.
+const PROGRAM: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static const int at[] = {5, 6, 31, 32, 33, 62, 63, 64, 900};
+enum { COUNT = sizeof at / sizeof *at };
+static void fill(int turn)
+{
+    for (int i = 0; i < COUNT; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d.%d", at[i], turn);
+        int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        if (fd < 0 || dup2(fd, at[i]) < 0)
+            exit(1);
+        close(fd);
+        for (int calls = 0; calls < i + 1 + turn; calls++)
+            if (write(at[i], "x", 1) != 1)
+                exit(2);
+    }
+}
+int main(void)
+{
+    fill(0);
+    if (syscall(SYS_close_range, 5, 1000, 0) != 0)
+        return 3;
+    fill(1);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    if (waitpid(child, 0, 0) != child)
+        return 4;
+    fill(2);
+    return 0;
+}"#;
+
+#[test]
+fn each_file_behind_each_descriptor_has_its_own_calls() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "fill", PROGRAM, &[]).expect("a C compiler");
+    for engine in engines() {
+        let (output, document) = traced(dir.path(), &["--exact", "--engine", engine], &[path(&program)]);
+        assert!(output.status.success(), "{engine}: {}\n{}", output.status, text(&output.stderr));
+        let name = |stream: &Value| stream["path"].as_str().unwrap().rsplit('/').next().unwrap().to_string();
+        let seen: BTreeMap<(String, u64), u64> = list(&document, "streams")
+            .iter()
+            .filter(|stream| stream["direction"] == "out" && stream["fd"].as_u64().unwrap() >= 5)
+            .map(|stream| ((name(stream), stream["fd"].as_u64().unwrap()), stream["calls"].as_u64().unwrap()))
+            .collect();
+        let meant: BTreeMap<(String, u64), u64> = (0..3)
+            .flat_map(|turn| {
+                DESCRIPTORS.iter().zip(1..).map(move |(&fd, n)| ((format!("{fd}.{turn}"), fd), n + turn))
+            })
+            .collect();
+        assert_eq!(seen, meant, "{engine}");
+    }
+}
