@@ -22,8 +22,11 @@ const CREDIT_OPENS_NS: f64 = 2.4e6;
 const OPENS: u64 = 16;
 /// A burst is at least this long …
 const BURST_NS: u64 = 3_000_000;
-/// … and while looking costs little, one is twice as long as the one before, up to this: whoever asks is in the way.
+/// … and while looking costs little, one is a quarter longer than the one before, up to this: whoever asks is in the way, but
+/// who was calm for a moment only may make a thousand calls before he is asked about again.
 const CALM_NS: u64 = 20_000_000;
+/// Where it does not, the next question comes when what may be owed is used up at the rate of the last, but not sooner.
+const SOON_NS: u64 = 1_000_000;
 /// No pause is made for less than this is owed for: its ends interrupt the other processors ten times each, as the kernel
 /// changes its own code for them, and a longer burst costs a program less.
 const WORTH_NS: u64 = 60_000_000;
@@ -152,11 +155,13 @@ impl Duty {
             self.draw_for_files();
         }
         let calm = cost <= CALM * length as f64;
-        self.burst_ns = if calm { (2 * self.burst_ns).min(CALM_NS) } else { BURST_NS };
+        self.burst_ns =
+            if calm { (self.burst_ns * 5 / 4).min(CALM_NS) } else { self.used_up_ns(cost / length as f64) };
         if self.exact || calm || self.owed_ns() < self.worth_ns() {
             return Step::Stay;
         }
         self.looking = false;
+        self.burst_ns = BURST_NS;
         self.pause_ns = self.owed_ns().min(LONGEST_PAUSE_NS);
         Step::Pause
     }
@@ -169,6 +174,13 @@ impl Duty {
     /// The pause that would make up for what is owed.
     fn owed_ns(&self) -> u64 {
         (-self.credit_ns / PAUSE_SHARE) as u64
+    }
+
+    /// How long it takes until a pause is worth it, if looking goes on to cost this part of the time.
+    fn used_up_ns(&self, costs: f64) -> u64 {
+        let left = self.credit_ns + self.worth_ns() as f64 * PAUSE_SHARE;
+        let loses = (costs - SHARE).max(f64::MIN_POSITIVE);
+        (left / loses).clamp(SOON_NS as f64, BURST_NS as f64) as u64
     }
 
     /// Calls are seen again; that took so long.
@@ -218,11 +230,13 @@ mod tests {
     #[test]
     fn a_calm_program_is_always_seen() {
         let mut duty = Duty::new(0, false);
+        let mut next = BURST_NS;
         for i in 1..100 {
             assert_eq!(duty.step(i * CALM_NS, i * 100, 0), Step::Stay);
-            let next = (BURST_NS << i.min(20)).min(CALM_NS);
+            next = (next + next / 4).min(CALM_NS);
             assert_eq!(duty.next_ns(i * CALM_NS), next, "it is asked about less and less often");
         }
+        assert_eq!(next, CALM_NS);
         assert_eq!(duty.unwatched_ns, 0);
     }
 
@@ -259,6 +273,26 @@ mod tests {
         assert_eq!(duty.next_ns(BURST_NS), LONGEST_PAUSE_NS);
         assert_eq!(duty.step(BURST_NS + LONGEST_PAUSE_NS - 1, 100_000, 0), Step::Stay);
         assert_eq!(duty.step(BURST_NS + LONGEST_PAUSE_NS, 100_000, 0), Step::Look);
+    }
+
+    #[test]
+    fn a_wild_one_is_asked_about_when_what_it_may_owe_is_used_up() {
+        for calls_a_ms in [100, 200, 270, 300, 400] {
+            let mut duty = Duty::new(0, false);
+            // It was calm until its loop began.
+            assert_eq!(duty.step(BURST_NS, 50, 0), Step::Stay);
+            let (mut now, mut calls) = (BURST_NS, 50);
+            while !duty.is_paused() {
+                let length = duty.next_ns(now);
+                (now, calls) = (now + length, calls + calls_a_ms * length / MS);
+                duty.step(now, calls, 0);
+            }
+            let owed = (calls * CALL_COST_NS) as f64 - now as f64 * SHARE - CREDIT_FIRST_NS;
+            let of = |ns: u64| (calls_a_ms * ns / MS * CALL_COST_NS) as f64;
+            // Of what nobody could know: the burst that was under way, or one of the shortest.
+            let most = (WORTH_NS as f64 * PAUSE_SHARE + of(SOON_NS)).max(of(BURST_NS * 5 / 4));
+            assert!(owed <= most, "{calls_a_ms} a ms: {owed} of {most}");
+        }
     }
 
     #[test]
