@@ -28,6 +28,7 @@ pub mod survey;
 pub mod syscalls;
 mod text;
 pub mod trace;
+mod unread;
 pub mod walk;
 pub mod watch;
 

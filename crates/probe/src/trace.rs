@@ -15,7 +15,7 @@ use crate::engine::{self, Ended, Look, Rest, now_ns};
 use crate::inherited::{self, Keep};
 use crate::proc;
 use crate::raw::{Raw, RawWhat};
-use crate::walk::walkers_missing;
+use crate::unread::Unread;
 use crate::watch::Watch;
 use crate::{Error, breakpoint, ebpf, launch, signals};
 
@@ -232,9 +232,7 @@ fn run(
 struct Scribe {
     assembler: Mutex<Assembler>,
     watch: Mutex<Watch>,
-    unknown: Mutex<BTreeSet<String>>,
-    /// Processes that were not asked yet whether their buffers can be read.
-    young: Mutex<Vec<u32>>,
+    unread: Mutex<Unread>,
 }
 
 /// Looks for an engine.
@@ -254,9 +252,6 @@ impl Look for Looks<'_> {
     }
 }
 
-/// So many processes are asked at a tick: most of a build's thousands are gone before their turn.
-const ASKED_AT_A_TICK: usize = 8;
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -268,8 +263,7 @@ impl Scribe {
         Self {
             assembler: Mutex::new(assembler.of_command(command)),
             watch: Mutex::new(Watch::new().exactly(options.exact)),
-            unknown: Mutex::default(),
-            young: Mutex::default(),
+            unread: Mutex::default(),
         }
     }
 
@@ -277,11 +271,11 @@ impl Scribe {
         match &raw.what {
             RawWhat::Begin => {
                 lock(&self.watch).begin(raw.pid);
-                lock(&self.young).push(raw.pid);
+                lock(&self.unread).begins(raw.pid, None);
             }
-            RawWhat::Exec { .. } => {
+            RawWhat::Exec { exe, .. } => {
                 lock(&self.watch).exec(raw.pid, raw.ns);
-                lock(&self.young).push(raw.pid);
+                lock(&self.unread).begins(raw.pid, Some(exe));
             }
             RawWhat::Fork { child, .. } => lock(&self.watch).fork(raw.pid, *child),
             RawWhat::Exit { .. } => lock(&self.watch).end(raw.pid),
@@ -298,16 +292,14 @@ impl Scribe {
         let mut seen = Vec::new();
         // First, as it is now.
         lock(&self.watch).tick(now_ns, &mut |raw| seen.push(raw));
-        let young = std::mem::take(&mut *lock(&self.young));
-        let missing = young.into_iter().rev().take(ASKED_AT_A_TICK).flat_map(walkers_missing);
-        lock(&self.unknown).extend(missing);
+        lock(&self.unread).ask();
         seen
     }
 
     fn finish(self, started: u64) -> (Assembled, BTreeSet<String>, Vec<Wrote>) {
         let wrote = lock(&self.watch).wrote(started);
         let assembler = self.assembler.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut unknown = self.unknown.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = self.unread.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
         unknown.extend(lock(&self.watch).blind());
         (assembler.finish(), unknown, wrote)
     }

@@ -27,7 +27,13 @@ pub fn walkers(pid: u32) -> Vec<Box<dyn Walk>> {
 
 /// What has buffers in the process that cannot be read, a sentence each.
 pub fn walkers_missing(pid: u32) -> Vec<String> {
-    Process::of(pid).map(|process| process.find().1).unwrap_or_default()
+    unreadable(pid).unwrap_or_default()
+}
+
+/// The same; None: it is gone, or may not be asked.
+pub(crate) fn unreadable(pid: u32) -> Option<Vec<String>> {
+    let process = Process::of(pid).filter(|process| !process.regions.is_empty())?;
+    Some(process.find().1)
 }
 
 /// Where functions of the C library are in a process, as far as it has them; None: it has no C library (yet).
