@@ -1,6 +1,6 @@
 //! The tables of descriptors of all processes: what each number stands for, and what calls make of it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use weir_model::trace::Op;
 use weir_model::{Direction, StreamKind};
@@ -33,7 +33,7 @@ pub(super) type Descriptors = HashMap<i32, Descriptor>;
 
 /// The table of a process as it is now.
 pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
-    let mut table = Descriptors::new();
+    let mut table = Descriptors::default();
     let mut numbers = proc::descriptors(pid);
     numbers.sort_unstable();
     for fd in numbers {

@@ -1,6 +1,6 @@
 //! The open files of all processes: what each is, by what the kernel, /proc or the program's own call says of it.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet, HashSetExt};
 use std::path::{Path, PathBuf};
 
 use weir_model::StreamKind;

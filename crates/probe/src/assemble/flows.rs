@@ -1,6 +1,6 @@
 //! Adds up the calls of each flow: from the kernel's counters, or call by call.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use weir_model::Direction;
 use weir_model::trace::{Call, Flow, Op};

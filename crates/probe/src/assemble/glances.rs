@@ -1,7 +1,7 @@
 //! Glances: what a process has open in a pause, at moments in between. It is not stopped for that. A file that it opens and
 //! closes in the pause, and that stood somewhere at a glance, is known by that, and to have been read or written so far.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
@@ -153,7 +153,7 @@ mod tests {
         glances.last.clear();
         let seen = glances.settle(&mut Descriptors::new(), &mut HashMap::new());
         let kept = Kept { advance: Some(7), way: Some(weir_model::Direction::In), still: false, stood: 0 };
-        assert_eq!(seen, HashMap::from([((fd, 0), kept)]));
+        assert_eq!(seen, HashMap::from_iter([((fd, 0), kept)]));
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         let (pid, fd) = (std::process::id(), file.as_raw_fd());
         let (mut glances, mut files) = (Glances::default(), Files::new(false));
         let id = files.add(look(pid, fd).unwrap());
-        let table = Descriptors::from([(fd, Descriptor::new(id, false))]);
+        let table = Descriptors::from_iter([(fd, Descriptor::new(id, false))]);
         glances.look_at(&table, &mut files, pid, fd);
         assert!(glances.seen.is_empty() && files.all.len() == 1);
     }

@@ -23,7 +23,7 @@ mod share;
 mod tests;
 mod unseen;
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 
 use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Process, Rename, What};

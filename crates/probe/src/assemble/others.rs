@@ -1,6 +1,7 @@
 //! Counts the calls that move no bytes, by process, program and kind.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use weir_model::Direction;
 use weir_model::trace::{Op, OtherCalls};
@@ -96,7 +97,7 @@ mod tests {
         for result in [3, -i64::from(libc::EINTR), 4] {
             others.note((9, 0), &RawCall::new(Op::IoUringEnter, [0; 6], result));
         }
-        let counted = others.finish(&HashSet::from([8]));
+        let counted = others.finish(&HashSet::from_iter([8]));
         let [.., ring] = &counted[..] else { panic!("{counted:?}") };
         assert_eq!((ring.op, ring.calls, ring.failed(), ring.submitted), (Op::IoUringEnter, 3, 1, 7));
         let counted = &counted[..counted.len() - 1];

@@ -1,7 +1,7 @@
 //! Names that programs give to files, as paths from the root.
 
+use foldhash::HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::proc;
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn who_has_not_moved_is_not_asked_again() {
-        let mut directories = Directories(HashMap::from([(std::process::id(), "/d".into())]));
+        let mut directories = Directories(HashMap::from_iter([(std::process::id(), "/d".into())]));
         let mut own = |stands| directories.absolute(std::process::id(), "x", stands);
         assert_eq!(own(Some(Stands::AsBefore)).as_deref(), Some("/d/x"));
         let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();

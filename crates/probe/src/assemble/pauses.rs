@@ -1,7 +1,7 @@
 //! Pauses: from one look at a process to the next, nobody sees its calls. What it has open is looked up at both ends, and
 //! what it moved is given to streams as far as it is known to which: see [`super::share`].
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt, HashSet};
 
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, OpenFile};

@@ -1,7 +1,7 @@
 //! Where open files stand, by their calls: an engine that only sees what a call is given and returns is told by
 //! /proc/PID/fdinfo once, and counts from there until a pause. It is one place for all who share the open file.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use weir_model::trace::Op;
 

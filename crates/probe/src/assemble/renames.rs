@@ -2,7 +2,7 @@
 //! from what was said of the name before: by the program's own calls, or by the directory, listed when the run began or
 //! when a file was made in it for the first time.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet, HashSetExt};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -157,7 +157,7 @@ mod tests {
 
     /// Learns from calls that end at the second given; what a rename of `new` to `name` then replaced.
     fn replaced(directory: &Path, calls: &[RawCall], ns: u64, name: &str) -> Option<bool> {
-        let (mut table, mut files) = (Descriptors::new(), Files::new(true));
+        let (mut table, mut files) = (Descriptors::default(), Files::new(true));
         let mut existing = Existing::default();
         existing.list(directory);
         let at = |name: &str| directory.join(name).to_string_lossy().into_owned();
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn names_that_change_places_replace_nothing() {
-        let (mut table, mut files) = (Descriptors::new(), Files::new(true));
+        let (mut table, mut files) = (Descriptors::default(), Files::new(true));
         let mut existing = Existing::default();
         let mut exchange = call(Op::Renameat2, [0, 0, 0, 0, EXCHANGE, 0], 0, &["/gone/a", "/gone/b"]);
         let known = existing.learn((&mut table, &mut files), &exchange, NOBODY, 1).unwrap();

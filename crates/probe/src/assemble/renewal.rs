@@ -91,7 +91,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (first, second) = (dir.path().join("first"), dir.path().join("second"));
         let (one, other) = (File::create(first).unwrap(), File::create(second).unwrap());
-        let (mut table, mut files) = (Descriptors::new(), Files::new(false));
+        let (mut table, mut files) = (Descriptors::default(), Files::new(false));
         put(&mut table, &mut files, one.as_raw_fd(), look(std::process::id(), one.as_raw_fd()).unwrap());
         let fd = one.as_raw_fd();
         // SAFETY: both are open, and `one` stays so, for the other file.

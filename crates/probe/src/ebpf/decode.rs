@@ -1,6 +1,6 @@
 //! The kernel's events as reports.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::path::PathBuf;
 
 use weir_model::trace::{Buffer, Exit, Flow, Histogram, IoTotals, Moment, Op, Walker};

@@ -1,7 +1,7 @@
 //! What the kernel reads of files at execve(2): the heads of a program, of the interpreters that it names, and where their
 //! parts lie. The kernel counts that for the process, as if it had read it itself.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;

@@ -45,6 +45,10 @@ pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";
 /// The list of a Go program's goroutines.
 pub(crate) const GOROUTINES: &str = "runtime.allgs";
 
+/// What a dynamic image exports is looked up by its names where its symbols take more than this, not read through: a compiler
+/// that takes plugins exports 2 MB of them with their names.
+const SEARCHED: u64 = 32 << 10;
+
 /// A symbol table larger than this is not read, to be quick: what a dynamic image exports, all that it has (which
 /// adds little to what it exports), and all that a static program or a library has.
 const DYNAMIC_MOST: u64 = 1 << 20;
@@ -85,6 +89,16 @@ impl Image {
     /// Where the symbol is, in the image's own addresses.
     pub fn symbol(&self, name: &str) -> Option<u64> {
         self.symbols.iter().find(|(known, _)| *known == name).map(|(_, at)| *at)
+    }
+
+    /// It has this symbol; of several of the name the first counts.
+    fn has(&mut self, name: &'static str, at: u64, bytes: u64) {
+        if self.symbol(name).is_none() {
+            self.symbols.push((name, at));
+            if name == EVALUATOR {
+                self.evaluator_bytes = bytes;
+            }
+        }
     }
 
     /// Where the symbol is in a process that has the file's first page at `start`.
@@ -230,13 +244,13 @@ fn read_own(elf: &Elf) -> object::Result<Image> {
     let (exported, all) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
     // An executable that copies `stdout` into itself defines it too.
+    let names = if image.go { &[GOROUTINES][..] } else { &WANTED };
+    let looked_up = sections.look_up(SEARCHED, names, |name, at, bytes| image.has(name, at, bytes));
+    let exported = if looked_up.is_some() { 0 } else { exported };
     sections.symbols(exported, all, |name, at, bytes| {
         let known = if image.go { goroutines(name) } else { wanted(name) };
-        if let Some(wanted) = known.filter(|wanted| image.symbol(wanted).is_none()) {
-            image.symbols.push((wanted, at));
-            if wanted == EVALUATOR {
-                image.evaluator_bytes = bytes;
-            }
+        if let Some(wanted) = known {
+            image.has(wanted, at, bytes);
         }
     })?;
     Ok(image)

@@ -19,9 +19,9 @@ fn pause(moved: (u64, u64), before: &[(Place, Direction, u64, u64)], table: Opti
         moved,
         before: burst(before),
         table,
-        gone: HashMap::new(),
+        gone: HashMap::default(),
         open,
-        glimpsed: HashMap::new(),
+        glimpsed: HashMap::default(),
     }
 }
 
@@ -51,11 +51,11 @@ const PIPE: Place = (0, 1);
 fn a_file_got_as_much_as_it_has_moved_on() {
     let before = [(FILE, In, 100, 100)];
     let seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(5000))], &[])));
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
-    assert_eq!(shares(&seen, &Burst::new(), Out), []);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(Some(FILE), 5000, 5000)]);
+    assert_eq!(shares(&seen, &Burst::default(), Out), []);
     // Read a moment later.
     let seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(5080))], &[])));
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(Some(FILE), 5000, 5000)]);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_beginning_is_no_change_once_it_is_over() {
     let mut seen =
         pause((1000, 3000), &[(PIPE, In, 100, 300), (FILE, In, 5, 50)], Some(table(&[(PIPE, None)], &[])));
     seen.before.get_mut(&(FILE, In)).unwrap().last_s = 0.91;
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(PIPE), 1000, 3000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(Some(PIPE), 1000, 3000)]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn files_of_a_beginning_are_no_change_beside_many_calls_of_the_same_size() {
 #[test]
 fn who_read_nothing_and_ended_unseen_went_on_reading_nothing() {
     let before = [(FILE, In, 1400, 0)];
-    let ended = |moved| rounded(shares(&pause(moved, &before, None), &Burst::new(), In));
+    let ended = |moved| rounded(shares(&pause(moved, &before, None), &Burst::default(), In));
     assert_eq!(ended((480_000, 4)), [(Some(FILE), 480_000, 4)]);
     assert_eq!(ended((480_000, 480_000)), [(None, 480_000, 480_000)]);
 }
@@ -124,35 +124,38 @@ fn who_read_nothing_and_ended_unseen_went_on_reading_nothing() {
 fn who_ended_unseen_went_on_if_its_calls_were_as_large() {
     let before = [(FILE, In, 100, 100)];
     assert_eq!(
-        rounded(shares(&pause((500, 500), &before, None), &Burst::new(), In)),
+        rounded(shares(&pause((500, 500), &before, None), &Burst::default(), In)),
         [(Some(FILE), 500, 500)]
     );
     // Numbers that are counted up, if nothing else was read.
     assert_eq!(
-        rounded(shares(&pause((500, 900), &before, None), &Burst::new(), In)),
+        rounded(shares(&pause((500, 900), &before, None), &Burst::default(), In)),
         [(Some(FILE), 500, 900)]
     );
     let two = [(FILE, In, 100, 100), (PIPE, In, 100, 100)];
-    assert_eq!(rounded(shares(&pause((500, 900), &two, None), &Burst::new(), In)), [(None, 500, 900)]);
-    assert_eq!(rounded(shares(&pause((500, 9000), &before, None), &Burst::new(), In)), [(None, 500, 9000)]);
-    assert_eq!(rounded(shares(&pause((5, 900), &[], None), &Burst::new(), In)), [(None, 5, 900)]);
+    assert_eq!(rounded(shares(&pause((500, 900), &two, None), &Burst::default(), In)), [(None, 500, 900)]);
+    assert_eq!(
+        rounded(shares(&pause((500, 9000), &before, None), &Burst::default(), In)),
+        [(None, 500, 9000)]
+    );
+    assert_eq!(rounded(shares(&pause((5, 900), &[], None), &Burst::default(), In)), [(None, 5, 900)]);
 }
 
 #[test]
 fn a_file_that_was_closed_in_it_got_what_it_is_longer() {
     let gone = |way, advance| {
-        HashMap::from([(FILE, Kept { advance: Some(advance), way: Some(way), still: false, stood: 0 })])
+        HashMap::from_iter([(FILE, Kept { advance: Some(advance), way: Some(way), still: false, stood: 0 })])
     };
     let mut seen = pause((100, 5000), &[], Some(table(&[(PIPE, None)], &[])));
     seen.gone = gone(In, 5000);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 100, 5000)], "read to its end");
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(Some(FILE), 100, 5000)], "read to its end");
     seen.gone = gone(In, 3000);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 100, 5000)], "or not to its end");
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(None, 100, 5000)], "or not to its end");
     seen.moved = IoTotals { write_calls: 100, written_bytes: 5000, ..IoTotals::default() };
     seen.gone = gone(Out, 3000);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), Out)), [(None, 40, 2000), (Some(FILE), 60, 3000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), Out)), [(None, 40, 2000), (Some(FILE), 60, 3000)]);
     seen.gone = gone(Out, 6000);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), Out)), [(None, 100, 5000)], "others wrote into it");
+    assert_eq!(rounded(shares(&seen, &Burst::default(), Out)), [(None, 100, 5000)], "others wrote into it");
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn a_file_that_others_move_too_says_nothing_by_its_position() {
     assert_eq!(rounded(shares(&seen, &after, In)), [(Some(FILE), 10, 30)]);
     let at_its_end = |moved| {
         let seen = pause(moved, &before, Some(table(&[(FILE, Some(5000))], &[])));
-        rounded(shares(&seen, &Burst::new(), In))
+        rounded(shares(&seen, &Burst::default(), In))
     };
     assert_eq!(at_its_end((10, 30)), [(Some(FILE), 10, 30)], "it does nothing more, and did nothing else");
     assert_eq!(at_its_end((10, 900)), [(None, 10, 900)], "not by calls like those");
@@ -194,9 +197,9 @@ fn a_file_that_has_not_moved_on_was_not_read_unless_that_does_not_move_it() {
 fn a_file_that_was_the_only_one_got_what_moved_between_two_looks_too() {
     let before = [(FILE, In, 100, 100)];
     let mut seen = pause((5000, 5000), &before, Some(table(&[(FILE, Some(4000))], &[])));
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(FILE), 5000, 5000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(Some(FILE), 5000, 5000)]);
     seen = pause((5000, 5000), &[before[0], ((4, 8), In, 3, 3)], seen.table);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 1000, 1000), (Some(FILE), 4000, 4000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(None, 1000, 1000), (Some(FILE), 4000, 4000)]);
 }
 
 #[test]
@@ -214,16 +217,16 @@ fn a_file_that_was_opened_and_closed_in_it_got_what_it_was_seen_to_get() {
     let kept = |advance| Kept { advance: Some(advance), way: Some(In), still: false, stood: 0 };
     let before = [(FILE, In, 10, 10_000)];
     let mut seen = pause((100, 100_000), &before, Some(table(&[(FILE, Some(0))], &[])));
-    seen.glimpsed = HashMap::from([(one, kept(5000)), (other, kept(0))]);
+    seen.glimpsed = HashMap::from_iter([(one, kept(5000)), (other, kept(0))]);
     let after = burst(&before);
     // Nor did the rest go where something went before and after: there were others.
     assert_eq!(rounded(shares(&seen, &after, In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
     // It ended in the pause.
     seen.table = None;
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(None, 95, 95_000), (Some(one), 5, 5000)]);
     // It stands behind all that was read: it was sought to there.
-    seen.glimpsed = HashMap::from([(one, kept(5_000_000))]);
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 100, 100_000)]);
+    seen.glimpsed = HashMap::from_iter([(one, kept(5_000_000))]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(None, 100, 100_000)]);
 }
 
 #[test]
@@ -247,10 +250,10 @@ fn who_uses_file_after_file_is_not_at_the_last_one_for_all_of_a_pause() {
     const LAST: Place = (3, 8);
     let before = [(FILE, In, 100, 100), (LAST, In, 30, 30)];
     let mut seen = pause((5000, 5000), &before, None);
-    seen.open = HashSet::from([LAST]);
+    seen.open = HashSet::from_iter([LAST]);
     seen.before.get_mut(&(FILE, In)).unwrap().last_s = 0.95;
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(None, 5000, 5000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(None, 5000, 5000)]);
     // A library at its beginning is nothing that it does.
     seen.before.get_mut(&(FILE, In)).unwrap().calls = 3;
-    assert_eq!(rounded(shares(&seen, &Burst::new(), In)), [(Some(LAST), 5000, 5000)]);
+    assert_eq!(rounded(shares(&seen, &Burst::default(), In)), [(Some(LAST), 5000, 5000)]);
 }
