@@ -4,6 +4,7 @@
 #define WEIR_CALLS_H
 
 #include "count.h"
+#include "flush.h"
 #include "maps.h"
 
 #define PATHS(first, second) ((first) | (second) << 4)

@@ -4,6 +4,7 @@
 
 #include "buffers.h"
 #include "count.h"
+#include "flush.h"
 #include "maps.h"
 
 /* Tasks are read by bpf_probe_read_kernel, though the verifier would let them be read at once: it searches all of

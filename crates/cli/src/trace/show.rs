@@ -54,7 +54,7 @@ impl Outputs {
         if self.json.has_file() {
             let parts = streams_text(&trace.streams).and_then(|streams| document_text(&trace, streams));
             let parts = parts.map_err(|error| format!("JSON: {error}"));
-            done.push(parts.and_then(|parts| self.json.write_parts(&*ManuallyDrop::new(parts))));
+            done.push(parts.and_then(|parts| self.json.write_parts(&ManuallyDrop::new(parts))));
         }
         let mut write = |export: Option<Export>, text: &dyn Fn() -> Result<String, String>| {
             done.extend(export.map(|export| text().and_then(|text| export.write(&text))));
