@@ -1,8 +1,8 @@
 //! The open files of all processes: what each is, by what the kernel, /proc or the program's own call says of it.
 
-use foldhash::{HashMap, HashSet, HashSetExt};
 use std::path::{Path, PathBuf};
 
+use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
 use weir_model::trace::{Flow, OpenFile};
 

@@ -23,9 +23,9 @@ mod share;
 mod tests;
 mod unseen;
 
-use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt};
 use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Process, Rename, What};
 
 use crate::proc;

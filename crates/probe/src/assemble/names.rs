@@ -3,9 +3,9 @@
 //! The inode tells that they are one, but its number may be given again when a file is gone. So two names are believed to
 //! be one file's only if both lead to it when the second is opened.
 
-use foldhash::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 
+use foldhash::{HashMap, HashSet};
 use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
 

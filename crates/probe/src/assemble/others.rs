@@ -1,8 +1,8 @@
 //! Counts the calls that move no bytes, by process, program and kind.
 
-use foldhash::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{Op, OtherCalls};
 

@@ -1,8 +1,9 @@
 //! Names that programs give to files, as paths from the root.
 
-use foldhash::HashMap;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+
+use foldhash::HashMap;
 
 use crate::proc;
 use crate::raw::Stands;

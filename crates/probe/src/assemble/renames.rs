@@ -2,11 +2,11 @@
 //! from what was said of the name before: by the program's own calls, or by the directory, listed when the run began or
 //! when a file was made in it for the first time.
 
-use foldhash::{HashMap, HashSet, HashSetExt};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::trace::{Op, Rename};
 
 use super::descriptors::{Descriptors, path_of};

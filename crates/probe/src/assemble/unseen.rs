@@ -1,8 +1,8 @@
 //! What went unseen: spans of time in which nobody looked, and the kernel's totals that tell how much it was.
 
-use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 
+use foldhash::{HashMap, HashMapExt, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{Flow, IoTotals, What};
 

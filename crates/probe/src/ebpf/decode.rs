@@ -1,8 +1,8 @@
 //! The kernel's events as reports.
 
-use foldhash::HashMap;
 use std::path::PathBuf;
 
+use foldhash::HashMap;
 use weir_model::trace::{Buffer, Exit, Flow, Histogram, IoTotals, Moment, Op, Walker};
 use weir_model::{Direction, Mode};
 

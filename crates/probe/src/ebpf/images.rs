@@ -1,13 +1,13 @@
 //! What the kernel reads of files at execve(2): the heads of a program, of the interpreters that it names, and where their
 //! parts lie. The kernel counts that for the process, as if it had read it itself.
 
-use foldhash::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use foldhash::HashMap;
 use object::LittleEndian;
 use object::elf;
 use object::read::elf::ProgramHeader;

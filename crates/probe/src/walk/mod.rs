@@ -33,8 +33,7 @@ use weir_model::trace::{Buffer, Walker};
 
 use crate::memory::Memory;
 
-pub(crate) use find::functions;
-pub(crate) use find::unreadable;
+pub(crate) use find::{functions, unreadable};
 pub use find::{walkers, walkers_missing};
 pub(crate) use glibc::Glibc;
 pub use image::{ListHead, list_head, needs_stops};
