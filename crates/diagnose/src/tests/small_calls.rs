@@ -42,6 +42,17 @@ fn severity_is_the_share_and_not_the_count() {
 }
 
 #[test]
+fn a_few_milliseconds_are_worth_a_hint_where_they_are_most_of_the_run() {
+    for (elapsed, calls, severity) in [(0.010, 4000, Some(Info)), (0.100, 4000, None), (0.003, 1500, None)] {
+        let mut tape = tape(elapsed);
+        let file = tape.file("/d/out", File);
+        tape.flow(1, 1, file, Out, calls, 1);
+        let found = tape.found(TinyWrites).first().map(|found| found.severity);
+        assert_eq!(found, severity, "{calls} calls in {elapsed} s");
+    }
+}
+
+#[test]
 fn the_processor_time_is_the_most_that_calls_can_cost() {
     let mut tape = tape(1.0);
     let file = tape.file("/d/out", File);
