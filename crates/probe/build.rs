@@ -16,17 +16,8 @@ fn main() {
     };
     let object = PathBuf::from(env("OUT_DIR")).join("trace.bpf.o");
     let status = Command::new(&clang)
-        .args([
-            "-O2",
-            "-g",
-            "-target",
-            "bpf",
-            "-mcpu=v3",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unused-parameter",
-        ])
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3"])
+        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg(format!("-D__TARGET_ARCH_{target}"))
         .arg(format!("-I/usr/include/{headers}"))
         .arg("-c")

@@ -68,19 +68,6 @@ static __always_inline u32 next_low(struct low_fds *fds)
     return below >> 32 ? 32 + bits_of(below >> 32) : bits_of(below);
 }
 
-/* After a fork the first writes are of interest again, whatever the stream has told before. */
-static long tell_again(u32 i, void *context)
-{
-    struct low_fds *fds = context;
-    if (!fds->left)
-        return 1;
-    struct stream_key key = {fds->pid, next_low(fds) * 2 + 1};
-    struct counts *counts = bpf_map_lookup_elem(&streams, &key);
-    if (counts)
-        counts->told = 0;
-    return 0;
-}
-
 static long flush_next(u32 i, void *context)
 {
     struct low_fds *fds = context;

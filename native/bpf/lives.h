@@ -25,6 +25,19 @@ static __always_inline struct life *begin_life(u32 kind)
     return life;
 }
 
+/* After a fork the first writes are of interest again, whatever the stream has told before. */
+static long tell_again(u32 i, void *context)
+{
+    struct low_fds *fds = context;
+    if (!fds->left)
+        return 1;
+    struct stream_key key = {fds->pid, next_low(fds) * 2 + fds->writes};
+    struct counts *counts = bpf_map_lookup_elem(&streams, &key);
+    if (counts)
+        counts->told = 0;
+    return 0;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -107,7 +120,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 }
 
 /* Each thread comes here; the last one (`group_dead`) ends the process. Its memory is still there on kernel
- * 6.16 and later; before that, on_last_call looks. */
+ * 6.16 and later, which first says who is the last. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task, int group_dead)
 {

@@ -33,17 +33,14 @@ impl Unread {
 
     /// `of`: a sentence for each buffer that cannot be read; None of a process that is gone.
     fn ask_by(&mut self, of: impl Fn(u32) -> Option<Vec<String>>) {
-        let harmless = &mut self.harmless;
-        let is_known = |program: &Option<String>, harmless: &HashMap<String, u32>| {
-            program.as_ref().is_some_and(|name| harmless.get(name).is_some_and(|&times| times >= HARMLESS))
-        };
         for (pid, program) in self.young.drain(..).rev().take(ASKED_AT_ONCE) {
-            if is_known(&program, harmless) {
+            let times = program.as_ref().and_then(|program| self.harmless.get(program));
+            if times.is_some_and(|&times| times >= HARMLESS) {
                 continue;
             }
             let Some(found) = of(pid) else { continue };
             if let Some(program) = program.filter(|_| found.is_empty()) {
-                *harmless.entry(program).or_default() += 1;
+                *self.harmless.entry(program).or_default() += 1;
             }
             self.found.extend(found);
         }

@@ -191,7 +191,7 @@ pub fn list_head(elf: &Path) -> Option<ListHead> {
 /// Device, inode, time of the last change (seconds, nanoseconds), size.
 type Key = (u64, u64, i64, i64, u64);
 
-/// Of a file that two threads ask for at once (a build's compiler, whose symbols are 2 MB), one reads and the other waits.
+/// Of a file that two threads ask for at once one reads and the other waits.
 type Known = Arc<OnceLock<Option<Arc<Image>>>>;
 
 static CACHE: LazyLock<Mutex<HashMap<Key, Known>>> = LazyLock::new(Mutex::default);
