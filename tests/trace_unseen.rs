@@ -112,7 +112,7 @@ fn exactly(dir: &Path, engine: &str, source: &str, more: &[&str]) -> Option<(Str
 }
 
 /// The descriptor of what went through nobody knows which.
-const UNKNOWN: i64 = weir_model::trace::Flow::UNKNOWN as i64;
+const UNKNOWN: i64 = weir_model::trace::StreamCounts::UNKNOWN as i64;
 
 fn blind(document: &Value) -> String {
     list(document, "blind").iter().map(|said| said.as_str().unwrap()).collect::<Vec<_>>().join("\n")

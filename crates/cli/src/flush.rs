@@ -79,7 +79,7 @@ struct Process {
 struct Row {
     fd: i32,
     path: String,
-    walker: weir_model::trace::Walker,
+    walker: weir_model::trace::RuntimeId,
     written_bytes: u64,
     left_bytes: u64,
     why: Option<String>,

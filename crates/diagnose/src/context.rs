@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use foldhash::{HashMap, HashMapExt};
 
 use weir_model::trace::{
-    Buffer, Call, Event, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Streams, What,
+    Buffer, Call, Event, EventKind, Image, Moment, Op, OpenFile, Prices, Process, Recording, StreamCounts,
+    Streams,
 };
 use weir_model::{Direction, StreamKind};
 
@@ -48,8 +49,8 @@ pub(crate) struct Context<'a> {
     calls_by_pid: Groups<Seen<'a>>,
     calls_by_file: Groups<Seen<'a>>,
     looks: Groups<Look<'a>>,
-    flows_by_pid: Groups<&'a Flow>,
-    flows_by_file: Groups<&'a Flow>,
+    flows_by_pid: Groups<&'a StreamCounts>,
+    flows_by_file: Groups<&'a StreamCounts>,
     /// Openings that append, by file.
     appending: HashMap<(u64, u64), Vec<u32>>,
     /// Of each process, also those of which it is not known through which stream they went.
@@ -140,7 +141,7 @@ impl<'a> Context<'a> {
     fn index_event(&mut self, event: &'a Event, lists: &mut Lists<'a>) {
         let (at_s, pid) = (event.at_s, event.pid);
         match &event.what {
-            What::Call(call) => {
+            EventKind::Call(call) => {
                 let seen = Seen { at_s, pid, call };
                 lists.calls.push((pid, seen));
                 if call.op.syncs() && call.result == 0 {
@@ -165,17 +166,17 @@ impl<'a> Context<'a> {
                     self.behind.entry((pid, fd)).or_default().push((at_s, file));
                 }
             }
-            What::Buffers { moment, buffers, waits_in_name, files, .. } => {
+            EventKind::Buffers { moment, buffers, waits_in_name, files, .. } => {
                 let look = Look { at_s, pid, moment: *moment, buffers, waits_in: waits_in_name };
                 lists.looks.push((pid, look));
                 for &(fd, file) in files {
                     self.behind.entry((pid, fd)).or_default().push((at_s, file));
                 }
             }
-            What::Fork { child } => {
+            EventKind::Fork { child } => {
                 self.forked.insert(*child, at_s);
             }
-            What::Unwatched { until_s } if *until_s > at_s => {
+            EventKind::Unwatched { until_s } if *until_s > at_s => {
                 self.unwatched.entry(pid).or_default().push((at_s, *until_s));
             }
             _ => {}
@@ -240,7 +241,7 @@ impl<'a> Context<'a> {
     }
 
     /// The same for a flow that has prices of its own, and is nearly all that its process does.
-    pub fn scale_of(&self, flow: &Flow, priced_s: f64) -> f64 {
+    pub fn scale_of(&self, flow: &StreamCounts, priced_s: f64) -> f64 {
         let all = self.calls_by(flow.pid);
         let watching = self.recording.overhead.cost_s.max(0.0);
         let system_s = self.process(flow.pid).map_or(0.0, |process| process.system_s - watching);
@@ -249,22 +250,26 @@ impl<'a> Context<'a> {
     }
 
     /// The streams of a process.
-    pub fn flows(&self, pid: u32) -> &[&'a Flow] {
+    pub fn flows(&self, pid: u32) -> &[&'a StreamCounts] {
         self.flows_by_pid.get(pid)
     }
 
-    pub fn flows_on(&self, file: u32) -> &[&'a Flow] {
+    pub fn flows_on(&self, file: u32) -> &[&'a StreamCounts] {
         self.flows_by_file.get(file)
     }
 
     /// Flows that go out, or in.
-    pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a Flow> + use<'a> {
+    pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a StreamCounts> + use<'a> {
         self.recording.flows.iter().filter(move |flow| flow.direction == direction && flow.is_known())
     }
 
     /// All openings together of the streams that go out, or in, of which one is of interest by itself: the figures that are
     /// said of a stream are those of its row in the table.
-    pub fn sums(&self, direction: Direction, is_one: impl Fn(&Flow) -> bool) -> impl Iterator<Item = &Flow> {
+    pub fn sums(
+        &self,
+        direction: Direction,
+        is_one: impl Fn(&StreamCounts) -> bool,
+    ) -> impl Iterator<Item = &StreamCounts> {
         let streams = self.streams.all().iter().filter(move |stream| stream.sum.direction == direction);
         let chosen = streams.filter(move |stream| stream.openings.iter().any(|flow| is_one(flow)));
         chosen.map(|stream| &*stream.sum)

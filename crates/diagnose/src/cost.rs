@@ -1,6 +1,6 @@
 //! What a flow costs, what its cure would cost, and how bad that is.
 
-use weir_model::trace::{Flow, Recording};
+use weir_model::trace::{Recording, StreamCounts};
 use weir_model::{Direction, Gain, Severity, StreamKind};
 
 use crate::context::Context;
@@ -24,7 +24,7 @@ const OWN_PART: f64 = 0.6;
 const OWN_MOST: f64 = 1.5;
 
 /// What the prices say that the calls of a flow cost, in seconds.
-pub(crate) fn priced_s(recording: &Recording, flow: &Flow) -> f64 {
+pub(crate) fn priced_s(recording: &Recording, flow: &StreamCounts) -> f64 {
     let kind = recording.file(flow.file).map_or(StreamKind::Other, |file| file.kind);
     recording.prices.transfer_s(kind, flow.direction != Direction::In, flow.calls, flow.bytes)
 }
@@ -61,14 +61,14 @@ impl Context<'_> {
     }
 
     /// Seconds that the calls of a flow cost.
-    pub fn flow_s(&self, flow: &Flow) -> f64 {
+    pub fn flow_s(&self, flow: &StreamCounts) -> f64 {
         let seconds = priced_s(self.recording, flow) * self.price_scale(flow.pid);
         self.at_most_cpu(flow.pid, seconds.max(self.socket_s(flow)))
     }
 
     /// What a call on a socket costs depends on the protocol and on who waits at the other end: no price knows
     /// it, but the kernel's time for a process that makes hardly any other calls does.
-    fn socket_s(&self, flow: &Flow) -> f64 {
+    fn socket_s(&self, flow: &StreamCounts) -> f64 {
         let all = self.calls_by(flow.pid);
         let Some(process) = self.process(flow.pid) else { return 0.0 };
         let mostly = self.kind(flow.file) == StreamKind::Socket && flow.calls * 10 >= all * 9;
@@ -76,12 +76,12 @@ impl Context<'_> {
     }
 
     /// Seconds that the process itself, outside of the kernel, takes to make the calls of a flow.
-    pub fn own_s(&self, flow: &Flow) -> f64 {
+    pub fn own_s(&self, flow: &StreamCounts) -> f64 {
         self.own_part_s(flow, self.flow_s(flow))
     }
 
     /// The same, where the kernel takes `calls_s` for them.
-    pub fn own_part_s(&self, flow: &Flow, calls_s: f64) -> f64 {
+    pub fn own_part_s(&self, flow: &StreamCounts, calls_s: f64) -> f64 {
         let all = self.calls_by(flow.pid);
         let user_s = self.process(flow.pid).map_or(0.0, |process| process.user_s);
         let part = flow.calls as f64 / all.max(1) as f64;
@@ -89,12 +89,12 @@ impl Context<'_> {
     }
 
     /// Seconds that the calls of a flow take, in the kernel and in the process.
-    pub fn whole_s(&self, flow: &Flow) -> f64 {
+    pub fn whole_s(&self, flow: &StreamCounts) -> f64 {
         self.at_most_cpu(flow.pid, self.flow_s(flow) + self.own_s(flow))
     }
 
     /// What gathering a flow's calls into large ones would save.
-    pub fn gathered(&self, flow: &Flow) -> Gain {
+    pub fn gathered(&self, flow: &StreamCounts) -> Gain {
         let prices = &self.recording.prices;
         let calls = flow.bytes.div_ceil(BUFFER) + 1;
         let writes = flow.direction != Direction::In;
@@ -106,7 +106,7 @@ impl Context<'_> {
     }
 
     /// Seconds from the first to the last call of a flow: what waits in between cannot be longer.
-    pub fn span_s(&self, flow: &Flow) -> f64 {
+    pub fn span_s(&self, flow: &StreamCounts) -> f64 {
         (flow.last_s - flow.first_s).clamp(0.0, self.recording.elapsed_s.max(0.0))
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use weir_model::trace::{Flow, OpenFile};
+use weir_model::trace::{OpenFile, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
 use crate::context::Context;
@@ -127,23 +127,23 @@ impl<'a> Context<'a> {
         sources
     }
 
-    fn add_source(&self, flow: &Flow, sources: &mut Sources<'a>) {
+    fn add_source(&self, flow: &StreamCounts, sources: &mut Sources<'a>) {
         if let Some(file) = self.input(flow) {
             sources.read += flow.bytes;
             *sources.by_path.entry(&file.path).or_default() += flow.bytes;
         }
     }
 
-    fn is_output(&self, flow: &Flow) -> bool {
+    fn is_output(&self, flow: &StreamCounts) -> bool {
         flow.direction == Direction::Out && self.kind(flow.file) == StreamKind::File
     }
 
-    fn is_channel(&self, flow: &Flow) -> bool {
+    fn is_channel(&self, flow: &StreamCounts) -> bool {
         matches!(self.kind(flow.file), StreamKind::Pipe | StreamKind::Socket)
     }
 
     /// A file that is read for what is in it, by the first of its names: not what belongs to the program.
-    fn input(&self, flow: &Flow) -> Option<&'a OpenFile> {
+    fn input(&self, flow: &StreamCounts) -> Option<&'a OpenFile> {
         let named = self.recording.file(flow.file)?;
         let read = flow.direction == Direction::In && flow.bytes > 0 && named.kind == StreamKind::File;
         let system = SYSTEM.iter().any(|start| named.path.starts_with(start));
@@ -152,7 +152,7 @@ impl<'a> Context<'a> {
     }
 
     /// Whether a process reads this to know what to do: a library, a script, a module.
-    fn is_program(&self, flow: &Flow, file: &OpenFile) -> bool {
+    fn is_program(&self, flow: &StreamCounts, file: &OpenFile) -> bool {
         let ends: &[&str] = match self.language(flow.pid, flow.first_s) {
             Language::Python => &[".pyc"],
             Language::Node => &[".js", ".cjs", ".mjs"],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{Image, Place};
+use weir_model::trace::{CallSite, Image};
 use weir_model::{Finding, FindingId, Gain, Severity};
 
 use crate::context::Context;
@@ -105,7 +105,7 @@ impl Draft {
     }
 
     /// Where what is told of was written, if that is known.
-    pub fn wrote(mut self, place: Option<&Place>) -> Self {
+    pub fn wrote(mut self, place: Option<&CallSite>) -> Self {
         self.0.wrote = place.cloned();
         self
     }

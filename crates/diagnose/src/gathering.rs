@@ -1,6 +1,6 @@
 //! Whether `weir run --coalesce` does anything for a stream. What it cannot do is not offered.
 
-use weir_model::trace::{Flow, Walker};
+use weir_model::trace::{RuntimeId, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
 use crate::context::Context;
@@ -12,7 +12,7 @@ const HARMLESS: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom
 impl Context<'_> {
     /// Whether tiny calls of this stream are gathered: of programs with one thread that call a C library and leave SIGSYS
     /// alone (Ruby does not), where what they take in between does not let others see what they gave.
-    pub fn gathers(&self, flow: &Flow) -> bool {
+    pub fn gathers(&self, flow: &StreamCounts) -> bool {
         let language = self.language(flow.pid, flow.first_s);
         let itself = matches!(language, Language::Go | Language::Java | Language::Node | Language::Ruby);
         let threads = self.process(flow.pid).is_some_and(|process| process.threads > 1);
@@ -23,7 +23,7 @@ impl Context<'_> {
     }
 
     /// The command with which a stream's calls are gathered, in front of a cure as code; nothing where they are not.
-    pub fn gathering(&self, flow: &Flow) -> String {
+    pub fn gathering(&self, flow: &StreamCounts) -> String {
         if !self.gathers(flow) {
             return String::new();
         }
@@ -31,13 +31,13 @@ impl Context<'_> {
     }
 
     /// musl's stdio makes its calls where no library sees them.
-    fn musl_stream(&self, flow: &Flow) -> bool {
+    fn musl_stream(&self, flow: &StreamCounts) -> bool {
         let mut buffers = self.looks(flow.pid).iter().flat_map(|look| look.buffers);
-        buffers.any(|buffer| buffer.walker == Walker::Musl && buffer.fd == flow.fd)
+        buffers.any(|buffer| buffer.walker == RuntimeId::Musl && buffer.fd == flow.fd)
     }
 
     /// Whether about every other call takes something from a device that may wait, or that may look.
-    fn interrupted(&self, flow: &Flow) -> bool {
+    fn interrupted(&self, flow: &StreamCounts) -> bool {
         self.flows(flow.pid).iter().any(|other| {
             other.direction != Direction::Out
                 && other.calls * 2 >= flow.calls

@@ -1,6 +1,6 @@
 //! Which language a process is written in, for a cure as code. Nothing is ever found because of it.
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use crate::context::Context;
 
@@ -54,12 +54,12 @@ impl Context<'_> {
         }
         let walkers = || self.looks(pid).iter().flat_map(|look| look.buffers).map(|buffer| buffer.walker);
         match () {
-            () if walkers().any(|walker| walker == Walker::Cpython) => Language::Python,
-            () if walkers().any(|walker| walker == Walker::Perl) => Language::Perl,
-            () if walkers().any(|walker| walker == Walker::Ruby) => Language::Ruby,
-            () if walkers().any(|walker| walker == Walker::Tcl) => Language::Tcl,
-            () if walkers().any(|walker| walker == Walker::Go) => Language::Go,
-            () if walkers().any(|walker| walker == Walker::Rust) => Language::Rust,
+            () if walkers().any(|walker| walker == RuntimeId::Cpython) => Language::Python,
+            () if walkers().any(|walker| walker == RuntimeId::Perl) => Language::Perl,
+            () if walkers().any(|walker| walker == RuntimeId::Ruby) => Language::Ruby,
+            () if walkers().any(|walker| walker == RuntimeId::Tcl) => Language::Tcl,
+            () if walkers().any(|walker| walker == RuntimeId::Go) => Language::Go,
+            () if walkers().any(|walker| walker == RuntimeId::Rust) => Language::Rust,
             () => Language::C,
         }
     }

@@ -1,6 +1,6 @@
 //! Bytes that go through a process unchanged: what it reads of one thing it writes to another.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
 
 use crate::context::Context;
@@ -8,8 +8,8 @@ use crate::context::Context;
 /// An input and an output with the same bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Pass<'a> {
-    pub input: &'a Flow,
-    pub output: &'a Flow,
+    pub input: &'a StreamCounts,
+    pub output: &'a StreamCounts,
 }
 
 /// The first calls of a flow that are seen one by one.
@@ -19,7 +19,7 @@ const SEEN_FIRST: usize = 8;
 const LEAST: u64 = 256 * 1024;
 
 /// Whether two flows have the same number of bytes. What was seen in part has shares of the totals, which are close.
-fn as_many(one: &Flow, other: &Flow) -> bool {
+fn as_many(one: &StreamCounts, other: &StreamCounts) -> bool {
     let apart = one.bytes.abs_diff(other.bytes);
     apart == 0 || (!(one.exact && other.exact) && apart * 100 <= one.bytes.max(other.bytes))
 }
@@ -33,15 +33,15 @@ impl<'a> Context<'a> {
             .collect()
     }
 
-    fn may_pass(&self, flow: &Flow, kind: StreamKind) -> bool {
+    fn may_pass(&self, flow: &StreamCounts, kind: StreamKind) -> bool {
         flow.bytes >= LEAST && flow.jumps == 0 && flow.in_kernel == 0 && self.kind(flow.file) == kind
     }
 
-    fn source_of(&self, output: &Flow, from: StreamKind) -> Option<&'a Flow> {
+    fn source_of(&self, output: &StreamCounts, from: StreamKind) -> Option<&'a StreamCounts> {
         let own = || self.flows(output.pid).iter().copied().filter(|flow| flow.image == output.image);
         // A program with the same bytes in two outputs (tee) is not there for nothing.
         let twice = own().filter(|flow| flow.direction == Direction::Out && as_many(flow, output));
-        let starts_alike = |flow: &&Flow| self.unchanged(flow, output);
+        let starts_alike = |flow: &&StreamCounts| self.unchanged(flow, output);
         let inputs = own().filter(|flow| {
             let by_turns = output.first_s <= flow.last_s && flow.first_s <= output.first_s;
             flow.direction == Direction::In && as_many(flow, output) && by_turns && self.may_pass(flow, from)
@@ -52,7 +52,7 @@ impl<'a> Context<'a> {
     }
 
     /// Whether what was seen of the first bytes in and out is the same wherever both are known.
-    fn unchanged(&self, input: &Flow, output: &Flow) -> bool {
+    fn unchanged(&self, input: &StreamCounts, output: &StreamCounts) -> bool {
         let (taken, given) = (self.heads(input), self.heads(output));
         let mut known = 0;
         for (at, head) in &taken {
@@ -70,7 +70,7 @@ impl<'a> Context<'a> {
     }
 
     /// The first calls' beginnings with the places in the stream where they stand.
-    pub fn heads(&self, flow: &Flow) -> Vec<(u64, &'a [u8])> {
+    pub fn heads(&self, flow: &StreamCounts) -> Vec<(u64, &'a [u8])> {
         let mut at = 0;
         let here = self.calls(flow.pid).iter().filter(|seen| {
             let moves =

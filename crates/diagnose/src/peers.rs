@@ -2,7 +2,7 @@
 //! wakes it for each of them: the reader's time is wasted as well, and it can do nothing about it.
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
 
 use crate::context::Context;
@@ -31,7 +31,7 @@ impl Peer {
 
 impl<'a> Context<'a> {
     /// The reader at the other end whose reads are small because the writes are, and not because it asks for little.
-    pub fn small_reader(&self, writer: &Flow) -> Option<Peer> {
+    pub fn small_reader(&self, writer: &StreamCounts) -> Option<Peer> {
         if writer.direction == Direction::In {
             return None;
         }
@@ -49,10 +49,10 @@ impl<'a> Context<'a> {
 
     /// Whether it is known who reads this pipe, and that they take more than a line at a time. Who reads a file, or a
     /// pipe outside of the recording, is not known.
-    pub fn taken_in_blocks(&self, writer: &Flow) -> bool {
+    pub fn taken_in_blocks(&self, writer: &StreamCounts) -> bool {
         let readers =
             if self.kind(writer.file) == StreamKind::Pipe { self.readers(writer) } else { Vec::new() };
-        let blocks = |reader: &&Flow| {
+        let blocks = |reader: &&StreamCounts| {
             let several = reader.mean_bytes() >= writer.mean_bytes() * 2.0;
             several && reader.asked.total() > 0 && reader.asked.below(TINY) * 2 < reader.asked.total()
         };
@@ -60,7 +60,7 @@ impl<'a> Context<'a> {
     }
 
     /// The flows of other processes in which these bytes come out.
-    fn readers(&self, writer: &Flow) -> Vec<&'a Flow> {
+    fn readers(&self, writer: &StreamCounts) -> Vec<&'a StreamCounts> {
         let kind = self.kind(writer.file);
         let others =
             self.toward(Direction::In).filter(|flow| flow.pid != writer.pid && self.kind(flow.file) == kind);
@@ -76,7 +76,7 @@ impl<'a> Context<'a> {
 
     /// Whether what one socket takes is what another gives. They have no name in common: it is told by how many bytes
     /// there were, when, and how they began.
-    fn comes_out(&self, writer: &Flow, reader: &Flow) -> bool {
+    fn comes_out(&self, writer: &StreamCounts, reader: &StreamCounts) -> bool {
         let together = reader.first_s <= writer.last_s && writer.first_s <= reader.last_s;
         let about = reader.bytes.abs_diff(writer.bytes) <= writer.bytes / 5;
         if !together || !about || writer.file == reader.file {
@@ -88,7 +88,7 @@ impl<'a> Context<'a> {
     }
 
     /// The first bytes of a flow, as far as they were seen without a gap.
-    fn beginning(&self, flow: &Flow) -> Vec<u8> {
+    fn beginning(&self, flow: &StreamCounts) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (at, head) in self.heads(flow) {
             if at != bytes.len() as u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{End, Flow, Hop, Moment, Pipeline};
+use weir_model::trace::{Hop, Moment, PipeEnd, Pipeline, StreamCounts};
 use weir_model::{Direction, Mode, StreamKind};
 
 use crate::context::Context;
@@ -28,15 +28,15 @@ pub(crate) fn pipelines(context: &Context) -> Vec<Pipeline> {
 
 /// Every pipe from somebody's standard output to somebody's standard input.
 fn hops(context: &Context) -> Vec<Hop> {
-    let mut ends: BTreeMap<String, (Vec<&Flow>, Vec<&Flow>)> = BTreeMap::new();
+    let mut ends: BTreeMap<String, (Vec<&StreamCounts>, Vec<&StreamCounts>)> = BTreeMap::new();
     for flow in &context.recording.flows {
         if context.kind(flow.file) == StreamKind::Pipe {
             let sides = ends.entry(context.target(flow.file)).or_default();
             if flow.direction == Direction::In { sides.1.push(flow) } else { sides.0.push(flow) }
         }
     }
-    let hop = |(writers, readers): (Vec<&Flow>, Vec<&Flow>)| {
-        let most = |flows: Vec<&Flow>, fd: i32| -> Option<Flow> {
+    let hop = |(writers, readers): (Vec<&StreamCounts>, Vec<&StreamCounts>)| {
+        let most = |flows: Vec<&StreamCounts>, fd: i32| -> Option<StreamCounts> {
             flows.into_iter().filter(|flow| flow.fd == fd).max_by_key(|flow| flow.bytes).cloned()
         };
         let (writer, reader) = (most(writers, 1)?, most(readers, 0)?);
@@ -48,7 +48,7 @@ fn hops(context: &Context) -> Vec<Hop> {
     all
 }
 
-fn make(context: &Context, writer: &Flow, reader: &Flow) -> Hop {
+fn make(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> Hop {
     let pipe = context.file(writer.file).map_or("?", |file| &file.path).to_string();
     let pipe_bytes = [writer, reader].iter().find_map(|flow| context.file(flow.file)?.pipe_bytes);
     let (writer, reader) = (end(context, writer), end(context, reader));
@@ -56,7 +56,7 @@ fn make(context: &Context, writer: &Flow, reader: &Flow) -> Hop {
     Hop { pipe, pipe_bytes, writer, reader, holds_lines }
 }
 
-fn end(context: &Context, flow: &Flow) -> End {
+fn end(context: &Context, flow: &StreamCounts) -> PipeEnd {
     let looks = context.looks(flow.pid).iter().filter(|look| {
         let image = context.image_at(flow.pid, look.at_s).map(|(index, _)| index as u32);
         image == Some(flow.image)
@@ -69,7 +69,7 @@ fn end(context: &Context, flow: &Flow) -> End {
     let bytes =
         |buffer: &weir_model::trace::Buffer| if output { buffer.pending_bytes } else { buffer.unread_bytes };
     let by_calls = if output { pattern(flow) } else { None };
-    End {
+    PipeEnd {
         pid: flow.pid,
         comm: context.process(flow.pid).map_or("?", |process| process.comm()).into(),
         fd: flow.fd,
@@ -86,7 +86,7 @@ fn end(context: &Context, flow: &Flow) -> End {
 }
 
 /// The mode that the calls show, and the buffer's size.
-fn pattern(flow: &Flow) -> Option<(Mode, Option<u64>)> {
+fn pattern(flow: &StreamCounts) -> Option<(Mode, Option<u64>)> {
     let calls = flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros);
     let lines = flow.newline_ends;
     match () {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_model::Direction;
-use weir_model::trace::{Call, Op, Rename, What};
+use weir_model::trace::{Call, EventKind, Op, Rename};
 
 use crate::context::Context;
 use crate::fix::Topic;
@@ -43,7 +43,7 @@ impl Context<'_> {
         }
         let mut all = Vec::new();
         for event in &self.recording.events {
-            let What::Call(call) = &event.what else { continue };
+            let EventKind::Call(call) = &event.what else { continue };
             if let Some((from, _)) = names_of(call) {
                 let files = written.get(base(from)).map_or(&[][..], Vec::as_slice);
                 let file = self.last_written(files, from, event.at_s);

@@ -1,8 +1,8 @@
 //! Recordings for tests, written down call by call.
 
 use weir_model::trace::{
-    Buffer, Call, Engine, Event, Exit, Flow, Image, Moment, Op, OpenFile, Overhead, Prices, Process,
-    Recording, Streams, Walker, What,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Moment, Op, OpenFile, Overhead, Prices,
+    Process, Recording, RuntimeId, StreamCounts, Streams,
 };
 use weir_model::{Direction, Finding, FindingId, Mode, Severity, StreamKind};
 
@@ -25,7 +25,7 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
     let mut tape = Tape(Recording {
         command: vec!["./prog".into(), "a b".into()],
         root: 1,
-        engine: Engine::Ebpf,
+        engine: BackendKind::Ebpf,
         engine_reason: String::new(),
         exact: true,
         elapsed_s,
@@ -62,7 +62,7 @@ impl Tape {
 
     /// A child that process 1 forks at a time.
     pub fn fork(&mut self, at_s: f64, child: u32) -> &mut Process {
-        self.event(at_s, 1, What::Fork { child });
+        self.event(at_s, 1, EventKind::Fork { child });
         let process = self.process(child, Some(1), "prog");
         process.started_s = at_s;
         process
@@ -73,7 +73,7 @@ impl Tape {
         let image = process.images.len() as u32;
         let exe = format!("/home/user/{comm}");
         process.images.push(Image { started_s: at_s, exe, comm: comm.into(), argv: Vec::new() });
-        self.event(at_s, pid, What::Exec { image });
+        self.event(at_s, pid, EventKind::Exec { image });
     }
 
     pub fn root(&mut self) -> &mut Process {
@@ -112,8 +112,8 @@ impl Tape {
         direction: Direction,
         calls: u64,
         size: u64,
-    ) -> &mut Flow {
-        let mut flow = Flow::new(pid, 0, fd, file, direction);
+    ) -> &mut StreamCounts {
+        let mut flow = StreamCounts::new(pid, 0, fd, file, direction);
         flow.last_s = self.0.elapsed_s;
         (flow.calls, flow.bytes, flow.asked_max) = (calls, calls * size, size);
         flow.sizes.add(size, calls);
@@ -122,7 +122,7 @@ impl Tape {
         self.0.flows.last_mut().unwrap()
     }
 
-    pub fn event(&mut self, at_s: f64, pid: u32, what: What) {
+    pub fn event(&mut self, at_s: f64, pid: u32, what: EventKind) {
         self.0.events.push(Event { at_s, pid, tid: pid, what });
     }
 
@@ -141,9 +141,9 @@ impl Tape {
             paths: Vec::new(),
             rename: None,
         };
-        self.event(at_s, pid, What::Call(call));
+        self.event(at_s, pid, EventKind::Call(call));
         match &mut self.0.events.last_mut().unwrap().what {
-            What::Call(call) => call,
+            EventKind::Call(call) => call,
             _ => unreachable!(),
         }
     }
@@ -164,7 +164,7 @@ impl Tape {
     /// The call that was written down last.
     pub fn last_call(&mut self) -> &mut Call {
         match &mut self.0.events.last_mut().unwrap().what {
-            What::Call(call) => call,
+            EventKind::Call(call) => call,
             other => panic!("{other:?}"),
         }
     }
@@ -178,7 +178,7 @@ impl Tape {
         self.event(
             at_s,
             pid,
-            What::Buffers {
+            EventKind::Buffers {
                 moment,
                 buffers,
                 waits_in: None,
@@ -225,7 +225,7 @@ impl Tape {
 /// A stream with bytes that were not written yet.
 pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
     Buffer {
-        walker: Walker::Glibc,
+        walker: RuntimeId::Glibc,
         address: 0x5000u64.wrapping_add_signed(fd.into()),
         fd,
         mode: Some(Mode::Full),

@@ -2,7 +2,7 @@
 
 use weir_model::number::about;
 pub(crate) use weir_model::number::thousands;
-use weir_model::trace::{Flow, Place};
+use weir_model::trace::{CallSite, StreamCounts};
 
 /// `1 byte`, `2,000 bytes`.
 pub(crate) fn count(number: u64, word: &str) -> String {
@@ -11,12 +11,12 @@ pub(crate) fn count(number: u64, word: &str) -> String {
 }
 
 /// Calls or bytes of a flow, said to be about so many where nobody counted them.
-pub(crate) fn total(flow: &Flow, number: u64) -> String {
+pub(crate) fn total(flow: &StreamCounts, number: u64) -> String {
     said(!flow.estimated, number)
 }
 
 /// Some of the calls of a flow, which are known by samples where the flow is.
-pub(crate) fn part(flow: &Flow, number: u64) -> String {
+pub(crate) fn part(flow: &StreamCounts, number: u64) -> String {
     said(flow.exact, number)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn preview(bytes: &[u8]) -> String {
 }
 
 /// The sentence that says which place in the program wrote into the buffer; None: nothing but a library is known.
-pub(crate) fn written_by(place: &Place) -> Option<String> {
+pub(crate) fn written_by(place: &CallSite) -> Option<String> {
     let mut frames = place.own_frames();
     let writer = frames.next()?.words();
     let called = frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
@@ -125,20 +125,23 @@ mod tests {
             }
         };
         let frames = vec![frame("printf", true), frame("report", false), frame("main", false)];
-        let place = Place { at_s: 1.0, last: true, frames };
+        let place = CallSite { at_s: 1.0, last: true, frames };
         let last =
             "The buffer was last written by report() at report.c:42, called from main() at report.c:42.";
         assert_eq!(written_by(&place).as_deref(), Some(last));
-        let some = written_by(&Place { last: false, ..place.clone() }).expect("a sentence");
+        let some = written_by(&CallSite { last: false, ..place.clone() }).expect("a sentence");
         assert!(some.contains("report() at report.c:42") && some.contains("not every write was seen"));
-        assert_eq!(written_by(&Place { frames: vec![frame("printf", true)], ..place }), None);
+        assert_eq!(written_by(&CallSite { frames: vec![frame("printf", true)], ..place }), None);
     }
 
     #[test]
     fn what_is_from_samples_does_not_look_exact() {
-        let flow =
-            |exact, estimated| Flow { exact, estimated, ..Flow::new(1, 0, 1, 0, weir_model::Direction::Out) };
-        let said = |flow: &Flow| [total(flow, 123_456), part(flow, 123_456)];
+        let flow = |exact, estimated| StreamCounts {
+            exact,
+            estimated,
+            ..StreamCounts::new(1, 0, 1, 0, weir_model::Direction::Out)
+        };
+        let said = |flow: &StreamCounts| [total(flow, 123_456), part(flow, 123_456)];
         assert_eq!(said(&flow(true, false)), ["123,456", "123,456"]);
         assert_eq!(said(&flow(false, false)), ["123,456", "about 123,000"]);
         assert_eq!(said(&flow(false, true)), ["about 123,000", "about 123,000"]);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::trace::Place;
+use crate::trace::CallSite;
 
 /// Defines every finding once: its identifier and what it means in one line.
 macro_rules! findings {
@@ -107,7 +107,7 @@ pub struct Finding {
     pub gain: Option<Gain>,
     /// Where the program wrote last what waited or was lost, where that is known.
     #[serde(default)]
-    pub wrote: Option<Place>,
+    pub wrote: Option<CallSite>,
 }
 
 #[cfg(test)]

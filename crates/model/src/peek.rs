@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::trace::Walker;
+use crate::trace::RuntimeId;
 use crate::{Mode, StreamKind};
 
 /// A process.
@@ -47,7 +47,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PeekStream {
     /// Whose stream it is.
-    pub walker: Walker,
+    pub walker: RuntimeId,
     /// Its descriptor; -1: none.
     pub fd: i32,
     /// What is behind that.

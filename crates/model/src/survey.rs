@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::trace::Walker;
+use crate::trace::RuntimeId;
 
 /// A call that moves less than this on the average is tiny.
 pub const TINY_BYTES: f64 = 512.0;
@@ -58,7 +58,7 @@ pub struct Rate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Waiting {
     /// Whose buffer it is.
-    pub walker: Walker,
+    pub walker: RuntimeId,
     /// Its descriptor.
     pub fd: i32,
     /// Where that leads; empty where it is closed or cannot be seen.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_oldest_counts() {
         let waiting = |pending_bytes, waits_s| Waiting {
-            walker: Walker::Glibc,
+            walker: RuntimeId::Glibc,
             fd: 1,
             path: String::new(),
             pending_bytes,

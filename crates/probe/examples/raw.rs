@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_probe::engine::{Ended, Options, Target, now_ns};
-use weir_probe::raw::Raw;
+use weir_probe::raw::RawEvent;
 use weir_probe::{Error, launch, ptrace, sample};
 
 struct Asked {
@@ -39,7 +39,7 @@ fn run(asked: &Asked) -> Result<Ended, Error> {
         None => Target::Command(launch::start(&asked.command)?),
     };
     let (began, quiet) = (now_ns(), asked.quiet);
-    let mut sink = |raw: Raw| {
+    let mut sink = |raw: RawEvent| {
         if !quiet {
             let at_us = raw.ns.saturating_sub(began) / 1000;
             eprintln!("{at_us:>9} {} {} {:?}", raw.pid, raw.tid, raw.what);

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::{Buffer, Exit, Moment};
 
 use crate::launch::{Gated, reap_after};
-use crate::raw::Raw;
+use crate::raw::RawEvent;
 use crate::text;
 
 /// Whom to watch.
@@ -96,7 +96,7 @@ impl Drop for Rest {
 }
 
 /// Takes the reports. The ptrace engine calls it from a thread of its own, hence Send.
-pub type SendSink<'a> = dyn FnMut(Raw) + Send + 'a;
+pub type SendSink<'a> = dyn FnMut(RawEvent) + Send + 'a;
 
 /// Looks into the stream buffers of a process that is stopped.
 pub trait Look: Send {

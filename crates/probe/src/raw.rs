@@ -3,13 +3,13 @@
 //! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
 //! the tables of open files by following open, dup, fork, exec and close.
 
-use weir_model::trace::{Buffer, Exit, Flow, IoTotals, Moment, Op, OpenFile};
+use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile, StreamCounts};
 
 use crate::behind;
 
 /// One report.
 #[derive(Debug, Clone)]
-pub struct Raw {
+pub struct RawEvent {
     /// CLOCK_MONOTONIC, nanoseconds.
     pub ns: u64,
     /// The process (thread group).
@@ -17,12 +17,12 @@ pub struct Raw {
     /// The thread.
     pub tid: u32,
     /// What.
-    pub what: RawWhat,
+    pub what: RawEventKind,
 }
 
 /// What is reported.
 #[derive(Debug, Clone)]
-pub enum RawWhat {
+pub enum RawEventKind {
     /// A system call that returned.
     Call(RawCall),
     /// Counters of a descriptor since they were last reported, when it is closed or the process ends.
@@ -191,7 +191,7 @@ pub struct RawFile {
 #[derive(Debug, Clone)]
 pub struct RawCounts {
     /// The counters themselves. Which image and file they are of is the assembler's to say, and it knows the time.
-    pub flow: Flow,
+    pub flow: StreamCounts,
     /// The first and the last call: CLOCK_MONOTONIC, nanoseconds.
     pub first_ns: u64,
     /// See `first_ns`.
@@ -202,7 +202,7 @@ pub struct RawCounts {
     pub untold_seek: Option<(u64, u64)>,
 }
 
-impl RawWhat {
+impl RawEventKind {
     /// A look at a process that stands still or sleeps: what its descriptors are is looked up now.
     pub(crate) fn looked(pid: u32, moment: Moment, buffers: Vec<Buffer>, waits_in: String) -> Self {
         let behind = behind::streams(pid, &buffers);
@@ -211,4 +211,4 @@ impl RawWhat {
 }
 
 /// Where an engine reports to.
-pub type Sink<'a> = dyn FnMut(Raw) + 'a;
+pub type Sink<'a> = dyn FnMut(RawEvent) + 'a;

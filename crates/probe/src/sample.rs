@@ -5,12 +5,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use weir_model::trace::{Exit, Flow, IoTotals, Moment};
+use weir_model::trace::{Exit, IoTotals, Moment, StreamCounts};
 
 use crate::behind::{Info, info, way};
 use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
 use crate::launch::reap;
-use crate::raw::{Raw, RawCounts, RawWhat, Spent};
+use crate::raw::{RawCounts, RawEvent, RawEventKind, Spent};
 use crate::{Error, proc};
 
 /// Between looks.
@@ -112,8 +112,8 @@ fn lives(pid: u32) -> bool {
 }
 
 impl Sampler<'_, '_> {
-    fn tell(&mut self, ns: u64, pid: u32, what: RawWhat) {
-        (self.sink)(Raw { ns, pid, tid: pid, what });
+    fn tell(&mut self, ns: u64, pid: u32, what: RawEventKind) {
+        (self.sink)(RawEvent { ns, pid, tid: pid, what });
     }
 
     /// A process that is seen for the first time.
@@ -121,14 +121,14 @@ impl Sampler<'_, '_> {
         let (exe, comm, argv) = proc::names(pid);
         let before = if from_its_start { IoTotals::default() } else { proc::io(pid).unwrap_or_default() };
         match parent {
-            Some(parent) => self.tell(now, parent, RawWhat::Fork { child: pid, shares_files: false }),
-            None => self.tell(now, pid, RawWhat::Begin),
+            Some(parent) => self.tell(now, parent, RawEventKind::Fork { child: pid, shares_files: false }),
+            None => self.tell(now, pid, RawEventKind::Begin),
         }
-        self.tell(now, pid, RawWhat::Totals(IoTotals::default()));
+        self.tell(now, pid, RawEventKind::Totals(IoTotals::default()));
         if from_its_start
             && parent.and_then(|parent| self.known.get(&parent)).is_none_or(|known| known.exe != exe)
         {
-            self.tell(now, pid, RawWhat::Exec { exe: exe.clone(), comm, argv });
+            self.tell(now, pid, RawEventKind::Exec { exe: exe.clone(), comm, argv });
         }
         let known = Known {
             exe,
@@ -173,14 +173,14 @@ impl Sampler<'_, '_> {
         let (totals, changed) = (known.totals, !exe.is_empty() && known.exe != exe);
         if changed {
             known.exe = exe.clone();
-            self.tell(now, pid, RawWhat::Exec { exe, comm, argv });
+            self.tell(now, pid, RawEventKind::Exec { exe, comm, argv });
         }
-        self.tell(now, pid, RawWhat::Totals(totals));
+        self.tell(now, pid, RawEventKind::Totals(totals));
         self.follow_positions(pid, now);
         let buffers = self.look.look(pid, Moment::Sample);
         if !buffers.is_empty() {
             let waits_in = proc::waits_in(pid);
-            self.tell(now, pid, RawWhat::looked(pid, Moment::Sample, buffers, waits_in));
+            self.tell(now, pid, RawEventKind::looked(pid, Moment::Sample, buffers, waits_in));
         }
     }
 
@@ -199,7 +199,7 @@ impl Sampler<'_, '_> {
             .collect();
         known.positions = after;
         for each in counts {
-            self.tell(now, pid, RawWhat::Counts(Box::new(each)));
+            self.tell(now, pid, RawEventKind::Counts(Box::new(each)));
         }
     }
 
@@ -214,7 +214,7 @@ impl Sampler<'_, '_> {
         match exit {
             Some(exit) => {
                 self.ended.exit = Some(exit);
-                self.tell(now, pid, RawWhat::Exit { exit, io: Some(known.totals), spent });
+                self.tell(now, pid, RawEventKind::Exit { exit, io: Some(known.totals), spent });
             }
             None => {
                 self.blind.insert("how processes ended that weir did not start itself".to_string());
@@ -224,8 +224,8 @@ impl Sampler<'_, '_> {
 
     fn unwatched(&mut self, pid: u32, known: &Known, now: u64) {
         self.ended.unwatched_ns += now.saturating_sub(known.began_ns);
-        self.tell(known.began_ns, pid, RawWhat::Unwatched { until_ns: now });
-        self.tell(now, pid, RawWhat::Totals(known.totals));
+        self.tell(known.began_ns, pid, RawEventKind::Unwatched { until_ns: now });
+        self.tell(now, pid, RawEventKind::Totals(known.totals));
     }
 
     fn finish(mut self, now: u64) -> Ended {
@@ -250,7 +250,12 @@ fn positions(pid: u32) -> HashMap<i32, Position> {
 
 /// Bytes between two positions, of a descriptor that goes one way only. How many calls is not known,
 /// and said as none; nor is what went after the last look.
-fn moved(pid: u32, fd: i32, now: &Position, before: u64) -> Option<Flow> {
+fn moved(pid: u32, fd: i32, now: &Position, before: u64) -> Option<StreamCounts> {
     let bytes = now.at.checked_sub(before).filter(|bytes| *bytes > 0)?;
-    Some(Flow { bytes, exact: false, estimated: true, ..Flow::new(pid, 0, fd, 0, way(now.flags)?) })
+    Some(StreamCounts {
+        bytes,
+        exact: false,
+        estimated: true,
+        ..StreamCounts::new(pid, 0, fd, 0, way(now.flags)?)
+    })
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use rustix::time::ClockId;
 use weir_model::Size;
-use weir_model::trace::{Buffer, Engine, Flow, Moment, Overhead, Prices, Recording, Wrote};
+use weir_model::trace::{BackendKind, Buffer, Moment, Overhead, Prices, Recording, StreamCounts, WriteSite};
 
 use crate::assemble::{Assembled, Assembler};
 use crate::engine::{self, Ended, Look, Rest, now_ns};
 use crate::inherited::{self, Keep};
 use crate::proc;
-use crate::raw::{Raw, RawWhat};
+use crate::raw::{RawEvent, RawEventKind};
 use crate::unread::Unread;
 use crate::watch::Watch;
 use crate::{Error, breakpoint, ebpf, launch, signals};
@@ -68,11 +68,11 @@ pub struct Options {
 }
 
 /// What seeing one call costs the program, about, in nanoseconds.
-fn price_of_a_call(engine: Engine) -> f64 {
+fn price_of_a_call(engine: BackendKind) -> f64 {
     match engine {
-        Engine::Ebpf => 300.0,
-        Engine::Ptrace => 12_000.0,
-        Engine::Sample => 0.0,
+        BackendKind::Ebpf => 300.0,
+        BackendKind::Ptrace => 12_000.0,
+        BackendKind::Sample => 0.0,
     }
 }
 
@@ -119,7 +119,7 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
             if options.engine == EngineChoice::Auto && options.limit.is_some() =>
         {
             reason = format!("{reason}; ptrace: {}", crate::error::errno_text(&source));
-            kind = Engine::Sample;
+            kind = BackendKind::Sample;
             scribe = Scribe::new(started, kind, options, command);
             run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
         }
@@ -128,9 +128,9 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
     let elapsed_s = seconds(now_ns() - started);
     drop(passed_on);
     let (mut assembled, unknown, wrote) = scribe.finish(started);
-    if kind == Engine::Sample {
+    if kind == BackendKind::Sample {
         // What came behind the last look at a process is in no figure; and what its children did is in its own as well.
-        let guessed = |flow: &mut Flow| (flow.exact, flow.estimated) = (false, true);
+        let guessed = |flow: &mut StreamCounts| (flow.exact, flow.estimated) = (false, true);
         assembled.flows.iter_mut().for_each(guessed);
     }
     // Until its gate was opened the command waited for weir.
@@ -143,7 +143,7 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
         engine_reason: reason,
         exact: ended.unwatched_ns == 0
             && ended.lost_events == 0
-            && kind != Engine::Sample
+            && kind != BackendKind::Sample
             && !assembled.submits,
         elapsed_s,
         exit: ended.exit,
@@ -177,11 +177,11 @@ enum Ready {
 }
 
 impl Ready {
-    fn kind(&self) -> Engine {
+    fn kind(&self) -> BackendKind {
         match self {
-            Self::Ebpf(_) => Engine::Ebpf,
-            Self::Ptrace => Engine::Ptrace,
-            Self::Sample => Engine::Sample,
+            Self::Ebpf(_) => BackendKind::Ebpf,
+            Self::Ptrace => BackendKind::Ptrace,
+            Self::Sample => BackendKind::Sample,
         }
     }
 
@@ -217,7 +217,7 @@ fn run(
     options: &engine::Options,
     scribe: &Scribe,
 ) -> Result<Ended, Error> {
-    let mut sink = |raw: Raw| scribe.take(raw);
+    let mut sink = |raw: RawEvent| scribe.take(raw);
     let mut look = Looks(scribe);
     let mut tick =
         |now: u64, sink: &mut engine::SendSink<'_>| scribe.tick(now).into_iter().for_each(&mut *sink);
@@ -257,9 +257,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scribe {
-    fn new(started: u64, engine: Engine, options: &Options, command: Option<u32>) -> Self {
-        let told = options.every_call && engine != Engine::Sample;
-        let assembler = Assembler::new(started, engine == Engine::Ebpf).telling_all(told);
+    fn new(started: u64, engine: BackendKind, options: &Options, command: Option<u32>) -> Self {
+        let told = options.every_call && engine != BackendKind::Sample;
+        let assembler = Assembler::new(started, engine == BackendKind::Ebpf).telling_all(told);
         Self {
             assembler: Mutex::new(assembler.of_command(command)),
             watch: Mutex::new(Watch::new().exactly(options.exact)),
@@ -267,19 +267,19 @@ impl Scribe {
         }
     }
 
-    fn take(&self, raw: Raw) {
+    fn take(&self, raw: RawEvent) {
         match &raw.what {
-            RawWhat::Begin => {
+            RawEventKind::Begin => {
                 lock(&self.watch).begin(raw.pid);
                 lock(&self.unread).begins(raw.pid, None);
             }
-            RawWhat::Exec { exe, .. } => {
+            RawEventKind::Exec { exe, .. } => {
                 lock(&self.watch).exec(raw.pid, raw.ns);
                 lock(&self.unread).begins(raw.pid, Some(exe));
             }
-            RawWhat::Fork { child, .. } => lock(&self.watch).fork(raw.pid, *child),
-            RawWhat::Exit { .. } => lock(&self.watch).end(raw.pid),
-            RawWhat::Buffers { moment, buffers, .. } => {
+            RawEventKind::Fork { child, .. } => lock(&self.watch).fork(raw.pid, *child),
+            RawEventKind::Exit { .. } => lock(&self.watch).end(raw.pid),
+            RawEventKind::Buffers { moment, buffers, .. } => {
                 lock(&self.watch).note(raw.pid, *moment, buffers, raw.ns);
             }
             _ => {}
@@ -288,7 +288,7 @@ impl Scribe {
     }
 
     /// What the walkers see of those that sleep. Reported by the caller, when the walkers are free again.
-    fn tick(&self, now_ns: u64) -> Vec<Raw> {
+    fn tick(&self, now_ns: u64) -> Vec<RawEvent> {
         let mut seen = Vec::new();
         // First, as it is now.
         lock(&self.watch).tick(now_ns, &mut |raw| seen.push(raw));
@@ -296,7 +296,7 @@ impl Scribe {
         seen
     }
 
-    fn finish(self, started: u64) -> (Assembled, BTreeSet<String>, Vec<Wrote>) {
+    fn finish(self, started: u64) -> (Assembled, BTreeSet<String>, Vec<WriteSite>) {
         let wrote = lock(&self.watch).wrote(started);
         let assembler = self.assembler.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut unknown = self.unread.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
@@ -316,7 +316,7 @@ fn words(target: &Target) -> Vec<String> {
     }
 }
 
-fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
+fn overhead(engine: BackendKind, ended: &Ended, startup_s: f64) -> Overhead {
     Overhead {
         startup_s,
         watched_s: seconds(ended.watched_ns),
@@ -328,7 +328,7 @@ fn overhead(engine: Engine, ended: &Ended, startup_s: f64) -> Overhead {
 }
 
 fn blind(
-    engine: Engine,
+    engine: BackendKind,
     mut sentences: Vec<String>,
     unknown: BTreeSet<String>,
     assembled: &Assembled,
@@ -344,9 +344,13 @@ fn blind(
 
 /// What went between two bursts, by processes that opened and closed files then; where no call is seen, what files do not
 /// tell.
-fn unknown_streams(engine: Engine, flows: &[Flow], glanced_below: Option<&str>) -> Option<String> {
+fn unknown_streams(
+    engine: BackendKind,
+    flows: &[StreamCounts],
+    glanced_below: Option<&str>,
+) -> Option<String> {
     let unknown = || flows.iter().filter(|flow| !flow.is_known());
-    let sum = |of: fn(&Flow) -> u64| unknown().map(of).sum::<u64>();
+    let sum = |of: fn(&StreamCounts) -> u64| unknown().map(of).sum::<u64>();
     let (calls, bytes) = (sum(|flow| flow.calls), sum(|flow| flow.bytes));
     let processes = unknown().map(|flow| flow.pid).collect::<BTreeSet<_>>().len();
     let (who, whose) = match processes {
@@ -355,7 +359,7 @@ fn unknown_streams(engine: Engine, flows: &[Flow], glanced_below: Option<&str>) 
     };
     let glanced = |below: &str| format!(" (files that were open at a glance lie below {below})");
     let glanced = glanced_below.map(glanced).unwrap_or_default();
-    if engine == Engine::Sample {
+    if engine == BackendKind::Sample {
         return (calls > 0).then(|| {
             let bytes = Size(bytes);
             format!(

@@ -12,11 +12,11 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::Instant;
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Moment, Wrote};
+use weir_model::trace::{Buffer, Moment, WriteSite};
 
 use crate::engine::{clock_ns, now_ns};
 use crate::place::{Places, STREAMS_MOST};
-use crate::raw::{Raw, RawWhat, Sink};
+use crate::raw::{RawEvent, RawEventKind, Sink};
 use crate::stat;
 
 pub(crate) use looker::Looker;
@@ -182,7 +182,7 @@ impl Watch {
     }
 
     /// Where programs wrote what was seen waiting; `began_ns` is the recording's time 0.
-    pub fn wrote(&mut self, began_ns: u64) -> Vec<Wrote> {
+    pub fn wrote(&mut self, began_ns: u64) -> Vec<WriteSite> {
         std::mem::take(&mut self.places).finish(began_ns)
     }
 
@@ -262,8 +262,8 @@ impl Watch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
                 one.said.clear();
             } else if one.is_news(&buffers, now_ns) {
-                let what = RawWhat::looked(pid, Moment::Sample, buffers, calls::waits_in(pid));
-                sink(Raw { ns: now_ns, pid, tid: pid, what });
+                let what = RawEventKind::looked(pid, Moment::Sample, buffers, calls::waits_in(pid));
+                sink(RawEvent { ns: now_ns, pid, tid: pid, what });
             }
         }
         one.interval_ns = interval_ns;

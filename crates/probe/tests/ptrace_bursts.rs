@@ -4,15 +4,15 @@ mod common;
 
 use common::{Seen, cheaply, compile, text};
 use weir_model::trace::{Exit, Op};
-use weir_probe::raw::RawWhat;
+use weir_probe::raw::RawEventKind;
 
 /// How many pauses were followed by a call of this kind.
 fn bursts_with(seen: &Seen, op: Op) -> usize {
     let (mut bursts, mut fresh) = (0, false);
     for raw in &seen.raws {
         match &raw.what {
-            RawWhat::Pause { ends: true, .. } => fresh = true,
-            RawWhat::Call(call) if call.op == op && std::mem::take(&mut fresh) => bursts += 1,
+            RawEventKind::Pause { ends: true, .. } => fresh = true,
+            RawEventKind::Call(call) if call.op == op && std::mem::take(&mut fresh) => bursts += 1,
             _ => {}
         }
     }
@@ -96,9 +96,10 @@ fn one_that_opens_file_after_file_is_glanced_at_and_others_are_not() {
         assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
         assert!(seen.ended.unwatched_ns > 0);
         // What the loader opens is forgotten with the first burst that is all the program's own.
-        let pauses = seen.raws.iter().position(|raw| matches!(raw.what, RawWhat::Pause { ends: true, .. }));
+        let pauses =
+            seen.raws.iter().position(|raw| matches!(raw.what, RawEventKind::Pause { ends: true, .. }));
         let later = &seen.raws[pauses.expect("a pause")..];
-        later.iter().filter(|raw| matches!(raw.what, RawWhat::Glance)).count()
+        later.iter().filter(|raw| matches!(raw.what, RawEventKind::Glance)).count()
     };
     let file = text(&program);
     assert!(glances(&[file, file, "again"]) > 0);

@@ -183,7 +183,9 @@ fn threads_born_while_attached_are_seen_too() {
     child.wait().ok();
     assert_eq!(seen.ended.exit, Some(weir_model::trace::Exit::Code(0)));
     let calls = seen.raws.iter().filter(|raw| match &raw.what {
-        weir_probe::raw::RawWhat::Call(call) => call.op == weir_model::trace::Op::Write && raw.tid != raw.pid,
+        weir_probe::raw::RawEventKind::Call(call) => {
+            call.op == weir_model::trace::Op::Write && raw.tid != raw.pid
+        }
         _ => false,
     });
     assert!(calls.count() >= 30);

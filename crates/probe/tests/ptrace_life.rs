@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::{cheaply, command, compile, exactly, text, trace, until};
 use weir_model::trace::{Exit, Moment};
 use weir_probe::engine::{Options, Target};
-use weir_probe::raw::RawWhat;
+use weir_probe::raw::RawEventKind;
 use weir_probe::{Error, proc};
 
 #[test]
@@ -59,7 +59,7 @@ fn looks_come_at_fork_exec_and_exit() {
         .iter()
         .enumerate()
         .find_map(|(at, raw)| match raw.what {
-            RawWhat::Fork { child, shares_files: false } => Some((at, child)),
+            RawEventKind::Fork { child, shares_files: false } => Some((at, child)),
             _ => None,
         })
         .expect("a fork");

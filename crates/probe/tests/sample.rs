@@ -9,10 +9,10 @@ use common::text;
 use weir_model::Direction;
 use weir_model::trace::Exit;
 use weir_probe::engine::{Ended, Options, Target};
-use weir_probe::raw::{Raw, RawWhat};
+use weir_probe::raw::{RawEvent, RawEventKind};
 use weir_probe::{Error, launch, sample};
 
-fn look(target: Target, options: &Options) -> Result<(Vec<Raw>, Ended), Error> {
+fn look(target: Target, options: &Options) -> Result<(Vec<RawEvent>, Ended), Error> {
     let mut raws = Vec::new();
     let ended =
         sample::run(target, options, &mut |raw| raws.push(raw), &mut |_, _| Vec::new(), &mut |_, _| {})?;
@@ -29,11 +29,11 @@ fn totals_and_the_end_of_a_command_are_known() {
     let (raws, ended) = look(command(&words), &Options::default()).expect("looked at");
     assert_eq!(ended.exit, Some(Exit::Code(6)));
     let io = raws.iter().find_map(|raw| match raw.what {
-        RawWhat::Exit { io, .. } => io,
+        RawEventKind::Exit { io, .. } => io,
         _ => None,
     });
     assert_eq!(io.map(|io| (io.write_calls, io.written_bytes)), Some((300, 600)));
-    assert!(raws.iter().any(|raw| matches!(raw.what, RawWhat::Unwatched { .. })));
+    assert!(raws.iter().any(|raw| matches!(raw.what, RawEventKind::Unwatched { .. })));
     assert!(!ended.blind.is_empty());
 }
 
@@ -48,7 +48,9 @@ fn files_that_move_and_children_are_seen() {
     let moved: u64 = raws
         .iter()
         .filter_map(|raw| match &raw.what {
-            RawWhat::Counts(counts) if counts.flow.fd == 3 && counts.flow.direction == Direction::Out => {
+            RawEventKind::Counts(counts)
+                if counts.flow.fd == 3 && counts.flow.direction == Direction::Out =>
+            {
                 Some(counts.flow.bytes)
             }
             _ => None,
@@ -56,7 +58,8 @@ fn files_that_move_and_children_are_seen() {
         .sum();
     // The first line may have been there at the first look.
     assert!(moved == 40 || moved == 30, "{moved}");
-    let sleeps = raws.iter().filter(|raw| matches!(&raw.what, RawWhat::Exec { comm, .. } if comm == "sleep"));
+    let sleeps =
+        raws.iter().filter(|raw| matches!(&raw.what, RawEventKind::Exec { comm, .. } if comm == "sleep"));
     assert_eq!(sleeps.count(), 4);
 }
 
@@ -66,7 +69,7 @@ fn a_process_is_left_running_at_the_limit() {
     let options = Options { limit: Some(Duration::from_millis(120)), ..Options::default() };
     let (raws, ended) = look(Target::Process(child.id()), &options).expect("looked at");
     assert_eq!(ended.exit, None);
-    assert!(matches!(raws[0].what, RawWhat::Begin));
+    assert!(matches!(raws[0].what, RawEventKind::Begin));
     assert_eq!(child.try_wait().expect("a status"), None);
     child.kill().expect("killed");
     child.wait().expect("gone");

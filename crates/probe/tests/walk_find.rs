@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use support::{Waiting, compile, skip};
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 use weir_probe::memory::ProcessMemory;
 use weir_probe::walk::{ListHead, list_head, walkers, walkers_missing};
 
@@ -124,11 +124,11 @@ fn wait_for_image(pid: u32, name: &str) {
 fn heads_in_files() {
     let dir = tempfile::tempdir().unwrap();
     for (compiler, flags, walker) in [
-        ("gcc", vec!["-static"], Some(Walker::Glibc)),
-        ("gcc", vec!["-static-pie"], Some(Walker::Glibc)),
+        ("gcc", vec!["-static"], Some(RuntimeId::Glibc)),
+        ("gcc", vec!["-static-pie"], Some(RuntimeId::Glibc)),
         ("gcc", vec!["-static", "-s"], None),
         ("gcc", vec![], None),
-        ("musl-gcc", vec!["-static"], Some(Walker::Musl)),
+        ("musl-gcc", vec!["-static"], Some(RuntimeId::Musl)),
     ] {
         let program = dir.path().join("program");
         let Some(program) = compile("heads_in_files", compiler, &flags, "streams.c", &program) else {
@@ -147,5 +147,5 @@ fn heads_in_files() {
     }
     let library = libraries(Path::new("/bin/sh")).into_iter().find(|path| path.ends_with("libc.so.6"));
     let head = library.and_then(|library| list_head(&library)).expect("of the C library of this system");
-    assert!(head.walker == Walker::Glibc && head.relative);
+    assert!(head.walker == RuntimeId::Glibc && head.relative);
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Waiting, skip};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::memory::ProcessMemory;
 use weir_probe::walk::{walkers, walkers_missing};
 
@@ -36,7 +36,7 @@ fn start(dir: &Path, program: &Path) -> Waiting {
 }
 
 fn of_go(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == Walker::Go).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Go).collect()
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -83,8 +83,10 @@ fn check(test: &str, flags: &[&str], stack_is_known: bool) {
 /// A new stream and a change are seen; all that waits is there, in whole.
 fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
-    let go =
-        walkers(waiting.pid()).into_iter().find(|one| one.walker() == Walker::Go).expect("the walker of go");
+    let go = walkers(waiting.pid())
+        .into_iter()
+        .find(|one| one.walker() == RuntimeId::Go)
+        .expect("the walker of go");
     assert_eq!(go.buffers(&memory).iter().filter(|one| waiting.name(one.fd) == "late").count(), 0);
     std::fs::write(dir.join("go"), "").unwrap();
     waiting.child.stderr.as_mut().unwrap().read_exact(&mut [0]).unwrap();

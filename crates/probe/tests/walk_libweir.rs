@@ -7,7 +7,7 @@ use std::process::Command;
 
 use support::{Waiting, compile};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -57,7 +57,7 @@ fn linked_in_either_way() {
 
 fn check(waiting: &Waiting) {
     let mut found = waiting.buffers();
-    found.retain(|one| one.walker == Walker::Libweir);
+    found.retain(|one| one.walker == RuntimeId::Libweir);
     let of = |name: &str| {
         found.iter().find(|one| waiting.name(one.fd) == name).unwrap_or_else(|| panic!("{name}"))
     };

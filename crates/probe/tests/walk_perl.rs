@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use support::{Waiting, compile, skip};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::memory::ProcessMemory;
 use weir_probe::walk::{Walk, walkers, walkers_missing};
 
@@ -28,7 +28,7 @@ fn start(dir: &Path, more: &[&str]) -> Waiting {
 }
 
 fn perl_streams(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == Walker::Perl).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Perl).collect()
 }
 
 /// Those of the handles of a file.
@@ -111,7 +111,7 @@ fn pending(walker: &dyn Walk, pid: u32, name: &str) -> Vec<String> {
 }
 
 fn perl_walker(pid: u32) -> Box<dyn Walk> {
-    walkers(pid).into_iter().find(|one| one.walker() == Walker::Perl).expect("the walker of perl")
+    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::Perl).expect("the walker of perl")
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn of_stdio() {
     let script = "print 'once'; syswrite STDERR, '.'; sleep 1000";
     let waiting = Waiting::start(Command::new("perl").env("PERLIO", ":stdio").args(["-e", script]));
     let found: Vec<_> = waiting.buffers().into_iter().filter(|one| one.pending_bytes > 0).collect();
-    assert_eq!(found.iter().map(|one| (one.walker, one.fd)).collect::<Vec<_>>(), [(Walker::Glibc, 1)]);
+    assert_eq!(found.iter().map(|one| (one.walker, one.fd)).collect::<Vec<_>>(), [(RuntimeId::Glibc, 1)]);
 }
 
 /// libperl, which Debian has besides a perl that has all in itself.

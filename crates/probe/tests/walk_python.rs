@@ -7,7 +7,7 @@ use std::process::Command;
 
 use support::{Waiting, skip};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::walk::walkers_missing;
 
 /// Debian's, and those that pyenv has built, of the versions that the walker knows.
@@ -36,7 +36,7 @@ fn start(python: &Path, options: &[&str], dir: &Path) -> Waiting {
 }
 
 fn python_streams(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == Walker::Cpython).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Cpython).collect()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use support::{Waiting, skip};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::memory::ProcessMemory;
 use weir_probe::walk::{Walk, walkers, walkers_missing};
 
@@ -29,7 +29,7 @@ fn start(dir: &Path, more: &[&str]) -> Waiting {
 }
 
 fn of_ruby(pid: u32) -> Box<dyn Walk> {
-    walkers(pid).into_iter().find(|one| one.walker() == Walker::Ruby).expect("the walker of ruby")
+    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::Ruby).expect("the walker of ruby")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -45,7 +45,7 @@ fn what_waits_in_streams() {
     let waiting = start(dir.path(), &[]);
     assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
     let found: Vec<Buffer> =
-        waiting.buffers().into_iter().filter(|one| one.walker == Walker::Ruby && one.fd >= 0).collect();
+        waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Ruby && one.fd >= 0).collect();
     let of = |name: &str| {
         let named: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == name).collect();
         assert_eq!(named.len(), 1, "{name}: {found:#?}");

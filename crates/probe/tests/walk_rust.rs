@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Waiting, compile_with};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::memory::ProcessMemory;
 use weir_probe::walk::walkers;
 
@@ -22,7 +22,8 @@ fn with_symbols() {
             return;
         };
         let waiting = Waiting::start(&mut Command::new(program));
-        let found: Vec<_> = waiting.buffers().into_iter().filter(|one| one.walker == Walker::Rust).collect();
+        let found: Vec<_> =
+            waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Rust).collect();
         assert_eq!(found.len(), 1, "{flags:?}");
         assert_eq!((found[0].fd, found[0].mode, found[0].buffer_bytes), (1, Some(Mode::Line), 1024));
         assert_eq!(
@@ -46,7 +47,7 @@ fn without_symbols_nothing_is_believed() {
         return;
     };
     let waiting = Waiting::start(&mut Command::new(program));
-    assert!(waiting.buffers().iter().all(|one| one.walker != Walker::Rust && one.pending_bytes == 0));
+    assert!(waiting.buffers().iter().all(|one| one.walker != RuntimeId::Rust && one.pending_bytes == 0));
 }
 
 fn start(test: &str, dir: &Path, flags: &[&str]) -> Option<Waiting> {
@@ -61,7 +62,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 fn of_rust(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == Walker::Rust).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Rust).collect()
 }
 
 fn check(test: &str, flags: &[&str]) {
@@ -91,7 +92,7 @@ fn check(test: &str, flags: &[&str]) {
 fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let of_rust: Vec<_> =
-        walkers(waiting.pid()).into_iter().filter(|one| one.walker() == Walker::Rust).collect();
+        walkers(waiting.pid()).into_iter().filter(|one| one.walker() == RuntimeId::Rust).collect();
     let pending = || of_rust.iter().flat_map(|one| one.pending(&memory)).collect::<Vec<_>>();
     assert!(!pending().iter().any(|one| waiting.name(one.fd) == "late"));
     std::fs::write(dir.join("go"), "").unwrap();

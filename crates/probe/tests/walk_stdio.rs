@@ -6,9 +6,9 @@ use std::process::Command;
 
 use support::{Waiting, compile};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
-fn check(test: &str, compiler: &str, flags: &[&str], walker: Walker) {
+fn check(test: &str, compiler: &str, flags: &[&str], walker: RuntimeId) {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compile(test, compiler, flags, "streams.c", &dir.path().join("program")) else {
         return;
@@ -32,7 +32,7 @@ fn check_output<'a>(found: &'a [Buffer], of: &dyn Fn(&str) -> Vec<&'a Buffer>) {
     assert_eq!((stdout.pending_bytes, stdout.unread_bytes), (9, 0));
     assert!(stdout.buffer_bytes >= 1024);
     let stdin = found.iter().find(|one| one.fd == 0).unwrap();
-    let undecided = if stdin.walker == Walker::Glibc { None } else { Some(Mode::Full) };
+    let undecided = if stdin.walker == RuntimeId::Glibc { None } else { Some(Mode::Full) };
     assert_eq!((stdin.mode, stdin.unread_bytes), (undecided, 0));
     let stderr = found.iter().find(|one| one.fd == 2).unwrap();
     assert_eq!((stderr.mode, stderr.pending_bytes), (Some(Mode::None), 0));
@@ -90,7 +90,7 @@ fn wide_characters() {
 
 macro_rules! stdio {
     ($($name:ident: $compiler:literal $flags:expr, $walker:ident;)*) => {
-        $(#[test] fn $name() { check(stringify!($name), $compiler, &$flags, Walker::$walker); })*
+        $(#[test] fn $name() { check(stringify!($name), $compiler, &$flags, RuntimeId::$walker); })*
     };
 }
 

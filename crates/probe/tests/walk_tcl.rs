@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::{Waiting, skip};
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::memory::ProcessMemory;
 use weir_probe::walk::{Walk, walkers, walkers_missing};
 
@@ -23,7 +23,7 @@ fn start(test: &str, dir: &Path) -> Option<Waiting> {
 }
 
 fn of_tcl(waiting: &Waiting) -> Box<dyn Walk> {
-    walkers(waiting.pid()).into_iter().find(|one| one.walker() == Walker::Tcl).expect("the walker of tcl")
+    walkers(waiting.pid()).into_iter().find(|one| one.walker() == RuntimeId::Tcl).expect("the walker of tcl")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -35,7 +35,8 @@ fn what_waits_in_channels() {
     let dir = tempfile::tempdir().unwrap();
     let Some(waiting) = start("what_waits_in_channels", dir.path()) else { return };
     assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
-    let found: Vec<Buffer> = waiting.buffers().into_iter().filter(|one| one.walker == Walker::Tcl).collect();
+    let found: Vec<Buffer> =
+        waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Tcl).collect();
     let of = |name: &str| {
         let named: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == name).collect();
         assert_eq!(named.len(), 1, "{name}: {found:#?}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use support::{Waiting, compile};
 use weir_model::trace::{Buffer, Moment};
-use weir_probe::raw::{Raw, RawWhat};
+use weir_probe::raw::{RawEvent, RawEventKind};
 use weir_probe::watch::Watch;
 
 fn streams(dir: &Path) -> Waiting {
@@ -18,7 +18,7 @@ fn streams(dir: &Path) -> Waiting {
 }
 
 /// All reports of so much time.
-fn ticks(watch: &mut Watch, milliseconds: u64) -> Vec<Raw> {
+fn ticks(watch: &mut Watch, milliseconds: u64) -> Vec<RawEvent> {
     let (start, mut found) = (Instant::now(), Vec::new());
     while start.elapsed() < Duration::from_millis(milliseconds) {
         watch.tick(now_ns(), &mut |raw| found.push(raw));
@@ -48,7 +48,7 @@ fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
         found.extend(ticks(&mut watch, 50));
     }
     for raw in &found {
-        let RawWhat::Buffers { moment, buffers, waits_in, .. } = &raw.what else { panic!("{raw:?}") };
+        let RawEventKind::Buffers { moment, buffers, waits_in, .. } = &raw.what else { panic!("{raw:?}") };
         assert_eq!(
             (raw.pid, *moment, in_stdout(buffers)),
             (waiting.pid(), Moment::Sample, &b"in stdout"[..])

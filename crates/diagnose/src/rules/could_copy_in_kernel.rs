@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -56,7 +56,7 @@ fn saved_s(context: &Context, pass: &Pass) -> f64 {
 fn hint_s(context: &Context, pass: &Pass) -> f64 {
     let prices = &context.recording.prices;
     let entering =
-        |flow: &Flow, writes| flow.calls as f64 * prices.small_call_ns(context.kind(flow.file), writes);
+        |flow: &StreamCounts, writes| flow.calls as f64 * prices.small_call_ns(context.kind(flow.file), writes);
     (entering(pass.input, false) + entering(pass.output, true) + pass.input.bytes as f64 * prices.byte_ns)
         / 1e9
 }

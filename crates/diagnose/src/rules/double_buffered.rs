@@ -5,7 +5,7 @@
 //! joined into one stream, bytes that are changed, tee; nor who gathers small pieces in front of a file, which are dearer
 //! there than in a pipe. Never High: somebody may want to look on.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -45,10 +45,10 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// The process at the other end of a pipe, if there is exactly one.
-fn peer<'a>(context: &Context<'a>, pipe: u32, pid: u32, direction: Direction) -> Option<&'a Flow> {
+fn peer<'a>(context: &Context<'a>, pipe: u32, pid: u32, direction: Direction) -> Option<&'a StreamCounts> {
     let target = context.target(pipe);
     let others = context.toward(direction).filter(|flow| flow.pid != pid && flow.bytes > 0);
-    let mut ends: Vec<&Flow> = others.filter(|flow| context.target(flow.file) == target).collect();
+    let mut ends: Vec<&StreamCounts> = others.filter(|flow| context.target(flow.file) == target).collect();
     ends.dedup_by_key(|flow| flow.pid);
     if let [one] = ends[..] { Some(one) } else { None }
 }
@@ -59,11 +59,11 @@ fn switches_s(pass: &Pass) -> f64 {
 }
 
 /// The pipe's two sides and the copier's writes, less what the writer's own writes would take on the file.
-fn into_file_s(context: &Context, pass: &Pass, writer: &Flow) -> f64 {
+fn into_file_s(context: &Context, pass: &Pass, writer: &StreamCounts) -> f64 {
     let prices = &context.recording.prices;
     let piped_s = prices.transfer_s(StreamKind::Pipe, true, writer.calls, writer.bytes)
         + prices.transfer_s(StreamKind::Pipe, false, pass.input.calls, pass.input.bytes);
-    let filed_s = |flow: &Flow| flow.calls as f64 * prices.append_ns(flow.mean_bytes()) / 1e9;
+    let filed_s = |flow: &StreamCounts| flow.calls as f64 * prices.append_ns(flow.mean_bytes()) / 1e9;
     piped_s + switches_s(pass) + filed_s(pass.output) - filed_s(writer)
 }
 

@@ -4,7 +4,7 @@
 //! write to the same open file beginning with these bytes. Two processes that say the same by themselves have
 //! nothing pending at the fork; a child that execs or calls _exit(2) writes nothing of it.
 
-use weir_model::trace::{Buffer, Moment, What};
+use weir_model::trace::{Buffer, Moment, EventKind};
 use weir_model::{Finding, FindingId, Severity};
 
 use super::Rule;
@@ -16,7 +16,7 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::DoubledAtFork, judge };
 
 fn judge(context: &Context) -> Vec<Finding> {
     let forks = context.recording.events.iter().filter_map(|event| match event.what {
-        What::Fork { child } => Some((event.pid, child, event.at_s)),
+        EventKind::Fork { child } => Some((event.pid, child, event.at_s)),
         _ => None,
     });
     let found = forks.flat_map(|(parent, child, at_s)| {

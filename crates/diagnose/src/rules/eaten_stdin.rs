@@ -3,7 +3,7 @@
 //! Evidence: an ancestor reads an open file before the child starts and comes back for more after the child has
 //! read it to the end: nothing is left. An ancestor that does not come back handed its input over on purpose.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Severity};
 
 use super::Rule;
@@ -24,7 +24,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// The ancestor's flow that this one starved.
-fn owner<'a>(context: &Context<'a>, eater: &Flow) -> Option<&'a Flow> {
+fn owner<'a>(context: &Context<'a>, eater: &StreamCounts) -> Option<&'a StreamCounts> {
     let flows = context.flows_on(eater.file).iter().copied();
     let mut owners = flows.filter(|owner| {
         let loops = owner.direction == Direction::In && owner.pid != eater.pid && owner.bytes > 0;
@@ -35,7 +35,7 @@ fn owner<'a>(context: &Context<'a>, eater: &Flow) -> Option<&'a Flow> {
 }
 
 /// Whether the ancestor got nothing any more once the child had read.
-fn starved(context: &Context, owner: &Flow, eater: &Flow) -> bool {
+fn starved(context: &Context, owner: &StreamCounts, eater: &StreamCounts) -> bool {
     let calls =
         context.calls_on(eater.file).iter().filter(|seen| seen.pid == owner.pid && seen.call.op.reads());
     let after: Vec<i64> =
@@ -47,7 +47,7 @@ fn starved(context: &Context, owner: &Flow, eater: &Flow) -> bool {
     after.iter().all(|&result| result <= 0) && after.contains(&0)
 }
 
-fn found(context: &Context, eater: &Flow, owner: &Flow) -> Finding {
+fn found(context: &Context, eater: &StreamCounts, owner: &StreamCounts) -> Finding {
     let why = format!(
         "{} read {} from the input of {}, which reads it in a loop and then found its end: the loop stops \
             early.",

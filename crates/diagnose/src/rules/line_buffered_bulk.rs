@@ -4,7 +4,7 @@
 //! by the prices. A terminal wants lines. A pipe's reader may want them as well: there the lines must come
 //! faster than anyone looks at them. Several writers that append to one file need whole lines: at most Info.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
@@ -28,12 +28,12 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// Whether a flow goes out line by line.
-pub(super) fn by_line(flow: &Flow) -> bool {
+pub(super) fn by_line(flow: &StreamCounts) -> bool {
     let calls = moving(flow);
     calls >= 100 && flow.newline_ends * 10 >= calls * 9 && (2.0..LINE).contains(&flow.mean_bytes())
 }
 
-fn applies(context: &Context, flow: &Flow) -> bool {
+fn applies(context: &Context, flow: &StreamCounts) -> bool {
     let bulk = match context.kind(flow.file) {
         StreamKind::File => true,
         StreamKind::Pipe => flow.calls as f64 / context.span_s(flow).max(1e-3) >= BULK_RATE,
@@ -43,14 +43,14 @@ fn applies(context: &Context, flow: &Flow) -> bool {
 }
 
 /// Whether somebody else appends to the same file.
-fn shared_log(context: &Context, flow: &Flow) -> bool {
+fn shared_log(context: &Context, flow: &StreamCounts) -> bool {
     let appends = context.file(flow.file).is_some_and(|file| file.flags & O_APPEND != 0);
     let target = context.target(flow.file);
     let mut others = context.toward(Direction::Out).filter(|other| other.pid != flow.pid && other.bytes > 0);
     appends && others.any(|other| context.target(other.file) == target)
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let gain = context.gathered(flow);
     let mut severity = context.severity(gain.elapsed_s.min(context.flow_s(flow)))?;
     if shared_log(context, flow) {

@@ -3,7 +3,7 @@
 //! Evidence: the look at the entry of execve(2), which then succeeded. Not meant: a forked child's copy of its
 //! parent's bytes, and a child of vfork(2), whose memory is its parent's.
 
-use weir_model::trace::{Moment, What};
+use weir_model::trace::{Moment, EventKind};
 use weir_model::{Finding, FindingId};
 
 use super::Rule;
@@ -14,7 +14,7 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::LostAtExec, judge };
 
 fn judge(context: &Context) -> Vec<Finding> {
     let execs = context.recording.events.iter().filter_map(|event| match event.what {
-        What::Exec { .. } => Some((event.pid, event.at_s)),
+        EventKind::Exec { .. } => Some((event.pid, event.at_s)),
         _ => None,
     });
     execs

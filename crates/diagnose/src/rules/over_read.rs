@@ -5,7 +5,7 @@
 //! knows the buffer: it read in blocks, left without having seen the end, and wrote something else than it
 //! took (Warn: what it used is not known). dd and head -c take exactly what they pass on.
 
-use weir_model::trace::{Buffer, Flow, Moment, Op};
+use weir_model::trace::{Buffer, StreamCounts, Moment, Op};
 use weir_model::{Direction, Finding, FindingId, Severity};
 
 use super::Rule;
@@ -24,7 +24,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// The flow of another program that reads the same open file when this one has read its last.
-fn next_reader<'a>(context: &Context<'a>, flow: &Flow) -> Option<&'a Flow> {
+fn next_reader<'a>(context: &Context<'a>, flow: &StreamCounts) -> Option<&'a StreamCounts> {
     let others = context.flows_on(flow.file).iter().copied().filter(|other| {
         let other_program = (other.pid, other.image) != (flow.pid, flow.image);
         let here =
@@ -35,11 +35,11 @@ fn next_reader<'a>(context: &Context<'a>, flow: &Flow) -> Option<&'a Flow> {
 }
 
 /// Whether the first reader was gone before the other began: two that run side by side share on purpose.
-fn ended(context: &Context, flow: &Flow, other: &Flow) -> bool {
+fn ended(context: &Context, flow: &StreamCounts, other: &StreamCounts) -> bool {
     context.ended_at(flow.pid) <= other.first_s
 }
 
-fn judged(context: &Context, flow: &Flow, next: &Flow) -> Option<Finding> {
+fn judged(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> Option<Finding> {
     if gave_back(context, flow, next) || inherited_buffer(context, flow, next) {
         return None;
     }
@@ -56,13 +56,13 @@ fn judged(context: &Context, flow: &Flow, next: &Flow) -> Option<Finding> {
 
 /// Whether the next one was forked behind the last read and runs the same program: it has the buffer, with what is
 /// unread in it.
-fn inherited_buffer(context: &Context, flow: &Flow, next: &Flow) -> bool {
+fn inherited_buffer(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> bool {
     let forked = next.pid != flow.pid && context.forked_at(next.pid) >= flow.last_s;
     forked && next.image == 0 && context.descends(next.pid, flow.pid)
 }
 
 /// Whether it moved the offset back behind its last read.
-fn gave_back(context: &Context, flow: &Flow, next: &Flow) -> bool {
+fn gave_back(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> bool {
     context.calls(flow.pid).iter().any(|seen| {
         let here = seen.call.file.map_or(seen.call.fd == flow.fd, |file| file == flow.file);
         let after = seen.at_s >= flow.last_s && seen.at_s <= next.first_s;
@@ -72,7 +72,7 @@ fn gave_back(context: &Context, flow: &Flow, next: &Flow) -> bool {
 
 /// The stream of this descriptor as it was left to the next reader: when it left it, or at the last look
 /// before. A look at the read itself does not count its bytes yet.
-fn last_look<'a>(context: &Context<'a>, flow: &Flow, next: &Flow) -> Option<(Look<'a>, &'a Buffer)> {
+fn last_look<'a>(context: &Context<'a>, flow: &StreamCounts, next: &StreamCounts) -> Option<(Look<'a>, &'a Buffer)> {
     let leaving = |look: &Look| matches!(look.moment, Moment::Exec | Moment::Exit | Moment::Fork);
     let looks = context.looks(flow.pid).iter().filter(|look| {
         look.at_s >= flow.last_s && (look.at_s <= next.first_s || leaving(look) && next.pid != flow.pid)
@@ -84,9 +84,9 @@ fn last_look<'a>(context: &Context<'a>, flow: &Flow, next: &Flow) -> Option<(Loo
 }
 
 /// Without a look into its buffer: blocks, no end seen, and other bytes passed on than taken.
-fn guessed(context: &Context, flow: &Flow) -> bool {
+fn guessed(context: &Context, flow: &StreamCounts) -> bool {
     let passed_on =
-        |out: &&Flow| out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes;
+        |out: &&StreamCounts| out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes;
     let blocks = flow.asked_max >= BLOCK && flow.asked.below(BLOCK) == 0 && flow.asked.total() > 0;
     blocks
         && flow.zeros == 0
@@ -95,7 +95,7 @@ fn guessed(context: &Context, flow: &Flow) -> bool {
         && !context.flows(flow.pid).iter().any(passed_on)
 }
 
-fn found(context: &Context, flow: &Flow, next: &Flow, unread: Option<(u64, &Vec<u8>)>) -> Finding {
+fn found(context: &Context, flow: &StreamCounts, next: &StreamCounts, unread: Option<(u64, &Vec<u8>)>) -> Finding {
     let severity = if unread.is_some() { Severity::High } else { Severity::Warn };
     let (taker, heir) = (context.name_at(flow.pid, flow.first_s), context.name_at(next.pid, next.first_s));
     let why = match unread {

@@ -5,7 +5,7 @@
 //! fetched from devices than the program read, and the process waited long for that, not for a processor. Not meant: the
 //! same few blocks over and over (seek-and-reread) and O_DIRECT, which has no read-ahead.
 
-use weir_model::trace::{Flow, Op};
+use weir_model::trace::{StreamCounts, Op};
 use weir_model::{Direction, Finding, FindingId, Severity, Size, StreamKind};
 
 use super::Rule;
@@ -25,7 +25,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
-fn applies(context: &Context, flow: &Flow) -> bool {
+fn applies(context: &Context, flow: &StreamCounts) -> bool {
     let Some(file) = context.file(flow.file) else { return false };
     let large = file.size_bytes.is_some_and(|size| size >= LARGE);
     let random = moving(flow) >= 500 && flow.jumps * 5 >= flow.calls && flow.mean_bytes() < 131_072.0;
@@ -38,7 +38,7 @@ fn applies(context: &Context, flow: &Flow) -> bool {
         && !advised(context, flow)
 }
 
-fn advised(context: &Context, flow: &Flow) -> bool {
+fn advised(context: &Context, flow: &StreamCounts) -> bool {
     let advice = |call: &weir_model::trace::Call| call.op == Op::Fadvise && call.args[3] == FADV_RANDOM;
     context.calls_on(flow.file).iter().any(|seen| advice(seen.call))
         || context
@@ -48,14 +48,14 @@ fn advised(context: &Context, flow: &Flow) -> bool {
 }
 
 /// What came from devices for the process, and which part of that its calls did not ask for.
-fn fetched(context: &Context, flow: &Flow) -> (u64, f64) {
+fn fetched(context: &Context, flow: &StreamCounts) -> (u64, f64) {
     let fetched = context.process(flow.pid).and_then(|process| process.fetched_bytes).unwrap_or(0);
     let read = context.flows(flow.pid).iter().filter(|other| other.direction == Direction::In);
     let asked: u64 = read.filter(|other| context.kind(other.file) == StreamKind::File).map(|other| other.bytes).sum();
     (fetched, fetched.saturating_sub(asked) as f64 / fetched.max(1) as f64)
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let span_s = context.span_s(flow);
     context.severity(span_s)?;
     let (fetched, wasted) = fetched(context, flow);

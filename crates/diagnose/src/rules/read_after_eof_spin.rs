@@ -3,7 +3,7 @@
 //! Evidence: most calls of a flow returned 0, hundreds of them, so many a second that nothing can have waited
 //! between, and they cost by the prices. A follower that sleeps or waits for inotify makes few.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity};
 
 use super::Rule;
@@ -23,7 +23,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let span_s = context.span_s(flow);
     if (flow.zeros as f64) < span_s * RATE {
         return None;

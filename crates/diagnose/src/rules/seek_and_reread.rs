@@ -5,7 +5,7 @@
 //! large file read each byte about once. A program that seeks back in an input that others gave it (a shell
 //! that leaves the rest to its commands) may have to: at most Warn.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -28,7 +28,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 const OWN_MOST: f64 = 0.75;
 
 /// Whether a flow reads the same bytes over and over.
-pub(super) fn rereads(context: &Context, flow: &Flow) -> bool {
+pub(super) fn rereads(context: &Context, flow: &StreamCounts) -> bool {
     let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else {
         return false;
     };
@@ -37,7 +37,7 @@ pub(super) fn rereads(context: &Context, flow: &Flow) -> bool {
     over && flow.again_bytes >= flow.bytes / 2 && moves >= 50 && moves * 5 >= flow.calls
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let prices = &context.recording.prices;
     let file = context.file(flow.file)?;
     let needed = file.size_bytes.unwrap_or(0);

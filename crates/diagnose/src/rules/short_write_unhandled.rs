@@ -4,7 +4,7 @@
 //! neither begins behind what was taken nor asks for the rest; then exit status 0 and nothing on standard
 //! error. A program that was ended by a signal, or complains, knows.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Severity};
 
 use super::Rule;
@@ -18,7 +18,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     flows.filter_map(|flow| of_flow(context, flow)).collect()
 }
 
-fn of_flow(context: &Context, flow: &Flow) -> Option<Finding> {
+fn of_flow(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let here = |seen: &&Seen| {
         let call = seen.call;
         call.fd == flow.fd && call.file.is_none_or(|file| file == flow.file) && call.op.writes()
@@ -45,7 +45,7 @@ fn continues(short: &Seen, next: &Seen) -> bool {
     behind || next.call.asked == rest || next.call.op != short.call.op || next.call.result < 0
 }
 
-fn found(context: &Context, flow: &Flow, seen: &Seen) -> Finding {
+fn found(context: &Context, flow: &StreamCounts, seen: &Seen) -> Finding {
     let taken = seen.call.result as u64;
     let rest = seen.call.asked - taken;
     let why = format!(

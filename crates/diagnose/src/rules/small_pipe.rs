@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use weir_model::trace::{Flow, Op};
+use weir_model::trace::{StreamCounts, Op};
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -25,7 +25,7 @@ const CAPACITY: u64 = 65_536;
 const ALLOWED: u64 = 1 << 20;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let mut readers: HashMap<String, Vec<&Flow>> = HashMap::new();
+    let mut readers: HashMap<String, Vec<&StreamCounts>> = HashMap::new();
     for flow in context.toward(Direction::In).filter(|flow| context.kind(flow.file) == StreamKind::Pipe) {
         readers.entry(context.target(flow.file)).or_default().push(flow);
     }
@@ -42,7 +42,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// What room for a whole block would save, in seconds.
-fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f64 {
+fn saved_s(context: &Context, writer: &StreamCounts, reader: &StreamCounts, capacity: u64) -> f64 {
     let span = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
     let waits = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
     let handed_on = context.passes(StreamKind::File, StreamKind::Pipe).into_iter().find(|pass| {
@@ -62,7 +62,7 @@ fn saved_s(context: &Context, writer: &Flow, reader: &Flow, capacity: u64) -> f6
 
 /// The time from one read to the next in which the reader works on what it got, as it is when nothing disturbs it: a busy
 /// machine, and a look at the first calls, make some of these times longer and none shorter.
-fn pace_s(context: &Context, reader: &Flow) -> Option<f64> {
+fn pace_s(context: &Context, reader: &StreamCounts) -> Option<f64> {
     let reads =
         context.calls_on(reader.file).iter().filter(|seen| seen.pid == reader.pid && seen.call.op.reads());
     let times: Vec<f64> = reads.map(|seen| seen.at_s).collect();
@@ -72,7 +72,7 @@ fn pace_s(context: &Context, reader: &Flow) -> Option<f64> {
 }
 
 /// What the pipe holds: as it was set in this run, as it was seen, or as it is by itself.
-fn capacity(context: &Context, writer: &Flow, reader: &Flow) -> u64 {
+fn capacity(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> u64 {
     let ends = [writer.file, reader.file];
     let calls = ends.iter().flat_map(|&end| context.calls_on(end)).filter(|seen| {
         seen.call.op == Op::Fcntl && seen.call.args[1] == F_SETPIPE_SZ && seen.call.result > 0
@@ -82,7 +82,7 @@ fn capacity(context: &Context, writer: &Flow, reader: &Flow) -> u64 {
     set.or_else(seen).unwrap_or(CAPACITY).max(1)
 }
 
-fn found(context: &Context, writer: &Flow, reader: &Flow) -> Option<Finding> {
+fn found(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> Option<Finding> {
     let capacity = capacity(context, writer, reader);
     let large = writer.asked.total().saturating_sub(writer.asked.below(capacity * 2));
     if writer.asked_max < capacity * 2 || large == 0 || writer.bytes < capacity * 16 {

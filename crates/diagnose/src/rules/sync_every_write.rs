@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashMapExt};
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -35,7 +35,7 @@ const MOST: f64 = 0.5;
 
 /// What a process wrote to one file, however often it opened it, and how often it synced it.
 struct Synced<'a> {
-    flows: Vec<&'a Flow>,
+    flows: Vec<&'a StreamCounts>,
     writes: u64,
     syncs: u64,
     bytes: u64,
@@ -43,7 +43,7 @@ struct Synced<'a> {
 }
 
 /// A process's flows by the file that they lead to.
-type ByName<'a> = BTreeMap<Cow<'a, str>, Vec<&'a Flow>>;
+type ByName<'a> = BTreeMap<Cow<'a, str>, Vec<&'a StreamCounts>>;
 
 fn judge(context: &Context) -> Vec<Finding> {
     let flows = &context.recording.flows;
@@ -85,7 +85,7 @@ fn of_image(context: &Context, synced: Vec<Synced>) -> Vec<Finding> {
 }
 
 impl<'a> Synced<'a> {
-    fn of(context: &Context, flows: Vec<&'a Flow>) -> Self {
+    fn of(context: &Context, flows: Vec<&'a StreamCounts>) -> Self {
         let out = || flows.iter().filter(|flow| flow.direction == Direction::Out);
         let syncs = flows.iter().map(|flow| flow.syncs).sum();
         let (writes, bytes) = (out().map(|flow| moving(flow)).sum(), out().map(|flow| flow.bytes).sum());
@@ -108,7 +108,7 @@ impl<'a> Synced<'a> {
 }
 
 /// Seconds that one sync took here: the mean of all that were seen, if they are several, else its price.
-fn sync_s(context: &Context, flows: &[&Flow]) -> f64 {
+fn sync_s(context: &Context, flows: &[&StreamCounts]) -> f64 {
     let timed: u64 = flows.iter().map(|flow| flow.timed_syncs).sum();
     match timed {
         0..3 => context.recording.prices.sync_ns / 1e9,

@@ -5,7 +5,7 @@
 //! happened. On tmpfs, where nothing waits, that time is short and there is no finding. Whole blocks may be a database's
 //! pages, which have to wait: at most Warn.
 
-use weir_model::trace::{Flow, Op};
+use weir_model::trace::{StreamCounts, Op};
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -38,7 +38,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// Whether each write of a flow waits for the device.
-pub(super) fn waits(context: &Context, flow: &Flow) -> bool {
+pub(super) fn waits(context: &Context, flow: &StreamCounts) -> bool {
     let by_file = context.file(flow.file).is_some_and(|file| file.flags & O_DSYNC != 0);
     let mut calls = context.calls_on(flow.file).iter();
     let mut writes = calls.by_ref().filter(|seen| seen.pid == flow.pid && seen.call.op.writes()).peekable();
@@ -48,7 +48,7 @@ pub(super) fn waits(context: &Context, flow: &Flow) -> bool {
 }
 
 /// What the waits took: the time that the program did not compute, as far as the price allows for it.
-fn waited_s(context: &Context, flow: &Flow, calls: u64) -> f64 {
+fn waited_s(context: &Context, flow: &StreamCounts, calls: u64) -> f64 {
     let priced = calls as f64 * context.recording.prices.sync_ns / 1e9;
     match context.process(flow.pid).filter(|process| process.user_s > 0.0) {
         Some(process) => (context.span_s(flow) - process.user_s).clamp(0.0, priced * BUSY),
@@ -56,7 +56,7 @@ fn waited_s(context: &Context, flow: &Flow, calls: u64) -> f64 {
     }
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let calls = moving(flow);
     let needed = flow.bytes.div_ceil(BUFFER).max(1);
     let cost_s = waited_s(context, flow, calls);

@@ -3,7 +3,7 @@
 //! Evidence: more than a mebibyte to a terminal, and the writing took a share of the run, the program's own
 //! computing left out. At most Warn: somebody may want to see it pass.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
 
 use super::Rule;
@@ -18,13 +18,13 @@ pub(crate) const RULE: Rule = Rule { id: FindingId::TerminalBulk, judge };
 const MUCH: u64 = 1 << 20;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let bulk = |flow: &Flow| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH;
+    let bulk = |flow: &StreamCounts| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH;
     let flows = context.sums(Direction::Out, bulk);
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
 /// Seconds that the same bytes in a file would not take.
-fn saved_s(context: &Context, flow: &Flow) -> f64 {
+fn saved_s(context: &Context, flow: &StreamCounts) -> f64 {
     let computing = context.process(flow.pid).map_or(0.0, |process| process.user_s);
     let file =
         context.recording.prices.transfer_s(StreamKind::File, true, flow.bytes.div_ceil(BUFFER), flow.bytes);
@@ -32,7 +32,7 @@ fn saved_s(context: &Context, flow: &Flow) -> f64 {
     (spent - file).max(0.0)
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let saved = saved_s(context, flow);
     let severity = context.severity(saved)?.min(Severity::Warn);
     let why = format!(

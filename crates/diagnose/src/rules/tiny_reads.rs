@@ -5,7 +5,7 @@
 //! devices and small reads at scattered places, which a buffer does not help. A shell that must read byte by
 //! byte is charged too when it costs: the loop is what to replace then.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, StreamKind};
 
 use super::Rule;
@@ -22,7 +22,7 @@ fn judge(context: &Context) -> Vec<Finding> {
         .collect()
 }
 
-fn applies(context: &Context, flow: &Flow) -> bool {
+fn applies(context: &Context, flow: &StreamCounts) -> bool {
     let asked = if flow.asked.total() > 0 { &flow.asked } else { &flow.sizes };
     let small = flow.mean_bytes() < TINY as f64 && asked.below(TINY) * 10 >= asked.total() * 9;
     let kind = matches!(context.kind(flow.file), StreamKind::File | StreamKind::Pipe | StreamKind::Socket);

@@ -4,7 +4,7 @@
 //! meant are lines (line-buffered-bulk), writes at scattered places, writes that wait for the device (the
 //! sync- rules), commands to devices, and questions to a peer that answers each: those cannot be gathered.
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, StreamKind};
 
 use super::Rule;
@@ -24,7 +24,7 @@ fn judge(context: &Context) -> Vec<Finding> {
         .collect()
 }
 
-fn applies(context: &Context, flow: &Flow) -> bool {
+fn applies(context: &Context, flow: &StreamCounts) -> bool {
     let moving = moving(flow);
     let sizes = flow.sizes.total().max(1);
     let small = flow.mean_bytes() < TINY as f64 && flow.sizes.below(TINY / 2) * 2 >= sizes;
@@ -41,15 +41,15 @@ fn applies(context: &Context, flow: &Flow) -> bool {
 }
 
 /// Calls that moved bytes.
-pub(super) fn moving(flow: &Flow) -> u64 {
+pub(super) fn moving(flow: &StreamCounts) -> u64 {
     flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros)
 }
 
 /// Whether each write is followed by an answer from the same peer.
-fn answered(context: &Context, flow: &Flow) -> bool {
+fn answered(context: &Context, flow: &StreamCounts) -> bool {
     match context.kind(flow.file) {
         StreamKind::Socket => {
-            let both = |other: &&&Flow| other.direction == Direction::In && other.file == flow.file;
+            let both = |other: &&&StreamCounts| other.direction == Direction::In && other.file == flow.file;
             context.flows(flow.pid).iter().find(both).is_some_and(|back| back.calls * 2 >= flow.calls)
         }
         StreamKind::Pipe => {
@@ -59,7 +59,7 @@ fn answered(context: &Context, flow: &Flow) -> bool {
             let answers = peers.iter().flat_map(|&peer| context.flows(peer)).filter(|other| {
                 let back = context.target(other.file);
                 let mine =
-                    |mine: &&Flow| mine.direction == Direction::In && context.target(mine.file) == back;
+                    |mine: &&StreamCounts| mine.direction == Direction::In && context.target(mine.file) == back;
                 other.direction == Direction::Out && context.flows(flow.pid).iter().any(mine)
             });
             answers.map(|answer| answer.calls).sum::<u64>() * 2 >= flow.calls
@@ -69,7 +69,7 @@ fn answered(context: &Context, flow: &Flow) -> bool {
 }
 
 /// Of a flow that applies, whichever way it goes: what its calls cost, and that a buffer would spare most of them.
-pub(super) fn found(context: &Context, flow: &Flow, rule: &Rule, did: &str, topic: Topic) -> Option<Finding> {
+pub(super) fn found(context: &Context, flow: &StreamCounts, rule: &Rule, did: &str, topic: Topic) -> Option<Finding> {
     let gain = context.gathered(flow);
     let severity = context.severity(gain.elapsed_s.min(context.flow_s(flow)))?;
     let share = context.share(context.flow_s(flow));

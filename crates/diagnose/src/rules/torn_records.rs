@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
@@ -30,7 +30,7 @@ const DEAF: [&str; 5] = ["mawk", "seq", "cat", "dd", "tee"];
 const BUFFER: f64 = 512.0;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let mut targets: HashMap<String, Vec<&Flow>> = HashMap::new();
+    let mut targets: HashMap<String, Vec<&StreamCounts>> = HashMap::new();
     for flow in context.toward(Direction::Out).filter(|flow| flow.bytes > 0) {
         let kind = context.kind(flow.file);
         let shared = matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
@@ -43,7 +43,7 @@ fn judge(context: &Context) -> Vec<Finding> {
     shared.iter().filter_map(|writers| of_target(context, &writers[..writers.len().min(COMPARED)])).collect()
 }
 
-fn of_target(context: &Context, writers: &[&Flow]) -> Option<Finding> {
+fn of_target(context: &Context, writers: &[&StreamCounts]) -> Option<Finding> {
     let pairs =
         || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b))).filter(|(a, b)| a.pid != b.pid);
     if let Some((a, b)) = pairs().find(|(a, b)| overwrites(context, a, b)) {
@@ -54,16 +54,16 @@ fn of_target(context: &Context, writers: &[&Flow]) -> Option<Finding> {
 }
 
 /// Whether a write of a flow was looked at.
-fn seen(context: &Context, flow: &Flow) -> bool {
+fn seen(context: &Context, flow: &StreamCounts) -> bool {
     context.calls_on(flow.file).iter().any(|seen| seen.pid == flow.pid && seen.call.op.writes())
 }
 
 /// Calls that ended within a line.
-fn cuts(flow: &Flow) -> u64 {
+fn cuts(flow: &StreamCounts) -> u64 {
     moving(flow).saturating_sub(flow.newline_ends)
 }
 
-fn tears(context: &Context, a: &Flow, b: &Flow) -> bool {
+fn tears(context: &Context, a: &StreamCounts, b: &StreamCounts) -> bool {
     let calls = || context.calls_on(a.file).iter().filter(|seen| seen.pid == a.pid && seen.call.op.writes());
     let text = a.newline_ends > 0 || calls().any(|seen| seen.call.head.contains(&b'\n'));
     let known = calls().any(|seen| seen.call.tail.is_some());
@@ -72,21 +72,21 @@ fn tears(context: &Context, a: &Flow, b: &Flow) -> bool {
 }
 
 /// Whether the other's calls fall between calls of this one.
-fn meanwhile(context: &Context, a: &Flow, b: &Flow) -> bool {
+fn meanwhile(context: &Context, a: &StreamCounts, b: &StreamCounts) -> bool {
     let inside = |at_s: f64| at_s > a.first_s && at_s < a.last_s;
     let seen = context.calls_on(b.file).iter().filter(|seen| seen.pid == b.pid && seen.call.op.writes());
     seen.map(|seen| seen.at_s).chain([b.first_s, b.last_s]).any(inside)
 }
 
-fn overwrites(context: &Context, a: &Flow, b: &Flow) -> bool {
+fn overwrites(context: &Context, a: &StreamCounts, b: &StreamCounts) -> bool {
     let (Some(one), Some(other)) = (context.file(a.file), context.file(b.file)) else { return false };
     let separate = one.id != other.id && one.kind == StreamKind::File;
     let appending = one.flags & other.flags & O_APPEND != 0;
-    let positioned = |flow: &Flow| {
+    let positioned = |flow: &StreamCounts| {
         let mut calls = context.calls_on(flow.file).iter().filter(|seen| seen.pid == flow.pid);
         flow.seeks > 0 || calls.any(|seen| seen.call.op.positioned())
     };
-    let began = |flow: &Flow| {
+    let began = |flow: &StreamCounts| {
         context.calls_on(flow.file).first().map_or(flow.first_s, |seen| seen.at_s.min(flow.first_s))
     };
     let overlap = began(a).max(began(b)) < a.last_s.min(b.last_s);
@@ -95,8 +95,8 @@ fn overwrites(context: &Context, a: &Flow, b: &Flow) -> bool {
 
 /// The whole command by lines: one writer alone would write elsewhere, and leave the others as they are. Nothing where it
 /// is not known, or where a writer cannot be told from outside.
-fn by_lines(context: &Context, writers: &[&Flow]) -> String {
-    let deaf = |flow: &&&Flow| {
+fn by_lines(context: &Context, writers: &[&StreamCounts]) -> String {
+    let deaf = |flow: &&&StreamCounts| {
         let exe = context.image_at(flow.pid, flow.first_s).map_or("", |(_, image)| image.exe.as_str());
         let language = context.language(flow.pid, flow.first_s);
         let name = exe.rsplit('/').next().unwrap_or_default();
@@ -108,7 +108,7 @@ fn by_lines(context: &Context, writers: &[&Flow]) -> String {
     format!("{}   or in code: ", context.weir_run_whole("--line"))
 }
 
-fn cut(context: &Context, torn: &Flow, other: &Flow, writers: &[&Flow]) -> Finding {
+fn cut(context: &Context, torn: &StreamCounts, other: &StreamCounts, writers: &[&StreamCounts]) -> Finding {
     let why = format!(
         "{} and {} write to one {} at once, and {} of the {} writes of the first end in the middle of a \
             line: the other's lines come between.",
@@ -129,7 +129,7 @@ fn cut(context: &Context, torn: &Flow, other: &Flow, writers: &[&Flow]) -> Findi
     draft.figure("mean_bytes", torn.mean_bytes()).say(why, fix)
 }
 
-fn overwritten(context: &Context, a: &Flow, b: &Flow, writers: usize) -> Finding {
+fn overwritten(context: &Context, a: &StreamCounts, b: &StreamCounts, writers: usize) -> Finding {
     let bytes = a.bytes.min(b.bytes);
     let why = format!(
         "{} and {} opened one file each for itself without O_APPEND and write from its beginning: up to \

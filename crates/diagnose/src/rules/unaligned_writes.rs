@@ -5,7 +5,7 @@
 //! A new file has nothing to read. Info; Warn where the process waited longer in that time than it had the
 //! processor.
 
-use weir_model::trace::{Flow, OpenFile};
+use weir_model::trace::{StreamCounts, OpenFile};
 use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
 
 use super::Rule;
@@ -24,7 +24,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 }
 
 /// Whether most of what the writes cost may be that they lie badly.
-pub(super) fn applies(context: &Context, flow: &Flow) -> bool {
+pub(super) fn applies(context: &Context, flow: &StreamCounts) -> bool {
     let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else {
         return false;
     };
@@ -34,13 +34,13 @@ pub(super) fn applies(context: &Context, flow: &Flow) -> bool {
 
 /// Whether the blocks around the writes had something in them. Of a file that was open before the run nobody knows
 /// how it was opened: only its size tells.
-fn overwrites(file: &OpenFile, flow: &Flow) -> bool {
+fn overwrites(file: &OpenFile, flow: &StreamCounts) -> bool {
     let not_new = file.opened_by.is_some() && file.flags & O_CREAT == 0;
     let larger = file.size_bytes.is_some_and(|size| size > flow.bytes + flow.bytes / 20);
     (not_new || larger) && file.flags & (O_TRUNC | O_APPEND) == 0
 }
 
-fn found(context: &Context, flow: &Flow) -> Option<Finding> {
+fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let file = context.file(flow.file)?;
     let span_s = context.span_s(flow);
     context.severity(span_s)?;

@@ -70,7 +70,7 @@ fn many_small_copies_add_up() {
             tape.0.flows.push(flow);
         }
         for mut event in other.0.events {
-            if let weir_model::trace::What::Call(call) = &mut event.what {
+            if let weir_model::trace::EventKind::Call(call) = &mut event.what {
                 call.file = call.file.map(|file| file + id * 2);
             }
             tape.0.events.push(event);

@@ -159,7 +159,7 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
     assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
     // The ptrace engine knows the place of a call that failed by its arguments only.
     let mut untold = direct(0x1000, None, 4096, -22);
-    if let weir_model::trace::What::Call(call) = &mut untold.0.events[0].what {
+    if let weir_model::trace::EventKind::Call(call) = &mut untold.0.events[0].what {
         call.args[3] = 100;
     }
     assert!(untold.one(DirectMisaligned).evidence.contains_key("misaligned_offset"));

@@ -57,8 +57,8 @@ fn what_only_a_search_finds_is_cured_in_code() {
     let mut tape = sleeping(1.5, "epoll_pwait", |_| LINE.into());
     assert!(tape.one(StuckOutput).fix.starts_with("weir run"));
     for event in &mut tape.0.events {
-        if let weir_model::trace::What::Buffers { buffers, .. } = &mut event.what {
-            buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::Walker::Go);
+        if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.what {
+            buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::Go);
         }
     }
     let fix = tape.one(StuckOutput).fix;

@@ -6,7 +6,11 @@ use weir_model::trace::{Moment, Op};
 
 use crate::testing::*;
 
-fn timed(flow: &mut weir_model::trace::Flow, first_s: f64, last_s: f64) -> &mut weir_model::trace::Flow {
+fn timed(
+    flow: &mut weir_model::trace::StreamCounts,
+    first_s: f64,
+    last_s: f64,
+) -> &mut weir_model::trace::StreamCounts {
     (flow.first_s, flow.last_s) = (first_s, last_s);
     flow
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use weir_model::StreamKind;
-use weir_model::trace::{Exit, Moment, Op, What};
+use weir_model::trace::{EventKind, Exit, Moment, Op};
 
 use crate::testing::*;
 
@@ -46,11 +46,11 @@ fn recording(seeds: &Seeds, elapsed_s: f64) -> Tape {
     tape
 }
 
-fn odd_what(a: u8) -> What {
+fn odd_what(a: u8) -> EventKind {
     match a % 3 {
-        0 => What::Fork { child: u32::from(a % 7) },
-        1 => What::Exec { image: u32::from(a) },
-        _ => What::Signal { number: i32::from(a) },
+        0 => EventKind::Fork { child: u32::from(a % 7) },
+        1 => EventKind::Exec { image: u32::from(a) },
+        _ => EventKind::Signal { number: i32::from(a) },
     }
 }
 

@@ -3,7 +3,7 @@
 use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::StreamKind;
-use weir_model::trace::{Op, Rename, What};
+use weir_model::trace::{EventKind, Op, Rename};
 
 use crate::testing::*;
 
@@ -219,7 +219,7 @@ fn synced_data_is_safe_whoever_synced_it() {
 #[test]
 fn renames_of_others_files_failed_ones_and_those_in_memory_are_left_alone() {
     let mut failed = replaced(false, None);
-    if let weir_model::trace::What::Call(call) = &mut failed.0.events[0].what {
+    if let weir_model::trace::EventKind::Call(call) = &mut failed.0.events[0].what {
         call.result = -18;
     }
     failed.none(MissingSyncBeforeRename);
@@ -248,17 +248,17 @@ fn a_rename_needs_its_directory_synced() {
 fn what_happened_while_nobody_looked_is_not_judged() {
     // Between writing and renaming: it may have been synced then.
     let mut away = replaced(false, None);
-    away.event(0.25, 1, What::Unwatched { until_s: 0.35 });
+    away.event(0.25, 1, EventKind::Unwatched { until_s: 0.35 });
     away.none(MissingSyncBeforeRename);
     let mut other = replaced(false, None);
-    other.event(0.25, 9, What::Unwatched { until_s: 0.35 });
+    other.event(0.25, 9, EventKind::Unwatched { until_s: 0.35 });
     assert_eq!(other.severity(MissingSyncBeforeRename), Warn, "somebody else's calls");
     let mut later = replaced(false, None);
-    later.event(0.5, 0, What::Unwatched { until_s: 0.9 });
+    later.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
     assert_eq!(later.severity(MissingSyncBeforeRename), Warn);
     // And the directory afterwards.
     let mut behind = replaced(true, None);
-    behind.event(0.5, 0, What::Unwatched { until_s: 0.9 });
+    behind.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
     behind.none(MissingDirSync);
 }
 
@@ -272,7 +272,7 @@ fn a_directory_is_the_same_by_whatever_path() {
         (tape.open_file(directory).ino, tape.open_file(directory).dev) = (ino, dev);
         tape.call(0.5, 1, Op::Fsync, 4, directory, b"");
         let rename = tape.0.events.iter_mut().find_map(|event| match &mut event.what {
-            What::Call(call) => call.rename.as_mut(),
+            EventKind::Call(call) => call.rename.as_mut(),
             _ => None,
         });
         rename.unwrap().directory = Some(77);

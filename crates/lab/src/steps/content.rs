@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use weir_model::StreamKind;
-use weir_model::trace::{Call, Flow, OpenFile, Recording};
+use weir_model::trace::{Call, OpenFile, Recording, StreamCounts};
 
 use super::{File, words};
 
@@ -131,7 +131,7 @@ fn new(file: &OpenFile) -> File {
 }
 
 /// Is it the shell that only starts the program?
-fn of_starter(recording: &Recording, flow: &Flow) -> bool {
+fn of_starter(recording: &Recording, flow: &StreamCounts) -> bool {
     recording.image(flow.pid, flow.image).is_some_and(|image| image.argv == recording.command)
 }
 

@@ -1,7 +1,7 @@
 //! The system calls among the events.
 
 use weir_model::Mode;
-use weir_model::trace::{Call, Op, What};
+use weir_model::trace::{Call, EventKind, Op};
 
 use super::walk::Walk;
 use super::{Moved, Stream, streams, words};
@@ -87,11 +87,11 @@ impl Walk<'_> {
     fn ends_next(&self, at: usize, pid: u32) -> bool {
         let next = self.recording.events[at + 1..].iter().filter(|event| event.pid == pid);
         let mut left = next.filter(|event| match &event.what {
-            What::Buffers { .. } => false,
-            What::Call(call) => !(call.op.writes() || matches!(call.op, Op::Lseek | Op::Close)),
+            EventKind::Buffers { .. } => false,
+            EventKind::Call(call) => !(call.op.writes() || matches!(call.op, Op::Lseek | Op::Close)),
             _ => true,
         });
-        left.next().is_some_and(|event| matches!(event.what, What::Exit(_)))
+        left.next().is_some_and(|event| matches!(event.what, EventKind::Exit(_)))
     }
 
     fn read(&mut self, pid: u32, call: &Call) {

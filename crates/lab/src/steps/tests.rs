@@ -1,8 +1,8 @@
 //! Steps of runs written down by hand.
 
 use weir_model::trace::{
-    Buffer, Call, Engine, Event, Exit, Flow, Image, Moment, Op, OpenFile, Prices, Process, Recording, Walker,
-    What,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Moment, Op, OpenFile, Prices, Process,
+    Recording, RuntimeId, StreamCounts,
 };
 use weir_model::{Direction, Mode, StreamKind};
 
@@ -11,7 +11,7 @@ use super::{Step, steps};
 const FILE: u32 = 0;
 
 /// A run of /tmp/broken as process 812, whose standard output is a file; started by a shell, 811.
-fn recording(events: Vec<(u32, What)>) -> Recording {
+fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     let image = |argv: &[&str]| Image {
         argv: argv.iter().map(|word| word.to_string()).collect(),
         comm: "broken".into(),
@@ -19,14 +19,14 @@ fn recording(events: Vec<(u32, What)>) -> Recording {
     };
     let process = |pid: u32, images: Vec<Image>| Process { pid, images, ..Process::default() };
     let shell = || image(&["sh", "-c", "./broken >file"]);
-    let event = |(at, (pid, what)): (usize, (u32, What))| Event { at_s: at as f64, pid, tid: pid, what };
-    let begin = [(811, What::Fork { child: 812 }), (812, What::Exec { image: 1 })];
-    let mut flow = Flow::new(812, 1, 1, FILE, Direction::Out);
+    let event = |(at, (pid, what)): (usize, (u32, EventKind))| Event { at_s: at as f64, pid, tid: pid, what };
+    let begin = [(811, EventKind::Fork { child: 812 }), (812, EventKind::Exec { image: 1 })];
+    let mut flow = StreamCounts::new(812, 1, 1, FILE, Direction::Out);
     flow.calls = 1;
     Recording {
         command: shell().argv,
         root: 811,
-        engine: Engine::Ptrace,
+        engine: BackendKind::Ptrace,
         engine_reason: String::new(),
         exact: true,
         elapsed_s: 1.0,
@@ -60,9 +60,9 @@ fn recording(events: Vec<(u32, What)>) -> Recording {
     }
 }
 
-fn look(moment: Moment, pending: &str) -> What {
+fn look(moment: Moment, pending: &str) -> EventKind {
     let buffer = Buffer {
-        walker: Walker::Glibc,
+        walker: RuntimeId::Glibc,
         address: 1,
         fd: 1,
         mode: Some(Mode::Full),
@@ -73,11 +73,11 @@ fn look(moment: Moment, pending: &str) -> What {
         unread: Vec::new(),
     };
     let (waits_in_name, files) = (String::new(), vec![(1, FILE)]);
-    What::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }
+    EventKind::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }
 }
 
-fn write(text: &str) -> What {
-    What::Call(Call {
+fn write(text: &str) -> EventKind {
+    EventKind::Call(Call {
         op: Op::Write,
         fd: 1,
         file: Some(FILE),
@@ -107,16 +107,16 @@ fn doubled() -> Vec<Step> {
     let (one, child, parent) = ("first\n", "first\nchild\n", "first\nparent\n");
     steps(&recording(vec![
         (812, look(Moment::Fork, one)),
-        (812, What::Fork { child: 813 }),
+        (812, EventKind::Fork { child: 813 }),
         (813, look(Moment::Call, child)),
         (813, write(child)),
         (813, look(Moment::Exit, "")),
-        (813, What::Exit(Exit::Code(0))),
+        (813, EventKind::Exit(Exit::Code(0))),
         (812, look(Moment::Call, parent)),
         (812, write(parent)),
         (812, look(Moment::Exit, "")),
-        (812, What::Exit(Exit::Code(0))),
-        (811, What::Exit(Exit::Code(0))),
+        (812, EventKind::Exit(Exit::Code(0))),
+        (811, EventKind::Exit(Exit::Code(0))),
     ]))
 }
 
@@ -148,7 +148,7 @@ fn what_nobody_flushed_is_gone_with_the_process() {
     let steps = steps(&recording(vec![
         (812, look(Moment::Call, "lost")),
         (812, look(Moment::Signal, "lost")),
-        (812, What::Exit(Exit::Signal(9))),
+        (812, EventKind::Exit(Exit::Signal(9))),
     ]));
     let death = &steps[2];
     assert!(death.text.contains("by signal 9") && death.note.contains("4 bytes"), "{death:?}");

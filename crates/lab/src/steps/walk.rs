@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use weir_model::trace::{Buffer, Event, Exit, Image, Moment, Recording, What};
+use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Moment, Recording};
 
 use super::content::Files;
 use super::streams::{self, Change};
@@ -56,17 +56,19 @@ impl<'r> Walk<'r> {
     fn event(&mut self, at: usize, event: &Event) {
         let pid = event.pid;
         match &event.what {
-            What::Exec { image } => self.exec(pid, *image),
-            What::Fork { child } if self.hidden.contains(&pid) => {
+            EventKind::Exec { image } => self.exec(pid, *image),
+            EventKind::Fork { child } if self.hidden.contains(&pid) => {
                 self.hidden.insert(*child);
             }
-            What::Fork { child } => self.fork(pid, *child),
-            What::Buffers { moment, buffers, waits_in_name, files, .. } if !self.hidden.contains(&pid) => {
+            EventKind::Fork { child } => self.fork(pid, *child),
+            EventKind::Buffers { moment, buffers, waits_in_name, files, .. }
+                if !self.hidden.contains(&pid) =>
+            {
                 self.targets.extend(files.iter().map(|(fd, file)| ((pid, *fd), *file)));
                 self.look(pid, *moment, buffers, waits_in_name);
             }
-            What::Call(call) => self.call(at, pid, call),
-            What::Exit(exit) if !self.hidden.contains(&pid) => self.exit(pid, *exit),
+            EventKind::Call(call) => self.call(at, pid, call),
+            EventKind::Exit(exit) if !self.hidden.contains(&pid) => self.exit(pid, *exit),
             _ => {}
         }
     }

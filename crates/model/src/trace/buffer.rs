@@ -7,7 +7,7 @@ use crate::Mode;
 /// Whose buffer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Walker {
+pub enum RuntimeId {
     /// glibc's FILE.
     Glibc,
     /// musl's FILE.
@@ -50,7 +50,7 @@ pub enum Moment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Buffer {
     /// Whose.
-    pub walker: Walker,
+    pub walker: RuntimeId,
     /// Where the stream object is in the program's memory: the same number is the same stream.
     pub address: u64,
     /// The descriptor; -1: none (a memory stream).
@@ -75,8 +75,8 @@ impl Buffer {
     /// write by.
     pub fn is_listed(&self) -> bool {
         match self.walker {
-            Walker::Go => false,
-            Walker::Rust => self.fd == 1 && self.mode == Some(Mode::Line),
+            RuntimeId::Go => false,
+            RuntimeId::Rust => self.fd == 1 && self.mode == Some(Mode::Line),
             _ => true,
         }
     }

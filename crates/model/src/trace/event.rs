@@ -139,7 +139,7 @@ pub struct Rename {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum EventKind {
     /// A call: rare ones all; of reads and writes the first and last of each flow, failures, short ones, and
     /// the first after fork(2).
     Call(Call),
@@ -191,5 +191,5 @@ pub struct Event {
     /// The thread.
     pub tid: u32,
     /// What.
-    pub what: What,
+    pub what: EventKind,
 }

@@ -54,7 +54,7 @@ impl Histogram {
 
 /// Counters of one descriptor of one image of one process, in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct StreamCounts {
     /// The process.
     pub pid: u32,
     /// Index in [`super::Process::images`].
@@ -124,7 +124,7 @@ fn is_none(seconds: &f64) -> bool {
     *seconds == 0.0
 }
 
-impl Flow {
+impl StreamCounts {
     /// The descriptor of calls of which it is not known through which streams of a process they went: it opened and closed
     /// files while nobody looked. Nothing is known of them but how many they were, and their bytes.
     pub const UNKNOWN: i32 = -1;

@@ -12,13 +12,13 @@ mod place;
 mod prices;
 mod streams;
 
-pub use buffer::{Buffer, Moment, Walker};
-pub use event::{Call, Event, Op, Rename, What};
-pub use flow::{Flow, Histogram};
-pub use mode::{Modes, SeenMode, mode_of_calls};
+pub use buffer::{Buffer, Moment, RuntimeId};
+pub use event::{Call, Event, EventKind, Op, Rename};
+pub use flow::{Histogram, StreamCounts};
+pub use mode::{Modes, ObservedMode, mode_of_calls};
 pub use other::OtherCalls;
-pub use pipeline::{End, Hop, Pipeline};
-pub use place::{Frame, Place, Wrote};
+pub use pipeline::{Hop, PipeEnd, Pipeline};
+pub use place::{CallSite, Frame, WriteSite};
 pub use prices::Prices;
 pub use streams::{Stream, Streams};
 
@@ -31,7 +31,7 @@ use crate::{Direction, StreamKind};
 /// Where the calls were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
+pub enum BackendKind {
     /// In the kernel, by tracepoints.
     Ebpf,
     /// By stopping the program at its calls.
@@ -209,7 +209,7 @@ pub struct Recording {
     /// The process that was started or attached to.
     pub root: u32,
     /// Where the calls were seen.
-    pub engine: Engine,
+    pub engine: BackendKind,
     /// Why this engine and no better one; empty when it is the best.
     pub engine_reason: String,
     /// Every call was counted.
@@ -229,12 +229,12 @@ pub struct Recording {
     /// Open files by id.
     pub files: Vec<OpenFile>,
     /// Counters per process, image, descriptor, open file and direction.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<StreamCounts>,
     /// Rare things and the first and last calls of each flow, in order of time.
     pub events: Vec<Event>,
     /// Where programs wrote what was seen waiting in their buffers, as far as that is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub wrote: Vec<Wrote>,
+    pub wrote: Vec<WriteSite>,
     /// Calls that move no bytes, by process, image and kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherCalls>,
@@ -262,7 +262,7 @@ impl Recording {
     }
 
     /// The place that wrote last into a stream's buffer before this time, in seconds.
-    pub fn wrote(&self, pid: u32, stream: u64, at_s: f64) -> Option<&Place> {
+    pub fn wrote(&self, pid: u32, stream: u64, at_s: f64) -> Option<&CallSite> {
         self.wrote.iter().find(|one| one.is_of(pid, stream, at_s)).map(|one| &one.place)
     }
 

@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Buffer, Flow, Histogram, Moment, Process, Recording, Walker, What};
+use super::{Buffer, EventKind, Histogram, Moment, Process, Recording, RuntimeId, StreamCounts};
 use crate::{Direction, Mode};
 
 /// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
@@ -10,7 +10,7 @@ const BLOCK: u64 = 512;
 
 /// A stream's mode, and where it is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeenMode {
+pub struct ObservedMode {
     /// The mode.
     pub mode: Mode,
     /// Size of the user-space buffer, where a walker saw one.
@@ -25,7 +25,7 @@ pub struct SeenMode {
 /// * line: at least 90 % of the writes end in a newline;
 /// * full: all but the last are of one size, a multiple of 512;
 /// * mixed: anything else.
-pub fn mode_of_calls(flow: &Flow) -> Option<Mode> {
+pub fn mode_of_calls(flow: &StreamCounts) -> Option<Mode> {
     let moving = flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros);
     if moving == 0 {
         return None;
@@ -54,7 +54,7 @@ pub fn mode_of_calls(flow: &Flow) -> Option<Mode> {
 }
 
 /// Did all calls but the last ask for as much as the largest did?
-fn asked_alike(flow: &Flow, moving: u64) -> bool {
+fn asked_alike(flow: &StreamCounts, moving: u64) -> bool {
     let slot = Histogram::slot(flow.asked_max);
     let total = flow.asked.total();
     let alike = flow.asked.0.get(slot).is_some_and(|&count| count + 1 >= total);
@@ -86,7 +86,7 @@ impl Recording {
     pub fn modes(&self) -> Modes<'_> {
         let mut looks: HashMap<(u32, i32), Vec<Look>> = HashMap::new();
         for event in &self.events {
-            let What::Buffers { moment, buffers, files, .. } = &event.what else { continue };
+            let EventKind::Buffers { moment, buffers, files, .. } = &event.what else { continue };
             // The last look is asked first, and in it the first of several streams of one descriptor.
             for buffer in buffers.iter().rev() {
                 let look = Look { at_s: event.at_s, moment: *moment, buffer, files };
@@ -100,15 +100,15 @@ impl Recording {
 impl Modes<'_> {
     /// The mode of `flow`: what a walker saw last of that descriptor while the same image ran, else
     /// [`mode_of_calls`].
-    pub fn of(&self, flow: &Flow) -> Option<SeenMode> {
+    pub fn of(&self, flow: &StreamCounts) -> Option<ObservedMode> {
         if !flow.is_known() {
             return None;
         }
-        let deduced = || Some(SeenMode { mode: mode_of_calls(flow)?, buffer_bytes: None, walked: false });
+        let deduced = || Some(ObservedMode { mode: mode_of_calls(flow)?, buffer_bytes: None, walked: false });
         self.walked(flow).or_else(deduced)
     }
 
-    fn walked(&self, flow: &Flow) -> Option<SeenMode> {
+    fn walked(&self, flow: &StreamCounts) -> Option<ObservedMode> {
         let looks = self.looks.get(&(flow.pid, flow.fd))?;
         let process = self.processes.get(&flow.pid);
         let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);
@@ -119,18 +119,22 @@ impl Modes<'_> {
         // says nothing of how they were.
         let taken = |look: &&Look| {
             let (moment, buffer) = (look.moment, look.buffer);
-            moment == Moment::Exit && buffer.walker == Walker::Glibc && buffer.mode == Some(Mode::None)
+            moment == Moment::Exit && buffer.walker == RuntimeId::Glibc && buffer.mode == Some(Mode::None)
         };
         // A stream that was never used has no mode and no buffer: the program goes past it.
         own.filter(|look| !taken(look))
             .filter_map(|look| Some((look.buffer.mode?, look.buffer.buffer_bytes)))
             .next()
-            .map(|(mode, bytes)| SeenMode { mode, buffer_bytes: (bytes > 0).then_some(bytes), walked: true })
+            .map(|(mode, bytes)| ObservedMode {
+                mode,
+                buffer_bytes: (bytes > 0).then_some(bytes),
+                walked: true,
+            })
     }
 
     /// Whether the descriptor of `flow` led to the file of `flow` at a look that knows these. Numbers of descriptors are
     /// given again: one that a stream had may be another file's before or after.
-    fn is_behind(&self, flow: &Flow, files: &[(i32, u32)]) -> bool {
+    fn is_behind(&self, flow: &StreamCounts, files: &[(i32, u32)]) -> bool {
         let file = |number: u32| self.recording.file(number);
         let path = |number: u32| file(number).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let same =
@@ -143,8 +147,8 @@ impl Modes<'_> {
 mod tests {
     use super::*;
 
-    fn flow(direction: Direction, sizes: &[u64]) -> Flow {
-        let mut flow = Flow::new(1, 0, 1, 0, direction);
+    fn flow(direction: Direction, sizes: &[u64]) -> StreamCounts {
+        let mut flow = StreamCounts::new(1, 0, 1, 0, direction);
         for &size in sizes {
             flow.calls += 1;
             flow.bytes += size;
@@ -164,19 +168,19 @@ mod tests {
         assert_eq!(of(&[1; 50]), Some(Mode::None));
         assert_eq!(of(&[3, 80, 17, 200]), Some(Mode::None));
         assert_eq!(of(&[9999; 4]), Some(Mode::None));
-        let copied = Flow { in_kernel: 3, ..flow(Direction::Out, &[70_000, 80_000, 123]) };
+        let copied = StreamCounts { in_kernel: 3, ..flow(Direction::Out, &[70_000, 80_000, 123]) };
         assert_eq!(mode_of_calls(&copied), Some(Mode::None));
     }
 
     #[test]
     fn lines_are_told_by_their_ends() {
-        let lines = |ends: u64| Flow {
+        let lines = |ends: u64| StreamCounts {
             newline_ends: ends,
             ..flow(Direction::Out, &[30, 41, 22, 80, 77, 1, 5, 9, 600, 7])
         };
         assert_eq!(mode_of_calls(&lines(9)), Some(Mode::Line));
         assert_eq!(mode_of_calls(&lines(8)), Some(Mode::Mixed));
-        let bytes = Flow { newline_ends: 40, ..flow(Direction::Out, &[1; 40]) };
+        let bytes = StreamCounts { newline_ends: 40, ..flow(Direction::Out, &[1; 40]) };
         assert_eq!(mode_of_calls(&bytes), Some(Mode::None), "newlines written one at a time");
     }
 
@@ -201,7 +205,7 @@ mod tests {
     fn too_little_tells_nothing() {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[100]), None);
-        let ended = Flow { zeros: 1, ..flow(Direction::In, &[0]) };
+        let ended = StreamCounts { zeros: 1, ..flow(Direction::In, &[0]) };
         assert_eq!(mode_of_calls(&ended), None);
     }
 }

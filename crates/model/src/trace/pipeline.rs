@@ -6,7 +6,7 @@ use crate::Mode;
 
 /// One side of a pipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct End {
+pub struct PipeEnd {
     /// The process.
     pub pid: u32,
     /// Its name.
@@ -35,9 +35,9 @@ pub struct Hop {
     /// What the pipe holds, where known.
     pub pipe_bytes: Option<u64>,
     /// Who writes.
-    pub writer: End,
+    pub writer: PipeEnd,
     /// Who reads.
-    pub reader: End,
+    pub reader: PipeEnd,
     /// A line may wait here until a buffer is full.
     pub holds_lines: bool,
 }

@@ -21,7 +21,7 @@ pub struct Frame {
 
 /// Where a program wrote into a buffer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CallSite {
     /// When, seconds since the recording began.
     pub at_s: f64,
     /// Nothing was written into the buffer after it, as far as can be known. False: something may have been, unseen.
@@ -32,7 +32,7 @@ pub struct Place {
 
 /// A place, with the stream whose buffer it is and how long it was the last that is known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wrote {
+pub struct WriteSite {
     /// The process.
     pub pid: u32,
     /// The stream, as in [`super::Buffer::address`].
@@ -40,10 +40,10 @@ pub struct Wrote {
     /// When the next write came, or the next program; None: none did.
     pub until_s: Option<f64>,
     /// Where.
-    pub place: Place,
+    pub place: CallSite,
 }
 
-impl Wrote {
+impl WriteSite {
     /// Whether it is the last of this stream that is known at a time.
     pub fn is_of(&self, pid: u32, stream: u64, at_s: f64) -> bool {
         let then = self.place.at_s <= at_s && self.until_s.is_none_or(|until_s| at_s < until_s);
@@ -51,7 +51,7 @@ impl Wrote {
     }
 }
 
-impl Place {
+impl CallSite {
     /// The program's own function that wrote, and who called it; not code that it made at run time, in no file.
     pub fn own_frames(&self) -> impl Iterator<Item = &Frame> {
         let own = self.frames.iter().filter(|frame| !frame.library && !frame.module.is_empty());
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn a_place_counts_until_the_next_write() {
-        let place = Place { at_s: 1.0, ..Place::default() };
-        let wrote = Wrote { pid: 7, stream: 9, until_s: Some(3.0), place };
+        let place = CallSite { at_s: 1.0, ..CallSite::default() };
+        let wrote = WriteSite { pid: 7, stream: 9, until_s: Some(3.0), place };
         assert!(wrote.is_of(7, 9, 1.0) && wrote.is_of(7, 9, 2.9));
         assert!(!wrote.is_of(7, 9, 0.9) && !wrote.is_of(7, 9, 3.0));
         assert!(!wrote.is_of(8, 9, 2.0) && !wrote.is_of(7, 8, 2.0));
-        assert!(Wrote { until_s: None, ..wrote }.is_of(7, 9, 1e9));
+        assert!(WriteSite { until_s: None, ..wrote }.is_of(7, 9, 1e9));
     }
 }

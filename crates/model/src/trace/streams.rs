@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Engine, Flow, OpenFile, Process, Recording};
+use super::{BackendKind, OpenFile, Process, Recording, StreamCounts};
 use crate::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction, and where it leads.
@@ -26,9 +26,9 @@ pub struct Stream<'a> {
     /// The name of the program.
     pub comm: &'a str,
     /// Its flows, one for each opening, in order of time; there is always one.
-    pub openings: Vec<&'a Flow>,
+    pub openings: Vec<&'a StreamCounts>,
     /// All of them as one; where it leads is the first's. Nearly always there is but one, and nothing to add up.
-    pub sum: Cow<'a, Flow>,
+    pub sum: Cow<'a, StreamCounts>,
 }
 
 /// The streams of a recording for several who need them, also on several threads: put together once, when they are asked
@@ -60,7 +60,7 @@ impl Recording {
     /// The streams, in the order in which they were first used; flows of which nothing was seen, not even a call that
     /// waits for the device, are of none. Whoever says how many streams there were counts these.
     pub fn streams(&self) -> Vec<Stream<'_>> {
-        let mut flows: Vec<&Flow> =
+        let mut flows: Vec<&StreamCounts> =
             self.flows.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
         let mut streams: Vec<Stream> = Vec::with_capacity(flows.len());
@@ -81,7 +81,7 @@ impl Recording {
             }
         }
         // Of totals that are not whole themselves nothing is known exactly.
-        if self.engine != Engine::Sample {
+        if self.engine != BackendKind::Sample {
             self.settle(&mut streams);
         }
         streams
@@ -89,8 +89,9 @@ impl Recording {
 
     /// What several openings of one stream made together, and no other stream, is known exactly.
     fn settle(&self, streams: &mut [Stream]) {
-        let socket = |flow: &Flow| self.file(flow.file).is_some_and(|file| file.kind == StreamKind::Socket);
-        let counted = |sum: &Flow| sum.estimated && sum.calls > 0 && !socket(sum);
+        let socket =
+            |flow: &StreamCounts| self.file(flow.file).is_some_and(|file| file.kind == StreamKind::Socket);
+        let counted = |sum: &StreamCounts| sum.estimated && sum.calls > 0 && !socket(sum);
         let mut shared: HashMap<(u32, Direction), u32> = HashMap::new();
         for sum in streams.iter().map(|stream| &*stream.sum).filter(|sum| counted(sum)) {
             *shared.entry((sum.pid, sum.direction)).or_default() += 1;
@@ -113,7 +114,7 @@ impl Recording {
         Some(file.same_as.and_then(|first| self.file(first)).unwrap_or(file))
     }
 
-    fn key<'a>(&'a self, flow: &Flow, processes: &HashMap<u32, &'a Process>) -> Key<'a> {
+    fn key<'a>(&'a self, flow: &StreamCounts, processes: &HashMap<u32, &'a Process>) -> Key<'a> {
         let file = self.first_name(flow.file);
         let image = processes.get(&flow.pid).and_then(|process| process.images.get(flow.image as usize));
         Key {

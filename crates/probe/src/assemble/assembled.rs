@@ -10,7 +10,7 @@ pub struct Assembled {
     /// By id.
     pub files: Vec<OpenFile>,
     /// Counters.
-    pub flows: Vec<weir_model::trace::Flow>,
+    pub flows: Vec<weir_model::trace::StreamCounts>,
     /// Calls that move no bytes.
     pub others: Vec<OtherCalls>,
     /// In order of time.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
-use weir_model::trace::{Flow, OpenFile};
+use weir_model::trace::{OpenFile, StreamCounts};
 
 use super::names::Names;
 use super::paths::Directories;
@@ -133,7 +133,7 @@ impl Files {
         if let Some(known) = self.unknown_stream {
             return known;
         }
-        let path = Flow::UNKNOWN_PATH.to_string();
+        let path = StreamCounts::UNKNOWN_PATH.to_string();
         let new = self.add(OpenFile { path, ..blank(StreamKind::Other) });
         *self.unknown_stream.insert(new)
     }

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashSet};
 
 use weir_model::Direction;
-use weir_model::trace::{Call, Flow, Op};
+use weir_model::trace::{Call, Op, StreamCounts};
 
 use crate::raw::{RawCall, RawCounts};
 use crate::syscalls;
@@ -30,7 +30,7 @@ struct Place {
 /// All flows.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    pub all: Vec<Flow>,
+    pub all: Vec<StreamCounts>,
     index: HashMap<Key, usize>,
     by_process: HashMap<u32, Vec<usize>>,
     places: HashMap<usize, Place>,
@@ -79,7 +79,7 @@ impl Flows {
     fn get(&mut self, key: Key, at_s: f64) -> usize {
         *self.index.entry(key).or_insert_with(|| {
             let (pid, image, fd, file, direction) = key;
-            let mut flow = Flow::new(pid, image, fd, file, direction);
+            let mut flow = StreamCounts::new(pid, image, fd, file, direction);
             flow.first_s = at_s;
             self.by_process.entry(pid).or_default().push(self.all.len());
             self.all.push(flow);
@@ -109,7 +109,7 @@ impl Flows {
 
     /// Descriptors of open files whose position was set by lseek(2) lately, or before.
     pub fn seeking(&self, pid: u32, image: u32) -> HashSet<(i32, u32)> {
-        let seeks = |flow: &&Flow| flow.image == image && flow.seeks > 0;
+        let seeks = |flow: &&StreamCounts| flow.image == image && flow.seeks > 0;
         let own = self.of_process(pid).iter().map(|&index| &self.all[index]);
         own.filter(seeks).map(|flow| (flow.fd, flow.file)).collect()
     }
@@ -132,7 +132,7 @@ impl Flows {
         let index = self.get((more.pid, image, more.fd, file, more.direction), times.0);
         self.note_recent(index, more.calls, more.bytes, times);
         let flow = &mut self.all[index];
-        flow.add(&Flow { first_s: flow.first_s, last_s: times.1, ..more });
+        flow.add(&StreamCounts { first_s: flow.first_s, last_s: times.1, ..more });
     }
 
     /// One call; true when it is worth an event of its own.
@@ -196,7 +196,7 @@ impl Flows {
     }
 }
 
-fn count_moved(flow: &mut Flow, place: &mut Place, call: &RawCall, regular: bool) {
+fn count_moved(flow: &mut StreamCounts, place: &mut Place, call: &RawCall, regular: bool) {
     let (moved, asked) = (call.result as u64, asked(call));
     flow.bytes += moved;
     flow.sizes.add(moved, 1);

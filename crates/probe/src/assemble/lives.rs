@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_model::trace::{Exit, Image, IoTotals, Process, What};
+use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
 
 use super::{Assembler, Live, renewal};
 use crate::proc;
@@ -37,7 +37,7 @@ impl Assembler {
         self.live.insert(child, Live { process, descriptors: table, at_start, ..Live::default() });
         self.files.directories.fork(pid, child);
         self.live_of(pid, at_s).after_fork = 0;
-        self.event(at_s, pid, tid, What::Fork { child });
+        self.event(at_s, pid, tid, EventKind::Fork { child });
     }
 
     pub(super) fn exec(&mut self, pid: u32, tid: u32, image: Image) {
@@ -65,7 +65,7 @@ impl Assembler {
         let images = &mut self.processes[process].images;
         images.truncate(number as usize);
         images.push(image);
-        self.event(at_s, pid, tid, What::Exec { image: number });
+        self.event(at_s, pid, tid, EventKind::Exec { image: number });
     }
 
     pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, spent: &Spent, at_s: f64) {
@@ -79,7 +79,7 @@ impl Assembler {
         (process.user_s, process.system_s) = (seconds(spent.user_ns), seconds(spent.system_ns));
         (process.queued_s, process.fetched_bytes) = (spent.queued_ns.map(seconds), spent.fetched_bytes);
         self.settle(live, io, at_s);
-        self.event(at_s, pid, pid, What::Exit(exit));
+        self.event(at_s, pid, pid, EventKind::Exit(exit));
     }
 }
 

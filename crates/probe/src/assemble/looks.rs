@@ -1,6 +1,6 @@
 //! Two looks at one moment are one: the kernel walks what it can, and another look from outside finds the rest.
 
-use weir_model::trace::{Buffer, Event, Moment, What};
+use weir_model::trace::{Buffer, Event, EventKind, Moment};
 
 /// How far apart the two may be, seconds.
 const APART_S: f64 = 0.25;
@@ -22,8 +22,8 @@ pub(super) fn join(
     let recent = events.len().saturating_sub(RECENT);
     let of_process = events[recent..].iter_mut().rev().filter(|event| event.pid == pid);
     // One that a call has followed was of an earlier fork.
-    for event in of_process.take_while(|event| !matches!(event.what, What::Call(_))) {
-        let What::Buffers { moment: before, buffers, files, .. } = &mut event.what else { continue };
+    for event in of_process.take_while(|event| !matches!(event.what, EventKind::Call(_))) {
+        let EventKind::Buffers { moment: before, buffers, files, .. } = &mut event.what else { continue };
         if *before != moment || at_s - event.at_s > APART_S {
             return false;
         }
@@ -47,9 +47,9 @@ pub(super) fn join(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_model::trace::Walker;
+    use weir_model::trace::RuntimeId;
 
-    fn buffer(walker: Walker, pending: u64) -> Buffer {
+    fn buffer(walker: RuntimeId, pending: u64) -> Buffer {
         Buffer {
             walker,
             address: 1,
@@ -63,8 +63,8 @@ mod tests {
         }
     }
 
-    fn look(at_s: f64, moment: Moment, walker: Walker) -> Event {
-        let what = What::Buffers {
+    fn look(at_s: f64, moment: Moment, walker: RuntimeId) -> Event {
+        let what = EventKind::Buffers {
             moment,
             buffers: vec![buffer(walker, 0)],
             waits_in: None,
@@ -76,26 +76,26 @@ mod tests {
 
     #[test]
     fn what_another_look_finds_is_added() {
-        let mut events = vec![look(1.0, Moment::Exit, Walker::Glibc)];
+        let mut events = vec![look(1.0, Moment::Exit, RuntimeId::Glibc)];
         assert!(join(
             &mut events,
             1,
             Moment::Exit,
             1.01,
-            &[buffer(Walker::Cpython, 22), buffer(Walker::Glibc, 0)],
+            &[buffer(RuntimeId::Cpython, 22), buffer(RuntimeId::Glibc, 0)],
             &[(1, 0)]
         ));
-        let What::Buffers { buffers, .. } = &events[0].what else { panic!() };
+        let EventKind::Buffers { buffers, .. } = &events[0].what else { panic!() };
         assert_eq!(buffers.len(), 2);
         assert_eq!(buffers[1].pending_bytes, 22);
     }
 
     #[test]
     fn another_moment_or_process_is_another_look() {
-        let mut events = vec![look(1.0, Moment::Fork, Walker::Glibc)];
+        let mut events = vec![look(1.0, Moment::Fork, RuntimeId::Glibc)];
         assert!(!join(&mut events, 1, Moment::Exit, 1.01, &[], &[]));
         assert!(!join(&mut events, 2, Moment::Fork, 1.01, &[], &[]));
         assert!(!join(&mut events, 1, Moment::Fork, 2.0, &[], &[]));
-        assert!(!join(&mut [look(1.0, Moment::Sample, Walker::Glibc)], 1, Moment::Sample, 1.0, &[], &[]));
+        assert!(!join(&mut [look(1.0, Moment::Sample, RuntimeId::Glibc)], 1, Moment::Sample, 1.0, &[], &[]));
     }
 }

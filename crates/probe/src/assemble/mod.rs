@@ -26,10 +26,10 @@ mod unseen;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use weir_model::trace::{Buffer, Call, Event, Image, IoTotals, Op, OpenFile, Process, Rename, What};
+use weir_model::trace::{Buffer, Call, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, Rename};
 
 use crate::proc;
-use crate::raw::{Raw, RawCall, RawFile, RawWhat};
+use crate::raw::{RawCall, RawEvent, RawEventKind, RawFile};
 pub use assembled::Assembled;
 use beside::Beside;
 use descriptors::{Descriptor, Descriptors};
@@ -131,32 +131,41 @@ impl Assembler {
     }
 
     /// Takes one report.
-    pub fn take(&mut self, mut raw: Raw) {
+    pub fn take(&mut self, mut raw: RawEvent) {
         let at_s = self.seconds(raw.ns);
-        if let RawWhat::Call(call) = &mut raw.what {
+        if let RawEventKind::Call(call) = &mut raw.what {
             self.place(raw.pid, call);
         }
         self.latest_s = self.latest_s.max(at_s);
         match raw.what {
-            RawWhat::Begin => self.begin(raw.pid, at_s),
-            RawWhat::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
-            RawWhat::Call(ref call) => self.call(&raw, call, at_s),
-            RawWhat::Counts(counts) => {
+            RawEventKind::Begin => self.begin(raw.pid, at_s),
+            RawEventKind::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
+            RawEventKind::Call(ref call) => self.call(&raw, call, at_s),
+            RawEventKind::Counts(counts) => {
                 let fd = counts.flow.fd;
                 let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, fd));
                 self.others.note_counts((raw.pid, image), file, &counts);
                 if let Some((ns, to)) = counts.untold_seek {
-                    self.event(self.seconds(ns), raw.pid, raw.tid, What::Call(flows::seek(fd, file, to)));
+                    self.event(
+                        self.seconds(ns),
+                        raw.pid,
+                        raw.tid,
+                        EventKind::Call(flows::seek(fd, file, to)),
+                    );
                 }
                 self.flows.add_counts(image, file, *counts, self.start_ns);
             }
-            RawWhat::Fork { child, shares_files } => self.fork(raw.pid, raw.tid, child, shares_files, at_s),
-            RawWhat::Exec { exe, comm, argv } => {
+            RawEventKind::Fork { child, shares_files } => {
+                self.fork(raw.pid, raw.tid, child, shares_files, at_s)
+            }
+            RawEventKind::Exec { exe, comm, argv } => {
                 self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv })
             }
-            RawWhat::Exit { exit, io, spent } => self.exit(raw.pid, exit, io, &spent, at_s),
-            RawWhat::Signal { number } => self.event(at_s, raw.pid, raw.tid, What::Signal { number }),
-            RawWhat::Buffers { moment, buffers, waits_in, behind } => {
+            RawEventKind::Exit { exit, io, spent } => self.exit(raw.pid, exit, io, &spent, at_s),
+            RawEventKind::Signal { number } => {
+                self.event(at_s, raw.pid, raw.tid, EventKind::Signal { number })
+            }
+            RawEventKind::Buffers { moment, buffers, waits_in, behind } => {
                 self.live_of(raw.pid, at_s);
                 let files = self.files_of(raw.pid, &buffers, behind);
                 if self.events.len() >= MOST_EVENTS
@@ -165,13 +174,14 @@ impl Assembler {
                     return;
                 }
                 let waits = Op::ALL.iter().copied().find(|op| op.name() == waits_in);
-                let what = What::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in, files };
+                let what =
+                    EventKind::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in, files };
                 self.event(at_s, raw.pid, raw.tid, what);
             }
-            RawWhat::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
-            RawWhat::Glance => self.glance(raw.pid),
-            RawWhat::Pause { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
-            RawWhat::Totals(totals) => {
+            RawEventKind::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
+            RawEventKind::Glance => self.glance(raw.pid),
+            RawEventKind::Pause { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
+            RawEventKind::Totals(totals) => {
                 self.live_of(raw.pid, at_s);
                 if let Some(live) = self.live.get_mut(&raw.pid) {
                     live.at_start.get_or_insert(totals);
@@ -181,7 +191,7 @@ impl Assembler {
         }
     }
 
-    fn event(&mut self, at_s: f64, pid: u32, tid: u32, what: What) {
+    fn event(&mut self, at_s: f64, pid: u32, tid: u32, what: EventKind) {
         if self.events.len() < MOST_EVENTS {
             self.events.push(Event { at_s, pid, tid, what });
         } else {
@@ -260,7 +270,7 @@ impl Assembler {
         })
     }
 
-    fn call(&mut self, raw: &Raw, call: &RawCall, at_s: f64) {
+    fn call(&mut self, raw: &RawEvent, call: &RawCall, at_s: f64) {
         let pid = raw.pid;
         let image = self.image(pid, at_s);
         self.others.note((pid, image), call);
@@ -307,7 +317,7 @@ impl Assembler {
                 paths: call.paths.clone(),
                 rename: rename.map(Box::new),
             };
-            self.event(at_s, pid, raw.tid, What::Call(event));
+            self.event(at_s, pid, raw.tid, EventKind::Call(event));
         }
     }
 

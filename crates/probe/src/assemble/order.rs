@@ -30,15 +30,19 @@ pub fn sort(events: &mut [Event]) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use weir_model::trace::What;
+    use weir_model::trace::EventKind;
 
     use super::*;
 
     /// Events whose numbers tell in which order they came.
     fn events(times: &[u8]) -> Vec<Event> {
         let numbered = times.iter().zip(0u32..);
-        let event =
-            |(&at, tid): (&u8, u32)| Event { at_s: at.into(), pid: 1, tid, what: What::Fork { child: 2 } };
+        let event = |(&at, tid): (&u8, u32)| Event {
+            at_s: at.into(),
+            pid: 1,
+            tid,
+            what: EventKind::Fork { child: 2 },
+        };
         numbered.map(event).collect()
     }
 

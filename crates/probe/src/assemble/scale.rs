@@ -1,6 +1,6 @@
 //! Makes flows that were seen in part agree with the kernel's exact totals.
 
-use weir_model::trace::{Flow, Histogram};
+use weir_model::trace::{Histogram, StreamCounts};
 
 use super::share::Amount;
 
@@ -100,7 +100,7 @@ const LEAST_CALLS: u64 = 100;
 
 /// When the last call of a flow was, that made some unseen: one that was busy until a look away (`unwatched`, in order
 /// of time) began went on to its end, or the flow's own.
-pub(super) fn last_s(flow: &Flow, unwatched: &[(f64, f64)], ended_s: f64) -> f64 {
+pub(super) fn last_s(flow: &StreamCounts, unwatched: &[(f64, f64)], ended_s: f64) -> f64 {
     let away = |&&(from_s, to_s): &&(f64, f64)| from_s <= flow.last_s + NEXT_CALL_S && to_s > flow.last_s;
     let away = unwatched.iter().find(away).filter(|_| flow.calls >= LEAST_CALLS);
     away.map_or(flow.last_s, |&(_, to_s)| to_s.min(ended_s).max(flow.last_s))
@@ -108,7 +108,7 @@ pub(super) fn last_s(flow: &Flow, unwatched: &[(f64, f64)], ended_s: f64) -> f64
 
 /// Calls on sockets are in no totals: while nobody looked (`unwatched`, in order of time) they went on as they
 /// were seen to go. `ended` is when the flow's process was gone.
-pub(super) fn to_time(flow: &mut Flow, unwatched: &[(f64, f64)], ended_s: f64) {
+pub(super) fn to_time(flow: &mut StreamCounts, unwatched: &[(f64, f64)], ended_s: f64) {
     if flow.calls < LEAST_CALLS {
         return;
     }
@@ -126,7 +126,7 @@ pub(super) fn to_time(flow: &mut Flow, unwatched: &[(f64, f64)], ended_s: f64) {
 }
 
 /// Calls of which nothing but their number is known: they were as those that were seen.
-pub(super) fn grow(flow: &mut Flow, calls: u64, bytes: u64) {
+pub(super) fn grow(flow: &mut StreamCounts, calls: u64, bytes: u64) {
     if calls == 0 && bytes == 0 {
         return;
     }
@@ -199,7 +199,12 @@ mod tests {
 
     #[test]
     fn kinds_of_calls_keep_their_share() {
-        let mut flow = Flow { calls: 100, bytes: 100, zeros: 50, ..Flow::new(1, 0, 0, 0, Direction::In) };
+        let mut flow = StreamCounts {
+            calls: 100,
+            bytes: 100,
+            zeros: 50,
+            ..StreamCounts::new(1, 0, 0, 0, Direction::In)
+        };
         flow.sizes.add(1, 100);
         grow(&mut flow, 900, 900);
         assert_eq!(
@@ -210,7 +215,12 @@ mod tests {
 
     #[test]
     fn a_socket_goes_on_while_nobody_looks() {
-        let flow = || Flow { calls: 1000, bytes: 2000, last_s: 0.2, ..Flow::new(1, 0, 3, 0, Direction::Out) };
+        let flow = || StreamCounts {
+            calls: 1000,
+            bytes: 2000,
+            last_s: 0.2,
+            ..StreamCounts::new(1, 0, 3, 0, Direction::Out)
+        };
         // Seen for a tenth of a second, from 0 to 0.05 and from 0.15 to 0.2.
         let mut between = flow();
         to_time(&mut between, &[(0.05, 0.15), (0.5, 0.9)], 1.0);
@@ -226,13 +236,14 @@ mod tests {
 
     #[test]
     fn the_last_call_may_be_one_that_nobody_saw() {
-        let flow = Flow { calls: 1000, last_s: 0.02, ..Flow::new(1, 0, 1, 0, Direction::Out) };
+        let flow =
+            StreamCounts { calls: 1000, last_s: 0.02, ..StreamCounts::new(1, 0, 1, 0, Direction::Out) };
         let away = [(0.02, 0.02), (0.021, 0.4)];
         assert_eq!(last_s(&flow, &away, 0.3), 0.3, "the process ended in the look away");
         assert_eq!(last_s(&flow, &away, 0.9), 0.4);
         assert_eq!(last_s(&flow, &away, 0.01), 0.02, "never before what was seen");
         assert_eq!(last_s(&flow, &[(0.05, 0.4)], 0.9), 0.02, "silent before the look away began");
-        assert_eq!(last_s(&Flow { calls: 10, ..flow }, &away, 0.9), 0.02, "too few calls for a rate");
+        assert_eq!(last_s(&StreamCounts { calls: 10, ..flow }, &away, 0.9), 0.02, "too few calls for a rate");
     }
 
     #[test]
@@ -240,7 +251,7 @@ mod tests {
         let sum = Sum { calls: 5, bytes: 50 };
         let given = unseen::<char>(sum, Seen { counted: sum, perhaps: Sum::default() }, &[]);
         assert_eq!(given, [(None, Sum::default())]);
-        let mut flow = Flow::new(1, 0, 0, 0, Direction::In);
+        let mut flow = StreamCounts::new(1, 0, 0, 0, Direction::In);
         (flow.calls, flow.bytes) = (5, 50);
         grow(&mut flow, 0, 0);
         assert_eq!((flow.calls, flow.bytes, flow.exact), (5, 50, true));

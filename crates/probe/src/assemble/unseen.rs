@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
 use weir_model::Direction;
-use weir_model::trace::{Flow, IoTotals, What};
+use weir_model::trace::{EventKind, IoTotals, StreamCounts};
 
 use super::pauses::Stream;
 use super::renewal::doubt;
@@ -51,7 +51,7 @@ impl Assembler {
         for (stream, sum) in missed {
             let (image, fd, file) = match stream {
                 Some((image, Some((fd, file)), _)) => (image, fd, file),
-                _ => (live.image, Flow::UNKNOWN, self.files.unknown_stream()),
+                _ => (live.image, StreamCounts::UNKNOWN, self.files.unknown_stream()),
             };
             let since_s = stream.and_then(|stream| Some(live.pauses.shares.get(&stream)?.1)).unwrap_or(at_s);
             let index = self.flows.unseen((pid, image, fd, file, direction), since_s);
@@ -102,7 +102,7 @@ impl Assembler {
             self.live_of(pid, at_s).unwatched_since_s.get_or_insert(at_s);
         }
         self.unwatched.entry(pid).or_default().push((at_s, until_s));
-        self.event(at_s, pid, pid, What::Unwatched { until_s });
+        self.event(at_s, pid, pid, EventKind::Unwatched { until_s });
     }
 
     /// What went on while nobody looked: calls on sockets, which are in no totals, and when others were made last.

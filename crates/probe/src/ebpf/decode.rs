@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use foldhash::HashMap;
-use weir_model::trace::{Buffer, Exit, Flow, Histogram, IoTotals, Moment, Op, Walker};
+use weir_model::trace::{Buffer, Exit, Histogram, IoTotals, Moment, Op, RuntimeId, StreamCounts};
 use weir_model::{Direction, Mode};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
-use crate::raw::{Raw, RawCall, RawCounts, RawFile, RawWhat, Sink, Spent, Stands};
+use crate::raw::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile, Sink, Spent, Stands};
 use crate::{proc, syscalls};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
@@ -52,7 +52,7 @@ impl Decoder {
         if head.kind != wire::KIND_BUFFER {
             self.flush(head.tid, sink);
         }
-        let report = |what| Raw { ns: head.ns, pid: head.pid, tid: head.tid, what };
+        let report = |what| RawEvent { ns: head.ns, pid: head.pid, tid: head.tid, what };
         match head.kind {
             wire::KIND_BUFFER => self.gather(bytes),
             wire::KIND_CALL => call(bytes).into_iter().for_each(|what| sink(report(what))),
@@ -91,11 +91,11 @@ impl Decoder {
 
     fn flush(&mut self, tid: u32, sink: &mut Sink) {
         let Some(Gathered { ns, pid, moment, buffers, files }) = self.gathered.remove(&tid) else { return };
-        let mut say = |what| sink(Raw { ns, pid, tid, what });
+        let mut say = |what| sink(RawEvent { ns, pid, tid, what });
         for (fd, file, name) in files {
-            say(RawWhat::File { fd, file, name });
+            say(RawEventKind::File { fd, file, name });
         }
-        say(RawWhat::Buffers { moment, buffers, waits_in: String::new(), behind: Vec::new() });
+        say(RawEventKind::Buffers { moment, buffers, waits_in: String::new(), behind: Vec::new() });
     }
 }
 
@@ -115,7 +115,7 @@ fn buffer(seen: &BufferSeen) -> Buffer {
     let pending = preview(seen.pending, wire::PREVIEW);
     let unread = if seen.pending == 0 { preview(seen.unread, 64) } else { Vec::new() };
     Buffer {
-        walker: Walker::Glibc,
+        walker: RuntimeId::Glibc,
         address: seen.address,
         fd: seen.head.fd,
         mode,
@@ -146,7 +146,7 @@ fn file(identity: &Identity) -> Option<RawFile> {
 }
 
 /// A call and what is behind its descriptor: before it, or after it when the call has made the descriptor.
-fn call(bytes: &[u8]) -> Vec<RawWhat> {
+fn call(bytes: &[u8]) -> Vec<RawEventKind> {
     let Some(seen) = wire::read::<Call>(bytes) else { return Vec::new() };
     let Some(op) = syscalls::op(i64::from(seen.nr)) else { return Vec::new() };
     let named = wire::read::<PathCall>(bytes);
@@ -168,8 +168,9 @@ fn call(bytes: &[u8]) -> Vec<RawWhat> {
         began_ns: Some(seen.args[5]).filter(|&ns| waits && ns > 0),
         ..RawCall::new(op, seen.args, seen.result)
     };
-    let behind = file(&seen.file).map(|file| RawWhat::File { fd: seen.head.fd, file, name: String::new() });
-    let call = RawWhat::Call(call);
+    let behind =
+        file(&seen.file).map(|file| RawEventKind::File { fd: seen.head.fd, file, name: String::new() });
+    let call = RawEventKind::Call(call);
     match behind {
         Some(behind) if op.makes_descriptor() => vec![call, behind],
         Some(behind) => vec![behind, call],
@@ -183,9 +184,9 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         return; // nothing was counted since, and the descriptor may be another file's
     }
     let (pid, fd) = (counts.head.pid, counts.head.fd);
-    let mut say = |what| sink(Raw { ns, pid, tid: counts.head.tid, what });
+    let mut say = |what| sink(RawEvent { ns, pid, tid: counts.head.tid, what });
     if let Some(file) = file(&counts.file) {
-        say(RawWhat::File { fd, file, name: String::new() });
+        say(RawEventKind::File { fd, file, name: String::new() });
     }
     let moved: u64 = counts.sizes.iter().sum();
     let other: u64 = counts.asked_other.iter().sum();
@@ -198,7 +199,7 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
             if moved == 0 { 0 } else { (u128::from(count) * u128::from(same) / u128::from(moved)) as u64 };
     }
     let direction = if counts.writes != 0 { Direction::Out } else { Direction::In };
-    let flow = Flow {
+    let flow = StreamCounts {
         calls: moved + counts.errors + counts.again,
         bytes: counts.bytes + counts.sizes[1], // of single bytes the sizes say all
         errors: counts.errors,
@@ -214,9 +215,9 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut Sink) {
         unaligned: counts.unaligned,
         in_kernel: counts.in_kernel,
         seeks: counts.seeks,
-        ..Flow::new(pid, 0, fd, 0, direction)
+        ..StreamCounts::new(pid, 0, fd, 0, direction)
     };
-    say(RawWhat::Counts(Box::new(RawCounts {
+    say(RawEventKind::Counts(Box::new(RawCounts {
         flow,
         first_ns: counts.first_ns,
         last_ns: counts.last_ns,
@@ -237,21 +238,21 @@ fn arguments(life: &Life) -> Vec<String> {
 
 fn report_life(life: &Life, sink: &mut Sink) -> Note {
     let pid = life.head.pid;
-    let mut say = |what| sink(Raw { ns: life.head.ns, pid, tid: life.head.tid, what });
+    let mut say = |what| sink(RawEvent { ns: life.head.ns, pid, tid: life.head.tid, what });
     match life.head.kind {
         wire::KIND_FORK => {
-            say(RawWhat::Fork { child: life.other, shares_files: life.flags != 0 });
+            say(RawEventKind::Fork { child: life.other, shares_files: life.flags != 0 });
             Note::Fork(life.other)
         }
         wire::KIND_EXEC => {
             let exe = wire::text(&life.path);
-            say(RawWhat::Exec { exe: exe.clone(), comm: wire::text(&life.comm), argv: arguments(life) });
+            say(RawEventKind::Exec { exe: exe.clone(), comm: wire::text(&life.comm), argv: arguments(life) });
             Note::Exec { pid, exe: exe.into(), plain: life.flags & 1 != 0 }
         }
         _ => {
             let exit = exit_of(life.other);
             if let Exit::Signal(number) = exit {
-                say(RawWhat::Signal { number });
+                say(RawEventKind::Signal { number });
             }
             Note::Exit { pid, exit, high: life.flags != 0 }
         }
@@ -259,7 +260,7 @@ fn report_life(life: &Life, sink: &mut Sink) -> Note {
 }
 
 /// The report of an exit comes last, when the counters have been swept. `read`: by the kernel, not by the program.
-pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<Raw> {
+pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<RawEvent> {
     let life = wire::read::<Life>(bytes)?;
     let io = IoTotals {
         read_calls: life.read_calls,
@@ -270,8 +271,8 @@ pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<Raw> {
     let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
     let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
     let spent = Spent { user_ns, system_ns, queued_ns, fetched_bytes };
-    let what = RawWhat::Exit { exit: exit_of(life.other), io: Some(io.since(read)), spent };
-    Some(Raw { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
+    let what = RawEventKind::Exit { exit: exit_of(life.other), io: Some(io.since(read)), spent };
+    Some(RawEvent { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
 }
 
 /// User and system time: the exact time on a processor, in the shares that the kernel's ticks fell into.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use aya::maps::{HashMap, MapData};
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::wire::{Library, LibraryKey};
 use crate::walk::maps::{Place, regions};
@@ -102,7 +102,7 @@ fn known_list(path: &Path) -> Option<ListHead> {
 
 /// The only list that the kernel can walk.
 fn is_known(head: &ListHead) -> bool {
-    head.walker == Walker::Glibc
+    head.walker == RuntimeId::Glibc
 }
 
 fn number(head: ListHead) -> u32 {

@@ -33,7 +33,7 @@ use weir_model::trace::{Exit, IoTotals};
 
 use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
 use crate::launch::Gated;
-use crate::raw::{Raw, RawWhat};
+use crate::raw::{RawEvent, RawEventKind};
 use crate::{Error, inherited, launch, proc, text};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
@@ -75,7 +75,7 @@ struct Run<'a> {
     exit: Option<Exit>,
     stops: &'a Stops<'a>,
     /// What the stops saw, until the events before it have been taken.
-    seen: VecDeque<Raw>,
+    seen: VecDeque<RawEvent>,
     /// Events that were taken out of the kernel's room.
     batch: Vec<u8>,
     /// It has gone before others since much came.
@@ -130,9 +130,9 @@ impl Engine {
             if !command {
                 self.follow(pid)?;
             }
-            sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Begin });
+            sink(RawEvent { ns: start, pid, tid: pid, what: RawEventKind::Begin });
             let before = if command { IoTotals::default() } else { proc::own_io(pid).unwrap_or_default() };
-            sink(Raw { ns: start, pid, tid: pid, what: RawWhat::Totals(before) });
+            sink(RawEvent { ns: start, pid, tid: pid, what: RawEventKind::Totals(before) });
         }
         if !command {
             self.loaded.attach_calls()?;
@@ -260,12 +260,12 @@ impl Run<'_> {
     fn take(&mut self, event: &[u8]) {
         let (root, hidden) = (self.root, self.hidden);
         let (sink, seen) = (&mut *self.sink, &mut self.seen);
-        let note = self.decoder.take(event, &mut |raw: Raw| {
+        let note = self.decoder.take(event, &mut |raw: RawEvent| {
             while let Some(earlier) = seen.pop_front_if(|report| report.ns <= raw.ns) {
                 sink(earlier);
             }
             let own = hidden && raw.pid == root;
-            if !own || matches!(raw.what, RawWhat::Exec { .. }) {
+            if !own || matches!(raw.what, RawEventKind::Exec { .. }) {
                 sink(raw);
             }
         });
@@ -333,7 +333,7 @@ impl Run<'_> {
         self.sweep(None);
         for &pid in followed.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
             if let Some(totals) = proc::own_io(pid).map(|totals| totals.since(self.images.read_of(pid))) {
-                (self.sink)(Raw { ns: now_ns(), pid, tid: pid, what: RawWhat::Totals(totals) });
+                (self.sink)(RawEvent { ns: now_ns(), pid, tid: pid, what: RawEventKind::Totals(totals) });
             }
         }
         let tallies = self.engine.loaded.tallies();

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 
 use super::bell::Bell;
 use super::load::Processes;
-use crate::raw::Raw;
+use crate::raw::RawEvent;
 
 /// What the thread that traces is to do.
 pub(super) enum Order {
@@ -28,12 +28,12 @@ pub(super) enum Hold {
 pub(super) struct Stops<'a> {
     orders: Option<Sender<Order>>,
     bell: &'a Bell,
-    reports: Receiver<Raw>,
+    reports: Receiver<RawEvent>,
 }
 
 impl<'a> Stops<'a> {
     /// Orders go through one channel, with a ring each, and reports come through another.
-    pub fn new(orders: Sender<Order>, bell: &'a Bell, reports: Receiver<Raw>) -> Self {
+    pub fn new(orders: Sender<Order>, bell: &'a Bell, reports: Receiver<RawEvent>) -> Self {
         Self { orders: Some(orders), bell, reports }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Stops<'a> {
     }
 
     /// What was seen since the last call.
-    pub fn reports(&self) -> impl Iterator<Item = Raw> {
+    pub fn reports(&self) -> impl Iterator<Item = RawEvent> {
         self.reports.try_iter()
     }
 }

@@ -11,7 +11,7 @@ use super::decode;
 use super::duty::AT_ONCE_NS;
 use super::wire::StreamKey;
 use crate::engine::now_ns;
-use crate::raw::{Raw, RawWhat};
+use crate::raw::{RawEvent, RawEventKind};
 use crate::{Error, proc};
 
 /// So many processes are told: those that were born or moved bytes since the last time. Of others it is not known later
@@ -51,7 +51,12 @@ impl Run<'_> {
     /// Calls are not seen from here on; the burst began at `since`.
     pub(super) fn pause_begins(&mut self, since: u64) {
         // Said first, as a process may end before the pause does, or before all that was seen has been taken.
-        (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: since } });
+        (self.sink)(RawEvent {
+            ns: since,
+            pid: 0,
+            tid: 0,
+            what: RawEventKind::Unwatched { until_ns: since },
+        });
         self.engine.loaded.detach_calls();
         self.engine.loaded.hasten();
         // What was seen takes a while to be taken: by then nothing has been seen for that long.
@@ -71,7 +76,12 @@ impl Run<'_> {
     /// Calls are about to be seen again.
     pub(super) fn pause_ends(&mut self, since: u64) {
         self.drain();
-        (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns: now_ns() } });
+        (self.sink)(RawEvent {
+            ns: since,
+            pid: 0,
+            tid: 0,
+            what: RawEventKind::Unwatched { until_ns: now_ns() },
+        });
         let told = std::mem::take(&mut self.pause.told);
         // Those that were born meanwhile were told at no beginning.
         for pid in told.into_iter().chain(self.pause.born.drain().take(TOLD_MOST)).collect::<Vec<_>>() {
@@ -86,7 +96,7 @@ impl Run<'_> {
         let until_ns = now_ns();
         self.duty.looks(until_ns - since);
         if until_ns - since >= AT_ONCE_NS {
-            (self.sink)(Raw { ns: since, pid: 0, tid: 0, what: RawWhat::Unwatched { until_ns } });
+            (self.sink)(RawEvent { ns: since, pid: 0, tid: 0, what: RawEventKind::Unwatched { until_ns } });
         }
         Ok(())
     }
@@ -95,8 +105,8 @@ impl Run<'_> {
     /// them.
     fn tell_pause(&mut self, ns: u64, pid: u32, ends: bool) -> bool {
         let Some(totals) = self.totals(pid) else { return false };
-        let what = RawWhat::Pause { totals, ends };
-        (self.sink)(Raw { ns, pid, tid: pid, what });
+        let what = RawEventKind::Pause { totals, ends };
+        (self.sink)(RawEvent { ns, pid, tid: pid, what });
         true
     }
 

@@ -22,7 +22,7 @@ use super::traps::{self, Trap, Traps};
 use crate::engine::{Look, now_ns};
 use crate::proc;
 use crate::ptrace::os;
-use crate::raw::{Raw, RawWhat};
+use crate::raw::{RawEvent, RawEventKind};
 use crate::walk::needs_stops;
 
 /// How often to look for what nobody tells of: a C library that is mapped, a thread that is started.
@@ -61,7 +61,7 @@ pub(super) fn beside<T>(look: &mut dyn Look, body: impl FnOnce(&Stops) -> T) -> 
 }
 
 struct Tracer<'a> {
-    reports: Sender<Raw>,
+    reports: Sender<RawEvent>,
     look: &'a mut dyn Look,
     /// Who has not executed its first program yet.
     held: Option<u32>,
@@ -150,8 +150,8 @@ impl Tracer<'_> {
                 let moment = lookout::moment(process, os::message(tid).unwrap_or(0));
                 let buffers = self.look.look(tid, moment);
                 if !buffers.is_empty() {
-                    let what = RawWhat::looked(tid, moment, buffers, String::new());
-                    let _ = self.reports.send(Raw { ns: now_ns(), pid: process, tid: process, what });
+                    let what = RawEventKind::looked(tid, moment, buffers, String::new());
+                    let _ = self.reports.send(RawEvent { ns: now_ns(), pid: process, tid: process, what });
                 }
                 os::resume(tid, false, 0);
             }
@@ -374,9 +374,9 @@ impl Tracer<'_> {
         let pid = self.process_of(tid);
         let buffers = self.look.look(pid, like);
         if !buffers.is_empty() {
-            let what = RawWhat::looked(pid, moment, buffers, String::new());
+            let what = RawEventKind::looked(pid, moment, buffers, String::new());
             // Nobody wants reports any more when the recording has ended.
-            let _ = self.reports.send(Raw { ns: now_ns(), pid, tid: pid, what });
+            let _ = self.reports.send(RawEvent { ns: now_ns(), pid, tid: pid, what });
         }
     }
 }

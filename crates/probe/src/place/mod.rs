@@ -20,7 +20,7 @@ mod watchpoint;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use weir_model::trace::{Buffer, Moment, Wrote};
+use weir_model::trace::{Buffer, Moment, WriteSite};
 
 use crate::engine::now_ns;
 use crate::proc;
@@ -238,7 +238,7 @@ impl Places {
     }
 
     /// All that is worth it, with names; `began_ns` is the recording's time 0.
-    pub fn finish(mut self, began_ns: u64) -> Vec<Wrote> {
+    pub fn finish(mut self, began_ns: u64) -> Vec<WriteSite> {
         let living: Vec<u32> = self.processes.keys().copied().collect();
         living.into_iter().for_each(|pid| self.end(pid));
         let worth: Vec<Seen> =

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_model::trace::{Frame, Place, Wrote};
+use weir_model::trace::{CallSite, Frame, WriteSite};
 
 use super::image::{Images, Loaded};
 use super::library::{is_library, is_outermost};
@@ -15,7 +15,7 @@ const NAMED_MOST: usize = 256;
 const FRAMES_MOST: usize = 16;
 
 /// Each sample as a place; `began_ns` is the recording's time 0.
-pub(super) fn named(seen: &[Seen], began_ns: u64) -> Vec<Wrote> {
+pub(super) fn named(seen: &[Seen], began_ns: u64) -> Vec<WriteSite> {
     let mut newest: Vec<&Seen> = seen.iter().collect();
     newest.sort_by_key(|one| std::cmp::Reverse(one.sample.ns));
     newest.truncate(NAMED_MOST);
@@ -25,8 +25,8 @@ pub(super) fn named(seen: &[Seen], began_ns: u64) -> Vec<Wrote> {
         let key = one.code.as_ptr();
         let loaded = loaded.entry(key).or_insert_with(|| images.loaded(one.pid, &one.code));
         let place =
-            Place { at_s: seconds(one.sample.ns), last: one.last, frames: frames(&one.sample, loaded) };
-        Wrote { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), place }
+            CallSite { at_s: seconds(one.sample.ns), last: one.last, frames: frames(&one.sample, loaded) };
+        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), place }
     });
     wrote.collect()
 }

@@ -4,7 +4,7 @@ use super::tracer::{Process, Thread, Tracer};
 use super::{os, unusable};
 use crate::engine::now_ns;
 use crate::launch::Gated;
-use crate::raw::RawWhat;
+use crate::raw::RawEventKind;
 use crate::{Error, proc};
 
 /// Rounds of looking for threads that were born while others were taken.
@@ -47,8 +47,8 @@ impl Tracer<'_, '_> {
         if !proc::children(pid).is_empty() {
             self.blind.insert(format!("children that {comm} had before are not followed"));
         }
-        self.tell(now, pid, pid, RawWhat::Begin);
-        self.tell(now, pid, pid, RawWhat::Totals(totals));
+        self.tell(now, pid, pid, RawEventKind::Begin);
+        self.tell(now, pid, pid, RawEventKind::Totals(totals));
         if let Some(process) = self.process(pid) {
             process.told = totals;
             process.gap = Some(now);

@@ -11,7 +11,7 @@ use super::tracer::{Process, Tracer};
 use super::{os, registers};
 use crate::engine::now_ns;
 use crate::proc::{self, Doing};
-use crate::raw::RawWhat;
+use crate::raw::RawEventKind;
 use crate::syscalls;
 use crate::watch::processor_ns;
 
@@ -56,12 +56,12 @@ impl Tracer<'_, '_> {
         process.opens = std::mem::take(&mut process.openings) >= OPENINGS;
         process.budget.opens(now, process.opens);
         let (told, seen_since) = (process.told, process.partly_since);
-        self.tell(now, pid, pid, RawWhat::Totals(told));
+        self.tell(now, pid, pid, RawEventKind::Totals(told));
         // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
-        self.tell(seen_since, pid, pid, RawWhat::Unwatched { until_ns: seen_since });
+        self.tell(seen_since, pid, pid, RawEventKind::Unwatched { until_ns: seen_since });
         // What other threads did that run unwatched already was no part of it.
         let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or(told);
-        self.tell(now, pid, pid, RawWhat::Pause { totals, ends: false });
+        self.tell(now, pid, pid, RawEventKind::Pause { totals, ends: false });
     }
 
     /// Tells of the gap that ends now, if there is one.
@@ -69,7 +69,7 @@ impl Tracer<'_, '_> {
         let Some(since) = self.process(pid).and_then(|process| process.gap.take()) else { return };
         self.tell_unwatched(pid, since, now);
         let totals = self.process(pid).map(|process| process.told).unwrap_or_default();
-        self.tell(now, pid, pid, RawWhat::Pause { totals, ends: true });
+        self.tell(now, pid, pid, RawEventKind::Pause { totals, ends: true });
         if let Some(process) = self.process(pid) {
             process.unwatched_ns += now.saturating_sub(since);
             process.try_ns = TRY_NS;
@@ -85,8 +85,8 @@ impl Tracer<'_, '_> {
             totals.read_calls + totals.write_calls - process.told.read_calls - process.told.write_calls;
         process.bare_ns = Some(now.saturating_sub(since) as f64 / calls.max(1) as f64);
         process.told = totals;
-        self.tell(since, pid, pid, RawWhat::Unwatched { until_ns: now });
-        self.tell(now, pid, pid, RawWhat::Totals(totals));
+        self.tell(since, pid, pid, RawEventKind::Unwatched { until_ns: now });
+        self.tell(now, pid, pid, RawEventKind::Totals(totals));
     }
 
     /// Tells what has been done unseen beside the calls that were seen, by threads that could not be caught yet,
@@ -110,7 +110,7 @@ impl Tracer<'_, '_> {
         let (told, since) = (process.told, process.partly_since);
         let Some(totals) = process.account.read(pid) else { return };
         if most(told, totals) != told {
-            self.tell(since, pid, pid, RawWhat::Totals(told));
+            self.tell(since, pid, pid, RawEventKind::Totals(told));
             self.tell_unwatched(pid, since, now);
         }
     }
@@ -141,7 +141,7 @@ impl Tracer<'_, '_> {
         let pids: Vec<u32> =
             self.processes.iter().filter(|entry| opens(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {
-            self.tell(now, pid, pid, RawWhat::Glance);
+            self.tell(now, pid, pid, RawEventKind::Glance);
         }
         let took = now_ns().saturating_sub(now);
         self.glance_at = now + (took * GLANCES).max(GLANCE_NS);

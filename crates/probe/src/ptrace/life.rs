@@ -11,7 +11,7 @@ use super::tracer::{Process, Tracer};
 use crate::ebpf::traps::Traps;
 use crate::engine::now_ns;
 use crate::proc;
-use crate::raw::RawWhat;
+use crate::raw::RawEventKind;
 use crate::syscalls;
 use crate::walk::begins_with_streams;
 use crate::watch::calls::name;
@@ -51,7 +51,7 @@ impl Tracer<'_, '_> {
         }
         self.processes.insert(child, process);
         self.add_thread(child, child);
-        self.tell(now, pid, tid, RawWhat::Fork { child, shares_files: os::share_files(tid, child) });
+        self.tell(now, pid, tid, RawEventKind::Fork { child, shares_files: os::share_files(tid, child) });
     }
 
     /// Its first stop may have come before the event that says whose it is.
@@ -74,8 +74,8 @@ impl Tracer<'_, '_> {
         } else {
             self.processes.insert(pid, Process::new(None, now));
             self.add_thread(pid, child);
-            self.tell(now, pid, child, RawWhat::Begin);
-            self.tell(now, pid, child, RawWhat::Totals(Default::default()));
+            self.tell(now, pid, child, RawEventKind::Begin);
+            self.tell(now, pid, child, RawEventKind::Totals(Default::default()));
         }
         self.handle_early(child);
     }
@@ -140,8 +140,8 @@ impl Tracer<'_, '_> {
     fn new_image(&mut self, pid: u32, begins: bool, now: u64) {
         if begins {
             self.gated = None;
-            self.tell(now, pid, pid, RawWhat::Begin);
-            self.tell(now, pid, pid, RawWhat::Totals(Default::default()));
+            self.tell(now, pid, pid, RawEventKind::Begin);
+            self.tell(now, pid, pid, RawEventKind::Totals(Default::default()));
         }
         let (exe, comm, argv) = proc::names(pid);
         let label = format!("process {pid} ({comm})");
@@ -149,7 +149,7 @@ impl Tracer<'_, '_> {
             let why = "is set-user-ID: it runs without that privilege while weir, which has none, watches it";
             self.blind.insert(format!("{label} {why}"));
         }
-        self.tell(now, pid, pid, RawWhat::Exec { exe, comm, argv });
+        self.tell(now, pid, pid, RawEventKind::Exec { exe, comm, argv });
         if proc::foreign(pid) {
             self.make_foreign(pid, &label);
             self.begin_gap(pid, now);
@@ -172,7 +172,7 @@ impl Tracer<'_, '_> {
 
     fn last_look(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
         let moment = if libc::WIFSIGNALED(status) {
-            self.tell(now, pid, tid, RawWhat::Signal { number: libc::WTERMSIG(status) });
+            self.tell(now, pid, tid, RawEventKind::Signal { number: libc::WTERMSIG(status) });
             Moment::Signal
         } else {
             Moment::Exit
@@ -211,7 +211,7 @@ impl Tracer<'_, '_> {
         let Some(process) = self.process(pid) else { return };
         let parent = process.parent;
         let (io, spent) = process.last.take().unwrap_or_default();
-        self.tell(now, pid, pid, RawWhat::Exit { exit, io, spent });
+        self.tell(now, pid, pid, RawEventKind::Exit { exit, io, spent });
         if let (Some(mut process), Some(io)) = (self.processes.remove(&pid), io)
             && let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent))
         {
@@ -226,7 +226,7 @@ impl Tracer<'_, '_> {
             let ends = matches!(moment, Moment::Exit | Moment::Signal);
             let by = if ends { tid } else { pid };
             let buffers = self.hooks.look.look(by, moment);
-            self.tell(now, pid, tid, RawWhat::looked(by, moment, buffers, String::new()));
+            self.tell(now, pid, tid, RawEventKind::looked(by, moment, buffers, String::new()));
         }
     }
 
@@ -242,7 +242,7 @@ impl Tracer<'_, '_> {
         // Its runtime may have been found by no look before; later on, who has none is not searched for it each time.
         let buffers = self.hooks.look.look(pid, if early { Moment::Call } else { Moment::Sample });
         if !buffers.is_empty() {
-            self.tell(now, pid, tid, RawWhat::looked(pid, Moment::Sample, buffers, String::new()));
+            self.tell(now, pid, tid, RawEventKind::looked(pid, Moment::Sample, buffers, String::new()));
         }
     }
 
@@ -257,7 +257,7 @@ impl Tracer<'_, '_> {
         };
         process.told_buffers.clone_from(&buffers);
         let waits_in = syscalls::op(number).map_or_else(|| name(number), |op| op.name()).to_string();
-        self.tell(now, pid, tid, RawWhat::looked(pid, Moment::Call, buffers, waits_in));
+        self.tell(now, pid, tid, RawEventKind::looked(pid, Moment::Call, buffers, waits_in));
     }
 }
 

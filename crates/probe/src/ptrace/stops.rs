@@ -6,7 +6,7 @@ use super::os::{self, EVENT_STOP, Side, Stop};
 use super::tracer::{Process, Tracer};
 use crate::ebpf::traps;
 use crate::engine::now_ns;
-use crate::raw::RawWhat;
+use crate::raw::RawEventKind;
 use crate::watch::processor_ns;
 use crate::{proc, syscalls};
 
@@ -189,7 +189,7 @@ impl Tracer<'_, '_> {
         }
         let call = inside.leave(tid, result);
         self.seen_calls += 1;
-        self.tell(now, pid, tid, RawWhat::Call(call));
+        self.tell(now, pid, tid, RawEventKind::Call(call));
     }
 
     /// Its calls have other numbers: only its totals are kept.

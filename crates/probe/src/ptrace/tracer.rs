@@ -16,7 +16,7 @@ use crate::ebpf::traps::Traps;
 use crate::engine::{Ended, Options, Target, now_ns};
 use crate::launch::Gated;
 use crate::proc::{self, Doing};
-use crate::raw::{Raw, RawWhat, Spent};
+use crate::raw::{RawEvent, RawEventKind, Spent};
 
 /// How often the caller gets its turn.
 const TICK_NS: u64 = 100_000_000;
@@ -319,9 +319,9 @@ impl<'h, 'c> Tracer<'h, 'c> {
     }
 
     /// Reports, unless it is of a child that has not become the command yet.
-    pub(super) fn tell(&mut self, ns: u64, pid: u32, tid: u32, what: RawWhat) {
+    pub(super) fn tell(&mut self, ns: u64, pid: u32, tid: u32, what: RawEventKind) {
         if self.processes.get(&pid).is_none_or(|process| !process.hidden) {
-            (self.hooks.sink)(Raw { ns, pid, tid, what });
+            (self.hooks.sink)(RawEvent { ns, pid, tid, what });
         }
     }
 }

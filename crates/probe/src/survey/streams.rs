@@ -1,7 +1,7 @@
 //! The streams of one process that have bytes pending, and since when.
 
 use weir_model::survey::Waiting;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use crate::proc::descriptor;
 use crate::watch::Looker;
@@ -21,7 +21,7 @@ pub(super) struct Streams {
 
 /// A stream with bytes pending.
 struct Seen {
-    walker: Walker,
+    walker: RuntimeId,
     address: u64,
     fd: i32,
     path: String,
@@ -113,7 +113,7 @@ mod tests {
 
     fn buffer(fd: i32, text: &str) -> Buffer {
         Buffer {
-            walker: Walker::Glibc,
+            walker: RuntimeId::Glibc,
             address: 0x1000,
             fd,
             mode: None,

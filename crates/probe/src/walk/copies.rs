@@ -58,13 +58,13 @@ fn agree(all: &[Sighting]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::trace::{Buffer, Walker};
+    use weir_model::trace::{Buffer, RuntimeId};
 
     use super::*;
 
     fn seen(at: u64, address: u64, pending_bytes: u64, fresh: bool) -> Sighting {
         let whole = Whole::of(Buffer {
-            walker: Walker::Go,
+            walker: RuntimeId::Go,
             address,
             fd: 1,
             mode: None,

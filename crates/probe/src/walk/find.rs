@@ -117,7 +117,7 @@ impl Process {
         }
         let has_libweir =
             name.starts_with("libweir") && name.contains(".so") || own && exe.symbol("weir_flush").is_some();
-        if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::Walker::Libweir) {
+        if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::RuntimeId::Libweir) {
             found.0.push(Box::new(Libweir { pid: self.pid }));
         }
         if name.starts_with("libruby") {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::Walk;
 use super::glibc_wide;
@@ -53,8 +53,8 @@ impl Glibc {
 }
 
 impl Walk for Glibc {
-    fn walker(&self) -> Walker {
-        Walker::Glibc
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Glibc
     }
 
     /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
@@ -100,7 +100,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
         std::array::from_fn(|field| word(file, 8 + 8 * field));
     let size = end.checked_sub(base).filter(|size| *size <= BUFFER_MOST)?;
     let mut buffer = Buffer {
-        walker: Walker::Glibc,
+        walker: RuntimeId::Glibc,
         address,
         fd: int(file, FILENO).max(-1),
         mode: mode(flags, base),

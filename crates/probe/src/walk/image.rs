@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use object::LittleEndian;
 use object::elf::{PF_X, PT_LOAD};
 use object::read::elf::ProgramHeader;
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::go::Parts;
 use super::rust::layouts::{self, Layouts};
@@ -128,7 +128,7 @@ impl Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListHead {
     /// Whose list.
-    pub walker: Walker,
+    pub walker: RuntimeId,
     /// Of the pointer to the first stream.
     pub address: u64,
     /// `address` is relative to where the file's address 0 is loaded, otherwise absolute.
@@ -181,8 +181,8 @@ fn names_runtime(exe: &Path) -> bool {
 pub fn list_head(elf: &Path) -> Option<ListHead> {
     let image = image(elf)?;
     let (walker, address) = match (image.symbol("_IO_list_all"), image.symbol("ofl_head")) {
-        (Some(address), _) => (Walker::Glibc, address),
-        (None, Some(address)) => (Walker::Musl, address),
+        (Some(address), _) => (RuntimeId::Glibc, address),
+        (None, Some(address)) => (RuntimeId::Musl, address),
         (None, None) => return None,
     };
     Some(ListHead { walker, address, relative: image.relative, code: image.code })

@@ -1,7 +1,7 @@
 //! libweir's own streams, found by the magic at the start of their pages.
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::Walk;
 use super::maps::{Place, Region, regions};
@@ -49,8 +49,8 @@ pub struct Libweir {
 }
 
 impl Walk for Libweir {
-    fn walker(&self) -> Walker {
-        Walker::Libweir
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Libweir
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -100,7 +100,7 @@ pub(super) fn read(
         return None;
     }
     let mut whole = Whole::of(Buffer {
-        walker: Walker::Libweir,
+        walker: RuntimeId::Libweir,
         address: at,
         fd: int(stream, FD).max(-1),
         mode: mode(memory, at + page, int(stream, FD)),

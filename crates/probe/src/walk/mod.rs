@@ -29,7 +29,7 @@ pub(crate) mod tests;
 
 use std::ops::Range;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use crate::memory::Memory;
 
@@ -46,7 +46,7 @@ use read::{BUFFER_MOST, PENDING_KEPT};
 /// Knows where one process keeps its streams. It is made once for an image and asked often.
 pub trait Walk: Send {
     /// Whose buffers it reads.
-    fn walker(&self) -> Walker;
+    fn walker(&self) -> RuntimeId;
 
     /// Every stream, those with nothing in them as well, with at most `kept` bytes of what waits in each.
     #[doc(hidden)] // what a stream is as a whole is for this crate

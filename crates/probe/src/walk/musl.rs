@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::Walk;
 use super::pending::{self, Part, Pending, Store, Value, Whole};
@@ -53,8 +53,8 @@ pub(super) enum Others {
 }
 
 impl Walk for Musl {
-    fn walker(&self) -> Walker {
-        Walker::Musl
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Musl
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -117,7 +117,7 @@ fn stream(
     let end = buf.checked_add(size).filter(|_| size <= BUFFER_MOST)?;
     let (rpos, rend, wbase, wpos) = (word(file, RPOS), word(file, REND), word(file, WBASE), word(file, WPOS));
     let mut buffer = Buffer {
-        walker: Walker::Musl,
+        walker: RuntimeId::Musl,
         address,
         fd: int(file, FD).max(-1),
         mode: mode(file, plain),

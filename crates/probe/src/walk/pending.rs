@@ -1,13 +1,13 @@
 //! All that waits in a stream to be written, and how the stream is emptied from outside.
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 /// What one stream of a process holds that the kernel has not got yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     /// Whose stream it is.
-    pub walker: Walker,
+    pub walker: RuntimeId,
     /// Where the stream object is, as in [`weir_model::trace::Buffer::address`].
     pub stream: u64,
     /// Its descriptor in that process.
@@ -45,8 +45,8 @@ impl Pending {
     /// must not be written from outside, or it could be written twice.
     pub fn is_listed(&self) -> bool {
         match self.walker {
-            Walker::Go => false,
-            Walker::Rust => !self.emptied.is_empty(),
+            RuntimeId::Go => false,
+            RuntimeId::Rust => !self.emptied.is_empty(),
             _ => true,
         }
     }
@@ -127,7 +127,7 @@ impl Whole {
     }
 
     /// One that has no buffer, or none yet.
-    pub(crate) fn unbuffered(walker: Walker, address: u64, fd: i32) -> Whole {
+    pub(crate) fn unbuffered(walker: RuntimeId, address: u64, fd: i32) -> Whole {
         Whole::of(Buffer {
             walker,
             address,
@@ -182,7 +182,7 @@ mod tests {
 
     fn of(partly: Vec<Part>, left_most: u64) -> Pending {
         Pending {
-            walker: Walker::Glibc,
+            walker: RuntimeId::Glibc,
             stream: 1,
             fd: 1,
             bytes: b"abcdef".to_vec(),

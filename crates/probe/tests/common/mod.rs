@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::{Exit, IoTotals, Moment, Op};
 use weir_probe::engine::{Ended, Options, Target};
-use weir_probe::raw::{Raw, RawCall, RawWhat};
+use weir_probe::raw::{RawCall, RawEvent, RawEventKind};
 use weir_probe::{Error, launch, ptrace};
 
 /// All that was reported of a run.
 pub struct Seen {
-    pub raws: Vec<Raw>,
+    pub raws: Vec<RawEvent>,
     pub looks: Vec<(u32, Moment)>,
     pub ticks: usize,
     pub ended: Ended,
@@ -59,7 +59,7 @@ pub fn cheaply(words: &[&str]) -> Seen {
 impl Seen {
     pub fn calls(&self) -> impl Iterator<Item = &RawCall> {
         self.raws.iter().filter_map(|raw| match &raw.what {
-            RawWhat::Call(call) => Some(call),
+            RawEventKind::Call(call) => Some(call),
             _ => None,
         })
     }
@@ -74,24 +74,24 @@ impl Seen {
     }
 
     pub fn exits(&self) -> Vec<(u32, Exit, Option<IoTotals>)> {
-        let of = |raw: &Raw| match raw.what {
-            RawWhat::Exit { exit, io, .. } => Some((raw.pid, exit, io)),
+        let of = |raw: &RawEvent| match raw.what {
+            RawEventKind::Exit { exit, io, .. } => Some((raw.pid, exit, io)),
             _ => None,
         };
         self.raws.iter().filter_map(of).collect()
     }
 
     pub fn signals(&self) -> Vec<i32> {
-        let of = |raw: &Raw| match raw.what {
-            RawWhat::Signal { number } => Some(number),
+        let of = |raw: &RawEvent| match raw.what {
+            RawEventKind::Signal { number } => Some(number),
             _ => None,
         };
         self.raws.iter().filter_map(of).collect()
     }
 
     pub fn execs(&self) -> Vec<String> {
-        let of = |raw: &Raw| match &raw.what {
-            RawWhat::Exec { comm, .. } => Some(comm.clone()),
+        let of = |raw: &RawEvent| match &raw.what {
+            RawEventKind::Exec { comm, .. } => Some(comm.clone()),
             _ => None,
         };
         self.raws.iter().filter_map(of).collect()
@@ -104,9 +104,9 @@ impl Seen {
         let mut gap = false;
         for raw in self.raws.iter().filter(|raw| raw.pid == pid) {
             match &raw.what {
-                RawWhat::Call(call) => count(&mut told, call),
-                RawWhat::Unwatched { .. } => gap = true,
-                RawWhat::Totals(now) => {
+                RawEventKind::Call(call) => count(&mut told, call),
+                RawEventKind::Unwatched { .. } => gap = true,
+                RawEventKind::Totals(now) => {
                     if let (true, Some(before)) = (std::mem::take(&mut gap), at) {
                         told.read_calls += now.read_calls - before.read_calls;
                         told.write_calls += now.write_calls - before.write_calls;

@@ -17,7 +17,7 @@ mod sink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 use weir_probe::memory::ProcessMemory;
 use weir_probe::subject::{self, Unfit};
 use weir_probe::walk::{Pending, Walk, walkers, walkers_missing};
@@ -82,7 +82,7 @@ pub struct Flushed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     /// Whose stream it is.
-    pub walker: Walker,
+    pub walker: RuntimeId,
     /// Where it is in memory.
     pub address: u64,
     /// Its descriptor.
@@ -120,14 +120,14 @@ impl Why {
 /// A stream in which something waits, as a look from outside shows it.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    walker: Walker,
+    walker: RuntimeId,
     address: u64,
     fd: i32,
     bytes: u64,
 }
 
 impl Seen {
-    fn of(walker: Walker, address: u64, fd: i32, bytes: u64) -> Seen {
+    fn of(walker: RuntimeId, address: u64, fd: i32, bytes: u64) -> Seen {
         Seen { walker, address, fd, bytes }
     }
 }

@@ -1,6 +1,6 @@
 //! The byte that putc(3) was just storing: a stream counts it, and has it only one instruction later.
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::walk::Pending;
 
@@ -11,7 +11,7 @@ const NEXT: u64 = 40;
 
 /// Puts it into what a stream holds, if one of these threads was about to.
 pub(super) fn stored(tid: u32, torn: &[Torn], pending: &mut Pending) {
-    if !matches!(pending.walker, Walker::Glibc | Walker::Musl) {
+    if !matches!(pending.walker, RuntimeId::Glibc | RuntimeId::Musl) {
         return;
     }
     let memory = ProcessMemory { pid: tid };

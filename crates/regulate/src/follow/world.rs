@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_probe::engine::now_ns;
 use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::proc;
@@ -216,7 +216,7 @@ impl World {
             };
             one.texts(&memory).into_iter().filter_map(below).collect::<Vec<_>>()
         };
-        walkers.filter(|one| one.walker() == Walker::Cpython).flat_map(|one| texts(one.as_ref())).collect()
+        walkers.filter(|one| one.walker() == RuntimeId::Cpython).flat_map(|one| texts(one.as_ref())).collect()
     }
 
     /// Where an interpreter is that a thread comes back to when it has done with a stream; the streams' addresses.

@@ -1,7 +1,7 @@
 //! The screen.
 
 use weir_model::peek::{Peek, PeekStream};
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::words;
 use crate::style::{Emphasis, Style};
@@ -131,7 +131,8 @@ fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
 /// What to do about it, on one line if there is room.
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
     // What only a search finds is shown, but not written.
-    let in_reach = |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, Walker::Go | Walker::Rust);
+    let in_reach =
+        |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, RuntimeId::Go | RuntimeId::Rust);
     if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
         return;
     }
@@ -187,7 +188,7 @@ mod tests {
 
     fn peek() -> Peek {
         let stream = PeekStream {
-            walker: Walker::Cpython,
+            walker: RuntimeId::Cpython,
             fd: 1,
             kind: StreamKind::Pipe,
             path: "pipe:[4711]".into(),
@@ -269,7 +270,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
     #[test]
     fn what_is_out_of_reach_has_no_command() {
         let mut go = peek();
-        (go.streams[0].walker, go.streams[0].can_be_flushed) = (Walker::Go, false);
+        (go.streams[0].walker, go.streams[0].can_be_flushed) = (RuntimeId::Go, false);
         let text = screen(&[go], false, &Style::default());
         assert!(text.contains("41 B") && !text.contains("weir "), "{text}");
     }

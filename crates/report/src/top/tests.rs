@@ -4,7 +4,7 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::style::Modifier;
 use ratatui_core::terminal::Terminal;
 use weir_model::survey::{Activity, Rate, Survey, Waiting};
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::{Foot, Selection, Sort, View, blocks, document, draw};
 use crate::style::Style;
@@ -27,7 +27,7 @@ fn activity(pid: u32, command: &str, reads: (f64, f64), writes: (f64, f64)) -> A
 
 fn waiting(fd: i32, path: &str, text: &str, waits_s: f64) -> Waiting {
     Waiting {
-        walker: Walker::Cpython,
+        walker: RuntimeId::Cpython,
         fd,
         path: path.into(),
         pending_bytes: text.len() as u64,

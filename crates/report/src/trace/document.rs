@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weir_model::trace::{self, Engine, Exit, Histogram, Overhead, Prices, Process, Recording};
+use weir_model::trace::{self, BackendKind, Exit, Histogram, Overhead, Prices, Process, Recording};
 use weir_model::{Direction, Finding, Mode, StreamKind};
 
 use super::streams;
@@ -21,7 +21,7 @@ pub struct Document {
     /// The command; empty when attached.
     pub command: Vec<String>,
     /// Where the calls were seen.
-    pub engine: Engine,
+    pub engine: BackendKind,
     /// Why this engine and no better one; empty: it is the best.
     pub engine_reason: String,
     /// Every call was counted.

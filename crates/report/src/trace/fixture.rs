@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::{
-    Buffer, Call, Engine, Event, Exit, Flow, Image, IoTotals, Moment, Op, OpenFile, Overhead, Prices,
-    Process, Recording, Walker, What,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, IoTotals, Moment, Op, OpenFile, Overhead,
+    Prices, Process, Recording, RuntimeId, StreamCounts,
 };
 use weir_model::{Direction, Finding, FindingId, Gain, Mode, Severity, StreamKind};
 
-use weir_report::trace::{End, Hop, Pipeline};
+use weir_report::trace::{Hop, PipeEnd, Pipeline};
 
 pub const VERDICT: &str = "4,999,998 of 5,000,000 bytes were written one at a time: 2.90 of 3.00 s.\n\
                            Gathering them would take about 0.06 s:   weir run --coalesce -- ./tr2u a w";
@@ -41,8 +41,8 @@ pub fn file(id: u32, path: &str, kind: StreamKind) -> OpenFile {
 }
 
 /// A flow of `calls` calls of `size` bytes each.
-pub fn flow(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> Flow {
-    let mut flow = Flow::new(pid, 0, fd, file, direction);
+pub fn flow(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> StreamCounts {
+    let mut flow = StreamCounts::new(pid, 0, fd, file, direction);
     (flow.calls, flow.bytes, flow.asked_max, flow.last_s) = (calls, calls * size, size, 2.5);
     flow.sizes.add(size, calls);
     flow.asked.add(size, calls);
@@ -53,7 +53,7 @@ fn recording(command: &[&str]) -> Recording {
     Recording {
         command: command.iter().map(|word| word.to_string()).collect(),
         root: 4711,
-        engine: Engine::Ebpf,
+        engine: BackendKind::Ebpf,
         engine_reason: String::new(),
         exact: true,
         elapsed_s: 3.0,
@@ -70,7 +70,7 @@ fn recording(command: &[&str]) -> Recording {
     }
 }
 
-fn event(at_s: f64, pid: u32, what: What) -> Event {
+fn event(at_s: f64, pid: u32, what: EventKind) -> Event {
     Event { at_s, pid, tid: pid, what }
 }
 
@@ -122,9 +122,9 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         rename: None,
     };
     recording.events = vec![
-        event(0.01, 4711, What::Call(call)),
-        event(1.2, 4711, What::Unwatched { until_s: 3.0 }),
-        event(3.0, 4711, What::Exit(Exit::Code(0))),
+        event(0.01, 4711, EventKind::Call(call)),
+        event(1.2, 4711, EventKind::Unwatched { until_s: 3.0 }),
+        event(3.0, 4711, EventKind::Exit(Exit::Code(0))),
     ];
     let finding = Finding {
         id: FindingId::TinyWrites,
@@ -146,7 +146,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
 /// steer the terminal.
 pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     let mut recording = recording(&["sh", "-c", "python3 worker.py | tee log"]);
-    recording.engine = Engine::Ptrace;
+    recording.engine = BackendKind::Ptrace;
     recording.engine_reason = "ebpf needs root or CAP_BPF and CAP_PERFMON".into();
     recording.exit = Some(Exit::Signal(9));
     recording.overhead.lost_events = 3;
@@ -170,7 +170,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     }
     recording.flows[3].errors = 1;
     let buffer = Buffer {
-        walker: Walker::Cpython,
+        walker: RuntimeId::Cpython,
         address: 0x7f00_1000,
         fd: 1,
         mode: Some(Mode::Full),
@@ -180,7 +180,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         unread_bytes: 0,
         unread: vec![],
     };
-    let looked = What::Buffers {
+    let looked = EventKind::Buffers {
         moment: Moment::Sample,
         buffers: vec![buffer],
         waits_in: None,
@@ -188,11 +188,11 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         files: Vec::new(),
     };
     recording.events = vec![
-        event(0.1, 4711, What::Fork { child: 4712 }),
-        event(0.2, 4712, What::Exec { image: 0 }),
+        event(0.1, 4711, EventKind::Fork { child: 4712 }),
+        event(0.2, 4712, EventKind::Exec { image: 0 }),
         event(1.5, 4712, looked),
-        event(2.9, 4712, What::Signal { number: 9 }),
-        event(3.0, 4712, What::Exit(Exit::Signal(9))),
+        event(2.9, 4712, EventKind::Signal { number: 9 }),
+        event(3.0, 4712, EventKind::Exit(Exit::Signal(9))),
     ];
     let finding = |id, severity, fd, why: &str, fix: &str| Finding {
         id,
@@ -230,7 +230,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
             "sys.stdout.flush()",
         ),
     ];
-    let end = |pid, comm: &str, fd, buffer_bytes, waiting_bytes| End {
+    let end = |pid, comm: &str, fd, buffer_bytes, waiting_bytes| PipeEnd {
         pid,
         comm: comm.into(),
         fd,

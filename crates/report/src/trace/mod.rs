@@ -29,7 +29,7 @@ pub use document::{Document, SCHEMA, document};
 pub use streams::{Stream, streams};
 pub use text::{document_text, streams_text};
 pub use timeline::timeline;
-pub use weir_model::trace::{End, Hop, Pipeline};
+pub use weir_model::trace::{Hop, PipeEnd, Pipeline};
 
 /// Streams that are shown where not all are asked for.
 const MOST_STREAMS: usize = 12;

@@ -1,7 +1,7 @@
 //! The verdict at the head of the report; what was not seen and what watching cost at its end.
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::{Engine, Exit, Recording};
+use weir_model::trace::{BackendKind, Exit, Recording};
 
 use super::Trace;
 use super::streams::Stream;
@@ -63,11 +63,11 @@ fn are(number: u64) -> &'static str {
 }
 
 /// The name of an engine.
-pub(super) fn engine_name(engine: Engine) -> &'static str {
+pub(super) fn engine_name(engine: BackendKind) -> &'static str {
     match engine {
-        Engine::Ebpf => "ebpf",
-        Engine::Ptrace => "ptrace",
-        Engine::Sample => "sample",
+        BackendKind::Ebpf => "ebpf",
+        BackendKind::Ptrace => "ptrace",
+        BackendKind::Sample => "sample",
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn engine(recording: &Recording) -> Block {
     } else {
         "totals only".into()
     });
-    let kept = recording.engine != Engine::Sample;
+    let kept = recording.engine != BackendKind::Sample;
     if kept && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
         facts.push("totals exact".into());
     }

@@ -1,6 +1,6 @@
 //! Pipelines as one picture each: who writes to whom, how, and where bytes wait.
 
-use weir_model::trace::{End, Hop, Pipeline};
+use weir_model::trace::{Hop, PipeEnd, Pipeline};
 
 use super::words::{bytes, mode, who};
 use crate::block::Block;
@@ -38,7 +38,7 @@ fn rows(heading: usize, pipeline: &Pipeline) -> impl Iterator<Item = Row> {
 fn row(heading: usize, hop: &Hop, waits_here: bool) -> Row {
     let Hop { writer, reader, .. } = hop;
     let emphasis = if writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
-    let buffer = |end: &End| end.mode.map_or(ABSENT.into(), |seen| mode(seen, end.buffer_bytes));
+    let buffer = |end: &PipeEnd| end.mode.map_or(ABSENT.into(), |seen| mode(seen, end.buffer_bytes));
     let cells = vec![
         who(&writer.comm, writer.pid).into(),
         buffer(writer).into(),

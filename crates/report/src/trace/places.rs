@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use weir_model::StreamKind;
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 
 use super::streams::Stream;
 use super::words::{bytes, thousands};
@@ -116,7 +116,9 @@ fn places<'a>(streams: &[&Stream<'a>]) -> Vec<Place<'a>> {
     for stream in streams {
         match directory(stream) {
             Some(directory) => directories.entry(directory).or_default().add(stream),
-            None if !stream.flow.is_known() => kinds.entry(Flow::UNKNOWN_PATH).or_default().add(stream),
+            None if !stream.flow.is_known() => {
+                kinds.entry(StreamCounts::UNKNOWN_PATH).or_default().add(stream)
+            }
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
         }
     }
@@ -320,20 +322,20 @@ mod tests {
             openings: vec![fd as u32],
             inode: None,
             mode: None,
-            flow: std::borrow::Cow::Owned(Flow {
+            flow: std::borrow::Cow::Owned(StreamCounts {
                 calls: 7,
-                ..Flow::new(1, 0, fd, 0, weir_model::Direction::In)
+                ..StreamCounts::new(1, 0, fd, 0, weir_model::Direction::In)
             }),
             cost_s: 0.0,
             waits_s: 0.0,
             share: 0.0,
         };
         let known = of("/etc/passwd", StreamKind::File, 3);
-        let unknown = of(Flow::UNKNOWN_PATH, StreamKind::Other, Flow::UNKNOWN);
+        let unknown = of(StreamCounts::UNKNOWN_PATH, StreamKind::Other, StreamCounts::UNKNOWN);
         let found = places(&[&known, &unknown]);
         let said: Vec<_> =
             found.iter().map(|place| (place.name.as_str(), place.sum.streams, place.sum.calls)).collect();
-        assert_eq!(said, [("/etc", 1, 7), (Flow::UNKNOWN_PATH, 0, 7)]);
+        assert_eq!(said, [("/etc", 1, 7), (StreamCounts::UNKNOWN_PATH, 0, 7)]);
         assert_eq!(found[1].sum.openings.len(), 0);
         let table = table(&[&known, &unknown], true).expect("two places");
         assert_eq!(table.columns[0].head, "the 1 other streams");

@@ -1,6 +1,6 @@
 //! How large the calls were: a histogram for each stream that matters and has calls of several sizes.
 
-use weir_model::trace::{Flow, Histogram};
+use weir_model::trace::{Histogram, StreamCounts};
 use weir_model::{Finding, Size};
 
 use super::streams::Stream;
@@ -59,7 +59,7 @@ fn table(streams: &[&Stream]) -> Table {
 
 /// One row for each power of two that has calls. Of samples only the shares are known: a number of calls beside the one in
 /// the table of streams would look as exact as that.
-fn rows(heading: usize, flow: &Flow) -> Vec<Row> {
+fn rows(heading: usize, flow: &StreamCounts) -> Vec<Row> {
     let total = flow.sizes.total() as f64;
     let used = flow.sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
     let calls = |count: u64| if flow.exact { thousands(count) } else { ABSENT.into() };

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use weir_model::trace::{self, Flow, Histogram, Modes, OpenFile, Prices, Recording, SeenMode, Streams};
+use weir_model::trace::{
+    self, Histogram, Modes, ObservedMode, OpenFile, Prices, Recording, StreamCounts, Streams,
+};
 use weir_model::{Direction, StreamKind};
 
 /// One descriptor of one program in one direction.
@@ -22,9 +24,9 @@ pub struct Stream<'a> {
     /// Device and inode of the file, where they are known.
     pub inode: Option<(u64, u64)>,
     /// All its counters, of every opening of the file.
-    pub flow: Cow<'a, Flow>,
+    pub flow: Cow<'a, StreamCounts>,
     /// How it is buffered, where that can be told.
-    pub mode: Option<SeenMode>,
+    pub mode: Option<ObservedMode>,
     /// What its calls cost by this machine's prices, waiting for the device included; never more than the
     /// processor time that its process had. Seconds.
     pub cost_s: f64,
@@ -142,7 +144,7 @@ fn bound(recording: &Recording, streams: &mut [Stream]) {
 }
 
 /// What waiting for the device takes: by sync calls, or in every write of a file opened so.
-fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
+fn waits_s(recording: &Recording, flow: &StreamCounts, file: Option<&OpenFile>) -> f64 {
     if flow.direction != Direction::Out {
         return 0.0;
     }
@@ -151,7 +153,7 @@ fn waits_s(recording: &Recording, flow: &Flow, file: Option<&OpenFile>) -> f64 {
 }
 
 /// The mode of the opening with the most calls among those of which it can be told.
-fn mode(modes: &Modes, flows: &[&Flow]) -> Option<SeenMode> {
+fn mode(modes: &Modes, flows: &[&StreamCounts]) -> Option<ObservedMode> {
     let known = flows.iter().filter_map(|flow| Some((flow.calls, modes.of(flow)?)));
     // Of several with as many, the first.
     known.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, mode)| mode)

@@ -1,7 +1,7 @@
 //! The table of streams: those that matter most one by one, the rest in a line.
 
 use weir_model::Finding;
-use weir_model::trace::{Flow, Pipeline};
+use weir_model::trace::{Pipeline, StreamCounts};
 
 use super::streams::Stream;
 use super::words::{bytes, kind, plural, seen_mode, sign, thousands, who};
@@ -135,7 +135,7 @@ fn row(stream: &Stream) -> Row {
 }
 
 /// How many calls; from positions alone nobody knows.
-fn calls(flow: &Flow) -> String {
+fn calls(flow: &StreamCounts) -> String {
     if flow.calls == 0 && flow.bytes > 0 { ABSENT.into() } else { thousands(flow.calls) }
 }
 

@@ -4,7 +4,7 @@
 //! last call and unwatched spans have both ends.
 
 use serde_json::{Value, json};
-use weir_model::trace::{Buffer, Call, Event, Exit, Recording, Streams, What};
+use weir_model::trace::{Buffer, Call, Event, EventKind, Exit, Recording, Streams};
 
 use super::streams::streams;
 use super::words::{kind, sign};
@@ -80,23 +80,25 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
         })
     };
     match &event.what {
-        What::Call(call) => vec![of_call(recording, event, call)],
-        What::Fork { child } => vec![instant(format!("fork {child}"), json!({ "child": child }))],
-        What::Exec { image } => {
+        EventKind::Call(call) => vec![of_call(recording, event, call)],
+        EventKind::Fork { child } => vec![instant(format!("fork {child}"), json!({ "child": child }))],
+        EventKind::Exec { image } => {
             let exe = recording.image(event.pid, *image).map_or("", |image| &image.exe);
             vec![instant(format!("exec {exe}"), json!({ "exe": exe }))]
         }
-        What::Exit(Exit::Code(code)) => vec![instant(format!("exit {code}"), json!({ "code": code }))],
-        What::Exit(Exit::Signal(number)) => {
+        EventKind::Exit(Exit::Code(code)) => vec![instant(format!("exit {code}"), json!({ "code": code }))],
+        EventKind::Exit(Exit::Signal(number)) => {
             vec![instant(format!("ended by signal {number}"), json!({ "signal": number }))]
         }
-        What::Signal { number } => vec![instant(format!("signal {number}"), json!({ "signal": number }))],
-        What::Buffers { moment, buffers, waits_in_name, .. } => {
+        EventKind::Signal { number } => {
+            vec![instant(format!("signal {number}"), json!({ "signal": number }))]
+        }
+        EventKind::Buffers { moment, buffers, waits_in_name, .. } => {
             let args = json!({ "moment": moment, "waits_in": waits_in_name, "buffers": buffers.len() });
             let looked = instant("buffers".into(), args);
             [looked].into_iter().chain(buffers.iter().map(|buffer| pending(event, buffer))).collect()
         }
-        What::Unwatched { until_s } => vec![json!({
+        EventKind::Unwatched { until_s } => vec![json!({
             "ph": "X", "cat": "weir", "name": "totals only", "pid": event.pid, "tid": event.tid,
             "ts": micros(event.at_s), "dur": micros((until_s - event.at_s).max(0.0)), "args": {}
         })],

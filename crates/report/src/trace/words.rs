@@ -2,7 +2,7 @@
 
 use weir_model::duration::format_seconds;
 pub(super) use weir_model::number::{about, thousands};
-use weir_model::trace::{Recording, SeenMode};
+use weir_model::trace::{ObservedMode, Recording};
 use weir_model::{Direction, Mode, Size, StreamKind, errno};
 
 use crate::number::{bytes_like, count, percent};
@@ -47,7 +47,7 @@ pub(super) fn mode(mode: Mode, buffer_bytes: Option<u64>) -> String {
 }
 
 /// The same, marked where it is deduced; a dash where nothing tells.
-pub(super) fn seen_mode(seen: Option<SeenMode>) -> (String, &'static str) {
+pub(super) fn seen_mode(seen: Option<ObservedMode>) -> (String, &'static str) {
     match seen {
         Some(seen) => (mode(seen.mode, seen.buffer_bytes), if seen.walked { "" } else { "~" }),
         None => (crate::number::ABSENT.into(), ""),
@@ -190,7 +190,7 @@ mod tests {
     fn a_buffer_belongs_to_a_mode_that_has_one() {
         assert_eq!(mode(Mode::Full, Some(65536)), "full 64 KiB");
         assert_eq!(mode(Mode::None, Some(1)), "none");
-        let deduced = SeenMode { mode: Mode::Line, buffer_bytes: None, walked: false };
+        let deduced = ObservedMode { mode: Mode::Line, buffer_bytes: None, walked: false };
         assert_eq!(seen_mode(Some(deduced)), ("line".into(), "~"));
         assert_eq!(seen_mode(None).0, "–");
     }

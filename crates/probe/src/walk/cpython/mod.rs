@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::Walk;
 use super::image::Image;
@@ -84,8 +84,8 @@ impl Python {
 }
 
 impl Walk for Python {
-    fn walker(&self) -> Walker {
-        Walker::Cpython
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Cpython
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

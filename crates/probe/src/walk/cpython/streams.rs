@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::empty::empty;
 use super::layout::Layout;
@@ -173,7 +173,7 @@ fn buffered(
         return None;
     }
     let mut whole = Whole::of(Buffer {
-        walker: Walker::Cpython,
+        walker: RuntimeId::Cpython,
         address: at,
         fd,
         mode: Some(Mode::Full),
@@ -191,7 +191,7 @@ fn buffered(
 
 /// A text stream right over a file (`python -u`).
 fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Whole> {
-    Some(Whole::unbuffered(Walker::Cpython, at, types.fd(memory, raw)?))
+    Some(Whole::unbuffered(RuntimeId::Cpython, at, types.fd(memory, raw)?))
 }
 
 /// What the text layer holds: written after what the buffer has, read before it.

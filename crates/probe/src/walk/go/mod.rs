@@ -14,7 +14,7 @@ mod tests;
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeSet;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::Walk;
 use super::copies::{self, Sighting};
@@ -70,8 +70,8 @@ fn sighting(memory: &dyn Memory, judge: &Judge, at: u64, kind: Kind) -> Option<S
 }
 
 impl Walk for Go {
-    fn walker(&self) -> Walker {
-        Walker::Go
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Go
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

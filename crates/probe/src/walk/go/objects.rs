@@ -1,7 +1,7 @@
 //! `bufio.Writer`, `bufio.Reader` and `bufio.Scanner` over a descriptor; their fields are those of every Go since 1.5.
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::tables::Tables;
 use crate::memory::Memory;
@@ -109,7 +109,7 @@ impl Judge<'_> {
         let last = buffer.data.checked_add(buffer.length - 1)?;
         content(self.memory, buffer.data, 1, 1).and(content(self.memory, last, 1, 1))?;
         Some(Buffer {
-            walker: Walker::Go,
+            walker: RuntimeId::Go,
             address: buffer.data,
             fd,
             mode: Some(Mode::Full),

@@ -1,7 +1,7 @@
 //! The layers of a handle, from the topmost down to its descriptor, and what waits in each.
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
 use crate::memory::Memory;
@@ -82,7 +82,7 @@ impl Layers {
     /// What waits in the layers of a handle.
     pub fn whole(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<Whole> {
         let (fd, chain) = self.chain(memory, slot, top)?;
-        let mut whole = Whole::unbuffered(Walker::Perl, slot, fd);
+        let mut whole = Whole::unbuffered(RuntimeId::Perl, slot, fd);
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
             let one = steady(memory, at, copy, |layer| part(memory, (at, kind), layer, &whole.buffer, kept))?;

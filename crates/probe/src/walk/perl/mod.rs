@@ -12,7 +12,7 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::Walk;
 use super::pending::Whole;
@@ -43,8 +43,8 @@ impl Perl {
 }
 
 impl Walk for Perl {
-    fn walker(&self) -> Walker {
-        Walker::Perl
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Perl
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

@@ -1,7 +1,7 @@
 //! One IO object of Ruby 3.1: `struct RFile`, and the `rb_io_t` that it leads to.
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::head;
 use crate::memory::Memory;
@@ -72,7 +72,7 @@ fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u6
     let mut unread = content(memory, decoded.0, decoded.1, UNREAD_KEPT)?;
     unread.extend(content(memory, ahead.0, ahead.1, UNREAD_KEPT - unread.len() as u64)?);
     let mut whole = Whole::of(Buffer {
-        walker: Walker::Ruby,
+        walker: RuntimeId::Ruby,
         address: object,
         fd,
         mode: Some(mode(int(io, MODE))),

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::Walk;
 use super::heap::blocks;
@@ -49,8 +49,8 @@ impl Ruby {
 }
 
 impl Walk for Ruby {
-    fn walker(&self) -> Walker {
-        Walker::Ruby
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Ruby
     }
 
     /// By address, which is the order in which Ruby finalizes its objects.

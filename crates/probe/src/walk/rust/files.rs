@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::judge::Judge;
 use super::layouts::Layouts;
@@ -63,8 +63,8 @@ fn owned(found: Vec<Whole>) -> Vec<Whole> {
 }
 
 impl Walk for Files {
-    fn walker(&self) -> Walker {
-        Walker::Rust
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Rust
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

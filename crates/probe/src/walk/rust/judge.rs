@@ -1,7 +1,7 @@
 //! Whether what has the form of a stream is one.
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 use super::STDOUT_BYTES;
 use super::layouts::{Inner, Layout, Layouts, OBJECT_BYTES};
@@ -74,7 +74,7 @@ impl Judge<'_> {
         let last = data.checked_add(capacity - 1)?;
         content(self.memory, data, 1, 1).and(content(self.memory, last, 1, 1))?;
         let mut found = Buffer {
-            walker: Walker::Rust,
+            walker: RuntimeId::Rust,
             address: data,
             fd,
             mode: self.mode(capacity, layout),

@@ -11,7 +11,7 @@ mod stacks;
 mod tests;
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Walker};
+use weir_model::trace::{Buffer, RuntimeId};
 
 pub(super) use files::Files;
 
@@ -33,8 +33,8 @@ pub(super) struct Rust {
 }
 
 impl Walk for Rust {
-    fn walker(&self) -> Walker {
-        Walker::Rust
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Rust
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -69,7 +69,7 @@ impl Rust {
         let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
         content(memory, data, CAPACITY, CAPACITY)?;
         let mut whole = Whole::of(Buffer {
-            walker: Walker::Rust,
+            walker: RuntimeId::Rust,
             address: self.stdout,
             fd: 1,
             mode: Some(Mode::Line),

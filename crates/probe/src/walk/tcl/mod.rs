@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use weir_model::trace::Walker;
+use weir_model::trace::RuntimeId;
 
 use super::Walk;
 use super::heap::blocks;
@@ -40,8 +40,8 @@ impl Tcl {
 }
 
 impl Walk for Tcl {
-    fn walker(&self) -> Walker {
-        Walker::Tcl
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Tcl
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

@@ -6,7 +6,7 @@ mod others;
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use super::*;
 use crate::text::width;
-use weir_model::trace::Flow;
+use weir_model::trace::StreamCounts;
 
 fn screen_at(trace: &Trace, width: usize) -> String {
     screen(trace, false, &Style { width, ..Style::default() })
@@ -245,10 +245,11 @@ fn names_of_one_file_are_one_stream_and_are_said() {
         let id = recording.files.len() as u32;
         let other = super::fixture::file(id, path, weir_model::StreamKind::File);
         recording.files.push(weir_model::trace::OpenFile { ino: 1, same_as: Some(1), ..other });
-        let again = Flow { file: id, calls: 5, ..recording.flows[1].clone() };
+        let again = StreamCounts { file: id, calls: 5, ..recording.flows[1].clone() };
         recording.flows.push(again);
     }
-    let reader = Flow { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
+    let reader =
+        StreamCounts { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
     recording.flows.push(reader);
     let streams = streams(&Streams::of(&recording));
     let seen: Vec<_> = streams.iter().map(|one| (one.path, one.flow.calls, one.openings.len())).collect();
