@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use weir_control::drain::{Drain, Error, Flushed, Stream};
 use weir_model::{Size, duration};
 use weir_probe::proc;
 use weir_probe::subject::Unfit;
-use weir_regulate::drain::{Drain, Error, Flushed, Stream};
 
 use crate::output::{Opened, Output};
 use crate::signals::stop_flag;

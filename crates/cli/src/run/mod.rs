@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use weir_control::plan::{self, Plan};
+use weir_control::request::{Coalesce, Mode, Request, Standard};
+use weir_control::{carry, surroundings};
 use weir_model::duration;
-use weir_regulate::plan::{self, Plan};
-use weir_regulate::request::{Coalesce, Mode, Request, Standard};
-use weir_regulate::{carry, surroundings};
 
 use crate::output::Output;
 use crate::trace::status::{self, Failure};

@@ -1,7 +1,7 @@
 //! MODE of --stdin and the others: weir's words, and stdbuf's letters and sizes.
 
+use weir_control::request::Mode;
 use weir_model::Size;
-use weir_regulate::request::Mode;
 
 /// A mode, or none: `auto` leaves it to the program.
 pub type Asked = Option<Mode>;

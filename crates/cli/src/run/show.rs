@@ -1,8 +1,8 @@
 //! What `weir run` says: the plan, what stands in, what was rescued; on standard error or as JSON.
 
+use weir_control::carry::{Behind, Outcome};
+use weir_control::plan::Plan;
 use weir_model::Size;
-use weir_regulate::carry::{Behind, Outcome};
-use weir_regulate::plan::Plan;
 use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
 
 use super::{Args, When};
@@ -67,7 +67,7 @@ fn why(plan: &Plan) -> Why {
     }
 }
 
-fn row(row: &weir_regulate::why::Row) -> Row {
+fn row(row: &weir_control::why::Row) -> Row {
     Row {
         wish: row.wish.clone(),
         effect: row.effect.name().into(),
@@ -85,7 +85,7 @@ fn ended(outcome: &Outcome) -> Ended {
     }
 }
 
-fn rescued(one: &weir_regulate::follow::Rescued) -> Rescued {
+fn rescued(one: &weir_control::follow::Rescued) -> Rescued {
     Rescued {
         pid: one.pid,
         comm: one.comm.clone(),

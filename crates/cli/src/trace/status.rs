@@ -58,9 +58,9 @@ impl From<weir_probe::Error> for Failure {
     }
 }
 
-impl From<weir_regulate::carry::Error> for Failure {
-    fn from(error: weir_regulate::carry::Error) -> Self {
-        use weir_regulate::{carry::Error, follow};
+impl From<weir_control::carry::Error> for Failure {
+    fn from(error: weir_control::carry::Error) -> Self {
+        use weir_control::{carry::Error, follow};
         match error {
             Error::Start(error) | Error::Follow(follow::Error::Probe(error)) => error.into(),
             other => Self::own(other.to_string()),

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use weir_control::follow::{Wishes, follow, unable};
 use weir_model::trace::Exit;
-use weir_regulate::follow::{Wishes, follow, unable};
 
 fn main() -> ExitCode {
     let mut wishes = Wishes::default();

@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use weir_regulate::preload::LIBRARY;
+use weir_control::preload::LIBRARY;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

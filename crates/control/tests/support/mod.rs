@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use weir_regulate::arena::{Arena, Drained};
-use weir_regulate::preload::{Coalesce, LIBRARY, Wishes};
+use weir_control::arena::{Arena, Drained};
+use weir_control::preload::{Coalesce, LIBRARY, Wishes};
 
 /// The library as a file, for as long as the test runs.
 pub fn library() -> &'static Path {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use support::{directory, library, prepare, program};
-use weir_regulate::preload::Wishes;
+use weir_control::preload::Wishes;
 
 /// The packets that a program writes; its stderr is the same socket.
 fn packets(program: &Path, how: &str, wishes: &Wishes, stdin: Stdio) -> Vec<String> {
