@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::result::Round;
+use weir_model::bench::Round;
 
 /// Shares of a round above which it counts as disturbed.
 const MAX_STEAL: f64 = 0.02;

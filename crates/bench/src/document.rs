@@ -5,9 +5,9 @@ use crate::groups::group;
 use crate::machine::machine;
 use crate::place::Place;
 use crate::published::Table;
-use crate::result::{Document, GroupKey, Row, SCHEMA};
 use crate::rows::{noise, row};
 use crate::run::Taken;
+use weir_model::bench::{BenchDocument, BenchRow, GroupKey, SCHEMA};
 
 /// When and how the run was started.
 pub struct Started {
@@ -18,16 +18,16 @@ pub struct Started {
 }
 
 /// Makes the document of what was `taken`.
-pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: Started) -> Document {
+pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: Started) -> BenchDocument {
     let noise = noise(&taken.tracks, &taken.rounds);
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<BenchRow> =
         taken.tracks.iter().map(|track| row(track, &places[track.cell.place], &taken.rounds)).collect();
     let options = |key: &GroupKey| {
         let place = places.iter().find(|place| place.dir == key.dir && place.fs == key.fs);
         place.map(|place| place.mount_options.clone()).unwrap_or_default()
     };
     let groups = group(&mut rows, &noise, options);
-    let mut document = Document {
+    let mut document = BenchDocument {
         schema: SCHEMA.into(),
         command: started.command,
         started: humantime::format_rfc3339_seconds(started.at).to_string(),
@@ -50,9 +50,9 @@ pub fn document(taken: &Taken, places: &[Place], published: &[&Table], started: 
 }
 
 /// What makes the figures doubtful.
-fn warnings(document: &Document, taken: &Taken) -> Vec<String> {
+fn warnings(document: &BenchDocument, taken: &Taken) -> Vec<String> {
     let mut said = Vec::new();
-    let kept = |round: &&crate::result::Round| !round.repeated && !round.disturbed.is_empty();
+    let kept = |round: &&weir_model::bench::Round| !round.repeated && !round.disturbed.is_empty();
     let disturbed: Vec<_> = document.rounds.iter().filter(kept).collect();
     if let Some(first) = disturbed.first() {
         said.push(format!(

@@ -8,8 +8,8 @@ use crate::document::{Started, document};
 use crate::figures::Figures;
 use crate::place::{Place, PlaceRequest};
 use crate::plan::Axes;
-use crate::result::{Document, Round};
 use crate::run::{Sample, Taken, Track};
+use weir_model::bench::{BenchDocument, Round};
 
 pub const CALL_NS: f64 = 500.0;
 pub const BYTE_NS: f64 = 0.25;
@@ -91,7 +91,7 @@ pub fn taken(axes: &[Axes], rounds: usize) -> Taken {
 }
 
 /// The document of such a run.
-pub fn run(axes: &[Axes], rounds: usize) -> Document {
+pub fn run(axes: &[Axes], rounds: usize) -> BenchDocument {
     let outer = tempfile::tempdir().unwrap();
     let places = [Place::open(&PlaceRequest::Dir(outer.path().into()), 1).unwrap()];
     let started = Started { command: vec!["weir".into()], at: std::time::SystemTime::now() };

@@ -9,8 +9,8 @@ use crate::axes::SyncKind;
 use crate::ffi::MethodAxis;
 use crate::figures::{moves_bytes, syncs_bytes};
 use crate::plan::method;
-use crate::result::{Group, GroupKey, Noise, Row};
 use crate::rows::ratio;
+use weir_model::bench::{BenchRow, GroupKey, Noise, RowGroup};
 
 /// Methods whose time is that of their own system calls, the plainest first: one of them gives the model.
 const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"];
@@ -19,7 +19,11 @@ const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"]
 const PAGE: f64 = 4096.0;
 
 /// The groups of `rows`, in the order of their first rows. Completes the rows with what compares them.
-pub fn group(rows: &mut [Row], noise: &Noise, mount_options: impl Fn(&GroupKey) -> String) -> Vec<Group> {
+pub fn group(
+    rows: &mut [BenchRow],
+    noise: &Noise,
+    mount_options: impl Fn(&GroupKey) -> String,
+) -> Vec<RowGroup> {
     let mut keys: Vec<GroupKey> = Vec::new();
     for row in rows.iter() {
         if !keys.contains(&row.group) {
@@ -35,20 +39,27 @@ pub fn group(rows: &mut [Row], noise: &Noise, mount_options: impl Fn(&GroupKey) 
                 model.map(|model| predict(rows, &key, model_method.as_deref(), &model)).unwrap_or_default();
             let knee_method = model_method.clone().or_else(|| any_method(rows, &key));
             let knee = knee_method.as_deref().and_then(|name| knee_of(rows, &key, name));
-            Group { mount_options: mount_options(&key), key, model, model_method: knee_method, pass_ns, knee }
+            RowGroup {
+                mount_options: mount_options(&key),
+                key,
+                model,
+                model_method: knee_method,
+                pass_ns,
+                knee,
+            }
         })
         .collect()
 }
 
-fn of<'a>(rows: &'a [Row], key: &GroupKey) -> impl Iterator<Item = &'a Row> {
+fn of<'a>(rows: &'a [BenchRow], key: &GroupKey) -> impl Iterator<Item = &'a BenchRow> {
     rows.iter().filter(move |row| row.group == *key && row.elapsed_s.is_some())
 }
 
-fn median_s(row: &Row) -> f64 {
+fn median_s(row: &BenchRow) -> f64 {
     row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median)
 }
 
-fn compare_with_best(rows: &mut [Row], key: &GroupKey, noise: &Noise) {
+fn compare_with_best(rows: &mut [BenchRow], key: &GroupKey, noise: &Noise) {
     let Some(best) = best(rows, key).cloned() else { return };
     for row in rows.iter_mut().filter(|row| row.group == *key && row.elapsed_s.is_some()) {
         row.vs_best = ratio(row, &best);
@@ -58,19 +69,19 @@ fn compare_with_best(rows: &mut [Row], key: &GroupKey, noise: &Noise) {
 
 /// The row with the least ratio to the one of the least median: medians of rows that were measured in
 /// different rounds hold what happened in these rounds, ratios do not.
-fn best<'a>(rows: &'a [Row], key: &GroupKey) -> Option<&'a Row> {
+fn best<'a>(rows: &'a [BenchRow], key: &GroupKey) -> Option<&'a BenchRow> {
     let least = of(rows, key).min_by(|a, b| median_s(a).total_cmp(&median_s(b)))?;
-    let beside = |row: &Row| ratio(row, least).map_or(f64::INFINITY, |ratio| ratio.value);
+    let beside = |row: &BenchRow| ratio(row, least).map_or(f64::INFINITY, |ratio| ratio.value);
     of(rows, key).map(|row| (row, beside(row))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row)
 }
 
-fn model_method(rows: &[Row], key: &GroupKey) -> Option<String> {
+fn model_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {
     let sizes = |name: &str| of(rows, key).filter(|row| row.method == name).count();
     MODEL_METHODS.iter().find(|name| sizes(name) >= 2).map(|name| (*name).into())
 }
 
 /// Without a model, the knee is that of the method with most record sizes.
-fn any_method(rows: &[Row], key: &GroupKey) -> Option<String> {
+fn any_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     of(rows, key).for_each(|row| *sizes.entry(&row.method).or_default() += 1);
     sizes
@@ -81,7 +92,7 @@ fn any_method(rows: &[Row], key: &GroupKey) -> Option<String> {
 }
 
 /// A row as the model sees it. Where every write is a sync by itself, syncs are counted as writes.
-pub fn observation(row: &Row) -> Observation {
+pub fn observation(row: &BenchRow) -> Observation {
     let sum = |wanted: fn(&str) -> bool| -> u64 {
         row.calls.iter().filter(|(name, _)| wanted(name)).map(|(_, count)| count).sum()
     };
@@ -106,7 +117,7 @@ pub fn observation(row: &Row) -> Observation {
 /// Fits the rows of `method`. With a sync in every record, calls and syncs always come together and
 /// cannot be told apart by these rows: rows of the same work without syncs tell the price of a call,
 /// and where there are none the sync's price holds the call's.
-fn fit(rows: &[Row], key: &GroupKey, method: &str) -> Option<CostModel> {
+fn fit(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<CostModel> {
     let mut seen: Vec<Observation> =
         of(rows, key).filter(|row| row.method == method).map(observation).collect();
     if key.sync != SyncKind::None.name() && key.sync != SyncKind::End.name() {
@@ -133,7 +144,7 @@ pub fn is_without_sync(other: &GroupKey, key: &GroupKey) -> bool {
 /// Writes the model's prediction into the rows; returns what one record costs the other methods in user
 /// space beside their calls and bytes.
 fn predict(
-    rows: &mut [Row],
+    rows: &mut [BenchRow],
     key: &GroupKey,
     of_method: Option<&str>,
     model: &CostModel,
@@ -167,13 +178,13 @@ fn predict(
 }
 
 /// Requests of the program: what a method that moves a byte a call makes does not depend on the record.
-fn passes(row: &Row) -> f64 {
+fn passes(row: &BenchRow) -> f64 {
     let record = if row.method.starts_with("stdio-char") { 1 } else { row.record_bytes };
     row.group.bytes as f64 / record as f64
 }
 
 /// Least squares of the relative error in one unknown: nanoseconds a record.
-fn user_space_ns<'a>(rows: impl Iterator<Item = &'a Row>, model: &CostModel) -> f64 {
+fn user_space_ns<'a>(rows: impl Iterator<Item = &'a BenchRow>, model: &CostModel) -> f64 {
     let (above, below) = rows.fold((0.0, 0.0), |(above, below), row| {
         let seen = observation(row);
         let (passes, square) = (passes(row), seen.seconds * seen.seconds);
@@ -183,12 +194,12 @@ fn user_space_ns<'a>(rows: impl Iterator<Item = &'a Row>, model: &CostModel) -> 
 }
 
 /// The knee of a method's curve; rows of other buffers or modes than the first are other curves.
-pub fn knee_of(rows: &[Row], key: &GroupKey, method: &str) -> Option<Knee> {
+pub fn knee_of(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<Knee> {
     let first = of(rows, key).find(|row| row.method == method)?;
-    let variant = |row: &&Row| {
+    let variant = |row: &&BenchRow| {
         (row.buffer_bytes, &row.mode) == (first.buffer_bytes, &first.mode) && row.method == method
     };
-    let curve_rows: Vec<&Row> = of(rows, key).filter(variant).collect();
+    let curve_rows: Vec<&BenchRow> = of(rows, key).filter(variant).collect();
     let rounds = curve_rows.iter().flat_map(|row| &row.rounds_of).max()? + 1;
     let curves: Vec<Curve> = curve_rows
         .iter()

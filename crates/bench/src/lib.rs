@@ -9,7 +9,6 @@
 mod answers;
 pub mod axes;
 mod cache;
-pub mod compare;
 mod disturb;
 pub mod document;
 pub mod error;
@@ -26,7 +25,6 @@ pub mod place;
 pub mod plan;
 pub mod prices;
 pub mod published;
-pub mod result;
 mod rounds;
 mod rows;
 pub mod run;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::result::Machine;
+use weir_model::bench::Machine;
 
 /// Looks at this machine.
 pub fn machine() -> Machine {

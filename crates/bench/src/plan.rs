@@ -5,7 +5,7 @@ use weir_model::Mode;
 use crate::axes::{Advice, CacheState, Every, Sync, SyncKind, Workload, mode_number};
 use crate::error::{Error, Result, suggestion};
 use crate::ffi::{Job, MethodAxis, MethodFacts, TEXT_LINE, methods};
-use crate::result::GroupKey;
+use weir_model::bench::GroupKey;
 
 /// The record sizes of the textbook's tables, in bytes.
 pub const TEXTBOOK_RECORDS: [u64; 14] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536];

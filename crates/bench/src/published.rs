@@ -11,7 +11,7 @@ use weir_model::{Mode, Size};
 use crate::axes::{CacheState, Sync, SyncKind, Workload, parse_mode};
 use crate::error::{Error, Result, suggestion};
 use crate::plan::Axes;
-use crate::result::{PublishedComparison, PublishedRow, Row};
+use weir_model::bench::{BenchRow, PublishedComparison, PublishedRow};
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -192,9 +192,10 @@ impl Table {
     }
 
     /// This table beside our `rows`, those of the first place that has them.
-    pub fn compare(&self, rows: &[Row]) -> PublishedComparison {
-        let ours: Vec<Option<&Row>> = self.entries.iter().map(|entry| self.matching(entry, rows)).collect();
-        let seconds = |row: &Row| {
+    pub fn compare(&self, rows: &[BenchRow]) -> PublishedComparison {
+        let ours: Vec<Option<&BenchRow>> =
+            self.entries.iter().map(|entry| self.matching(entry, rows)).collect();
+        let seconds = |row: &BenchRow| {
             let whole = self.bytes.unwrap_or(row.group.bytes) as f64 / row.group.bytes as f64;
             row.elapsed_s.map(|elapsed| elapsed.median * whole)
         };
@@ -227,7 +228,7 @@ impl Table {
         }
     }
 
-    fn matching<'a>(&self, entry: &Entry, rows: &'a [Row]) -> Option<&'a Row> {
+    fn matching<'a>(&self, entry: &Entry, rows: &'a [BenchRow]) -> Option<&'a BenchRow> {
         let cold_matters = self.workload.has_input();
         rows.iter().find(|row| {
             row.group.workload == self.workload.name()

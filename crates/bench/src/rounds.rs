@@ -4,8 +4,8 @@
 use weir_model::Summary;
 
 use crate::plan::Cell;
-use crate::result::Round;
 use crate::run::{SAMPLE_S, Sample, Track};
+use weir_model::bench::Round;
 
 /// Cells measured twice a round, to see the noise.
 pub const TWINS: usize = 3;

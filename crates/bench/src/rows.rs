@@ -6,12 +6,12 @@ use weir_model::{Ratio, Summary, stats};
 
 use crate::figures::{Figures, moves_bytes};
 use crate::place::Place;
-use crate::result::{ContextSwitches, Noise, Round, Row};
 use crate::rounds::kept;
 use crate::run::{Sample, Track};
+use weir_model::bench::{BenchRow, ContextSwitches, Noise, Round};
 
 /// The row of a cell, without what needs the other rows.
-pub fn row(track: &Track, place: &Place, rounds: &[Round]) -> Row {
+pub fn row(track: &Track, place: &Place, rounds: &[Round]) -> BenchRow {
     let cell = &track.cell;
     let samples = kept(&track.samples, rounds);
     let summary = |pick: fn(&Figures) -> f64| {
@@ -25,7 +25,7 @@ pub fn row(track: &Track, place: &Place, rounds: &[Round]) -> Row {
     let moving: u64 = calls.iter().filter(|(name, _)| moves_bytes(name)).map(|(_, count)| count).sum();
     let cannot =
         track.cannot.clone().or_else(|| elapsed_s.is_none().then(|| "the run ended before its turn".into()));
-    Row {
+    BenchRow {
         group: cell.group_key(&place.fs, &place.dir),
         method: cell.method.clone(),
         record_bytes: cell.record_bytes,
@@ -107,7 +107,7 @@ pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
 }
 
 /// `a / b` in elapsed time, over the rounds that have both.
-pub fn ratio(a: &Row, b: &Row) -> Option<Ratio> {
+pub fn ratio(a: &BenchRow, b: &BenchRow) -> Option<Ratio> {
     let of_round: BTreeMap<usize, f64> =
         b.rounds_of.iter().copied().zip(b.samples_s.iter().copied()).collect();
     let pairs =

@@ -18,10 +18,10 @@ use crate::figures::Figures;
 use crate::pilot::{Pilot, Step};
 use crate::place::Place;
 use crate::plan::Cell;
-use crate::result::Round;
 use crate::rounds::{self, Entry};
 use crate::sample::{self, Ended};
 use crate::verify::verify;
+use weir_model::bench::Round;
 
 /// How long and how well.
 #[derive(Debug, Clone)]

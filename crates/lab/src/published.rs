@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use weir_bench::published::{Raw, raw_tables};
-use weir_bench::result::Row;
+use weir_model::bench::BenchRow;
 use weir_model::{Size, Summary};
 
 use crate::run::Ran;
@@ -76,7 +76,8 @@ struct Ours {
 
 /// The tables that the experiment names, with what its versions measured.
 pub(crate) fn tables(experiment: &Experiment, ran: &[Ran]) -> Result<Vec<Table>, Error> {
-    let rows: Vec<Row> = ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
+    let rows: Vec<BenchRow> =
+        ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
     let said: Vec<&Said> = ran.iter().flat_map(|one| &one.ours).collect();
     let of = |id: &String| {
         let raw = raw_tables().iter().find(|raw| raw.id == *id);
@@ -88,7 +89,7 @@ pub(crate) fn tables(experiment: &Experiment, ran: &[Ran]) -> Result<Vec<Table>,
     experiment.published.iter().map(of).collect()
 }
 
-fn bench_rows(result: &Value) -> Vec<Row> {
+fn bench_rows(result: &Value) -> Vec<BenchRow> {
     match result["schema"] == "weir-bench/1" {
         true => serde_json::from_value(result["rows"].clone()).unwrap_or_default(),
         false => Vec::new(),
@@ -99,7 +100,7 @@ fn bench_rows(result: &Value) -> Vec<Row> {
 const KEYS: [&str; 8] =
     ["buffer_bytes", "line_bytes", "mode", "program", "output", "writers", "records_each", "record_bytes"];
 
-fn table(raw: &Raw, rows: &[Row], said: &[&Said]) -> Table {
+fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> Table {
     let (mut figures, mut here) = (Vec::new(), String::new());
     for cells in &raw.rows {
         for (column, cell) in raw.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
@@ -169,7 +170,7 @@ fn unit(raw: &Raw, column: &str) -> String {
 
 /// The figure of a row of `weir bench`, if one is of the same method, size, mode and sync policy; of the cold and
 /// the warm one that of the table's cache.
-fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[Row]) -> Option<Ours> {
+fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[BenchRow]) -> Option<Ours> {
     let record = key(raw, cells, "buffer_bytes").or_else(|| key(raw, cells, "line_bytes"))?.as_u64()?;
     let mode = key(raw, cells, "mode").and_then(Value::as_str);
     let method = match column {
@@ -196,7 +197,7 @@ fn of_bench(raw: &Raw, cells: &[Value], column: &str, rows: &[Row]) -> Option<Ou
 }
 
 /// What the column is called in our rows.
-fn figure(row: &Row, column: &str) -> Option<(f64, u64)> {
+fn figure(row: &BenchRow, column: &str) -> Option<(f64, u64)> {
     let elapsed = row.elapsed_s?;
     // The kernel counts ticks: of short samples most have none, and only the mean comes near.
     let mean = |summary: Option<Summary>| summary.map(|summary| summary.mean);
@@ -216,7 +217,7 @@ fn figure(row: &Row, column: &str) -> Option<(f64, u64)> {
     Some((value, elapsed.n as u64))
 }
 
-fn here(row: &Row, factor: f64, runs: u64) -> String {
+fn here(row: &BenchRow, factor: f64, runs: u64) -> String {
     let cache =
         if row.group.workload == "copy" { format!(", {} cache", row.group.cache) } else { String::new() };
     let scaled = match factor == 1.0 {

@@ -1,5 +1,6 @@
 //! The words that every part of weir shares. Pure: no system call is made here.
 
+pub mod bench;
 pub mod cost;
 pub mod duration;
 pub mod errno;

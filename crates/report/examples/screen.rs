@@ -13,7 +13,7 @@ fn main() {
     let style = Style { colour: has("colour"), unicode: !has("ascii"), width };
     let document = if has("everything") { fixture::everything() } else { fixture::textbook() };
     let comparison =
-        weir_bench::compare::compare(["before.json", "after.json"], &fixture::textbook(), &document);
+        weir_model::bench::compare::compare(["before.json", "after.json"], &fixture::textbook(), &document);
     let text = match (has("compare"), has("md")) {
         (true, false) => bench::screen_compare(&comparison, &style),
         (true, true) => bench::markdown_compare(&comparison),

@@ -4,9 +4,9 @@ use weir_model::Size;
 use weir_model::duration::three_digits;
 
 use super::{Numbered, View, elapsed, figure, name, seconds};
-use crate::result::Answer;
+use weir_model::bench::BenchAnswer;
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let key = &view.group.key;
     if key.cache != "cold" {
         return None;

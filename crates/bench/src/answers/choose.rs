@@ -3,18 +3,19 @@
 use weir_model::Size;
 
 use super::{View, elapsed, figure, name, times};
-use crate::result::{Answer, Row};
 use crate::rows::ratio;
+use weir_model::bench::{BenchAnswer, BenchRow};
 
 /// For a copy, what needs the least code and memory comes first among equals.
 const IN_KERNEL: [&str; 2] = ["copy_file_range", "sendfile"];
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     if view.rows.len() < 2 {
         return None;
     }
     let best = view.fastest()?;
-    let tied: Vec<(usize, &Row)> = view.rows.iter().copied().filter(|(_, row)| row.ties_with_best).collect();
+    let tied: Vec<(usize, &BenchRow)> =
+        view.rows.iter().copied().filter(|(_, row)| row.ties_with_best).collect();
     let calls = best_plain(view, "syscall");
     if view.group.key.workload == "copy"
         && let Some(kernel) =
@@ -60,7 +61,7 @@ fn purpose(view: &View) -> &'static str {
 }
 
 /// The method's fastest row.
-fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a Row)> {
+fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a BenchRow)> {
     let knee = view.group.knee.filter(|_| view.group.model_method.as_deref() == Some(method));
     match knee {
         Some(knee) => view.at(method, knee.bytes),
@@ -68,7 +69,11 @@ fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a Row)> 
     }
 }
 
-fn in_kernel(view: &View, kernel: (usize, &Row), calls: Option<(usize, &Row)>) -> Option<Answer> {
+fn in_kernel(
+    view: &View,
+    kernel: (usize, &BenchRow),
+    calls: Option<(usize, &BenchRow)>,
+) -> Option<BenchAnswer> {
     let mut text = format!("For a copying tool here: {}", kernel.1.method);
     let mut evidence = vec![elapsed(kernel)];
     if kernel.1.remark.as_deref().is_some_and(|remark| remark.contains("shared")) {

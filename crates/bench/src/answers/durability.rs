@@ -6,9 +6,9 @@ use weir_model::{Durability, Size};
 use super::{Numbered, View, elapsed, figure, name, seconds};
 use crate::axes::SyncKind;
 use crate::groups::is_without_sync;
-use crate::result::{Answer, Row};
+use weir_model::bench::{BenchAnswer, BenchRow};
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let kind: SyncKind = view.group.key.sync.parse().ok()?;
     if kind == SyncKind::None {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn answer(view: &View) -> Option<Answer> {
     let mut compared: Vec<(f64, Numbered, Numbered)> = Vec::new();
     for &row in &view.rows {
         let Some(other) = plain.at(&row.1.method, row.1.record_bytes) else { continue };
-        let per_byte = |row: &Row| seconds(row) / row.group.bytes as f64;
+        let per_byte = |row: &BenchRow| seconds(row) / row.group.bytes as f64;
         compared.push((per_byte(row.1) / per_byte(other.1), row, other));
     }
     let most = compared.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;

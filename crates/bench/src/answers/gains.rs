@@ -5,9 +5,9 @@ use weir_model::duration::three_digits;
 
 use super::{View, elapsed, figure, name};
 use crate::groups::observation;
-use crate::result::Answer;
+use weir_model::bench::BenchAnswer;
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let knee = view.group.knee?;
     let method = view.group.model_method.as_deref()?;
     let row =

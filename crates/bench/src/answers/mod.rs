@@ -12,10 +12,10 @@ use weir_model::duration::three_digits;
 use weir_model::number::thousands;
 use weir_model::{Ratio, Size};
 
-use crate::result::{Answer, Document, Evidence, Group, Row};
+use weir_model::bench::{BenchAnswer, BenchDocument, BenchRow, Evidence, RowGroup};
 
 /// The questions, in the order in which they are asked.
-const QUESTIONS: &[fn(&View) -> Option<Answer>] = &[
+const QUESTIONS: &[fn(&View) -> Option<BenchAnswer>] = &[
     smallest::answer,
     gains::answer,
     stdio_always::answer,
@@ -26,7 +26,7 @@ const QUESTIONS: &[fn(&View) -> Option<Answer>] = &[
 ];
 
 /// Every answer that the figures of `document` give.
-pub fn answers(document: &Document) -> Vec<Answer> {
+pub fn answers(document: &BenchDocument) -> Vec<BenchAnswer> {
     let views = (0..document.groups.len()).map(|group| View::of(document, group));
     views
         .flat_map(|view| QUESTIONS.iter().filter_map(|question| question(&view)).collect::<Vec<_>>())
@@ -34,13 +34,13 @@ pub fn answers(document: &Document) -> Vec<Answer> {
 }
 
 /// A row with its number in the document.
-type Numbered<'a> = (usize, &'a Row);
+type Numbered<'a> = (usize, &'a BenchRow);
 
 /// One group as a question sees it.
 struct View<'a> {
-    document: &'a Document,
+    document: &'a BenchDocument,
     index: usize,
-    group: &'a Group,
+    group: &'a RowGroup,
     /// Measured rows with their numbers in the document, in table order.
     rows: Vec<Numbered<'a>>,
     /// Share within which two figures are one.
@@ -48,45 +48,45 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(document: &'a Document, index: usize) -> Self {
+    fn of(document: &'a BenchDocument, index: usize) -> Self {
         let group = &document.groups[index];
-        let of_group = |(_, row): &(usize, &Row)| row.group == group.key && row.elapsed_s.is_some();
+        let of_group = |(_, row): &(usize, &BenchRow)| row.group == group.key && row.elapsed_s.is_some();
         let rows = document.rows.iter().enumerate().filter(of_group).collect();
         Self { document, index, group, rows, noise: document.noise.floor() }
     }
 
-    fn answer(&self, question: &str, answer: String, evidence: Vec<Evidence>) -> Option<Answer> {
-        Some(Answer { group: self.index, question: question.into(), answer, evidence })
+    fn answer(&self, question: &str, answer: String, evidence: Vec<Evidence>) -> Option<BenchAnswer> {
+        Some(BenchAnswer { group: self.index, question: question.into(), answer, evidence })
     }
 
     /// Rows of a method with its own buffer and mode left alone.
-    fn plain(&self, method: &'a str) -> impl Iterator<Item = (usize, &'a Row)> + '_ {
+    fn plain(&self, method: &'a str) -> impl Iterator<Item = (usize, &'a BenchRow)> + '_ {
         self.rows
             .iter()
             .copied()
             .filter(move |(_, row)| row.method == method && row.buffer_bytes.is_none() && row.mode.is_none())
     }
 
-    fn at(&self, method: &'a str, record_bytes: u64) -> Option<(usize, &'a Row)> {
+    fn at(&self, method: &'a str, record_bytes: u64) -> Option<(usize, &'a BenchRow)> {
         self.plain(method).find(|(_, row)| row.record_bytes == record_bytes)
     }
 
-    fn fastest(&self) -> Option<(usize, &'a Row)> {
+    fn fastest(&self) -> Option<(usize, &'a BenchRow)> {
         self.rows.iter().copied().find(|(_, row)| row.is_best())
     }
 
     /// The same work in another group that differs only as `differs` says.
-    fn sibling(&self, differs: impl Fn(&Group) -> bool) -> Option<View<'a>> {
+    fn sibling(&self, differs: impl Fn(&RowGroup) -> bool) -> Option<View<'a>> {
         let found = self.document.groups.iter().position(differs)?;
         Some(View::of(self.document, found))
     }
 }
 
-fn seconds(row: &Row) -> f64 {
+fn seconds(row: &BenchRow) -> f64 {
     row.elapsed_s.map_or(f64::NAN, |elapsed| elapsed.median)
 }
 
-fn elapsed((index, row): (usize, &Row)) -> Evidence {
+fn elapsed((index, row): (usize, &BenchRow)) -> Evidence {
     Evidence { row: Some(index), figure: "elapsed_s".into(), value: seconds(row) }
 }
 
@@ -104,7 +104,7 @@ fn times(ratio: &Ratio) -> String {
 }
 
 /// What to call a method in a sentence.
-fn name(row: &Row) -> String {
+fn name(row: &BenchRow) -> String {
     let mut name = match row.method.as_str() {
         "syscall" => "read/write".into(),
         other => other.to_string(),
@@ -119,7 +119,7 @@ fn name(row: &Row) -> String {
 }
 
 /// System calls of a row that move bytes.
-fn moving_calls(row: &Row) -> u64 {
+fn moving_calls(row: &BenchRow) -> u64 {
     row.calls.iter().filter(|(name, _)| crate::figures::moves_bytes(name)).map(|(_, count)| count).sum()
 }
 
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(times(&Ratio { n: 3, value: 12.34, ci95: [12.1, 12.6] }), "12.3× [12.1, 12.6]");
     }
 
-    fn said(document: &Document, question: &str) -> String {
+    fn said(document: &BenchDocument, question: &str) -> String {
         let found = document.answers.iter().find(|answer| answer.question.contains(question));
         found.unwrap_or_else(|| panic!("{question}: {:#?}", document.answers)).answer.clone()
     }

@@ -4,10 +4,10 @@ use weir_model::Size;
 use weir_model::duration::{format_seconds, three_digits};
 
 use super::{View, elapsed, figure, moving_calls, name, seconds, thousands, times};
-use crate::result::Answer;
 use crate::rows::ratio;
+use weir_model::bench::BenchAnswer;
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let Some(record) = smallest_shared(view) else { return alone(view) };
     let mut rows: Vec<_> = view.rows.iter().copied().filter(|(_, row)| row.record_bytes == record).collect();
     rows.sort_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)));
@@ -55,7 +55,7 @@ fn smallest_shared(view: &View) -> Option<u64> {
 }
 
 /// Without one: what the smallest record costs against the best of the same method.
-fn alone(view: &View) -> Option<Answer> {
+fn alone(view: &View) -> Option<BenchAnswer> {
     let method = view.group.model_method.as_deref()?;
     let of_method = || view.rows.iter().copied().filter(|(_, row)| row.method == method);
     let smallest = of_method().min_by_key(|(_, row)| row.record_bytes)?;

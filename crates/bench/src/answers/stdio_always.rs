@@ -3,10 +3,10 @@
 use weir_model::{Ratio, Size};
 
 use super::{View, elapsed, figure};
-use crate::result::Answer;
 use crate::rows::ratio;
+use weir_model::bench::BenchAnswer;
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let mut compared: Vec<(u64, Ratio)> = Vec::new();
     let mut evidence = Vec::new();
     for (index, plain) in view.plain("syscall") {

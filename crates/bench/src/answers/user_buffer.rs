@@ -4,9 +4,9 @@ use weir_model::Size;
 use weir_model::duration::three_digits;
 
 use super::{View, figure, moving_calls, thousands};
-use crate::result::Answer;
+use weir_model::bench::BenchAnswer;
 
-pub(super) fn answer(view: &View) -> Option<Answer> {
+pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let methods = ["stdio", "stdio-unlocked", "stdio-char", "stdio-char-unlocked"];
     let (index, row) =
         methods.iter().find_map(|method| view.plain(method).min_by_key(|(_, row)| row.record_bytes))?;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use weir_bench::compare::compare;
-use weir_bench::result::{Document, SCHEMA};
 use weir_bench::{Error, Result};
+use weir_model::bench::compare::compare;
+use weir_model::bench::{BenchDocument, SCHEMA};
 
 use crate::export::{Exports, json};
 use crate::screen;
@@ -60,13 +60,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Document> {
+fn read(path: &Path) -> Result<BenchDocument> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Error::system("read", path, &error, "give a file that 'weir bench --json' wrote"))?;
     let wrong = |what: String| {
         Error::Failed(format!("{}: {what}; give a file that 'weir bench --json' wrote", path.display()))
     };
-    let document: Document = serde_json::from_str(&text)
+    let document: BenchDocument = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("not a result of weir bench ({error})")))?;
     if document.schema != SCHEMA {
         return Err(wrong(format!("its schema is '{}', not '{SCHEMA}'", document.schema)));

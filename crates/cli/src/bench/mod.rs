@@ -13,10 +13,10 @@ use weir_bench::axes::{Advice, CacheState, SyncKind};
 use weir_bench::document::{Started, document};
 use weir_bench::place::Place;
 use weir_bench::plan::Cell;
-use weir_bench::result::Document;
 use weir_bench::run::{self, Settings};
 use weir_bench::{Error, image, machine, needs};
 use weir_model::Size;
+use weir_model::bench::BenchDocument;
 use weir_model::duration;
 
 use crate::export::{Exports, json};
@@ -262,7 +262,7 @@ fn open_places(plan: &plan::Plan) -> Result<Vec<Place>, Error> {
 }
 
 /// Prints the screen and writes the files.
-fn show(exports: Exports, document: &Document, quiet: bool) -> Result<(), Error> {
+fn show(exports: Exports, document: &BenchDocument, quiet: bool) -> Result<(), Error> {
     if !quiet && !exports.to_stdout() {
         let text = weir_report::bench::screen(document, &screen::style());
         screen::print(&text).map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;

@@ -1,6 +1,6 @@
 //! What the figures say: the cost model and the answers.
 
-use weir_bench::result::Document;
+use weir_model::bench::BenchDocument;
 
 use super::section::Section;
 use super::words;
@@ -28,17 +28,17 @@ fn pass(method: &str, ns: f64) -> String {
     format!("{method} {} a {thing}", words::nanoseconds(ns))
 }
 
-fn answers_of(document: &Document, wanted: impl Fn(usize) -> bool) -> Vec<Block> {
+fn answers_of(document: &BenchDocument, wanted: impl Fn(usize) -> bool) -> Vec<Block> {
     let answers = document.answers.iter().filter(|answer| wanted(answer.group));
     answers.map(|a| Block::Answer { question: a.question.clone(), answer: a.answer.clone() }).collect()
 }
 
 /// The answers about group number `group`.
-pub(super) fn answers(document: &Document, group: usize) -> Vec<Block> {
+pub(super) fn answers(document: &BenchDocument, group: usize) -> Vec<Block> {
     answers_of(document, |of| of == group)
 }
 
 /// Answers about a group that the document does not have: shown all the same.
-pub(super) fn strays(document: &Document, groups: usize) -> Vec<Block> {
+pub(super) fn strays(document: &BenchDocument, groups: usize) -> Vec<Block> {
     answers_of(document, |of| of >= groups)
 }

@@ -1,8 +1,8 @@
 //! Two runs side by side.
 
-use weir_bench::compare::{ComparedRow, Comparison, Verdict};
-use weir_bench::result::GroupKey;
 use weir_model::Size;
+use weir_model::bench::GroupKey;
+use weir_model::bench::compare::{BenchComparison, ComparedRow, ComparisonVerdict};
 
 use super::words;
 use crate::block::Block;
@@ -11,7 +11,7 @@ use crate::style::Emphasis;
 use crate::table::{Align, Cell, Column, Keep, Row, Table};
 
 /// Everything that is to be said of a comparison.
-pub fn blocks_compare(comparison: &Comparison) -> Vec<Block> {
+pub fn blocks_compare(comparison: &BenchComparison) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title(format!("A: {} · B: {}", comparison.a, comparison.b)),
         Block::Lead(counts(comparison)),
@@ -39,9 +39,10 @@ pub fn blocks_compare(comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-fn counts(comparison: &Comparison) -> String {
+fn counts(comparison: &BenchComparison) -> String {
     let count = |verdict| comparison.rows.iter().filter(|row| row.verdict == verdict).count();
-    let [faster, slower, ties] = [Verdict::Faster, Verdict::Slower, Verdict::Tie].map(count);
+    let [faster, slower, ties] =
+        [ComparisonVerdict::Faster, ComparisonVerdict::Slower, ComparisonVerdict::Tie].map(count);
     match comparison.rows.len() {
         0 => "The two runs have no row in common.".into(),
         all => format!("B against A, {all} rows: {faster} faster, {slower} slower, {ties} tied."),
@@ -85,11 +86,11 @@ fn table(rows: &[&ComparedRow]) -> Table {
     Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
 }
 
-fn verdict(verdict: Verdict) -> (&'static str, Emphasis) {
+fn verdict(verdict: ComparisonVerdict) -> (&'static str, Emphasis) {
     match verdict {
-        Verdict::Faster => ("faster", Emphasis::Good),
-        Verdict::Slower => ("slower", Emphasis::Bad),
-        Verdict::Tie => ("tie", Emphasis::Faint),
+        ComparisonVerdict::Faster => ("faster", Emphasis::Good),
+        ComparisonVerdict::Slower => ("slower", Emphasis::Bad),
+        ComparisonVerdict::Tie => ("tie", Emphasis::Faint),
     }
 }
 
@@ -115,7 +116,7 @@ const HEAD: [&str; 18] = [
 ];
 
 /// A comparison as CSV: a line a row that both runs have.
-pub fn csv_compare(comparison: &Comparison) -> String {
+pub fn csv_compare(comparison: &BenchComparison) -> String {
     let or_empty = |value: Option<String>| value.unwrap_or_default();
     let record = |row: &ComparedRow| {
         let key = &row.group;

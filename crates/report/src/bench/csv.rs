@@ -1,10 +1,10 @@
 //! A run as CSV: a line a row, units in the names, nothing where there is no figure.
 
-use weir_bench::result::{Document, Row};
 use weir_model::Summary;
+use weir_model::bench::{BenchDocument, BenchRow};
 
 /// A column and what a row has in it.
-type Field = (&'static str, fn(&Row) -> String);
+type Field = (&'static str, fn(&BenchRow) -> String);
 
 /// What a row is.
 const WORDS: &[Field] = &[
@@ -29,7 +29,7 @@ const WORDS: &[Field] = &[
 ];
 
 /// A figure with its spread, and which of a row it is.
-type Figure = (&'static str, fn(&Row) -> Option<Summary>);
+type Figure = (&'static str, fn(&BenchRow) -> Option<Summary>);
 
 /// Figures with their spread: each gives the median and the ends of its 95 % interval.
 const SUMMARIES: &[Figure] = &[
@@ -72,11 +72,11 @@ fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-fn by_name(row: &Row) -> String {
+fn by_name(row: &BenchRow) -> String {
     row.calls.iter().map(|(name, calls)| format!("{name}={calls}")).collect::<Vec<_>>().join(" ")
 }
 
-fn record(row: &Row) -> Vec<String> {
+fn record(row: &BenchRow) -> Vec<String> {
     let mut record: Vec<String> = WORDS.iter().map(|(_, field)| field(row)).collect();
     for (_, summary) in SUMMARIES {
         let summary = summary(row);
@@ -94,7 +94,7 @@ fn heads(name: &str) -> [String; 3] {
 }
 
 /// A line for each row of `document`, under one line of names that is the same for every run.
-pub fn csv(document: &Document) -> String {
+pub fn csv(document: &BenchDocument) -> String {
     let mut head: Vec<String> = WORDS.iter().map(|(name, _)| name.to_string()).collect();
     head.extend(SUMMARIES.iter().flat_map(|(name, _)| heads(name)));
     head.extend(REST.iter().map(|(name, _)| name.to_string()));

@@ -1,13 +1,13 @@
 //! Where and how it was measured, in small print above the tables.
 
-use weir_bench::result::{Document, Machine, Noise};
+use weir_model::bench::{BenchDocument, Machine, Noise};
 use weir_model::duration::format_seconds;
 
 use crate::block::Block;
 use crate::number::{bytes_like, percent};
 
 /// The lines under the title.
-pub(super) fn blocks(document: &Document) -> Vec<Block> {
+pub(super) fn blocks(document: &BenchDocument) -> Vec<Block> {
     let mut blocks = vec![Block::Facts(machine(&document.machine)), Block::Facts(run(document))];
     if !document.complete {
         blocks.push(Block::Warning("The run was not finished: this is what was measured until then.".into()));
@@ -16,7 +16,7 @@ pub(super) fn blocks(document: &Document) -> Vec<Block> {
 }
 
 /// The command line, the program by its name alone.
-pub(super) fn command(document: &Document) -> String {
+pub(super) fn command(document: &BenchDocument) -> String {
     let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_string();
     let words = document.command.iter().enumerate();
     words.map(|(at, word)| if at == 0 { name(word) } else { word.clone() }).collect::<Vec<_>>().join(" ")
@@ -38,7 +38,7 @@ fn memory(bytes: u64) -> String {
     bytes_like(bytes, 1 << 30)
 }
 
-fn run(document: &Document) -> Vec<String> {
+fn run(document: &BenchDocument) -> Vec<String> {
     let repeated = document.rounds.iter().filter(|round| round.repeated).count();
     let used = document.rounds.len() - repeated;
     let mut facts = vec![format!("{} in {}", plural(used, "round"), format_seconds(document.took_s))];

@@ -1,7 +1,7 @@
 //! The one line to read if only one is read.
 
-use weir_bench::result::Row;
 use weir_model::Size;
+use weir_model::bench::BenchRow;
 use weir_model::duration::format_seconds;
 
 use super::section::{Section, label, variant};
@@ -19,7 +19,7 @@ pub(super) fn lead(section: &Section) -> Option<String> {
 }
 
 /// The smallest record of the method that model and knee are of, else of the first with several.
-pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a Row, f64)> {
+pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a BenchRow, f64)> {
     let ends = |name: &str| {
         let curve = || section.measured().filter(|(row, _)| variant(row) == name);
         let least = curve().min_by_key(|(row, _)| row.record_bytes)?;
@@ -31,18 +31,19 @@ pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a Row, f64)> {
 }
 
 /// The time of a row, as far as it can be trusted: `*` points to the remark under the table.
-fn about(row: &Row, seconds: f64) -> String {
+fn about(row: &BenchRow, seconds: f64) -> String {
     let about = if row.extrapolated { "about " } else { "" };
     format!("{about}{}{}", format_seconds(seconds), if row.remark.is_some() { " *" } else { "" })
 }
 
-fn of_curve(section: &Section, (row, seconds): (&Row, f64), (best, best_s): (&Row, f64)) -> String {
+fn of_curve(section: &Section, (row, seconds): (&BenchRow, f64), (best, best_s): (&BenchRow, f64)) -> String {
     let mut text =
         format!("Smallest record, {}: {} {}", Size(row.record_bytes), variant(row), about(row, seconds));
     if let Some(vs) = row.vs_best.filter(|_| !row.ties_with_best) {
         text += &format!(" ({} the best)", ratio(vs.value));
     }
-    let is_other = |other: &Row| other.record_bytes == row.record_bytes && variant(other) != variant(row);
+    let is_other =
+        |other: &BenchRow| other.record_bytes == row.record_bytes && variant(other) != variant(row);
     let others = section.measured().filter(|(other, other_s)| is_other(other) && *other_s < seconds);
     if let Some((other, other_s)) = others.min_by(|a, b| a.1.total_cmp(&b.1)) {
         text += &format!(", {} {}", variant(other), about(other, other_s));
@@ -64,9 +65,9 @@ fn gains(section: &Section) -> String {
     }
 }
 
-fn of_methods(section: &Section, (best, best_s): (&Row, f64)) -> String {
+fn of_methods(section: &Section, (best, best_s): (&BenchRow, f64)) -> String {
     let mut text = format!("Fastest: {}, {}", label(best), about(best, best_s));
-    let is_tie = |row: &Row| row.ties_with_best && !std::ptr::eq(row, best);
+    let is_tie = |row: &BenchRow| row.ties_with_best && !std::ptr::eq(row, best);
     let ties: Vec<String> =
         section.measured().filter(|(row, _)| is_tie(row)).map(|(row, _)| label(row)).collect();
     if !ties.is_empty() {

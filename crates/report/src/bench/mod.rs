@@ -1,4 +1,4 @@
-//! What `weir bench` shows of a [`Document`], and `weir bench compare` of a [`Comparison`].
+//! What `weir bench` shows of a [`BenchDocument`], and `weir bench compare` of a [`BenchComparison`].
 
 mod answers;
 mod compare;
@@ -18,8 +18,8 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
-use weir_bench::compare::Comparison;
-use weir_bench::result::Document;
+use weir_model::bench::BenchDocument;
+use weir_model::bench::compare::BenchComparison;
 
 use crate::block::Block;
 use crate::style::Style;
@@ -32,7 +32,7 @@ pub use csv::csv;
 const GROUPS_AT_A_GLANCE: usize = 3;
 
 /// Everything that is to be said of a run, in the order of reading.
-pub fn blocks(document: &Document) -> Vec<Block> {
+pub fn blocks(document: &BenchDocument) -> Vec<Block> {
     let sections = section::sections(document);
     let mut blocks = Vec::new();
     let alone = sections.len() == 1;
@@ -64,21 +64,21 @@ pub fn blocks(document: &Document) -> Vec<Block> {
 }
 
 /// The run as a terminal shows it.
-pub fn screen(document: &Document, style: &Style) -> String {
+pub fn screen(document: &BenchDocument, style: &Style) -> String {
     terminal::text(&blocks(document), style)
 }
 
 /// The run as GitHub shows it.
-pub fn markdown(document: &Document) -> String {
+pub fn markdown(document: &BenchDocument) -> String {
     markdown::text(&blocks(document))
 }
 
 /// Two runs as a terminal shows them.
-pub fn screen_compare(comparison: &Comparison, style: &Style) -> String {
+pub fn screen_compare(comparison: &BenchComparison, style: &Style) -> String {
     terminal::text(&blocks_compare(comparison), style)
 }
 
 /// Two runs as GitHub shows them.
-pub fn markdown_compare(comparison: &Comparison) -> String {
+pub fn markdown_compare(comparison: &BenchComparison) -> String {
     markdown::text(&blocks_compare(comparison))
 }

@@ -1,6 +1,6 @@
 //! What stands under a table: what could not be had, and what the marks mean.
 
-use weir_bench::result::Row;
+use weir_model::bench::BenchRow;
 use weir_model::{Size, knee::TOLERANCE};
 
 use super::section::{Section, labels};
@@ -9,10 +9,10 @@ use crate::number::{bytes_like, whole_percent};
 
 /// Rows that share `what`, in the order of their first.
 fn together<'a>(
-    rows: impl Iterator<Item = &'a Row>,
-    what: fn(&Row) -> Option<&String>,
-) -> Vec<(&'a String, Vec<&'a Row>)> {
-    let mut shared: Vec<(&String, Vec<&Row>)> = Vec::new();
+    rows: impl Iterator<Item = &'a BenchRow>,
+    what: fn(&BenchRow) -> Option<&String>,
+) -> Vec<(&'a String, Vec<&'a BenchRow>)> {
+    let mut shared: Vec<(&String, Vec<&BenchRow>)> = Vec::new();
     for row in rows {
         let Some(text) = what(row) else { continue };
         match shared.iter_mut().find(|(known, _)| *known == text) {
@@ -41,8 +41,8 @@ pub(super) fn asides(section: &Section) -> Vec<Block> {
 }
 
 fn marks(section: &Section) -> Vec<String> {
-    let any = |is: fn(&Row) -> bool| section.measured().any(|(row, _)| is(row));
-    let tie = |row: &Row| row.ties_with_best && row.vs_best.is_some_and(|vs| vs.value != 1.0);
+    let any = |is: fn(&BenchRow) -> bool| section.measured().any(|(row, _)| is(row));
+    let tie = |row: &BenchRow| row.ties_with_best && row.vs_best.is_some_and(|vs| vs.value != 1.0);
     let marks = [
         (any(|row| row.extrapolated), "~ measured in part and scaled; --exact runs it whole"),
         (any(tie), "= a tie: inside the noise"),

@@ -1,6 +1,6 @@
 //! Many groups at a glance: a row each.
 
-use weir_bench::result::GroupKey;
+use weir_model::bench::GroupKey;
 use weir_model::duration::{format_seconds, three_digits};
 use weir_model::{CostModel, Size};
 

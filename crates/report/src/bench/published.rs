@@ -1,7 +1,7 @@
 //! Others' figures beside ours.
 
-use weir_bench::result::{PublishedComparison, PublishedRow};
 use weir_model::Size;
+use weir_model::bench::{PublishedComparison, PublishedRow};
 
 use crate::block::Block;
 use crate::number::{ABSENT, TimeUnit, ratio};

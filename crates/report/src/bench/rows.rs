@@ -1,6 +1,6 @@
 //! The table of one group.
 
-use weir_bench::result::Row as Measured;
+use weir_model::bench::BenchRow;
 use weir_model::{Size, Summary};
 
 use super::section::{Section, elapsed, with};
@@ -13,13 +13,13 @@ use crate::table::{Align, Bars, Cell, Column, Heading, Keep, Row, Table};
 struct Context<'a> {
     section: &'a Section<'a>,
     unit: TimeUnit,
-    best: Option<&'a Measured>,
+    best: Option<&'a BenchRow>,
 }
 
 /// One column: its head, and what each row has in it.
 struct Field {
     column: Column,
-    cell: fn(&Context, &Measured) -> Cell,
+    cell: fn(&Context, &BenchRow) -> Cell,
 }
 
 /// The rows of `section` that were to be measured.
@@ -30,11 +30,11 @@ pub(super) fn table(section: &Section) -> Table {
         best: section.best().map(|(row, _)| row),
     };
     let fields: Vec<Field> = words_of(section).chain(figures(&context)).chain([versus_best()]).collect();
-    let possible: Vec<&Measured> = section.possible().collect();
+    let possible: Vec<&BenchRow> = section.possible().collect();
     // Curves stand under headings with the markers of the plot; else the method is a column.
     let headed = section.has_curve();
     let knee = section.knee_row();
-    let row = |measured: &&Measured| {
+    let row = |measured: &&BenchRow| {
         let series = section.series(measured);
         Row {
             heading: headed.then_some(series),
@@ -58,7 +58,7 @@ pub(super) fn table(section: &Section) -> Table {
     }
 }
 
-fn remarks(section: &Section, row: &Measured, is_knee: bool) -> Vec<String> {
+fn remarks(section: &Section, row: &BenchRow, is_knee: bool) -> Vec<String> {
     match (&section.group.knee, elapsed(row)) {
         (Some(knee), _) if is_knee => {
             let long = format!("◀ knee: {}", words::knee(knee));
@@ -127,7 +127,7 @@ fn versus_best() -> Field {
     Field { column: Column::new("vs best", "", Align::Right), cell: vs_best }
 }
 
-fn elapsed_cell(context: &Context, row: &Measured) -> Cell {
+fn elapsed_cell(context: &Context, row: &BenchRow) -> Cell {
     let marks = [(row.extrapolated, "~"), (row.remark.is_some(), "*")];
     let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     let space = if marks.is_empty() { "" } else { " " };
@@ -139,7 +139,7 @@ fn spread(elapsed: Option<&Summary>) -> Cell {
     elapsed.map_or(ABSENT.into(), |summary| percent(summary.relative_half_width())).into()
 }
 
-fn part(context: &Context, row: &Measured, figure: &Option<Summary>) -> Cell {
+fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> Cell {
     let whole = elapsed(row);
     let shown = figure.zip(whole).map(|(figure, whole)| context.unit.show_part(figure.median, whole));
     shown.unwrap_or(ABSENT.into()).into()
@@ -147,7 +147,7 @@ fn part(context: &Context, row: &Measured, figure: &Option<Summary>) -> Cell {
 
 /// User or system time: its share of both over all samples, of the CPU time. The kernel tells the two
 /// apart by ticks, so that a short sample has all of one or of the other, and a median of them is neither.
-fn share(context: &Context, row: &Measured, figure: Option<Summary>) -> Cell {
+fn share(context: &Context, row: &BenchRow, figure: Option<Summary>) -> Cell {
     let seconds = || {
         let both = row.user_s?.mean + row.system_s?.mean;
         let share = if both > 0.0 { figure?.mean / both } else { 0.0 };
@@ -156,23 +156,23 @@ fn share(context: &Context, row: &Measured, figure: Option<Summary>) -> Cell {
     seconds().unwrap_or(ABSENT.into()).into()
 }
 
-fn calls_per_mib(row: &Measured) -> Cell {
+fn calls_per_mib(row: &BenchRow) -> Cell {
     let whole = |value: f64| if value >= 9.995 { format!("{value:.0}") } else { count(value) };
     row.calls_per_mib.map_or(ABSENT.into(), whole).into()
 }
 
-fn calls(row: &Measured) -> Cell {
+fn calls(row: &BenchRow) -> Cell {
     match row.calls.values().map(|&calls| calls as f64).sum::<f64>() {
         0.0 => ABSENT.into(),
         calls => count(calls).into(),
     }
 }
 
-fn predicted(context: &Context, row: &Measured) -> Cell {
+fn predicted(context: &Context, row: &BenchRow) -> Cell {
     row.predicted_s.map_or(ABSENT.into(), |seconds| context.unit.show(seconds)).into()
 }
 
-fn vs_best(context: &Context, row: &Measured) -> Cell {
+fn vs_best(context: &Context, row: &BenchRow) -> Cell {
     if context.best.is_some_and(|best| std::ptr::eq(best, row)) {
         return Cell::new("best", Emphasis::Good);
     }

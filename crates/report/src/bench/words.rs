@@ -1,6 +1,6 @@
 //! Groups, knees and costs in words.
 
-use weir_bench::result::GroupKey;
+use weir_model::bench::GroupKey;
 use weir_model::duration::format_seconds;
 use weir_model::{CostModel, Knee, Size};
 

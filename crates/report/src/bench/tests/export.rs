@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use weir_bench::compare::compare;
-use weir_bench::result::Document;
 use weir_model::Summary;
+use weir_model::bench::BenchDocument;
+use weir_model::bench::compare::compare;
 
 use super::at;
 use crate::bench::fixture::{everything, textbook};
@@ -76,7 +76,7 @@ fn markdown_tables_are_whole() {
     assert!(text.contains("- **Where do gains stop?** At 16 KiB") && text.contains("> [!WARNING]"));
 }
 
-fn slower(mut document: Document) -> Document {
+fn slower(mut document: BenchDocument) -> BenchDocument {
     for row in document.rows.iter_mut().filter(|row| row.record_bytes == 4096) {
         row.samples_s.iter_mut().for_each(|seconds| *seconds *= 1.5);
         row.elapsed_s = Summary::of(&row.samples_s);

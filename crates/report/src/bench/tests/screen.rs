@@ -1,5 +1,5 @@
-use weir_bench::result::{GroupKey, Row};
 use weir_model::Size;
+use weir_model::bench::{BenchRow, GroupKey};
 
 use super::at;
 use crate::bench::fixture::{self, everything, textbook};
@@ -99,7 +99,7 @@ fn every_row_of_the_document_is_there() {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for row in &document.rows {
             // The record and the elapsed time behind it, as often as rows have the two.
-            let figures = |row: &Row| {
+            let figures = |row: &BenchRow| {
                 let shown = row.elapsed_s.map(|summary| unit(&row.group).show(summary.median));
                 format!(" {} {} ", Size(row.record_bytes), shown.unwrap_or_default())
             };

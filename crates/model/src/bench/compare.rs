@@ -1,16 +1,16 @@
 //! Two runs side by side: what changed, and what is only noise.
 
+use crate::Ratio;
 use serde::{Deserialize, Serialize};
-use weir_model::Ratio;
 
-use crate::result::{Document, GroupKey, Row, UNKNOWN_NOISE};
+use super::{BenchDocument, BenchRow, GroupKey, UNKNOWN_NOISE};
 
-/// Value of [`Comparison::schema`].
+/// Value of [`BenchComparison::schema`].
 pub const SCHEMA: &str = "weir-bench-compare/1";
 
 /// Rows of two runs side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct BenchComparison {
     /// [`SCHEMA`].
     pub schema: String,
     /// The first file's name.
@@ -50,13 +50,13 @@ pub struct ComparedRow {
     /// Second over first: below 1 the second is faster.
     pub ratio: Ratio,
     /// What can be said.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
 }
 
 /// What a ratio with its interval allows to be said of the second run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The second run took less time.
     Faster,
     /// The second run took more time.
@@ -66,8 +66,8 @@ pub enum Verdict {
 }
 
 /// The same cell in two runs: all but the directory, which may differ between machines.
-fn same_cell(a: &Row, b: &Row) -> bool {
-    let key = |row: &Row| {
+fn same_cell(a: &BenchRow, b: &BenchRow) -> bool {
+    let key = |row: &BenchRow| {
         let GroupKey {
             workload,
             bytes,
@@ -89,10 +89,10 @@ fn same_cell(a: &Row, b: &Row) -> bool {
 }
 
 /// A row in one line.
-pub fn label(row: &Row) -> String {
-    let mut text = format!("{} {} {}", row.group.workload, row.method, weir_model::Size(row.record_bytes));
+pub fn label(row: &BenchRow) -> String {
+    let mut text = format!("{} {} {}", row.group.workload, row.method, crate::Size(row.record_bytes));
     if let Some(bytes) = row.buffer_bytes {
-        text += &format!(" buffer {}", weir_model::Size(bytes));
+        text += &format!(" buffer {}", crate::Size(bytes));
     }
     for (name, value) in [("mode", row.mode.as_ref()), ("advice", row.group.advice.as_ref())] {
         if let Some(value) = value {
@@ -103,7 +103,7 @@ pub fn label(row: &Row) -> String {
 }
 
 /// Compares the rows of two runs; `names` are their files'.
-pub fn compare(names: [&str; 2], a: &Document, b: &Document) -> Comparison {
+pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchComparison {
     let noise = a.noise.floor().max(b.noise.floor());
     let mut rows = Vec::new();
     let mut only_a = Vec::new();
@@ -120,7 +120,7 @@ pub fn compare(names: [&str; 2], a: &Document, b: &Document) -> Comparison {
         .filter(|row| row.cannot.is_none() && !a.rows.iter().any(|other| same_cell(row, other)))
         .map(label)
         .collect();
-    Comparison {
+    BenchComparison {
         schema: SCHEMA.into(),
         a: names[0].into(),
         b: names[1].into(),
@@ -132,12 +132,12 @@ pub fn compare(names: [&str; 2], a: &Document, b: &Document) -> Comparison {
     }
 }
 
-fn compared(a: &Row, b: &Row, noise: f64) -> Option<ComparedRow> {
+fn compared(a: &BenchRow, b: &BenchRow, noise: f64) -> Option<ComparedRow> {
     let ratio = Ratio::unpaired(&b.samples_s, &a.samples_s)?;
     let verdict = match (ratio.is_tie(noise), ratio.value < 1.0) {
-        (true, _) => Verdict::Tie,
-        (false, true) => Verdict::Faster,
-        (false, false) => Verdict::Slower,
+        (true, _) => ComparisonVerdict::Tie,
+        (false, true) => ComparisonVerdict::Faster,
+        (false, false) => ComparisonVerdict::Slower,
     };
     Some(ComparedRow {
         group: a.group.clone(),
@@ -152,7 +152,7 @@ fn compared(a: &Row, b: &Row, noise: f64) -> Option<ComparedRow> {
     })
 }
 
-fn warnings(a: &Document, b: &Document) -> Vec<String> {
+fn warnings(a: &BenchDocument, b: &BenchDocument) -> Vec<String> {
     let mut warnings = Vec::new();
     if a.machine != b.machine {
         warnings.push(format!(

@@ -3,17 +3,19 @@
 //! Field names are the interface (docs/schemas/weir-bench-1.schema.json). Times are seconds, sizes bytes;
 //! every figure of a row is for the row's whole `bytes`, scaled up where `extrapolated` says so.
 
+pub mod compare;
+
 use std::collections::BTreeMap;
 
+use crate::{CostModel, Knee, Ratio, Summary};
 use serde::{Deserialize, Serialize};
-use weir_model::{CostModel, Knee, Ratio, Summary};
 
-/// Value of [`Document::schema`].
+/// Value of [`BenchDocument::schema`].
 pub const SCHEMA: &str = "weir-bench/1";
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Document {
+pub struct BenchDocument {
     /// [`SCHEMA`].
     pub schema: String,
     /// The command line, program name first.
@@ -29,15 +31,15 @@ pub struct Document {
     /// What two runs of the same thing differ by here.
     pub noise: Noise,
     /// Rows that can be compared with each other, in the order of the tables.
-    pub groups: Vec<Group>,
+    pub groups: Vec<RowGroup>,
     /// One for each cell asked for, measured or not.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchRow>,
     /// The first group's.
     pub model: Option<CostModel>,
     /// The first group's.
     pub knee_bytes: Option<u64>,
     /// In sentences.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<BenchAnswer>,
     /// Others' figures beside ours.
     pub published: Vec<PublishedComparison>,
     /// The rounds, with what disturbed them.
@@ -92,7 +94,7 @@ impl Noise {
 
 /// Rows that differ in method and sizes only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Group {
+pub struct RowGroup {
     /// What every row of it has.
     #[serde(flatten)]
     pub key: GroupKey,
@@ -134,7 +136,7 @@ pub struct GroupKey {
 
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct BenchRow {
     /// What it shares with its group; flattened: `workload`, `bytes`, `sync`, `cache`, `fs`, `dir` …
     #[serde(flatten)]
     pub group: GroupKey,
@@ -203,7 +205,7 @@ pub struct Row {
     pub rounds_of: Vec<usize>,
 }
 
-impl Row {
+impl BenchRow {
     /// Is it the row that its group's ratios are taken against? Only its ratio to itself is 1 in every round.
     pub fn is_best(&self) -> bool {
         self.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2])
@@ -221,8 +223,8 @@ pub struct ContextSwitches {
 
 /// A sentence made from figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// Which group it is about, as an index of [`Document::groups`].
+pub struct BenchAnswer {
+    /// Which group it is about, as an index of [`BenchDocument::groups`].
     pub group: usize,
     /// What one would ask.
     pub question: String,
@@ -235,7 +237,7 @@ pub struct Answer {
 /// One figure behind an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Index of [`Document::rows`]; `None` for a figure of the group.
+    /// Index of [`BenchDocument::rows`]; `None` for a figure of the group.
     pub row: Option<usize>,
     /// What it is, with its unit, e.g. `elapsed_s`.
     pub figure: String,
