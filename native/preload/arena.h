@@ -2,7 +2,7 @@
 
    weir makes a memfd, seals its size and names it in WEIR_RUN as arena=/proc/PID/fd/N. A process that begins to gather
    maps it and takes a slot: owners[i] goes from 0 to its pid in one step, or is its pid already after an exec. weir
-   gives the slot back when the process has ended (Arena::drain in crates/control/src/arena.rs). Without a free slot
+   gives the slot back when the process has ended (Arena::drain in crates/control/src/coalesce). Without a free slot
    nothing is gathered.
 
    Writes. `head` is calls << 32 | bytes; only the owner stores it, after the bytes are there. `drained` of these

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use weir_control::plan::request::{Coalesce, Mode, Request, Standard};
 use weir_control::plan::{self, Plan};
-use weir_control::request::{Coalesce, Mode, Request, Standard};
-use weir_control::{carry, surroundings};
+use weir_control::{launch, plan::host_capabilities};
 use weir_model::duration;
 
 use crate::output::Output;
@@ -188,7 +188,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn attempt(args: &Args) -> Result<u8, Failure> {
     let mut outputs = Outputs::open(args)?;
-    let around = surroundings::look();
+    let around = host_capabilities::look();
     let mut plan = plan::plan(&args.command, &args.request(), &around);
     if args.says_auto() && args.request().is_empty() {
         plan.nothing();
@@ -205,7 +205,7 @@ fn attempt(args: &Args) -> Result<u8, Failure> {
         return Ok(if plan.refusals().is_empty() { 0 } else { status::OWN });
     }
     refuse(&plan)?;
-    let outcome = carry::carry_out(&plan, outputs.behind(), |unable| show::remarks(args, &plan, unable))?;
+    let outcome = launch::carry_out(&plan, outputs.behind(), |unable| show::remarks(args, &plan, unable))?;
     show::outcome(args, &outcome);
     outputs.document(&plan, Some(&outcome))?;
     Ok(status::status(Some(outcome.exit), false, false))

@@ -1,6 +1,6 @@
 //! MODE of --stdin and the others: weir's words, and stdbuf's letters and sizes.
 
-use weir_control::request::Mode;
+use weir_control::plan::request::Mode;
 use weir_model::Size;
 
 /// A mode, or none: `auto` leaves it to the program.

@@ -1,6 +1,6 @@
 //! What `weir run` says: the plan, what stands in, what was rescued; on standard error or as JSON.
 
-use weir_control::carry::{Behind, Outcome};
+use weir_control::launch::{Behind, Outcome};
 use weir_control::plan::Plan;
 use weir_model::Size;
 use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
@@ -67,7 +67,7 @@ fn why(plan: &Plan) -> Why {
     }
 }
 
-fn row(row: &weir_control::why::Row) -> Row {
+fn row(row: &weir_control::plan::rows::Row) -> Row {
     Row {
         wish: row.wish.clone(),
         effect: row.effect.name().into(),
@@ -85,7 +85,7 @@ fn ended(outcome: &Outcome) -> Ended {
     }
 }
 
-fn rescued(one: &weir_control::follow::Rescued) -> Rescued {
+fn rescued(one: &weir_control::supervise::Rescued) -> Rescued {
     Rescued {
         pid: one.pid,
         comm: one.comm.clone(),

@@ -58,11 +58,11 @@ impl From<weir_probe::Error> for Failure {
     }
 }
 
-impl From<weir_control::carry::Error> for Failure {
-    fn from(error: weir_control::carry::Error) -> Self {
-        use weir_control::{carry::Error, follow};
+impl From<weir_control::launch::Error> for Failure {
+    fn from(error: weir_control::launch::Error) -> Self {
+        use weir_control::{launch::Error, supervise};
         match error {
-            Error::Start(error) | Error::Follow(follow::Error::Probe(error)) => error.into(),
+            Error::Start(error) | Error::Follow(supervise::Error::Probe(error)) => error.into(),
             other => Self::own(other.to_string()),
         }
     }

@@ -9,9 +9,9 @@ use weir_probe::proc::{self, Doing};
 use weir_probe::ptrace::wait_until_gone;
 use weir_probe::walk::{Pending, Store};
 
-use super::calls::Call;
-use super::hold::{Hold, NotHeld};
-use super::sink::Sink;
+use super::blocked_call::Call;
+use super::stopped_threads::{Hold, NotHeld};
+use super::target_file::Sink;
 use super::{Drain, Error, Flushed, Seen, Why};
 
 /// Tries once. Whatever could not be done is in `flushed`, with the reason.

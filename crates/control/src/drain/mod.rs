@@ -10,9 +10,9 @@
 //! places, and they come twice; nothing else that dies loses or doubles a byte.
 
 mod attempt;
-mod calls;
-mod hold;
-mod sink;
+mod blocked_call;
+mod stopped_threads;
+mod target_file;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

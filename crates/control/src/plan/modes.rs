@@ -1,9 +1,9 @@
 //! Modes of streams: --stdin, --stdout, --stderr, --file.
 
 use super::Maker;
-use crate::request::{Mode, Standard};
+use crate::plan::request::{Mode, Standard};
+use crate::plan::rows::{Effect, Row, Technique};
 use crate::runtimes::Remedy;
-use crate::why::{Effect, Row, Technique};
 
 impl Maker<'_> {
     pub(super) fn modes(&mut self) {

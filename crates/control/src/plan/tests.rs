@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use super::*;
-use crate::request::{Coalesce, Mode, Standard};
+use crate::plan::request::{Coalesce, Mode, Standard};
 
 fn words(text: &str) -> Vec<OsString> {
     text.split_whitespace().map(Into::into).collect()

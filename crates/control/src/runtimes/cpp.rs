@@ -2,7 +2,7 @@
 
 use super::c::STDIO;
 use super::{Remedy, Runtime};
-use crate::elf::Language;
+use crate::plan::executable::Language;
 
 const UNSYNCED: &str = "what std::cout holds after sync_with_stdio(false), and what an ofstream holds";
 

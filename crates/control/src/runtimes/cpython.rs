@@ -1,7 +1,7 @@
 //! CPython: buffers of its own, which a walker reads; switches in its environment.
 
 use super::{Hook, Remedy, Runtime, Variable, named};
-use crate::program::Program;
+use crate::plan::program::Program;
 
 const UNBUFFERED: Remedy =
     Remedy::Variables(&[("PYTHONUNBUFFERED", "1")], "PYTHONUNBUFFERED=1: each write goes out at once");

@@ -1,7 +1,7 @@
 //! Go: os.Stdout has no buffer, a bufio.Writer is the program's own; it makes its system calls itself.
 
 use super::{Remedy, Runtime, never};
-use crate::elf::Language;
+use crate::plan::executable::Language;
 
 const AT_ONCE: Remedy = Remedy::Already(
     "os.Stdout writes at once; what a bufio.Writer of the program's own holds is out of reach",

@@ -21,7 +21,7 @@ mod sed;
 mod shell;
 mod tcl;
 
-use crate::program::Program;
+use crate::plan::program::Program;
 
 pub use hook::{Hook, Variable};
 
@@ -122,7 +122,7 @@ fn never(_: &Program) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::{Elf, Language};
+    use crate::plan::executable::{Elf, Language};
 
     fn name_of(names: &[&str], elf: Elf) -> &'static str {
         let names = names.iter().map(|name| name.to_string()).collect();

@@ -1,7 +1,7 @@
 //! Rust: standard output goes by lines, a BufWriter is the program's own.
 
 use super::{Remedy, Runtime, never};
-use crate::elf::Language;
+use crate::plan::executable::Language;
 
 const BY_LINES: Remedy =
     Remedy::Already("Rust's stdout writes each line; a BufWriter of the program's own is out of reach");

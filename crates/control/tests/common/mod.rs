@@ -57,7 +57,7 @@ pub fn skip(test: &str, why: &str) {
 pub fn follower() -> PathBuf {
     let test = std::env::current_exe().expect("this program's path");
     let target = test.parent().and_then(Path::parent).expect("target/PROFILE/deps");
-    target.join("examples/follow")
+    target.join("examples/supervise")
 }
 
 /// A command that is followed, with these options.

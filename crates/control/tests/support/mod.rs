@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use weir_control::arena::{Arena, Drained};
+use weir_control::coalesce::{Arena, Drained};
 use weir_control::preload::{Coalesce, LIBRARY, Wishes};
 
 /// The library as a file, for as long as the test runs.

@@ -1,0 +1,52 @@
+//! Follows a command by hand: `follow [--rescue] [--max-delay MS] [--fix-fork] -- COMMAND…`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use weir_control::supervise::{Wishes, follow, unable};
+use weir_model::trace::Exit;
+
+fn main() -> ExitCode {
+    let mut wishes = Wishes::default();
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next().filter(|word| word != "--") {
+        match word.to_str() {
+            Some("--rescue") => wishes.rescue = true,
+            Some("--fix-fork") => wishes.fix_fork = true,
+            Some("--max-delay") => {
+                let number = words.next().and_then(|word| word.to_str().and_then(|word| word.parse().ok()));
+                wishes.max_delay = Some(Duration::from_secs_f64(number.unwrap_or(100.0) / 1000.0));
+            }
+            _ => return usage(),
+        }
+    }
+    let command: Vec<OsString> = words.collect();
+    if command.is_empty() {
+        return usage();
+    }
+    run(&command, &wishes).unwrap_or_else(|error| {
+        eprintln!("follow: {error}");
+        ExitCode::from(125)
+    })
+}
+
+fn run(command: &[OsString], wishes: &Wishes) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let gated = weir_probe::launch::start(command)?;
+    for sentence in unable(&gated, wishes) {
+        eprintln!("follow: {sentence}");
+    }
+    let outcome = follow(gated, wishes, Vec::new())?;
+    if std::env::var_os("FOLLOW_SAYS").is_some() {
+        eprintln!("{outcome:?}");
+    }
+    Ok(ExitCode::from(match outcome.exit {
+        Exit::Code(code) => code as u8,
+        Exit::Signal(signal) => 128 + signal as u8,
+    }))
+}
+
+fn usage() -> ExitCode {
+    eprintln!("follow [--rescue] [--max-delay MS] [--fix-fork] -- COMMAND…");
+    ExitCode::from(2)
+}

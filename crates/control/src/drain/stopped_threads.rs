@@ -1,0 +1,203 @@
+//! All threads of a process, stopped where nothing of a stream is in their hands.
+//!
+//! Made, used and dropped by one thread, which ends then: that lets go of those that are not stopped.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use weir_probe::ptrace::os::{self, EVENT_STOP, Side, Stop};
+use weir_probe::ptrace::registers;
+use weir_probe::{proc, syscalls};
+
+use super::blocked_call::Call;
+
+/// A system call stop, with PTRACE_O_TRACESYSGOOD.
+const CALL: i32 = libc::SIGTRAP | 0x80;
+
+/// How long threads that have reached a good place wait for the others.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+/// Why there is no hold.
+#[derive(Debug)]
+pub(super) enum NotHeld {
+    /// Not at this moment; what is in the way.
+    Now(String),
+    /// It has ended.
+    Ended,
+    /// ptrace(2) does not work.
+    Refused(io::Error),
+}
+
+/// The threads, stopped as long as this lives.
+pub(super) struct Hold<'t> {
+    pid: u32,
+    targets: &'t [String],
+    threads: BTreeMap<u32, State>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It was asked to stop.
+    Asked,
+    /// It runs to its next system call.
+    ToCall,
+    Stopped {
+        /// To be delivered when it goes on.
+        signal: i32,
+        call: Option<Call>,
+        /// By job control.
+        group: bool,
+    },
+}
+
+impl<'t> Hold<'t> {
+    /// Stops them; `targets` are the files that none may be writing to.
+    pub fn take(pid: u32, targets: &'t [String]) -> Result<Hold<'t>, NotHeld> {
+        let mut hold = Hold { pid, targets, threads: BTreeMap::new() };
+        let (until, mut pause) = (Instant::now() + TOGETHER, Duration::from_micros(20));
+        loop {
+            let new = hold.ask_new()?;
+            while let Some(stop) = os::wait_no_longer() {
+                hold.on_stop(stop);
+            }
+            if hold.threads.is_empty() {
+                return Err(NotHeld::Ended);
+            }
+            let stopped = |state: &State| matches!(state, State::Stopped { .. });
+            if !new && hold.threads.values().all(stopped) && hold.go_on_where_needed()? {
+                return Ok(hold);
+            }
+            if Instant::now() > until {
+                return Err(NotHeld::Now(hold.in_the_way()));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+        }
+    }
+
+    /// Asks those that are not known yet. True: there were some.
+    fn ask_new(&mut self) -> Result<bool, NotHeld> {
+        let mut found = false;
+        for tid in proc::threads(self.pid) {
+            if self.threads.contains_key(&tid) || is_ended(tid) {
+                continue;
+            }
+            match seize(tid).and_then(|()| os::interrupt(tid)) {
+                Ok(()) => self.threads.insert(tid, State::Asked),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) || is_ended(tid) => continue,
+                Err(error) => return Err(NotHeld::Refused(error)),
+            };
+            found = true;
+        }
+        Ok(found)
+    }
+
+    fn on_stop(&mut self, stop: Stop) {
+        let Stop { tid, status } = stop;
+        if !libc::WIFSTOPPED(status) {
+            self.threads.remove(&tid);
+            return;
+        }
+        let Some(state) = self.threads.get_mut(&tid) else { return };
+        let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+        let of_call = signal == CALL && event == 0;
+        let call = match os::side(tid) {
+            Side::Entry { number, args, arch } if of_call && !syscalls::foreign(arch, number) => {
+                Some(Call { number: number as i64, args })
+            }
+            _ if of_call => None,
+            _ => registers::call(tid).map(|call| Call { number: call.number, args: call.args }),
+        };
+        if event == EVENT_STOP && signal == libc::SIGTRAP && *state == State::Asked {
+            mend(tid);
+        }
+        let signal_waits = event == 0 && !of_call;
+        *state = State::Stopped {
+            signal: if signal_waits { signal } else { 0 },
+            call,
+            group: event == EVENT_STOP && signal != libc::SIGTRAP,
+        };
+    }
+
+    /// Lets those that may be inside a stream run to their next call. True: there are none.
+    fn go_on_where_needed(&mut self) -> Result<bool, NotHeld> {
+        let mut good = true;
+        for (tid, state) in &mut self.threads {
+            let State::Stopped { signal, call, group } = *state else { continue };
+            let well = call.is_some_and(|call| {
+                !call.may_be_inside() && call.writes_to(self.pid, self.targets).is_none()
+            });
+            if well {
+                continue;
+            }
+            if group {
+                return Err(NotHeld::Now(format!(
+                    "it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; let it go on: kill -CONT {}",
+                    self.pid
+                )));
+            }
+            os::resume(*tid, true, signal);
+            *state = State::ToCall;
+            good = false;
+        }
+        Ok(good)
+    }
+
+    /// Those that did not come to a good place.
+    fn in_the_way(&self) -> String {
+        let late = self.threads.iter().filter(|(_, state)| !matches!(state, State::Stopped { .. }));
+        let said: Vec<String> = late.map(|(tid, _)| self.doing(*tid)).take(3).collect();
+        match said.is_empty() {
+            true => "its threads did not come to rest together".into(),
+            false => said.join("; "),
+        }
+    }
+
+    fn doing(&self, tid: u32) -> String {
+        match proc::doing(tid) {
+            proc::Doing::Waiting { number, args } => {
+                let call = Call { number, args };
+                match call.writes_to(self.pid, self.targets) {
+                    Some(fd) => format!("thread {tid} is writing to descriptor {fd} itself"),
+                    None => format!("thread {tid} is in {}, maybe in the middle of a stream", call.name()),
+                }
+            }
+            _ => format!("thread {tid} computes and makes no system call, maybe in the middle of a stream"),
+        }
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        for (tid, state) in &self.threads {
+            if let State::Stopped { signal, .. } = state {
+                os::detach(*tid, *signal);
+            }
+        }
+    }
+}
+
+/// Undoes what the stop did to the call that it came into. At once: weir may be killed before it lets go.
+fn mend(tid: u32) {
+    let broken = registers::broken_call(tid);
+    let ends = |(number, result): (i64, i64)| {
+        result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number)
+    };
+    if broken.is_some_and(ends) && !proc::has_signal(tid) {
+        registers::make_again(tid);
+    }
+}
+
+fn is_ended(tid: u32) -> bool {
+    proc::status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
+}
+
+/// Becomes a thread's tracer for nothing but the stops that it is asked for.
+fn seize(tid: u32) -> io::Result<()> {
+    const SEIZE: libc::c_uint = 0x4206;
+    let options = libc::PTRACE_O_TRACESYSGOOD as usize;
+    // SAFETY: the request takes two numbers.
+    let answer = unsafe { libc::ptrace(SEIZE as _, tid as libc::pid_t, 0usize, options) };
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,87 @@
+//! Bounded delay changes no byte, whatever a program does with its streams.
+
+mod common;
+
+use common::{BUILDS, assert_same, bare, compile, folder, followed, output, text};
+
+/// What restless.c is to do, and how many lines of it.
+const KINDS: [(&str, &str); 7] =
+    [("p", "500"), ("w", "500"), ("f", "400"), ("s", "200"), ("2", "150"), ("t", "1000"), ("e", "150")];
+
+fn seeds() -> u64 {
+    if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }
+}
+
+fn same(build: common::Build, delay: &str) {
+    let folder = folder();
+    let Some(program) = compile("delay_differential", build, "restless.c", folder.path()) else { return };
+    let file = folder.path().join("seek");
+    for (kind, lines) in KINDS {
+        for seed in 1..=seeds() {
+            let seed = seed.to_string();
+            let words = |kind| [text(&program), kind, &seed, lines, text(&file)].map(str::to_string);
+            let what = format!("{} {kind} seed {seed}, {delay} ms", build.name);
+            let wanted = output(&mut bare(&words(kind)));
+            assert!(wanted.status.success() && !wanted.stdout.is_empty(), "{what}: bare: {}", wanted.status);
+            let options = ["--max-delay", delay, "--rescue", "--fix-fork"];
+            compare(&what, &wanted, &output(&mut followed(&options[..3], &words(kind))));
+            if kind == "f" {
+                // The same, but that nothing is flushed before a fork.
+                compare(&what, &wanted, &output(&mut followed(&options, &words("u"))));
+                compare(&what, &wanted, &output(&mut followed(&options[3..], &words("u"))));
+            }
+        }
+    }
+}
+
+fn compare(what: &str, wanted: &std::process::Output, got: &std::process::Output) {
+    assert_eq!(got.status, wanted.status, "{what}: {}", String::from_utf8_lossy(&got.stderr));
+    assert_same(what, &wanted.stdout, &got.stdout);
+    assert_same(what, b"", &got.stderr);
+}
+
+#[test]
+fn a_child_leaves_its_parents_bytes_to_the_parent() {
+    let folder = folder();
+    let Some(program) = compile("delay_differential", BUILDS[0], "inherits.c", folder.path()) else { return };
+    for end in ["_exit", "exec"] {
+        let wanted = output(&mut bare(&[text(&program), end]));
+        assert_same(end, b"of the parent\n", &wanted.stdout);
+        compare(end, &wanted, &output(&mut followed(&["--max-delay", "20"], &[text(&program), end])));
+        compare(
+            end,
+            &wanted,
+            &output(&mut followed(&["--max-delay", "20", "--rescue"], &[text(&program), end])),
+        );
+    }
+    // What it adds to cannot be told apart any more, and is brought out as the child itself would.
+    let got = output(&mut followed(&["--max-delay", "20"], &[text(&program), "print"]));
+    assert_same("print", b"of the parent\nof the parent\nof the child\n", &got.stdout);
+}
+
+#[test]
+fn glibc() {
+    same(BUILDS[0], "1");
+    same(BUILDS[0], "20");
+}
+
+#[test]
+fn glibc_static() {
+    same(BUILDS[1], "1");
+}
+
+#[test]
+fn glibc_stripped() {
+    same(BUILDS[2], "1");
+}
+
+#[test]
+fn musl() {
+    same(BUILDS[3], "1");
+    same(BUILDS[3], "20");
+}
+
+#[test]
+fn musl_stripped() {
+    same(BUILDS[4], "1");
+}

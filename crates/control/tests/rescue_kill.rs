@@ -1,0 +1,139 @@
+//! A program that is killed at any moment: every line that it had completed is in its output, once, in order.
+//!
+//! WEIR_FOLLOW_FULL=1 makes it 1,000 moments.
+
+mod common;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::{BUILDS, Build, compile, folder, followed, text, until};
+
+/// How the program is asked for, what it writes to, and whether weir keeps a delay as well.
+struct Case {
+    words: Vec<String>,
+    to_file: bool,
+    delay: bool,
+}
+
+fn moments() -> u64 {
+    if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 200 } else { 12 }
+}
+
+/// Draws a number; always the same ones.
+fn draw(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    (*state >> 33) % below
+}
+
+/// The process that weir started.
+fn command_of(weir: &Child) -> Option<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", weir.id())).ok()?;
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .next()
+}
+
+fn complete(counter: &Path) -> u64 {
+    let bytes = std::fs::read(counter).expect("the counter");
+    u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"))
+}
+
+/// Kills it after a while; the lines that it had completed, and its output.
+fn killed(case: &Case, folder: &Path, wait: Duration) -> (u64, Vec<u8>) {
+    let (counter, out) = (folder.join("counter"), folder.join("out"));
+    std::fs::write(&counter, [0; 8]).expect("the counter");
+    let options: &[&str] = if case.delay { &["--rescue", "--max-delay", "1"] } else { &["--rescue"] };
+    let mut words = case.words.clone();
+    words.insert(words.len() - 1, text(&counter).to_string());
+    let mut command: Command = followed(options, &words);
+    command.current_dir(folder).stdin(Stdio::null());
+    match case.to_file {
+        true => command.stdout(File::create(&out).expect("the output")),
+        false => command.stdout(Stdio::piped()),
+    };
+    let mut weir = command.spawn().expect("weir starts");
+    let reader = weir.stdout.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).map(|_| bytes)
+        })
+    });
+    until("its first line", || complete(&counter) > 0);
+    std::thread::sleep(wait);
+    let pid = command_of(&weir).expect("the command");
+    // SAFETY: a signal to a process that weir has not waited for.
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+    assert_eq!(weir.wait().expect("weir's end").code(), Some(137));
+    let bytes = match reader {
+        Some(reader) => reader.join().expect("a thread").expect("the output"),
+        None => std::fs::read(&out).expect("the output"),
+    };
+    (complete(&counter), bytes)
+}
+
+/// Each line once, in order, and no complete one is missing; the last one may be cut off, or be complete without
+/// having been counted.
+fn check(what: &str, complete: u64, output: &[u8]) {
+    let text = String::from_utf8_lossy(output);
+    let mut next = 0;
+    for line in text.split_inclusive('\n') {
+        let number = line.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+        let whole = line.ends_with('\n');
+        assert!(number == Some(next) || !whole, "{what}: {line:?} where line {next} should be");
+        next += u64::from(whole);
+    }
+    assert!(next >= complete, "{what}: {complete} lines were complete, {next} are there");
+    assert!(next <= complete + 1, "{what}: {complete} lines were complete, {next} are there");
+}
+
+fn at_any_moment(name: &str, program: Vec<String>) {
+    let folder = folder();
+    let mut state = 20261121 + name.len() as u64;
+    for moment in 0..moments() {
+        let every = ["0", "50", "7"][moment as usize % 3];
+        let words = program.iter().cloned().chain([every.to_string()]).collect();
+        let case = Case { words, to_file: moment % 2 == 0, delay: moment % 4 == 1 };
+        let wait = Duration::from_micros(draw(&mut state, 20_000));
+        let (complete, output) = killed(&case, folder.path(), wait);
+        let sink = if case.to_file { "file" } else { "pipe" };
+        check(&format!("{name}, {sink}, pause {every}, moment {moment} ({wait:?})"), complete, &output);
+    }
+}
+
+fn compiled(build: Build) {
+    let folder = folder();
+    if let Some(program) = compile("rescue_kill", build, "numbers.c", folder.path()) {
+        at_any_moment(build.name, vec![text(&program).to_string()]);
+    }
+}
+
+#[test]
+fn glibc() {
+    compiled(BUILDS[0]);
+}
+
+#[test]
+fn glibc_static() {
+    compiled(BUILDS[1]);
+}
+
+#[test]
+fn glibc_stripped() {
+    compiled(BUILDS[2]);
+}
+
+#[test]
+fn musl() {
+    compiled(BUILDS[3]);
+}
+
+#[test]
+fn cpython() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/numbers.py");
+    at_any_moment("cpython", vec![common::python(), text(&script).to_string()]);
+}

@@ -1,0 +1,89 @@
+//! Signals, job control and weir's own death.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use common::{BUILDS, compile, folder, followed, text, until};
+
+fn send(pid: u32, signal: i32) {
+    // SAFETY: a signal to a process that has not been waited for.
+    assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
+}
+
+fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Starts it, and waits for its first line; weir, and the number of the command.
+fn started(options: &[&str], words: &[&str]) -> (Child, u32) {
+    let mut command: Command = followed(options, words);
+    let heard = || {
+        // SAFETY: signal(2) may be called between fork and exec. Under nohup(1) the signal would be ignored.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: what it runs is one system call.
+    unsafe { command.pre_exec(heard) };
+    let mut weir = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("weir starts");
+    let mut line = String::new();
+    BufReader::new(weir.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "pending\n");
+    let tasks = fs::read_dir(format!("/proc/{}/task", weir.id())).expect("its threads");
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: Vec<u32> = lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(children.len(), 1, "{children:?}");
+    (weir, children[0])
+}
+
+#[test]
+fn weirs_signals_are_the_commands() {
+    let folder = folder();
+    let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1] {
+        let (mut weir, _) = started(&["--rescue"], &[text(&program), "wait"]);
+        send(weir.id(), signal);
+        assert_eq!(weir.wait().expect("its end").code(), Some(128 + signal));
+    }
+}
+
+#[test]
+fn a_stopped_command_stops_weir() {
+    let folder = folder();
+    let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
+    for signal in [libc::SIGSTOP, libc::SIGTSTP] {
+        let (mut weir, pid) = started(&["--rescue", "--max-delay", "5"], &[text(&program), "wait"]);
+        // The tests' process group is no orphan only for a shell that runs them: SIGTSTP may do nothing there.
+        send(pid, signal);
+        if signal == libc::SIGSTOP {
+            until("weir stops", || state(weir.id()) == Some('T'));
+            assert!(matches!(state(pid), Some('T' | 't')), "{:?}", state(pid));
+            send(weir.id(), libc::SIGCONT);
+            until("both go on", || state(weir.id()) == Some('S') && state(pid) == Some('S'));
+        }
+        send(weir.id(), libc::SIGCONT);
+        send(pid, libc::SIGTERM);
+        assert_eq!(weir.wait().expect("its end").code(), Some(143));
+    }
+}
+
+#[test]
+fn a_command_outlives_weir() {
+    let folder = folder();
+    let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
+    for options in [&["--rescue"][..], &["--rescue", "--max-delay", "5"]] {
+        let (mut weir, pid) = started(options, &[text(&program), "wait"]);
+        send(weir.id(), libc::SIGKILL);
+        weir.wait().expect("its end");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert_eq!(state(pid), Some('S'), "{options:?}");
+        send(pid, libc::SIGTERM);
+        until("it ends", || state(pid).is_none_or(|state| state == 'Z'));
+    }
+}
