@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::Version;
+use weir_model::lab::ProgramVersion;
 
 /// One experiment.
 #[derive(Debug, Clone, Deserialize)]
@@ -66,10 +66,10 @@ fn limit_s() -> u64 {
 
 impl Experiment {
     /// Whether it says anything of this version.
-    pub fn has(&self, version: Version) -> bool {
+    pub fn has(&self, version: ProgramVersion) -> bool {
         self.outcome.iter().any(|outcome| match version {
-            Version::Broken => outcome.broken.is_some(),
-            Version::Fixed => outcome.fixed.is_some(),
+            ProgramVersion::Broken => outcome.broken.is_some(),
+            ProgramVersion::Fixed => outcome.fixed.is_some(),
         })
     }
 }

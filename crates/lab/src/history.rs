@@ -6,39 +6,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
+use weir_model::lab::{LabVerdict, PreviousRun};
 
-use crate::Verdict;
-
-/// How an experiment ended the last time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Earlier {
-    /// When, in seconds since 1970.
-    pub at_s: u64,
-    /// With small sizes.
-    pub quick: bool,
-    /// As stated or not; None: it could not be run.
-    pub agrees: Option<bool>,
+/// Makes the entry of an experiment that ended now.
+pub fn run_now(verdict: &LabVerdict, quick: bool) -> PreviousRun {
+    PreviousRun { at_s: now_s(), quick, agrees: verdict.agrees() }
 }
 
-impl Earlier {
-    /// Of an experiment that ended now.
-    pub fn now(verdict: &Verdict, quick: bool) -> Earlier {
-        let agrees = match verdict {
-            Verdict::Agrees => Some(true),
-            Verdict::Differs(_) => Some(false),
-            Verdict::Absent(_) => None,
-        };
-        Earlier { at_s: seconds(), quick, agrees }
-    }
-
-    /// Seconds since then; none if the clock was set back.
-    pub fn age_s(&self) -> u64 {
-        seconds().saturating_sub(self.at_s)
-    }
-}
-
-fn seconds() -> u64 {
+/// Returns the seconds since 1970; 0 if the clock is before that.
+pub fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
@@ -51,7 +27,7 @@ pub fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf>
 }
 
 /// Keeps a result, whole or not at all.
-pub fn keep(directory: &Path, name: &str, result: &Earlier) -> io::Result<()> {
+pub fn keep(directory: &Path, name: &str, result: &PreviousRun) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     serde_json::to_writer(&mut file, result)?;
@@ -61,7 +37,7 @@ pub fn keep(directory: &Path, name: &str, result: &Earlier) -> io::Result<()> {
 }
 
 /// The last result of an experiment. A file that cannot be read is none.
-pub fn last(directory: &Path, name: &str) -> Option<Earlier> {
+pub fn last(directory: &Path, name: &str) -> Option<PreviousRun> {
     serde_json::from_slice(&fs::read(path(directory, name)).ok()?).ok()
 }
 
@@ -79,7 +55,7 @@ mod tests {
         let directory = home.path().join("a/b");
         assert_eq!(last(&directory, "tail"), None);
         for quick in [false, true] {
-            let result = Earlier::now(&Verdict::Differs("why".into()), quick);
+            let result = run_now(&LabVerdict::Differs("why".into()), quick);
             keep(&directory, "tail", &result).expect("it is kept");
             assert_eq!(last(&directory, "tail"), Some(result));
         }

@@ -3,7 +3,9 @@
 //! A value that is expected is a literal, `*` for anything, or one of: `>= N`, `<= N`, `A..B` (both ends count), each
 //! followed by the words that stand behind the number; alternatives are parted by ` | `.
 
-use crate::{Experiment, Outcome, Version};
+use weir_model::lab::{LabOutcome, ProgramVersion};
+
+use crate::{Experiment, Outcome};
 
 /// One thing that a check said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,46 +16,21 @@ pub struct Seen {
     pub value: String,
 }
 
-/// One outcome of one version beside what was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agreement {
-    /// What was looked at.
-    pub what: String,
-    /// What people expect.
-    pub expect: String,
-    /// What the experiment says that happens.
-    pub stated: String,
-    /// What happened.
-    pub seen: String,
-    /// Whether that is the same.
-    pub agrees: bool,
-}
-
-/// How an experiment ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// All is as stated.
-    Agrees,
-    /// Something is not, with what.
-    Differs(String),
-    /// It cannot be run here, with the reason.
-    Absent(String),
-}
-
 /// Holds what a check of a version said against the experiment.
-pub fn judge(experiment: &Experiment, version: Version, seen: &[Seen]) -> Vec<Agreement> {
+pub fn judge(experiment: &Experiment, version: ProgramVersion, seen: &[Seen]) -> Vec<LabOutcome> {
     let stated = |outcome: &Outcome| match version {
-        Version::Broken => outcome.broken.clone(),
-        Version::Fixed => outcome.fixed.clone(),
+        ProgramVersion::Broken => outcome.broken.clone(),
+        ProgramVersion::Fixed => outcome.fixed.clone(),
     };
     let with_stated = experiment.outcome.iter().filter_map(|outcome| Some((outcome, stated(outcome)?)));
     with_stated
         .map(|(outcome, stated)| {
             let found = seen.iter().find(|one| one.what == outcome.what);
             let value = found.map_or("nothing was seen", |one| one.value.as_str());
-            Agreement {
+            LabOutcome {
+                version,
                 what: outcome.what.clone(),
-                expect: outcome.expect.clone(),
+                expected: outcome.expect.clone(),
                 agrees: found.is_some() && fits(&stated, value),
                 seen: value.to_string(),
                 stated,

@@ -17,10 +17,10 @@ pub mod steps;
 pub mod template;
 pub mod timing;
 
-pub use document::{Document, Row};
+pub use document::row;
 pub use error::Error;
 pub use experiment::{Experiment, Outcome, Theme};
-pub use judge::{Agreement, Seen, Verdict, fits};
+pub use judge::{Seen, fits};
 pub use library::{all, find, nearest, source};
 pub use many::run_all;
-pub use run::{Options, Ran, Result, Version, record, run};
+pub use run::{Options, Ran, Result, record, run};

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
-use crate::{Error, Experiment, Version, stage};
+use weir_model::lab::ProgramVersion;
+
+use crate::{Error, Experiment, stage};
 
 static FOLDERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
 
@@ -65,7 +67,7 @@ fn own_files(folder: &Path) -> Result<Vec<OneFile>, Error> {
 }
 
 /// The text of a version's program, with how it is compiled.
-pub fn source(experiment: &Experiment, version: Version) -> String {
+pub fn source(experiment: &Experiment, version: ProgramVersion) -> String {
     let files = match files(experiment) {
         Ok(files) => files,
         Err(error) => return format!("{error}\n"),

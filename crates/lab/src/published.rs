@@ -1,49 +1,13 @@
 //! Tables that others published, each figure beside ours: from rows of `weir bench`, or as the check said it.
 
-use serde::Serialize;
 use serde_json::Value;
 use weir_bench::published::{Raw, raw_tables};
 use weir_model::bench::BenchRow;
+use weir_model::lab::{PublishedFigure, PublishedTable};
 use weir_model::{Size, Summary};
 
 use crate::run::Ran;
 use crate::{Error, Experiment};
-
-/// A published table beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Table {
-    /// Its name.
-    pub id: String,
-    /// Its title.
-    pub title: String,
-    /// Where it was published.
-    pub source: String,
-    /// On what it was measured.
-    pub setting: String,
-    /// How ours were measured.
-    pub here: String,
-    /// Every figure of every row.
-    pub rows: Vec<Figure>,
-}
-
-/// One figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
-    /// Which row: `64 B`, `64 B, full`, `tr2u, file`.
-    pub row: String,
-    /// What was measured: `elapsed`, `cpu`, `writes` …
-    pub figure: String,
-    /// Its unit.
-    pub unit: String,
-    /// Theirs; None: they could not measure it.
-    pub published: Option<f64>,
-    /// Ours; None: not measured in this run.
-    pub ours: Option<f64>,
-    /// How many runs ours is of.
-    pub runs: Option<u64>,
-    /// Ours was measured on a part of the bytes and scaled.
-    pub scaled: bool,
-}
 
 /// One of our figures that a check measured itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +39,7 @@ struct Ours {
 }
 
 /// The tables that the experiment names, with what its versions measured.
-pub(crate) fn tables(experiment: &Experiment, ran: &[Ran]) -> Result<Vec<Table>, Error> {
+pub(crate) fn tables(experiment: &Experiment, ran: &[Ran]) -> Result<Vec<PublishedTable>, Error> {
     let rows: Vec<BenchRow> =
         ran.iter().flat_map(|one| &one.results).flat_map(|one| bench_rows(&one.1)).collect();
     let said: Vec<&Said> = ran.iter().flat_map(|one| &one.ours).collect();
@@ -100,7 +64,7 @@ fn bench_rows(result: &Value) -> Vec<BenchRow> {
 const KEYS: [&str; 8] =
     ["buffer_bytes", "line_bytes", "mode", "program", "output", "writers", "records_each", "record_bytes"];
 
-fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> Table {
+fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> PublishedTable {
     let (mut figures, mut here) = (Vec::new(), String::new());
     for cells in &raw.rows {
         for (column, cell) in raw.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
@@ -111,7 +75,7 @@ fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> Table {
             if let Some(ours) = ours.as_ref().filter(|_| here.is_empty()) {
                 here.clone_from(&ours.here);
             }
-            figures.push(Figure {
+            figures.push(PublishedFigure {
                 row,
                 figure,
                 unit: unit(raw, column),
@@ -122,7 +86,7 @@ fn table(raw: &Raw, rows: &[BenchRow], said: &[&Said]) -> Table {
             });
         }
     }
-    Table {
+    PublishedTable {
         id: raw.id.clone(),
         title: raw.title.clone(),
         source: raw.source.clone(),
@@ -244,7 +208,7 @@ mod tests {
         let said = said("ours\ttr2b-tr2u\ttr2u, file\twrites\t5000000\t1\t1").expect("a figure");
         let table = table(raw("tr2b-tr2u"), &[], &[&said]);
         assert_eq!(table.rows.len(), 20, "five figures of four rows");
-        let measured: Vec<&Figure> = table.rows.iter().filter(|one| one.ours.is_some()).collect();
+        let measured: Vec<&PublishedFigure> = table.rows.iter().filter(|one| one.ours.is_some()).collect();
         assert_eq!(measured.len(), 1);
         assert_eq!((measured[0].published, measured[0].ours), (Some(5e6), Some(5e6)));
         assert_eq!((measured[0].unit.as_str(), table.here.as_str()), ("calls", "1 run"));

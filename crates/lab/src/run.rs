@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
+use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion, PublishedTable};
 use weir_model::trace::Recording;
 use weir_probe::command::find;
 
-use crate::judge::{Agreement, Seen, Verdict, judge};
+use crate::judge::{Seen, judge};
 use crate::stage::Stage;
 use crate::{Error, Experiment, published};
 
@@ -28,32 +29,13 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Which of the two programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// With the fault.
-    Broken,
-    /// Without.
-    Fixed,
-}
-
-impl Version {
-    /// As the files are named.
-    pub fn name(self) -> &'static str {
-        match self {
-            Version::Broken => "broken",
-            Version::Fixed => "fixed",
-        }
-    }
-}
-
 /// What one version did.
 #[derive(Debug)]
 pub struct Ran {
     /// Which.
-    pub version: Version,
+    pub version: ProgramVersion,
     /// What was seen beside what is stated.
-    pub outcomes: Vec<Agreement>,
+    pub outcomes: Vec<LabOutcome>,
     /// Further facts that the check said, beyond the outcomes.
     pub beside: Vec<Seen>,
     /// What the check said on standard error, and how it ended, if that was not well.
@@ -68,11 +50,11 @@ pub struct Ran {
 #[derive(Debug)]
 pub struct Result {
     /// The verdict over both versions.
-    pub verdict: Verdict,
+    pub verdict: LabVerdict,
     /// What each version did.
     pub ran: Vec<Ran>,
     /// Published tables beside ours.
-    pub tables: Vec<published::Table>,
+    pub tables: Vec<PublishedTable>,
     /// The commands that made the programs.
     pub commands: Vec<String>,
     /// How long it took.
@@ -83,13 +65,13 @@ pub struct Result {
 pub fn run(experiment: &Experiment, options: &Options) -> std::result::Result<Result, Error> {
     let start = Instant::now();
     if let Some(reason) = absent(experiment) {
-        let verdict = Verdict::Absent(reason);
+        let verdict = LabVerdict::Absent(reason);
         let (ran, tables, commands) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(Result { verdict, ran, tables, commands, elapsed: start.elapsed() });
     }
     let stage = Stage::set(experiment)?;
     let mut ran = Vec::new();
-    for version in [Version::Broken, Version::Fixed] {
+    for version in [ProgramVersion::Broken, ProgramVersion::Fixed] {
         if experiment.has(version) {
             ran.push(run_version(experiment, &stage, version, options)?);
         }
@@ -115,21 +97,21 @@ fn absent(experiment: &Experiment) -> Option<String> {
     (!missing.is_empty()).then(|| format!("not installed here: {}", missing.join(", ")))
 }
 
-fn verdict(ran: &[Ran]) -> Verdict {
+fn verdict(ran: &[Ran]) -> LabVerdict {
     let wrong = ran.iter().find_map(|one| {
         let differs = one.outcomes.iter().find(|outcome| !outcome.agrees);
-        let text = |outcome: &Agreement| {
+        let text = |outcome: &LabOutcome| {
             format!("{}, {}: {} (stated: {})", one.version.name(), outcome.what, outcome.seen, outcome.stated)
         };
         one.failure.clone().or_else(|| differs.map(text))
     });
-    wrong.map_or(Verdict::Agrees, Verdict::Differs)
+    wrong.map_or(LabVerdict::Agrees, LabVerdict::Differs)
 }
 
 fn run_version(
     experiment: &Experiment,
     stage: &Stage,
-    version: Version,
+    version: ProgramVersion,
     options: &Options,
 ) -> std::result::Result<Ran, Error> {
     let (place, program) = stage.place(version)?;
@@ -162,14 +144,14 @@ fn finding_seen(experiment: &Experiment, results: &[(String, Value)]) -> Option<
 
 fn finding_judged(
     experiment: &Experiment,
-    version: Version,
+    version: ProgramVersion,
     seen: &[Seen],
     results: &[(String, Value)],
-) -> Option<Agreement> {
+) -> Option<LabOutcome> {
     let wanted = experiment.finding.as_deref()?;
     let stated = match version {
-        Version::Broken => format!("finds {wanted}"),
-        Version::Fixed => format!("no {wanted}"),
+        ProgramVersion::Broken => format!("finds {wanted}"),
+        ProgramVersion::Fixed => format!("no {wanted}"),
     };
     let found = seen.iter().find(|one| one.what == BY_TRACE);
     let value = found.map_or_else(|| "was not run".into(), |one| one.value.clone());
@@ -179,7 +161,7 @@ fn finding_judged(
         Some(engine) => (format!("{value}: not judged without {engine}"), true),
         None => (value.clone(), value == stated),
     };
-    Some(Agreement { what: BY_TRACE.into(), expect: String::new(), stated, seen: value, agrees })
+    Some(LabOutcome { version, what: BY_TRACE.into(), expected: String::new(), stated, seen: value, agrees })
 }
 
 /// A check says `what<TAB>value`.
@@ -215,7 +197,7 @@ fn check(
     stage: &Stage,
     place: &Path,
     program: &Path,
-    version: Version,
+    version: ProgramVersion,
     options: &Options,
 ) -> std::result::Result<Said, Error> {
     let (out, errors) = (stage.path().join("said"), stage.path().join("errors"));
@@ -259,7 +241,7 @@ fn prepared(
     mut command: Command,
     place: &Path,
     program: &Path,
-    version: Version,
+    version: ProgramVersion,
     options: &Options,
 ) -> Command {
     command
@@ -279,7 +261,7 @@ fn prepared(
 /// Runs one version under the tracer, each call told, and gives what was recorded.
 pub fn record(
     experiment: &Experiment,
-    version: Version,
+    version: ProgramVersion,
     options: &Options,
 ) -> std::result::Result<Recording, Error> {
     let broken = |why: String| Error::Broken { name: experiment.name.clone(), why };

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Error, Experiment, Version, library};
+use weir_model::lab::ProgramVersion;
+
+use crate::{Error, Experiment, library};
 
 /// What an experiment's files become; removed when dropped.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Stage {
     }
 
     /// A new empty directory for a run, and the program that is run.
-    pub fn place(&self, version: Version) -> Result<(PathBuf, PathBuf), Error> {
+    pub fn place(&self, version: ProgramVersion) -> Result<(PathBuf, PathBuf), Error> {
         let name = version.name();
         let directory = self.path().join(format!("run-{name}"));
         fs::create_dir_all(&directory).map_err(|source| file(&directory, "mkdir", source))?;

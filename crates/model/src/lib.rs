@@ -6,6 +6,7 @@ pub mod duration;
 pub mod errno;
 pub mod finding;
 pub mod knee;
+pub mod lab;
 pub mod number;
 pub mod peek;
 pub mod size;

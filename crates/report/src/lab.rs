@@ -4,7 +4,7 @@ mod beside;
 mod boxes;
 pub mod step;
 
-use weir_lab::published;
+use weir_model::lab::{PreviousRun, PublishedTable};
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
@@ -25,7 +25,7 @@ pub struct Page {
     /// What the run was drawn as, line by line; most experiments have none.
     pub picture: Vec<String>,
     /// Published tables beside ours.
-    pub tables: Vec<published::Table>,
+    pub tables: Vec<PublishedTable>,
     /// Why.
     pub why: String,
     /// What to do about it.
@@ -77,21 +77,10 @@ pub struct Line {
     pub seen: String,
     /// As stated or not; None: not run.
     pub agrees: Option<bool>,
-    /// Its last run here: how it ended, and what went before.
-    pub earlier: Option<Earlier>,
+    /// The last run on this machine.
+    pub previous: Option<PreviousRun>,
     /// Why it was not run, or what differs.
     pub reason: String,
-}
-
-/// How an experiment ended here the last time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Earlier {
-    /// Seconds since then.
-    pub age_s: u64,
-    /// With small sizes.
-    pub quick: bool,
-    /// As stated or not; None: it could not be run.
-    pub agrees: Option<bool>,
 }
 
 /// One experiment on a terminal.
@@ -154,15 +143,15 @@ fn cell(value: &Option<Value>) -> Cell {
 }
 
 /// The list, by theme, with what was already run here.
-pub fn list(lines: &[Line], style: &Style) -> String {
+pub fn list(lines: &[Line], now_s: u64, style: &Style) -> String {
     let mut columns =
         vec![Column::new("experiment", "", Align::Left), Column::new("what happens", "", Align::Left)];
-    if lines.iter().any(|line| line.earlier.is_some()) {
+    if lines.iter().any(|line| line.previous.is_some()) {
         columns.push(Column::new("agreed here", "", Align::Left));
     }
     let cells = |line: &Line| {
-        let earlier = line.earlier.as_ref().map_or_else(Cell::default, last_run);
-        vec![line.name.clone().into(), line.about.clone().into(), earlier]
+        let previous = line.previous.as_ref().map_or_else(Cell::default, |run| last_run(run, now_s));
+        vec![line.name.clone().into(), line.about.clone().into(), previous]
     };
     let hint =
         "weir lab NAME runs one; with --step you go through it call by call; weir lab all --quick runs all";
@@ -171,7 +160,7 @@ pub fn list(lines: &[Line], style: &Style) -> String {
 }
 
 /// The table at the end of all: what was seen, and whether that is as stated; before it published tables beside ours.
-pub fn summary(lines: &[Line], tables: &[&published::Table], style: &Style) -> String {
+pub fn summary(lines: &[Line], tables: &[&PublishedTable], style: &Style) -> String {
     let columns = vec![
         Column::new("experiment", "", Align::Left),
         Column::new("agrees", "", Align::Left),
@@ -190,10 +179,10 @@ pub fn summary(lines: &[Line], tables: &[&published::Table], style: &Style) -> S
 }
 
 /// `yes, 3 days ago, quick`.
-fn last_run(earlier: &Earlier) -> Cell {
-    let (word, emphasis) = agreed(earlier.agrees);
-    let size = if earlier.quick { "quick" } else { "full" };
-    Cell::new(format!("{word}, {}, {size}", ago(earlier.age_s)), emphasis)
+fn last_run(run: &PreviousRun, now_s: u64) -> Cell {
+    let (word, emphasis) = agreed(run.agrees);
+    let size = if run.quick { "quick" } else { "full" };
+    Cell::new(format!("{word}, {}, {size}", ago(run.age_s(now_s))), emphasis)
 }
 
 fn agreed(agrees: Option<bool>) -> (&'static str, Emphasis) {
@@ -242,16 +231,17 @@ mod tests {
 
     #[test]
     fn the_list_tells_of_earlier_runs_where_there_are_any() {
-        let line = |name: &str, earlier| Line {
+        let line = |name: &str, previous| Line {
             name: name.into(),
             about: "x".repeat(90),
-            earlier,
+            previous,
             ..Line::default()
         };
         let style = Style::default();
-        assert!(!list(&[line("tail", None)], &style).contains("agreed here"));
-        let of = |agrees, quick| Some(Earlier { age_s: 130, quick, agrees });
-        let text = list(&[line("tail", of(Some(true), true)), line("dots", of(Some(false), false))], &style);
+        assert!(!list(&[line("tail", None)], 1130, &style).contains("agreed here"));
+        let of = |agrees, quick| Some(PreviousRun { at_s: 1000, quick, agrees });
+        let text =
+            list(&[line("tail", of(Some(true), true)), line("dots", of(Some(false), false))], 1130, &style);
         assert!(text.contains("agreed here") && text.contains("yes, 2 min ago, quick"), "{text}");
         assert!(text.contains("NO, 2 min ago, full"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

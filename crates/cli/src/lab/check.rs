@@ -1,11 +1,11 @@
 //! `weir lab check`: the command line, and what is done with it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use weir_lab::Error;
-use weir_lab::check::{self, EXERCISES, Exercise, Judge, Met, Report};
-use weir_report::check as page;
+use weir_lab::check::{self, EXERCISES, Exercise, Judge};
+use weir_model::lab::check::ExerciseSummary;
 
 use super::{said, stop_flag};
 use crate::output::Output;
@@ -96,7 +96,7 @@ fn judged(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Erro
     let stop = stop_flag();
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let report = Judge { weir, stop: &stop }.judge(program, exercise)?;
-    let shown = !output.has_screen() || said(&shown(&report, program));
+    let shown = !output.has_screen() || said(&weir_report::check::screen(&report, &style()));
     let written = output.write(&report);
     Ok(written.map_or_else(|text| super::complained(&text), |()| true) && shown && report.well)
 }
@@ -104,33 +104,11 @@ fn judged(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Erro
 fn list(chosen: Option<&'static Exercise>) -> String {
     let all = EXERCISES.into_iter().filter(|one| chosen.is_none_or(|chosen| chosen.name == one.name));
     let exercises: Vec<_> = all
-        .map(|exercise| page::Exercise {
+        .map(|exercise| ExerciseSummary {
             usage: format!("{} {}", exercise.name, exercise.usage),
             about: exercise.about.into(),
-            asks: exercise.requirements.iter().map(|one| (one.id.into(), one.what.into())).collect(),
+            requirements: exercise.requirements.iter().map(|one| (one.id.into(), one.what.into())).collect(),
         })
         .collect();
-    page::list(&exercises, &style())
-}
-
-fn shown(report: &Report, program: &Path) -> String {
-    let requirement = |one: &check::Judged| page::Requirement {
-        name: one.id.into(),
-        what: one.what.into(),
-        met: match one.met {
-            Met::Yes => Some(true),
-            Met::No => Some(false),
-            Met::Unknown => None,
-        },
-        seen: one.seen.clone(),
-        see: one.see.into(),
-    };
-    let page = page::Page {
-        title: format!("{} · {}", report.exercise, program.display()),
-        verdict: format!("{} of {} requirements are met.", report.met(), report.requirements.len()),
-        command: report.command.clone().unwrap_or_default(),
-        warnings: report.warnings.clone(),
-        requirements: report.requirements.iter().map(requirement).collect(),
-    };
-    page::page(&page, &style())
+    weir_report::check::list(&exercises, &style())
 }

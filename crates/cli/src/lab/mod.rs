@@ -13,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use weir_bench::run::Progress;
-use weir_lab::history::{self, Earlier};
-use weir_lab::{Document, Error, Experiment, Options, Result, Row, Verdict};
+use weir_lab::history;
+use weir_lab::{Error, Experiment, Options, Result};
+use weir_model::lab::{LabDocument, LabVerdict};
 
 use predict::Answer;
 
@@ -151,14 +152,14 @@ fn run_all(
         bar.advance(ended / chosen.len() as f64, left, &chosen[at].name);
     })?;
     let results: Vec<_> = chosen.iter().zip(results.into_iter().flatten()).collect();
-    let mut document = Document::new(args.quick);
+    let mut document = LabDocument::new(args.quick);
     let mut lines = Vec::new();
     for (experiment, result) in &results {
-        let row = Row::of(experiment, result);
-        lines.push(show::line(experiment, result, row.seen()));
+        let row = weir_lab::row(experiment, result);
+        lines.push(show::line(experiment, result, &row.seen));
         document.experiments.push(row);
     }
-    let well = !results.iter().any(|one| matches!(one.1.verdict, Verdict::Differs(_)));
+    let well = !results.iter().any(|one| matches!(one.1.verdict, LabVerdict::Differs(_)));
     bar.finish();
     match results.as_slice() {
         _ if !to_screen => true,
@@ -173,7 +174,7 @@ fn run_all(
 fn keep(experiment: &Experiment, result: &Result, quick: bool) {
     let directory = history::directory(|name| std::env::var_os(name));
     if let Some(directory) = directory.filter(|_| experiment.folder.is_none()) {
-        let _ = history::keep(&directory, &experiment.name, &Earlier::now(&result.verdict, quick));
+        let _ = history::keep(&directory, &experiment.name, &history::run_now(&result.verdict, quick));
     }
 }
 

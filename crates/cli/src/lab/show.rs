@@ -2,39 +2,33 @@
 
 use std::path::Path;
 
-use weir_lab::{Agreement, Experiment, Result, Verdict, Version};
+use weir_lab::{Experiment, Result, history};
+use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion};
 
 use super::predict::Answer;
 use weir_model::duration::format_seconds;
 use weir_report::Style;
-use weir_report::lab::{self, Earlier, Line, Outcome, Page, Value};
+use weir_report::lab::{self, Line, Outcome, Page, Value};
 
 /// The list.
 pub fn list(experiments: &[Experiment], kept: Option<&Path>, style: &Style) -> String {
-    let earlier = |name: &str| {
-        let last = weir_lab::history::last(kept?, name)?;
-        Some(Earlier { age_s: last.age_s(), quick: last.quick, agrees: last.agrees })
-    };
     let line = |one: &Experiment| Line {
         theme: theme(one),
         name: one.name.clone(),
         about: one.about.clone(),
-        earlier: earlier(&one.name),
+        previous: kept.and_then(|directory| history::last(directory, &one.name)),
         ..Line::default()
     };
-    lab::list(&experiments.iter().map(line).collect::<Vec<_>>(), style)
+    lab::list(&experiments.iter().map(line).collect::<Vec<_>>(), history::now_s(), style)
 }
 
 /// A line of the table at the end.
 pub fn line(experiment: &Experiment, result: &Result, seen: &str) -> Line {
-    let (agrees, reason) = match &result.verdict {
-        Verdict::Agrees => (Some(true), String::new()),
-        Verdict::Differs(reason) => (Some(false), reason.clone()),
-        Verdict::Absent(reason) => (None, reason.clone()),
-    };
+    let agrees = result.verdict.agrees();
+    let reason = result.verdict.reason().unwrap_or_default().to_string();
     let about = experiment.about.clone();
     let (theme, name) = (theme(experiment), experiment.name.clone());
-    Line { theme, name, about, seen: seen.into(), agrees, reason, earlier: None }
+    Line { theme, name, about, seen: seen.into(), agrees, reason, previous: None }
 }
 
 /// The table at the end.
@@ -49,9 +43,9 @@ pub fn page(experiment: &Experiment, result: &Result, answers: &[Answer], style:
     let mut facts = result.commands.clone();
     facts.push(format!("took {}", format_seconds(result.elapsed.as_secs_f64())));
     let trouble = match &result.verdict {
-        Verdict::Agrees => None,
-        Verdict::Differs(reason) => Some(format!("this is not what the experiment states: {reason}")),
-        Verdict::Absent(reason) => Some(format!("not run: {reason}")),
+        LabVerdict::Agrees => None,
+        LabVerdict::Differs(reason) => Some(format!("this is not what the experiment states: {reason}")),
+        LabVerdict::Absent(reason) => Some(format!("not run: {reason}")),
     };
     let page = Page {
         name: name.clone(),
@@ -79,20 +73,20 @@ fn outcomes(result: &Result, answers: &[Answer]) -> Vec<Outcome> {
     let mut rows: Vec<Outcome> = Vec::new();
     for ran in &result.ran {
         // Beside answers there is no room for what nobody was asked.
-        let shown = |one: &&Agreement| answers.is_empty() || !one.expect.is_empty();
+        let shown = |one: &&LabOutcome| answers.is_empty() || !one.expected.is_empty();
         for one in ran.outcomes.iter().filter(shown) {
             let at = rows.iter().position(|row| row.what == one.what).unwrap_or_else(|| {
                 rows.push(Outcome {
                     what: one.what.clone(),
-                    expect: one.expect.clone(),
+                    expect: one.expected.clone(),
                     said: answers.iter().find(|answer| answer.what == one.what).map(said(one)),
                     ..Outcome::default()
                 });
                 rows.len() - 1
             });
             match ran.version {
-                Version::Broken => rows[at].broken = Some(value(one)),
-                Version::Fixed => rows[at].fixed = Some(value(one)),
+                ProgramVersion::Broken => rows[at].broken = Some(value(one)),
+                ProgramVersion::Fixed => rows[at].fixed = Some(value(one)),
             }
         }
     }
@@ -100,18 +94,18 @@ fn outcomes(result: &Result, answers: &[Answer]) -> Vec<Outcome> {
 }
 
 /// What the reader said, and whether that is what happened.
-fn said(one: &Agreement) -> impl Fn(&Answer) -> String {
+fn said(one: &LabOutcome) -> impl Fn(&Answer) -> String {
     move |answer| format!("{} {}", answer.text, if answer.is_right(&one.seen) { "✓" } else { "✗" })
 }
 
-fn value(one: &Agreement) -> Value {
-    let expected = one.expect.is_empty() || weir_lab::fits(&one.expect, &one.seen);
+fn value(one: &LabOutcome) -> Value {
+    let expected = one.expected.is_empty() || weir_lab::fits(&one.expected, &one.seen);
     Value { seen: one.seen.clone(), agrees: one.agrees, expected }
 }
 
 /// The text of a program.
 pub fn source(experiment: &Experiment, fixed: bool) -> String {
-    let version = if fixed { Version::Fixed } else { Version::Broken };
+    let version = if fixed { ProgramVersion::Fixed } else { ProgramVersion::Broken };
     weir_lab::source(experiment, version)
 }
 

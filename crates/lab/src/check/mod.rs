@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use weir_model::lab::check::CheckReport;
+
 use crate::Error;
 use build::Solution;
 use place::Place;
-
-pub use report::{Judged, Met, Report};
 
 /// Something to be written oneself.
 #[derive(Debug)]
@@ -113,18 +113,18 @@ pub fn exercise(name: &str) -> Option<&'static Exercise> {
 
 impl Judge<'_> {
     /// Builds the program and tries everything that the exercise asks.
-    pub fn judge(&self, program: &Path, exercise: &'static Exercise) -> Result<Report, Error> {
-        let mut report = Report::of(exercise, program);
+    pub fn judge(&self, program: &Path, exercise: &'static Exercise) -> Result<CheckReport, Error> {
+        let mut report = report::new(exercise, program);
         let solution = match Solution::build(program, self)? {
             Ok(solution) => solution,
-            Err(said) => return Ok(report.not_built(said)),
+            Err(said) => return Ok(report::build_failed(report, said)),
         };
-        report.built_by(&solution);
+        report::add_build(&mut report, &solution);
         for (requirement, outcome) in exercise.requirements.iter().zip(tried(exercise, &solution)) {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
-            report.add(requirement, outcome)?;
+            report::add(&mut report, requirement, outcome)?;
         }
         Ok(report)
     }

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use weir_model::StreamKind;
+use weir_model::lab::step::StepFile;
 use weir_model::trace::{Call, OpenFile, Recording, StreamCounts};
 
-use super::{File, words};
+use super::words;
 
 /// Bytes of a file that are followed one by one.
 const KEPT: u64 = 65_536;
@@ -14,7 +15,7 @@ const KEPT: u64 = 65_536;
 /// All files of a recording that bytes go to or come from, and where each opening of them stands.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    pub all: Vec<File>,
+    pub all: Vec<StepFile>,
     /// By the id of the opening.
     index: HashMap<u32, usize>,
     offsets: HashMap<u32, u64>,
@@ -108,7 +109,7 @@ impl Files {
     }
 }
 
-fn put(file: &mut File, range: Range<u64>, head: &[u8]) {
+fn put(file: &mut StepFile, range: Range<u64>, head: &[u8]) {
     let end = range.end.min(KEPT) as usize;
     if file.content.len() < end {
         // What was between the old end and the new bytes is a hole if the file's length is known, and unknown else.
@@ -119,8 +120,8 @@ fn put(file: &mut File, range: Range<u64>, head: &[u8]) {
     places.zip(head).for_each(|(place, byte)| *place = byte.or(None));
 }
 
-fn new(file: &OpenFile) -> File {
-    File {
+fn new(file: &OpenFile) -> StepFile {
+    StepFile {
         name: words::name(file),
         kind: file.kind,
         bytes: 0,

@@ -1,10 +1,11 @@
 //! The system calls among the events.
 
 use weir_model::Mode;
+use weir_model::lab::step::{ByteTransfer, StepStream};
 use weir_model::trace::{Call, EventKind, Op};
 
 use super::walk::Walk;
-use super::{Moved, Stream, streams, words};
+use super::{streams, words};
 
 impl Walk<'_> {
     /// A call: what it does to buffers and files is followed of all, steps are made of the program's own.
@@ -52,7 +53,7 @@ impl Walk<'_> {
         let known = head.len().min(call.result as usize);
         self.files.write(call, &head[..known]);
         let (Some(file), true) = (self.files.at(call.file), self.process(pid).is_some()) else { return };
-        let moved = Moved { pid, file, bytes: call.result as u64 };
+        let moved = ByteTransfer { pid, file, bytes: call.result as u64 };
         let (text, note) = match &from {
             Some(stream) => {
                 let shared = stream.shared.min(call.result as u64);
@@ -70,12 +71,12 @@ impl Walk<'_> {
     }
 
     /// What made the program empty its buffer at this moment.
-    fn why_now(&self, at: usize, pid: u32, stream: &Stream, call: &Call) -> String {
+    fn why_now(&self, at: usize, pid: u32, stream: &StepStream, call: &Call) -> String {
         let bytes = call.result as u64;
         if stream.mode == Some(Mode::Line) && call.tail == Some(b'\n') {
             "The stream is line buffered: a newline sends it out.".into()
-        } else if stream.room > 1 && bytes >= stream.room {
-            format!("The buffer was full: {} bytes.", stream.room)
+        } else if stream.buffer_bytes > 1 && bytes >= stream.buffer_bytes {
+            format!("The buffer was full: {} bytes.", stream.buffer_bytes)
         } else if self.ends_next(at, pid) {
             "The process is at its end: exit flushes its buffers.".into()
         } else {

@@ -2,7 +2,7 @@
 
 use weir_model::trace::{Buffer, Call, Moment};
 
-use super::{Bytes, Process, Stream};
+use weir_model::lab::step::{KnownBytes, StepProcess, StepStream};
 
 /// What a look found that was not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Change {
 
 /// Takes what a look found.
 pub(super) fn take(
-    process: &mut Process,
+    process: &mut StepProcess,
     moment: Moment,
     buffers: &[Buffer],
     target: impl Fn(i32) -> String,
@@ -37,29 +37,29 @@ pub(super) fn take(
         let stream = &mut process.streams[at];
         // A stream that exit(3) has flushed is set to unbuffered: not the program's doing.
         if !matches!(moment, Moment::Exit | Moment::Signal) {
-            (stream.mode, stream.room) = (buffer.mode, buffer.buffer_bytes);
+            (stream.mode, stream.buffer_bytes) = (buffer.mode, buffer.buffer_bytes);
         }
         changes.extend(change(stream, buffer));
-        stream.pending = Bytes { count: buffer.pending_bytes, head: buffer.pending.clone() };
-        stream.unread = Bytes { count: buffer.unread_bytes, head: buffer.unread.clone() };
+        stream.pending = KnownBytes { count: buffer.pending_bytes, head: buffer.pending.clone() };
+        stream.unread = KnownBytes { count: buffer.unread_bytes, head: buffer.unread.clone() };
     }
     changes
 }
 
-fn fresh(buffer: &Buffer, target: String) -> Stream {
-    Stream {
+fn fresh(buffer: &Buffer, target: String) -> StepStream {
+    StepStream {
         fd: buffer.fd,
         target,
         mode: buffer.mode,
-        room: buffer.buffer_bytes,
-        pending: Bytes::default(),
-        unread: Bytes::default(),
+        buffer_bytes: buffer.buffer_bytes,
+        pending: KnownBytes::default(),
+        unread: KnownBytes::default(),
         copied: false,
         shared: 0,
     }
 }
 
-fn change(stream: &Stream, buffer: &Buffer) -> Option<Change> {
+fn change(stream: &StepStream, buffer: &Buffer) -> Option<Change> {
     let (fd, before, unread) = (stream.fd, stream.pending.count, stream.unread.count);
     if buffer.pending_bytes > before {
         return Some(Change::Put { fd, bytes: buffer.pending_bytes - before, before });
@@ -72,7 +72,7 @@ fn change(stream: &Stream, buffer: &Buffer) -> Option<Change> {
 }
 
 /// Takes from the buffer what a write took from it: the stream as it was before. None: its bytes were no buffer's.
-pub(super) fn wrote(process: &mut Process, call: &Call) -> Option<Stream> {
+pub(super) fn wrote(process: &mut StepProcess, call: &Call) -> Option<StepStream> {
     let stream = process.streams.iter_mut().find(|stream| stream.fd == call.fd)?;
     let known = stream.pending.head.len().min(call.head.len());
     let same = stream.pending.count > 0 && stream.pending.head[..known] == call.head[..known];
@@ -88,12 +88,12 @@ pub(super) fn wrote(process: &mut Process, call: &Call) -> Option<Stream> {
 }
 
 /// A child has its parent's buffers: what waits in them is in both from now on.
-pub(super) fn copied(parent: &mut Process) -> Vec<Stream> {
+pub(super) fn copied(parent: &mut StepProcess) -> Vec<StepStream> {
     parent.streams.iter_mut().for_each(|stream| stream.shared = stream.pending.count);
-    parent.streams.iter().map(|stream| Stream { copied: true, ..stream.clone() }).collect()
+    parent.streams.iter().map(|stream| StepStream { copied: true, ..stream.clone() }).collect()
 }
 
 /// Bytes that wait in all its buffers.
-pub(super) fn waiting(process: &Process) -> u64 {
+pub(super) fn waiting(process: &StepProcess) -> u64 {
     process.streams.iter().map(|stream| stream.pending.count).sum()
 }

@@ -6,7 +6,8 @@ use weir_model::trace::{
 };
 use weir_model::{Direction, Mode, StreamKind};
 
-use super::{Step, steps};
+use super::steps;
+use weir_model::lab::step::LabStep;
 
 const FILE: u32 = 0;
 
@@ -92,18 +93,18 @@ fn write(text: &str) -> EventKind {
     })
 }
 
-fn file(step: &Step) -> String {
+fn file(step: &LabStep) -> String {
     let known: Option<Vec<u8>> = step.files[0].content.iter().copied().collect();
     String::from_utf8(known.expect("all bytes are known")).expect("text")
 }
 
-fn waiting(step: &Step) -> Vec<(u32, &[u8])> {
+fn waiting(step: &LabStep) -> Vec<(u32, &[u8])> {
     let streams =
         step.processes.iter().flat_map(|process| process.streams.iter().map(|one| (process.pid, one)));
     streams.map(|(pid, stream)| (pid, stream.pending.head.as_slice())).collect()
 }
 
-fn doubled() -> Vec<Step> {
+fn doubled() -> Vec<LabStep> {
     let (one, child, parent) = ("first\n", "first\nchild\n", "first\nparent\n");
     steps(&recording(vec![
         (812, look(Moment::Fork, one)),

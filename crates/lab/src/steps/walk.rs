@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 
+use weir_model::lab::step::{ByteTransfer, LabStep, StepProcess};
 use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Moment, Recording};
 
 use super::content::Files;
 use super::streams::{self, Change};
-use super::{Moved, Process, STEPS_MOST, Step, words};
+use super::{STEPS_MOST, words};
 
 pub(super) struct Walk<'r> {
     pub recording: &'r Recording,
     pub files: Files,
-    pub processes: Vec<Process>,
-    steps: Vec<Step>,
+    pub processes: Vec<StepProcess>,
+    steps: Vec<LabStep>,
     /// Shells that only start the program.
     hidden: HashSet<u32>,
     /// Descriptors' files as the looks told them.
@@ -38,7 +39,7 @@ impl<'r> Walk<'r> {
     }
 
     /// All of them.
-    pub fn steps(mut self) -> Vec<Step> {
+    pub fn steps(mut self) -> Vec<LabStep> {
         if !self.hidden.contains(&self.recording.root) {
             self.begin(self.recording.root);
         }
@@ -74,23 +75,23 @@ impl<'r> Walk<'r> {
     }
 
     /// Takes a picture.
-    pub fn step(&mut self, actor: u32, text: String, note: String, moved: Option<Moved>) {
+    pub fn step(&mut self, actor: u32, text: String, note: String, moved: Option<ByteTransfer>) {
         let actor = Some(actor);
         let (processes, files) = (self.processes.clone(), self.files.all.clone());
-        self.steps.push(Step { text, note, actor, moved, processes, files });
+        self.steps.push(LabStep { text, note, actor, moved, processes, files });
         self.files.settle();
         let streams = self.processes.iter_mut().flat_map(|process| &mut process.streams);
         streams.for_each(|stream| stream.copied = false);
     }
 
-    pub fn process(&mut self, pid: u32) -> Option<&mut Process> {
+    pub fn process(&mut self, pid: u32) -> Option<&mut StepProcess> {
         self.processes.iter_mut().find(|process| process.pid == pid)
     }
 
     fn begin(&mut self, pid: u32) {
         let known = self.recording.process(pid);
         let name = known.map_or("?", weir_model::trace::Process::comm).to_string();
-        self.processes.push(Process { pid, name, parent: None, ended: None, streams: Vec::new() });
+        self.processes.push(StepProcess { pid, name, parent: None, ended: None, streams: Vec::new() });
     }
 
     fn exec(&mut self, pid: u32, image: u32) {
@@ -124,7 +125,7 @@ impl<'r> Walk<'r> {
         let Some(parent) = self.process(pid) else { return };
         let (name, streams, waiting) =
             (parent.name.clone(), streams::copied(parent), streams::waiting(parent));
-        self.processes.push(Process { pid: child, name, parent: Some(pid), ended: None, streams });
+        self.processes.push(StepProcess { pid: child, name, parent: Some(pid), ended: None, streams });
         let of_parent = self.targets.iter().filter(|one| one.0.0 == pid).copied().collect::<Vec<_>>();
         self.targets.extend(of_parent.into_iter().map(|((_, fd), file)| ((child, fd), file)));
         self.copied += waiting;
@@ -143,7 +144,7 @@ impl<'r> Walk<'r> {
         for change in changes {
             let mode = self.process(pid).and_then(|process| {
                 let stream = process.streams.iter().find(|stream| stream.fd == words::fd(&change))?;
-                Some((stream.mode, stream.room))
+                Some((stream.mode, stream.buffer_bytes))
             });
             let note = match change {
                 Change::Put { before, .. } => words::waits(mode, before, waits_in),
@@ -178,6 +179,6 @@ impl<'r> Walk<'r> {
             false => ("All processes have ended.".to_string(), words::sum(&self.files.all, self.copied)),
         };
         let (processes, files) = (self.processes.clone(), self.files.all.clone());
-        self.steps.push(Step { text, note, actor: None, moved: None, processes, files });
+        self.steps.push(LabStep { text, note, actor: None, moved: None, processes, files });
     }
 }

@@ -3,8 +3,8 @@
 use weir_model::trace::{Call, Exit, OpenFile};
 use weir_model::{Mode, StreamKind, errno};
 
-use super::File;
 use super::streams::Change;
+use weir_model::lab::step::StepFile;
 
 /// Flags of open(2), the same on all machines that weir runs on.
 pub(super) const O_TRUNC: i32 = 0o1000;
@@ -172,9 +172,9 @@ pub(super) fn lost_at_exec(lost: u64, unread: u64) -> String {
 }
 
 /// What is in the files at the end, and which lines are there more than once.
-pub(super) fn sum(files: &[File], copied: u64) -> String {
+pub(super) fn sum(files: &[StepFile], copied: u64) -> String {
     let written = files.iter().filter(|file| file.kind == StreamKind::File && !file.content.is_empty());
-    let one = |file: &File| {
+    let one = |file: &StepFile| {
         let whole = file.content.iter().copied().collect::<Option<Vec<u8>>>();
         let Some(whole) = whole else { return format!("{} has {}.", file.name, bytes(file.bytes)) };
         let text = String::from_utf8_lossy(&whole);

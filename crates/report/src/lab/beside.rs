@@ -1,7 +1,7 @@
 //! A published table beside ours.
 
-use weir_lab::published::{Figure, Table as Published};
 use weir_model::duration::three_digits;
+use weir_model::lab::{PublishedFigure, PublishedTable};
 
 use crate::block::Block;
 use crate::number::ABSENT;
@@ -11,12 +11,13 @@ use crate::table::{Align, Cell, Column, Keep, Row, Table};
 const FIRST: [&str; 2] = ["median", "elapsed"];
 
 /// The table; briefly, or with all that is known of how it came about. None of our own: nothing to show.
-pub(super) fn blocks(published: &Published, brief: bool) -> Vec<Block> {
-    let measured: Vec<&Figure> = published.rows.iter().filter(|one| is_measured(published, one)).collect();
+pub(super) fn blocks(published: &PublishedTable, brief: bool) -> Vec<Block> {
+    let measured: Vec<&PublishedFigure> =
+        published.rows.iter().filter(|one| is_measured(published, one)).collect();
     if measured.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![Block::Title(format!("Published beside ours: {}", published.id))];
+    let mut blocks = vec![Block::Title(format!("PublishedTable beside ours: {}", published.id))];
     blocks.push(Block::Aside(published.title.clone()));
     if !brief {
         blocks.push(Block::Aside(format!("theirs: {}", published.setting)));
@@ -28,11 +29,11 @@ pub(super) fn blocks(published: &Published, brief: bool) -> Vec<Block> {
 }
 
 /// Has the row that the figure is of any figure of ours?
-fn is_measured(published: &Published, figure: &Figure) -> bool {
+fn is_measured(published: &PublishedTable, figure: &PublishedFigure) -> bool {
     published.rows.iter().any(|one| one.row == figure.row && one.ours.is_some())
 }
 
-fn table(figures: &[&Figure]) -> Table {
+fn table(figures: &[&PublishedFigure]) -> Table {
     let names = distinct(figures.iter().map(|one| one.figure.as_str()));
     let first = FIRST.iter().find(|name| names.contains(name)).unwrap_or(&names[0]);
     let mut columns = vec![Column::new("", "", Align::Left)];
@@ -85,9 +86,9 @@ mod tests {
     use crate::style::Style;
     use crate::terminal;
 
-    fn figure(row: &str, name: &str, published: Option<f64>, ours: Option<f64>) -> Figure {
+    fn figure(row: &str, name: &str, published: Option<f64>, ours: Option<f64>) -> PublishedFigure {
         let unit = "s".to_string();
-        Figure {
+        PublishedFigure {
             row: row.into(),
             figure: name.into(),
             unit,
@@ -98,13 +99,13 @@ mod tests {
         }
     }
 
-    fn table() -> Published {
+    fn table() -> PublishedTable {
         let figures =
             [("elapsed", 107.43, 50.25), ("cpu", 107.32, 50.0), ("user", 8.2, 5.0), ("system", 99.12, 45.0)];
         let of = |row: &'static str, ours: bool| {
             figures.map(|(name, theirs, seconds)| figure(row, name, Some(theirs), ours.then_some(seconds)))
         };
-        Published {
+        PublishedTable {
             id: "tlpi-13-1".into(),
             title: "Copy a file".into(),
             source: "a book".into(),

@@ -1,6 +1,6 @@
 //! One step of a recorded run, drawn: the processes with their buffers above, files and pipes below.
 
-use weir_lab::steps::{Bytes, File, Process, Step, Stream};
+use weir_model::lab::step::{KnownBytes, LabStep, StepFile, StepProcess, StepStream};
 use weir_model::{Mode, StreamKind};
 
 use super::boxes::{Column, boxes};
@@ -20,7 +20,7 @@ pub struct View<'a> {
     /// What one would expect of it.
     pub expect: &'a str,
     /// The step.
-    pub step: &'a Step,
+    pub step: &'a LabStep,
     /// Its number, from 1.
     pub number: usize,
     /// How many there are.
@@ -108,16 +108,16 @@ fn chosen(columns: Vec<Column>) -> (Vec<Column>, usize) {
 }
 
 fn processes(view: &View) -> Vec<Column> {
-    let of = |process: &Process| -> Vec<Column> {
+    let of = |process: &StepProcess| -> Vec<Column> {
         let acts = view.step.actor == Some(process.pid);
-        let full = |stream: &&Stream| stream.pending.count + stream.unread.count > 0;
-        let mut streams: Vec<&Stream> = process.streams.iter().filter(full).collect();
+        let full = |stream: &&StepStream| stream.pending.count + stream.unread.count > 0;
+        let mut streams: Vec<&StepStream> = process.streams.iter().filter(full).collect();
         if streams.is_empty() {
             streams.extend(process.streams.first());
         }
         let is_parent = view.step.processes.iter().any(|other| other.parent == Some(process.pid));
         let header = header(process, is_parent);
-        let column = |stream: Option<&Stream>| Column {
+        let column = |stream: Option<&StepStream>| Column {
             header: header.clone(),
             title: stream.map_or_else(String::new, title),
             rows: stream.map_or_else(Vec::new, content),
@@ -132,7 +132,7 @@ fn processes(view: &View) -> Vec<Column> {
     view.step.processes.iter().flat_map(of).collect()
 }
 
-fn rank(process: &Process, stream: Option<&Stream>, acts: bool) -> u8 {
+fn rank(process: &StepProcess, stream: Option<&StepStream>, acts: bool) -> u8 {
     let holds = stream.is_some_and(|stream| stream.pending.count + stream.unread.count > 0);
     match (acts, holds, process.ended.is_none()) {
         (true, _, _) => 0,
@@ -143,7 +143,7 @@ fn rank(process: &Process, stream: Option<&Stream>, acts: bool) -> u8 {
 }
 
 /// Short enough for two side by side: of one that has ended, how says more than whose child it was.
-fn header(process: &Process, is_parent: bool) -> String {
+fn header(process: &StepProcess, is_parent: bool) -> String {
     let more = match (&process.ended, process.parent) {
         (Some(how), _) => format!(", ended: {how}"),
         (None, Some(parent)) => format!(", child of {parent}"),
@@ -155,7 +155,7 @@ fn header(process: &Process, is_parent: bool) -> String {
 
 /// `stdout → file: 31 of 4096 B, 17 copied`; short enough for two side by side. That a file is fully buffered says the
 /// text beside it.
-fn title(stream: &Stream) -> String {
+fn title(stream: &StepStream) -> String {
     let name = match stream.fd {
         0 => "stdin".into(),
         1 => "stdout".into(),
@@ -172,11 +172,11 @@ fn title(stream: &Stream) -> String {
         Some(Mode::None) => ", unbuffered".into(),
         _ => String::new(),
     };
-    format!("{name} {arrow} {}: {bytes} of {} B{more}", stream.target, stream.room)
+    format!("{name} {arrow} {}: {bytes} of {} B{more}", stream.target, stream.buffer_bytes)
 }
 
-fn content(stream: &Stream) -> Vec<(String, bool)> {
-    let of = |bytes: &Bytes| {
+fn content(stream: &StepStream) -> Vec<(String, bool)> {
+    let of = |bytes: &KnownBytes| {
         let known: Vec<Option<u8>> = bytes.head.iter().copied().map(Some).collect();
         let mut rows: Vec<(String, bool)> =
             split(&known).into_iter().map(|row| (row.0, stream.copied)).collect();
@@ -192,7 +192,7 @@ fn content(stream: &Stream) -> Vec<(String, bool)> {
 }
 
 fn files(view: &View) -> Vec<Column> {
-    let of = |file: &File| {
+    let of = |file: &StepFile| {
         let moved = file.added.as_ref();
         let is_new = |from: usize, to: usize| {
             moved.is_some_and(|added| (to as u64) > added.start && (from as u64) < added.end)
@@ -209,7 +209,7 @@ fn files(view: &View) -> Vec<Column> {
 }
 
 /// What a file is called, and on which layer its bytes are.
-fn place(file: &File) -> (String, String) {
+fn place(file: &StepFile) -> (String, String) {
     let lines = file.content.iter().filter(|byte| **byte == Some(b'\n')).count();
     let s = if lines == 1 { "" } else { "s" };
     match file.kind {

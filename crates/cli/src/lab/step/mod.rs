@@ -6,8 +6,10 @@ mod terminal;
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weir_lab::steps::{Step, steps};
-use weir_lab::{Error, Experiment, Options, Version};
+use weir_lab::steps::steps;
+use weir_lab::{Error, Experiment, Options};
+use weir_model::lab::ProgramVersion;
+use weir_model::lab::step::LabStep;
 use weir_report::lab::step::{View, frame};
 
 use crate::screen::style;
@@ -17,7 +19,7 @@ use terminal::Terminal;
 /// Runs the program, then shows the steps: with keys on a terminal, else one after the other.
 pub fn run(experiment: &Experiment, fixed: bool, quick: bool) -> Result<bool, Error> {
     let stop = super::stop_flag();
-    let version = if fixed { Version::Fixed } else { Version::Broken };
+    let version = if fixed { ProgramVersion::Fixed } else { ProgramVersion::Broken };
     let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
     let recording = weir_lab::record(experiment, version, &Options { weir, quick, stop: &stop })?;
     let show = Show::new(experiment, version, steps(&recording));
@@ -37,11 +39,11 @@ struct Show {
     name: String,
     expect: String,
     why: String,
-    steps: Vec<Step>,
+    steps: Vec<LabStep>,
 }
 
 impl Show {
-    fn new(experiment: &Experiment, version: Version, steps: Vec<Step>) -> Show {
+    fn new(experiment: &Experiment, version: ProgramVersion, steps: Vec<LabStep>) -> Show {
         let Experiment { name, expect, why, fix, .. } = experiment;
         let about = format!(
             "The upper boxes are buffers in processes, the lower ones the files and pipes that they write to. A step \
@@ -53,8 +55,8 @@ impl Show {
              Any key but q leaves this page."
         );
         let which = match version {
-            Version::Broken => "the program with the fault",
-            Version::Fixed => "the mended program",
+            ProgramVersion::Broken => "the program with the fault",
+            ProgramVersion::Fixed => "the mended program",
         };
         Show { name: format!("{name}, {which}"), expect: expect.clone(), why: about, steps }
     }
