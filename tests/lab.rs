@@ -1,4 +1,4 @@
-//! `weir lab`: every experiment agrees with what it states, leaves nothing behind, and is told truly in the README.
+//! `weir lab`: every experiment agrees with its statement, leaves nothing behind, and stands in docs/experiments.md.
 
 mod common;
 
@@ -16,11 +16,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What the rows of the README's table say: the name, what happens, whether that is so.
-fn readme() -> BTreeMap<String, (String, String)> {
-    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
-    let (_, table) = readme.split_once("<!-- experiments -->").expect("where the table begins");
-    let (table, _) = table.split_once("<!-- end -->").expect("where it ends");
+/// Returns the rows of the table in docs/experiments.md by name: what happens, and whether it agrees.
+fn documented_experiments() -> BTreeMap<String, (String, String)> {
+    let page = fs::read_to_string(root().join("docs/experiments.md")).expect("docs/experiments.md");
+    let (_, table) = page.split_once("<!-- generated: experiments -->").expect("the table's first marker");
+    let (table, _) = table.split_once("<!-- end -->").expect("the table's last marker");
     let rows = table.lines().filter(|line| line.starts_with("| `"));
     let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_string()).collect();
     let of = |row: &str| {
@@ -72,15 +72,16 @@ fn every_experiment_agrees_or_says_what_is_missing() {
             skip(&format!("lab {name}"), row["reason"].as_str().expect("a reason"));
         }
     }
-    the_readme_is_true(&document);
+    assert_documentation_matches(&document);
 }
 
-/// `scripts/experiments` writes the README's table from the experiments and from this run.
-fn the_readme_is_true(document: &Value) {
-    let mut told = readme();
+/// `scripts/experiments` writes the table in docs/experiments.md from the experiments and from this run.
+fn assert_documentation_matches(document: &Value) {
+    let mut documented = documented_experiments();
     for row in document["experiments"].as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
-        let (about, works) = told.remove(name).unwrap_or_else(|| panic!("{name} is not in the README"));
+        let (about, works) =
+            documented.remove(name).unwrap_or_else(|| panic!("{name} is not in docs/experiments.md"));
         assert_eq!(
             about,
             row["about"].as_str().unwrap().replace('|', "\\|"),
@@ -88,7 +89,7 @@ fn the_readme_is_true(document: &Value) {
         );
         assert!(row["agrees"].is_null() || works.starts_with("yes"), "{name}: run scripts/experiments");
     }
-    assert!(told.is_empty(), "not among the experiments: {told:?}");
+    assert!(documented.is_empty(), "not among the experiments: {documented:?}");
 }
 
 #[test]
