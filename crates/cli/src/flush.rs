@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir_control::drain::{Drain, Error, Flushed, Stream};
+use weir_control::drain::{DrainError, DrainResult, DrainedStream, ProcessDrain};
 use weir_model::{Size, duration};
 use weir_probe::proc;
 use weir_probe::subject::Unfit;
@@ -131,7 +131,7 @@ fn once(args: &Args, mut output: Opened, stop: &AtomicBool) -> ExitCode {
     let quiet = !output.has_screen();
     for (pid, named) in meant(args) {
         let name = proc::names(pid).1;
-        let flushed = Drain::of(pid).and_then(|mut drain| drain.flush(args.wait, stop));
+        let flushed = ProcessDrain::of(pid).and_then(|mut drain| drain.flush(args.wait, stop));
         failed |= match &flushed {
             Ok(flushed) => tell(pid, &name, flushed, named, quiet),
             Err(error) => tell_error(error, named),
@@ -154,7 +154,7 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
         let mut alive = false;
         for (pid, named) in meant(args) {
             let name = proc::names(pid).1;
-            match Drain::of(pid).and_then(|mut drain| drain.flush(args.wait.min(every), stop)) {
+            match ProcessDrain::of(pid).and_then(|mut drain| drain.flush(args.wait.min(every), stop)) {
                 Ok(flushed) => {
                     alive |= named;
                     let fresh = flushed.streams.iter().any(|stream| stream.written > 0);
@@ -164,7 +164,7 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
                         said = text;
                     }
                 }
-                Err(Error::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. })) if any => {}
+                Err(DrainError::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. })) if any => {}
                 Err(error) if named && !any => {
                     tell_error(&error, true);
                     return ExitCode::from(FAILED);
@@ -184,7 +184,7 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
 }
 
 /// True: something still waits.
-fn tell(pid: u32, name: &str, flushed: &Flushed, named: bool, quiet: bool) -> bool {
+fn tell(pid: u32, name: &str, flushed: &DrainResult, named: bool, quiet: bool) -> bool {
     let mut text = String::new();
     for stream in flushed.streams.iter().filter(|stream| stream.written > 0) {
         let (bytes, place) = (Size(stream.written), place(stream));
@@ -206,9 +206,9 @@ fn tell(pid: u32, name: &str, flushed: &Flushed, named: bool, quiet: bool) -> bo
     flushed.is_partial()
 }
 
-fn left(name: &str, pid: u32, flushed: &Flushed) -> Vec<String> {
+fn left(name: &str, pid: u32, flushed: &DrainResult) -> Vec<String> {
     let waiting = flushed.streams.iter().filter(|stream| stream.left > 0);
-    let line = |stream: &Stream| {
+    let line = |stream: &DrainedStream| {
         let why = stream.why.as_deref().unwrap_or("new bytes came");
         let (bytes, place) = (Size(stream.left), place(stream));
         format!("{name} ({pid}): {bytes} for {place} still wait: {why}")
@@ -216,22 +216,25 @@ fn left(name: &str, pid: u32, flushed: &Flushed) -> Vec<String> {
     waiting.map(line).collect()
 }
 
-fn place(stream: &Stream) -> String {
+fn place(stream: &DrainedStream) -> String {
     format!("descriptor {} ({})", stream.fd, stream.target)
 }
 
 /// True: it counts. A child that ended, or is of a kind that weir does not know, does not.
-fn tell_error(error: &Error, named: bool) -> bool {
+fn tell_error(error: &DrainError, named: bool) -> bool {
     let counts = named
-        || !matches!(error, Error::Unknown { .. } | Error::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. }));
+        || !matches!(
+            error,
+            DrainError::Unknown { .. } | DrainError::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. })
+        );
     if counts {
         complain!("weir: {error}");
     }
     counts
 }
 
-fn process(pid: u32, comm: String, flushed: Result<Flushed, Error>) -> Process {
-    let row = |stream: Stream| Row {
+fn process(pid: u32, comm: String, flushed: Result<DrainResult, DrainError>) -> Process {
+    let row = |stream: DrainedStream| Row {
         fd: stream.fd,
         path: stream.target,
         walker: stream.walker,

@@ -8,7 +8,7 @@ use weir_control::preload::LIBRARY;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let wishes: Vec<String> = arguments.by_ref().take_while(|word| word != "--").collect();
+    let options: Vec<String> = arguments.by_ref().take_while(|word| word != "--").collect();
     let command: Vec<String> = arguments.collect();
     if command.is_empty() {
         eprintln!("usage: preload KEY=VALUE… -- COMMAND…");
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         eprintln!("{}: {why}", place.display());
         return ExitCode::from(125);
     }
-    let value = format!("lib={}\n{}\n", place.display(), wishes.join("\n"));
+    let value = format!("lib={}\n{}\n", place.display(), options.join("\n"));
     let why =
         Command::new(&command[0]).args(&command[1..]).env("LD_PRELOAD", &place).env("WEIR_RUN", value).exec();
     eprintln!("{}: {why}", command[0]);

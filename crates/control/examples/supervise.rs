@@ -4,19 +4,19 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_control::supervise::{Wishes, follow, unable};
+use weir_control::supervise::{SuperviseOptions, follow, unable};
 use weir_model::trace::Exit;
 
 fn main() -> ExitCode {
-    let mut wishes = Wishes::default();
+    let mut options = SuperviseOptions::default();
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next().filter(|word| word != "--") {
         match word.to_str() {
-            Some("--rescue") => wishes.rescue = true,
-            Some("--fix-fork") => wishes.fix_fork = true,
+            Some("--rescue") => options.rescue = true,
+            Some("--fix-fork") => options.fix_fork = true,
             Some("--max-delay") => {
                 let number = words.next().and_then(|word| word.to_str().and_then(|word| word.parse().ok()));
-                wishes.max_delay = Some(Duration::from_secs_f64(number.unwrap_or(100.0) / 1000.0));
+                options.max_delay = Some(Duration::from_secs_f64(number.unwrap_or(100.0) / 1000.0));
             }
             _ => return usage(),
         }
@@ -25,18 +25,18 @@ fn main() -> ExitCode {
     if command.is_empty() {
         return usage();
     }
-    run(&command, &wishes).unwrap_or_else(|error| {
+    run(&command, &options).unwrap_or_else(|error| {
         eprintln!("follow: {error}");
         ExitCode::from(125)
     })
 }
 
-fn run(command: &[OsString], wishes: &Wishes) -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn run(command: &[OsString], options: &SuperviseOptions) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let gated = weir_probe::launch::start(command)?;
-    for sentence in unable(&gated, wishes) {
+    for sentence in unable(&gated, options) {
         eprintln!("follow: {sentence}");
     }
-    let outcome = follow(gated, wishes, Vec::new())?;
+    let outcome = follow(gated, options, Vec::new())?;
     if std::env::var_os("FOLLOW_SAYS").is_some() {
         eprintln!("{outcome:?}");
     }

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use support::{directory, library, prepare, program};
-use weir_control::preload::Wishes;
+use weir_control::preload::PreloadConfig;
 
 /// The packets that a program writes; its stderr is the same socket.
-fn packets(program: &Path, how: &str, wishes: &Wishes, stdin: Stdio) -> Vec<String> {
+fn packets(program: &Path, how: &str, wishes: &PreloadConfig, stdin: Stdio) -> Vec<String> {
     let flags = SocketFlags::CLOEXEC;
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
@@ -31,15 +31,15 @@ fn packets(program: &Path, how: &str, wishes: &Wishes, stdin: Stdio) -> Vec<Stri
     found
 }
 
-fn mode(stream: usize, mode: &str) -> Wishes {
-    let mut wishes = Wishes::default();
+fn mode(stream: usize, mode: &str) -> PreloadConfig {
+    let mut wishes = PreloadConfig::default();
     wishes.standard[stream] = Some(mode.into());
     wishes
 }
 
 const LINES: [&str; 3] = ["line 0\n", "line 1\n", "line 2\n"];
 
-fn each(check: impl Fn(&dyn Fn(&str, &Wishes) -> Vec<String>)) {
+fn each(check: impl Fn(&dyn Fn(&str, &PreloadConfig) -> Vec<String>)) {
     for compiler in ["cc", "musl-gcc"] {
         let program = program(compiler, "modes");
         check(&|how, wishes| packets(&program, how, wishes, Stdio::null()));
@@ -49,7 +49,7 @@ fn each(check: impl Fn(&dyn Fn(&str, &Wishes) -> Vec<String>)) {
 #[test]
 fn modes_of_the_standard_streams() {
     each(|run| {
-        assert!(run("lines", &Wishes::default()).len() < 3); // musl lets the first line out
+        assert!(run("lines", &PreloadConfig::default()).len() < 3); // musl lets the first line out
         assert_eq!(run("lines", &mode(1, "line")), LINES);
         assert_eq!(run("lines", &mode(1, "none")).concat(), LINES.concat());
         assert!(run("lines", &mode(1, "none")).len() >= 3);
@@ -64,16 +64,19 @@ fn modes_of_the_standard_streams() {
 fn the_programs_own_setvbuf_yields_to_force() {
     each(|run| {
         assert_eq!(run("setvbuf", &mode(1, "line")), [LINES.concat()]);
-        assert_eq!(run("setvbuf", &Wishes { force: true, ..mode(1, "line") }), LINES);
+        assert_eq!(run("setvbuf", &PreloadConfig { force: true, ..mode(1, "line") }), LINES);
     });
 }
 
 #[test]
 fn streams_that_the_program_opens() {
     each(|run| {
-        let wish = |glob: &str| Wishes { files: vec![(glob.into(), "line".into())], ..Wishes::default() };
+        let wish = |glob: &str| PreloadConfig {
+            files: vec![(glob.into(), "line".into())],
+            ..PreloadConfig::default()
+        };
         assert_eq!(run("fdopen", &wish("socket:*")), LINES);
-        assert_eq!(run("fdopen", &wish("*.log")), run("fdopen", &Wishes::default()));
+        assert_eq!(run("fdopen", &wish("*.log")), run("fdopen", &PreloadConfig::default()));
     });
 }
 
@@ -91,16 +94,19 @@ fn children_keep_it_when_the_environment_is_cleaned() {
 #[test]
 fn stdio_and_write_keep_their_order() {
     each(|run| {
-        assert_eq!(run("order", &Wishes::default()).concat(), "b b b a0 a1 a2 ");
-        assert_eq!(run("order", &Wishes { order: true, ..Wishes::default() }).concat(), "a0 b a1 b a2 b ");
+        assert_eq!(run("order", &PreloadConfig::default()).concat(), "b b b a0 a1 a2 ");
+        assert_eq!(
+            run("order", &PreloadConfig { order: true, ..PreloadConfig::default() }).concat(),
+            "a0 b a1 b a2 b "
+        );
     });
 }
 
 #[test]
 fn own_bytes_are_out_before_exec_and_inherited_ones_are_not() {
-    let wishes = Wishes { exec_flush: true, ..Wishes::default() };
+    let wishes = PreloadConfig { exec_flush: true, ..PreloadConfig::default() };
     each(|run| {
-        assert_eq!(run("exec", &Wishes::default()).concat(), LINES.concat());
+        assert_eq!(run("exec", &PreloadConfig::default()).concat(), LINES.concat());
         assert_eq!(run("exec", &wishes).concat(), format!("pending {}", LINES.concat()));
         assert_eq!(run("vfork-exec", &wishes).concat(), "between parent's ");
     });
@@ -114,14 +120,14 @@ fn a_private_input_is_not_eaten_by_children() {
     let path = dir.path().join("in");
     std::fs::write(&path, "food\n").unwrap();
     let about = std::fs::metadata(&path).unwrap();
-    let wishes = Wishes {
+    let wishes = PreloadConfig {
         private_stdin: Some((about.dev(), about.ino())),
         first: Some(std::process::id()),
-        ..Wishes::default()
+        ..PreloadConfig::default()
     };
     let input = || std::fs::File::open(&path).unwrap().into();
     assert_eq!(packets(&program, "input", &wishes, input()).concat(), "food\n");
-    assert_eq!(packets(&program, "child-input", &Wishes::default(), input()).concat(), "food\nthen\n");
+    assert_eq!(packets(&program, "child-input", &PreloadConfig::default(), input()).concat(), "food\nthen\n");
     assert_eq!(packets(&program, "child-input", &wishes, input()).concat(), "then\n");
 }
 

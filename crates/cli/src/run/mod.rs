@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use weir_control::plan::request::{Coalesce, Mode, Request, Standard};
+use weir_control::plan::request::{BufferMode, CoalesceScope, RunRequest, StandardStream};
 use weir_control::plan::{self, Plan};
 use weir_control::{launch, plan::host_capabilities};
 use weir_model::duration;
@@ -140,25 +140,25 @@ fn parse_delay(text: &str) -> Result<Duration, String> {
 }
 
 impl Args {
-    fn request(&self) -> Request {
+    fn request(&self) -> RunRequest {
         let short = match (self.line, self.full) {
-            (true, _) => Some(Mode::Line),
-            (_, true) => Some(Mode::Full(None)),
+            (true, _) => Some(BufferMode::Line),
+            (_, true) => Some(BufferMode::Full(None)),
             _ => None,
         };
         let modes = [
-            (Standard::Input, self.stdin.flatten()),
-            (Standard::Output, self.stdout.flatten().or(short)),
-            (Standard::Error, self.stderr.flatten()),
+            (StandardStream::Input, self.stdin.flatten()),
+            (StandardStream::Output, self.stdout.flatten().or(short)),
+            (StandardStream::Error, self.stderr.flatten()),
         ];
-        Request {
+        RunRequest {
             modes: modes.into_iter().filter_map(|(stream, mode)| Some((stream, mode?))).collect(),
             files: self.file.iter().filter_map(|(glob, mode)| Some((glob.clone(), (*mode)?))).collect(),
             force: self.force || short.is_some(),
             max_delay: self.max_delay,
             coalesce: self.coalesce.map(|what| match what {
-                What::All => Coalesce::All,
-                What::Files => Coalesce::Files,
+                What::All => CoalesceScope::All,
+                What::Files => CoalesceScope::Files,
             }),
             rescue: self.rescue,
             fix_fork: self.fix_fork,

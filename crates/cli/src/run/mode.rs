@@ -1,18 +1,18 @@
 //! MODE of --stdin and the others: weir's words, and stdbuf's letters and sizes.
 
-use weir_control::plan::request::Mode;
+use weir_control::plan::request::BufferMode;
 use weir_model::Size;
 
 /// A mode, or none: `auto` leaves it to the program.
-pub type Asked = Option<Mode>;
+pub type Asked = Option<BufferMode>;
 
 /// `none`, `line`, `full[:SIZE]`, `auto`; or as stdbuf(1) has it: `0`, `L`, a size.
 pub fn parse(text: &str) -> Result<Asked, String> {
     match text {
         "auto" => Ok(None),
-        "none" | "0" => Ok(Some(Mode::None)),
-        "line" | "L" => Ok(Some(Mode::Line)),
-        "full" => Ok(Some(Mode::Full(None))),
+        "none" | "0" => Ok(Some(BufferMode::None)),
+        "line" | "L" => Ok(Some(BufferMode::Line)),
+        "full" => Ok(Some(BufferMode::Full(None))),
         _ => {
             let size = text.strip_prefix("full:").unwrap_or(text);
             let size: Size = size.parse().map_err(|error| {
@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
                     "{error}; a mode is none, line, full, full:SIZE or auto, or 0, L or SIZE as in stdbuf"
                 )
             })?;
-            Ok(Some(if size.0 == 0 { Mode::None } else { Mode::Full(Some(size)) }))
+            Ok(Some(if size.0 == 0 { BufferMode::None } else { BufferMode::Full(Some(size)) }))
         }
     }
 }
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
 /// The same for what is read: there are no lines to wait for.
 pub fn parse_input(text: &str) -> Result<Asked, String> {
     match parse(text)? {
-        Some(Mode::Line) => Err("line: input is taken as it comes; use none, full or full:SIZE".into()),
+        Some(BufferMode::Line) => Err("line: input is taken as it comes; use none, full or full:SIZE".into()),
         other => Ok(other),
     }
 }
@@ -50,13 +50,13 @@ mod tests {
     fn words_and_stdbufs_letters() {
         for (text, mode) in [
             ("auto", None),
-            ("none", Some(Mode::None)),
-            ("0", Some(Mode::None)),
-            ("line", Some(Mode::Line)),
-            ("L", Some(Mode::Line)),
-            ("full", Some(Mode::Full(None))),
-            ("full:64K", Some(Mode::Full(Some(Size(65536))))),
-            ("1MB", Some(Mode::Full(Some(Size(1_000_000))))),
+            ("none", Some(BufferMode::None)),
+            ("0", Some(BufferMode::None)),
+            ("line", Some(BufferMode::Line)),
+            ("L", Some(BufferMode::Line)),
+            ("full", Some(BufferMode::Full(None))),
+            ("full:64K", Some(BufferMode::Full(Some(Size(65536))))),
+            ("1MB", Some(BufferMode::Full(Some(Size(1_000_000))))),
         ] {
             assert_eq!(parse(text), Ok(mode), "{text}");
         }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_file_has_a_pattern_and_a_mode() {
-        assert_eq!(parse_file("a=b.log=line"), Ok(("a=b.log".into(), Some(Mode::Line))));
+        assert_eq!(parse_file("a=b.log=line"), Ok(("a=b.log".into(), Some(BufferMode::Line))));
         assert!(parse_file("x").is_err() && parse_file("=line").is_err() && parse_file("x=y").is_err());
     }
 }

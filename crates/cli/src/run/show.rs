@@ -1,6 +1,6 @@
 //! What `weir run` says: the plan, what stands in, what was rescued; on standard error or as JSON.
 
-use weir_control::launch::{Behind, Outcome};
+use weir_control::launch::{OutputAfterExit, RunOutcome};
 use weir_control::plan::Plan;
 use weir_model::Size;
 use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
@@ -22,11 +22,11 @@ impl Outputs {
     }
 
     /// What is to be written when the command has ended.
-    pub fn behind(&self) -> Behind {
+    pub fn behind(&self) -> OutputAfterExit {
         match (self.output.has_file(), self.output.to_stdout()) {
-            (false, _) => Behind::Nothing,
-            (true, false) => Behind::File,
-            (true, true) => Behind::Stdout,
+            (false, _) => OutputAfterExit::Nothing,
+            (true, false) => OutputAfterExit::File,
+            (true, true) => OutputAfterExit::Stdout,
         }
     }
 
@@ -42,7 +42,7 @@ impl Outputs {
     }
 
     /// The JSON document; without an outcome the command was not run.
-    pub fn document(&mut self, plan: &Plan, outcome: Option<&Outcome>) -> Result<(), Failure> {
+    pub fn document(&mut self, plan: &Plan, outcome: Option<&RunOutcome>) -> Result<(), Failure> {
         let document = Document { schema: SCHEMA.into(), why: why(plan), ended: outcome.map(ended) };
         self.output.write(&document).map_err(Failure::own)
     }
@@ -67,7 +67,7 @@ fn why(plan: &Plan) -> Why {
     }
 }
 
-fn row(row: &weir_control::plan::rows::Row) -> Row {
+fn row(row: &weir_control::plan::rows::PlanRow) -> Row {
     Row {
         wish: row.wish.clone(),
         effect: row.effect.name().into(),
@@ -76,7 +76,7 @@ fn row(row: &weir_control::plan::rows::Row) -> Row {
     }
 }
 
-fn ended(outcome: &Outcome) -> Ended {
+fn ended(outcome: &RunOutcome) -> Ended {
     Ended {
         exit: outcome.exit,
         emitted_bytes: outcome.emitted_bytes,
@@ -85,7 +85,7 @@ fn ended(outcome: &Outcome) -> Ended {
     }
 }
 
-fn rescued(one: &weir_control::supervise::Rescued) -> Rescued {
+fn rescued(one: &weir_control::supervise::RescuedBytes) -> Rescued {
     Rescued {
         pid: one.pid,
         comm: one.comm.clone(),
@@ -112,7 +112,7 @@ pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
 }
 
 /// What was rescued, and what could not be done.
-pub fn outcome(args: &Args, outcome: &Outcome) {
+pub fn outcome(args: &Args, outcome: &RunOutcome) {
     if args.output.quiet() {
         return;
     }

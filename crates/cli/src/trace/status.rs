@@ -58,11 +58,11 @@ impl From<weir_probe::Error> for Failure {
     }
 }
 
-impl From<weir_control::launch::Error> for Failure {
-    fn from(error: weir_control::launch::Error) -> Self {
-        use weir_control::{launch::Error, supervise};
+impl From<weir_control::launch::LaunchError> for Failure {
+    fn from(error: weir_control::launch::LaunchError) -> Self {
+        use weir_control::{launch::LaunchError, supervise::SuperviseError};
         match error {
-            Error::Start(error) | Error::Follow(supervise::Error::Probe(error)) => error.into(),
+            LaunchError::Start(error) | LaunchError::Follow(SuperviseError::Probe(error)) => error.into(),
             other => Self::own(other.to_string()),
         }
     }

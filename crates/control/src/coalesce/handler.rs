@@ -5,36 +5,37 @@ use std::time::Duration;
 use weir_model::trace::Exit;
 use weir_probe::proc;
 
-use crate::coalesce::{Arena, Left};
+use crate::coalesce::{Arena, UnwrittenBytes};
 use crate::rescue::save;
-use crate::supervise::{Follower, Rescued, Saved, World};
+use crate::supervise::{LifecycleHandler, RescuedBytes, SavedFile, Tracees};
 
 /// Told before weir's other followers: what is in the arena was written before what is in a stream.
-pub struct Gathered {
+pub struct CoalesceHandler {
     arena: Arena,
     every: Duration,
 }
 
-impl Gathered {
+impl CoalesceHandler {
     /// Bytes wait in the arena for `delay` at most.
-    pub fn new(arena: Arena, delay: Duration) -> Gathered {
-        Gathered { arena, every: (delay / 4).max(Duration::from_millis(1)) }
+    pub fn new(arena: Arena, delay: Duration) -> CoalesceHandler {
+        CoalesceHandler { arena, every: (delay / 4).max(Duration::from_millis(1)) }
     }
 }
 
-impl Follower for Gathered {
+impl LifecycleHandler for CoalesceHandler {
     fn every(&self) -> Option<Duration> {
         Some(self.every)
     }
 
-    fn tick(&mut self, _world: &mut World, now: u64) {
+    fn tick(&mut self, _world: &mut Tracees, now: u64) {
         self.arena.tick(now / 1000);
     }
 
-    fn exits(&mut self, world: &mut World, pid: u32, tid: u32, status: i32) -> bool {
+    fn exits(&mut self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         match self.arena.drain(pid) {
             Ok(drained) => {
-                let missed = |left: &Left| !crate::rescue::unread(Exit::of_status(status), &left.why);
+                let missed =
+                    |left: &UnwrittenBytes| !crate::rescue::unread(Exit::of_status(status), &left.why);
                 if let Some(left) = drained.left.filter(missed) {
                     keep(world, pid, tid, status, &left);
                 }
@@ -50,8 +51,8 @@ impl Follower for Gathered {
 }
 
 /// No file took them: they are saved beside a report.
-fn keep(world: &mut World, pid: u32, tid: u32, status: i32, left: &Left) {
-    let mut about = Rescued {
+fn keep(world: &mut Tracees, pid: u32, tid: u32, status: i32, left: &UnwrittenBytes) {
+    let mut about = RescuedBytes {
         pid,
         comm: proc::names(tid).1,
         fd: left.fd,
@@ -62,7 +63,7 @@ fn keep(world: &mut World, pid: u32, tid: u32, status: i32, left: &Left) {
     };
     let why = weir_probe::error::errno_text(&left.why);
     match save::save(world.save_in.as_deref(), &left.bytes, &about, &why) {
-        Ok(path) => about.saved = Some(Saved { path, why }),
+        Ok(path) => about.saved = Some(SavedFile { path, why }),
         Err(error) => world.say(format!(
             "{} bytes of process {pid} ({}) for {} are lost: {why}; and they could not be saved: {}",
             left.bytes.len(),

@@ -9,18 +9,18 @@ pub const SLOTS: usize = 256;
 const MAGIC: u64 = 0x3161_6e65_7261_2e77;
 const HEAD_BYTES: usize = 4096;
 const OUT_BYTES: usize = 65536;
-pub const BYTES: usize = HEAD_BYTES + SLOTS * size_of::<Region>();
+pub const BYTES: usize = HEAD_BYTES + SLOTS * size_of::<ArenaRegion>();
 
 /// The first page.
 #[repr(C)]
-pub struct Head {
+pub struct ArenaHeader {
     magic: AtomicU64,
     slots: AtomicU32,
     weir_pid: AtomicU32,
     pub owners: [AtomicU32; SLOTS],
 }
 
-impl Head {
+impl ArenaHeader {
     pub fn begin(&self, weir_pid: u32) {
         self.weir_pid.store(weir_pid, Relaxed);
         self.slots.store(SLOTS as u32, Relaxed);
@@ -30,7 +30,7 @@ impl Head {
 
 /// One process's part.
 #[repr(C)]
-pub struct Region {
+pub struct ArenaRegion {
     pub head: AtomicU64,
     pub drained: AtomicU64,
     pub lock: AtomicU32,
@@ -47,14 +47,14 @@ pub struct Region {
 }
 
 /// A call in flight when its process died.
-pub enum Call {
+pub enum InterruptedCall {
     /// Of gathered bytes.
     Write,
     /// Of bytes ahead.
     Read,
 }
 
-impl Region {
+impl ArenaRegion {
     /// Bytes that were gathered since it last started over; what a program stores there is not trusted.
     pub fn length(&self) -> u64 {
         (self.head.load(Acquire) & 0xffff_ffff).min(OUT_BYTES as u64)
@@ -78,10 +78,10 @@ impl Region {
     }
 
     /// Notes the call that its owner could not note any more.
-    pub fn settle(&self, flight: Option<(Call, u64)>) {
+    pub fn settle(&self, flight: Option<(InterruptedCall, u64)>) {
         match flight {
-            Some((Call::Write, bytes)) => drop(self.drained.fetch_add(bytes, Relaxed)),
-            Some((Call::Read, bytes)) => drop(self.in_length.fetch_add(bytes, Relaxed)),
+            Some((InterruptedCall::Write, bytes)) => drop(self.drained.fetch_add(bytes, Relaxed)),
+            Some((InterruptedCall::Read, bytes)) => drop(self.in_length.fetch_add(bytes, Relaxed)),
             None => {}
         }
     }
@@ -96,35 +96,39 @@ impl Region {
 }
 
 /// The memory, for as long as the arena lives.
-pub struct Mapping {
+pub struct ArenaMapping {
     at: *mut u8,
 }
 
 // SAFETY: the mapping is this process's as a whole, not a thread's; it goes with its owner.
-unsafe impl Send for Mapping {}
+unsafe impl Send for ArenaMapping {}
 
-impl Mapping {
-    pub fn of(file: &OwnedFd) -> io::Result<Mapping> {
+impl ArenaMapping {
+    pub fn of(file: &OwnedFd) -> io::Result<ArenaMapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let fd = file.as_raw_fd();
         // SAFETY: a new mapping at a place of the kernel's choice, of a file whose size is sealed.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, fd, 0) };
-        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Mapping { at: at.cast() }) }
+        if at == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(ArenaMapping { at: at.cast() })
+        }
     }
 
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &ArenaHeader {
         // SAFETY: the mapping begins with it, is page-aligned and lives as long as self; all fields are atomic.
         unsafe { &*self.at.cast() }
     }
 
-    pub fn region(&self, slot: usize) -> &Region {
+    pub fn region(&self, slot: usize) -> &ArenaRegion {
         assert!(slot < SLOTS);
         // SAFETY: within the mapping and page-aligned; `out` is only read through `rest`.
-        unsafe { &*self.at.add(HEAD_BYTES + slot * size_of::<Region>()).cast() }
+        unsafe { &*self.at.add(HEAD_BYTES + slot * size_of::<ArenaRegion>()).cast() }
     }
 }
 
-impl Drop for Mapping {
+impl Drop for ArenaMapping {
     fn drop(&mut self) {
         // SAFETY: what `of` has mapped; no reference outlives self.
         unsafe { libc::munmap(self.at.cast(), BYTES) };
@@ -153,15 +157,15 @@ mod tests {
         assert!(built.unwrap().success());
         let said = std::process::Command::new(dir.path().join("l")).output().unwrap().stdout;
         let ours = [
-            offset_of!(Head, owners),
-            offset_of!(Region, lock),
-            offset_of!(Region, flight_back),
-            offset_of!(Region, in_used),
-            offset_of!(Region, in_length),
-            offset_of!(Region, in_fd),
-            offset_of!(Region, out_limit),
-            offset_of!(Region, out),
-            size_of::<Region>(),
+            offset_of!(ArenaHeader, owners),
+            offset_of!(ArenaRegion, lock),
+            offset_of!(ArenaRegion, flight_back),
+            offset_of!(ArenaRegion, in_used),
+            offset_of!(ArenaRegion, in_length),
+            offset_of!(ArenaRegion, in_fd),
+            offset_of!(ArenaRegion, out_limit),
+            offset_of!(ArenaRegion, out),
+            size_of::<ArenaRegion>(),
             BYTES,
         ];
         assert_eq!(String::from_utf8(said).unwrap(), ours.map(|n| n.to_string()).join(" "));

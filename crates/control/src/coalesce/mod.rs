@@ -15,14 +15,14 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
-use layout::{Mapping, Region, SLOTS};
+use layout::{ArenaMapping, ArenaRegion, SLOTS};
 
 /// How long a death may wait for a full pipe or socket before its bytes are handed to the caller.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Bytes that were promised and that no file took.
 #[derive(Debug)]
-pub struct Left {
+pub struct UnwrittenBytes {
     /// The descriptor they were written to, as the process knew it.
     pub fd: i32,
     /// What is left, in order.
@@ -33,17 +33,17 @@ pub struct Left {
 
 /// What the end of a process left to do.
 #[derive(Debug, Default)]
-pub struct Drained {
+pub struct ArenaDrain {
     /// Bytes that weir wrote for it.
     pub written: u64,
     /// Bytes that it had read ahead and that a shared file offset got back.
     pub given_back: u64,
     /// What could not be written.
-    pub left: Option<Left>,
+    pub left: Option<UnwrittenBytes>,
 }
 
 /// The bytes of a slot that a tick saw waiting.
-struct Seen {
+struct SlotAge {
     bytes: u64,
     since_us: u64,
 }
@@ -51,9 +51,9 @@ struct Seen {
 /// The shared memory, and who uses it.
 pub struct Arena {
     file: OwnedFd,
-    map: Mapping,
+    map: ArenaMapping,
     delay_us: u64,
-    seen: HashMap<usize, Seen>,
+    seen: HashMap<usize, SlotAge>,
 }
 
 impl Arena {
@@ -63,20 +63,20 @@ impl Arena {
         let file = rustix::fs::memfd_create("weir-arena", flags)?;
         rustix::fs::ftruncate(&file, layout::BYTES as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let map = Mapping::of(&file)?;
+        let map = ArenaMapping::of(&file)?;
         map.head().begin(std::process::id());
         Ok(Arena { file, map, delay_us: delay.as_micros() as u64, seen: HashMap::new() })
     }
 
-    /// Where a program finds it, for [`crate::preload::Wishes::coalesce`]; good while this process lives.
+    /// Where a program finds it, for [`crate::preload::PreloadConfig::coalesce`]; good while this process lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
     /// At the exit stop of `pid` (PTRACE_EVENT_EXIT, by the thread that traces it): what it had been promised is
     /// written to the same open files, what it had read ahead is given back, and its slot is free again.
-    pub fn drain(&mut self, pid: u32) -> io::Result<Drained> {
-        let mut drained = Drained::default();
+    pub fn drain(&mut self, pid: u32) -> io::Result<ArenaDrain> {
+        let mut drained = ArenaDrain::default();
         for slot in self.slots_of(pid) {
             let region = self.map.region(slot);
             let process = open(pid)?;
@@ -87,8 +87,11 @@ impl Arena {
                 let most = writer::allowance(pid, &sink)?;
                 let (written, error) = writer::write(&sink, region, most, PATIENCE);
                 drained.written += written;
-                drained.left =
-                    error.map(|why| Left { fd: region.out_fd.load(Relaxed), bytes: region.rest(), why });
+                drained.left = error.map(|why| UnwrittenBytes {
+                    fd: region.out_fd.load(Relaxed),
+                    bytes: region.rest(),
+                    why,
+                });
             }
             self.free(slot);
         }
@@ -114,9 +117,9 @@ impl Arena {
             self.seen.remove(&slot);
             return false;
         }
-        let seen = self.seen.entry(slot).or_insert(Seen { bytes, since_us: now_us });
+        let seen = self.seen.entry(slot).or_insert(SlotAge { bytes, since_us: now_us });
         if bytes < seen.bytes {
-            *seen = Seen { bytes, since_us: now_us }; // it has started over: these are younger
+            *seen = SlotAge { bytes, since_us: now_us }; // it has started over: these are younger
         }
         now_us - seen.since_us >= self.delay_us
     }
@@ -153,7 +156,7 @@ fn open(pid: u32) -> io::Result<OwnedFd> {
 }
 
 /// What goes out at once; under the region's lock.
-fn push(owner: u32, region: &Region) -> io::Result<u64> {
+fn push(owner: u32, region: &ArenaRegion) -> io::Result<u64> {
     let sink = writer::of(&open(owner)?, region.out_fd.load(Relaxed))?;
     let most = writer::allowance(owner, &sink)?;
     Ok(writer::write(&sink, region, most, Duration::ZERO).0)
@@ -161,7 +164,7 @@ fn push(owner: u32, region: &Region) -> io::Result<u64> {
 
 /// The result of a read or write of the region that the kernel has made and the process could not note any more.
 #[cfg(target_arch = "x86_64")]
-fn flight(pid: u32, region: &Region) -> Option<(layout::Call, u64)> {
+fn flight(pid: u32, region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
     // SAFETY: all zero is a value of user_regs_struct, and ptrace writes nothing else.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // SAFETY: the fourth argument is such a struct, as PTRACE_GETREGS wants.
@@ -172,20 +175,20 @@ fn flight(pid: u32, region: &Region) -> Option<(layout::Call, u64)> {
     }
     let result = u64::try_from(registers.rax as i64).ok()?;
     match registers.orig_rax as i64 {
-        libc::SYS_write => Some((layout::Call::Write, result)),
-        libc::SYS_read => Some((layout::Call::Read, result)),
+        libc::SYS_write => Some((layout::InterruptedCall::Write, result)),
+        libc::SYS_read => Some((layout::InterruptedCall::Read, result)),
         _ => None,
     }
 }
 
 /// Nothing is gathered on other machines.
 #[cfg(not(target_arch = "x86_64"))]
-fn flight(_pid: u32, _region: &Region) -> Option<(layout::Call, u64)> {
+fn flight(_pid: u32, _region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
     None
 }
 
 /// Sets a file's offset back to what the program has got, unless somebody else has moved it.
-fn give_back(process: &OwnedFd, region: &Region) -> io::Result<u64> {
+fn give_back(process: &OwnedFd, region: &ArenaRegion) -> io::Result<u64> {
     let unread = region.unread();
     if unread == 0 {
         return Ok(0);

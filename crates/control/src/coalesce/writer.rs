@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use rustix::process::PidfdGetfdFlags;
 
-use super::layout::Region;
+use super::layout::ArenaRegion;
 
 /// The same open file as the process's descriptor: same offset, same flags.
 pub fn of(process: &OwnedFd, fd: i32) -> io::Result<OwnedFd> {
@@ -35,8 +35,13 @@ pub fn allowance(pid: u32, sink: &OwnedFd) -> io::Result<u64> {
 
 /// Writes what is pending in the region, `most` bytes of it, and notes each piece at once. Returns what went out, and
 /// why not all did.
-pub fn write(sink: &OwnedFd, region: &Region, mut most: u64, patience: Duration) -> (u64, Option<io::Error>) {
-    let _quiet = Quiet::new();
+pub fn write(
+    sink: &OwnedFd,
+    region: &ArenaRegion,
+    mut most: u64,
+    patience: Duration,
+) -> (u64, Option<io::Error>) {
+    let _quiet = SigpipeBlock::new();
     let until = Instant::now() + patience;
     let mut written = 0;
     loop {
@@ -71,13 +76,13 @@ fn has_room(sink: &OwnedFd, until: Instant) -> bool {
 }
 
 /// A pipe that nobody reads must not end weir: SIGPIPE is blocked meanwhile, and taken away if it came.
-struct Quiet {
+struct SigpipeBlock {
     before: libc::sigset_t,
     had: bool,
 }
 
-impl Quiet {
-    fn new() -> Quiet {
+impl SigpipeBlock {
+    fn new() -> SigpipeBlock {
         // SAFETY: signal sets of this frame, written by the calls before they are read.
         unsafe {
             let (mut pipe, mut before): (libc::sigset_t, libc::sigset_t) =
@@ -85,7 +90,7 @@ impl Quiet {
             libc::sigemptyset(&mut pipe);
             libc::sigaddset(&mut pipe, libc::SIGPIPE);
             libc::pthread_sigmask(libc::SIG_BLOCK, &pipe, &mut before);
-            Quiet { before, had: pending() }
+            SigpipeBlock { before, had: pending() }
         }
     }
 }
@@ -99,7 +104,7 @@ fn pending() -> bool {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for SigpipeBlock {
     fn drop(&mut self) {
         // SAFETY: sets of this frame and of self; no signal handler is involved.
         unsafe {

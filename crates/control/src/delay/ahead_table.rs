@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Of one stream, the bytes that the kernel has although the stream still holds them.
 #[derive(Debug, Clone)]
-pub(crate) struct Ahead {
+pub(crate) struct WrittenAhead {
     /// Where the stream object is.
     pub stream: u64,
     pub fd: i32,
@@ -14,13 +14,13 @@ pub(crate) struct Ahead {
 
 /// By the process whose memory it is.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
-    ahead: HashMap<u32, Vec<Ahead>>,
+pub(crate) struct AheadTable {
+    ahead: HashMap<u32, Vec<WrittenAhead>>,
     /// In all, ever.
     pub bytes: u64,
 }
 
-impl Written {
+impl AheadTable {
     /// Whether there is something of this memory.
     pub fn any(&self, owner: u32) -> bool {
         self.ahead.contains_key(&owner)
@@ -42,7 +42,7 @@ impl Written {
         let all = self.ahead.entry(owner).or_default();
         all.retain(|one| one.stream != stream);
         if !bytes.is_empty() {
-            all.push(Ahead { stream, fd, bytes: bytes.to_vec() });
+            all.push(WrittenAhead { stream, fd, bytes: bytes.to_vec() });
         }
         if all.is_empty() {
             self.ahead.remove(&owner);
@@ -50,7 +50,7 @@ impl Written {
     }
 
     /// What was written ahead of this memory's streams.
-    pub fn of_memory(&self, owner: u32) -> impl Iterator<Item = &Ahead> {
+    pub fn of_memory(&self, owner: u32) -> impl Iterator<Item = &WrittenAhead> {
         self.ahead.get(&owner).into_iter().flatten()
     }
 

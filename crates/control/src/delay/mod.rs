@@ -19,9 +19,9 @@ use std::time::Duration;
 use weir_probe::proc;
 use weir_probe::walk::Pending;
 
-use crate::delay::write_ahead::{Doing, bring_out, doing, forget_purged, settle};
-use crate::supervise::World;
-use crate::supervise::handler::Follower;
+use crate::delay::write_ahead::{ThreadActivity, bring_out, doing, forget_purged, settle};
+use crate::supervise::Tracees;
+use crate::supervise::handler::LifecycleHandler;
 
 /// No finer: a look takes some of it.
 const FINEST: Duration = Duration::from_micros(250);
@@ -37,16 +37,16 @@ const LATE_NS: u64 = 10_000_000;
 const SETTLE_LOOKS: u32 = 8;
 
 /// Bounded delay, from outside.
-pub(crate) struct Delay {
+pub(crate) struct DelayHandler {
     every: Duration,
     /// What was seen so long ago is brought out.
     old: Duration,
-    seen: HashMap<u32, HashMap<u64, Seen>>,
+    seen: HashMap<u32, HashMap<u64, PendingSnapshot>>,
     looks: u32,
 }
 
 /// A stream that had bytes at a look.
-struct Seen {
+struct PendingSnapshot {
     bytes: Vec<u8>,
     /// How many writes the process had made before that look.
     writes: Option<u64>,
@@ -56,12 +56,12 @@ struct Seen {
     at_ns: u64,
 }
 
-impl Delay {
-    pub fn new(most: Duration) -> Delay {
-        Delay { every: (most / 5).max(FINEST), old: most / 5, seen: HashMap::new(), looks: 0 }
+impl DelayHandler {
+    pub fn new(most: Duration) -> DelayHandler {
+        DelayHandler { every: (most / 5).max(FINEST), old: most / 5, seen: HashMap::new(), looks: 0 }
     }
 
-    fn look(&mut self, world: &mut World, pid: u32, now: u64) {
+    fn look(&mut self, world: &mut Tracees, pid: u32, now: u64) {
         let Some(tid) = world.task(pid) else { return };
         let writes = world.writes(pid);
         let pending = world.pending(pid, tid);
@@ -80,7 +80,10 @@ impl Delay {
                 None => {
                     let ran_ns = ran.get_or_insert_with(|| threads_ran_ns(pid)).clone();
                     let bytes = one.bytes.clone();
-                    seen.insert(one.stream, Seen { bytes, writes, ran_ns, late_ns: LATE_NS, at_ns: now });
+                    seen.insert(
+                        one.stream,
+                        PendingSnapshot { bytes, writes, ran_ns, late_ns: LATE_NS, at_ns: now },
+                    );
                 }
             }
         }
@@ -92,20 +95,20 @@ impl Delay {
     }
 }
 
-impl Follower for Delay {
+impl LifecycleHandler for DelayHandler {
     fn every(&self) -> Option<Duration> {
         Some(self.every)
     }
 
-    fn exec(&mut self, _world: &mut World, pid: u32) {
+    fn exec(&mut self, _world: &mut Tracees, pid: u32) {
         self.seen.remove(&pid);
     }
 
-    fn gone(&mut self, _world: &mut World, pid: u32) {
+    fn gone(&mut self, _world: &mut Tracees, pid: u32) {
         self.seen.remove(&pid);
     }
 
-    fn tick(&mut self, world: &mut World, now: u64) {
+    fn tick(&mut self, world: &mut Tracees, now: u64) {
         self.looks = self.looks.wrapping_add(1);
         for pid in world.pids() {
             self.look(world, pid, now);
@@ -114,7 +117,7 @@ impl Follower for Delay {
 }
 
 /// Stops the process and writes what was seen waiting in it before.
-fn bring_out_seen(world: &mut World, pid: u32, tid: u32, seen: &mut HashMap<u64, Seen>) {
+fn bring_out_seen(world: &mut Tracees, pid: u32, tid: u32, seen: &mut HashMap<u64, PendingSnapshot>) {
     if world.hold(pid) {
         let pending = world.pending(pid, tid);
         forget_purged(world, pid, &pending);
@@ -125,31 +128,33 @@ fn bring_out_seen(world: &mut World, pid: u32, tid: u32, seen: &mut HashMap<u64,
                 continue;
             };
             let most = match &doing {
-                Doing::Writing => continue,
-                Doing::Waiting | Doing::Calling => one.bytes.len(),
-                Doing::Running(tids) if has_moved_on(world, pid, tids, before, one) => before.bytes.len(),
-                Doing::Running(_) => {
+                ThreadActivity::Writing => continue,
+                ThreadActivity::Waiting | ThreadActivity::Calling => one.bytes.len(),
+                ThreadActivity::Running(tids) if has_moved_on(world, pid, tids, before, one) => {
+                    before.bytes.len()
+                }
+                ThreadActivity::Running(_) => {
                     before.see_again(world, pid, one);
                     continue;
                 }
             };
-            bring_out(world, pid, tid, one, most, doing == Doing::Waiting);
+            bring_out(world, pid, tid, one, most, doing == ThreadActivity::Waiting);
             seen.remove(&one.stream);
         }
     }
     world.release(pid);
 }
 
-impl Seen {
+impl PendingSnapshot {
     /// While the process is held, when the account of its threads is exact.
-    fn see_again(&mut self, world: &World, pid: u32, now: &Pending) {
+    fn see_again(&mut self, world: &Tracees, pid: u32, now: &Pending) {
         (self.writes, self.ran_ns, self.late_ns) = (world.writes(pid), threads_ran_ns(pid), 0);
         self.bytes = now.bytes.clone();
     }
 }
 
 /// Whether the bytes that were seen before are all there is to them, see above.
-fn has_moved_on(world: &World, pid: u32, running: &[u32], before: &Seen, now: &Pending) -> bool {
+fn has_moved_on(world: &Tracees, pid: u32, running: &[u32], before: &PendingSnapshot, now: &Pending) -> bool {
     if before.writes.is_none() || before.writes != world.writes(pid) {
         return false;
     }

@@ -5,14 +5,14 @@ use weir_probe::ptrace::os::{self, Side, same_file};
 use weir_probe::ptrace::registers;
 use weir_probe::syscalls;
 
-use crate::supervise::tracees::World;
+use crate::supervise::tracees::Tracees;
 
 /// More parts of a vector are not looked at: what was written ahead is in the first ones.
 const PARTS: usize = 64;
 
 /// A call of which a part was skipped.
 #[derive(Debug)]
-pub(crate) struct Skip {
+pub(crate) struct SkippedCall {
     /// As the program gave them.
     args: [u64; 6],
     /// How many bytes it does not write.
@@ -27,14 +27,14 @@ pub(crate) struct Skip {
     vector: Option<(u64, Vec<u8>)>,
 }
 
-impl Skip {
+impl SkippedCall {
     /// The thread as the program would find itself when it had written so much; None: that is not known of this call.
     #[cfg(target_arch = "x86_64")]
     pub fn came_back(
         &self,
-        torn: crate::rescue::replay::Torn,
+        torn: crate::rescue::replay::KilledThread,
         bytes: u64,
-    ) -> Option<crate::rescue::replay::Torn> {
+    ) -> Option<crate::rescue::replay::KilledThread> {
         (self.skipped > 0 && !self.is_vector).then(|| torn.with_write(self.args, bytes))
     }
 
@@ -52,7 +52,7 @@ impl Skip {
 }
 
 /// At a system call's entry in a process of which something was written ahead.
-pub(crate) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
+pub(crate) fn at_entry(world: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     let Side::Entry { arch, number, args } = os::side(tid) else { return None };
     let owner = world.owner_of(tid)?;
     let number = number as i64;
@@ -73,7 +73,7 @@ pub(crate) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
     let is_vector = number == libc::SYS_writev;
     let all_seen = !is_vector || args[2] <= PARTS as u64;
     let whole = skipped == asked && all_seen;
-    let mut skip = Skip { args, skipped, whole, further: 0, is_vector, vector: None };
+    let mut skip = SkippedCall { args, skipped, whole, further: 0, is_vector, vector: None };
     if skip.whole {
         registers::change(tid, -1, &args, asked as i64);
     } else if number == libc::SYS_write {
@@ -86,18 +86,24 @@ pub(crate) fn at_entry(world: &mut World, tid: u32) -> Option<Skip> {
 }
 
 /// A program that asks where it is in its file is told where it would be without weir.
-fn position(world: &World, owner: u32, tid: u32, args: [u64; 6]) -> Option<Skip> {
+fn position(world: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Option<SkippedCall> {
     let fd = args[0] as i32;
     let of_file =
-        |one: &&crate::delay::ahead_table::Ahead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
+        |one: &&crate::delay::ahead_table::WrittenAhead| one.fd == fd || same_file((tid, one.fd), (tid, fd));
     let further: usize = world.written.of_memory(owner).filter(of_file).map(|one| one.bytes.len()).sum();
-    let skip =
-        Skip { args, skipped: 0, whole: false, further: further as u64, is_vector: false, vector: None };
+    let skip = SkippedCall {
+        args,
+        skipped: 0,
+        whole: false,
+        further: further as u64,
+        is_vector: false,
+        vector: None,
+    };
     (further > 0).then_some(skip)
 }
 
 /// At its exit: the program gets what it would have got. False: it was killed, and gets nothing any more.
-pub(crate) fn at_exit(tid: u32, skip: &Skip) -> bool {
+pub(crate) fn at_exit(tid: u32, skip: &SkippedCall) -> bool {
     let Side::Exit { result } = os::side(tid) else { return false };
     if let Some((address, bytes)) = &skip.vector {
         os::write_memory(tid, *address, bytes);
@@ -127,7 +133,7 @@ pub(crate) fn vector(bytes: &[u8]) -> Vec<(u64, u64)> {
 
 /// The stream whose beginning this is, what is still ahead of it afterwards, and how much is to be skipped.
 fn found(
-    world: &World,
+    world: &Tracees,
     owner: u32,
     tid: u32,
     fd: i32,

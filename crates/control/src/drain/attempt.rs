@@ -9,26 +9,26 @@ use weir_probe::proc::{self, Doing};
 use weir_probe::ptrace::wait_until_gone;
 use weir_probe::walk::{Pending, Store};
 
-use super::blocked_call::Call;
-use super::stopped_threads::{Hold, NotHeld};
-use super::target_file::Sink;
-use super::{Drain, Error, Flushed, Seen, Why};
+use super::blocked_call::BlockedCall;
+use super::stopped_threads::{StopError, StoppedThreads};
+use super::target_file::TargetFile;
+use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
 
 /// Tries once. Whatever could not be done is in `flushed`, with the reason.
 pub(super) fn attempt(
-    drain: &mut Drain,
-    waiting: &[Seen],
+    drain: &mut ProcessDrain,
+    waiting: &[PendingStream],
     until: Instant,
-    flushed: &mut Flushed,
-) -> Result<(), Error> {
+    flushed: &mut DrainResult,
+) -> Result<(), DrainError> {
     let pid = drain.pid;
     let targets = targets(pid, waiting);
     if let Some(why) = before_stopping(pid, &drain.pending(), &targets) {
-        waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Why::now(&why))));
+        waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Obstacle::now(&why))));
         return Ok(());
     }
     let held = || {
-        let hold = Hold::take(pid, &targets);
+        let hold = StoppedThreads::take(pid, &targets);
         let done = hold.map(|_hold| write_out(drain, &targets, flushed));
         // SAFETY: asks for a number.
         (unsafe { libc::gettid() }, done)
@@ -41,19 +41,19 @@ pub(super) fn attempt(
     wait_until_gone(task);
     match done {
         Ok(done) => done,
-        Err(NotHeld::Now(why)) => {
-            waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Why::now(&why))));
+        Err(StopError::Now(why)) => {
+            waiting.iter().for_each(|one| flushed.note(pid, one, 0, one.bytes, Some(Obstacle::now(&why))));
             Ok(())
         }
         // It is looked at again, and found to be gone.
-        Err(NotHeld::Ended) if Instant::now() < until => Ok(()),
-        Err(NotHeld::Ended) => Err(weir_probe::subject::Unfit::Gone(pid).into()),
-        Err(NotHeld::Refused(source)) => Err(refused(pid, source)),
+        Err(StopError::Ended) if Instant::now() < until => Ok(()),
+        Err(StopError::Ended) => Err(weir_probe::subject::Unfit::Gone(pid).into()),
+        Err(StopError::Refused(source)) => Err(refused(pid, source)),
     }
 }
 
 /// The files that no thread may be writing to while their streams are changed.
-fn targets(pid: u32, waiting: &[Seen]) -> Vec<String> {
+fn targets(pid: u32, waiting: &[PendingStream]) -> Vec<String> {
     let mut targets: Vec<String> = waiting.iter().filter_map(|one| proc::descriptor(pid, one.fd)).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -64,7 +64,7 @@ fn targets(pid: u32, waiting: &[Seen]) -> Vec<String> {
 fn before_stopping(pid: u32, pending: &[Pending], targets: &[String]) -> Option<String> {
     for tid in proc::threads(pid) {
         let Doing::Waiting { number, args } = proc::doing(tid) else { continue };
-        let call = Call { number, args };
+        let call = BlockedCall { number, args };
         if let Some(fd) = call.writes_to(pid, targets) {
             return Some(format!(
                 "thread {tid} waits in {} to descriptor {fd}: who reads there is late",
@@ -104,7 +104,11 @@ fn thread_of(pid: u32, holder: u64) -> Option<u32> {
 }
 
 /// All threads are stopped where they may be.
-fn write_out(drain: &mut Drain, targets: &[String], flushed: &mut Flushed) -> Result<(), Error> {
+fn write_out(
+    drain: &mut ProcessDrain,
+    targets: &[String],
+    flushed: &mut DrainResult,
+) -> Result<(), DrainError> {
     let pid = drain.pid;
     let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem"));
     let memory = memory.map_err(|source| failed(pid, "open of its memory", source))?;
@@ -114,7 +118,7 @@ fn write_out(drain: &mut Drain, targets: &[String], flushed: &mut Flushed) -> Re
         if !proc::descriptor(pid, one.fd).is_some_and(|target| targets.contains(&target)) {
             continue;
         }
-        let seen = Seen::of(one.walker, one.stream, one.fd, left);
+        let seen = PendingStream::of(one.walker, one.stream, one.fd, left);
         match write_one(pid, &memory, &one) {
             Ok((written, why)) => flushed.note(pid, &seen, written, left - written, why),
             Err(why) => flushed.note(pid, &seen, 0, left, Some(why)),
@@ -124,20 +128,21 @@ fn write_out(drain: &mut Drain, targets: &[String], flushed: &mut Flushed) -> Re
 }
 
 /// Returns how many bytes went and why not all, or why none.
-fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Why>), Why> {
+fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Obstacle>), Obstacle> {
     if one.locked == Some(true) {
-        return Err(Why::now(lock_text(pid, one)));
+        return Err(Obstacle::now(lock_text(pid, one)));
     }
     if one.emptied.is_empty() {
-        return Err(Why::refused("this stream cannot be emptied from outside"));
+        return Err(Obstacle::refused("this stream cannot be emptied from outside"));
     }
-    let text =
-        |call: &str, error: &io::Error| Why::refused(format!("{call}: {}", weir_probe::errno_text(error)));
+    let text = |call: &str, error: &io::Error| {
+        Obstacle::refused(format!("{call}: {}", weir_probe::errno_text(error)))
+    };
     try_stores(memory, &one.emptied).map_err(|error| text("its memory", &error))?;
-    let sink = Sink::of(pid, one.fd).map_err(|error| text("pidfd_getfd", &error))?;
+    let sink = TargetFile::of(pid, one.fd).map_err(|error| text("pidfd_getfd", &error))?;
     if !one.divides() && !sink.takes_all(one.bytes.len()) {
         let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
-        return Err(Why::now(why));
+        return Err(Obstacle::now(why));
     }
     let put = sink.put(&one.bytes);
     let stores = match put.written {
@@ -147,12 +152,12 @@ fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Why>
     };
     let why = match (&put.error, put.written == one.bytes.len()) {
         (Some(error), _) => Some(text("write", error)),
-        (None, false) => Some(Why::now("the pipe, socket or terminal is full: who reads there is late")),
+        (None, false) => Some(Obstacle::now("the pipe, socket or terminal is full: who reads there is late")),
         (None, true) => None,
     };
     let Some(stores) = stores else {
         let why = why.map_or(String::new(), |why| why.text);
-        return Err(Why::refused(format!("{} bytes will be written twice: {why}", put.written)));
+        return Err(Obstacle::refused(format!("{} bytes will be written twice: {why}", put.written)));
     };
     store(memory, &stores).map_err(|error| text("write to its memory", &error))?;
     Ok((put.written as u64, why))
@@ -172,15 +177,15 @@ fn store(memory: &File, stores: &[Store]) -> io::Result<()> {
     stores.iter().try_for_each(|one| memory.write_all_at(&one.bytes, one.address))
 }
 
-fn failed(pid: u32, call: &'static str, source: io::Error) -> Error {
-    Error::Call { label: proc::label(pid), call, source, advice: "" }
+fn failed(pid: u32, call: &'static str, source: io::Error) -> DrainError {
+    DrainError::Call { label: proc::label(pid), call, source, advice: "" }
 }
 
-fn refused(pid: u32, source: io::Error) -> Error {
+fn refused(pid: u32, source: io::Error) -> DrainError {
     let tracer = proc::threads(pid).into_iter().filter_map(proc::status).map(|status| status.tracerpid).max();
     match tracer.filter(|tracer| *tracer > 0) {
-        Some(tracer) => Error::Traced { label: proc::label(pid), tracer: proc::label(tracer as u32) },
-        None => Error::Call {
+        Some(tracer) => DrainError::Traced { label: proc::label(pid), tracer: proc::label(tracer as u32) },
+        None => DrainError::Call {
             label: proc::label(pid),
             call: "ptrace(PTRACE_SEIZE)",
             source,

@@ -8,12 +8,12 @@ const PIPE_BUF: u64 = 4096;
 
 /// A system call that a thread is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct BlockedCall {
     pub number: i64,
     pub args: [u64; 6],
 }
 
-impl Call {
+impl BlockedCall {
     /// `read`, or its number.
     pub fn name(&self) -> String {
         let name = syscalls::op(self.number).map(Op::name).or_else(|| syscalls::waiting_name(self.number));
@@ -70,8 +70,8 @@ impl Call {
 mod tests {
     use super::*;
 
-    fn call(number: i64, args: [u64; 6]) -> Call {
-        Call { number, args }
+    fn call(number: i64, args: [u64; 6]) -> BlockedCall {
+        BlockedCall { number, args }
     }
 
     #[test]

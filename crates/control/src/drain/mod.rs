@@ -32,7 +32,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 
 /// Why a process's streams could not be written out at all.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DrainError {
     /// It is none that can be looked into.
     #[error(transparent)]
     Unfit(#[from] Unfit),
@@ -71,16 +71,16 @@ pub enum Error {
 
 /// What came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flushed {
+pub struct DrainResult {
     /// The streams that had something, in the order in which they were written.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<DrainedStream>,
     /// What has buffers that cannot be read, a sentence each.
     pub unseen: Vec<String>,
 }
 
 /// One stream that had something waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stream {
+pub struct DrainedStream {
     /// Whose stream it is.
     pub walker: RuntimeId,
     /// Where it is in memory.
@@ -100,39 +100,39 @@ pub struct Stream {
 }
 
 /// Why bytes were left.
-struct Why {
+struct Obstacle {
     text: String,
     refused: bool,
 }
 
-impl Why {
+impl Obstacle {
     /// It may be over soon.
-    fn now(text: impl Into<String>) -> Why {
-        Why { text: text.into(), refused: false }
+    fn now(text: impl Into<String>) -> Obstacle {
+        Obstacle { text: text.into(), refused: false }
     }
 
     /// It will not.
-    fn refused(text: impl Into<String>) -> Why {
-        Why { text: text.into(), refused: true }
+    fn refused(text: impl Into<String>) -> Obstacle {
+        Obstacle { text: text.into(), refused: true }
     }
 }
 
 /// A stream in which something waits, as a look from outside shows it.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct PendingStream {
     walker: RuntimeId,
     address: u64,
     fd: i32,
     bytes: u64,
 }
 
-impl Seen {
-    fn of(walker: RuntimeId, address: u64, fd: i32, bytes: u64) -> Seen {
-        Seen { walker, address, fd, bytes }
+impl PendingStream {
+    fn of(walker: RuntimeId, address: u64, fd: i32, bytes: u64) -> PendingStream {
+        PendingStream { walker, address, fd, bytes }
     }
 }
 
-impl Flushed {
+impl DrainResult {
     /// Does anything still wait?
     pub fn is_partial(&self) -> bool {
         self.streams.iter().any(|stream| stream.left > 0)
@@ -143,8 +143,8 @@ impl Flushed {
         self.streams.iter().all(|stream| stream.left == 0 || stream.refused)
     }
 
-    fn note(&mut self, pid: u32, one: &Seen, written: u64, left: u64, why: Option<Why>) {
-        let known = |stream: &&mut Stream| stream.address == one.address && stream.fd == one.fd;
+    fn note(&mut self, pid: u32, one: &PendingStream, written: u64, left: u64, why: Option<Obstacle>) {
+        let known = |stream: &&mut DrainedStream| stream.address == one.address && stream.fd == one.fd;
         match self.streams.iter_mut().find(known) {
             Some(stream) => {
                 (stream.written, stream.left) = (stream.written + written, left);
@@ -152,7 +152,7 @@ impl Flushed {
                     (stream.why, stream.refused) = (Some(why.text), why.refused);
                 }
             }
-            None => self.streams.push(Stream {
+            None => self.streams.push(DrainedStream {
                 walker: one.walker,
                 address: one.address,
                 fd: one.fd,
@@ -167,29 +167,29 @@ impl Flushed {
 }
 
 /// Keeps the walkers of a process, for a flush now and then.
-pub struct Drain {
+pub struct ProcessDrain {
     pid: u32,
     walkers: Vec<Box<dyn Walk>>,
     missing: Vec<String>,
     memory: ProcessMemory,
 }
 
-impl Drain {
+impl ProcessDrain {
     /// Looks at what the process is.
-    pub fn of(pid: u32) -> Result<Drain, Error> {
+    pub fn of(pid: u32) -> Result<ProcessDrain, DrainError> {
         subject::check(pid)?;
         let (walkers, missing) = (walkers(pid), walkers_missing(pid));
         if walkers.is_empty() {
-            return Err(Error::Unknown { label: proc::label(pid), missing });
+            return Err(DrainError::Unknown { label: proc::label(pid), missing });
         }
-        Ok(Drain { pid, walkers, missing, memory: ProcessMemory { pid } })
+        Ok(ProcessDrain { pid, walkers, missing, memory: ProcessMemory { pid } })
     }
 
     /// Writes out what waits now; tries again until `wait` is over or `stop` is set. A process in which nothing
     /// waits is only read. What still waits at the end is in the answer, with the reason.
-    pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<Flushed, Error> {
+    pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<DrainResult, DrainError> {
         let (until, mut pause) = (Instant::now() + wait, PAUSE);
-        let mut flushed = Flushed { unseen: self.missing.clone(), ..Flushed::default() };
+        let mut flushed = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
         self.walkers.iter().for_each(|walker| walker.search_again());
         loop {
             subject::check(self.pid)?;
@@ -211,7 +211,7 @@ impl Drain {
 
     /// The streams in which something waits, without stopping the process. A stream that changes while it is read
     /// is not believed: one that seems empty in a process that runs is read again.
-    fn waiting(&self) -> Vec<Seen> {
+    fn waiting(&self) -> Vec<PendingStream> {
         for _ in 1..LOOKS {
             let waiting = self.look();
             if !waiting.is_empty() || !proc::is_running(self.pid) {
@@ -222,10 +222,10 @@ impl Drain {
         self.look()
     }
 
-    fn look(&self) -> Vec<Seen> {
+    fn look(&self) -> Vec<PendingStream> {
         let all = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
         let waiting = all.filter(|one| one.pending_bytes > 0 && one.fd >= 0);
-        waiting.map(|one| Seen::of(one.walker, one.address, one.fd, one.pending_bytes)).collect()
+        waiting.map(|one| PendingStream::of(one.walker, one.address, one.fd, one.pending_bytes)).collect()
     }
 
     fn pending(&self) -> Vec<Pending> {
@@ -233,7 +233,7 @@ impl Drain {
     }
 
     /// A stream that could not be reached may have been flushed by the program itself meanwhile.
-    fn settle(&self, flushed: &mut Flushed) {
+    fn settle(&self, flushed: &mut DrainResult) {
         let waiting = self.waiting();
         for stream in flushed.streams.iter_mut().filter(|stream| stream.left > 0) {
             let waits = waiting.iter().find(|one| one.address == stream.address && one.fd == stream.fd);

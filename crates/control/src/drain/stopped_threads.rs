@@ -10,7 +10,7 @@ use weir_probe::ptrace::os::{self, EVENT_STOP, Side, Stop};
 use weir_probe::ptrace::registers;
 use weir_probe::{proc, syscalls};
 
-use super::blocked_call::Call;
+use super::blocked_call::BlockedCall;
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
 const CALL: i32 = libc::SIGTRAP | 0x80;
@@ -20,7 +20,7 @@ const TOGETHER: Duration = Duration::from_millis(50);
 
 /// Why there is no hold.
 #[derive(Debug)]
-pub(super) enum NotHeld {
+pub(super) enum StopError {
     /// Not at this moment; what is in the way.
     Now(String),
     /// It has ended.
@@ -30,14 +30,14 @@ pub(super) enum NotHeld {
 }
 
 /// The threads, stopped as long as this lives.
-pub(super) struct Hold<'t> {
+pub(super) struct StoppedThreads<'t> {
     pid: u32,
     targets: &'t [String],
-    threads: BTreeMap<u32, State>,
+    threads: BTreeMap<u32, StopState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum StopState {
     /// It was asked to stop.
     Asked,
     /// It runs to its next system call.
@@ -45,16 +45,16 @@ enum State {
     Stopped {
         /// To be delivered when it goes on.
         signal: i32,
-        call: Option<Call>,
+        call: Option<BlockedCall>,
         /// By job control.
         group: bool,
     },
 }
 
-impl<'t> Hold<'t> {
+impl<'t> StoppedThreads<'t> {
     /// Stops them; `targets` are the files that none may be writing to.
-    pub fn take(pid: u32, targets: &'t [String]) -> Result<Hold<'t>, NotHeld> {
-        let mut hold = Hold { pid, targets, threads: BTreeMap::new() };
+    pub fn take(pid: u32, targets: &'t [String]) -> Result<StoppedThreads<'t>, StopError> {
+        let mut hold = StoppedThreads { pid, targets, threads: BTreeMap::new() };
         let (until, mut pause) = (Instant::now() + TOGETHER, Duration::from_micros(20));
         loop {
             let new = hold.ask_new()?;
@@ -62,14 +62,14 @@ impl<'t> Hold<'t> {
                 hold.on_stop(stop);
             }
             if hold.threads.is_empty() {
-                return Err(NotHeld::Ended);
+                return Err(StopError::Ended);
             }
-            let stopped = |state: &State| matches!(state, State::Stopped { .. });
+            let stopped = |state: &StopState| matches!(state, StopState::Stopped { .. });
             if !new && hold.threads.values().all(stopped) && hold.go_on_where_needed()? {
                 return Ok(hold);
             }
             if Instant::now() > until {
-                return Err(NotHeld::Now(hold.in_the_way()));
+                return Err(StopError::Now(hold.in_the_way()));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
@@ -77,16 +77,16 @@ impl<'t> Hold<'t> {
     }
 
     /// Asks those that are not known yet. True: there were some.
-    fn ask_new(&mut self) -> Result<bool, NotHeld> {
+    fn ask_new(&mut self) -> Result<bool, StopError> {
         let mut found = false;
         for tid in proc::threads(self.pid) {
             if self.threads.contains_key(&tid) || is_ended(tid) {
                 continue;
             }
             match seize(tid).and_then(|()| os::interrupt(tid)) {
-                Ok(()) => self.threads.insert(tid, State::Asked),
+                Ok(()) => self.threads.insert(tid, StopState::Asked),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) || is_ended(tid) => continue,
-                Err(error) => return Err(NotHeld::Refused(error)),
+                Err(error) => return Err(StopError::Refused(error)),
             };
             found = true;
         }
@@ -104,16 +104,16 @@ impl<'t> Hold<'t> {
         let of_call = signal == CALL && event == 0;
         let call = match os::side(tid) {
             Side::Entry { number, args, arch } if of_call && !syscalls::foreign(arch, number) => {
-                Some(Call { number: number as i64, args })
+                Some(BlockedCall { number: number as i64, args })
             }
             _ if of_call => None,
-            _ => registers::call(tid).map(|call| Call { number: call.number, args: call.args }),
+            _ => registers::call(tid).map(|call| BlockedCall { number: call.number, args: call.args }),
         };
-        if event == EVENT_STOP && signal == libc::SIGTRAP && *state == State::Asked {
+        if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Asked {
             mend(tid);
         }
         let signal_waits = event == 0 && !of_call;
-        *state = State::Stopped {
+        *state = StopState::Stopped {
             signal: if signal_waits { signal } else { 0 },
             call,
             group: event == EVENT_STOP && signal != libc::SIGTRAP,
@@ -121,10 +121,10 @@ impl<'t> Hold<'t> {
     }
 
     /// Lets those that may be inside a stream run to their next call. True: there are none.
-    fn go_on_where_needed(&mut self) -> Result<bool, NotHeld> {
+    fn go_on_where_needed(&mut self) -> Result<bool, StopError> {
         let mut good = true;
         for (tid, state) in &mut self.threads {
-            let State::Stopped { signal, call, group } = *state else { continue };
+            let StopState::Stopped { signal, call, group } = *state else { continue };
             let well = call.is_some_and(|call| {
                 !call.may_be_inside() && call.writes_to(self.pid, self.targets).is_none()
             });
@@ -132,13 +132,13 @@ impl<'t> Hold<'t> {
                 continue;
             }
             if group {
-                return Err(NotHeld::Now(format!(
+                return Err(StopError::Now(format!(
                     "it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; let it go on: kill -CONT {}",
                     self.pid
                 )));
             }
             os::resume(*tid, true, signal);
-            *state = State::ToCall;
+            *state = StopState::ToCall;
             good = false;
         }
         Ok(good)
@@ -146,7 +146,7 @@ impl<'t> Hold<'t> {
 
     /// Those that did not come to a good place.
     fn in_the_way(&self) -> String {
-        let late = self.threads.iter().filter(|(_, state)| !matches!(state, State::Stopped { .. }));
+        let late = self.threads.iter().filter(|(_, state)| !matches!(state, StopState::Stopped { .. }));
         let said: Vec<String> = late.map(|(tid, _)| self.doing(*tid)).take(3).collect();
         match said.is_empty() {
             true => "its threads did not come to rest together".into(),
@@ -157,7 +157,7 @@ impl<'t> Hold<'t> {
     fn doing(&self, tid: u32) -> String {
         match proc::doing(tid) {
             proc::Doing::Waiting { number, args } => {
-                let call = Call { number, args };
+                let call = BlockedCall { number, args };
                 match call.writes_to(self.pid, self.targets) {
                     Some(fd) => format!("thread {tid} is writing to descriptor {fd} itself"),
                     None => format!("thread {tid} is in {}, maybe in the middle of a stream", call.name()),
@@ -168,10 +168,10 @@ impl<'t> Hold<'t> {
     }
 }
 
-impl Drop for Hold<'_> {
+impl Drop for StoppedThreads<'_> {
     fn drop(&mut self) {
         for (tid, state) in &self.threads {
-            if let State::Stopped { signal, .. } = state {
+            if let StopState::Stopped { signal, .. } = state {
                 os::detach(*tid, *signal);
             }
         }

@@ -14,26 +14,26 @@ const PIPE_BUF: usize = 4096;
 const TERMINAL_BYTES: usize = 256;
 
 /// A duplicate of a descriptor of another process: the same open file, with the same position.
-pub(super) struct Sink {
+pub(super) struct TargetFile {
     file: OwnedFd,
     kind: FileType,
 }
 
 /// How far writing came.
 #[derive(Debug)]
-pub(super) struct Put {
+pub(super) struct WriteProgress {
     pub written: usize,
     /// Why not all; None and not all: it takes no more now.
     pub error: Option<io::Error>,
 }
 
-impl Sink {
-    pub fn of(pid: u32, fd: i32) -> io::Result<Sink> {
+impl TargetFile {
+    pub fn of(pid: u32, fd: i32) -> io::Result<TargetFile> {
         let process = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
         let process = pidfd_open(process, PidfdFlags::empty())?;
         let file = pidfd_getfd(process, fd, PidfdGetfdFlags::empty())?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-        Ok(Sink { file, kind })
+        Ok(TargetFile { file, kind })
     }
 
     /// Whether so many bytes can go at once, as far as can be told before; for a stream that cannot keep a part.
@@ -47,8 +47,8 @@ impl Sink {
     }
 
     /// Writes as much as it takes now.
-    pub fn put(&self, bytes: &[u8]) -> Put {
-        let mut put = Put { written: 0, error: None };
+    pub fn put(&self, bytes: &[u8]) -> WriteProgress {
+        let mut put = WriteProgress { written: 0, error: None };
         while put.written < bytes.len() {
             match self.piece(&bytes[put.written..]) {
                 Ok(0) => break,
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_full_pipe_is_not_waited_for() {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let sink = Sink { file: writer.into(), kind: FileType::Fifo };
+        let sink = TargetFile { file: writer.into(), kind: FileType::Fifo };
         assert!(sink.takes_all(60_000));
         let put = sink.put(&[7; 100_000]);
         assert!(put.error.is_none() && put.written >= 4096 && put.written < 100_000, "{put:?}");
@@ -134,13 +134,13 @@ mod tests {
     fn it_is_the_same_open_file() {
         let mut file = tempfile::tempfile().unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let sink = Sink::of(std::process::id(), fd).unwrap();
+        let sink = TargetFile::of(std::process::id(), fd).unwrap();
         assert_eq!(sink.put(b"first ").written, 6);
         std::io::Write::write_all(&mut file, b"second").unwrap();
         std::io::Seek::rewind(&mut file).unwrap();
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         assert_eq!(text, "first second");
-        assert!(Sink::of(std::process::id(), 9999).is_err());
+        assert!(TargetFile::of(std::process::id(), 9999).is_err());
     }
 }

@@ -10,27 +10,27 @@ use weir_probe::inherited::{self, Keep};
 use weir_probe::launch;
 
 use crate::coalesce::Arena;
-use crate::coalesce::handler::Gathered;
-use crate::plan::{Place, Plan, Settings};
+use crate::coalesce::handler::CoalesceHandler;
+use crate::plan::{EnvironmentChanges, InjectedFiles, Plan};
 use crate::preload::{self, install};
 use crate::pty::Terminals;
 use crate::supervise;
-use crate::supervise::Follower;
+use crate::supervise::LifecycleHandler;
 
-pub use crate::supervise::Outcome;
+pub use crate::supervise::RunOutcome;
 
 /// Why a command did not run, or could not be seen to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LaunchError {
     /// It could not be started.
     #[error(transparent)]
     Start(#[from] weir_probe::Error),
     /// It could not be followed.
     #[error(transparent)]
-    Follow(#[from] supervise::Error),
+    Follow(#[from] supervise::SuperviseError),
     /// What is loaded into it could be put nowhere.
     #[error(transparent)]
-    Place(#[from] install::Error),
+    InjectedFiles(#[from] install::InstallError),
     /// There is no memory in which calls are gathered.
     #[error("memfd_create: {0}; leave out --coalesce")]
     Arena(std::io::Error),
@@ -41,7 +41,7 @@ pub enum Error {
 
 /// What the caller writes when the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behind {
+pub enum OutputAfterExit {
     /// Nothing.
     Nothing,
     /// Something, but not to standard output.
@@ -53,10 +53,16 @@ pub enum Behind {
 /// Runs the command. Where nothing is left to do behind its start, not for the caller either, weir's own process
 /// becomes the command, and this returns only when that failed. `before` is told what following it will not do, before
 /// it starts. Otherwise weir lets go of standard input and output ([`inherited::let_go`]).
-pub fn carry_out(plan: &Plan, behind: Behind, before: impl FnOnce(&[String])) -> Result<Outcome, Error> {
+pub fn carry_out(
+    plan: &Plan,
+    behind: OutputAfterExit,
+    before: impl FnOnce(&[String]),
+) -> Result<RunOutcome, LaunchError> {
     let arena = arena(plan)?;
-    let alone =
-        plan.outside.is_none() && plan.coalesce.is_none() && !plan.terminal && behind == Behind::Nothing;
+    let alone = plan.outside.is_none()
+        && plan.coalesce.is_none()
+        && !plan.terminal
+        && behind == OutputAfterExit::Nothing;
     // Whose child, or itself, is the command.
     let first = if alone { std::os::unix::process::parent_id() } else { std::process::id() };
     let path = arena.as_ref().map(Arena::path);
@@ -65,8 +71,8 @@ pub fn carry_out(plan: &Plan, behind: Behind, before: impl FnOnce(&[String])) ->
         before(&[]);
         return Err(launch::replace(&plan.command).into());
     }
-    let others: Others = match arena {
-        Some(arena) => vec![Box::new(Gathered::new(arena, plan.gathered_delay))],
+    let others: Handlers = match arena {
+        Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],
         None => Vec::new(),
     };
     match plan.terminal {
@@ -75,16 +81,16 @@ pub fn carry_out(plan: &Plan, behind: Behind, before: impl FnOnce(&[String])) ->
     }
 }
 
-type Others = Vec<Box<dyn Follower + Send>>;
+type Handlers = Vec<Box<dyn LifecycleHandler + Send>>;
 
 /// Where tiny calls are gathered.
-fn arena(plan: &Plan) -> Result<Option<Arena>, Error> {
-    let create = |_| Arena::create(plan.gathered_delay).map_err(Error::Arena);
+fn arena(plan: &Plan) -> Result<Option<Arena>, LaunchError> {
+    let create = |_| Arena::create(plan.gathered_delay).map_err(LaunchError::Arena);
     plan.coalesce.map(create).transpose()
 }
 
 /// Files of the library and of the hooks.
-fn place(plan: &Plan, first: u32, arena: Option<PathBuf>) -> Result<Place, Error> {
+fn place(plan: &Plan, first: u32, arena: Option<PathBuf>) -> Result<InjectedFiles, LaunchError> {
     let hooks = plan.hooks_used();
     let paths: Vec<String> = hooks.iter().map(|hook| format!("{}/{}", hook.folder, hook.file)).collect();
     let files: Vec<(&str, &[u8])> =
@@ -95,20 +101,20 @@ fn place(plan: &Plan, first: u32, arena: Option<PathBuf>) -> Result<Place, Error
         Some(wishes) => {
             let coalesce = plan.coalesce.zip(arena);
             let first = wishes.private_stdin.map(|_| first);
-            Some((library()?, preload::Wishes { first, coalesce, ..wishes.clone() }))
+            Some((library()?, preload::PreloadConfig { first, coalesce, ..wishes.clone() }))
         }
     };
-    Ok(Place { library, hooks })
+    Ok(InjectedFiles { library, hooks })
 }
 
 /// The library's file.
-fn library() -> Result<PathBuf, install::Error> {
+fn library() -> Result<PathBuf, install::InstallError> {
     const NAME: &str = "libweir-run.so";
     Ok(install::place("run", &[(NAME, preload::LIBRARY)])?.join(NAME))
 }
 
 /// Weir's own environment is the one that the command gets.
-fn set(settings: Settings) {
+fn set(settings: EnvironmentChanges) {
     for (name, value) in settings {
         // SAFETY: no other thread runs yet: terminals and followers are started behind this.
         unsafe {
@@ -124,16 +130,16 @@ fn set(settings: Settings) {
 fn started(
     plan: &Plan,
     gated: launch::Gated,
-    others: Others,
-    behind: Behind,
+    others: Handlers,
+    behind: OutputAfterExit,
     before: impl FnOnce(&[String]),
-) -> Result<Outcome, Error> {
-    inherited::let_go(if behind == Behind::Stdout { Keep::Stdout } else { Keep::Nothing });
+) -> Result<RunOutcome, LaunchError> {
+    inherited::let_go(if behind == OutputAfterExit::Stdout { Keep::Stdout } else { Keep::Nothing });
     let Some(outside) = plan.outside else {
         before(&[]);
         return Ok(wait::until_ended(gated)?);
     };
-    let wishes = supervise::Wishes {
+    let wishes = supervise::SuperviseOptions {
         rescue: outside.rescue,
         max_delay: outside.delay,
         fix_fork: outside.fix_fork,
@@ -146,12 +152,12 @@ fn started(
 /// The same with terminals; all that was written is out when it returns.
 fn in_terminals(
     plan: &Plan,
-    others: Others,
-    behind: Behind,
+    others: Handlers,
+    behind: OutputAfterExit,
     before: impl FnOnce(&[String]),
-) -> Result<Outcome, Error> {
-    let terminals = Terminals::open().map_err(Error::Terminal)?;
-    let (gated, relay) = terminals.during(|| launch::start(&plan.command)).map_err(Error::Terminal)?;
+) -> Result<RunOutcome, LaunchError> {
+    let terminals = Terminals::open().map_err(LaunchError::Terminal)?;
+    let (gated, relay) = terminals.during(|| launch::start(&plan.command)).map_err(LaunchError::Terminal)?;
     let gated = gated?;
     relay.of(gated.pid);
     let outcome = started(plan, gated, others, behind, before);

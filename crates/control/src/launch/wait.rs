@@ -5,10 +5,10 @@ use weir_model::trace::Exit;
 use weir_probe::launch::Gated;
 
 use super::signals;
-use crate::supervise::Outcome;
+use crate::supervise::RunOutcome;
 
 /// Starts it, passes signals on, and stops with it.
-pub(super) fn until_ended(gated: Gated) -> Result<Outcome, weir_probe::Error> {
+pub(super) fn until_ended(gated: Gated) -> Result<RunOutcome, weir_probe::Error> {
     let pid = gated.pid;
     let _passed_on = signals::pass_on(pid);
     gated.release()?;
@@ -35,6 +35,6 @@ fn exit(status: WaitStatus) -> Exit {
     }
 }
 
-fn outcome(exit: Exit) -> Outcome {
-    Outcome { exit, rescued: Vec::new(), emitted_bytes: 0, unable: Vec::new() }
+fn outcome(exit: Exit) -> RunOutcome {
+    RunOutcome { exit, rescued: Vec::new(), emitted_bytes: 0, unable: Vec::new() }
 }

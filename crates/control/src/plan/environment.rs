@@ -9,15 +9,15 @@ use crate::runtimes::{self, Hook};
 
 /// Where what is loaded lies.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct InjectedFiles {
     /// The library, and what it does.
-    pub library: Option<(PathBuf, preload::Wishes)>,
+    pub library: Option<(PathBuf, preload::PreloadConfig)>,
     /// The folder of the hooks' folders.
     pub hooks: Option<PathBuf>,
 }
 
 /// Variables and their values; None takes one away.
-pub type Settings = Vec<(String, Option<OsString>)>;
+pub type EnvironmentChanges = Vec<(String, Option<OsString>)>;
 
 impl Plan {
     /// The hooks that are to lie in [`Place::hooks`]; none when none is loaded.
@@ -37,8 +37,12 @@ impl Plan {
     }
 
     /// What is set in the command's environment, of which `get` tells what is there.
-    pub fn settings(&self, place: &Place, get: impl Fn(&str) -> Option<OsString>) -> Settings {
-        let mut settings: Settings = Vec::new();
+    pub fn settings(
+        &self,
+        place: &InjectedFiles,
+        get: impl Fn(&str) -> Option<OsString>,
+    ) -> EnvironmentChanges {
+        let mut settings: EnvironmentChanges = Vec::new();
         for (name, value) in &self.variables {
             settings.push((name.to_string(), Some(value).filter(|value| !value.is_empty()).map(Into::into)));
         }

@@ -9,7 +9,7 @@ const SEARCH_MOST: u64 = 1 << 20;
 
 /// An executable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Elf {
+pub struct ExecutableFacts {
     /// Of this machine's architecture, with 64 bits.
     pub native: bool,
     /// No loader: no library can be put before its own.
@@ -17,12 +17,12 @@ pub struct Elf {
     /// Its loader is musl's.
     pub musl: bool,
     /// Compiled from Go, Rust or C++, as far as the file tells.
-    pub language: Option<Language>,
+    pub language: Option<SourceLanguage>,
 }
 
 /// A language with streams of its own that a program can be compiled from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub enum SourceLanguage {
     /// Go.
     Go,
     /// Rust.
@@ -32,13 +32,13 @@ pub enum Language {
 }
 
 /// The facts of a file; None where it is no ELF file, or cannot be read.
-pub fn read(path: &Path) -> Option<Elf> {
+pub fn read(path: &Path) -> Option<ExecutableFacts> {
     let file = elf::Elf::open(path)?;
     if file.is_foreign() {
-        return Some(Elf::default());
+        return Some(ExecutableFacts::default());
     }
     let loader = file.interpreter().ok()?;
-    Some(Elf {
+    Some(ExecutableFacts {
         native: file.is_native().ok()?,
         is_static: loader.is_none(),
         musl: loader.is_some_and(|path| path.windows(7).any(|part| part == b"ld-musl")),
@@ -46,9 +46,9 @@ pub fn read(path: &Path) -> Option<Elf> {
     })
 }
 
-fn language(sections: &Sections) -> Option<Language> {
+fn language(sections: &Sections) -> Option<SourceLanguage> {
     if sections.has(".go.buildinfo") {
-        return Some(Language::Go);
+        return Some(SourceLanguage::Go);
     }
     let holds = |name: &str, word: &[u8]| {
         let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
@@ -56,10 +56,10 @@ fn language(sections: &Sections) -> Option<Language> {
     };
     let stripped = !sections.has(".comment");
     if holds(".comment", b"rustc version") || stripped && holds(".rodata", b"RUST_BACKTRACE") {
-        return Some(Language::Rust);
+        return Some(SourceLanguage::Rust);
     }
     let cpp = |name: &[u8]| name.starts_with(b"libstdc++.") || name.starts_with(b"libc++.");
-    sections.needed().is_some_and(|names| names.iter().any(|name| cpp(name))).then_some(Language::Cpp)
+    sections.needed().is_some_and(|names| names.iter().any(|name| cpp(name))).then_some(SourceLanguage::Cpp)
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn this_test_is_a_rust_program_of_this_machine() {
         let own = read(&std::env::current_exe().unwrap()).unwrap();
-        assert_eq!((own.native, own.is_static, own.language), (true, false, Some(Language::Rust)));
+        assert_eq!((own.native, own.is_static, own.language), (true, false, Some(SourceLanguage::Rust)));
     }
 
     #[test]

@@ -1,32 +1,32 @@
 //! One remedy of a runtime's table, done and said.
 
-use super::Maker;
-use crate::plan::rows::{Effect, Row, Technique};
-use crate::runtimes::Remedy;
+use super::PlanBuilder;
+use crate::plan::rows::{Effect, PlanRow, Technique};
+use crate::runtimes::RuntimeFix;
 
-impl Maker<'_> {
+impl PlanBuilder<'_> {
     /// Whatever needs neither the library nor the follower to be weighed against something else.
-    pub(super) fn apply(&mut self, wish: &str, remedy: Remedy) {
+    pub(super) fn apply(&mut self, wish: &str, remedy: RuntimeFix) {
         let runtime = self.plan.runtime;
         match remedy {
-            Remedy::Variables(..) | Remedy::Hook(_) | Remedy::HookStandsIn(_)
+            RuntimeFix::Variables(..) | RuntimeFix::Hook(_) | RuntimeFix::HookStandsIn(_)
                 if (runtime.deaf)(&self.plan.program) =>
             {
                 let why = format!("its options keep {} from looking at its environment", runtime.name);
                 self.briefly(wish, &why);
             }
-            Remedy::Variables(variables, text) => {
+            RuntimeFix::Variables(variables, text) => {
                 self.plan.variables.extend(variables);
-                self.row(Row::whole(wish, Technique::Environment, text));
+                self.row(PlanRow::whole(wish, Technique::Environment, text));
             }
-            Remedy::Hook(text) => self.hooked(wish, text, Effect::Whole),
-            Remedy::HookStandsIn(text) => self.hooked(wish, text, Effect::StandIn),
-            Remedy::Options(options, text) => self.options(wish, options, text),
-            Remedy::Already(text) => {
-                self.row(Row::whole(wish, Technique::Nothing, text).but(Effect::Already));
+            RuntimeFix::Hook(text) => self.hooked(wish, text, Effect::Whole),
+            RuntimeFix::HookStandsIn(text) => self.hooked(wish, text, Effect::StandIn),
+            RuntimeFix::Options(options, text) => self.options(wish, options, text),
+            RuntimeFix::Already(text) => {
+                self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
             }
-            Remedy::Not(text) => self.row(Row::not(wish, text)),
-            Remedy::Library | Remedy::Outside | Remedy::OutsidePart(_) => {
+            RuntimeFix::Not(text) => self.row(PlanRow::not(wish, text)),
+            RuntimeFix::Library | RuntimeFix::Outside | RuntimeFix::OutsidePart(_) => {
                 unreachable!("weighed by those who call")
             }
         }
@@ -34,18 +34,18 @@ impl Maker<'_> {
 
     fn hooked(&mut self, wish: &str, text: &str, effect: Effect) {
         self.plan.hooks.get_or_insert_with(|| "line".into());
-        self.row(Row::whole(wish, Technique::Environment, text).but(effect));
+        self.row(PlanRow::whole(wish, Technique::Environment, text).but(effect));
     }
 
     /// Options are put behind the command's name; a script's own line cannot be changed.
     fn options(&mut self, wish: &str, options: &[&str], text: &str) {
         if self.plan.program.script {
             let text = format!("a script's first line takes no more options; write them there ({text})");
-            return self.row(Row::not(wish, text));
+            return self.row(PlanRow::not(wish, text));
         }
         if !self.plan.command[1..].starts_with(&options.iter().map(Into::into).collect::<Vec<_>>()) {
             self.plan.command.splice(1..1, options.iter().map(Into::into));
         }
-        self.row(Row::whole(wish, Technique::Option, text));
+        self.row(PlanRow::whole(wish, Technique::Option, text));
     }
 }

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use weir_model::duration::format_seconds;
 
-use super::{Maker, RECOMMENDED_DELAY};
-use crate::plan::request::Coalesce;
-use crate::plan::rows::{Effect, Row, Technique};
-use crate::preload;
-use crate::runtimes::Remedy;
+use super::{PlanBuilder, RECOMMENDED_DELAY};
+use crate::plan::request::CoalesceScope;
+use crate::plan::rows::{Effect, PlanRow, Technique};
+use crate::runtimes::RuntimeFix;
 
-impl Maker<'_> {
+impl PlanBuilder<'_> {
     pub(super) fn promises(&mut self) {
         let recommended = self.request.is_empty().then_some(RECOMMENDED_DELAY);
         if let Some(delay) = self.request.max_delay.or(recommended) {
@@ -35,7 +34,7 @@ impl Maker<'_> {
         if self.request.pty {
             self.plan.terminal = true;
             let text = "terminals of their own for standard output and standard error";
-            self.row(Row::whole("--pty", Technique::Terminal, text));
+            self.row(PlanRow::whole("--pty", Technique::Terminal, text));
         }
     }
 
@@ -44,29 +43,29 @@ impl Maker<'_> {
         let wish = format!("--max-delay {shown}");
         // A hook does one thing: with a mode that was asked for it keeps no delay, but where that mode is there anyway.
         let full = self.plan.hooks.as_ref().is_some_and(|does| does.starts_with("full"));
-        if full && matches!(self.plan.runtime.full, Remedy::Already(_)) {
+        if full && matches!(self.plan.runtime.full, RuntimeFix::Already(_)) {
             self.plan.hooks = None;
         }
-        let hooked = matches!(self.plan.runtime.delay, Remedy::Hook(_) | Remedy::HookStandsIn(_));
+        let hooked = matches!(self.plan.runtime.delay, RuntimeFix::Hook(_) | RuntimeFix::HookStandsIn(_));
         if hooked && full && self.plan.hooks.is_some() {
             let name = self.plan.runtime.name;
             let text =
                 format!("{name} has one mode, that of --full: what waits goes out when the buffer is full");
-            return self.row(Row::whole(&wish, Technique::Nothing, text).but(Effect::StandIn));
+            return self.row(PlanRow::whole(&wish, Technique::Nothing, text).but(Effect::StandIn));
         }
         self.plan.hooks.get_or_insert_with(|| format!("delay:{}", delay.as_secs_f64()));
         if self.unfollowed().is_none() {
             self.delay(delay);
         }
         match self.plan.runtime.delay {
-            Remedy::Outside => {
+            RuntimeFix::Outside => {
                 self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None)
             }
-            Remedy::OutsidePart(not) => {
+            RuntimeFix::OutsidePart(not) => {
                 self.follow(&wish, &format!("what waits longer than {shown} is brought out"), Some(not));
             }
             // It would only make it slower where all its input is there.
-            Remedy::Options(..) if self.around.input_is_whole || self.plan.program.script => {
+            RuntimeFix::Options(..) if self.around.input_is_whole || self.plan.program.script => {
                 self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None);
             }
             other => self.apply(&wish, other),
@@ -77,18 +76,18 @@ impl Maker<'_> {
     fn follow(&mut self, wish: &str, text: &str, not: Option<&str>) {
         match (self.unfollowed(), not) {
             (Some(why), _) => self.terminal(wish, &why),
-            (None, None) => self.row(Row::whole(wish, Technique::Outside, text)),
+            (None, None) => self.row(PlanRow::whole(wish, Technique::Outside, text)),
             (None, Some(not)) => {
                 let text = format!("{text}; not {not}");
-                self.row(Row::whole(wish, Technique::Outside, text).but(Effect::Part));
+                self.row(PlanRow::whole(wish, Technique::Outside, text).but(Effect::Part));
             }
         }
     }
 
-    fn coalesce(&mut self, what: Coalesce) {
+    fn coalesce(&mut self, what: CoalesceScope) {
         let (wish, value) = match what {
-            Coalesce::All => ("--coalesce", preload::Coalesce::All),
-            Coalesce::Files => ("--coalesce=files", preload::Coalesce::Files),
+            CoalesceScope::All => ("--coalesce", CoalesceScope::All),
+            CoalesceScope::Files => ("--coalesce=files", CoalesceScope::Files),
         };
         let never = match self.plan.runtime.name {
             "Go" => Some("Go makes its system calls itself: they pass by every library"),
@@ -102,11 +101,11 @@ impl Maker<'_> {
             _ => None,
         };
         if let Some(why) = self.around.no_dispatch.or(never) {
-            self.row(Row::not(wish, why));
+            self.row(PlanRow::not(wish, why));
         } else if let Some(why) = self.unloaded() {
-            self.row(Row::not(wish, why));
+            self.row(PlanRow::not(wish, why));
         } else if let Some(why) = self.unfollowed() {
-            self.row(Row::not(wish, format!("{why}: at a kill, what was gathered would be lost")));
+            self.row(PlanRow::not(wish, format!("{why}: at a kill, what was gathered would be lost")));
         } else {
             self.library();
             self.plan.coalesce = Some(value);
@@ -114,17 +113,17 @@ impl Maker<'_> {
             self.outside();
             let text =
                 "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
-            let row = Row::whole(wish, Technique::Library, text);
+            let row = PlanRow::whole(wish, Technique::Library, text);
             let musl = self.plan.program.elf.as_ref().is_some_and(|elf| elf.musl);
             self.row(match musl {
                 false if self.request.rescue => {
                     let text = format!("{text}; beside --rescue not what the C library's stdio writes");
-                    Row { text, ..row }.but(Effect::Part)
+                    PlanRow { text, ..row }.but(Effect::Part)
                 }
                 false => row,
                 true => {
                     let text = format!("{text}; not what musl's stdio writes, which passes by every library");
-                    Row { text, ..row }.but(Effect::Part)
+                    PlanRow { text, ..row }.but(Effect::Part)
                 }
             });
         }
@@ -154,7 +153,7 @@ impl Maker<'_> {
 
     /// What is said of a wish is said otherwise, where it came true.
     fn reword(&mut self, wish: &str, effect: Effect, text: &str) {
-        let done = |row: &&mut Row| row.wish.starts_with(wish) && row.technique == Technique::Outside;
+        let done = |row: &&mut PlanRow| row.wish.starts_with(wish) && row.technique == Technique::Outside;
         for row in self.plan.rows.iter_mut().filter(done) {
             (row.effect, row.technique, row.text) = (effect, Technique::Library, text.into());
         }
@@ -163,19 +162,19 @@ impl Maker<'_> {
     fn rescue(&mut self) {
         let wish = "--rescue";
         if let Some(why) = self.unfollowed() {
-            return self.row(Row::not(wish, format!("{why}: nobody is there when it dies")));
+            return self.row(PlanRow::not(wish, format!("{why}: nobody is there when it dies")));
         }
         self.outside().rescue = true;
         self.library().exec_flush = true;
         match self.plan.runtime.rescue {
-            Remedy::Outside => {
+            RuntimeFix::Outside => {
                 self.follow(wish, "what waits when it dies is written to where it was meant for", None)
             }
-            Remedy::OutsidePart(not) => {
+            RuntimeFix::OutsidePart(not) => {
                 self.follow(wish, "what waits when it dies is written to where it was meant for", Some(not));
             }
             other => {
-                if matches!(other, Remedy::HookStandsIn(_)) {
+                if matches!(other, RuntimeFix::HookStandsIn(_)) {
                     self.plan.hooks.get_or_insert_with(|| "delay:0.01".into());
                 }
                 self.apply(wish, other);
@@ -190,9 +189,11 @@ impl Maker<'_> {
         }
         let text = "what waits at a fork is written then, and by neither process again";
         match (self.plan.runtime.fork, self.unfollowed()) {
-            (Remedy::Outside, None) => self.follow(wish, text, None),
-            (Remedy::OutsidePart(not), None) => self.follow(wish, text, Some(not)),
-            (Remedy::Outside | Remedy::OutsidePart(_), Some(why)) => self.row(Row::not(wish, why)),
+            (RuntimeFix::Outside, None) => self.follow(wish, text, None),
+            (RuntimeFix::OutsidePart(not), None) => self.follow(wish, text, Some(not)),
+            (RuntimeFix::Outside | RuntimeFix::OutsidePart(_), Some(why)) => {
+                self.row(PlanRow::not(wish, why))
+            }
             (other, _) => self.apply(wish, other),
         }
     }
@@ -201,15 +202,15 @@ impl Maker<'_> {
         let wish = "--fix-order";
         self.library().order = true;
         match (self.plan.runtime.order, self.unloaded()) {
-            (Remedy::Library, None) => {
+            (RuntimeFix::Library, None) => {
                 let text = "a stream is flushed before a write(2) to its descriptor";
-                self.row(Row::whole(wish, Technique::Library, text));
+                self.row(PlanRow::whole(wish, Technique::Library, text));
             }
-            (Remedy::Library, Some(why)) => self.row(Row::not(wish, why)),
-            (Remedy::Hook(text), _) => {
+            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::not(wish, why)),
+            (RuntimeFix::Hook(text), _) => {
                 // By lines is not enough: a write(2) may come in the middle of one.
                 self.plan.hooks = Some("none".into());
-                self.apply(wish, Remedy::Hook(text));
+                self.apply(wish, RuntimeFix::Hook(text));
             }
             (other, _) => self.apply(wish, other),
         }
@@ -219,16 +220,16 @@ impl Maker<'_> {
         let wish = "--private-stdin";
         let Some((device, inode)) = self.around.input else {
             let text = "standard input is closed: there is nothing to take";
-            return self.row(Row::whole(wish, Technique::Nothing, text).but(Effect::Already));
+            return self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
         };
         self.library().private_stdin = Some((device, inode));
         let text = "programs that it starts find the end of the file on standard input";
-        let row = Row::whole(wish, Technique::Library, text);
+        let row = PlanRow::whole(wish, Technique::Library, text);
         let row = match self.unloaded() {
             None => row,
             Some(why) => {
                 let text = format!("{text}, where they are linked dynamically ({why})");
-                Row { text, ..row }.but(Effect::Part)
+                PlanRow { text, ..row }.but(Effect::Part)
             }
         };
         self.row(row);

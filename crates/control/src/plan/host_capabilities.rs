@@ -4,13 +4,13 @@ use std::fs;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use crate::plan::Surroundings;
+use crate::plan::HostCapabilities;
 
 /// Looks at descriptors 0 and 1, and at who may trace whom.
-pub fn look() -> Surroundings {
+pub fn look() -> HostCapabilities {
     let input = rustix::fs::fstat(std::io::stdin().as_fd()).ok();
     let kind = |about: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(about.st_mode);
-    Surroundings {
+    HostCapabilities {
         untraceable: untraceable(),
         terminal: std::io::stdout().is_terminal(),
         input_is_whole: input.as_ref().is_some_and(|about| kind(about) == rustix::fs::FileType::RegularFile),

@@ -15,13 +15,13 @@ mod tests;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::plan::program::Program;
-use crate::plan::request::Request;
-use crate::plan::rows::{Effect, Row, Technique};
+use crate::plan::program::ResolvedProgram;
+use crate::plan::request::{CoalesceScope, RunRequest};
+use crate::plan::rows::{Effect, PlanRow, Technique};
 use crate::preload;
-use crate::runtimes::{self, Runtime};
+use crate::runtimes::{self, RuntimeFacts};
 
-pub use environment::{Place, Settings};
+pub use environment::{EnvironmentChanges, InjectedFiles};
 
 /// Where lines cannot be had, what waits is brought out from outside as often as this.
 const STAND_IN_DELAY: Duration = Duration::from_millis(10);
@@ -30,7 +30,7 @@ pub const RECOMMENDED_DELAY: Duration = Duration::from_millis(100);
 
 /// What a plan depends on besides the program.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct HostCapabilities {
     /// Why no process may be traced here; None: it may.
     pub untraceable: Option<String>,
     /// Why a program's system calls cannot be intercepted here; None: they can.
@@ -45,7 +45,7 @@ pub struct Surroundings {
 
 /// What the follower has to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outside {
+pub struct SupervisionPlan {
     /// No byte waits longer.
     pub delay: Option<Duration>,
     /// Bring out what waits at a kill.
@@ -60,17 +60,17 @@ pub struct Plan {
     /// The command, with options that were added.
     pub command: Vec<OsString>,
     /// The runtime that was recognised.
-    pub runtime: &'static Runtime,
+    pub runtime: &'static RuntimeFacts,
     /// The program that was found.
-    pub program: Program,
+    pub program: ResolvedProgram,
     /// What the library does; None: it is not loaded.
-    pub library: Option<preload::Wishes>,
+    pub library: Option<preload::PreloadConfig>,
     /// Which calls are gathered, for which an arena is needed.
-    pub coalesce: Option<preload::Coalesce>,
+    pub coalesce: Option<CoalesceScope>,
     /// How long bytes may wait where calls are gathered.
     pub gathered_delay: Duration,
     /// For the follower; None: nothing follows.
-    pub outside: Option<Outside>,
+    pub outside: Option<SupervisionPlan>,
     /// Terminals for standard output and error.
     pub terminal: bool,
     /// Variables of runtimes that are set; an empty value takes one away.
@@ -78,13 +78,13 @@ pub struct Plan {
     /// What runtimes' hooks are to do; None: they are not loaded.
     pub hooks: Option<String>,
     /// Every wish and what becomes of it.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PlanRow>,
 }
 
 /// Makes the plan.
-pub fn plan(command: &[OsString], request: &Request, around: &Surroundings) -> Plan {
-    let program = Program::of(command);
-    let mut maker = Maker {
+pub fn plan(command: &[OsString], request: &RunRequest, around: &HostCapabilities) -> Plan {
+    let program = ResolvedProgram::of(command);
+    let mut maker = PlanBuilder {
         plan: Plan {
             command: command.to_vec(),
             runtime: runtimes::of(&program),
@@ -134,19 +134,19 @@ impl Plan {
 }
 
 /// A plan that is being made.
-struct Maker<'a> {
+struct PlanBuilder<'a> {
     plan: Plan,
-    request: &'a Request,
-    around: &'a Surroundings,
+    request: &'a RunRequest,
+    around: &'a HostCapabilities,
 }
 
-impl Maker<'_> {
-    fn row(&mut self, row: Row) {
+impl PlanBuilder<'_> {
+    fn row(&mut self, row: PlanRow) {
         self.plan.rows.push(row);
     }
 
     /// The library's wishes, which begin with the first of them.
-    fn library(&mut self) -> &mut preload::Wishes {
+    fn library(&mut self) -> &mut preload::PreloadConfig {
         self.plan.library.get_or_insert_default()
     }
 
@@ -159,7 +159,7 @@ impl Maker<'_> {
     }
 
     /// The follower's wishes, which begin with the first of them.
-    fn outside(&mut self) -> &mut Outside {
+    fn outside(&mut self) -> &mut SupervisionPlan {
         self.plan.outside.get_or_insert_default()
     }
 
@@ -173,11 +173,11 @@ impl Maker<'_> {
     fn terminal(&mut self, wish: &str, why: &str) {
         if self.around.terminal {
             let text = format!("{why}; standard output is a terminal, where lines go out at once");
-            self.row(Row::whole(wish, Technique::Nothing, text).but(Effect::Already));
+            self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
         } else {
             self.plan.terminal = true;
             let text = format!("{why}: a terminal as its standard output makes it write by lines");
-            self.row(Row::whole(wish, Technique::Terminal, text).but(Effect::StandIn));
+            self.row(PlanRow::whole(wish, Technique::Terminal, text).but(Effect::StandIn));
         }
     }
 

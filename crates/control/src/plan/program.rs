@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use weir_probe::command::find;
 
-use crate::plan::executable::{self, Elf};
+use crate::plan::executable::{self, ExecutableFacts};
 
 /// A `#!` line is read so far; the kernel's own limit is 256.
 const LINE_MOST: u64 = 512;
@@ -18,7 +18,7 @@ const DEEP: usize = 8;
 
 /// A command, seen before it is run.
 #[derive(Debug, Clone, Default)]
-pub struct Program {
+pub struct ResolvedProgram {
     /// The file that execve(2) will be given; None: there is none of this name.
     pub path: Option<PathBuf>,
     /// Names by which the program and those that will interpret it go: as typed first, the last one that of the
@@ -29,17 +29,17 @@ pub struct Program {
     /// It is a script.
     pub script: bool,
     /// What is known of the ELF file at the end; None: it cannot be read.
-    pub elf: Option<Elf>,
+    pub elf: Option<ExecutableFacts>,
     /// Set-user-ID, set-group-ID or with capabilities that weir's user has not: the loader ignores LD_PRELOAD,
     /// and a tracer would take the program's rights away.
     pub privileged: bool,
 }
 
-impl Program {
+impl ResolvedProgram {
     /// Looks at a command as execvp(3) will find it.
-    pub fn of(command: &[OsString]) -> Program {
-        let Some(name) = command.first() else { return Program::default() };
-        let mut program = Program { arguments: command[1..].to_vec(), ..Program::default() };
+    pub fn of(command: &[OsString]) -> ResolvedProgram {
+        let Some(name) = command.first() else { return ResolvedProgram::default() };
+        let mut program = ResolvedProgram { arguments: command[1..].to_vec(), ..ResolvedProgram::default() };
         program.names.push(base(Path::new(name)));
         program.path = find(name);
         let mut next = program.path.clone();
@@ -119,7 +119,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let inner = script(dir.path(), "perl", "#!/usr/bin/env -S FOO=1 sh -e");
         let outer = script(dir.path(), "tool", &format!("#! {} -w", inner.to_string_lossy()));
-        let program = Program::of(&[outer, "x".into()]);
+        let program = ResolvedProgram::of(&[outer, "x".into()]);
         assert!(program.script && program.elf.is_some_and(|elf| elf.native && !elf.is_static));
         assert_eq!(program.names[..3], ["tool", "perl", "sh"]);
         assert_eq!(program.arguments, ["x"]);
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_has_no_path() {
-        let program = Program::of(&["weir-no-such-command".into()]);
+        let program = ResolvedProgram::of(&["weir-no-such-command".into()]);
         assert!(program.path.is_none() && program.elf.is_none() && !program.privileged);
-        assert!(Program::of(&[]).names.is_empty());
+        assert!(ResolvedProgram::of(&[]).names.is_empty());
     }
 
     #[test]
@@ -137,6 +137,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("loop");
         let word = script(dir.path(), "loop", &format!("#!{}", path.display()));
-        assert!(Program::of(&[word]).elf.is_none());
+        assert!(ResolvedProgram::of(&[word]).elf.is_none());
     }
 }

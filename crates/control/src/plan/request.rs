@@ -7,7 +7,7 @@ use weir_model::Size;
 
 /// How a stream is to be buffered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum BufferMode {
     /// Not at all.
     None,
     /// Out at each end of a line.
@@ -16,7 +16,7 @@ pub enum Mode {
     Full(Option<Size>),
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for BufferMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
@@ -29,7 +29,7 @@ impl fmt::Display for Mode {
 
 /// One of the three streams that every program has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standard {
+pub enum StandardStream {
     /// Descriptor 0.
     Input,
     /// Descriptor 1.
@@ -38,7 +38,7 @@ pub enum Standard {
     Error,
 }
 
-impl Standard {
+impl StandardStream {
     /// As in the options and in the library's configuration.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Standard {
 
 /// Which tiny calls are gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coalesce {
+pub enum CoalesceScope {
     /// Those on everything.
     All,
     /// Those on regular files.
@@ -60,17 +60,17 @@ pub enum Coalesce {
 
 /// All that was asked for; nothing by default.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Request {
+pub struct RunRequest {
     /// Modes of standard streams.
-    pub modes: Vec<(Standard, Mode)>,
+    pub modes: Vec<(StandardStream, BufferMode)>,
     /// Modes of files that the program opens, by a pattern of their names.
-    pub files: Vec<(String, Mode)>,
+    pub files: Vec<(String, BufferMode)>,
     /// The modes hold also against a program that sets its own.
     pub force: bool,
     /// No byte waits longer than this in the program.
     pub max_delay: Option<Duration>,
     /// Gather tiny calls.
-    pub coalesce: Option<Coalesce>,
+    pub coalesce: Option<CoalesceScope>,
     /// What waits when the program dies, or becomes another, gets to where it was meant for.
     pub rescue: bool,
     /// What waits at a fork is written once.
@@ -83,14 +83,14 @@ pub struct Request {
     pub pty: bool,
 }
 
-impl Request {
+impl RunRequest {
     /// Nothing at all was asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self { force: self.force, ..Self::default() }
     }
 
     /// The mode of a standard stream, the last one that was asked for.
-    pub fn mode(&self, stream: Standard) -> Option<Mode> {
+    pub fn mode(&self, stream: StandardStream) -> Option<BufferMode> {
         self.modes.iter().rev().find(|(of, _)| *of == stream).map(|(_, mode)| *mode)
     }
 }

@@ -61,7 +61,7 @@ impl Effect {
 
 /// One wish and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct PlanRow {
     /// The wish, as an option.
     pub wish: String,
     /// How far it comes true.
@@ -72,19 +72,19 @@ pub struct Row {
     pub text: String,
 }
 
-impl Row {
+impl PlanRow {
     /// A wish that comes true.
-    pub fn whole(wish: &str, technique: Technique, text: impl Into<String>) -> Row {
-        Row { wish: wish.into(), effect: Effect::Whole, technique, text: text.into() }
+    pub fn whole(wish: &str, technique: Technique, text: impl Into<String>) -> PlanRow {
+        PlanRow { wish: wish.into(), effect: Effect::Whole, technique, text: text.into() }
     }
 
     /// The same with another effect.
-    pub fn but(self, effect: Effect) -> Row {
-        Row { effect, ..self }
+    pub fn but(self, effect: Effect) -> PlanRow {
+        PlanRow { effect, ..self }
     }
 
     /// A wish that is left unfulfilled.
-    pub fn not(wish: &str, text: impl Into<String>) -> Row {
-        Row { wish: wish.into(), effect: Effect::Not, technique: Technique::Nothing, text: text.into() }
+    pub fn not(wish: &str, text: impl Into<String>) -> PlanRow {
+        PlanRow { wish: wish.into(), effect: Effect::Not, technique: Technique::Nothing, text: text.into() }
     }
 }

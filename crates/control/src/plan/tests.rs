@@ -4,22 +4,22 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use super::*;
-use crate::plan::request::{Coalesce, Mode, Standard};
+use crate::plan::request::{BufferMode, CoalesceScope, StandardStream};
 
 fn words(text: &str) -> Vec<OsString> {
     text.split_whitespace().map(Into::into).collect()
 }
 
-fn with(around: Surroundings, command: &str, request: Request) -> Plan {
+fn with(around: HostCapabilities, command: &str, request: RunRequest) -> Plan {
     plan(&words(command), &request, &around)
 }
 
-fn by(command: &str, request: Request) -> Plan {
-    with(Surroundings::default(), command, request)
+fn by(command: &str, request: RunRequest) -> Plan {
+    with(HostCapabilities::default(), command, request)
 }
 
-fn lines() -> Request {
-    Request { modes: vec![(Standard::Output, Mode::Line)], ..Request::default() }
+fn lines() -> RunRequest {
+    RunRequest { modes: vec![(StandardStream::Output, BufferMode::Line)], ..RunRequest::default() }
 }
 
 /// A static program of no language in particular: only its header counts.
@@ -38,7 +38,7 @@ fn still() -> tempfile::TempPath {
 
 #[test]
 fn nothing_asked_is_the_recommendation() {
-    let plan = by("cut -c1", Request::default());
+    let plan = by("cut -c1", RunRequest::default());
     assert_eq!(plan.outside.unwrap().delay, Some(RECOMMENDED_DELAY));
     assert!(plan.library.is_none() && plan.refusals().is_empty() && plan.remarks().is_empty());
 }
@@ -58,10 +58,10 @@ fn a_static_program_is_met_from_outside_or_refused() {
     assert_eq!(plan.outside.unwrap().delay, Some(STAND_IN_DELAY));
     assert_eq!((plan.remarks().len(), plan.refusals().len()), (1, 0));
     for request in [
-        Request { fix_order: true, ..Request::default() },
-        Request { coalesce: Some(Coalesce::All), ..Request::default() },
-        Request { modes: vec![(Standard::Output, Mode::Full(None))], ..Request::default() },
-        Request { files: vec![("*".into(), Mode::Line)], ..Request::default() },
+        RunRequest { fix_order: true, ..RunRequest::default() },
+        RunRequest { coalesce: Some(CoalesceScope::All), ..RunRequest::default() },
+        RunRequest { modes: vec![(StandardStream::Output, BufferMode::Full(None))], ..RunRequest::default() },
+        RunRequest { files: vec![("*".into(), BufferMode::Line)], ..RunRequest::default() },
     ] {
         let refusals = by(command, request.clone()).refusals();
         assert!(refusals.len() == 1 && refusals[0].contains("statically"), "{request:?}: {refusals:?}");
@@ -70,36 +70,36 @@ fn a_static_program_is_met_from_outside_or_refused() {
 
 #[test]
 fn where_nobody_may_trace_a_terminal_stands_in() {
-    let around = Surroundings { untraceable: Some("forbidden".into()), ..Surroundings::default() };
-    let plan = with(around.clone(), "cut -c1", Request::default());
+    let around = HostCapabilities { untraceable: Some("forbidden".into()), ..HostCapabilities::default() };
+    let plan = with(around.clone(), "cut -c1", RunRequest::default());
     assert!(plan.terminal && plan.outside.is_none() && plan.remarks()[0].contains("forbidden"));
-    let plan = with(around, "cut -c1", Request { rescue: true, ..Request::default() });
+    let plan = with(around, "cut -c1", RunRequest { rescue: true, ..RunRequest::default() });
     assert!(plan.refusals()[0].contains("forbidden"));
 }
 
 #[test]
 fn mawk_gets_its_option_once_and_only_where_it_waits() {
     let options = words("mawk -W interactive 1");
-    if Program::of(&options).path.is_none() {
+    if ResolvedProgram::of(&options).path.is_none() {
         return; // no mawk here; tests/run_matrix.rs says so
     }
     assert_eq!(by("mawk 1", lines()).command, options);
     assert_eq!(by("mawk -W interactive 1", lines()).command, options);
-    let whole = Surroundings { input_is_whole: true, ..Surroundings::default() };
-    let delay = Request { max_delay: Some(Duration::from_millis(5)), ..Request::default() };
+    let whole = HostCapabilities { input_is_whole: true, ..HostCapabilities::default() };
+    let delay = RunRequest { max_delay: Some(Duration::from_millis(5)), ..RunRequest::default() };
     assert_eq!(with(whole, "mawk 1", delay).command, words("mawk 1"));
 }
 
 #[test]
 fn gathering_and_writing_ahead_exclude_each_other() {
-    let request = Request {
-        coalesce: Some(Coalesce::All),
+    let request = RunRequest {
+        coalesce: Some(CoalesceScope::All),
         max_delay: Some(Duration::from_millis(5)),
         fix_fork: true,
-        ..Request::default()
+        ..RunRequest::default()
     };
     let plan = by("cut -c1", request);
-    assert_eq!(plan.outside, Some(Outside::default()));
+    assert_eq!(plan.outside, Some(SupervisionPlan::default()));
     assert_eq!(plan.gathered_delay, Duration::from_millis(5));
     let effect = |wish: &str| plan.rows.iter().find(|row| row.wish.starts_with(wish)).unwrap().effect;
     assert_eq!((effect("--max-delay"), effect("--fix-fork")), (Effect::Part, Effect::StandIn));
@@ -107,7 +107,7 @@ fn gathering_and_writing_ahead_exclude_each_other() {
 
 #[test]
 fn what_is_not_gathered_is_said() {
-    let request = Request { coalesce: Some(Coalesce::All), ..Request::default() };
+    let request = RunRequest { coalesce: Some(CoalesceScope::All), ..RunRequest::default() };
     for (name, why) in [("node", "several threads"), ("java", "several threads"), ("ruby", "SIGSYS")] {
         let refusals = by(name, request.clone()).refusals();
         assert!(refusals.len() == 1 && refusals[0].contains(why), "{name}: {refusals:?}");
@@ -117,10 +117,10 @@ fn what_is_not_gathered_is_said() {
 
 #[test]
 fn one_hook_does_not_promise_two_things() {
-    let request = Request {
-        modes: vec![(Standard::Output, Mode::Full(None))],
+    let request = RunRequest {
+        modes: vec![(StandardStream::Output, BufferMode::Full(None))],
         max_delay: Some(Duration::from_millis(100)),
-        ..Request::default()
+        ..RunRequest::default()
     };
     let plan = by("tclsh x", request.clone());
     let row = plan.rows.iter().find(|row| row.wish.starts_with("--max-delay")).unwrap();
@@ -133,9 +133,11 @@ fn one_hook_does_not_promise_two_things() {
 
 #[test]
 fn a_shell_gives_hooks_and_variables_to_what_it_runs() {
-    let plan =
-        by("sh -c true", Request { modes: vec![(Standard::Output, Mode::None)], ..Request::default() });
-    let place = Place { library: None, hooks: Some("/h".into()) };
+    let plan = by(
+        "sh -c true",
+        RunRequest { modes: vec![(StandardStream::Output, BufferMode::None)], ..RunRequest::default() },
+    );
+    let place = InjectedFiles { library: None, hooks: Some("/h".into()) };
     let settings = plan.settings(&place, |_| None);
     let get =
         |name: &str| settings.iter().rev().find(|(of, _)| of == name).and_then(|(_, value)| value.clone());

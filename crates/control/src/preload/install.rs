@@ -18,13 +18,13 @@ const EXECUTE_ALL: u32 = 0o111;
 /// Nothing could be put anywhere.
 #[derive(Debug, thiserror::Error)]
 #[error("no directory for what is loaded into programs: {}; set XDG_CACHE_HOME to one that is yours alone", .0.join("; "))]
-pub struct Error(Vec<String>);
+pub struct InstallError(Vec<String>);
 
 /// Files that belong together, by their paths in a folder of their own.
 pub type Files<'a> = &'a [(&'a str, &'a [u8])];
 
 /// Puts files below a folder `NAME-HASH` and gives its path. At most, they are read and compared.
-pub fn place(name: &str, files: Files) -> Result<PathBuf, Error> {
+pub fn place(name: &str, files: Files) -> Result<PathBuf, InstallError> {
     let folder = format!("{name}-{:016x}", hash(files));
     let mut refused = Vec::new();
     for candidate in candidates() {
@@ -33,7 +33,7 @@ pub fn place(name: &str, files: Files) -> Result<PathBuf, Error> {
             Err(why) => refused.push(format!("{}: {why}", candidate.display())),
         }
     }
-    Err(Error(refused))
+    Err(InstallError(refused))
 }
 
 /// Where it may lie, the best first: for root where children of other users can read it.

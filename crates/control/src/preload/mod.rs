@@ -7,24 +7,17 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::plan::request::CoalesceScope;
+
 /// The shared object itself, for this machine; loads into programs of glibc and musl.
 pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libweir-run.so"));
 
 /// The environment variable that the library reads.
 pub const VARIABLE: &str = "WEIR_RUN";
 
-/// Which tiny calls are gathered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coalesce {
-    /// Those on regular files only.
-    Files,
-    /// Also those on pipes, terminals and sockets.
-    All,
-}
-
 /// What the library shall do; native/preload/config.h says what each line means.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct PreloadConfig {
     /// Modes of stdin, stdout and stderr: `none`, `line`, `full` or `full:BYTES`.
     pub standard: [Option<String>; 3],
     /// A pattern of paths and the mode of streams that are opened on them.
@@ -40,10 +33,10 @@ pub struct Wishes {
     /// The command's process, or its parent: whom `private_stdin` does not touch.
     pub first: Option<u32>,
     /// What is gathered, and in which arena (see [`crate::coalesce::Arena::path`]).
-    pub coalesce: Option<(Coalesce, PathBuf)>,
+    pub coalesce: Option<(CoalesceScope, PathBuf)>,
 }
 
-impl Wishes {
+impl PreloadConfig {
     /// The value of [`VARIABLE`] for a library that lies at `library`.
     pub fn value(&self, library: &Path) -> String {
         let mut text = format!("lib={}\n", library.display());
@@ -63,7 +56,7 @@ impl Wishes {
         }
         self.first.iter().for_each(|pid| line("first", &pid.to_string()));
         if let Some((which, arena)) = &self.coalesce {
-            line("coalesce", if *which == Coalesce::All { "all" } else { "files" });
+            line("coalesce", if *which == CoalesceScope::All { "all" } else { "files" });
             line("arena", &arena.display().to_string());
         }
         text
@@ -86,13 +79,13 @@ mod tests {
 
     #[test]
     fn wishes_become_lines() {
-        let wishes = Wishes {
+        let wishes = PreloadConfig {
             standard: [None, Some("line".into()), Some("full:100".into())],
             files: vec![("*.log".into(), "none".into())],
             force: true,
             private_stdin: Some((3, 4)),
-            coalesce: Some((Coalesce::Files, "/proc/1/fd/5".into())),
-            ..Wishes::default()
+            coalesce: Some((CoalesceScope::Files, "/proc/1/fd/5".into())),
+            ..PreloadConfig::default()
         };
         let want = "lib=/l.so\nstdout=line\nstderr=full:100\nfile=*.log=none\nforce=1\nstdin-private=3:4\n\
                     coalesce=files\narena=/proc/1/fd/5\n";
@@ -101,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_own_preload_stays_behind_ours() {
-        let [(_, list), _] = Wishes::default().environment(Path::new("/l.so"), Some("/own.so".into()));
+        let [(_, list), _] = PreloadConfig::default().environment(Path::new("/l.so"), Some("/own.so".into()));
         assert_eq!(list, "/l.so:/own.so");
     }
 }

@@ -17,7 +17,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 pub use relay::Relay;
 
 /// Both ends of a terminal.
-struct Pair {
+struct PtyPair {
     /// Where what is written to it is read.
     outer: OwnedFd,
     /// What the program gets.
@@ -25,7 +25,7 @@ struct Pair {
 }
 
 /// A terminal that changes no byte and echoes none.
-fn pair() -> io::Result<Pair> {
+fn pair() -> io::Result<PtyPair> {
     let outer = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&outer)?;
     unlockpt(&outer)?;
@@ -33,7 +33,7 @@ fn pair() -> io::Result<Pair> {
     let mut settings = tcgetattr(&inner)?;
     settings.make_raw();
     tcsetattr(&inner, OptionalActions::Now, &settings)?;
-    Ok(Pair { outer, inner })
+    Ok(PtyPair { outer, inner })
 }
 
 /// Terminals in place of descriptors 1 and 2 of this process, for a command that it starts next.

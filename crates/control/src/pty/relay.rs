@@ -21,12 +21,12 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Two threads, one a stream: a reader of the one that has stopped does not stop the other.
 pub struct Relay {
-    threads: Vec<JoinHandle<Option<Lane>>>,
+    threads: Vec<JoinHandle<Option<RelayLane>>>,
     ended: Arc<AtomicBool>,
     pid: Arc<AtomicU32>,
 }
 
-struct Lane {
+struct RelayLane {
     from: File,
     to: File,
     own: Arc<[File; 2]>,
@@ -40,7 +40,7 @@ impl Relay {
         let own = Arc::new(own);
         let mut threads = Vec::new();
         for (number, from) in outer.into_iter().enumerate() {
-            let lane = Lane {
+            let lane = RelayLane {
                 from: File::from(from),
                 to: own[number].try_clone()?,
                 own: Arc::clone(&own),
@@ -61,7 +61,7 @@ impl Relay {
     /// terminal still: a process of its own then carries on, as long as that one would have held the pipe.
     pub fn finish(self) {
         self.ended.store(true, SeqCst);
-        let open: Vec<Lane> = self.threads.into_iter().filter_map(|one| one.join().ok()?).collect();
+        let open: Vec<RelayLane> = self.threads.into_iter().filter_map(|one| one.join().ok()?).collect();
         if open.is_empty() {
             return;
         }
@@ -77,9 +77,9 @@ impl Relay {
     }
 }
 
-impl Lane {
+impl RelayLane {
     /// Itself, when its program has ended and another one has the terminal still.
-    fn run(mut self) -> Option<Lane> {
+    fn run(mut self) -> Option<RelayLane> {
         let mut chunk = vec![0; CHUNK];
         loop {
             // Asked before the terminal is: what was written by then is there.

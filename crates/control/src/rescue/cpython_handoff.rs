@@ -9,8 +9,8 @@
 use weir_model::trace::Buffer;
 use weir_probe::memory::{Memory, ProcessMemory};
 
-use crate::rescue::last_write::Last;
-use crate::supervise::tracees::World;
+use crate::rescue::last_write::LastWrite;
+use crate::supervise::tracees::Tracees;
 
 /// How much of a stack is searched: print() is a few calls above write(2).
 const STACK_BYTES: usize = 16 << 10;
@@ -19,7 +19,7 @@ const LENGTH_MOST: u64 = 1 << 24;
 
 /// What is left of a bytes object that a buffered writer has not taken.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct HandedOffBytes {
     /// The buffered writer.
     pub stream: u64,
     pub fd: i32,
@@ -27,7 +27,7 @@ pub(crate) struct InFlight {
 }
 
 /// Of a process whose last thread is in its exit stop.
-pub(crate) fn in_flight(world: &World, pid: u32, tid: u32) -> Vec<InFlight> {
+pub(crate) fn in_flight(world: &Tracees, pid: u32, tid: u32) -> Vec<HandedOffBytes> {
     let memory = ProcessMemory { pid: tid };
     let texts = world.python_texts(pid, tid);
     let Some(process) = world.processes.get(&pid).filter(|_| !texts.is_empty()) else { return Vec::new() };
@@ -38,7 +38,7 @@ pub(crate) fn in_flight(world: &World, pid: u32, tid: u32) -> Vec<InFlight> {
         let bytes = objects
             .filter_map(|(at, object)| rest(&memory, writer, at, object, lasts))
             .max_by_key(Vec::len)?;
-        Some(InFlight { stream: writer.address, fd: writer.fd, bytes })
+        Some(HandedOffBytes { stream: writer.address, fd: writer.fd, bytes })
     };
     texts.iter().filter_map(rest).collect()
 }
@@ -120,7 +120,7 @@ fn rest(
     writer: &Buffer,
     at: u64,
     object: Vec<u8>,
-    lasts: &[Last],
+    lasts: &[LastWrite],
 ) -> Option<Vec<u8>> {
     // Of `buffered` in bufferedio.c.
     let field = |offset| memory.u64(writer.address + offset);

@@ -4,13 +4,13 @@ use weir_model::trace::RuntimeId;
 use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::walk::Pending;
 
-use crate::rescue::replay::Torn;
+use crate::rescue::replay::KilledThread;
 
 /// `write_ptr` of glibc's FILE, and `wpos` of musl's.
 const NEXT: u64 = 40;
 
 /// Puts it into what a stream holds, if one of these threads was about to.
-pub(crate) fn stored(tid: u32, torn: &[Torn], pending: &mut Pending) {
+pub(crate) fn stored(tid: u32, torn: &[KilledThread], pending: &mut Pending) {
     if !matches!(pending.walker, RuntimeId::Glibc | RuntimeId::Musl) {
         return;
     }
@@ -24,7 +24,7 @@ pub(crate) fn stored(tid: u32, torn: &[Torn], pending: &mut Pending) {
 }
 
 /// `mov %r8, (…)` or `movb $…, (…)`: where to, and which byte.
-fn about_to(memory: &ProcessMemory, torn: &Torn) -> Option<(u64, u8)> {
+fn about_to(memory: &ProcessMemory, torn: &KilledThread) -> Option<(u64, u8)> {
     let code = memory.bytes(torn.at(), 15);
     let (rex, rest) = match *code.first()? {
         rex @ 0x40..=0x4f => (rex, &code[1..]),

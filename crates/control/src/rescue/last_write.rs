@@ -7,61 +7,61 @@ use weir_probe::memory::{Memory, ProcessMemory};
 use weir_probe::ptrace::registers::{self, Call};
 use weir_probe::walk::Pending;
 
-use crate::delay::skip::Skip;
-use crate::supervise::tracees::World;
+use crate::delay::skip::SkippedCall;
+use crate::supervise::tracees::Tracees;
 
 /// What a thread that was ended had written, or was about to have written.
 #[derive(Debug)]
-pub(crate) enum Last {
+pub(crate) enum LastWrite {
     /// So many bytes of these parts, to this descriptor.
     Wrote { fd: i32, parts: Vec<(u64, u64)>, bytes: u64 },
     /// It was in its program; its registers.
     Behind(registers::Behind),
 }
 
-impl Last {
+impl LastWrite {
     /// How much of the bytes at an address was written when the thread was ended; None: it was not writing these.
     pub fn wrote_of(&self, at: u64, length: u64) -> Option<u64> {
-        let Last::Wrote { parts, bytes, .. } = self else { return None };
+        let LastWrite::Wrote { parts, bytes, .. } = self else { return None };
         let before = parts.first()?.0.checked_sub(at).filter(|before| *before < length)?;
         Some((before + bytes).min(length))
     }
 }
 
 /// Of a thread in its exit stop.
-pub(crate) fn last(tid: u32, inside: Option<&Skip>) -> Option<Last> {
+pub(crate) fn last(tid: u32, inside: Option<&SkippedCall>) -> Option<LastWrite> {
     if let Some(skip) = inside {
         let result = registers::call(tid).map_or(0, |call| call.result.max(0) as u64);
         let (fd, parts, skipped) = skip.asked(tid);
-        return Some(Last::Wrote { fd, parts, bytes: skipped + result });
+        return Some(LastWrite::Wrote { fd, parts, bytes: skipped + result });
     }
     match registers::call(tid) {
         Some(call) => wrote(tid, &call),
-        None => registers::behind(tid).map(Last::Behind),
+        None => registers::behind(tid).map(LastWrite::Behind),
     }
 }
 
-fn wrote(tid: u32, call: &Call) -> Option<Last> {
+fn wrote(tid: u32, call: &Call) -> Option<LastWrite> {
     let writes = call.number == libc::SYS_write || call.number == libc::SYS_writev;
     let bytes = u64::try_from(call.result).ok().filter(|bytes| writes && *bytes > 0)?;
     let parts = crate::delay::skip::parts(&ProcessMemory { pid: tid }, call.number, &call.args);
-    Some(Last::Wrote { fd: call.args[0] as i32, parts, bytes })
+    Some(LastWrite::Wrote { fd: call.args[0] as i32, parts, bytes })
 }
 
 /// How many of the first bytes that wait in a stream have been written.
-pub(crate) fn written(world: &World, pid: u32, tid: u32, pending: &Pending) -> usize {
+pub(crate) fn written(world: &Tracees, pid: u32, tid: u32, pending: &Pending) -> usize {
     let memory = ProcessMemory { pid: tid };
     let ahead = world.written.of(pid, pending.stream, &pending.bytes);
     let lasts = world.processes.get(&pid).into_iter().flat_map(|process| &process.lasts);
-    let of = |last: &Last| match last {
-        Last::Wrote { fd, parts, bytes } if *fd == pending.fd => {
+    let of = |last: &LastWrite| match last {
+        LastWrite::Wrote { fd, parts, bytes } if *fd == pending.fd => {
             let whole = crate::delay::skip::beginning(&memory, parts, pending.bytes.len());
             let begins = !whole.is_empty() && pending.bytes.starts_with(&whole);
             if begins { (*bytes as usize).min(whole.len()) } else { 0 }
         }
-        Last::Wrote { .. } => 0,
-        Last::Behind(behind) if is_behind(&memory, behind, &pending.bytes) => pending.bytes.len(),
-        Last::Behind(_) => 0,
+        LastWrite::Wrote { .. } => 0,
+        LastWrite::Behind(behind) if is_behind(&memory, behind, &pending.bytes) => pending.bytes.len(),
+        LastWrite::Behind(_) => 0,
     };
     lasts.map(of).max().unwrap_or(0).max(ahead)
 }

@@ -20,32 +20,32 @@ use weir_probe::proc;
 use weir_probe::walk::Pending;
 
 use crate::rescue::cpython_handoff::in_flight;
-use crate::supervise::handler::Follower;
-use crate::supervise::tracee_file::Sink;
-use crate::supervise::{Rescued, Saved, World};
+use crate::supervise::handler::LifecycleHandler;
+use crate::supervise::tracee_file::TraceeFile;
+use crate::supervise::{RescuedBytes, SavedFile, Tracees};
 
 /// How long a pipe or terminal that takes nothing is waited for.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// Rescues at deaths.
 #[derive(Default)]
-pub(crate) struct Rescue {
+pub(crate) struct RescueHandler {
     /// Of processes that wait for their end.
-    jobs: HashMap<u32, Vec<Job>>,
+    jobs: HashMap<u32, Vec<RescueJob>>,
 }
 
 /// The bytes of a stream on their way.
-struct Job {
-    about: Rescued,
-    sink: std::io::Result<Sink>,
+struct RescueJob {
+    about: RescuedBytes,
+    sink: std::io::Result<TraceeFile>,
     bytes: Vec<u8>,
     done: usize,
     /// Since when nothing was taken.
     since: u64,
 }
 
-impl Follower for Rescue {
-    fn exits(&mut self, world: &mut World, pid: u32, tid: u32, status: i32) -> bool {
+impl LifecycleHandler for RescueHandler {
+    fn exits(&mut self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         let mut jobs = match self.jobs.remove(&pid) {
             Some(jobs) => jobs,
             None => self.jobs(world, pid, tid, status),
@@ -63,21 +63,26 @@ impl Follower for Rescue {
         true
     }
 
-    fn gone(&mut self, _world: &mut World, pid: u32) {
+    fn gone(&mut self, _world: &mut Tracees, pid: u32) {
         self.jobs.remove(&pid);
     }
 }
 
-impl Rescue {
-    fn jobs(&self, world: &mut World, pid: u32, tid: u32, status: i32) -> Vec<Job> {
+impl RescueHandler {
+    fn jobs(&self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> Vec<RescueJob> {
         let pending = world.last_pending(pid, tid);
         let lost = missing(world, pid, tid, pending);
-        lost.into_iter().filter_map(|(_, fd, bytes)| Job::new(pid, tid, status, fd, bytes)).collect()
+        lost.into_iter().filter_map(|(_, fd, bytes)| RescueJob::new(pid, tid, status, fd, bytes)).collect()
     }
 }
 
 /// What a process has not written whose threads have ended or are about to: stream, descriptor and bytes.
-pub(crate) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) -> Vec<(u64, i32, Vec<u8>)> {
+pub(crate) fn missing(
+    world: &Tracees,
+    pid: u32,
+    tid: u32,
+    pending: Vec<Pending>,
+) -> Vec<(u64, i32, Vec<u8>)> {
     #[cfg(target_arch = "x86_64")]
     if let Some(all) = lived_on(world, pid, tid) {
         return all;
@@ -103,18 +108,18 @@ pub(crate) fn missing(world: &World, pid: u32, tid: u32, pending: Vec<Pending>) 
 
 /// The same where a thread was killed inside of a stream of CPython: it is let come out of that, in a copy.
 #[cfg(target_arch = "x86_64")]
-fn lived_on(world: &World, pid: u32, tid: u32) -> Option<Vec<(u64, i32, Vec<u8>)>> {
+fn lived_on(world: &Tracees, pid: u32, tid: u32) -> Option<Vec<(u64, i32, Vec<u8>)>> {
     /// How much of a stack is searched for a stream.
     const STACK_BYTES: usize = 16 << 10;
     let (outside, streams) = world.outside(pid, tid)?;
     let memory = ProcessMemory { pid: tid };
-    let inside = |torn: &&replay::Torn| {
+    let inside = |torn: &&replay::KilledThread| {
         let stack = memory.bytes(torn.stack(), STACK_BYTES);
         let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         words.chain(torn.words()).any(|word| streams.contains(&word))
     };
     let torn = world.processes.get(&pid)?.torn.iter().find(inside)?;
-    let life = replay::live_on(tid, torn, &outside)?;
+    let life = replay::replay(tid, torn, &outside)?;
     let mut all: Vec<(u64, i32, Vec<u8>)> =
         world.pending_in(pid, &life).into_iter().map(|one| (one.stream, one.fd, one.bytes)).collect();
     for (fd, bytes) in life.written.iter().rev() {
@@ -130,11 +135,11 @@ fn lived_on(world: &World, pid: u32, tid: u32) -> Option<Vec<(u64, i32, Vec<u8>)
     Some(all)
 }
 
-impl Job {
+impl RescueJob {
     /// A descriptor that the program has closed takes nothing, and did not without weir.
-    fn new(pid: u32, tid: u32, status: i32, fd: i32, bytes: Vec<u8>) -> Option<Job> {
+    fn new(pid: u32, tid: u32, status: i32, fd: i32, bytes: Vec<u8>) -> Option<RescueJob> {
         let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
-        let about = Rescued {
+        let about = RescuedBytes {
             pid,
             comm: proc::names(tid).1,
             fd,
@@ -143,11 +148,11 @@ impl Job {
             exit: Exit::of_status(status),
             saved: None,
         };
-        Some(Job { about, sink: Sink::of(tid, fd), bytes, done: 0, since: now_ns() })
+        Some(RescueJob { about, sink: TraceeFile::of(tid, fd), bytes, done: 0, since: now_ns() })
     }
 
     /// True: it is done, one way or another.
-    fn goes_on(&mut self, world: &mut World) -> bool {
+    fn goes_on(&mut self, world: &mut Tracees) -> bool {
         let why = match &self.sink {
             Ok(sink) => {
                 let (taken, error) = sink.put(&self.bytes[self.done..]);
@@ -173,10 +178,10 @@ impl Job {
         true
     }
 
-    fn save(&mut self, world: &mut World, why: String) {
+    fn save(&mut self, world: &mut Tracees, why: String) {
         let rest = &self.bytes[self.done..];
         match save::save(world.save_in.as_deref(), rest, &self.about, &why) {
-            Ok(path) => self.about.saved = Some(Saved { path, why }),
+            Ok(path) => self.about.saved = Some(SavedFile { path, why }),
             Err(error) => world.say(format!(
                 "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
                 rest.len(),

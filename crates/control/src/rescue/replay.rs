@@ -27,14 +27,14 @@ const XSTATE_MOST: usize = 16 << 10;
 
 /// A thread as it was killed.
 #[derive(Clone)]
-pub(crate) struct Torn {
+pub(crate) struct KilledThread {
     registers: Registers,
     vectors: Vec<u8>,
 }
 
-impl Torn {
+impl KilledThread {
     /// Of a thread in its exit stop; None where it ends by its own will, or is not known.
-    pub fn of(tid: u32) -> Option<Torn> {
+    pub fn of(tid: u32) -> Option<KilledThread> {
         let mut registers = os::registers(tid)?;
         let (number, result) = (registers.orig_rax as i64, registers.rax as i64);
         if matches!(number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve) {
@@ -46,7 +46,7 @@ impl Torn {
             registers.rax = number as u64;
         }
         registers.orig_rax = u64::MAX;
-        Some(Torn { registers, vectors: vectors(tid)? })
+        Some(KilledThread { registers, vectors: vectors(tid)? })
     }
 
     /// All general registers that may hold an address.
@@ -77,7 +77,7 @@ impl Torn {
     }
 
     /// As if it had just come back from a write of so many bytes, of which some were skipped.
-    pub fn with_write(mut self, args: [u64; 6], bytes: u64) -> Torn {
+    pub fn with_write(mut self, args: [u64; 6], bytes: u64) -> KilledThread {
         let r = &mut self.registers;
         [r.rdi, r.rsi, r.rdx] = [args[0], args[1], args[2]];
         r.rax = bytes;
@@ -86,7 +86,7 @@ impl Torn {
 }
 
 /// The copy.
-pub(crate) struct Afterlife {
+pub(crate) struct ReplayProcess {
     child: Child,
     dead: ProcessMemory,
     pages: HashMap<u64, Vec<u8>>,
@@ -95,11 +95,11 @@ pub(crate) struct Afterlife {
 }
 
 /// Runs the thread on until it is `outside`; None: it does not come there by itself.
-pub(crate) fn live_on(tid: u32, torn: &Torn, outside: &Range<u64>) -> Option<Afterlife> {
+pub(crate) fn replay(tid: u32, torn: &KilledThread, outside: &Range<u64>) -> Option<ReplayProcess> {
     if outside.is_empty() || outside.contains(&torn.registers.rip) {
         return None;
     }
-    let mut life = Afterlife::new(tid)?;
+    let mut life = ReplayProcess::new(tid)?;
     set_vectors(life.pid(), &torn.vectors)?;
     os::set_registers(life.pid(), &torn.registers).then_some(())?;
     for _ in 0..STEPS_MOST {
@@ -112,9 +112,9 @@ pub(crate) fn live_on(tid: u32, torn: &Torn, outside: &Range<u64>) -> Option<Aft
     None
 }
 
-impl Afterlife {
+impl ReplayProcess {
     /// With nothing in it but the gate.
-    fn new(tid: u32) -> Option<Afterlife> {
+    fn new(tid: u32) -> Option<ReplayProcess> {
         let dead = ProcessMemory { pid: tid };
         if !dead.bytes(GATE, 1).is_empty() {
             return None;
@@ -130,7 +130,7 @@ impl Afterlife {
         };
         // It stops at its first instruction, and never gets to the second.
         let child = command.spawn().ok()?;
-        let life = Afterlife { child, dead, pages: HashMap::new(), written: Vec::new() };
+        let life = ReplayProcess { child, dead, pages: HashMap::new(), written: Vec::new() };
         let stop = wait(life.pid())?;
         request(libc::PTRACE_SETOPTIONS, life.pid(), 0, libc::PTRACE_O_EXITKILL as usize)?;
         let first = os::registers(life.pid()).filter(|_| stop == libc::SIGTRAP)?.rip;
@@ -186,7 +186,7 @@ impl Afterlife {
     }
 
     fn code(&mut self, at: u64) -> Option<[u8; 2]> {
-        let byte = |life: &mut Afterlife, at: u64| {
+        let byte = |life: &mut ReplayProcess, at: u64| {
             let page = at & !(PAGE - 1);
             if !life.pages.contains_key(&page) {
                 life.load(page)?;
@@ -241,7 +241,7 @@ impl Afterlife {
 }
 
 /// The dead process's memory with what was changed since.
-impl Memory for Afterlife {
+impl Memory for ReplayProcess {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         let living = ProcessMemory { pid: self.pid() };
         let mut done = 0;
@@ -260,7 +260,7 @@ impl Memory for Afterlife {
     }
 }
 
-impl Drop for Afterlife {
+impl Drop for ReplayProcess {
     fn drop(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();

@@ -5,11 +5,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::Rescued;
+use super::RescuedBytes;
 
 /// Saves `bytes` as weir-rescue-PID-FD.bin, in `folder` or else in the current directory or that for temporary
 /// files, and what they are beside it.
-pub(crate) fn save(folder: Option<&Path>, bytes: &[u8], about: &Rescued, why: &str) -> io::Result<PathBuf> {
+pub(crate) fn save(
+    folder: Option<&Path>,
+    bytes: &[u8],
+    about: &RescuedBytes,
+    why: &str,
+) -> io::Result<PathBuf> {
     let folders = match folder {
         Some(folder) => vec![folder.to_path_buf()],
         None => vec![PathBuf::from("."), std::env::temp_dir()],
@@ -24,7 +29,7 @@ pub(crate) fn save(folder: Option<&Path>, bytes: &[u8], about: &Rescued, why: &s
     Err(failed)
 }
 
-fn save_in(folder: &Path, bytes: &[u8], about: &Rescued, why: &str) -> io::Result<PathBuf> {
+fn save_in(folder: &Path, bytes: &[u8], about: &RescuedBytes, why: &str) -> io::Result<PathBuf> {
     let (path, mut file) = new_file(folder, about)?;
     file.write_all(bytes)?;
     let report = path.with_extension("bin.txt");
@@ -43,7 +48,7 @@ fn save_in(folder: &Path, bytes: &[u8], about: &Rescued, why: &str) -> io::Resul
 }
 
 /// A second stream of the same descriptor gets a number.
-fn new_file(folder: &Path, about: &Rescued) -> io::Result<(PathBuf, File)> {
+fn new_file(folder: &Path, about: &RescuedBytes) -> io::Result<(PathBuf, File)> {
     let name = format!("weir-rescue-{}-{}", about.pid, about.fd);
     for number in 1..100 {
         let number = if number == 1 { String::new() } else { format!("-{number}") };

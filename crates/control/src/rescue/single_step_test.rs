@@ -13,12 +13,12 @@ use weir_probe::launch;
 use weir_probe::ptrace::{os, registers};
 
 use super::{last_write, replay};
-use crate::supervise::event_loop::Run;
-use crate::supervise::tracees::State;
+use crate::supervise::event_loop::Supervisor;
+use crate::supervise::tracees::ThreadState;
 
 /// What the program's output goes through, and how it is told how far it came.
 struct Subject {
-    run: Run,
+    run: Supervisor,
     pid: u32,
     output: File,
     counter: File,
@@ -70,7 +70,7 @@ impl Subject {
         words.extend(command);
         let gated = launch::start(&words).expect("it starts");
         let pid = gated.pid;
-        let mut run = Run::new(gated.pid, Vec::new(), None).expect("a world");
+        let mut run = Supervisor::new(gated.pid, Vec::new(), None).expect("a world");
         run.take(gated).expect("it is traced");
         let counter = File::open(counter).expect("the counter");
         Subject {
@@ -96,7 +96,7 @@ impl Subject {
             assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
             if is_mark(stop.status) {
                 if let Some(thread) = self.run.world.threads.get_mut(&stop.tid) {
-                    thread.state = State::Stopped;
+                    thread.state = ThreadState::Stopped;
                 }
                 return;
             }
@@ -121,7 +121,7 @@ impl Subject {
         let pending = world.pending(pid, pid);
         if let Some(process) = world.processes.get_mut(&pid) {
             process.lasts = last_write::last(pid, None).into_iter().collect();
-            process.torn = replay::Torn::of(pid).into_iter().collect();
+            process.torn = replay::KilledThread::of(pid).into_iter().collect();
             process.stacks = registers::stack(pid).into_iter().collect();
         }
         let missing = super::missing(world, pid, pid, pending);

@@ -1,21 +1,21 @@
 //! Programs whose streams are the C library's: most of them.
 
-use super::{Remedy, Runtime, never};
+use super::{RuntimeFacts, RuntimeFix, never};
 
 /// The others start from it.
-pub(super) const STDIO: Runtime = Runtime {
+pub(super) const STDIO: RuntimeFacts = RuntimeFacts {
     name: "C",
     is: |_| true,
-    none: Remedy::Library,
-    line: Remedy::Library,
-    full: Remedy::Library,
-    delay: Remedy::Outside,
-    rescue: Remedy::Outside,
-    fork: Remedy::Outside,
-    order: Remedy::Library,
-    others: Remedy::Library,
+    none: RuntimeFix::Library,
+    line: RuntimeFix::Library,
+    full: RuntimeFix::Library,
+    delay: RuntimeFix::Outside,
+    rescue: RuntimeFix::Outside,
+    fork: RuntimeFix::Outside,
+    order: RuntimeFix::Library,
+    others: RuntimeFix::Library,
     hook: None,
     deaf: never,
 };
 
-pub(super) static RUNTIME: Runtime = STDIO;
+pub(super) static RUNTIME: RuntimeFacts = STDIO;

@@ -1,10 +1,10 @@
 //! CPython: buffers of its own, which a walker reads; switches in its environment.
 
-use super::{Hook, Remedy, Runtime, Variable, named};
-use crate::plan::program::Program;
+use super::{Hook, RuntimeFacts, RuntimeFix, Variable, named};
+use crate::plan::program::ResolvedProgram;
 
-const UNBUFFERED: Remedy =
-    Remedy::Variables(&[("PYTHONUNBUFFERED", "1")], "PYTHONUNBUFFERED=1: each write goes out at once");
+const UNBUFFERED: RuntimeFix =
+    RuntimeFix::Variables(&[("PYTHONUNBUFFERED", "1")], "PYTHONUNBUFFERED=1: each write goes out at once");
 
 pub(super) static HOOK: Hook = Hook {
     folder: "python",
@@ -13,23 +13,23 @@ pub(super) static HOOK: Hook = Hook {
     variables: &[Variable::List("PYTHONPATH")],
 };
 
-pub(super) static RUNTIME: Runtime = Runtime {
+pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
     name: "Python",
     is: |program| named(program, &["python"]),
     none: UNBUFFERED,
-    line: Remedy::Hook("a sitecustomize that makes sys.stdout line-buffered"),
-    full: Remedy::Variables(&[("PYTHONUNBUFFERED", "")], "its own full buffer, of 8 KiB"),
-    delay: Remedy::Outside,
-    rescue: Remedy::Outside,
-    fork: Remedy::Outside,
+    line: RuntimeFix::Hook("a sitecustomize that makes sys.stdout line-buffered"),
+    full: RuntimeFix::Variables(&[("PYTHONUNBUFFERED", "")], "its own full buffer, of 8 KiB"),
+    delay: RuntimeFix::Outside,
+    rescue: RuntimeFix::Outside,
+    fork: RuntimeFix::Outside,
     order: UNBUFFERED,
-    others: Remedy::Not("Python has buffers of its own for what it reads and opens"),
+    others: RuntimeFix::Not("Python has buffers of its own for what it reads and opens"),
     hook: Some(&HOOK),
     deaf: ignores_environment,
 };
 
 /// -E, -I and -S, alone or among other letters.
-pub(super) fn ignores_environment(program: &Program) -> bool {
+pub(super) fn ignores_environment(program: &ResolvedProgram) -> bool {
     let options = program.arguments.iter().map(|word| word.to_string_lossy());
     { options }
         .take_while(|word| word.starts_with('-') && word != "-c" && word != "-m")
@@ -44,7 +44,7 @@ mod tests {
     fn options_that_make_it_deaf() {
         let deaf = |words: &[&str]| {
             let arguments = words.iter().map(Into::into).collect();
-            ignores_environment(&Program { arguments, ..Program::default() })
+            ignores_environment(&ResolvedProgram { arguments, ..ResolvedProgram::default() })
         };
         assert!(deaf(&["-I", "x.py"]) && deaf(&["-u", "-sE", "x.py"]));
         assert!(!deaf(&["x.py", "-I"]) && !deaf(&["-u"]) && !deaf(&["-c", "-I"]));

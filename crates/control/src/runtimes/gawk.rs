@@ -1,7 +1,7 @@
 //! gawk: its output is the C library's, and its input takes what a pipe has.
 
 use super::c::STDIO;
-use super::{Runtime, named};
+use super::{RuntimeFacts, named};
 
-pub(super) static RUNTIME: Runtime =
-    Runtime { name: "gawk", is: |program| named(program, &["gawk"]), ..STDIO };
+pub(super) static RUNTIME: RuntimeFacts =
+    RuntimeFacts { name: "gawk", is: |program| named(program, &["gawk"]), ..STDIO };

@@ -1,7 +1,10 @@
 //! grep: its output is the C library's, so that its --line-buffered is not needed.
 
 use super::c::STDIO;
-use super::{Runtime, named};
+use super::{RuntimeFacts, named};
 
-pub(super) static RUNTIME: Runtime =
-    Runtime { name: "grep", is: |program| named(program, &["grep", "egrep", "fgrep", "zgrep"]), ..STDIO };
+pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
+    name: "grep",
+    is: |program| named(program, &["grep", "egrep", "fgrep", "zgrep"]),
+    ..STDIO
+};

@@ -21,13 +21,13 @@ mod sed;
 mod shell;
 mod tcl;
 
-use crate::plan::program::Program;
+use crate::plan::program::ResolvedProgram;
 
 pub use hook::{Hook, Variable};
 
 /// How a wish comes true in a runtime.
 #[derive(Debug, Clone, Copy)]
-pub enum Remedy {
+pub enum RuntimeFix {
     /// The library reaches it: its streams are the C library's.
     Library,
     /// From outside: a walker reads its buffers.
@@ -50,35 +50,35 @@ pub enum Remedy {
 
 /// What is known of a runtime.
 #[derive(Debug)]
-pub struct Runtime {
+pub struct RuntimeFacts {
     /// Its name for people.
     pub name: &'static str,
     /// Whether a program is run by it.
-    pub is: fn(&Program) -> bool,
+    pub is: fn(&ResolvedProgram) -> bool,
     /// Standard output without buffer.
-    pub none: Remedy,
+    pub none: RuntimeFix,
     /// Standard output by lines.
-    pub line: Remedy,
+    pub line: RuntimeFix,
     /// Standard output with a full buffer.
-    pub full: Remedy,
+    pub full: RuntimeFix,
     /// No byte waits longer than a given time.
-    pub delay: Remedy,
+    pub delay: RuntimeFix,
     /// What waits at a kill is brought out.
-    pub rescue: Remedy,
+    pub rescue: RuntimeFix,
     /// What waits at a fork is written once.
-    pub fork: Remedy,
+    pub fork: RuntimeFix,
     /// print and write(2) keep their order.
-    pub order: Remedy,
+    pub order: RuntimeFix,
     /// Standard input, and files by name.
-    pub others: Remedy,
+    pub others: RuntimeFix,
     /// What it loads when it starts.
     pub hook: Option<&'static Hook>,
     /// Whether these arguments keep it from looking at variables and hooks.
-    pub deaf: fn(&Program) -> bool,
+    pub deaf: fn(&ResolvedProgram) -> bool,
 }
 
 /// All that are known, those that are recognised by a name first. A new runtime is a file and a line here.
-pub static ALL: [&Runtime; 19] = [
+pub static ALL: [&RuntimeFacts; 19] = [
     &cpython::RUNTIME,
     &pypy::RUNTIME,
     &ruby::RUNTIME,
@@ -101,12 +101,12 @@ pub static ALL: [&Runtime; 19] = [
 ];
 
 /// The one that runs a program: the last of the table fits every program.
-pub fn of(program: &Program) -> &'static Runtime {
+pub fn of(program: &ResolvedProgram) -> &'static RuntimeFacts {
     ALL.iter().copied().find(|runtime| (runtime.is)(program)).unwrap_or(&c::RUNTIME)
 }
 
 /// Whether one of the program's names is one of these, with or without a version behind it.
-fn named(program: &Program, names: &[&str]) -> bool {
+fn named(program: &ResolvedProgram, names: &[&str]) -> bool {
     program.names.iter().any(|name| names.contains(&name.trim_end_matches(version)))
 }
 
@@ -115,23 +115,23 @@ fn version(letter: char) -> bool {
 }
 
 /// It looks at its variables whatever its arguments are.
-fn never(_: &Program) -> bool {
+fn never(_: &ResolvedProgram) -> bool {
     false
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::executable::{Elf, Language};
+    use crate::plan::executable::{ExecutableFacts, SourceLanguage};
 
-    fn name_of(names: &[&str], elf: Elf) -> &'static str {
+    fn name_of(names: &[&str], elf: ExecutableFacts) -> &'static str {
         let names = names.iter().map(|name| name.to_string()).collect();
-        of(&Program { names, elf: Some(elf), ..Program::default() }).name
+        of(&ResolvedProgram { names, elf: Some(elf), ..ResolvedProgram::default() }).name
     }
 
     #[test]
     fn a_program_is_recognised_by_what_interprets_it() {
-        let c = Elf { native: true, ..Elf::default() };
+        let c = ExecutableFacts { native: true, ..ExecutableFacts::default() };
         for (names, runtime) in [
             (&["python3", "bash"][..], "Python"),
             (&["tool.py", "python3.11"], "Python"),
@@ -150,8 +150,13 @@ mod tests {
         ] {
             assert_eq!(name_of(names, c.clone()), runtime, "{names:?}");
         }
-        for (language, runtime) in [(Language::Go, "Go"), (Language::Rust, "Rust"), (Language::Cpp, "C++")] {
-            assert_eq!(name_of(&["prog"], Elf { language: Some(language), ..c.clone() }), runtime);
+        for (language, runtime) in
+            [(SourceLanguage::Go, "Go"), (SourceLanguage::Rust, "Rust"), (SourceLanguage::Cpp, "C++")]
+        {
+            assert_eq!(
+                name_of(&["prog"], ExecutableFacts { language: Some(language), ..c.clone() }),
+                runtime
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Perl: layers of its own, which a walker reads; a hook by PERL5OPT.
 
-use super::{Hook, Remedy, Runtime, Variable, named};
+use super::{Hook, RuntimeFacts, RuntimeFix, Variable, named};
 
 static HOOK: Hook = Hook {
     folder: "perl",
@@ -9,19 +9,19 @@ static HOOK: Hook = Hook {
     variables: &[Variable::List("PERL5LIB"), Variable::Word("PERL5OPT", "-MWeirRun")],
 };
 
-const AUTOFLUSH: Remedy = Remedy::Hook("PERL5OPT loads a module that sets $| = 1");
+const AUTOFLUSH: RuntimeFix = RuntimeFix::Hook("PERL5OPT loads a module that sets $| = 1");
 
-pub(super) static RUNTIME: Runtime = Runtime {
+pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
     name: "Perl",
     is: |program| named(program, &["perl"]),
     none: AUTOFLUSH,
     line: AUTOFLUSH,
-    full: Remedy::Already("Perl's own buffer is full, of 8 KiB, on everything but a terminal"),
-    delay: Remedy::Outside,
-    rescue: Remedy::Outside,
-    fork: Remedy::Outside,
+    full: RuntimeFix::Already("Perl's own buffer is full, of 8 KiB, on everything but a terminal"),
+    delay: RuntimeFix::Outside,
+    rescue: RuntimeFix::Outside,
+    fork: RuntimeFix::Outside,
     order: AUTOFLUSH,
-    others: Remedy::Not("Perl has buffers of its own for what it reads and opens"),
+    others: RuntimeFix::Not("Perl has buffers of its own for what it reads and opens"),
     hook: Some(&HOOK),
     // Taint checks: Perl then looks at no variable.
     deaf: |program| {

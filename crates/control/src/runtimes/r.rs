@@ -1,7 +1,7 @@
 //! R: output on the console is the C library's.
 
 use super::c::STDIO;
-use super::{Runtime, named};
+use super::{RuntimeFacts, named};
 
-pub(super) static RUNTIME: Runtime =
-    Runtime { name: "R", is: |program| named(program, &["R", "Rscript"]), ..STDIO };
+pub(super) static RUNTIME: RuntimeFacts =
+    RuntimeFacts { name: "R", is: |program| named(program, &["R", "Rscript"]), ..STDIO };

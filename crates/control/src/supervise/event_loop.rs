@@ -9,10 +9,10 @@ use weir_probe::launch::Gated;
 use weir_probe::proc;
 use weir_probe::ptrace::os;
 
-use super::{Error, Outcome};
+use super::{RunOutcome, SuperviseError};
 use crate::delay::write_ahead::settle;
-use crate::supervise::handler::Follower;
-use crate::supervise::tracees::{Process, World};
+use crate::supervise::handler::LifecycleHandler;
+use crate::supervise::tracees::{TracedProcess, Tracees};
 
 /// How soon a process that waits for its end, or to be known, is looked at again.
 const SOON_NS: u64 = 2_000_000;
@@ -20,9 +20,9 @@ const SOON_NS: u64 = 2_000_000;
 /// How often it is tried, when the command has ended, to take out of streams what was written ahead of them.
 const LAST_NS: u64 = 20_000_000;
 
-pub(crate) struct Run {
-    pub world: World,
-    pub followers: Vec<Box<dyn Follower + Send>>,
+pub(crate) struct Supervisor {
+    pub world: Tracees,
+    pub followers: Vec<Box<dyn LifecycleHandler + Send>>,
     /// The root, until it has become the command.
     pub gated: Option<Gated>,
     /// Processes whose last thread waits for a follower: process, thread, status, and which follower.
@@ -36,10 +36,10 @@ pub(crate) struct Run {
 /// Follows a command from its gate to its end.
 pub(crate) fn run(
     gated: Gated,
-    followers: Vec<Box<dyn Follower + Send>>,
+    followers: Vec<Box<dyn LifecycleHandler + Send>>,
     save_in: Option<PathBuf>,
-) -> Result<Outcome, Error> {
-    let mut run = Run::new(gated.pid, followers, save_in)?;
+) -> Result<RunOutcome, SuperviseError> {
+    let mut run = Supervisor::new(gated.pid, followers, save_in)?;
     run.take(gated)?;
     run.watch()?;
     if let Some(mut gated) = run.gated.take() {
@@ -49,23 +49,24 @@ pub(crate) fn run(
     Ok(run.outcome())
 }
 
-impl Run {
+impl Supervisor {
     pub(crate) fn new(
         root: u32,
-        followers: Vec<Box<dyn Follower + Send>>,
+        followers: Vec<Box<dyn LifecycleHandler + Send>>,
         save_in: Option<PathBuf>,
-    ) -> Result<Run, Error> {
-        let world = World::new(root, save_in)
-            .map_err(|error| Error::Refused(format!("timer_create: {error}: fewer timers may help")))?;
+    ) -> Result<Supervisor, SuperviseError> {
+        let world = Tracees::new(root, save_in).map_err(|error| {
+            SuperviseError::Refused(format!("timer_create: {error}: fewer timers may help"))
+        })?;
         let every = followers.iter().filter_map(|follower| follower.every()).min();
-        Ok(Run { world, followers, gated: None, ending: Vec::new(), exit: None, every, tick_at: 0 })
+        Ok(Supervisor { world, followers, gated: None, ending: Vec::new(), exit: None, every, tick_at: 0 })
     }
 
     /// Takes the child at its gate, and opens it.
-    pub(crate) fn take(&mut self, mut gated: Gated) -> Result<(), Error> {
+    pub(crate) fn take(&mut self, mut gated: Gated) -> Result<(), SuperviseError> {
         let pid = gated.pid;
         os::seize(pid).map_err(|error| refused(pid, error))?;
-        let mut process = Process::new(pid);
+        let mut process = TracedProcess::new(pid);
         process.hidden = true;
         self.world.processes.insert(pid, process);
         self.add_thread(pid, pid);
@@ -75,7 +76,7 @@ impl Run {
         Ok(())
     }
 
-    fn watch(&mut self) -> Result<(), Error> {
+    fn watch(&mut self) -> Result<(), SuperviseError> {
         while self.exit.is_none() || !self.world.written.is_empty() {
             self.on_time();
             if let Some(stop) = self.world.deferred.pop_front() {
@@ -123,14 +124,14 @@ impl Run {
     }
 
     /// Tells every follower.
-    pub fn each(&mut self, mut tell: impl FnMut(&mut dyn Follower, &mut World)) {
+    pub fn each(&mut self, mut tell: impl FnMut(&mut dyn LifecycleHandler, &mut Tracees)) {
         for follower in &mut self.followers {
             tell(follower.as_mut(), &mut self.world);
         }
     }
 
-    fn outcome(self) -> Outcome {
-        Outcome {
+    fn outcome(self) -> RunOutcome {
+        RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.world.rescued,
             emitted_bytes: self.world.written.bytes,
@@ -139,11 +140,11 @@ impl Run {
     }
 }
 
-fn refused(pid: u32, error: std::io::Error) -> Error {
+fn refused(pid: u32, error: std::io::Error) -> SuperviseError {
     match proc::status(pid) {
         Some(status) if status.tracerpid > 0 => {
             let tracer = proc::label(status.tracerpid as u32);
-            Error::Refused(format!(
+            SuperviseError::Refused(format!(
                 "{tracer} traces it already, and one tracer is all that a process can have"
             ))
         }

@@ -5,20 +5,20 @@ use std::ffi::OsString;
 use weir_probe::launch;
 use weir_probe::ptrace::os::{self, Stop};
 
-use crate::supervise::event_loop::Run;
-use crate::supervise::tracees::State;
+use crate::supervise::event_loop::Supervisor;
+use crate::supervise::tracees::ThreadState;
 
 /// A command that waits, stopped by weir.
-fn stopped() -> (Run, u32) {
+fn stopped() -> (Supervisor, u32) {
     let words: Vec<OsString> = ["sleep", "100"].map(OsString::from).to_vec();
     let gated = launch::start(&words).expect("it starts");
     let pid = gated.pid;
-    let mut run = Run::new(pid, Vec::new(), None).expect("a world");
+    let mut run = Supervisor::new(pid, Vec::new(), None).expect("a world");
     run.take(gated).expect("it is traced");
     loop {
         let stop = os::wait_for(pid).expect("a stop").expect("no signal");
         if stop.status >> 16 == libc::PTRACE_EVENT_EXEC {
-            run.world.threads.get_mut(&pid).expect("its thread").state = State::Stopped;
+            run.world.threads.get_mut(&pid).expect("its thread").state = ThreadState::Stopped;
             return (run, pid);
         }
         run.on_stop(stop);

@@ -7,14 +7,14 @@ use weir_probe::proc;
 use weir_probe::ptrace::{os, registers};
 
 #[cfg(target_arch = "x86_64")]
-use crate::delay::skip::Skip;
+use crate::delay::skip::SkippedCall;
 use crate::rescue::last_write;
 #[cfg(target_arch = "x86_64")]
-use crate::rescue::replay::Torn;
-use crate::supervise::event_loop::Run;
-use crate::supervise::tracees::{Process, State, Thread};
+use crate::rescue::replay::KilledThread;
+use crate::supervise::event_loop::Supervisor;
+use crate::supervise::tracees::{ThreadState, TracedProcess, TracedThread};
 
-impl Run {
+impl Supervisor {
     /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
     pub(crate) fn on_birth(&mut self, tid: u32, event: i32) {
         let Some(pid) = self.world.threads.get(&tid).map(|thread| thread.pid) else { return };
@@ -34,7 +34,7 @@ impl Run {
     fn born(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) {
         let shares_memory = vforked || os::share_memory(tid, child);
         let owner = self.world.processes.get(&parent).map_or(parent, |process| process.owner);
-        let mut process = Process::new(if shares_memory { owner } else { child });
+        let mut process = TracedProcess::new(if shares_memory { owner } else { child });
         process.hidden = self.world.processes.get(&parent).is_some_and(|process| process.hidden);
         process.vforked_by = vforked.then_some(parent);
         let hidden = process.hidden;
@@ -49,7 +49,7 @@ impl Run {
     }
 
     pub(crate) fn add_thread(&mut self, pid: u32, tid: u32) {
-        self.world.threads.insert(tid, Thread { pid, ..Thread::default() });
+        self.world.threads.insert(tid, TracedThread { pid, ..TracedThread::default() });
         if let Some(process) = self.world.processes.get_mut(&pid) {
             process.threads.insert(tid);
         }
@@ -72,7 +72,7 @@ impl Run {
         } else if self.world.processes.contains_key(&parent) {
             self.born(parent, parent, pid, false);
         } else {
-            self.world.processes.insert(pid, Process::new(pid));
+            self.world.processes.insert(pid, TracedProcess::new(pid));
             self.add_thread(pid, child);
         }
         self.handle_early(child);
@@ -90,7 +90,7 @@ impl Run {
         (process.owner, process.vforked_by, process.hidden) = (tid, None, false);
         self.add_thread(tid, tid);
         if let Some(thread) = self.world.threads.get_mut(&tid) {
-            thread.state = State::Stopped;
+            thread.state = ThreadState::Stopped;
         }
         self.world.written.forget(tid);
         if tid == self.world.root {
@@ -184,10 +184,14 @@ impl Run {
 
 /// A thread that was killed, as it would have come back from a call of which a part was skipped.
 #[cfg(target_arch = "x86_64")]
-fn torn(tid: u32, inside: Option<&Skip>, last: Option<&last_write::Last>) -> Option<Torn> {
-    let torn = Torn::of(tid)?;
+fn torn(
+    tid: u32,
+    inside: Option<&SkippedCall>,
+    last: Option<&last_write::LastWrite>,
+) -> Option<KilledThread> {
+    let torn = KilledThread::of(tid)?;
     match (inside, last) {
-        (Some(inside), Some(last_write::Last::Wrote { bytes, .. })) => inside.came_back(torn, *bytes),
+        (Some(inside), Some(last_write::LastWrite::Wrote { bytes, .. })) => inside.came_back(torn, *bytes),
         _ => Some(torn),
     }
 }

@@ -24,12 +24,12 @@ use weir_probe::launch::Gated;
 use weir_probe::ptrace::registers;
 use weir_probe::ptrace::wait_until_gone;
 
-pub use handler::Follower;
-pub use tracees::World;
+pub use handler::LifecycleHandler;
+pub use tracees::Tracees;
 
 /// What is wished for a command.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct SuperviseOptions {
     /// What a death would lose is brought to where it was meant for.
     pub rescue: bool,
     /// No byte waits longer in a stream.
@@ -42,11 +42,11 @@ pub struct Wishes {
 
 /// What came of it.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How the command ended.
     pub exit: Exit,
     /// What was rescued, in the order of the deaths.
-    pub rescued: Vec<Rescued>,
+    pub rescued: Vec<RescuedBytes>,
     /// Bytes that were written ahead of their programs.
     pub emitted_bytes: u64,
     /// What could not be done, a sentence each.
@@ -55,7 +55,7 @@ pub struct Outcome {
 
 /// Bytes of a stream that outlived their process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rescued {
+pub struct RescuedBytes {
     /// The process.
     pub pid: u32,
     /// Its name.
@@ -69,12 +69,12 @@ pub struct Rescued {
     /// How the process ended.
     pub exit: Exit,
     /// Where they were saved when the target did not take them, and why it did not; None: the target has them.
-    pub saved: Option<Saved>,
+    pub saved: Option<SavedFile>,
 }
 
 /// A file with bytes that had nowhere to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedFile {
     /// The file; beside it lies a report, with `.txt` after its name.
     pub path: PathBuf,
     /// Why the target did not take them.
@@ -83,7 +83,7 @@ pub struct Saved {
 
 /// Why a command could not be followed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SuperviseError {
     /// It could not be started, or not be seen.
     #[error(transparent)]
     Probe(#[from] weir_probe::Error),
@@ -93,7 +93,7 @@ pub enum Error {
 }
 
 /// What following this command will not do, and why, a sentence each; to be said before it starts.
-pub fn unable(gated: &Gated, wishes: &Wishes) -> Vec<String> {
+pub fn unable(gated: &Gated, wishes: &SuperviseOptions) -> Vec<String> {
     let mut said = Vec::new();
     if !registers::KNOWN && (wishes.max_delay.is_some() || wishes.fix_fork) {
         said.push("--max-delay and --fix-fork from outside need x86-64".to_string());
@@ -105,9 +105,9 @@ pub fn unable(gated: &Gated, wishes: &Wishes) -> Vec<String> {
 /// Follows the command until it has ended. `others` are told of everything before weir's own followers.
 pub fn follow(
     gated: Gated,
-    wishes: &Wishes,
-    others: Vec<Box<dyn Follower + Send>>,
-) -> Result<Outcome, Error> {
+    wishes: &SuperviseOptions,
+    others: Vec<Box<dyn LifecycleHandler + Send>>,
+) -> Result<RunOutcome, SuperviseError> {
     let passed_on = crate::launch::signals::pass_on(gated.pid);
     let followers = followers(wishes, others);
     let save_in = wishes.save_in.clone();
@@ -118,24 +118,28 @@ pub fn follow(
     };
     // A thread of its own: its end lets all tracees go, whatever they are doing, without stopping them.
     let thread = std::thread::Builder::new().name("weir-follow".into()).spawn(followed);
-    let thread = thread.map_err(|error| Error::Refused(format!("a thread cannot be started: {error}")))?;
+    let thread =
+        thread.map_err(|error| SuperviseError::Refused(format!("a thread cannot be started: {error}")))?;
     let (task, outcome) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     wait_until_gone(task);
     drop(passed_on);
     outcome
 }
 
-fn followers(wishes: &Wishes, others: Vec<Box<dyn Follower + Send>>) -> Vec<Box<dyn Follower + Send>> {
+fn followers(
+    wishes: &SuperviseOptions,
+    others: Vec<Box<dyn LifecycleHandler + Send>>,
+) -> Vec<Box<dyn LifecycleHandler + Send>> {
     let mut all = others;
     let from_outside = registers::KNOWN;
     if let Some(delay) = wishes.max_delay.filter(|_| from_outside) {
-        all.push(Box::new(crate::delay::Delay::new(delay)));
+        all.push(Box::new(crate::delay::DelayHandler::new(delay)));
     }
     if wishes.fix_fork && from_outside {
-        all.push(Box::new(crate::delay::fork_flush::FixFork));
+        all.push(Box::new(crate::delay::fork_flush::ForkHandler));
     }
     if wishes.rescue {
-        all.push(Box::new(crate::rescue::Rescue::default()));
+        all.push(Box::new(crate::rescue::RescueHandler::default()));
     }
     all
 }

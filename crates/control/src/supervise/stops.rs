@@ -7,14 +7,14 @@ use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
 
 use crate::delay::skip;
 use crate::launch::signals;
-use crate::supervise::event_loop::Run;
+use crate::supervise::event_loop::Supervisor;
 use crate::supervise::interruptible::mend_call;
-use crate::supervise::tracees::State;
+use crate::supervise::tracees::ThreadState;
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
 const CALL: i32 = libc::SIGTRAP | 0x80;
 
-impl Run {
+impl Supervisor {
     /// Handles it and lets the thread go on.
     pub(crate) fn on_stop(&mut self, stop: Stop) {
         let Stop { tid, status } = stop;
@@ -25,7 +25,7 @@ impl Run {
             self.world.early.insert(tid, (stop, now_ns()));
             return;
         };
-        thread.state = State::Stopped;
+        thread.state = ThreadState::Stopped;
         let asked = std::mem::take(&mut thread.asked);
         match (libc::WSTOPSIG(status), status >> 16) {
             (CALL, 0) => self.on_call(tid),
@@ -67,7 +67,7 @@ impl Run {
     /// Job control has stopped it.
     fn on_group_stop(&mut self, tid: u32, signal: i32) {
         if let Some(thread) = self.world.threads.get_mut(&tid) {
-            thread.state = State::Listens;
+            thread.state = ThreadState::Listens;
         }
         os::listen(tid);
         if tid == self.world.root && !goes_on(tid) {

@@ -12,7 +12,7 @@ const PIPE_BUF: usize = 4096;
 
 /// An open file of a process, shared with it.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub(crate) struct TraceeFile {
     file: OwnedFd,
     /// Writing to it never waits for a reader.
     plain: bool,
@@ -20,14 +20,14 @@ pub(crate) struct Sink {
     both: bool,
 }
 
-impl Sink {
+impl TraceeFile {
     /// Of the descriptor `fd` of a thread that is traced, which may be about to end.
-    pub fn of(tid: u32, fd: i32) -> io::Result<Sink> {
+    pub fn of(tid: u32, fd: i32) -> io::Result<TraceeFile> {
         let file = taken(tid, fd).or_else(|error| own(tid, fd).ok_or(error))?;
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
         let plain = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
         let both = plain && fcntl_getfl(&file)?.contains(OFlags::RDWR);
-        Ok(Sink { file, plain, both })
+        Ok(TraceeFile { file, plain, both })
     }
 
     /// Whether it makes no difference to the program if some bytes are in the file earlier. Where it reads and

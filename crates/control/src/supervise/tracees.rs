@@ -12,10 +12,10 @@ use weir_probe::ptrace::registers::{self, Call};
 use weir_probe::ptrace::timer::Timer;
 use weir_probe::walk::{Pending, Walk, walkers};
 
-use super::Rescued;
-use crate::delay::ahead_table::Written;
-use crate::delay::skip::Skip;
-use crate::rescue::last_write::Last;
+use super::RescuedBytes;
+use crate::delay::ahead_table::AheadTable;
+use crate::delay::skip::SkippedCall;
+use crate::rescue::last_write::LastWrite;
 use crate::supervise::interruptible::{may_stop, mend_call};
 
 /// How long a stop of a thread may be waited for.
@@ -29,7 +29,7 @@ const LOADED_NS: u64 = 2_000_000;
 
 /// Whether a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum State {
+pub(crate) enum ThreadState {
     #[default]
     Runs,
     /// At a stop that is being handled, or is still to be.
@@ -40,19 +40,19 @@ pub(crate) enum State {
 
 /// A thread that is traced.
 #[derive(Debug, Default)]
-pub(crate) struct Thread {
+pub(crate) struct TracedThread {
     pub pid: u32,
-    pub state: State,
+    pub state: ThreadState,
     /// It was asked to stop, and has not yet.
     pub asked: bool,
     /// It has begun to end.
     pub ending: bool,
     /// It is inside a call of which a part was skipped.
-    pub inside: Option<Skip>,
+    pub inside: Option<SkippedCall>,
 }
 
 /// A process that is traced.
-pub(crate) struct Process {
+pub(crate) struct TracedProcess {
     pub threads: BTreeSet<u32>,
     /// The process whose memory it is: its own, but for vfork(2) and its kin.
     pub owner: u32,
@@ -72,17 +72,17 @@ pub(crate) struct Process {
     /// How old the image was then.
     found_at_ns: u64,
     /// What its threads that were ended had written last.
-    pub lasts: Vec<Last>,
+    pub lasts: Vec<LastWrite>,
     /// And their stack pointers, each with the registers that a call leaves as they are.
     pub stacks: Vec<(u64, [u64; 6])>,
     /// They themselves, as they were killed.
     #[cfg(target_arch = "x86_64")]
-    pub torn: Vec<crate::rescue::replay::Torn>,
+    pub torn: Vec<crate::rescue::replay::KilledThread>,
 }
 
-impl Process {
-    pub fn new(owner: u32) -> Process {
-        Process {
+impl TracedProcess {
+    pub fn new(owner: u32) -> TracedProcess {
+        TracedProcess {
             threads: BTreeSet::new(),
             owner,
             hidden: false,
@@ -129,30 +129,30 @@ impl Process {
 }
 
 /// All that is followed.
-pub struct World {
+pub struct Tracees {
     pub(crate) root: u32,
-    pub(crate) threads: HashMap<u32, Thread>,
-    pub(crate) processes: HashMap<u32, Process>,
+    pub(crate) threads: HashMap<u32, TracedThread>,
+    pub(crate) processes: HashMap<u32, TracedProcess>,
     /// Stopped before it was known whose they are, and since when.
     pub(crate) early: HashMap<u32, (Stop, u64)>,
     /// Stops that came while something else was waited for.
     pub(crate) deferred: VecDeque<Stop>,
-    pub(crate) written: Written,
-    pub(crate) rescued: Vec<Rescued>,
+    pub(crate) written: AheadTable,
+    pub(crate) rescued: Vec<RescuedBytes>,
     pub(crate) unable: BTreeSet<String>,
     pub(crate) save_in: Option<PathBuf>,
     pub(crate) timer: Timer,
 }
 
-impl World {
-    pub(crate) fn new(root: u32, save_in: Option<PathBuf>) -> std::io::Result<World> {
-        Ok(World {
+impl Tracees {
+    pub(crate) fn new(root: u32, save_in: Option<PathBuf>) -> std::io::Result<Tracees> {
+        Ok(Tracees {
             root,
             threads: HashMap::new(),
             processes: HashMap::new(),
             early: HashMap::new(),
             deferred: VecDeque::new(),
-            written: Written::default(),
+            written: AheadTable::default(),
             rescued: Vec::new(),
             unable: BTreeSet::new(),
             save_in,
@@ -162,7 +162,7 @@ impl World {
 
     /// The processes that have a memory of their own, from their first exec on.
     pub fn pids(&self) -> Vec<u32> {
-        let own = |(pid, process): &(&u32, &Process)| process.owner == **pid && !process.hidden;
+        let own = |(pid, process): &(&u32, &TracedProcess)| process.owner == **pid && !process.hidden;
         self.processes.iter().filter(own).map(|(pid, _)| *pid).collect()
     }
 
@@ -290,7 +290,7 @@ impl World {
         if os::has_stop(tid) {
             return;
         }
-        thread.state = State::Runs;
+        thread.state = ThreadState::Runs;
         let (pid, inside) = (thread.pid, thread.inside.is_some());
         os::resume(tid, inside || self.is_watched(pid), signal);
     }
@@ -314,15 +314,15 @@ impl World {
         let Some(thread) = self.threads.get(&tid) else { return false };
         match thread.state {
             _ if thread.ending => true,
-            State::Stopped => true,
-            State::Listens => false,
-            State::Runs => may_stop(pid, tid),
+            ThreadState::Stopped => true,
+            ThreadState::Listens => false,
+            ThreadState::Runs => may_stop(pid, tid),
         }
     }
 
     fn ask(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        if thread.state == State::Runs && !thread.ending && !thread.asked {
+        if thread.state == ThreadState::Runs && !thread.ending && !thread.asked {
             thread.asked = os::interrupt(tid).is_ok();
         }
     }
@@ -331,7 +331,7 @@ impl World {
         self.timer.set(deadline);
         loop {
             let Some(thread) = self.threads.get(&tid) else { return false };
-            if thread.state != State::Runs || thread.ending {
+            if thread.state != ThreadState::Runs || thread.ending {
                 return true;
             }
             match os::wait_for(tid) {
@@ -346,7 +346,7 @@ impl World {
     fn came(&mut self, stop: Stop) -> bool {
         if libc::WIFSTOPPED(stop.status) {
             if let Some(thread) = self.threads.get_mut(&stop.tid) {
-                thread.state = State::Stopped;
+                thread.state = ThreadState::Stopped;
             }
             let ours = libc::WSTOPSIG(stop.status) == libc::SIGTRAP && stop.status >> 16 == EVENT_STOP;
             if !ours {
@@ -365,7 +365,7 @@ impl World {
         for tid in tids {
             let own = self.deferred.iter().any(|stop| stop.tid == tid);
             let held = self.threads.get_mut(&tid).filter(|thread| thread.asked && !own);
-            if let Some(thread) = held.filter(|thread| thread.state == State::Stopped) {
+            if let Some(thread) = held.filter(|thread| thread.state == ThreadState::Stopped) {
                 thread.asked = false;
                 mend_call(tid);
                 self.go_on(tid, 0);

@@ -9,8 +9,9 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use weir_control::coalesce::{Arena, Drained};
-use weir_control::preload::{Coalesce, LIBRARY, Wishes};
+use weir_control::coalesce::{Arena, ArenaDrain};
+use weir_control::plan::request::CoalesceScope;
+use weir_control::preload::{LIBRARY, PreloadConfig};
 
 /// The library as a file, for as long as the test runs.
 pub fn library() -> &'static Path {
@@ -45,7 +46,7 @@ fn build(compiler: &str, name: &str) -> PathBuf {
 }
 
 /// A clean environment but for what makes the library do `wishes`.
-pub fn prepare(command: &mut Command, wishes: &Wishes) {
+pub fn prepare(command: &mut Command, wishes: &PreloadConfig) {
     command.envs(wishes.environment(library(), None)).env_remove("PYTHONUNBUFFERED");
 }
 
@@ -55,7 +56,7 @@ pub struct Followed {
     /// As the shell has it: the status, or 128 + the signal.
     pub status: i32,
     /// What the ends of the processes left to do, together.
-    pub drained: Vec<Drained>,
+    pub drained: Vec<ArenaDrain>,
     /// Bytes that ticks wrote out.
     pub ticked: u64,
 }
@@ -63,7 +64,10 @@ pub struct Followed {
 /// Runs a command to its end with its tiny calls gathered.
 pub fn coalesced(command: &mut Command, delay: Duration, while_it_runs: impl FnMut(i32)) -> Followed {
     let mut arena = Arena::create(delay).unwrap();
-    prepare(command, &Wishes { coalesce: Some((Coalesce::All, arena.path())), ..Wishes::default() });
+    prepare(
+        command,
+        &PreloadConfig { coalesce: Some((CoalesceScope::All, arena.path())), ..PreloadConfig::default() },
+    );
     follow(command, &mut arena, while_it_runs)
 }
 
