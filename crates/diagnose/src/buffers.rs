@@ -1,19 +1,22 @@
 //! What is known of bytes in user-space buffers: whose they are, and whether they ever left.
 
 use weir_model::trace::{Buffer, Moment};
-use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::context::{Context, Look, Seen, same_beginning};
 use crate::fix::Topic;
+use crate::rule::Rule;
 use crate::words::{count, preview};
 
 /// Bytes that a process had pending when it, or its image, ended.
 pub(crate) struct Lost<'a> {
-    pub id: FindingId,
+    pub rule: &'static Rule,
     pub look: Look<'a>,
     pub buffer: &'a Buffer,
     /// How it ended, as in "SIGKILL ended it" or "it called _exit(2)".
     pub how: String,
+    /// What the program should do instead.
+    pub topic: Topic,
 }
 
 impl<'a> Context<'a> {
@@ -100,7 +103,7 @@ impl<'a> Context<'a> {
 
     /// The finding for bytes that never left, unless nobody could miss them.
     pub fn lost(&self, lost: &Lost) -> Option<Finding> {
-        let Lost { id, look, buffer, how } = lost;
+        let Lost { rule, look, buffer, how, topic } = lost;
         let bytes = self.own_pending(look, buffer);
         let file = self.file_at(look.pid, buffer.fd, look.at_s);
         let forgotten = file.is_some_and(|file| self.is_null(file));
@@ -122,9 +125,9 @@ impl<'a> Context<'a> {
             self.name_at(look.pid, look.at_s),
             if bytes == 1 { "it is" } else { "they are" }
         );
-        let code = self.code(look.pid, look.at_s, cure(*id));
+        let code = self.code(look.pid, look.at_s, *topic);
         let fix = self.written_out("--rescue", (look.pid, look.at_s), buffer, &code);
-        let draft = self.draft(*id, severity, look.pid, buffer.fd, file);
+        let draft = self.draft(rule, severity, look.pid, buffer.fd, file);
         let draft = draft.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
         let draft = draft.wrote(self.recording.wrote(look.pid, buffer.address, look.at_s));
         Some(draft.figure("at_s", look.at_s).say(why, fix))
@@ -142,8 +145,4 @@ impl<'a> Context<'a> {
     pub fn is_shared_input(&self, file: u32) -> bool {
         matches!(self.kind(file), StreamKind::File | StreamKind::Pipe | StreamKind::Socket)
     }
-}
-
-fn cure(id: FindingId) -> Topic {
-    if id == FindingId::LostAtExec { Topic::FlushBeforeFork } else { Topic::Flush }
 }

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::{CallSite, Image};
-use weir_model::{Finding, FindingId, Gain, Severity};
+use weir_model::{Finding, Gain, Severity};
 
 use crate::context::Context;
 use crate::fix::{Topic, code};
+use crate::rule::Rule;
 use crate::words::{quoted, written_by};
 
 /// A finding that is being written.
 pub(crate) struct Draft(Finding);
 
 impl Context<'_> {
-    pub fn draft(&self, id: FindingId, severity: Severity, pid: u32, fd: i32, file: Option<u32>) -> Draft {
+    pub fn draft(&self, rule: &Rule, severity: Severity, pid: u32, fd: i32, file: Option<u32>) -> Draft {
         let path = file.and_then(|id| self.file(id)).map_or(String::new(), |file| file.path.clone());
         let (evidence, why, fix, gain, wrote) = (BTreeMap::new(), String::new(), String::new(), None, None);
-        Draft(Finding { id, severity, pid, fd, path, evidence, why, fix, gain, wrote })
+        Draft(Finding { id: rule.finding_id(), severity, pid, fd, path, evidence, why, fix, gain, wrote })
     }
 
     /// The command that runs this process's program again under `weir run` with these options.

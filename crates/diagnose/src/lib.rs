@@ -1,6 +1,7 @@
 //! Events to findings. One file a rule: pure functions of a [`weir_model::trace::Recording`].
 
 mod buffers;
+mod call_patterns;
 mod context;
 mod cost;
 mod damage;
@@ -16,7 +17,9 @@ mod passing;
 mod peers;
 mod pipelines;
 mod renames;
+mod rule;
 mod rules;
+mod small_calls;
 mod verdict;
 mod words;
 
@@ -25,6 +28,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use rule::{GainKind, MergeKey, Rule, SeverityRule, Supersedes, VerdictForm};
+pub use rules::rules;
 pub use verdict::Verdict;
 
 use weir_model::Finding;
@@ -56,7 +61,7 @@ impl<'a> Case<'a> {
     /// Applies the rules.
     pub fn judge(&self) -> Judgement {
         let context = &self.0;
-        let found = rules::ALL.iter().flat_map(|rule| rule.apply(context)).collect();
+        let found = rules().iter().flat_map(|rule| rule.apply(context)).collect();
         let findings = merge::merge(context, found);
         let verdict = verdict::verdict(context, &findings);
         Judgement { findings, verdict, pipelines: pipelines::pipelines(context) }

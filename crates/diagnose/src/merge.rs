@@ -1,92 +1,76 @@
-//! One cause, one finding: consequences of a finding are left out, the same one of many processes is one.
+//! Reduces findings to one for each cause: leaves out consequences, and merges the same finding of many processes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use weir_model::{Finding, FindingId, Gain};
+use weir_model::{Finding, Gain};
 
 use crate::context::Context;
+use crate::rule::{MergeKey, Supersedes};
+use crate::rules::rule_of;
 
-use FindingId::*;
-
-/// What a finding explains away where both are about one descriptor of one process.
-const SAME_STREAM: &[(FindingId, &[FindingId])] = &[
-    (SyncTinyWrites, &[SyncEveryWrite, TinyWrites, LineBufferedBulk, UnalignedWrites]),
-    (SyncEveryWrite, &[TinyWrites, LineBufferedBulk, UnalignedWrites]),
-    (TinyWrites, &[LineBufferedBulk, UnalignedWrites, CouldCopyInKernel, DoubleBuffered, SmallPipe]),
-    (LineBufferedBulk, &[CouldCopyInKernel, DoubleBuffered, UnalignedWrites]),
-    (TerminalBulk, &[TinyWrites]),
-    (ReadAfterEofSpin, &[TinyReads]),
-    (SeekAndReread, &[TinyReads, RandomWithoutAdvice]),
-    (LostAtKill, &[StuckOutput]),
-    (IgnoredWriteError, &[LostAtExit, ShortWriteUnhandled, IgnoredCloseError]),
-    (DoubledAtFork, &[MixedOrder]),
-    (DoubleBuffered, &[SmallPipe]),
-];
-
-/// The same where both are about one open file or path, whoever has it.
-const SAME_PATH: &[(FindingId, &[FindingId])] = &[
-    (EatenStdin, &[OverRead, SharedOffset]),
-    (OverRead, &[SharedOffset]),
-    (DoubledAtFork, &[TornRecords]),
-    (MissingSyncBeforeRename, &[MissingDirSync]),
-];
-
-/// The findings that are left, the worst first.
+/// Returns the findings that remain, the worst first: by severity, gain, the rule's position, process and descriptor.
 pub(crate) fn merge(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
-    let mut left = together(context, without_consequences(context, found));
-    left.sort_by(|a, b| {
-        let cost = |finding: &Finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s);
-        let order = b.severity.cmp(&a.severity).then(cost(b).total_cmp(&cost(a)));
-        order.then(a.id.cmp(&b.id)).then(a.pid.cmp(&b.pid)).then(a.fd.cmp(&b.fd))
+    let mut merged = merge_processes(context, without_consequences(context, found));
+    merged.sort_by(|a, b| {
+        let gain_s = |finding: &Finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s);
+        let order = b.severity.cmp(&a.severity).then(gain_s(b).total_cmp(&gain_s(a)));
+        order.then_with(|| (rank(a), a.pid, a.fd).cmp(&(rank(b), b.pid, b.fd)))
     });
-    left
+    merged
 }
 
+/// Returns what orders rules among each other.
+fn rank(finding: &Finding) -> (u32, &'static str) {
+    let rule = rule_of(finding);
+    (rule.position, rule.id)
+}
+
+/// Removes each finding that another one supersedes.
 fn without_consequences(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
-    // Of a file with several names, findings may have one each.
-    let files = context.recording.files.iter().filter_map(|file| Some((file, file.same_as?)));
-    let files =
-        files.filter_map(|(file, first)| Some((file.path.clone(), context.file(first)?.path.clone())));
-    let firsts: HashMap<String, String> = files.collect();
-    let name = |finding: &Finding| firsts.get(&finding.path).unwrap_or(&finding.path).clone();
-    let mut streams: HashMap<(u32, i32), Vec<(FindingId, String)>> = HashMap::new();
-    let mut paths: HashMap<String, Vec<FindingId>> = HashMap::new();
-    for finding in &found {
-        streams.entry((finding.pid, finding.fd)).or_default().push((finding.id, name(finding)));
-        paths.entry(name(finding)).or_default().push(finding.id);
+    let first_names = first_names(context);
+    let path = |finding: &Finding| first_names.get(&finding.path).unwrap_or(&finding.path).clone();
+    let (mut on_stream, mut on_path) = (HashSet::new(), HashSet::new());
+    for cause in &found {
+        for supersedes in rule_of(cause).supersedes {
+            match supersedes {
+                Supersedes::OnStream(id) => on_stream.insert((cause.pid, cause.fd, path(cause), *id)),
+                Supersedes::OnPath(id) => on_path.insert((path(cause), *id)),
+            };
+        }
     }
-    let explains = |rules: &[(FindingId, &[FindingId])], cause: FindingId, effect: FindingId| {
-        rules.iter().any(|(id, effects)| *id == cause && effects.contains(&effect))
+    let remains = |finding: &Finding| {
+        let id = rule_of(finding).id;
+        let superseded = on_stream.contains(&(finding.pid, finding.fd, path(finding), id))
+            || !finding.path.is_empty() && on_path.contains(&(path(finding), id));
+        !superseded
     };
-    let explained = |finding: &Finding| {
-        let stream = streams[&(finding.pid, finding.fd)].iter();
-        let own = name(finding);
-        let here = stream.filter(|(_, path)| *path == own);
-        here.into_iter().any(|(id, _)| explains(SAME_STREAM, *id, finding.id))
-            || !finding.path.is_empty() && paths[&own].iter().any(|id| explains(SAME_PATH, *id, finding.id))
-    };
-    let (left, _): (Vec<_>, Vec<_>) = found.iter().cloned().partition(|finding| !explained(finding));
-    left
+    found.into_iter().filter(remains).collect()
 }
 
-/// About files that are gone from their descriptors: the number says nothing.
-const BY_NAME: &[FindingId] = &[MissingSyncBeforeRename, MissingDirSync];
+/// Returns the first name of each path that is a further name of a file: findings may use any of its names.
+fn first_names(context: &Context) -> HashMap<String, String> {
+    let files = context.recording.files.iter().filter_map(|file| Some((file, file.same_as?)));
+    files.filter_map(|(file, first)| Some((file.path.clone(), context.file(first)?.path.clone()))).collect()
+}
 
-/// Findings of one kind about one descriptor number of one program, in however many processes, become one.
-fn together(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
-    let mut groups: BTreeMap<(FindingId, String, i32), Vec<Finding>> = BTreeMap::new();
+/// Merges the findings of one rule about one program, which may have run in many processes.
+fn merge_processes(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
+    let mut groups: BTreeMap<((u32, &str), String, i32), Vec<Finding>> = BTreeMap::new();
     for finding in found {
         let images = context.process(finding.pid).map(|process| process.images.last());
         let program =
             images.flatten().map_or(format!("#{}", finding.pid), |image| image.exe.clone() + &image.comm);
-        let fd = if BY_NAME.contains(&finding.id) { -1 } else { finding.fd };
-        groups.entry((finding.id, program, fd)).or_default().push(finding);
+        let fd = match rule_of(&finding).merge {
+            MergeKey::Descriptor => finding.fd,
+            MergeKey::Program => -1,
+        };
+        groups.entry((rank(&finding), program, fd)).or_default().push(finding);
     }
-    groups.into_values().filter_map(|group| one_of(context, group)).collect()
+    groups.into_values().filter_map(|group| merge_group(context, group)).collect()
 }
 
-/// The worst of a group, with the others' number and what they would save together.
-fn one_of(context: &Context, group: Vec<Finding>) -> Option<Finding> {
+/// Returns the worst finding of a group, with the number of the others and the gain of all.
+fn merge_group(context: &Context, group: Vec<Finding>) -> Option<Finding> {
     let others = group.len() as u64 - 1;
     let gains: Vec<Gain> = group.iter().filter_map(|finding| finding.gain).collect();
     let cost =

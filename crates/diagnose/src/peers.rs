@@ -5,9 +5,9 @@ use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
 
+use crate::call_patterns::TINY;
 use crate::context::Context;
 use crate::cost::BUFFER;
-use crate::rules::TINY;
 
 /// Of bytes that are the same at both ends, this many tell whose they are.
 const ALIKE: usize = 4;

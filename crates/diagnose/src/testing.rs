@@ -4,7 +4,7 @@ use weir_model::trace::{
     BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Moment, Op, OpenFile, Overhead, Prices,
     Process, Recording, RuntimeId, StreamCounts, Streams,
 };
-use weir_model::{Direction, Finding, FindingId, Mode, Severity, StreamKind};
+use weir_model::{Direction, Finding, Mode, Severity, StreamKind};
 
 pub(crate) use weir_model::Direction::{In, Out};
 pub(crate) use weir_model::StreamKind::{File, Pipe, Socket, Terminal};
@@ -189,16 +189,16 @@ impl Tape {
     }
 
     /// What the rules say of it, one kind only, before anything is merged.
-    pub fn found(&self, id: FindingId) -> Vec<Finding> {
+    pub fn found(&self, id: &str) -> Vec<Finding> {
         let streams = Streams::of(&self.0);
         let context = crate::context::Context::new(&streams);
-        let rule = crate::rules::ALL.iter().find(|rule| rule.id == id).unwrap();
+        let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();
         rule.apply(&context)
     }
 
     /// The one finding of a kind.
     #[track_caller]
-    pub fn one(&self, id: FindingId) -> Finding {
+    pub fn one(&self, id: &str) -> Finding {
         let mut found = self.found(id);
         assert_eq!(found.len(), 1, "{found:#?}");
         let finding = found.remove(0);
@@ -211,12 +211,12 @@ impl Tape {
     }
 
     #[track_caller]
-    pub fn severity(&self, id: FindingId) -> Severity {
+    pub fn severity(&self, id: &str) -> Severity {
         self.one(id).severity
     }
 
     #[track_caller]
-    pub fn none(&self, id: FindingId) {
+    pub fn none(&self, id: &str) {
         let found = self.found(id);
         assert!(found.is_empty(), "{found:#?}");
     }

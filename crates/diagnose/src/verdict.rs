@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::duration::format_seconds;
-use weir_model::{Direction, Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, Severity};
 
 use crate::context::Context;
+use crate::rule::VerdictForm;
+use crate::rules::rule_of;
 use crate::words::{said, thousands};
 
 /// The judgement of a run.
@@ -29,11 +31,11 @@ impl std::fmt::Display for Verdict {
 pub(crate) fn verdict(context: &Context, findings: &[Finding]) -> Verdict {
     let worst = findings.iter().find(|finding| finding.severity > Severity::Info);
     let Some(worst) = worst else { return nothing_wrong(context, findings) };
-    match worst.id {
-        FindingId::TinyWrites | FindingId::TinyReads | FindingId::LineBufferedBulk => {
-            small_calls(context, findings, worst)
+    match rule_of(worst).verdict {
+        VerdictForm::SmallCalls { direction, by_line } => {
+            small_calls(context, findings, worst, direction, by_line)
         }
-        _ => Verdict { text: with_gain(context, worst), command: command(worst) },
+        VerdictForm::Sentence => Verdict { text: with_gain(context, worst), command: command(worst) },
     }
 }
 
@@ -53,11 +55,16 @@ fn nothing_wrong(context: &Context, findings: &[Finding]) -> Verdict {
 }
 
 /// Many small calls: how many, of how many bytes, what they cost and what is left of it.
-fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verdict {
+fn small_calls(
+    context: &Context,
+    findings: &[Finding],
+    worst: &Finding,
+    direction: Direction,
+    by_line: bool,
+) -> Verdict {
     let figure = |name: &str| worst.evidence.get(name).copied().unwrap_or(0.0);
     let kin = findings.iter().filter(|finding| {
-        let small =
-            matches!(finding.id, FindingId::TinyWrites | FindingId::TinyReads | FindingId::LineBufferedBulk);
+        let small = rule_of(finding).verdict != VerdictForm::Sentence;
         small && finding.pid == worst.pid
     });
     let kin: Vec<&Finding> = kin.collect();
@@ -66,16 +73,16 @@ fn small_calls(context: &Context, findings: &[Finding], worst: &Finding) -> Verd
     };
     let cost_s = sum(&|finding| finding.evidence.get("cost_s").copied().unwrap_or(0.0));
     let saved = sum(&|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s));
-    let verb = if worst.id == FindingId::TinyReads { "read" } else { "written" };
+    let verb = if direction == Direction::In { "read" } else { "written" };
     let exact = context
-        .sums(if worst.id == FindingId::TinyReads { Direction::In } else { Direction::Out }, |flow| {
+        .sums(direction, |flow| {
             let here = || context.file(flow.file).is_some_and(|file| file.path == worst.path);
             (flow.pid, flow.fd) == (worst.pid, worst.fd) && here()
         })
         .all(|sum| !sum.estimated);
     let (calls, bytes) = (said(exact, figure("calls") as u64), said(exact, figure("bytes") as u64));
-    let how = match (worst.id, figure("mean_bytes")) {
-        (FindingId::LineBufferedBulk, _) => {
+    let how = match (by_line, figure("mean_bytes")) {
+        (true, _) => {
             format!("{bytes} bytes were written in {calls} calls, line by line")
         }
         (_, mean) if mean < 1.005 => {

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use tempfile::TempDir;
-use weir_model::{Finding, FindingId};
+use weir_diagnose::GainKind;
+use weir_model::Finding;
 
 use super::judge::{Verdict, check_status, streams, trace};
 use super::place::{Place, as_user, command};
@@ -47,7 +48,7 @@ impl GainPair {
 /// and what a spin burns, which is no elapsed time.
 pub fn promised(case: &Case, findings: &[Finding]) -> f64 {
     let own = findings.iter().filter(|finding| finding.id == case.finding);
-    let beside = if case.finding == FindingId::ReadAfterEofSpin { "cost_s" } else { "peer_s" };
+    let beside = if case.rule().gain == GainKind::SpinTime { "cost_s" } else { "peer_s" };
     let beside_s = |finding: &Finding| finding.evidence.get(beside).copied().filter(|_| is_processor(case));
     own.map(|finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s) + beside_s(finding).unwrap_or(0.0))
         .sum()
@@ -55,8 +56,7 @@ pub fn promised(case: &Case, findings: &[Finding]) -> f64 {
 
 /// Whether the pair differs by processor time. Waiting for a device, a terminal or another process is none.
 fn is_processor(case: &Case) -> bool {
-    use FindingId::{SmallPipe, SyncEveryWrite, SyncTinyWrites, TerminalBulk};
-    !matches!(case.finding, SmallPipe | SyncEveryWrite | SyncTinyWrites | TerminalBulk)
+    case.rule().gain != GainKind::WaitTime
 }
 
 /// The pair of a case whose fault was found; `prices` is where weir keeps what it measured.

@@ -94,7 +94,7 @@ pub(super) fn trace(
 }
 
 fn in_words(finding: &Finding) -> String {
-    format!("{} ({:?}): {}", finding.id.name(), finding.severity, finding.why)
+    format!("{} ({:?}): {}", finding.id, finding.severity, finding.why)
 }
 
 pub(super) fn check_status(ended: &Ended, expected: i32, which: &str, verdict: &mut Verdict) {

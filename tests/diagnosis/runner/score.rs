@@ -1,9 +1,8 @@
 //! The score of the whole set: a table by finding, gains, and one line.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use weir_model::FindingId;
+use weir_diagnose::rules;
 
 use super::judge::Verdict;
 use super::set::{Case, Ordinary};
@@ -52,17 +51,17 @@ impl Score<'_> {
     }
 
     fn table(&self) -> String {
-        let mut rows: BTreeMap<FindingId, [usize; 3]> = BTreeMap::new();
-        for (case, verdict) in &self.cases {
-            let row = rows.entry(case.finding).or_default();
-            row[0] += usize::from(verdict.shown);
-            row[1] += usize::from(verdict.untrue.is_empty());
-            row[2] += 1;
-        }
         let mut text = format!("\n  {:28}{:>8}{:>14}\n", "finding", "shown", "twins clean");
-        for (finding, [shown, clean, all]) in rows {
-            let (shown, clean) = (format!("{shown}/{all}"), format!("{clean}/{all}"));
-            let _ = writeln!(text, "  {:28}{shown:>8}{clean:>14}", finding.name());
+        for rule in rules() {
+            let own = self.cases.iter().filter(|(case, _)| case.finding == rule.id);
+            let verdicts: Vec<_> = own.map(|(_, verdict)| verdict).collect();
+            if verdicts.is_empty() {
+                continue;
+            }
+            let of_all = |count: usize| format!("{count}/{}", verdicts.len());
+            let shown = of_all(verdicts.iter().filter(|verdict| verdict.shown).count());
+            let clean = of_all(verdicts.iter().filter(|verdict| verdict.untrue.is_empty()).count());
+            let _ = writeln!(text, "  {:28}{shown:>8}{clean:>14}", rule.id);
         }
         text
     }

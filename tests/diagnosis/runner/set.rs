@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use weir_diagnose::{Rule, rules};
 use weir_model::{FindingId, Severity};
 
 /// Where the runner connects a program's standard output.
@@ -66,7 +67,12 @@ impl Case {
     /// `FINDING/NAME`.
     pub fn name(&self) -> String {
         let name = self.dir.file_name().expect("a case has a name").to_string_lossy();
-        format!("{}/{name}", self.finding.name())
+        format!("{}/{name}", self.finding)
+    }
+
+    /// Returns the rule of its finding.
+    pub fn rule(&self) -> &'static Rule {
+        rules().iter().find(|rule| self.finding == rule.id).expect("checked when the case was read")
     }
 
     /// The language that it is written in: the ending of its program, or sh where `run` is all.
@@ -110,16 +116,22 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Fails if no rule has this identifier.
+fn assert_known(id: &FindingId, path: &Path) {
+    assert!(rules().iter().any(|rule| *id == rule.id), "{}: no finding is called {id}", path.display());
+}
+
 /// Every case, by finding and name; a directory whose case.toml names another finding is an error.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    for finding in FindingId::ALL {
-        let Ok(names) = fs::read_dir(root().join(finding.name())) else { continue };
+    for rule in rules() {
+        let Ok(names) = fs::read_dir(root().join(rule.id)) else { continue };
         let mut dirs: Vec<_> = names.map(|name| name.expect("an entry").path()).collect();
         dirs.sort();
         for dir in dirs {
             let mut case: Case = parse(&dir.join("case.toml"));
-            assert_eq!(case.finding, *finding, "{}", dir.display());
+            assert_eq!(case.finding, rule.id, "{}", dir.display());
+            case.also.iter().chain(&case.also_fixed).for_each(|id| assert_known(id, &dir));
             case.dir = dir;
             all.push(case);
         }
@@ -129,5 +141,8 @@ pub fn cases() -> Vec<Case> {
 
 /// The ordinary runs, in their order.
 pub fn ordinary() -> Vec<Ordinary> {
-    parse::<Ordinaries>(&root().join("ordinary.toml")).run
+    let path = root().join("ordinary.toml");
+    let runs = parse::<Ordinaries>(&path).run;
+    runs.iter().flat_map(|run| &run.truths).for_each(|id| assert_known(id, &path));
+    runs
 }

@@ -10,14 +10,23 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Finding, FindingId, Gain, Severity, StreamKind};
+use weir_model::{Finding, Gain, Severity, StreamKind};
 
-use super::Rule;
 use crate::context::Context;
 use crate::passing::Pass;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::said;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::CouldCopyInKernel, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "could-copy-in-kernel",
+    title: "Copying that the kernel can do",
+    meaning: "a program copies bytes unchanged through its own memory",
+    position: 230,
+    severity: SeverityRule::Cost { most: Severity::Warn },
+    gain: GainKind::CpuTime,
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// What copy_file_range(2) moves with one call, at the least.
 const KERNEL_COPY: u64 = 1 << 20;
@@ -55,8 +64,9 @@ fn saved_s(context: &Context, pass: &Pass) -> f64 {
 /// The calls, and one of the two copies, of a pass: what is worth a hint.
 fn hint_s(context: &Context, pass: &Pass) -> f64 {
     let prices = &context.recording.prices;
-    let entering =
-        |flow: &StreamCounts, writes| flow.calls as f64 * prices.small_call_ns(context.kind(flow.file), writes);
+    let entering = |flow: &StreamCounts, writes| {
+        flow.calls as f64 * prices.small_call_ns(context.kind(flow.file), writes)
+    };
     (entering(pass.input, false) + entering(pass.output, true) + pass.input.bytes as f64 * prices.byte_ns)
         / 1e9
 }
@@ -69,7 +79,7 @@ fn found(context: &Context, passes: &[Pass]) -> Option<Finding> {
     let saved = context.at_most_cpu(first.input.pid, saved);
     let hint: f64 = passes.iter().map(|pass| hint_s(context, pass)).sum();
     let hint = context.severity(context.at_most_cpu(first.input.pid, hint)).map(|_| Severity::Info);
-    let severity = context.severity(saved).max(hint)?.min(Severity::Warn);
+    let severity = RULE.severity_of(context, saved).max(hint)?;
     let socket = context.kind(first.output.file) == StreamKind::Socket;
     let exact = passes.iter().all(|pass| !pass.input.estimated && !pass.output.estimated);
     let why = format!(
@@ -85,7 +95,7 @@ fn found(context: &Context, passes: &[Pass]) -> Option<Finding> {
             btrfs no byte is copied at all."
     };
     let gain = Gain { elapsed_s: saved, calls: calls.saturating_sub(bytes / KERNEL_COPY + 1) };
-    let draft = context.draft(RULE.id, severity, first.output.pid, first.output.fd, Some(first.output.file));
+    let draft = context.draft(&RULE, severity, first.output.pid, first.output.fd, Some(first.output.file));
     let draft = draft.count("bytes", bytes).count("calls", calls).count("files", passes.len() as u64);
     Some(draft.figure("saved_s", saved).gain(gain).say(why, fix))
 }

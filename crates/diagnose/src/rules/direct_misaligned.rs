@@ -6,14 +6,23 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::{Call, Op, OpenFile};
-use weir_model::{Finding, FindingId, Severity};
+use weir_model::{Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Seen};
 use crate::flags::{EINVAL, O_DIRECT};
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::thousands;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::DirectMisaligned, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "direct-misaligned",
+    title: "O_DIRECT fails with EINVAL",
+    meaning: "O_DIRECT with an address, offset or length that the device cannot take",
+    position: 210,
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::Warn },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let mut streams: BTreeMap<(u32, i32, u32), Vec<Seen>> = BTreeMap::new();
@@ -87,7 +96,7 @@ fn found(context: &Context, file: &OpenFile, calls: &[Seen]) -> Option<Finding> 
         memory.max(4096),
         blocks.max(4096)
     );
-    let mut draft = context.draft(RULE.id, Severity::Warn, first.pid, first.call.fd, Some(file.id));
+    let mut draft = context.draft(&RULE, Severity::Warn, first.pid, first.call.fd, Some(file.id));
     for (name, _) in &wrong {
         draft = draft.count(&format!("misaligned_{name}"), 1);
     }

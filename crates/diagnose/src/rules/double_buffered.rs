@@ -6,14 +6,25 @@
 //! there than in a pipe. Never High: somebody may want to look on.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
+use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use super::Rule;
 use crate::context::Context;
 use crate::passing::Pass;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::count;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::DoubleBuffered, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "double-buffered",
+    title: "Needless copying process",
+    meaning: "a process only copies bytes between a file and a pipe",
+    position: 220,
+    severity: SeverityRule::Cost { most: Severity::Warn },
+    gain: GainKind::CpuTime,
+    supersedes: &[OnStream("small-pipe")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// What a pipe holds if nobody says otherwise: when so much has gone in, one side sleeps and the other wakes …
 const PIPE: f64 = 65_536.0;
@@ -73,14 +84,14 @@ fn path(context: &Context, file: u32) -> String {
 
 fn found(context: &Context, pass: Pass, peer: u32, cost_s: f64, fix: String) -> Option<Finding> {
     let (input, output) = (pass.input, pass.output);
-    let severity = context.severity(cost_s)?.min(Severity::Warn);
+    let severity = RULE.severity_of(context, cost_s)?;
     let why = format!(
         "{} does nothing but copy {} between a file and the pipe of {}: each byte crosses two more buffers.",
         context.name(input.pid),
         count(input.bytes, "byte"),
         context.name(peer)
     );
-    let draft = context.draft(RULE.id, severity, input.pid, output.fd, Some(output.file));
+    let draft = context.draft(&RULE, severity, input.pid, output.fd, Some(output.file));
     let draft =
         draft.count("bytes", input.bytes).count("calls", input.calls + output.calls).figure("cost_s", cost_s);
     let gain = Gain { elapsed_s: cost_s, calls: input.calls + output.calls };

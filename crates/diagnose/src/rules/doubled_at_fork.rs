@@ -4,15 +4,26 @@
 //! write to the same open file beginning with these bytes. Two processes that say the same by themselves have
 //! nothing pending at the fork; a child that execs or calls _exit(2) writes nothing of it.
 
-use weir_model::trace::{Buffer, Moment, EventKind};
-use weir_model::{Finding, FindingId, Severity};
+use weir_model::trace::{Buffer, EventKind, Moment};
+use weir_model::{Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Look, Seen, same_beginning};
 use crate::fix::Topic;
+use crate::rule::Supersedes::{OnPath, OnStream};
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, preview};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::DoubledAtFork, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "doubled-at-fork",
+    title: "Output appears twice",
+    meaning: "bytes pending at fork(2) are written by parent and child",
+    position: 80,
+    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    gain: GainKind::None,
+    supersedes: &[OnStream("mixed-order"), OnPath("torn-records")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let forks = context.recording.events.iter().filter_map(|event| match event.what {
@@ -60,7 +71,7 @@ fn of_stream(context: &Context, look: &Look, buffer: &Buffer, child: u32) -> Opt
         preview(&buffer.pending)
     );
     let code = context.code(look.pid, look.at_s, Topic::FlushBeforeFork);
-    let draft = context.draft(RULE.id, Severity::High, look.pid, buffer.fd, file);
+    let draft = context.draft(&RULE, Severity::High, look.pid, buffer.fd, file);
     let draft = draft.count("doubled_bytes", bytes).figure("at_s", look.at_s).count("child", child.into());
     let draft = draft.wrote(context.recording.wrote(look.pid, buffer.address, look.at_s));
     let run = context.weir_run("--fix-fork", look.pid);

@@ -4,14 +4,25 @@
 //! read it to the end: nothing is left. An ancestor that does not come back handed its input over on purpose.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, Severity};
 
-use super::Rule;
 use crate::context::Context;
 use crate::language::Language;
+use crate::rule::Supersedes::OnPath;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::count;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::EatenStdin, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "eaten-stdin",
+    title: "A loop ends too early",
+    meaning: "a child reads the standard input that its parent's loop reads",
+    position: 100,
+    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    gain: GainKind::None,
+    supersedes: &[OnPath("over-read"), OnPath("shared-offset")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let eaters = context.toward(Direction::In).filter(|flow| {
@@ -65,7 +76,7 @@ fn found(context: &Context, eater: &StreamCounts, owner: &StreamCounts) -> Findi
         }
     };
     let run = context.weir_run("--private-stdin", owner.pid);
-    let draft = context.draft(RULE.id, Severity::High, eater.pid, eater.fd, Some(eater.file));
+    let draft = context.draft(&RULE, Severity::High, eater.pid, eater.fd, Some(eater.file));
     let draft = draft.count("eaten_bytes", eater.bytes).count("loop_bytes", owner.bytes);
     draft.count("loop_pid", owner.pid.into()).say(why, format!("{run}   or in code: {fix}."))
 }

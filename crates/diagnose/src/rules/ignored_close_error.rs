@@ -6,15 +6,24 @@
 //! file one day. Loops that close every number there may be are left out.
 
 use weir_model::trace::Op;
-use weir_model::{Direction, Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Seen};
 use crate::fix::Topic;
 use crate::flags::{EBADF, EDQUOT, EIO, ENOSPC};
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, errno};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::IgnoredCloseError, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "ignored-close-error",
+    title: "Close error ignored",
+    meaning: "close(2) fails and the program ends as if it had succeeded",
+    position: 190,
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let pids = context.recording.processes.iter().map(|process| process.pid);
@@ -77,7 +86,7 @@ fn found(context: &Context, first: Seen, failures: u64) -> Finding {
     } else {
         context.code(first.pid, first.at_s, Topic::CheckErrors)
     };
-    let draft = context.draft(RULE.id, severity, first.pid, first.call.fd, file);
+    let draft = context.draft(&RULE, severity, first.pid, first.call.fd, file);
     let draft = draft.count("failures", failures).figure("errno", error as f64);
     draft.figure("at_s", first.at_s).say(why, format!("{fix}."))
 }

@@ -6,15 +6,30 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::{Finding, FindingId, Severity};
+use weir_model::{Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Seen};
 use crate::fix::Topic;
 use crate::flags::{EBADF, EDQUOT, EFBIG, EIO, ENOSPC, EPIPE};
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, errno};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::IgnoredWriteError, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "ignored-write-error",
+    title: "Write error ignored",
+    meaning: "a write fails and the program ends as if it had succeeded",
+    position: 180,
+    severity: SeverityRule::Effect { least: Severity::Info, most: Severity::High },
+    gain: GainKind::None,
+    supersedes: &[
+        OnStream("lost-at-exit"),
+        OnStream("short-write-unhandled"),
+        OnStream("ignored-close-error"),
+    ],
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let pids = context.recording.processes.iter().map(|process| process.pid);
@@ -68,7 +83,7 @@ fn found(context: &Context, failures: &[Seen]) -> Finding {
         count(bytes, "byte")
     );
     let code = context.code(first.pid, first.at_s, Topic::CheckErrors);
-    let draft = context.draft(RULE.id, severity(error, failures.len()), first.pid, first.call.fd, file);
+    let draft = context.draft(&RULE, severity(error, failures.len()), first.pid, first.call.fd, file);
     let draft = draft.count("failures", failures.len() as u64).count("lost_bytes", bytes);
     draft.figure("errno", error as f64).figure("at_s", first.at_s).say(why, format!("{code}."))
 }

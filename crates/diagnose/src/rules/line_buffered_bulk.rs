@@ -5,19 +5,32 @@
 //! faster than anyone looks at them. Several writers that append to one file need whole lines: at most Info.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use super::Rule;
-use super::tiny_writes::moving;
+use crate::call_patterns::{is_line_by_line, is_synchronous, moving_calls};
 use crate::context::Context;
 use crate::fix::Topic;
 use crate::flags::O_APPEND;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
 use crate::words::total;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::LineBufferedBulk, judge };
-
-/// Longer records than this are worth a call.
-const LINE: f64 = 1024.0;
+pub(crate) const RULE: Rule = Rule {
+    id: "line-buffered-bulk",
+    title: "Slow output, one call for every line",
+    meaning: "much output with one call for each line, where no reader needs single lines",
+    position: 30,
+    severity: SeverityRule::Cost { most: Severity::High },
+    gain: GainKind::CpuTime,
+    supersedes: &[
+        OnStream("could-copy-in-kernel"),
+        OnStream("double-buffered"),
+        OnStream("unaligned-writes"),
+    ],
+    verdict: VerdictForm::SmallCalls { direction: Direction::Out, by_line: true },
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// Lines a second that no reader takes one by one.
 const BULK_RATE: f64 = 5_000.0;
@@ -27,19 +40,13 @@ fn judge(context: &Context) -> Vec<Finding> {
     flows.filter_map(|flow| found(context, flow)).collect()
 }
 
-/// Whether a flow goes out line by line.
-pub(super) fn by_line(flow: &StreamCounts) -> bool {
-    let calls = moving(flow);
-    calls >= 100 && flow.newline_ends * 10 >= calls * 9 && (2.0..LINE).contains(&flow.mean_bytes())
-}
-
 fn applies(context: &Context, flow: &StreamCounts) -> bool {
     let bulk = match context.kind(flow.file) {
         StreamKind::File => true,
         StreamKind::Pipe => flow.calls as f64 / context.span_s(flow).max(1e-3) >= BULK_RATE,
         _ => false,
     };
-    bulk && by_line(flow) && !super::sync_tiny_writes::waits(context, flow) && flow.syncs * 2 < moving(flow)
+    bulk && is_line_by_line(flow) && !is_synchronous(context, flow) && flow.syncs * 2 < moving_calls(flow)
 }
 
 /// Whether somebody else appends to the same file.
@@ -52,7 +59,7 @@ fn shared_log(context: &Context, flow: &StreamCounts) -> bool {
 
 fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let gain = context.gathered(flow);
-    let mut severity = context.severity(gain.elapsed_s.min(context.flow_s(flow)))?;
+    let mut severity = RULE.severity_of(context, gain.elapsed_s.min(context.flow_s(flow)))?;
     if shared_log(context, flow) {
         severity = Severity::Info;
     }
@@ -68,7 +75,7 @@ fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     // A larger buffer does nothing for a program that flushes, or that has its own: which it is, is not known.
     let code = context.code(flow.pid, flow.first_s, Topic::BufferOutput);
     let fix = format!("{}{code}.", context.gathering(flow));
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes).count("lines", flow.newline_ends);
     let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
     let draft = draft.figure("own_s", context.own_s(flow)).figure("cost_s", context.whole_s(flow));

@@ -3,14 +3,24 @@
 //! Evidence: the look at the entry of execve(2), which then succeeded. Not meant: a forked child's copy of its
 //! parent's bytes, and a child of vfork(2), whose memory is its parent's.
 
-use weir_model::trace::{Moment, EventKind};
-use weir_model::{Finding, FindingId};
+use weir_model::trace::{EventKind, Moment};
+use weir_model::{Finding, Severity};
 
-use super::Rule;
 use crate::buffers::Lost;
 use crate::context::{Context, Look};
+use crate::fix::Topic;
+use crate::rule::{GainKind, Rule, SeverityRule};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::LostAtExec, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "lost-at-exec",
+    title: "Output missing after exec",
+    meaning: "bytes in a user-space buffer are lost at execve(2)",
+    position: 60,
+    severity: SeverityRule::Effect { least: Severity::Info, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let execs = context.recording.events.iter().filter_map(|event| match event.what {
@@ -33,6 +43,8 @@ fn before<'a>(context: &Context<'a>, pid: u32, at_s: f64) -> Option<Look<'a>> {
 
 fn of_look(context: &Context, look: Look) -> Vec<Finding> {
     let how = "it became another program by execve(2)";
-    let lost = |buffer| context.lost(&Lost { id: RULE.id, look, buffer, how: how.into() });
+    let lost = |buffer| {
+        context.lost(&Lost { rule: &RULE, look, buffer, how: how.into(), topic: Topic::FlushBeforeFork })
+    };
     look.buffers.iter().filter_map(lost).collect()
 }

@@ -5,13 +5,23 @@
 //! gone (Info), and a forked child that calls _exit(2) in order not to write its parent's bytes.
 
 use weir_model::trace::{Exit, Moment};
-use weir_model::{Finding, FindingId};
+use weir_model::{Finding, Severity};
 
-use super::Rule;
 use crate::buffers::Lost;
 use crate::context::{Context, Look};
+use crate::fix::Topic;
+use crate::rule::{GainKind, Rule, SeverityRule};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::LostAtExit, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "lost-at-exit",
+    title: "Output missing after exit",
+    meaning: "bytes in a user-space buffer are lost at _exit(2)",
+    position: 70,
+    severity: SeverityRule::Effect { least: Severity::Info, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let ended = context.all_looks().filter(|look| look.moment == Moment::Exit && was_last(context, look));
@@ -27,6 +37,7 @@ fn was_last(context: &Context, look: &Look) -> bool {
 
 fn of_look(context: &Context, look: Look) -> Vec<Finding> {
     let how = "it ended by _exit(2)";
-    let lost = |buffer| context.lost(&Lost { id: RULE.id, look, buffer, how: how.into() });
+    let lost =
+        |buffer| context.lost(&Lost { rule: &RULE, look, buffer, how: how.into(), topic: Topic::Flush });
     look.buffers.iter().filter_map(lost).collect()
 }

@@ -4,14 +4,26 @@
 //! meant: SIGPIPE's own pipe, whose reader wants no more, and a forked child's copy of its parent's bytes.
 
 use weir_model::trace::{Buffer, Exit, Moment};
-use weir_model::{Finding, FindingId, StreamKind};
+use weir_model::{Finding, Severity, StreamKind};
 
-use super::Rule;
 use crate::buffers::Lost;
 use crate::context::{Context, Look};
+use crate::fix::Topic;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::signal;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::LostAtKill, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "lost-at-kill",
+    title: "Last output missing after a kill",
+    meaning: "bytes in a user-space buffer are lost when a signal ends the process",
+    position: 50,
+    severity: SeverityRule::Effect { least: Severity::Info, most: Severity::High },
+    gain: GainKind::None,
+    supersedes: &[OnStream("stuck-output")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 const SIGPIPE: i32 = 13;
 
@@ -33,7 +45,13 @@ fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
             number == SIGPIPE && matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
         !unwanted && (look.moment == Moment::Signal || !later)
     });
-    let lost = streams.map(|(look, buffer)| Lost { id: RULE.id, look, buffer, how: how.clone() });
+    let lost = streams.map(|(look, buffer)| Lost {
+        rule: &RULE,
+        look,
+        buffer,
+        how: how.clone(),
+        topic: Topic::Flush,
+    });
     lost.filter_map(|lost| context.lost(&lost)).collect()
 }
 

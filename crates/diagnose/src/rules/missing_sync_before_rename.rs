@@ -6,16 +6,28 @@
 //! Tools of the system do this knowingly (git, rsync, sed -i), and nobody changes them for it: Info. Never High. Files on a file system that a power cut clears anyway are
 //! left out.
 
-use weir_model::{Finding, FindingId, Severity, StreamKind};
+use weir_model::{Finding, Severity, StreamKind};
 
-use super::Rule;
 use crate::context::Context;
 use crate::damage::{Damage, Names};
 use crate::fix::Topic;
 use crate::renames::{Renamed, directory};
+use crate::rule::Supersedes::OnPath;
+use crate::rule::{GainKind, MergeKey, Rule, SeverityRule};
 use crate::words::{count, quoted};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::MissingSyncBeforeRename, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "missing-sync-before-rename",
+    title: "Empty file after a power cut",
+    meaning: "a file is renamed into place before its data is on the device",
+    position: 160,
+    severity: SeverityRule::Effect { least: Severity::Info, most: Severity::Warn },
+    gain: GainKind::None,
+    supersedes: &[OnPath("missing-dir-sync")],
+    merge: MergeKey::Program,
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// In memory only, or made again where it is missing, by the standard of file hierarchies.
 const VOLATILE: &[&str] = &["/dev/shm/", "/run/", "/proc/", "/sys/", "/var/cache/"];
@@ -42,7 +54,8 @@ fn lasting(context: &Context, renamed: &Renamed) -> bool {
 }
 
 fn found(context: &Context, renamed: &Renamed) -> Finding {
-    let older = if renamed.replaced == Some(true) { "the older file that it replaced" } else { "what had that name" };
+    let older =
+        if renamed.replaced == Some(true) { "the older file that it replaced" } else { "what had that name" };
     let why = format!(
         "{} renamed a file with {} that were never synced to {}: after a power cut it can be empty, and {older} is \
             gone as well {WHERE}.",
@@ -51,7 +64,7 @@ fn found(context: &Context, renamed: &Renamed) -> Finding {
         renamed.to
     );
     let severity = if context.is_decided(renamed) { Severity::Info } else { Severity::Warn };
-    let draft = context.draft(RULE.id, severity, renamed.writer, renamed.fd, Some(renamed.file));
+    let draft = context.draft(&RULE, severity, renamed.writer, renamed.fd, Some(renamed.file));
     let draft =
         draft.count("unsynced_bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
     draft.say(why, format!("{}.", context.sync_cure(renamed)))
@@ -94,7 +107,7 @@ fn in_sum(context: &Context, all: &[(&Renamed, Damage)]) -> Option<Finding> {
         ),
         _ => format!("{}.", context.sync_cure(first)),
     };
-    let draft = context.draft(RULE.id, Severity::Info, first.writer, first.fd, Some(first.file));
+    let draft = context.draft(&RULE, Severity::Info, first.writer, first.fd, Some(first.file));
     let draft = draft.count("unsynced_bytes", bytes).count("files", all.len() as u64);
     let draft = draft.count("new_names", fresh as u64).figure("at_s", first.at_s).at_path(to);
     Some(draft.say(format!("{what}. {rest}."), fix))

@@ -7,14 +7,23 @@
 //! buffer: they had left with a call that nobody saw.
 
 use weir_model::trace::Buffer;
-use weir_model::{Finding, FindingId, Severity};
+use weir_model::{Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Look, Seen, same_beginning};
 use crate::fix::Topic;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, preview};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::MixedOrder, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "mixed-order",
+    title: "Output in the wrong order",
+    meaning: "buffered and direct output to one file arrive out of order",
+    position: 110,
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
@@ -101,7 +110,7 @@ fn found(context: &Context, look: &Look, buffer: &Buffer, file: u32, overtaking:
     } else {
         code
     };
-    let draft = context.draft(RULE.id, severity, look.pid, buffer.fd, Some(file));
+    let draft = context.draft(&RULE, severity, look.pid, buffer.fd, Some(file));
     let draft =
         draft.count("overtaken_bytes", buffer.pending_bytes).count("overtaking_bytes", call.result as u64);
     let own = overtaking.pid == look.pid;

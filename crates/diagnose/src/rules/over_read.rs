@@ -5,14 +5,25 @@
 //! knows the buffer: it read in blocks, left without having seen the end, and wrote something else than it
 //! took (Warn: what it used is not known). dd and head -c take exactly what they pass on.
 
-use weir_model::trace::{Buffer, StreamCounts, Moment, Op};
-use weir_model::{Direction, Finding, FindingId, Severity};
+use weir_model::trace::{Buffer, Moment, Op, StreamCounts};
+use weir_model::{Direction, Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Look};
+use crate::rule::Supersedes::OnPath;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, preview};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::OverRead, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "over-read",
+    title: "The next program misses input",
+    meaning: "a program reads more than it uses from a descriptor that the next program shares",
+    position: 90,
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
+    gain: GainKind::None,
+    supersedes: &[OnPath("shared-offset")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// A question for this much is for a block, not for a record.
 const BLOCK: u64 = 1024;
@@ -72,7 +83,11 @@ fn gave_back(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> boo
 
 /// The stream of this descriptor as it was left to the next reader: when it left it, or at the last look
 /// before. A look at the read itself does not count its bytes yet.
-fn last_look<'a>(context: &Context<'a>, flow: &StreamCounts, next: &StreamCounts) -> Option<(Look<'a>, &'a Buffer)> {
+fn last_look<'a>(
+    context: &Context<'a>,
+    flow: &StreamCounts,
+    next: &StreamCounts,
+) -> Option<(Look<'a>, &'a Buffer)> {
     let leaving = |look: &Look| matches!(look.moment, Moment::Exec | Moment::Exit | Moment::Fork);
     let looks = context.looks(flow.pid).iter().filter(|look| {
         look.at_s >= flow.last_s && (look.at_s <= next.first_s || leaving(look) && next.pid != flow.pid)
@@ -85,8 +100,9 @@ fn last_look<'a>(context: &Context<'a>, flow: &StreamCounts, next: &StreamCounts
 
 /// Without a look into its buffer: blocks, no end seen, and other bytes passed on than taken.
 fn guessed(context: &Context, flow: &StreamCounts) -> bool {
-    let passed_on =
-        |out: &&StreamCounts| out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes;
+    let passed_on = |out: &&StreamCounts| {
+        out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes
+    };
     let blocks = flow.asked_max >= BLOCK && flow.asked.below(BLOCK) == 0 && flow.asked.total() > 0;
     blocks
         && flow.zeros == 0
@@ -95,7 +111,12 @@ fn guessed(context: &Context, flow: &StreamCounts) -> bool {
         && !context.flows(flow.pid).iter().any(passed_on)
 }
 
-fn found(context: &Context, flow: &StreamCounts, next: &StreamCounts, unread: Option<(u64, &Vec<u8>)>) -> Finding {
+fn found(
+    context: &Context,
+    flow: &StreamCounts,
+    next: &StreamCounts,
+    unread: Option<(u64, &Vec<u8>)>,
+) -> Finding {
     let severity = if unread.is_some() { Severity::High } else { Severity::Warn };
     let (taker, heir) = (context.name_at(flow.pid, flow.first_s), context.name_at(next.pid, next.first_s));
     let why = match unread {
@@ -117,7 +138,7 @@ fn found(context: &Context, flow: &StreamCounts, next: &StreamCounts, unread: Op
     let fix = "let one program read it all; or read without a buffer up to where the next one begins \
                (setvbuf(stdin, NULL, _IONBF, 0), or the shell's read); or give the input as a file and \
                 lseek(2) back (fflush(stdin) does) before the next program starts.";
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
+    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft
         .count("read_bytes", flow.bytes)
         .count("next_read_bytes", next.bytes)

@@ -4,15 +4,26 @@
 //! between, and they cost by the prices. A follower that sleeps or waits for inotify makes few.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Gain, Severity};
+use weir_model::{Direction, Finding, Gain, Severity};
 
-use super::Rule;
 use crate::context::Context;
 use crate::language::Language;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::part;
 use weir_model::duration::format_seconds;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::ReadAfterEofSpin, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "read-after-eof-spin",
+    title: "Busy loop at end of file",
+    meaning: "a loop reads at the end of its input without a pause",
+    position: 270,
+    severity: SeverityRule::Cost { most: Severity::High },
+    gain: GainKind::SpinTime,
+    supersedes: &[OnStream("tiny-reads")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// Calls a second that leave no room for a pause.
 const RATE: f64 = 2_000.0;
@@ -32,7 +43,8 @@ fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let calls_s = context.at_most_cpu(flow.pid, flow.zeros as f64 * price / 1e9);
     // The loop around the calls burns as well.
     let burnt_s = context.cpu_s(flow.pid).map_or(calls_s, |cpu| cpu.min(span_s).max(calls_s));
-    let severity = context.severity(calls_s)?.max(context.severity(burnt_s).unwrap_or(Severity::Info));
+    let severity =
+        RULE.severity_of(context, calls_s)?.max(RULE.severity_of(context, burnt_s).unwrap_or(Severity::Info));
     let why = format!(
         "{} read {} times at the end of its input, {:.0} times a second: {} of a processor for nothing.",
         context.name(flow.pid),
@@ -49,7 +61,7 @@ fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
             at the end of a pipe"
         }
     };
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
+    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("zero_reads", flow.zeros).count("calls", flow.calls).figure("cost_s", burnt_s);
     // Waiting for the input takes as long as before: no time is saved, calls are.
     Some(draft.gain(Gain { elapsed_s: 0.0, calls: flow.zeros }).say(why, format!("{fix}.")))

@@ -6,17 +6,26 @@
 //! that leaves the rest to its commands) may have to: at most Warn.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
+use weir_model::{Direction, Finding, Gain, Severity};
 
-use super::Rule;
+use crate::call_patterns::rereads;
 use crate::context::Context;
 use crate::language::Language;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, part, total};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::SeekAndReread, judge };
-
-/// How many times over a file must have been read.
-const TIMES: u64 = 4;
+pub(crate) const RULE: Rule = Rule {
+    id: "seek-and-reread",
+    title: "The same bytes read again and again",
+    meaning: "each seek throws the buffer away and the same bytes are read again",
+    position: 260,
+    severity: SeverityRule::Cost { most: Severity::High },
+    gain: GainKind::CpuTime,
+    supersedes: &[OnStream("tiny-reads"), OnStream("random-without-advice")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let flows = context.toward(Direction::In).filter(|flow| rereads(context, flow));
@@ -27,25 +36,16 @@ fn judge(context: &Context) -> Vec<Finding> {
 /// measured on five programs in four languages, 0.2 to 0.6. The rest of its time is spent on what it reads.
 const OWN_MOST: f64 = 0.75;
 
-/// Whether a flow reads the same bytes over and over.
-pub(super) fn rereads(context: &Context, flow: &StreamCounts) -> bool {
-    let Some(file) = context.file(flow.file).filter(|file| file.kind == StreamKind::File) else {
-        return false;
-    };
-    let over = file.size_bytes.is_some_and(|size| size > 0 && flow.bytes / TIMES >= size);
-    let moves = flow.jumps.max(flow.seeks);
-    over && flow.again_bytes >= flow.bytes / 2 && moves >= 50 && moves * 5 >= flow.calls
-}
-
 fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let prices = &context.recording.prices;
     let file = context.file(flow.file)?;
     let needed = file.size_bytes.unwrap_or(0);
     let calls_s = prices.again_s(flow.calls, flow.bytes) + flow.seeks as f64 * prices.call_ns / 1e9;
     let calls_s = context.at_most_cpu(flow.pid, calls_s * context.scale_of(flow, calls_s));
-    let cost_s = context.at_most_cpu(flow.pid, calls_s + context.own_part_s(flow, calls_s).min(calls_s * OWN_MOST));
+    let cost_s =
+        context.at_most_cpu(flow.pid, calls_s + context.own_part_s(flow, calls_s).min(calls_s * OWN_MOST));
     let saved = cost_s * (1.0 - needed as f64 / flow.bytes as f64);
-    let mut severity = context.severity(saved.min(calls_s))?;
+    let mut severity = RULE.severity_of(context, saved.min(calls_s))?;
     if file.opened_by != Some(flow.pid) {
         severity = severity.min(Severity::Warn);
     }
@@ -67,7 +67,7 @@ fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
         }
     };
     let calls = (flow.calls + flow.seeks).saturating_sub(needed / 4096 + 1);
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file));
+    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file));
     let draft = draft.count("calls", flow.calls).count("seeks", flow.seeks).count("bytes", flow.bytes);
     let draft =
         draft.count("again_bytes", flow.again_bytes).count("file_bytes", needed).figure("cost_s", cost_s);

@@ -6,14 +6,23 @@
 //! that gives back what was not used, appending to one log, and calls with an offset of their own.
 
 use weir_model::trace::{Op, OpenFile};
-use weir_model::{Finding, FindingId, Severity, StreamKind};
+use weir_model::{Finding, Severity, StreamKind};
 
-use super::Rule;
 use crate::context::{Context, Seen};
 use crate::flags::{O_APPEND, SEEK_CUR, SEEK_END, SEEK_SET};
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::thousands;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::SharedOffset, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "shared-offset",
+    title: "Reads and writes at a wrong offset",
+    meaning: "processes share one file offset and move it under each other",
+    position: 130,
+    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let files = context.recording.files.iter().filter(|file| file.kind == StreamKind::File);
@@ -31,7 +40,8 @@ fn of_file(context: &Context, file: &OpenFile) -> Option<Finding> {
     if !several(&moves) {
         return None;
     }
-    let (one, other) = turns(&moves).or_else(|| overwritten(file, &moves)).or_else(|| moved(context, &moves))?;
+    let (one, other) =
+        turns(&moves).or_else(|| overwritten(file, &moves)).or_else(|| moved(context, &moves))?;
     Some(found(context, file, &moves, one, other))
 }
 
@@ -107,6 +117,6 @@ fn found(context: &Context, file: &OpenFile, moves: &[Seen], one: u32, other: u3
     );
     let fix = "open the file again in the child, or use pread(2) and pwrite(2), which have an offset of \
         their own.";
-    let draft = context.draft(RULE.id, Severity::High, one, fd, Some(file.id));
+    let draft = context.draft(&RULE, Severity::High, one, fd, Some(file.id));
     draft.count("seeks", seeks).count("other", other.into()).say(why, fix)
 }

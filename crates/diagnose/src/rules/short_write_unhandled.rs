@@ -5,13 +5,22 @@
 //! error. A program that was ended by a signal, or complains, knows.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Seen};
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::count;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::ShortWriteUnhandled, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "short-write-unhandled",
+    title: "End of a write missing",
+    meaning: "write(2) takes only a part and the rest is never written",
+    position: 200,
+    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     let flows = context.toward(Direction::Out).filter(|flow| flow.short > 0);
@@ -60,7 +69,7 @@ fn found(context: &Context, flow: &StreamCounts, seen: &Seen) -> Finding {
                for (done = 0; done < n; done += got) { got = write(fd, buffer + done, n - done); \
                if (got < 0) … }; fwrite, Python's buffered files and print, not syswrite, do it \
                themselves.";
-    let draft = context.draft(RULE.id, Severity::High, flow.pid, flow.fd, Some(flow.file));
+    let draft = context.draft(&RULE, Severity::High, flow.pid, flow.fd, Some(flow.file));
     let draft =
         draft.count("asked_bytes", seen.call.asked).count("written_bytes", taken).count("lost_bytes", rest);
     draft.figure("at_s", seen.at_s).say(why, fix)

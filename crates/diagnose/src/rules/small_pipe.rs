@@ -8,15 +8,24 @@
 
 use std::collections::HashMap;
 
-use weir_model::trace::{StreamCounts, Op};
-use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
+use weir_model::trace::{Op, StreamCounts};
+use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use super::Rule;
 use crate::context::Context;
 use crate::flags::F_SETPIPE_SZ;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::count;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::SmallPipe, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "small-pipe",
+    title: "Pipe too small",
+    meaning: "a pipe's capacity makes its writer and its reader wait for each other",
+    position: 250,
+    severity: SeverityRule::Cost { most: Severity::Warn },
+    gain: GainKind::WaitTime,
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// What a pipe holds if nobody says otherwise.
 const CAPACITY: u64 = 65_536;
@@ -45,9 +54,10 @@ fn judge(context: &Context) -> Vec<Finding> {
 fn saved_s(context: &Context, writer: &StreamCounts, reader: &StreamCounts, capacity: u64) -> f64 {
     let span = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
     let waits = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
-    let handed_on = context.passes(StreamKind::File, StreamKind::Pipe).into_iter().find(|pass| {
-        pass.output.pid == writer.pid && pass.output.file == writer.file
-    });
+    let handed_on = context
+        .passes(StreamKind::File, StreamKind::Pipe)
+        .into_iter()
+        .find(|pass| pass.output.pid == writer.pid && pass.output.file == writer.file);
     let most = handed_on.map_or(f64::INFINITY, |pass| context.whole_s(pass.input));
     if let Some(pace) = pace_s(context, reader) {
         let worked = context.cpu_s(reader.pid).unwrap_or(0.0);
@@ -89,7 +99,7 @@ fn found(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> Opt
         return None;
     }
     let saved = saved_s(context, writer, reader, capacity);
-    let severity = context.severity(saved)?.min(Severity::Warn);
+    let severity = RULE.severity_of(context, saved)?;
     let why = format!(
         "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
         context.name(writer.pid),
@@ -102,7 +112,7 @@ fn found(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> Opt
             /proc/sys/fs/pipe-max-size is the limit.",
         writer.asked_max.next_power_of_two().min(ALLOWED)
     );
-    let draft = context.draft(RULE.id, severity, writer.pid, writer.fd, Some(writer.file));
+    let draft = context.draft(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
     let draft = draft
         .count("pipe_bytes", capacity)
         .count("asked_bytes", writer.asked_max)

@@ -6,15 +6,24 @@
 //! waits in a write (its reader is slow), one that computes, and a copy inherited over a fork.
 
 use weir_model::trace::{Buffer, Moment};
-use weir_model::{Direction, Finding, FindingId, Severity};
+use weir_model::{Direction, Finding, Severity};
 
-use super::Rule;
 use crate::context::{Context, Look, same_beginning};
 use crate::fix::Topic;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, preview};
 use weir_model::duration::format_seconds;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::StuckOutput, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "stuck-output",
+    title: "Output does not appear",
+    meaning: "bytes stay in a user-space buffer while the program waits for something else",
+    position: 40,
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// Sooner than this nobody misses a line.
 const PATIENCE_S: f64 = 1.0;
@@ -170,7 +179,7 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
     let code = context.code(pid, wait.first.at_s, Topic::Flush);
     let fix = context.written_out("--max-delay 100ms", (pid, wait.first.at_s), wait.buffer, &code);
     let draft =
-        context.draft(RULE.id, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
+        context.draft(&RULE, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
     let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);
     let draft = draft.count("buffer_bytes", wait.buffer.buffer_bytes).count("looks", wait.looks.into());
     let draft = draft.wrote(context.recording.wrote(pid, wait.buffer.address, wait.last.at_s));

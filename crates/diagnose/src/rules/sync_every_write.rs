@@ -11,15 +11,26 @@ use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashMapExt};
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
+use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use super::Rule;
-use super::tiny_writes::moving;
+use crate::call_patterns::moving_calls;
 use crate::context::Context;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{said, thousands};
 use weir_model::duration::format_seconds;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::SyncEveryWrite, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "sync-every-write",
+    title: "A sync for every write",
+    meaning: "a sync call after every write",
+    position: 150,
+    severity: SeverityRule::Cost { most: Severity::High },
+    gain: GainKind::WaitTime,
+    supersedes: &[OnStream("tiny-writes"), OnStream("line-buffered-bulk"), OnStream("unaligned-writes")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// Writes of this much may be somebody's transactions.
 const BLOCK: f64 = 4096.0;
@@ -52,7 +63,9 @@ fn judge(context: &Context) -> Vec<Finding> {
         *syncs.entry((flow.pid, flow.image)).or_default() += flow.syncs;
     }
     let mut by_image: BTreeMap<(u32, u32), ByName> = BTreeMap::new();
-    for flow in flows.iter().filter(|flow| syncs.get(&(flow.pid, flow.image)).is_some_and(|&syncs| syncs >= HABIT)) {
+    for flow in
+        flows.iter().filter(|flow| syncs.get(&(flow.pid, flow.image)).is_some_and(|&syncs| syncs >= HABIT))
+    {
         let file = context.recording.first_name(flow.file);
         let path = file.map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let name = path.map_or_else(|| format!("#{}", flow.file).into(), Cow::Borrowed);
@@ -77,7 +90,8 @@ fn of_image(context: &Context, synced: Vec<Synced>) -> Vec<Finding> {
     }
     own.sort_by_key(|one| std::cmp::Reverse(one.syncs));
     let found = own.iter().enumerate().map(|(number, one)| {
-        let with: Vec<_> = beside.iter().filter(|other| number == 0 && other.syncs * 2 >= one.syncs).collect();
+        let with: Vec<_> =
+            beside.iter().filter(|other| number == 0 && other.syncs * 2 >= one.syncs).collect();
         let finding = found(context, one, &with)?;
         Some(finding).filter(|finding| !batches || finding.evidence["share"] >= MOST)
     });
@@ -88,7 +102,8 @@ impl<'a> Synced<'a> {
     fn of(context: &Context, flows: Vec<&'a StreamCounts>) -> Self {
         let out = || flows.iter().filter(|flow| flow.direction == Direction::Out);
         let syncs = flows.iter().map(|flow| flow.syncs).sum();
-        let (writes, bytes) = (out().map(|flow| moving(flow)).sum(), out().map(|flow| flow.bytes).sum());
+        let (writes, bytes) =
+            (out().map(|flow| moving_calls(flow)).sum(), out().map(|flow| flow.bytes).sum());
         // Of tens of thousands of files that are never synced it is not worth asking all calls.
         let cost_s = if syncs < HABIT { 0.0 } else { syncs as f64 * sync_s(context, &flows) };
         Self { writes, syncs, bytes, cost_s, flows }
@@ -121,7 +136,7 @@ fn found(context: &Context, one: &Synced, beside: &[&Synced]) -> Option<Finding>
     let all_s = one.cost_s + beside.iter().map(|other| other.cost_s).sum::<f64>();
     let cost_s = all_s.min(one.span_s());
     let gain = Gain { elapsed_s: cost_s * (1.0 - 1.0 / one.syncs as f64), calls: one.syncs + more - 1 };
-    let mut severity = context.severity(gain.elapsed_s)?;
+    let mut severity = RULE.severity_of(context, gain.elapsed_s)?;
     let mean_bytes = one.bytes as f64 / one.writes.max(1) as f64;
     if mean_bytes >= BLOCK {
         severity = severity.min(Severity::Warn);
@@ -140,7 +155,7 @@ fn found(context: &Context, one: &Synced, beside: &[&Synced]) -> Option<Finding>
     let fix = "sync once for a batch: after every so many records, every 100 ms, or at the end (one \
         transaction in a \
                database); threads can share one fdatasync(2) (group commit; weir_sync of libweir does it).";
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("syncs", one.syncs).count("syncs_beside", more).count("writes", one.writes);
     let draft = draft.figure("mean_bytes", mean_bytes).figure("cost_s", cost_s);
     Some(draft.figure("share", context.share(cost_s)).say(why, fix))

@@ -4,15 +4,26 @@
 //! computing left out. At most Warn: somebody may want to see it pass.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Gain, Severity, StreamKind};
+use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use super::Rule;
 use crate::context::Context;
 use crate::cost::BUFFER;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::total;
 use weir_model::duration::format_seconds;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::TerminalBulk, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "terminal-bulk",
+    title: "Slow terminal",
+    meaning: "the terminal, not the program, limits the speed",
+    position: 290,
+    severity: SeverityRule::Cost { most: Severity::Warn },
+    gain: GainKind::WaitTime,
+    supersedes: &[OnStream("tiny-writes")],
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// Nobody reads this much as it passes.
 const MUCH: u64 = 1 << 20;
@@ -34,7 +45,7 @@ fn saved_s(context: &Context, flow: &StreamCounts) -> f64 {
 
 fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
     let saved = saved_s(context, flow);
-    let severity = context.severity(saved)?.min(Severity::Warn);
+    let severity = RULE.severity_of(context, saved)?;
     let why = format!(
         "{} wrote {} bytes to the terminal in {} calls: about {} of {} goes into showing them.",
         context.name(flow.pid),
@@ -49,7 +60,7 @@ fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
         context.command(flow.pid)
     );
     let gain = Gain { elapsed_s: saved, calls: flow.calls.saturating_sub(flow.bytes.div_ceil(BUFFER)) };
-    let draft = context.draft(RULE.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
+    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
     let draft = draft.count("bytes", flow.bytes).count("calls", flow.calls);
     Some(draft.figure("span_s", context.span_s(flow)).figure("share", context.share(saved)).say(why, fix))
 }

@@ -5,27 +5,43 @@
 //! sync- rules), commands to devices, and questions to a peer that answers each: those cannot be gathered.
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, StreamKind};
+use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use super::Rule;
+use crate::call_patterns::{TINY, is_line_by_line, is_synchronous, moving_calls};
 use crate::context::Context;
 use crate::fix::Topic;
-use crate::words::total;
+use crate::rule::Supersedes::OnStream;
+use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
+use crate::small_calls::finding;
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::TinyWrites, judge };
-
-/// A call that moves this much is no longer tiny.
-pub(crate) const TINY: u64 = 512;
+pub(crate) const RULE: Rule = Rule {
+    id: "tiny-writes",
+    title: "Slow output, one call for every few bytes",
+    meaning: "many write calls of a few bytes each",
+    position: 10,
+    severity: SeverityRule::Cost { most: Severity::High },
+    gain: GainKind::CpuTime,
+    supersedes: &[
+        OnStream("line-buffered-bulk"),
+        OnStream("unaligned-writes"),
+        OnStream("could-copy-in-kernel"),
+        OnStream("double-buffered"),
+        OnStream("small-pipe"),
+    ],
+    verdict: VerdictForm::SmallCalls { direction: Direction::Out, by_line: false },
+    judge,
+    ..Rule::DEFAULT
+};
 
 fn judge(context: &Context) -> Vec<Finding> {
     context
         .sums(Direction::Out, |flow| applies(context, flow))
-        .filter_map(|flow| found(context, flow, &RULE, "wrote", Topic::BufferOutput))
+        .filter_map(|flow| finding(context, flow, &RULE, "wrote", Topic::BufferOutput))
         .collect()
 }
 
 fn applies(context: &Context, flow: &StreamCounts) -> bool {
-    let moving = moving(flow);
+    let moving = moving_calls(flow);
     let sizes = flow.sizes.total().max(1);
     let small = flow.mean_bytes() < TINY as f64 && flow.sizes.below(TINY / 2) * 2 >= sizes;
     let kind = context.kind(flow.file);
@@ -34,15 +50,10 @@ fn applies(context: &Context, flow: &StreamCounts) -> bool {
         && small
         && gatherable
         && flow.jumps * 2 < flow.calls
-        && !super::line_buffered_bulk::by_line(flow)
-        && !super::sync_tiny_writes::waits(context, flow)
+        && !is_line_by_line(flow)
+        && !is_synchronous(context, flow)
         && flow.syncs * 2 < moving
         && !answered(context, flow)
-}
-
-/// Calls that moved bytes.
-pub(super) fn moving(flow: &StreamCounts) -> u64 {
-    flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros)
 }
 
 /// Whether each write is followed by an answer from the same peer.
@@ -58,39 +69,13 @@ fn answered(context: &Context, flow: &StreamCounts) -> bool {
             let peers: Vec<u32> = readers.map(|other| other.pid).filter(|&pid| pid != flow.pid).collect();
             let answers = peers.iter().flat_map(|&peer| context.flows(peer)).filter(|other| {
                 let back = context.target(other.file);
-                let mine =
-                    |mine: &&StreamCounts| mine.direction == Direction::In && context.target(mine.file) == back;
+                let mine = |mine: &&StreamCounts| {
+                    mine.direction == Direction::In && context.target(mine.file) == back
+                };
                 other.direction == Direction::Out && context.flows(flow.pid).iter().any(mine)
             });
             answers.map(|answer| answer.calls).sum::<u64>() * 2 >= flow.calls
         }
         _ => false,
     }
-}
-
-/// Of a flow that applies, whichever way it goes: what its calls cost, and that a buffer would spare most of them.
-pub(super) fn found(context: &Context, flow: &StreamCounts, rule: &Rule, did: &str, topic: Topic) -> Option<Finding> {
-    let gain = context.gathered(flow);
-    let severity = context.severity(gain.elapsed_s.min(context.flow_s(flow)))?;
-    let share = context.share(context.flow_s(flow));
-    let peer = context.small_reader(flow).filter(|peer| context.severity(peer.saved_s).is_some());
-    let why = format!(
-        "{} {did} {} bytes with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel{}.",
-        context.name(flow.pid),
-        total(flow, flow.bytes),
-        total(flow, flow.calls),
-        flow.mean_bytes(),
-        share * 100.0,
-        peer.as_ref().map_or(String::new(), |peer| peer.in_words(context))
-    );
-    let fix = format!("{}{}.", context.gathering(flow), context.code(flow.pid, flow.first_s, topic));
-    let draft = context.draft(rule.id, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
-    let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes);
-    let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
-    let draft = draft.figure("own_s", context.own_s(flow));
-    let draft = match peer {
-        Some(peer) => draft.figure("peer_s", peer.saved_s).count("peer", peer.pid.into()),
-        None => draft,
-    };
-    Some(draft.figure("cost_s", context.whole_s(flow)).say(why, fix))
 }

@@ -9,16 +9,25 @@
 use std::collections::HashMap;
 
 use weir_model::trace::StreamCounts;
-use weir_model::{Direction, Finding, FindingId, Severity, StreamKind};
+use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use super::Rule;
-use super::tiny_writes::moving;
+use crate::call_patterns::moving_calls;
 use crate::context::Context;
 use crate::flags::O_APPEND;
 use crate::language::Language;
+use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::words::{count, part};
 
-pub(crate) const RULE: Rule = Rule { id: FindingId::TornRecords, judge };
+pub(crate) const RULE: Rule = Rule {
+    id: "torn-records",
+    title: "Records of several writers mixed",
+    meaning: "records of several writers are mixed into each other or overwritten",
+    position: 120,
+    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    gain: GainKind::None,
+    judge,
+    ..Rule::DEFAULT
+};
 
 /// Writers of one target that are compared with each other; more of them tell nothing new.
 const COMPARED: usize = 32;
@@ -60,7 +69,7 @@ fn seen(context: &Context, flow: &StreamCounts) -> bool {
 
 /// Calls that ended within a line.
 fn cuts(flow: &StreamCounts) -> u64 {
-    moving(flow).saturating_sub(flow.newline_ends)
+    moving_calls(flow).saturating_sub(flow.newline_ends)
 }
 
 fn tears(context: &Context, a: &StreamCounts, b: &StreamCounts) -> bool {
@@ -116,16 +125,18 @@ fn cut(context: &Context, torn: &StreamCounts, other: &StreamCounts, writers: &[
         context.name(other.pid),
         if context.kind(torn.file) == StreamKind::File { "file" } else { "pipe" },
         part(torn, cuts(torn)),
-        part(torn, moving(torn))
+        part(torn, moving_calls(torn))
     );
     let fix = format!(
         "{}whole records in one write(2) each, with O_APPEND, in every writer \
          (setvbuf(stream, NULL, _IOLBF, 0) for lines shorter than the buffer).",
         by_lines(context, writers)
     );
-    let draft = context.draft(RULE.id, Severity::High, torn.pid, torn.fd, Some(torn.file));
-    let draft =
-        draft.count("cut_calls", cuts(torn)).count("calls", moving(torn)).count("writers", writers.len() as u64);
+    let draft = context.draft(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
+    let draft = draft
+        .count("cut_calls", cuts(torn))
+        .count("calls", moving_calls(torn))
+        .count("writers", writers.len() as u64);
     draft.figure("mean_bytes", torn.mean_bytes()).say(why, fix)
 }
 
@@ -140,6 +151,6 @@ fn overwritten(context: &Context, a: &StreamCounts, b: &StreamCounts, writers: u
     );
     let fix = "open it with O_APPEND (fopen(path, \"a\"), open(path, 'a'), >> in a shell) and write whole \
         records, or open it once before the fork.";
-    let draft = context.draft(RULE.id, Severity::High, a.pid, a.fd, Some(a.file));
+    let draft = context.draft(&RULE, Severity::High, a.pid, a.fd, Some(a.file));
     draft.count("overwritten_bytes", bytes).count("writers", writers as u64).say(why, fix)
 }

@@ -1,6 +1,5 @@
 //! double-buffered, could-copy-in-kernel, small-pipe.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 
 use crate::testing::*;
@@ -24,10 +23,10 @@ fn copying(from: weir_model::StreamKind, to: weir_model::StreamKind, third: &[u8
 
 #[test]
 fn a_copy_from_file_to_file_could_stay_in_the_kernel() {
-    let finding = copying(File, File, BLOCKS[2], 1600).one(CouldCopyInKernel);
+    let finding = copying(File, File, BLOCKS[2], 1600).one("could-copy-in-kernel");
     // Where the kernel does not share the blocks, it copies them as this program does.
     assert_eq!((finding.severity, finding.gain.unwrap().elapsed_s), (Info, 0.0));
-    assert!(copying(File, Socket, BLOCKS[2], 1600).one(CouldCopyInKernel).fix.contains("sendfile"));
+    assert!(copying(File, Socket, BLOCKS[2], 1600).one("could-copy-in-kernel").fix.contains("sendfile"));
 }
 
 #[test]
@@ -36,13 +35,13 @@ fn small_calls_are_what_a_copy_in_the_kernel_saves() {
     for flow in &mut tape.0.flows {
         flow.bytes = 25_600 * 4096;
     }
-    let finding = tape.one(CouldCopyInKernel);
+    let finding = tape.one("could-copy-in-kernel");
     // 25,600 × (400 + 3,000) ns, less 1,600 × (400 + 3,000 + 18,432) ns.
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.0521).abs() < 0.001, "{finding:#?}");
     // What the program does around them goes as well.
     (tape.root().user_s, tape.root().system_s) = (0.03, 0.1);
-    assert!((tape.one(CouldCopyInKernel).gain.unwrap().elapsed_s - 0.0521 - 0.018).abs() < 0.001);
+    assert!((tape.one("could-copy-in-kernel").gain.unwrap().elapsed_s - 0.0521 - 0.018).abs() < 0.001);
 }
 
 #[test]
@@ -54,15 +53,15 @@ fn a_copy_that_was_seen_in_part_has_about_as_many_bytes_on_both_sides() {
         tape.0.flows.iter_mut().for_each(|flow| flow.exact = exact);
         tape
     };
-    seen(38_578_361, false).one(CouldCopyInKernel);
-    seen(38_578_361, true).none(CouldCopyInKernel);
-    seen(39_500_000, false).none(CouldCopyInKernel);
+    seen(38_578_361, false).one("could-copy-in-kernel");
+    seen(38_578_361, true).none("could-copy-in-kernel");
+    seen(39_500_000, false).none("could-copy-in-kernel");
 }
 
 #[test]
 fn many_small_copies_add_up() {
     let mut tape = copying(File, File, BLOCKS[2], 60);
-    tape.none(CouldCopyInKernel);
+    tape.none("could-copy-in-kernel");
     for id in 1..12 {
         let other = copying(File, File, BLOCKS[2], 60);
         for mut flow in other.0.flows {
@@ -83,48 +82,48 @@ fn many_small_copies_add_up() {
         flow.first_s = (index / 2) as f64 * 0.008;
         flow.last_s = flow.first_s + 0.007;
     }
-    assert_eq!(tape.one(CouldCopyInKernel).evidence["files"], 12.0);
+    assert_eq!(tape.one("could-copy-in-kernel").evidence["files"], 12.0);
 }
 
 #[test]
 fn bytes_that_are_changed_or_only_of_equal_number_stay() {
-    copying(File, File, b"THIRD BLOCK", 1600).none(CouldCopyInKernel);
+    copying(File, File, b"THIRD BLOCK", 1600).none("could-copy-in-kernel");
     let mut unseen = copying(File, File, BLOCKS[2], 1600);
     unseen.0.events.clear();
-    unseen.none(CouldCopyInKernel);
+    unseen.none("could-copy-in-kernel");
     let mut filtered = copying(File, File, BLOCKS[2], 1600);
     filtered.0.flows[1].bytes -= 1;
-    filtered.none(CouldCopyInKernel);
+    filtered.none("could-copy-in-kernel");
     // sort writes only when it has read everything.
     let mut sorted = copying(File, File, BLOCKS[2], 1600);
     (sorted.0.flows[0].last_s, sorted.0.flows[1].first_s) = (0.04, 0.05);
-    sorted.none(CouldCopyInKernel);
+    sorted.none("could-copy-in-kernel");
     let mut kernel = copying(File, File, BLOCKS[2], 1600);
     (kernel.0.flows[0].in_kernel, kernel.0.flows[1].in_kernel) = (1600, 1600);
-    kernel.none(CouldCopyInKernel);
+    kernel.none("could-copy-in-kernel");
 }
 
 #[test]
 fn a_process_that_only_feeds_a_pipe_is_one_buffer_too_many() {
     let mut tape = copying(File, Pipe, BLOCKS[2], 1600);
-    tape.none(DoubleBuffered);
+    tape.none("double-buffered");
     tape.process(2, None, "wc");
     tape.flow(2, 0, 1, In, 1600, 65_536);
-    let finding = tape.one(DoubleBuffered);
+    let finding = tape.one("double-buffered");
     assert!(finding.severity == Warn && finding.fix.contains("wc (2)") && finding.fix.contains("/d/in"));
-    tape.none(CouldCopyInKernel);
+    tape.none("could-copy-in-kernel");
     let mut sink = copying(Pipe, File, BLOCKS[2], 300);
     sink.process(2, None, "make");
     sink.flow(2, 1, 0, Out, 300, 65_536);
-    assert!(sink.one(DoubleBuffered).fix.contains("> /d/out"));
+    assert!(sink.one("double-buffered").fix.contains("> /d/out"));
     // Small writes are cheaper into a pipe than into a file.
     sink.0.flows[2].calls = 20_000;
-    sink.none(DoubleBuffered);
+    sink.none("double-buffered");
     sink.0.flows[2].calls = 300;
     // tee keeps a copy.
     let extra = sink.file("/d/copy", File);
     sink.flow(1, 3, extra, Out, 300, 65_536);
-    sink.none(DoubleBuffered);
+    sink.none("double-buffered");
 }
 
 /// A producer hands so much at a time through a pipe; processor seconds of both, in a run of one second.
@@ -140,7 +139,7 @@ fn produced(asked: u64, cpu: [f64; 2]) -> Tape {
 
 #[test]
 fn two_that_compute_by_turns_would_overlap_with_a_larger_pipe() {
-    let finding = produced(1 << 20, [0.5, 0.45]).one(SmallPipe);
+    let finding = produced(1 << 20, [0.5, 0.45]).one("small-pipe");
     assert_eq!((finding.severity, finding.evidence["pipe_bytes"]), (Warn, 65_536.0));
     assert!((finding.gain.unwrap().elapsed_s - 0.42).abs() < 0.01, "{finding:#?}");
     assert!(finding.fix.contains("1048576"));
@@ -156,11 +155,11 @@ fn the_readers_pace_tells_its_work_from_its_waiting() {
         tape
     };
     // 960 reads of 0.4 ms are 0.384 s of work; the other 0.616 s are the writer's.
-    let gain = paced(0.0004).one(SmallPipe).gain.unwrap();
+    let gain = paced(0.0004).one("small-pipe").gain.unwrap();
     assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
     // A reader that works all the time would not end sooner.
-    paced(0.00104).none(SmallPipe);
-    paced(0.000_001).none(SmallPipe);
+    paced(0.00104).none("small-pipe");
+    paced(0.000_001).none("small-pipe");
 }
 
 #[test]
@@ -171,11 +170,11 @@ fn a_reader_that_was_disturbed_at_first_has_no_more_work_for_that() {
         at_s += gap_s;
         tape.read(at_s, 2, 0, 0, b"frame");
     }
-    let gain = tape.one(SmallPipe).gain.unwrap();
+    let gain = tape.one("small-pipe").gain.unwrap();
     assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
     // One that had the processor all the time did work all the time.
     tape.0.processes.last_mut().unwrap().user_s = 1.0;
-    tape.none(SmallPipe);
+    tape.none("small-pipe");
 }
 
 #[test]
@@ -192,21 +191,21 @@ fn who_only_hands_a_file_on_has_no_work_to_overlap() {
     for read in 0..8 {
         tape.read(0.02 + 0.0008 * f64::from(read), 2, 0, 1, b"part");
     }
-    let gain_s = tape.found(SmallPipe).first().map_or(0.0, |one| one.gain.unwrap().elapsed_s);
+    let gain_s = tape.found("small-pipe").first().map_or(0.0, |one| one.gain.unwrap().elapsed_s);
     assert!(gain_s < 0.02, "{gain_s}");
 }
 
 #[test]
 fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
-    produced(65_536, [0.5, 0.45]).none(SmallPipe);
-    produced(1 << 20, [0.004, 0.95]).none(SmallPipe);
+    produced(65_536, [0.5, 0.45]).none("small-pipe");
+    produced(1 << 20, [0.004, 0.95]).none("small-pipe");
     // Both had a processor all the time.
-    produced(1 << 20, [1.0, 1.0]).none(SmallPipe);
+    produced(1 << 20, [1.0, 1.0]).none("small-pipe");
     let mut large = produced(1 << 20, [0.5, 0.45]);
     large.open_file(0).pipe_bytes = Some(1 << 20);
-    large.none(SmallPipe);
+    large.none("small-pipe");
     let mut set = produced(1 << 20, [0.5, 0.45]);
     let call = set.call(0.0, 1, weir_model::trace::Op::Fcntl, 1, 0, b"");
     (call.args[1], call.result) = (1031, 1 << 20);
-    set.none(SmallPipe);
+    set.none("small-pipe");
 }

@@ -1,6 +1,5 @@
 //! sync-tiny-writes, sync-every-write.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::StreamKind;
 use weir_model::trace::Op;
@@ -15,11 +14,11 @@ fn small_writes_that_wait_for_the_device_are_found_with_their_time() {
     let file = tape.file("/d/log", File);
     tape.open_file(file).flags |= O_DSYNC;
     tape.flow(1, 3, file, Out, 500, 40);
-    let finding = tape.one(SyncTinyWrites);
+    let finding = tape.one("sync-tiny-writes");
     // 500 × 600 µs, all but one of them for nothing.
     assert_eq!(finding.severity, High);
     assert!((finding.gain.unwrap().elapsed_s - 0.2994).abs() < 1e-6, "{finding:#?}");
-    tape.none(TinyWrites);
+    tape.none("tiny-writes");
 }
 
 #[test]
@@ -33,8 +32,8 @@ fn pwritev2_with_a_flag_waits_as_well() {
         }
         tape
     };
-    assert_eq!(run(2).severity(SyncTinyWrites), High);
-    run(0).none(SyncTinyWrites);
+    assert_eq!(run(2).severity("sync-tiny-writes"), High);
+    run(0).none("sync-tiny-writes");
 }
 
 #[test]
@@ -46,7 +45,7 @@ fn large_synced_writes_and_memory_file_systems_do_not_count() {
     // tmpfs: 500 of them within a millisecond.
     let flow = tape.flow(1, 4, file, Out, 500, 40);
     flow.last_s = 0.001;
-    tape.none(SyncTinyWrites);
+    tape.none("sync-tiny-writes");
 }
 
 #[test]
@@ -58,9 +57,9 @@ fn blocks_that_wait_one_by_one_are_found_but_may_have_to() {
         tape.flow(1, 3, file, Out, 500, bytes);
         tape
     };
-    assert_eq!(run(4095).severity(SyncTinyWrites), High);
-    assert_eq!(run(4096).severity(SyncTinyWrites), Warn);
-    assert_eq!(run(16_384).severity(SyncTinyWrites), Warn);
+    assert_eq!(run(4095).severity("sync-tiny-writes"), High);
+    assert_eq!(run(4096).severity("sync-tiny-writes"), Warn);
+    assert_eq!(run(16_384).severity("sync-tiny-writes"), Warn);
 }
 
 /// As it was seen of sqlite3 with 300 inserts, each a transaction of its own; in one transaction they take 16 ms.
@@ -79,14 +78,14 @@ fn autocommits(elapsed_s: f64) -> Tape {
 
 #[test]
 fn a_journal_and_its_directory_are_synced_for_the_same_writes() {
-    let finding = autocommits(0.64).one(SyncEveryWrite);
+    let finding = autocommits(0.64).one("sync-every-write");
     // 1,204 × 450 µs; transactions may be meant.
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/t.db"));
     assert!((finding.gain.unwrap().elapsed_s - 0.54).abs() < 0.01, "{finding:#?}");
     assert_eq!((finding.evidence["syncs"], finding.evidence["syncs_beside"]), (301.0, 903.0));
     assert!(finding.why.contains("beside it"), "{}", finding.why);
     // Two writes to a sync, and it is not what the run is made of.
-    autocommits(2.0).none(SyncEveryWrite);
+    autocommits(2.0).none("sync-every-write");
 }
 
 #[test]
@@ -96,13 +95,13 @@ fn a_file_that_is_opened_anew_for_each_record_is_one_file() {
         let log = tape.file("/d/log", File);
         tape.flow(1, 3, log, Out, 1, 80).syncs = 1;
     }
-    assert_eq!(tape.one(SyncEveryWrite).evidence["syncs"], 400.0);
+    assert_eq!(tape.one("sync-every-write").evidence["syncs"], 400.0);
     // By two names, in turn.
     for link in (1..400).step_by(2) {
         let file = tape.open_file(link);
         (file.path, file.same_as) = ("/d/link".into(), Some(0));
     }
-    assert_eq!(tape.one(SyncEveryWrite).evidence["syncs"], 400.0);
+    assert_eq!(tape.one("sync-every-write").evidence["syncs"], 400.0);
 }
 
 #[test]
@@ -113,14 +112,14 @@ fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
         tape.flow(1, 3, file, Out, 400, size).syncs = syncs;
         tape
     };
-    let finding = run(400, 110).one(SyncEveryWrite);
+    let finding = run(400, 110).one("sync-every-write");
     assert_eq!((finding.severity, finding.gain.unwrap().calls), (High, 399));
     assert!((finding.gain.unwrap().elapsed_s - 0.2394).abs() < 1e-3);
-    assert_eq!(run(200, 110).severity(SyncEveryWrite), Warn);
-    run(199, 110).none(SyncEveryWrite);
-    run(1, 110).none(SyncEveryWrite);
+    assert_eq!(run(200, 110).severity("sync-every-write"), Warn);
+    run(199, 110).none("sync-every-write");
+    run(1, 110).none("sync-every-write");
     // Blocks may be somebody's transactions.
-    assert_eq!(run(400, 8192).severity(SyncEveryWrite), Warn);
+    assert_eq!(run(400, 8192).severity("sync-every-write"), Warn);
 }
 
 #[test]
@@ -128,12 +127,12 @@ fn syncs_that_are_seen_to_take_longer_count_so() {
     let mut tape = tape(2.0);
     let file = tape.file("/d/store.db", File);
     tape.flow(1, 3, file, Out, 400, 110).syncs = 400;
-    assert_eq!(tape.severity(SyncEveryWrite), Warn);
+    assert_eq!(tape.severity("sync-every-write"), Warn);
     // The first ones took 1 ms, those behind them 3.5: all count.
     (tape.0.flows[0].timed_syncs, tape.0.flows[0].sync_s) = (200, 0.1 + 0.5);
-    let finding = tape.one(SyncEveryWrite);
+    let finding = tape.one("sync-every-write");
     assert!(finding.severity == High && (finding.evidence["cost_s"] - 1.2).abs() < 0.001, "{finding:#?}");
     // Two say nothing of the others.
     (tape.0.flows[0].timed_syncs, tape.0.flows[0].sync_s) = (2, 0.1);
-    assert!((tape.one(SyncEveryWrite).evidence["cost_s"] - 0.24).abs() < 0.001);
+    assert!((tape.one("sync-every-write").evidence["cost_s"] - 0.24).abs() < 0.001);
 }

@@ -1,6 +1,5 @@
 //! ignored-write-error, ignored-close-error, short-write-unhandled, direct-misaligned.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::trace::{Exit, Op};
 
@@ -16,38 +15,38 @@ fn failing(error: i64) -> Tape {
 
 #[test]
 fn an_error_that_nobody_hears_of_is_high() {
-    let finding = failing(28).one(IgnoredWriteError);
+    let finding = failing(28).one("ignored-write-error");
     assert_eq!(
         (finding.severity, finding.evidence["lost_bytes"], finding.evidence["errno"]),
         (High, 7.0, 28.0)
     );
     assert!(finding.why.contains("ENOSPC") && finding.why.contains("/d/full"), "{}", finding.why);
-    assert_eq!(failing(9).severity(IgnoredWriteError), Warn);
-    assert_eq!(failing(32).severity(IgnoredWriteError), Info);
-    failing(11).none(IgnoredWriteError);
+    assert_eq!(failing(9).severity("ignored-write-error"), Warn);
+    assert_eq!(failing(32).severity("ignored-write-error"), Info);
+    failing(11).none("ignored-write-error");
     // It goes on as if somebody read it.
     let mut going_on = failing(32);
     for number in 0..8 {
         going_on.write(0.6 + 0.01 * f64::from(number), 1, 1, 0, b"more\n").result = -32;
     }
-    assert_eq!(going_on.severity(IgnoredWriteError), Warn);
+    assert_eq!(going_on.severity("ignored-write-error"), Warn);
 }
 
 #[test]
 fn a_program_that_fails_complains_or_tries_again_knows() {
     let mut failed = failing(28);
     failed.root().exit = Some(Exit::Code(1));
-    failed.none(IgnoredWriteError);
+    failed.none("ignored-write-error");
     let mut told = failing(28);
     let terminal = told.file("/dev/pts/1", Terminal);
     told.flow(1, 2, terminal, Out, 1, 40);
-    told.none(IgnoredWriteError);
+    told.none("ignored-write-error");
     let mut again = failing(28);
     again.write(0.6, 1, 1, 0, b"report\n");
-    again.none(IgnoredWriteError);
+    again.none("ignored-write-error");
     let mut killed = failing(28);
     killed.root().exit = Some(Exit::Signal(15));
-    killed.none(IgnoredWriteError);
+    killed.none("ignored-write-error");
 }
 
 #[test]
@@ -55,7 +54,7 @@ fn messages_before_the_error_do_not_tell_of_it() {
     let mut tape = failing(28);
     let terminal = tape.file("/dev/pts/1", Terminal);
     tape.flow(1, 2, terminal, Out, 1, 40).last_s = 0.4;
-    assert_eq!(tape.severity(IgnoredWriteError), High);
+    assert_eq!(tape.severity("ignored-write-error"), High);
 }
 
 #[test]
@@ -63,7 +62,7 @@ fn messages_to_dev_null_tell_nobody() {
     let mut tape = failing(28);
     let null = tape.file("/dev/null", weir_model::StreamKind::Device);
     tape.flow(1, 2, null, Out, 1, 40);
-    assert_eq!(tape.severity(IgnoredWriteError), High);
+    assert_eq!(tape.severity("ignored-write-error"), High);
 }
 
 #[test]
@@ -71,7 +70,7 @@ fn a_sync_that_fails_is_an_error_of_the_data() {
     let mut tape = tape(1.0);
     let file = tape.file("/d/db", File);
     tape.call(0.5, 1, Op::Fsync, 3, file, b"").result = -5;
-    assert_eq!(tape.severity(IgnoredWriteError), High);
+    assert_eq!(tape.severity("ignored-write-error"), High);
 }
 
 fn closing(results: &[(i32, i64)]) -> Tape {
@@ -86,22 +85,22 @@ fn closing(results: &[(i32, i64)]) -> Tape {
 
 #[test]
 fn errors_of_close_are_errors() {
-    let finding = closing(&[(3, -122)]).one(IgnoredCloseError);
+    let finding = closing(&[(3, -122)]).one("ignored-close-error");
     assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/report"));
-    closing(&[(3, 0)]).none(IgnoredCloseError);
+    closing(&[(3, 0)]).none("ignored-close-error");
     let mut told = closing(&[(3, -122)]);
     told.root().exit = Some(Exit::Code(1));
-    told.none(IgnoredCloseError);
+    told.none("ignored-close-error");
 }
 
 #[test]
 fn closed_twice_is_a_warning_and_a_loop_over_all_numbers_is_not() {
-    assert_eq!(closing(&[(3, 0), (3, -9)]).severity(IgnoredCloseError), Warn);
-    closing(&[(3, 0), (2, -9), (3, -9), (4, -9), (5, -9)]).none(IgnoredCloseError);
-    closing(&[(7, -9)]).none(IgnoredCloseError);
+    assert_eq!(closing(&[(3, 0), (3, -9)]).severity("ignored-close-error"), Warn);
+    closing(&[(3, 0), (2, -9), (3, -9), (4, -9), (5, -9)]).none("ignored-close-error");
+    closing(&[(7, -9)]).none("ignored-close-error");
     let mut unwritten = closing(&[(3, 0), (3, -9)]);
     unwritten.0.flows.clear();
-    unwritten.none(IgnoredCloseError);
+    unwritten.none("ignored-close-error");
 }
 
 /// A write of 300 bytes of which 100 are taken, then what follows: address, asked, result.
@@ -122,23 +121,23 @@ fn short(next: Option<(u64, u64, i64)>) -> Tape {
 
 #[test]
 fn a_rest_that_is_never_written_is_lost() {
-    let finding = short(None).one(ShortWriteUnhandled);
+    let finding = short(None).one("short-write-unhandled");
     assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 200.0));
-    assert_eq!(short(Some((0x9000, 300, 300))).severity(ShortWriteUnhandled), High);
+    assert_eq!(short(Some((0x9000, 300, 300))).severity("short-write-unhandled"), High);
 }
 
 #[test]
 fn a_rest_that_is_written_or_fails_or_is_complained_of_is_not() {
-    short(Some((0x1000 + 100, 200, 200))).none(ShortWriteUnhandled);
-    short(Some((0x9000, 200, 200))).none(ShortWriteUnhandled);
-    short(Some((0x1000 + 100, 200, -27))).none(ShortWriteUnhandled);
+    short(Some((0x1000 + 100, 200, 200))).none("short-write-unhandled");
+    short(Some((0x9000, 200, 200))).none("short-write-unhandled");
+    short(Some((0x1000 + 100, 200, -27))).none("short-write-unhandled");
     let mut told = short(None);
     told.root().exit = Some(Exit::Code(1));
-    told.none(ShortWriteUnhandled);
+    told.none("short-write-unhandled");
     // Calls that were not seen may have written it.
     let mut unseen = short(Some((0x9000, 300, 300)));
     unseen.0.flows[0].calls = 900;
-    unseen.none(ShortWriteUnhandled);
+    unseen.none("short-write-unhandled");
 }
 
 fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> Tape {
@@ -153,17 +152,17 @@ fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> Tape 
 
 #[test]
 fn each_misalignment_is_named_with_its_nearest_right_value() {
-    let length = direct(0x1000, Some(0), 10_000, -22).one(DirectMisaligned);
+    let length = direct(0x1000, Some(0), 10_000, -22).one("direct-misaligned");
     assert!(length.severity == Warn && length.why.contains("take 12288"), "{}", length.why);
-    let offset = direct(0x1000, Some(8292), 4096, -22).one(DirectMisaligned);
+    let offset = direct(0x1000, Some(8292), 4096, -22).one("direct-misaligned");
     assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
     // The ptrace engine knows the place of a call that failed by its arguments only.
     let mut untold = direct(0x1000, None, 4096, -22);
     if let weir_model::trace::EventKind::Call(call) = &mut untold.0.events[0].what {
         call.args[3] = 100;
     }
-    assert!(untold.one(DirectMisaligned).evidence.contains_key("misaligned_offset"));
-    let address = direct(0x1010, None, 4096, -22).one(DirectMisaligned);
+    assert!(untold.one("direct-misaligned").evidence.contains_key("misaligned_offset"));
+    let address = direct(0x1010, None, 4096, -22).one("direct-misaligned");
     assert!(
         address.evidence.contains_key("misaligned_address")
             && !address.evidence.contains_key("misaligned_length")
@@ -172,9 +171,9 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
 
 #[test]
 fn what_fits_what_works_and_other_files_are_not_misaligned() {
-    direct(0x1000, Some(4096), 4096, -22).none(DirectMisaligned);
-    direct(0x1010, Some(3), 100, 100).none(DirectMisaligned);
+    direct(0x1000, Some(4096), 4096, -22).none("direct-misaligned");
+    direct(0x1010, Some(3), 100, 100).none("direct-misaligned");
     let mut buffered = direct(0x1010, Some(3), 100, -22);
     (buffered.open_file(0).flags, buffered.open_file(0).direct_align) = (0o1101, None);
-    buffered.none(DirectMisaligned);
+    buffered.none("direct-misaligned");
 }

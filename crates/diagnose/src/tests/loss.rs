@@ -1,6 +1,5 @@
 //! stuck-output, lost-at-kill, lost-at-exec, lost-at-exit, doubled-at-fork.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::StreamKind;
 use weir_model::trace::{Exit, Moment};
@@ -25,14 +24,14 @@ fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -
 
 #[test]
 fn bytes_that_wait_a_second_are_stuck() {
-    let finding = sleeping(1.5, "clock_nanosleep", |_| LINE.into()).one(StuckOutput);
+    let finding = sleeping(1.5, "clock_nanosleep", |_| LINE.into()).one("stuck-output");
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/out"));
     assert_eq!(finding.evidence["pending_bytes"], 17.0);
     assert!(
         (finding.evidence["waited_s"] - 1.5).abs() < 1e-6 && (finding.evidence["since_s"] - 0.1).abs() < 1e-6
     );
     assert!(finding.why.contains("clock_nanosleep") && finding.why.contains("21.5"), "{}", finding.why);
-    assert!(sleeping(40.0, "poll", |_| LINE.into()).severity(StuckOutput) == High);
+    assert!(sleeping(40.0, "poll", |_| LINE.into()).severity("stuck-output") == High);
 }
 
 #[test]
@@ -42,7 +41,7 @@ fn since_when_bytes_wait_is_not_known_of_those_that_waited_before() {
         if attached {
             tape.0.command.clear();
         }
-        tape.one(StuckOutput).why
+        tape.one("stuck-output").why
     };
     assert!(said(false).contains("for 1.50 s since 100 ms into the run, while"), "{}", said(false));
     assert!(
@@ -55,20 +54,20 @@ fn since_when_bytes_wait_is_not_known_of_those_that_waited_before() {
 #[test]
 fn what_only_a_search_finds_is_cured_in_code() {
     let mut tape = sleeping(1.5, "epoll_pwait", |_| LINE.into());
-    assert!(tape.one(StuckOutput).fix.starts_with("weir run"));
+    assert!(tape.one("stuck-output").fix.starts_with("weir run"));
     for event in &mut tape.0.events {
         if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.what {
             buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::Go);
         }
     }
-    let fix = tape.one(StuckOutput).fix;
+    let fix = tape.one("stuck-output").fix;
     assert!(!fix.contains("weir run") && fix.contains("w.Flush()"), "{fix}");
 }
 
 #[test]
 fn the_oldest_byte_waits_also_when_others_join_it() {
     let growing = |at_s: f64| LINE.repeat(1 + (at_s / 0.4) as usize);
-    assert_eq!(sleeping(1.5, "clock_nanosleep", growing).severity(StuckOutput), Warn);
+    assert_eq!(sleeping(1.5, "clock_nanosleep", growing).severity("stuck-output"), Warn);
 }
 
 #[test]
@@ -77,11 +76,11 @@ fn the_wait_lasts_until_the_write_that_ends_it() {
     tape.write(1.3, 1, 1, 0, LINE);
     tape.0.elapsed_s = 3.0;
     tape.root().ended_s = Some(3.0);
-    let finding = tape.one(StuckOutput);
+    let finding = tape.one("stuck-output");
     assert!((finding.evidence["waited_s"] - 1.2).abs() < 1e-6, "{}", finding.why);
     // One that came much later says nothing: nobody looked in between.
     tape.0.events.last_mut().unwrap().at_s = 2.0;
-    tape.none(StuckOutput);
+    tape.none("stuck-output");
 }
 
 #[test]
@@ -89,17 +88,17 @@ fn a_look_at_other_streams_ends_no_wait() {
     let mut tape = sleeping(1.5, "poll", |_| LINE.into());
     tape.look(0.7, 1, Moment::Sample, &[pending(3, b"")]);
     tape.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    assert_eq!(tape.severity(StuckOutput), Warn);
+    assert_eq!(tape.severity("stuck-output"), Warn);
 }
 
 #[test]
 fn shorter_waits_busy_programs_and_slow_readers_are_not_stuck() {
-    sleeping(0.8, "poll", |_| LINE.into()).none(StuckOutput);
-    sleeping(3.0, "", |_| LINE.into()).none(StuckOutput);
-    sleeping(3.0, "write", |_| LINE.into()).none(StuckOutput);
-    sleeping(3.0, "poll", |_| Vec::new()).none(StuckOutput);
+    sleeping(0.8, "poll", |_| LINE.into()).none("stuck-output");
+    sleeping(3.0, "", |_| LINE.into()).none("stuck-output");
+    sleeping(3.0, "write", |_| LINE.into()).none("stuck-output");
+    sleeping(3.0, "poll", |_| Vec::new()).none("stuck-output");
     // Another line each time: it was flushed in between.
-    sleeping(3.0, "poll", |at_s| format!("{at_s} is now\n").into_bytes()).none(StuckOutput);
+    sleeping(3.0, "poll", |at_s| format!("{at_s} is now\n").into_bytes()).none("stuck-output");
 }
 
 #[test]
@@ -108,7 +107,7 @@ fn a_write_in_between_ends_the_wait() {
     tape.flow(1, 1, 0, Out, 1, 17);
     let flow = tape.0.flows.last_mut().unwrap();
     (flow.first_s, flow.last_s) = (0.7, 0.7);
-    tape.none(StuckOutput);
+    tape.none("stuck-output");
 }
 
 #[test]
@@ -120,11 +119,11 @@ fn what_is_pending_at_a_signal_is_lost() {
         tape.look(0.9, 1, Moment::Signal, &[pending(1, LINE)]);
         tape.root().exit = Some(Exit::Signal(number));
         if high {
-            let finding = tape.one(LostAtKill);
+            let finding = tape.one("lost-at-kill");
             assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
             assert!(finding.fix.contains("weir run --rescue"));
         } else {
-            tape.none(LostAtKill); // SIGPIPE: nobody reads the pipe any more
+            tape.none("lost-at-kill"); // SIGPIPE: nobody reads the pipe any more
         }
     }
 }
@@ -143,13 +142,13 @@ fn who_kills_what_it_reads_from_wants_no_more_of_it() {
         tape.look(0.9, 2, Moment::Signal, &[pending(1, LINE)]);
         tape
     };
-    assert_eq!(run(2).severity(LostAtKill), Info);
-    assert_eq!(run(7).severity(LostAtKill), High, "another one was killed");
+    assert_eq!(run(2).severity("lost-at-kill"), Info);
+    assert_eq!(run(7).severity("lost-at-kill"), High, "another one was killed");
     let mut elsewhere = run(2);
     elsewhere.open_file(0).opened_by = Some(9);
-    assert_eq!(elsewhere.severity(LostAtKill), High, "somebody else reads it");
+    assert_eq!(elsewhere.severity("lost-at-kill"), High, "somebody else reads it");
     elsewhere.flow(1, 4, 0, In, 1, 4096);
-    assert_eq!(elsewhere.severity(LostAtKill), Info);
+    assert_eq!(elsewhere.severity("lost-at-kill"), Info);
 }
 
 #[test]
@@ -163,11 +162,11 @@ fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since
         tape.root().exit = Some(Exit::Signal(9));
         tape
     };
-    assert_eq!(killed(0.4).severity(LostAtKill), High);
-    killed(0.6).none(LostAtKill);
+    assert_eq!(killed(0.4).severity("lost-at-kill"), High);
+    killed(0.6).none("lost-at-kill");
     let mut clean = killed(0.4);
     clean.root().exit = Some(Exit::Code(0));
-    clean.none(LostAtKill);
+    clean.none("lost-at-kill");
 }
 
 #[test]
@@ -177,10 +176,10 @@ fn a_look_at_the_signal_that_knows_other_streams_only_hides_nothing() {
     tape.root().exit = Some(Exit::Signal(9));
     tape.look(0.3, 1, Moment::Sample, &[pending(1, LINE)]);
     tape.look(0.9, 1, Moment::Signal, &[pending(2, b"")]);
-    assert_eq!(tape.one(LostAtKill).evidence["lost_bytes"], 17.0);
+    assert_eq!(tape.one("lost-at-kill").evidence["lost_bytes"], 17.0);
     // The same stream, empty at last.
     tape.look(0.9, 1, Moment::Signal, &[pending(1, b"")]);
-    tape.none(LostAtKill);
+    tape.none("lost-at-kill");
 }
 
 #[test]
@@ -188,9 +187,9 @@ fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
     let mut tape = tape(1.0);
     tape.file("pipe:[4]", Pipe);
     tape.look(0.5, 1, Moment::Exec, &[pending(1, LINE)]);
-    tape.none(LostAtExec);
+    tape.none("lost-at-exec");
     tape.exec(0.5001, 1, "sort");
-    let finding = tape.one(LostAtExec);
+    let finding = tape.one("lost-at-exec");
     assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
     assert!(finding.fix.contains("before"), "{}", finding.fix);
 }
@@ -200,7 +199,7 @@ fn an_exec_with_empty_buffers_loses_nothing() {
     let mut tape = tape(1.0);
     tape.look(0.5, 1, Moment::Exec, &[pending(1, b"")]);
     tape.exec(0.5001, 1, "sort");
-    tape.none(LostAtExec);
+    tape.none("lost-at-exec");
 }
 
 #[test]
@@ -213,13 +212,13 @@ fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
     tape.exec(0.41, 2, "ls");
     tape.fork(0.5, 3);
     tape.look(0.6, 3, Moment::Exit, &[pending(1, LINE)]);
-    for id in [LostAtExec, LostAtExit] {
+    for id in ["lost-at-exec", "lost-at-exit"] {
         tape.none(id);
     }
     // What the child added of its own is.
     tape.fork(0.7, 4);
     tape.look(0.8, 4, Moment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
-    let finding = tape.one(LostAtExit);
+    let finding = tape.one("lost-at-exit");
     assert_eq!((finding.pid, finding.evidence["lost_bytes"]), (4, 5.0));
     assert!(finding.why.contains("mine") && !finding.why.contains("temperature"), "{}", finding.why);
 }
@@ -229,9 +228,9 @@ fn a_child_of_a_parent_that_nobody_looked_at_is_not_judged() {
     let mut tape = tape(1.0);
     tape.fork(0.3, 2);
     tape.look(0.6, 2, Moment::Exit, &[pending(1, LINE)]);
-    tape.none(LostAtExit);
+    tape.none("lost-at-exit");
     tape.look(0.3, 1, Moment::Fork, &[pending(1, b"")]);
-    assert_eq!(tape.one(LostAtExit).pid, 2);
+    assert_eq!(tape.one("lost-at-exit").pid, 2);
 }
 
 #[test]
@@ -243,15 +242,15 @@ fn what_is_pending_at_exit_is_lost_unless_nobody_wants_it() {
         tape.look(0.9, 1, Moment::Exit, &[pending(1, LINE)]);
         tape
     };
-    assert_eq!(at_exit("/d/out", File).severity(LostAtExit), High);
-    at_exit("/dev/null", StreamKind::Device).none(LostAtExit);
+    assert_eq!(at_exit("/d/out", File).severity("lost-at-exit"), High);
+    at_exit("/dev/null", StreamKind::Device).none("lost-at-exit");
     let mut gone = at_exit("pipe:[5]", Pipe);
     gone.process(2, None, "head").ended_s = Some(0.5);
     gone.flow(2, 0, 0, In, 3, 4096);
-    assert_eq!(gone.severity(LostAtExit), Info);
+    assert_eq!(gone.severity("lost-at-exit"), Info);
     let mut failed = at_exit("/d/out", File);
     failed.write(0.5, 1, 1, 0, LINE).result = -28;
-    failed.none(LostAtExit);
+    failed.none("lost-at-exit");
 }
 
 #[test]
@@ -265,8 +264,8 @@ fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
         tape.write(0.8, 2, 1, file, child_writes);
         tape
     };
-    daemon(b"temperature 21.5\nstarted\n").none(LostAtExit);
-    assert_eq!(daemon(b"started\n").severity(LostAtExit), High);
+    daemon(b"temperature 21.5\nstarted\n").none("lost-at-exit");
+    assert_eq!(daemon(b"started\n").severity("lost-at-exit"), High);
 }
 
 /// A parent with a line pending at the fork; what both write afterwards.
@@ -282,15 +281,15 @@ fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> Tape {
 
 #[test]
 fn bytes_written_by_both_sides_of_a_fork_are_doubled() {
-    let finding = forked(b"start\n", b"start\nchild\n", b"start\nparent\n").one(DoubledAtFork);
+    let finding = forked(b"start\n", b"start\nchild\n", b"start\nparent\n").one("doubled-at-fork");
     assert_eq!((finding.severity, finding.evidence["doubled_bytes"]), (High, 6.0));
     assert!(finding.fix.contains("fflush(NULL)"));
 }
 
 #[test]
 fn the_same_words_twice_or_a_silent_child_double_nothing() {
-    forked(b"", b"start\n", b"start\n").none(DoubledAtFork);
-    forked(b"start\n", b"child\n", b"start\nparent\n").none(DoubledAtFork);
-    forked(b"start\n", b"", b"start\nparent\n").none(DoubledAtFork);
-    forked(b"start\n", b"start\n", b"parent\n").none(DoubledAtFork);
+    forked(b"", b"start\n", b"start\n").none("doubled-at-fork");
+    forked(b"start\n", b"child\n", b"start\nparent\n").none("doubled-at-fork");
+    forked(b"start\n", b"", b"start\nparent\n").none("doubled-at-fork");
+    forked(b"start\n", b"start\n", b"parent\n").none("doubled-at-fork");
 }

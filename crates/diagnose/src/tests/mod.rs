@@ -3,6 +3,7 @@
 mod copies;
 mod durability;
 mod errors;
+mod generated;
 mod loss;
 mod order;
 mod random;

@@ -1,6 +1,5 @@
 //! over-read, eaten-stdin, mixed-order, torn-records, shared-offset.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::trace::{Moment, Op};
 
@@ -28,7 +27,7 @@ fn heading_then_sort(left: &[u8]) -> Tape {
 
 #[test]
 fn unread_bytes_that_the_next_program_misses_are_over_read() {
-    let finding = heading_then_sort(b"3000\n2999\n").one(OverRead);
+    let finding = heading_then_sort(b"3000\n2999\n").one("over-read");
     assert_eq!((finding.severity, finding.evidence["unread_bytes"]), (High, 10.0));
     assert!(finding.why.contains("2999"), "{}", finding.why);
     assert!(finding.why.starts_with("prog (1) left"), "{}", finding.why);
@@ -36,18 +35,18 @@ fn unread_bytes_that_the_next_program_misses_are_over_read() {
     let mut early = heading_then_sort(b"3000\n2999\n");
     early.look(0.101, 1, Moment::Sample, &[unread(0, b"")]);
     early.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    assert_eq!(early.severity(OverRead), High);
+    assert_eq!(early.severity("over-read"), High);
 }
 
 #[test]
 fn bytes_that_were_all_used_or_given_back_are_not() {
-    heading_then_sort(b"").none(OverRead);
+    heading_then_sort(b"").none("over-read");
     let mut back = heading_then_sort(b"3000\n");
     back.call(0.205, 1, Op::Lseek, 0, 0, b"");
-    back.none(OverRead);
+    back.none("over-read");
     let mut alone = heading_then_sort(b"3000\n");
     alone.0.flows.pop();
-    alone.none(OverRead);
+    alone.none("over-read");
 }
 
 /// Two programs one after the other on one pipe; no walker knows the first one's buffer.
@@ -65,10 +64,10 @@ fn head_then_sort(written: u64, zeros: u64) -> Tape {
 
 #[test]
 fn blocks_taken_from_a_pipe_by_one_that_leaves_early_are_a_warning() {
-    assert_eq!(head_then_sort(5, 0).severity(OverRead), Warn);
+    assert_eq!(head_then_sort(5, 0).severity("over-read"), Warn);
     // dd count=1 passes on what it takes; cat has seen the end.
-    head_then_sort(27, 0).none(OverRead);
-    head_then_sort(5, 1).none(OverRead);
+    head_then_sort(27, 0).none("over-read");
+    head_then_sort(5, 1).none("over-read");
 }
 
 /// A loop reads a line, starts a child, and reads again.
@@ -87,7 +86,7 @@ fn looping(child_takes: u64, after: &[u8]) -> Tape {
 
 #[test]
 fn a_child_that_leaves_nothing_of_the_loops_input_has_eaten_it() {
-    let finding = looping(80, b"").one(EatenStdin);
+    let finding = looping(80, b"").one("eaten-stdin");
     assert_eq!((finding.severity, finding.pid, finding.evidence["eaten_bytes"]), (High, 2, 80.0));
 }
 
@@ -99,20 +98,20 @@ fn counters_alone_tell_that_the_loop_found_nothing_left() {
         (tape.0.flows[0].zeros, tape.0.flows[0].jumps) = (zeros, jumps);
         tape
     };
-    assert_eq!(counted(1, 0).severity(EatenStdin), High);
-    counted(0, 0).none(EatenStdin);
+    assert_eq!(counted(1, 0).severity("eaten-stdin"), High);
+    counted(0, 0).none("eaten-stdin");
     // It went on at another place, behind what the child took.
-    counted(1, 1).none(EatenStdin);
+    counted(1, 1).none("eaten-stdin");
 }
 
 #[test]
 fn a_child_that_takes_nothing_or_leaves_something_is_well() {
-    looping(0, b"").none(EatenStdin);
-    looping(80, b"host2").none(EatenStdin);
+    looping(0, b"").none("eaten-stdin");
+    looping(80, b"host2").none("eaten-stdin");
     // The input was handed over: its owner does not come back.
     let mut handed = looping(80, b"");
     handed.0.flows[0].last_s = 0.1;
-    handed.none(EatenStdin);
+    handed.none("eaten-stdin");
 }
 
 fn heading_and_body(heading: &[u8], last: &[u8], fd: i32) -> Tape {
@@ -126,15 +125,15 @@ fn heading_and_body(heading: &[u8], last: &[u8], fd: i32) -> Tape {
 
 #[test]
 fn a_direct_write_before_older_buffered_bytes_is_mixed() {
-    let finding = heading_and_body(b"name value\n", b"name value\nend\n", 1).one(MixedOrder);
+    let finding = heading_and_body(b"name value\n", b"name value\nend\n", 1).one("mixed-order");
     assert_eq!((finding.severity, finding.evidence["overtaken_bytes"]), (High, 11.0));
     assert!(finding.why.contains("alpha") && finding.why.contains("name value"));
-    assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity(MixedOrder), Warn);
+    assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity("mixed-order"), Warn);
 }
 
 #[test]
 fn flushed_bytes_are_in_order() {
-    heading_and_body(b"", b"name value\n", 1).none(MixedOrder);
+    heading_and_body(b"", b"name value\n", 1).none("mixed-order");
     // Flushed before the direct write.
     let mut tape = tape(1.0);
     let file = tape.file("/d/out", File);
@@ -142,7 +141,7 @@ fn flushed_bytes_are_in_order() {
     tape.write(0.2, 1, 1, file, b"name\n");
     tape.write(0.3, 1, 1, file, b"alpha\n");
     tape.write(0.4, 1, 1, file, b"name\n");
-    tape.none(MixedOrder);
+    tape.none("mixed-order");
 }
 
 #[test]
@@ -158,12 +157,12 @@ fn two_openings_of_one_file_that_append_are_in_one_order() {
         tape.write(0.9, 1, 1, log, b"begin\nend\n");
         tape
     };
-    let finding = run(APPEND, 77).one(MixedOrder);
+    let finding = run(APPEND, 77).one("mixed-order");
     assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/log"));
     assert!(finding.fix.starts_with("write everything through the one stream"), "{}", finding.fix);
-    run(APPEND, 78).none(MixedOrder);
+    run(APPEND, 78).none("mixed-order");
     // Each writes at its own place.
-    run(0o101, 77).none(MixedOrder);
+    run(0o101, 77).none("mixed-order");
 }
 
 #[test]
@@ -180,8 +179,8 @@ fn what_left_with_a_call_that_nobody_saw_is_in_order() {
         tape.look(0.5, 1, Moment::Sample, &[pending(1, b"------------POSIX shell script")]);
         tape
     };
-    padded(true).none(MixedOrder);
-    padded(false).one(MixedOrder);
+    padded(true).none("mixed-order");
+    padded(false).one("mixed-order");
 }
 
 #[test]
@@ -197,8 +196,8 @@ fn a_childs_output_before_the_parents_heading_is_mixed() {
         tape.write(0.9, 1, 1, file, b"The sysname:\nThe machine:\n");
         tape
     };
-    assert_eq!(run(false).severity(MixedOrder), High);
-    run(true).none(MixedOrder);
+    assert_eq!(run(false).severity("mixed-order"), High);
+    run(true).none("mixed-order");
 }
 
 /// Two writers of one log, each with its own opening.
@@ -219,7 +218,7 @@ const APPEND: i32 = 0o2101;
 
 #[test]
 fn full_buffers_of_two_writers_tear_their_lines() {
-    let finding = two_writers(APPEND, 4096, 1).one(TornRecords);
+    let finding = two_writers(APPEND, 4096, 1).one("torn-records");
     assert_eq!(
         (finding.severity, finding.evidence["cut_calls"], finding.evidence["writers"]),
         (High, 27.0, 2.0)
@@ -228,11 +227,11 @@ fn full_buffers_of_two_writers_tear_their_lines() {
     assert!(finding.fix.starts_with("weir run --line -- ./prog 'a b'   or in code: "), "{}", finding.fix);
     let mut attached = two_writers(APPEND, 4096, 1);
     attached.0.command.clear();
-    assert!(attached.one(TornRecords).fix.starts_with("whole records"));
+    assert!(attached.one("torn-records").fix.starts_with("whole records"));
     for exe in ["/usr/bin/mawk", "/usr/bin/seq"] {
         let mut deaf = two_writers(APPEND, 4096, 1);
         deaf.0.processes[2].images[0].exe = exe.into();
-        assert!(deaf.one(TornRecords).fix.starts_with("whole records"), "{exe}");
+        assert!(deaf.one("torn-records").fix.starts_with("whole records"), "{exe}");
     }
 }
 
@@ -241,42 +240,42 @@ fn who_was_not_seen_to_write_tears_nothing() {
     // man waits for the process that writes, and is given bytes of a time in which nobody looked.
     let mut guessed = two_writers(APPEND, 4096, 1);
     guessed.0.events.retain(|event| event.pid != 3);
-    assert_eq!(guessed.severity(TornRecords), High, "each call was counted");
+    assert_eq!(guessed.severity("torn-records"), High, "each call was counted");
     guessed.0.flows[1].exact = false;
-    guessed.none(TornRecords);
+    guessed.none("torn-records");
 }
 
 #[test]
 fn the_file_counts_and_not_its_name() {
     let mut by_link = two_writers(APPEND, 4096, 1);
     by_link.open_file(1).path = "/d/link".into();
-    assert_eq!(by_link.severity(TornRecords), High);
+    assert_eq!(by_link.severity("torn-records"), High);
     let mut another = two_writers(APPEND, 4096, 1);
     another.open_file(1).ino = 78;
-    another.none(TornRecords);
+    another.none("torn-records");
 }
 
 #[test]
 fn whole_lines_and_writers_one_after_the_other_do_not() {
-    two_writers(APPEND, 4096, 28).none(TornRecords);
-    two_writers(APPEND, 40, 28).none(TornRecords);
+    two_writers(APPEND, 4096, 28).none("torn-records");
+    two_writers(APPEND, 40, 28).none("torn-records");
     // Short pieces on purpose: a prompt and its answer.
-    two_writers(APPEND, 40, 1).none(TornRecords);
+    two_writers(APPEND, 40, 1).none("torn-records");
     let mut later = two_writers(APPEND, 4096, 1);
     timed(&mut later.0.flows[1], 0.9, 0.95);
-    later.none(TornRecords);
+    later.none("torn-records");
 }
 
 #[test]
 fn two_openings_without_append_overwrite_each_other() {
-    assert_eq!(two_writers(0o101, 40, 28).severity(TornRecords), High);
+    assert_eq!(two_writers(0o101, 40, 28).severity("torn-records"), High);
     let mut placed = two_writers(0o101, 40, 28);
     placed.call(0.3, 2, Op::Pwrite, 3, 0, b"x");
     placed.call(0.3, 3, Op::Pwrite, 3, 1, b"x");
-    placed.none(TornRecords);
+    placed.none("torn-records");
     let mut later = two_writers(0o101, 40, 28);
     timed(&mut later.0.flows[0], 0.01, 0.05);
-    later.none(TornRecords);
+    later.none("torn-records");
 }
 
 fn seek(tape: &mut Tape, at_s: f64, pid: u32, file: u32, whence: u64) {
@@ -301,10 +300,10 @@ fn two_processes_that_seek_and_read_by_turns_share_an_offset() {
         tape.flow(1, 3, files[0], In, 3, 6).seeks = 3;
         tape
     };
-    assert_eq!(run(false, 0).severity(SharedOffset), High);
-    run(true, 0).none(SharedOffset);
+    assert_eq!(run(false, 0).severity("shared-offset"), High);
+    run(true, 0).none("shared-offset");
     // Giving back what was not used, as shells do before each command.
-    run(false, 1).none(SharedOffset);
+    run(false, 1).none("shared-offset");
 }
 
 #[test]
@@ -323,9 +322,9 @@ fn a_rewind_under_a_writer_makes_it_overwrite() {
         tape.write(0.4, 1, 3, file, b"event 2\n");
         tape
     };
-    assert_eq!(run(0o102, 0).severity(SharedOffset), High);
-    run(0o2102, 0).none(SharedOffset);
-    run(0o102, 1).none(SharedOffset);
+    assert_eq!(run(0o102, 0).severity("shared-offset"), High);
+    run(0o2102, 0).none("shared-offset");
+    run(0o102, 1).none("shared-offset");
 }
 
 #[test]
@@ -342,10 +341,10 @@ fn a_childs_seek_moves_what_its_parent_reads() {
         tape.read(0.3, 1, 3, files[0], b"racters");
         tape
     };
-    assert_eq!(run(false, false).severity(SharedOffset), High);
+    assert_eq!(run(false, false).severity("shared-offset"), High);
     // A program that moves the place for who comes after it; an open file of its own.
-    run(true, false).none(SharedOffset);
-    run(false, true).none(SharedOffset);
+    run(true, false).none("shared-offset");
+    run(false, true).none("shared-offset");
 }
 
 #[test]
@@ -356,9 +355,9 @@ fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
     tape.look(0.2, 1, Moment::Fork, &[unread(0, b"3000\n")]);
     tape.fork(0.2, 2);
     timed(tape.flow(2, 0, file, In, 2, 4096), 0.3, 0.4);
-    tape.none(OverRead);
+    tape.none("over-read");
     // Another program has not.
     tape.exec(0.25, 2, "sort");
     tape.0.flows[1].image = 1;
-    assert_eq!(tape.severity(OverRead), High);
+    assert_eq!(tape.severity("over-read"), High);
 }

@@ -1,6 +1,5 @@
 //! random-without-advice, seek-and-reread, unaligned-writes.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::trace::Op;
 
@@ -21,47 +20,47 @@ fn random(span_s: f64, cpu_s: f64) -> Tape {
 
 #[test]
 fn waiting_for_a_processor_or_for_what_is_needed_is_not_the_read_aheads_fault() {
-    let finding = random(0.4, 0.05).one(RandomWithoutAdvice);
+    let finding = random(0.4, 0.05).one("random-without-advice");
     // 0.35 s of waiting, three quarters of it for what nobody asked for.
     assert!((finding.evidence["wasted_s"] - 0.264).abs() < 0.001, "{finding:#?}");
     assert!(finding.why.contains("fetched"), "{}", finding.why);
     // The same on a machine with other work: all that it waits for is a processor.
     let mut loaded = random(0.4, 0.05);
     loaded.root().queued_s = Some(0.34);
-    assert_eq!(loaded.severity(RandomWithoutAdvice), Info);
+    assert_eq!(loaded.severity("random-without-advice"), Info);
     // Nothing was fetched in vain, or nothing at all.
     for fetched in [24_576_000, 0] {
         let mut needed = random(0.4, 0.05);
         needed.root().fetched_bytes = Some(fetched);
-        assert_eq!(needed.severity(RandomWithoutAdvice), Info);
+        assert_eq!(needed.severity("random-without-advice"), Info);
     }
     let mut unknown = random(0.4, 0.05);
     unknown.root().queued_s = None;
-    assert_eq!(unknown.severity(RandomWithoutAdvice), Info);
+    assert_eq!(unknown.severity("random-without-advice"), Info);
 }
 
 #[test]
 fn random_reads_that_wait_are_a_warning_and_cached_ones_a_hint() {
-    assert_eq!(random(0.4, 0.05).severity(RandomWithoutAdvice), Warn);
-    assert_eq!(random(0.05, 0.05).severity(RandomWithoutAdvice), Info);
+    assert_eq!(random(0.4, 0.05).severity("random-without-advice"), Warn);
+    assert_eq!(random(0.05, 0.05).severity("random-without-advice"), Info);
 }
 
 #[test]
 fn advice_order_and_small_files_need_none() {
     let mut advised = random(0.4, 0.05);
     advised.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 1;
-    advised.none(RandomWithoutAdvice);
+    advised.none("random-without-advice");
     let mut sequential_advice = random(0.4, 0.05);
     sequential_advice.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 2;
-    assert_eq!(sequential_advice.severity(RandomWithoutAdvice), Warn);
+    assert_eq!(sequential_advice.severity("random-without-advice"), Warn);
     let mut ordered = random(0.4, 0.05);
     ordered.0.flows[0].jumps = 599;
-    ordered.none(RandomWithoutAdvice);
+    ordered.none("random-without-advice");
     ordered.0.flows[0].jumps = 600;
-    assert_eq!(ordered.severity(RandomWithoutAdvice), Warn);
+    assert_eq!(ordered.severity("random-without-advice"), Warn);
     let mut small = random(0.4, 0.05);
     small.open_file(0).size_bytes = Some(1_000_000);
-    small.none(RandomWithoutAdvice);
+    small.none("random-without-advice");
 }
 
 /// 200,000 reads of 4 KiB of a file of 4.8 MB, with a seek before each.
@@ -77,15 +76,15 @@ fn rereading(bytes_again: u64) -> Tape {
 #[test]
 fn a_buffer_filled_again_after_each_seek_is_found_and_priced() {
     let tape = rereading(810_000_000);
-    let finding = tape.one(SeekAndReread);
+    let finding = tape.one("seek-and-reread");
     assert_eq!(finding.severity, High);
     // 200,000 × (400 + 300) ns and 819 MB × 0.05 ns, which the processor has near, nearly all for nothing.
     assert!((finding.gain.unwrap().elapsed_s - 0.180).abs() < 0.005, "{finding:#?}");
-    tape.none(RandomWithoutAdvice);
+    tape.none("random-without-advice");
     // What the program does around the calls goes with them.
     let mut slow = rereading(810_000_000);
     (slow.root().user_s, slow.root().system_s) = (0.2, 0.18);
-    let gain = slow.one(SeekAndReread).gain.unwrap();
+    let gain = slow.one("seek-and-reread").gain.unwrap();
     assert!((gain.elapsed_s - 0.180 - 0.12).abs() < 0.005, "{gain:?}");
 }
 
@@ -100,7 +99,7 @@ fn what_is_read_again_is_near() {
     tape.open_file(file).size_bytes = Some(4_800_000);
     let flow = tape.flow(1, 3, file, In, 200_000, 4096);
     (flow.jumps, flow.seeks, flow.again_bytes) = (199_982, 199_982, 817_323_253);
-    let gain = tape.one(SeekAndReread).gain.unwrap().elapsed_s;
+    let gain = tape.one("seek-and-reread").gain.unwrap().elapsed_s;
     assert!((0.098 / 1.3..0.098 * 1.3).contains(&gain), "{gain}");
 }
 
@@ -108,16 +107,16 @@ fn what_is_read_again_is_near() {
 fn an_inherited_input_is_at_most_a_warning() {
     let mut tape = rereading(810_000_000);
     tape.open_file(0).opened_by = None;
-    assert_eq!(tape.severity(SeekAndReread), Warn);
+    assert_eq!(tape.severity("seek-and-reread"), Warn);
 }
 
 #[test]
 fn bytes_that_are_read_about_once_are_no_reread() {
-    rereading(10_000_000).none(SeekAndReread);
+    rereading(10_000_000).none("seek-and-reread");
     let mut large = rereading(810_000_000);
     large.open_file(0).size_bytes = Some(400_000_000);
-    large.none(SeekAndReread);
-    random(0.4, 0.05).none(SeekAndReread);
+    large.none("seek-and-reread");
+    random(0.4, 0.05).none("seek-and-reread");
 }
 
 /// 4,000 writes of 5,000 bytes.
@@ -132,26 +131,26 @@ fn records(flags: i32, size: Option<u64>, unaligned: u64) -> Tape {
 
 #[test]
 fn records_over_an_old_file_that_straddle_blocks_are_found() {
-    let finding = records(0o1, Some(20_000_000), 4000).one(UnalignedWrites);
+    let finding = records(0o1, Some(20_000_000), 4000).one("unaligned-writes");
     assert!(finding.severity == Warn && finding.fix.contains("8192"), "{finding:#?}");
     let mut warm = records(0o1, Some(20_000_000), 4000);
     warm.root().system_s = 0.4;
-    assert_eq!(warm.severity(UnalignedWrites), Info);
+    assert_eq!(warm.severity("unaligned-writes"), Info);
     let mut loaded = records(0o1, Some(20_000_000), 4000);
     loaded.root().queued_s = Some(0.345);
-    assert_eq!(loaded.severity(UnalignedWrites), Info, "it waits for a processor");
-    assert_eq!(records(0o10001, None, 4000).severity(UnalignedWrites), Warn);
-    assert_eq!(records(0o101, Some(30_000_000), 4000).severity(UnalignedWrites), Warn);
+    assert_eq!(loaded.severity("unaligned-writes"), Info, "it waits for a processor");
+    assert_eq!(records(0o10001, None, 4000).severity("unaligned-writes"), Warn);
+    assert_eq!(records(0o101, Some(30_000_000), 4000).severity("unaligned-writes"), Warn);
 }
 
 #[test]
 fn new_files_appends_and_whole_blocks_are_not() {
-    records(0o1101, Some(20_000_000), 4000).none(UnalignedWrites);
-    records(0o101, Some(20_000_000), 4000).none(UnalignedWrites);
-    records(0o2001, Some(90_000_000), 4000).none(UnalignedWrites);
-    records(0o1, Some(20_000_000), 399).none(UnalignedWrites);
+    records(0o1101, Some(20_000_000), 4000).none("unaligned-writes");
+    records(0o101, Some(20_000_000), 4000).none("unaligned-writes");
+    records(0o2001, Some(90_000_000), 4000).none("unaligned-writes");
+    records(0o1, Some(20_000_000), 399).none("unaligned-writes");
     // The shell that redirected to it may have made it.
     let mut inherited = records(0o1, Some(20_000_000), 4000);
     inherited.open_file(0).opened_by = None;
-    inherited.none(UnalignedWrites);
+    inherited.none("unaligned-writes");
 }

@@ -1,6 +1,5 @@
 //! missing-sync-before-rename, missing-dir-sync.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::StreamKind;
 use weir_model::trace::{EventKind, Op, Rename};
@@ -28,10 +27,10 @@ fn replaced(synced: bool, directory: Option<&str>) -> Tape {
 
 #[test]
 fn a_rename_before_the_data_is_safe_is_a_warning() {
-    let finding = replaced(false, None).one(MissingSyncBeforeRename);
+    let finding = replaced(false, None).one("missing-sync-before-rename");
     assert_eq!((finding.severity, finding.path.as_str(), finding.pid), (Warn, "/d/old/settings", 1));
     assert_eq!(finding.evidence["unsynced_bytes"], 1200.0);
-    replaced(false, None).none(MissingDirSync);
+    replaced(false, None).none("missing-dir-sync");
 }
 
 /// A file is written and renamed to `to`: whether that replaced something is known, or not.
@@ -53,9 +52,9 @@ fn one_saved(replaced: Option<bool>) -> Tape {
 
 #[test]
 fn how_bad_it_is_follows_from_what_is_lost() {
-    assert_eq!(one_saved(Some(true)).severity(MissingSyncBeforeRename), Warn);
-    assert_eq!(one_saved(None).severity(MissingSyncBeforeRename), Warn);
-    let fresh = one_saved(Some(false)).one(MissingSyncBeforeRename);
+    assert_eq!(one_saved(Some(true)).severity("missing-sync-before-rename"), Warn);
+    assert_eq!(one_saved(None).severity("missing-sync-before-rename"), Warn);
+    let fresh = one_saved(Some(false)).one("missing-sync-before-rename");
     assert_eq!(fresh.severity, Info);
     assert!(
         fresh.why.contains("nothing else had that name") && fresh.fix.contains("sync -f /d once"),
@@ -69,10 +68,10 @@ fn many_new_names_are_one_hint() {
     for number in 0..20 {
         saved(&mut tape, 0.01 * f64::from(number), &format!("/d/lib{number}.a"), Some(false));
     }
-    let sum = tape.one(MissingSyncBeforeRename);
+    let sum = tape.one("missing-sync-before-rename");
     assert_eq!((sum.severity, sum.evidence["files"], sum.evidence["unsynced_bytes"]), (Info, 20.0, 24_000.0));
     saved(&mut tape, 0.9, "/d/settings", Some(true));
-    let both = tape.found(MissingSyncBeforeRename);
+    let both = tape.found("missing-sync-before-rename");
     assert_eq!(both.iter().map(|one| one.severity).collect::<Vec<_>>(), [Warn, Info]);
 }
 
@@ -85,24 +84,24 @@ fn what_is_made_of_other_files_can_be_made_again() {
         tape
     };
     // ar puts object files into a library that was there before.
-    assert_eq!(from("/d/part.o", 1100).severity(MissingSyncBeforeRename), Info);
+    assert_eq!(from("/d/part.o", 1100).severity("missing-sync-before-rename"), Info);
     // sort and sed -i take the very file that they replace.
-    assert_eq!(from("/d/settings", 1100).severity(MissingSyncBeforeRename), Warn);
+    assert_eq!(from("/d/settings", 1100).severity("missing-sync-before-rename"), Warn);
     // sed -i f1 f2 …, and patch: what they take is what they replace.
     let mut both = from("/d/settings", 1200);
     saved(&mut both, 0.4, "/d/more", Some(true));
     let more = both.file("/d/more", File);
     both.flow(1, 4, more, In, 1, 1200);
-    assert!(both.found(MissingSyncBeforeRename).iter().all(|one| one.severity == Warn));
+    assert!(both.found("missing-sync-before-rename").iter().all(|one| one.severity == Warn));
     let mut patched = from("/d/change", 1200);
     let old = patched.file("/d/settings", File);
     patched.flow(1, 5, old, In, 1, 1100);
-    assert_eq!(patched.severity(MissingSyncBeforeRename), Warn);
+    assert_eq!(patched.severity("missing-sync-before-rename"), Warn);
     // What the program itself is made of is no source, nor is a number from a large file a copy of it.
-    assert_eq!(from("/usr/lib/python3/json.py", 1100).severity(MissingSyncBeforeRename), Warn);
-    assert_eq!(from("/d/libjson.so.1", 1100).severity(MissingSyncBeforeRename), Warn);
-    assert_eq!(from("/d/measurements", 1_000_000).severity(MissingSyncBeforeRename), Warn);
-    assert_eq!(from("/d/key", 20).severity(MissingSyncBeforeRename), Warn);
+    assert_eq!(from("/usr/lib/python3/json.py", 1100).severity("missing-sync-before-rename"), Warn);
+    assert_eq!(from("/d/libjson.so.1", 1100).severity("missing-sync-before-rename"), Warn);
+    assert_eq!(from("/d/measurements", 1_000_000).severity("missing-sync-before-rename"), Warn);
+    assert_eq!(from("/d/key", 20).severity("missing-sync-before-rename"), Warn);
 }
 
 #[test]
@@ -112,9 +111,9 @@ fn a_script_is_no_source_of_what_it_writes() {
     tape.root().images[0].argv = vec!["python3".into(), "-u".into(), "save.py".into()];
     let script = tape.file("/d/save.py", File);
     tape.flow(1, 4, script, In, 1, 1100);
-    assert_eq!(tape.severity(MissingSyncBeforeRename), Warn);
+    assert_eq!(tape.severity("missing-sync-before-rename"), Warn);
     tape.open_file(script).path = "/d/other.py".into();
-    assert_eq!(tape.severity(MissingSyncBeforeRename), Info, "compiled modules are written this way");
+    assert_eq!(tape.severity("missing-sync-before-rename"), Info, "compiled modules are written this way");
 }
 
 #[test]
@@ -125,46 +124,46 @@ fn a_copy_through_a_pipe_can_be_made_again() {
     tape.process(2, None, "sender");
     tape.flow(2, 3, source, In, 1, 1200);
     tape.flow(1, 0, socket, In, 1, 1300);
-    assert_eq!(tape.severity(MissingSyncBeforeRename), Warn, "nobody knows where that comes from");
+    assert_eq!(tape.severity("missing-sync-before-rename"), Warn, "nobody knows where that comes from");
     tape.flow(2, 1, socket, Out, 1, 1300);
-    assert_eq!(tape.severity(MissingSyncBeforeRename), Info);
+    assert_eq!(tape.severity("missing-sync-before-rename"), Info);
 }
 
 #[test]
 fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
     let mut tape = one_saved(Some(false));
     saved(&mut tape, 0.3, "/d/settings", Some(true));
-    assert_eq!(tape.one(MissingSyncBeforeRename).evidence["files"], 2.0);
+    assert_eq!(tape.one("missing-sync-before-rename").evidence["files"], 2.0);
     saved(&mut tape, 0.5, "/d/settings", Some(true));
-    assert_eq!(tape.severity(MissingSyncBeforeRename), Info, "steps of one thing");
+    assert_eq!(tape.severity("missing-sync-before-rename"), Info, "steps of one thing");
     saved(&mut tape, 5.5, "/d/settings", Some(true));
-    assert_eq!(tape.found(MissingSyncBeforeRename)[0].severity, Warn, "it saves again and again");
+    assert_eq!(tape.found("missing-sync-before-rename")[0].severity, Warn, "it saves again and again");
     // ld makes a program, strip replaces it.
     let mut linked = one_saved(Some(true));
     let program = linked.file("/d/settings", File);
     let flow = linked.flow(1, 5, program, Out, 1, 1200);
     (flow.first_s, flow.last_s) = (0.0, 0.01);
-    assert_eq!(linked.severity(MissingSyncBeforeRename), Info);
+    assert_eq!(linked.severity("missing-sync-before-rename"), Info);
 }
 
 #[test]
 fn who_cannot_change_a_program_is_told_what_he_can_do() {
     let mut tape = one_saved(Some(true));
     tape.root().images[0].exe = "/usr/bin/sed".into();
-    let finding = tape.one(MissingSyncBeforeRename);
+    let finding = tape.one("missing-sync-before-rename");
     assert!(finding.fix.starts_with("sync /d/settings /d behind it; in its code"), "{finding:#?}");
     assert_eq!(finding.severity, Info, "its makers decided");
     tape.root().images[0].comm = "git".into();
-    assert!(tape.one(MissingSyncBeforeRename).fix.starts_with("git config core.fsync all"));
+    assert!(tape.one("missing-sync-before-rename").fix.starts_with("git config core.fsync all"));
     // sort writes and mv renames: the script in which they are can sync in between.
     tape.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
     tape.0.flows[0].pid = 2;
-    let between = tape.one(MissingSyncBeforeRename);
+    let between = tape.one("missing-sync-before-rename");
     assert_eq!((between.severity, between.pid), (Warn, 2));
     tape.0.flows[0].pid = 1;
     // Of the directory it is so as well.
     tape.call(0.15, 1, Op::Fsync, 3, 0, b"");
-    let directory = tape.one(MissingDirSync);
+    let directory = tape.one("missing-dir-sync");
     assert!(
         directory.severity == Info && directory.fix.starts_with("sync /d/settings /d behind it"),
         "{directory:#?}"
@@ -177,7 +176,7 @@ fn what_tools_replace_and_make_anew_is_one_hint() {
     let mut tape = one_saved(Some(false));
     saved(&mut tape, 0.3, "/d/index", Some(true));
     tape.root().images[0].exe = "/usr/bin/git".into();
-    let finding = tape.one(MissingSyncBeforeRename);
+    let finding = tape.one("missing-sync-before-rename");
     assert_eq!((finding.severity, finding.path.as_str(), finding.evidence["files"]), (Info, "/d/index", 2.0));
     assert!(finding.why.contains("Of 1 of them an older file is gone"), "{}", finding.why);
 }
@@ -186,7 +185,7 @@ fn what_tools_replace_and_make_anew_is_one_hint() {
 fn a_name_that_is_given_up_again_is_no_name() {
     let mut tape = one_saved(Some(true));
     tape.call(0.4, 1, Op::Unlink, -1, 0, b"").paths = vec!["/d/settings".into()];
-    tape.none(MissingSyncBeforeRename);
+    tape.none("missing-sync-before-rename");
     // git's packs are renamed twice.
     let mut twice = one_saved(Some(false));
     twice.call(0.15, 1, Op::Fsync, 3, 0, b"");
@@ -194,26 +193,26 @@ fn a_name_that_is_given_up_again_is_no_name() {
     let rename =
         Rename { from: "/d/settings".into(), to: "/d/last".into(), replaced: Some(false), directory: None };
     twice.last_call().rename = Some(Box::new(rename));
-    twice.none(MissingDirSync);
+    twice.none("missing-dir-sync");
 }
 
 #[test]
 fn synced_data_is_safe_whoever_synced_it() {
-    replaced(true, None).none(MissingSyncBeforeRename);
+    replaced(true, None).none("missing-sync-before-rename");
     let mut counted = replaced(false, None);
     counted.0.flows[0].syncs = 1;
-    counted.none(MissingSyncBeforeRename);
+    counted.none("missing-sync-before-rename");
     let mut flagged = replaced(false, None);
     flagged.open_file(0).flags |= O_DSYNC;
-    flagged.none(MissingSyncBeforeRename);
+    flagged.none("missing-sync-before-rename");
     // sync(1) opens the file again.
     let mut other = replaced(false, None);
     let again = other.file("/d/new/settings.tmp", File);
     other.call(0.35, 9, Op::Fsync, 3, again, b"");
-    other.none(MissingSyncBeforeRename);
+    other.none("missing-sync-before-rename");
     let mut late = replaced(false, None);
     late.call(0.45, 1, Op::Fsync, 3, 0, b"");
-    assert_eq!(late.severity(MissingSyncBeforeRename), Warn);
+    assert_eq!(late.severity("missing-sync-before-rename"), Warn);
 }
 
 #[test]
@@ -222,26 +221,26 @@ fn renames_of_others_files_failed_ones_and_those_in_memory_are_left_alone() {
     if let weir_model::trace::EventKind::Call(call) = &mut failed.0.events[0].what {
         call.result = -18;
     }
-    failed.none(MissingSyncBeforeRename);
+    failed.none("missing-sync-before-rename");
     let mut unwritten = replaced(false, None);
     unwritten.0.flows[0].bytes = 0;
-    unwritten.none(MissingSyncBeforeRename);
+    unwritten.none("missing-sync-before-rename");
     let mut volatile = tape(1.0);
     let file = volatile.file("/run/x.tmp", File);
     volatile.flow(1, 3, file, Out, 1, 5).last_s = 0.1;
     volatile.rename(0.4, "/run/x.tmp", "/run/x");
-    volatile.none(MissingSyncBeforeRename);
+    volatile.none("missing-sync-before-rename");
 }
 
 #[test]
 fn a_rename_needs_its_directory_synced() {
-    let finding = replaced(true, None).one(MissingDirSync);
+    let finding = replaced(true, None).one("missing-dir-sync");
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/old/settings"));
-    assert_eq!(replaced(true, Some("/d/new")).severity(MissingDirSync), Warn);
-    replaced(true, Some("/d/old")).none(MissingDirSync);
+    assert_eq!(replaced(true, Some("/d/new")).severity("missing-dir-sync"), Warn);
+    replaced(true, Some("/d/old")).none("missing-dir-sync");
     let mut all = replaced(true, None);
     all.call(0.6, 1, Op::Sync, -1, 0, b"").file = None;
-    all.none(MissingDirSync);
+    all.none("missing-dir-sync");
 }
 
 #[test]
@@ -249,17 +248,17 @@ fn what_happened_while_nobody_looked_is_not_judged() {
     // Between writing and renaming: it may have been synced then.
     let mut away = replaced(false, None);
     away.event(0.25, 1, EventKind::Unwatched { until_s: 0.35 });
-    away.none(MissingSyncBeforeRename);
+    away.none("missing-sync-before-rename");
     let mut other = replaced(false, None);
     other.event(0.25, 9, EventKind::Unwatched { until_s: 0.35 });
-    assert_eq!(other.severity(MissingSyncBeforeRename), Warn, "somebody else's calls");
+    assert_eq!(other.severity("missing-sync-before-rename"), Warn, "somebody else's calls");
     let mut later = replaced(false, None);
     later.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
-    assert_eq!(later.severity(MissingSyncBeforeRename), Warn);
+    assert_eq!(later.severity("missing-sync-before-rename"), Warn);
     // And the directory afterwards.
     let mut behind = replaced(true, None);
     behind.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
-    behind.none(MissingDirSync);
+    behind.none("missing-dir-sync");
 }
 
 #[test]
@@ -279,10 +278,10 @@ fn a_directory_is_the_same_by_whatever_path() {
         tape
     };
     // Through a symbolic link, or another mount of it.
-    by("/link", 77, 8).none(MissingDirSync);
-    by("/d", 0, 8).none(MissingDirSync);
-    assert_eq!(by("/link", 78, 8).severity(MissingDirSync), Warn);
-    assert_eq!(by("/link", 77, 9).severity(MissingDirSync), Warn, "a number of another file system");
+    by("/link", 77, 8).none("missing-dir-sync");
+    by("/d", 0, 8).none("missing-dir-sync");
+    assert_eq!(by("/link", 78, 8).severity("missing-dir-sync"), Warn);
+    assert_eq!(by("/link", 77, 9).severity("missing-dir-sync"), Warn, "a number of another file system");
 }
 
 #[test]
@@ -291,7 +290,7 @@ fn a_directory_that_is_synced_over_and_over_is_known_by_its_counter() {
     let directory = tape.file("/d/old", StreamKind::Other);
     let flow = tape.flow(1, 4, directory, Out, 0, 0);
     (flow.syncs, flow.first_s, flow.last_s) = (100, 0.1, 0.3);
-    assert_eq!(tape.severity(MissingDirSync), Warn, "the last one was before");
+    assert_eq!(tape.severity("missing-dir-sync"), Warn, "the last one was before");
     tape.0.flows.last_mut().unwrap().last_s = 0.5;
-    tape.none(MissingDirSync);
+    tape.none("missing-dir-sync");
 }

@@ -1,6 +1,5 @@
 //! tiny-writes, tiny-reads, line-buffered-bulk, terminal-bulk, read-after-eof-spin.
 
-use weir_model::FindingId::*;
 use weir_model::Severity::*;
 use weir_model::StreamKind;
 
@@ -11,7 +10,7 @@ fn byte_by_byte_writes_are_found_and_priced() {
     let mut tape = tape(5.0);
     let file = tape.file("/d/out", File);
     tape.flow(1, 1, file, Out, 5_000_000, 1);
-    let finding = tape.one(TinyWrites);
+    let finding = tape.one("tiny-writes");
     assert_eq!((finding.severity, finding.fd, finding.path.as_str()), (High, 1, "/d/out"));
     assert_eq!((finding.evidence["calls"], finding.evidence["mean_bytes"]), (5e6, 1.0));
     let gain = finding.gain.unwrap();
@@ -26,8 +25,8 @@ fn gathered_writes_are_well() {
     let file = tape.file("/d/out", File);
     tape.flow(1, 1, file, Out, 80, 65_536);
     tape.flow(1, 3, file, Out, 99, 1);
-    tape.none(TinyWrites);
-    tape.none(LineBufferedBulk);
+    tape.none("tiny-writes");
+    tape.none("line-buffered-bulk");
 }
 
 #[test]
@@ -37,7 +36,7 @@ fn severity_is_the_share_and_not_the_count() {
         let mut tape = tape(elapsed);
         let file = tape.file("/d/out", File);
         tape.flow(1, 1, file, Out, 250_000, 1);
-        assert_eq!(tape.found(TinyWrites).first().map(|found| found.severity), severity, "{elapsed}");
+        assert_eq!(tape.found("tiny-writes").first().map(|found| found.severity), severity, "{elapsed}");
     }
 }
 
@@ -47,7 +46,7 @@ fn a_few_milliseconds_are_worth_a_hint_where_they_are_most_of_the_run() {
         let mut tape = tape(elapsed);
         let file = tape.file("/d/out", File);
         tape.flow(1, 1, file, Out, calls, 1);
-        let found = tape.found(TinyWrites).first().map(|found| found.severity);
+        let found = tape.found("tiny-writes").first().map(|found| found.severity);
         assert_eq!(found, severity, "{calls} calls in {elapsed} s");
     }
 }
@@ -58,7 +57,7 @@ fn the_processor_time_is_the_most_that_calls_can_cost() {
     let file = tape.file("/d/out", File);
     tape.flow(1, 1, file, Out, 1_000_000, 1);
     (tape.root().user_s, tape.root().system_s) = (0.01, 0.02);
-    let finding = tape.one(TinyWrites);
+    let finding = tape.one("tiny-writes");
     assert!(finding.evidence["cost_s"] <= 0.03 && finding.severity == Info, "{finding:#?}");
 }
 
@@ -68,13 +67,13 @@ fn calls_on_a_socket_cost_what_the_kernel_took_for_them() {
     let socket = tape.file("socket:[7]", Socket);
     tape.flow(1, 4, socket, Out, 100_000, 1);
     (tape.root().user_s, tape.root().system_s) = (0.1, 0.4);
-    let cost_s = tape.one(TinyWrites).evidence["cost_s"];
+    let cost_s = tape.one("tiny-writes").evidence["cost_s"];
     assert!((cost_s - 0.46).abs() < 1e-6, "{cost_s}");
     // Where other calls are as many, nobody knows whose time it was.
     let file = tape.file("/d/in", File);
     tape.flow(1, 3, file, In, 100_000, 1000);
     tape.root().system_s = 1.2;
-    let cost_s = tape.one(TinyWrites).evidence["cost_s"];
+    let cost_s = tape.one("tiny-writes").evidence["cost_s"];
     assert!((cost_s - 0.045 - 0.03).abs() < 1e-3, "{cost_s}");
 }
 
@@ -98,17 +97,17 @@ fn sent_byte_by_byte(taken: &[u8]) -> Tape {
 
 #[test]
 fn a_reader_that_gets_single_bytes_pays_as_well() {
-    let finding = sent_byte_by_byte(b"measu").one(TinyWrites);
+    let finding = sent_byte_by_byte(b"measu").one("tiny-writes");
     let (gain, peer_s) = (finding.gain.unwrap().elapsed_s, finding.evidence["peer_s"]);
     assert!((gain - 0.2027).abs() < 0.002 && (peer_s - 0.116).abs() < 0.002, "{finding:#?}");
     assert_eq!(finding.evidence["peer"], 2.0);
     assert!(finding.why.contains("python3 (2) at the other end"), "{}", finding.why);
     // Other bytes come out of some other socket.
-    assert!(!sent_byte_by_byte(b"hello").one(TinyWrites).evidence.contains_key("peer_s"));
+    assert!(!sent_byte_by_byte(b"hello").one("tiny-writes").evidence.contains_key("peer_s"));
     // Who asks for single bytes has itself to blame.
     let mut asks = sent_byte_by_byte(b"measu");
     asks.0.flows[1].asked = tape_asked(13_887, 8);
-    assert!(!asks.one(TinyWrites).evidence.contains_key("peer_s"));
+    assert!(!asks.one("tiny-writes").evidence.contains_key("peer_s"));
 }
 
 /// As it was seen of node with 150,000 console.log; the twin that joins the lines took 0.416 s less.
@@ -120,7 +119,7 @@ fn what_surrounds_a_call_in_the_program_is_saved_as_well() {
         (tape.root().user_s, tape.root().system_s) = (user_s, 0.1635);
         let file = tape.file("/d/out", File);
         tape.flow(1, 1, file, Out, 150_001, 11).newline_ends = 150_001;
-        tape.one(LineBufferedBulk)
+        tape.one("line-buffered-bulk")
     };
     let finding = logged(0.402);
     let gain = finding.gain.unwrap().elapsed_s;
@@ -136,7 +135,7 @@ fn what_surrounds_the_calls_makes_nothing_worse() {
         (tape.root().user_s, tape.root().system_s) = (user_s, 0.23);
         let file = tape.file("/d/out", File);
         tape.flow(1, 1, file, Out, 250_000, 1);
-        tape.severity(TinyWrites)
+        tape.severity("tiny-writes")
     };
     assert_eq!((severity(0.0), severity(0.7)), (Warn, Warn), "only what the kernel took is certain");
 }
@@ -157,10 +156,10 @@ fn commands_and_answers_cannot_be_gathered() {
     tape.flow(1, 6, back, In, 1_000_000, 8);
     let scattered = tape.file("/d/index", File);
     tape.flow(1, 7, scattered, Out, 1_000_000, 8).jumps = 900_000;
-    tape.none(TinyWrites);
+    tape.none("tiny-writes");
     let null = tape.file("/dev/null", StreamKind::Device);
     tape.flow(1, 8, null, Out, 1_000_000, 1);
-    assert_eq!(tape.one(TinyWrites).fd, 8);
+    assert_eq!(tape.one("tiny-writes").fd, 8);
 }
 
 #[test]
@@ -171,9 +170,9 @@ fn a_one_way_pipe_of_bytes_can_be_gathered() {
     tape.flow(1, 0, first, In, 1_000_000, 1);
     tape.flow(1, 1, second, Out, 1_000_000, 1);
     tape.flow(2, 0, second, In, 1_000_000, 1).asked = tape_asked(1_000_000, 65_536);
-    assert_eq!(tape.one(TinyWrites).pid, 1);
+    assert_eq!(tape.one("tiny-writes").pid, 1);
     // The next one asks for much and gets little: that is the writer's doing.
-    assert_eq!(tape.one(TinyReads).pid, 1);
+    assert_eq!(tape.one("tiny-reads").pid, 1);
 }
 
 fn tape_asked(calls: u64, size: u64) -> weir_model::trace::Histogram {
@@ -187,17 +186,17 @@ fn byte_by_byte_reads_are_found_and_blocks_are_not() {
     let mut broken = tape(1.0);
     let input = broken.file("/d/in", File);
     broken.flow(1, 0, input, In, 600_000, 1);
-    let finding = broken.one(TinyReads);
+    let finding = broken.one("tiny-reads");
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.238).abs() < 0.005, "{finding:#?}");
     let mut fixed = tape(1.0);
     let input = fixed.file("/d/in", File);
     fixed.flow(1, 0, input, In, 150, 4096);
-    fixed.none(TinyReads);
+    fixed.none("tiny-reads");
     let mut typed = tape(1.0);
     let terminal = typed.file("/dev/tty", Terminal);
     typed.flow(1, 0, terminal, In, 600_000, 1);
-    typed.none(TinyReads);
+    typed.none("tiny-reads");
 }
 
 #[test]
@@ -205,12 +204,12 @@ fn lines_one_by_one_into_a_file_are_line_buffered_bulk() {
     let mut tape = tape(0.6);
     let file = tape.file("/d/out", File);
     tape.flow(1, 1, file, Out, 300_000, 30).newline_ends = 300_000;
-    let finding = tape.one(LineBufferedBulk);
+    let finding = tape.one("line-buffered-bulk");
     assert_eq!(finding.severity, High);
     // Whether the program flushes or its stream goes by lines is not known: gathering helps with both.
     assert!(finding.fix.starts_with("weir run --coalesce -- ./prog 'a b'   or in code: "), "{}", finding.fix);
     assert!(!finding.fix.contains("--full") && !finding.why.contains("nobody"), "{finding:#?}");
-    tape.none(TinyWrites);
+    tape.none("tiny-writes");
 }
 
 #[test]
@@ -223,7 +222,7 @@ fn who_reads_line_by_line_is_said_where_it_is_known() {
         if inside {
             tape.flow(2, 0, pipe, In, 9_000_000 / size, size).asked = tape_asked(9_000_000 / size, asked);
         }
-        tape.one(LineBufferedBulk).why
+        tape.one("line-buffered-bulk").why
     };
     assert!(why(65_536, 4096, true).contains("nobody reads line by line"));
     // `while read`, a reader that gets each line as it comes, and one that nobody sees.
@@ -240,7 +239,7 @@ fn gathering_is_offered_only_where_it_helps() {
         let file = tape.file("/d/out", File);
         tape.flow(1, 1, file, Out, 5_000_000, 1);
         change(&mut tape);
-        let fix = tape.one(TinyWrites).fix;
+        let fix = tape.one("tiny-writes").fix;
         let verdict = verdict(&tape.0, &diagnose(&tape.0));
         assert_eq!(
             (fix.contains("weir run"), verdict.text.ends_with(':')),
@@ -274,10 +273,10 @@ fn what_cannot_be_given_back_is_not_read_ahead() {
     let mut tape = tape(2.0);
     let pipe = tape.file("pipe:[1]", Pipe);
     tape.flow(1, 0, pipe, In, 1_000_000, 1);
-    assert!(tape.one(TinyReads).fix.starts_with("fread, getc"));
+    assert!(tape.one("tiny-reads").fix.starts_with("fread, getc"));
     let file = tape.file("/d/in", File);
     tape.0.flows[0].file = file;
-    assert!(tape.one(TinyReads).fix.starts_with("weir run --coalesce -- "));
+    assert!(tape.one("tiny-reads").fix.starts_with("weir run --coalesce -- "));
 }
 
 #[test]
@@ -286,7 +285,7 @@ fn luas_streams_have_luas_names() {
     let file = tape.file("/d/out", File);
     tape.flow(1, 1, file, Out, 5_000_000, 2);
     tape.root().images[0].exe = "/usr/bin/lua5.4".into();
-    let fix = tape.one(TinyWrites).fix;
+    let fix = tape.one("tiny-writes").fix;
     assert!(fix.contains("io.stdout:setvbuf('full', 65536)") && !fix.contains("fwrite"), "{fix}");
 }
 
@@ -297,8 +296,8 @@ fn words_are_not_lines_and_a_slow_pipe_wants_its_lines() {
     tape.flow(1, 3, file, Out, 30_000_000, 5).newline_ends = 1_500_000;
     // 3,300 lines a second: somebody may look at them.
     tape.flow(1, 1, pipe, Out, 1_000_000, 30).newline_ends = 1_000_000;
-    tape.none(LineBufferedBulk);
-    assert_eq!(tape.one(TinyWrites).fd, 3);
+    tape.none("line-buffered-bulk");
+    assert_eq!(tape.one("tiny-writes").fd, 3);
 }
 
 #[test]
@@ -310,7 +309,7 @@ fn writers_of_one_log_keep_their_lines() {
     for pid in [1, 2] {
         tape.flow(pid, 1, file, Out, 300_000, 30).newline_ends = 300_000;
     }
-    let found = tape.found(LineBufferedBulk);
+    let found = tape.found("line-buffered-bulk");
     assert!(found.len() == 2 && found.iter().all(|finding| finding.severity == Info), "{found:#?}");
 }
 
@@ -320,14 +319,14 @@ fn much_on_a_terminal_is_said_but_never_high() {
     let terminal = tape.file("/dev/pts/3", Terminal);
     tape.flow(1, 1, terminal, Out, 100_000, 34).newline_ends = 100_000;
     tape.root().user_s = 0.1;
-    let finding = tape.one(TerminalBulk);
+    let finding = tape.one("terminal-bulk");
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.9).abs() < 0.01);
-    tape.none(LineBufferedBulk);
+    tape.none("line-buffered-bulk");
     let mut little = crate::testing::tape(1.0);
     let terminal = little.file("/dev/pts/3", Terminal);
     little.flow(1, 1, terminal, Out, 30_000, 34);
-    little.none(TerminalBulk);
+    little.none("terminal-bulk");
 }
 
 #[test]
@@ -336,15 +335,15 @@ fn reading_on_at_the_end_is_a_spin_only_without_pauses() {
     let log = tape.file("/d/app.log", File);
     tape.flow(1, 3, log, In, 1_500_000, 0).zeros = 1_499_990;
     (tape.root().user_s, tape.root().system_s) = (0.2, 0.55);
-    let finding = tape.one(ReadAfterEofSpin);
+    let finding = tape.one("read-after-eof-spin");
     assert_eq!((finding.severity, finding.evidence["zero_reads"]), (High, 1_499_990.0));
     let mut patient = crate::testing::tape(1000.0);
     let log = patient.file("/d/app.log", File);
     patient.flow(1, 3, log, In, 1000, 0).zeros = 1000;
-    patient.none(ReadAfterEofSpin);
+    patient.none("read-after-eof-spin");
     // Most calls bring something: a reader that meets the end now and then.
     let mut reader = crate::testing::tape(0.8);
     let log = reader.file("/d/app.log", File);
     reader.flow(1, 3, log, In, 1_500_000, 10).zeros = 500_000;
-    reader.none(ReadAfterEofSpin);
+    reader.none("read-after-eof-spin");
 }

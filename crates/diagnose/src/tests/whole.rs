@@ -1,6 +1,5 @@
 //! Everything together: order, merging, the verdict, pipelines, and ordinary programs that have nothing.
 
-use weir_model::FindingId::*;
 use weir_model::trace::{Exit, Histogram, Moment, Op, Streams};
 use weir_model::{Mode, Severity};
 
@@ -13,7 +12,10 @@ fn the_worst_comes_first_and_the_verdict_says_it() {
     tape.flow(1, 3, input, In, 5_000_000, 1);
     tape.flow(1, 4, output, Out, 5_000_000, 1);
     let found = diagnose(&tape.0);
-    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [TinyWrites, TinyReads]);
+    assert_eq!(
+        found.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
+        ["tiny-writes", "tiny-reads"]
+    );
     let said = verdict(&tape.0, &found);
     assert_eq!(
         said.text,
@@ -114,11 +116,12 @@ fn two_names_of_a_file_are_one_for_what_explains_what() {
     let streams = Streams::of(&tape.0);
     let context = crate::context::Context::new(&streams);
     let finding = |id, file| {
-        let draft = context.draft(id, Severity::High, 1, 1, Some(file));
+        let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();
+        let draft = context.draft(rule, Severity::High, 1, 1, Some(file));
         draft.count("bytes", 1).say("Why.", "Fix.")
     };
     let left = |file| {
-        let found = vec![finding(DoubledAtFork, real), finding(TornRecords, file)];
+        let found = vec![finding("doubled-at-fork", real), finding("torn-records", file)];
         crate::merge::merge(&context, found).len()
     };
     assert_eq!((left(real), left(link)), (1, 1));
@@ -131,9 +134,9 @@ fn one_cause_is_one_finding() {
     tape.open_file(file).flags = 0o10001;
     let flow = tape.flow(1, 3, file, Out, 700, 600);
     (flow.syncs, flow.unaligned, flow.newline_ends) = (700, 700, 700);
-    assert!(!tape.found(SyncEveryWrite).is_empty() && !tape.found(UnalignedWrites).is_empty());
+    assert!(!tape.found("sync-every-write").is_empty() && !tape.found("unaligned-writes").is_empty());
     let found = diagnose(&tape.0);
-    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [SyncTinyWrites]);
+    assert_eq!(found.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>(), ["sync-tiny-writes"]);
 }
 
 #[test]
@@ -145,9 +148,9 @@ fn bytes_that_waited_and_were_lost_are_one_loss() {
         tape.look_in(at_s, 1, Moment::Sample, "poll", &[pending(3, b"listening\n")]);
     }
     tape.root().exit = Some(Exit::Signal(9));
-    assert_eq!(tape.found(StuckOutput).len(), 1);
+    assert_eq!(tape.found("stuck-output").len(), 1);
     let found = diagnose(&tape.0);
-    assert_eq!(found.iter().map(|finding| finding.id).collect::<Vec<_>>(), [LostAtKill]);
+    assert_eq!(found.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>(), ["lost-at-kill"]);
     let said = verdict(&tape.0, &found);
     assert!(said.command.unwrap().starts_with("weir run --rescue"));
 }

@@ -32,7 +32,7 @@ fn shown(trace: &Trace, streams: &[Stream], finding: &Finding) -> block::Finding
     facts.extend(finding.gain.and_then(gain).map(|text| ("gain", text)));
     block::Finding {
         severity: finding.severity,
-        name: finding.id.name().into(),
+        name: finding.id.to_string(),
         place: place(trace.recording, finding.pid, finding.fd, &finding.path, at_s),
         facts,
     }

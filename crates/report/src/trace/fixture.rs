@@ -127,7 +127,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         event(3.0, 4711, EventKind::Exit(Exit::Code(0))),
     ];
     let finding = Finding {
-        id: FindingId::TinyWrites,
+        id: FindingId::new("tiny-writes"),
         severity: Severity::High,
         pid: 4711,
         fd: 1,
@@ -208,14 +208,14 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     };
     let findings = vec![
         finding(
-            FindingId::SmallPipe,
+            FindingId::new("small-pipe"),
             Severity::Info,
             1,
             "The pipe was full twice.",
             "fcntl(1, F_SETPIPE_SZ, 1048576);",
         ),
         finding(
-            FindingId::StuckOutput,
+            FindingId::new("stuck-output"),
             Severity::Warn,
             1,
             "41 bytes, \"ready: listening on port 8080\\nconnected\\n\", wait while python3 is in poll(2): its standard output \
@@ -223,7 +223,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
             "weir run --max-delay 100ms -- python3 worker.py\nprint(line, flush=True)",
         ),
         finding(
-            FindingId::LostAtKill,
+            FindingId::new("lost-at-kill"),
             Severity::High,
             1,
             "SIGKILL ended python3 with 41 bytes in its buffer.",

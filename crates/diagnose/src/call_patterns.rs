@@ -1,0 +1,65 @@
+//! Patterns of a stream's calls that several rules ask for.
+
+use weir_model::StreamKind;
+use weir_model::trace::{Op, OpenFile, StreamCounts};
+
+use crate::context::Context;
+use crate::flags::{O_APPEND, O_CREAT, O_DSYNC, O_TRUNC, RWF_SYNCS};
+
+/// A call that moves fewer bytes is tiny.
+pub(crate) const TINY: u64 = 512;
+
+/// A record of this size is worth a call, even if it is one line.
+const LONG_LINE: f64 = 1024.0;
+
+/// The number of reads of each byte, on average, from which a file counts as read over and over.
+const REREAD_TIMES: u64 = 4;
+
+/// Returns the number of calls that moved bytes.
+pub(crate) fn moving_calls(stream: &StreamCounts) -> u64 {
+    stream.calls.saturating_sub(stream.errors + stream.again + stream.zeros)
+}
+
+/// Returns whether a stream is written line by line.
+pub(crate) fn is_line_by_line(stream: &StreamCounts) -> bool {
+    let calls = moving_calls(stream);
+    calls >= 100 && stream.newline_ends * 10 >= calls * 9 && (2.0..LONG_LINE).contains(&stream.mean_bytes())
+}
+
+/// Returns whether each write of a stream waits for the device, by the file's flags or by the calls' own.
+pub(crate) fn is_synchronous(context: &Context, stream: &StreamCounts) -> bool {
+    let by_file = context.file(stream.file).is_some_and(|file| file.flags & O_DSYNC != 0);
+    let calls = context.calls_on(stream.file).iter();
+    let mut writes = calls.filter(|seen| seen.pid == stream.pid && seen.call.op.writes()).peekable();
+    let by_call = writes.peek().is_some()
+        && writes.all(|seen| seen.call.op == Op::Pwritev2 && seen.call.args[5] & RWF_SYNCS != 0);
+    by_file || by_call
+}
+
+/// Returns whether a stream reads the same bytes of a regular file over and over, with seeks between.
+pub(crate) fn rereads(context: &Context, stream: &StreamCounts) -> bool {
+    let Some(file) = context.file(stream.file).filter(|file| file.kind == StreamKind::File) else {
+        return false;
+    };
+    let over = file.size_bytes.is_some_and(|size| size > 0 && stream.bytes / REREAD_TIMES >= size);
+    let moves = stream.jumps.max(stream.seeks);
+    over && stream.again_bytes >= stream.bytes / 2 && moves >= 50 && moves * 5 >= stream.calls
+}
+
+/// Returns whether many writes begin or end within a block whose other bytes must be kept, so that their alignment may
+/// explain what they cost.
+pub(crate) fn straddles_blocks(context: &Context, stream: &StreamCounts) -> bool {
+    let Some(file) = context.file(stream.file).filter(|file| file.kind == StreamKind::File) else {
+        return false;
+    };
+    let many = moving_calls(stream) >= 100 && stream.unaligned * 10 >= stream.calls;
+    many && stream.mean_bytes() >= TINY as f64 && (overwrites(file, stream) || file.flags & O_DSYNC != 0)
+}
+
+/// Returns whether the blocks around the writes held data before. How a file was opened is unknown if it was open before
+/// the run; then only its size tells.
+fn overwrites(file: &OpenFile, stream: &StreamCounts) -> bool {
+    let not_new = file.opened_by.is_some() && file.flags & O_CREAT == 0;
+    let larger = file.size_bytes.is_some_and(|size| size > stream.bytes + stream.bytes / 20);
+    (not_new || larger) && file.flags & (O_TRUNC | O_APPEND) == 0
+}
