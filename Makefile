@@ -1,23 +1,23 @@
-# The one front door. `make` lists the targets; the work is done by cargo and by scripts/.
+# `make` lists the targets. They call cargo and scripts/.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 WEIR := $(or $(CARGO_TARGET_DIR),target)/release/weir
 export PREFIX DESTDIR WEIR
-# Rust from rustup is found even by a shell that was never told about it.
+# Finds Rust from rustup also in a shell whose PATH does not have it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 MAKEFLAGS += --no-builtin-rules
 
 help:
 	@awk 'BEGIN { FS = ":.*## "; print "weir measures, explains and fixes I/O buffering" } \
 	      /^##@ / { print "\n" substr($$0, 5) } \
-	      /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	      /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Use
 run: build ## build, then measure what buffering costs on this machine (about a minute)
 	@$(WEIR) bench copy
 
-# `weir run` stands before other commands: without shared libraries it starts in half the time.
+# Statically linked, weir starts in half the time, which every command under `weir run` pays.
 STATIC = $(if $(filter /%,$(shell $(CC) -print-file-name=libc.a)),-C target-feature=+crt-static)
 
 build: deps-run libweir ## the program, as target/release/weir, and the library
@@ -29,39 +29,51 @@ libweir: deps-run ## the C library and its examples, in target/libweir
 install: $(WEIR) ## program, library, man pages, completions, documents; PREFIX=/usr/local DESTDIR=
 	@scripts/install install
 
-uninstall: ## take away what install put there
+uninstall: ## remove what install installed
 	@scripts/install uninstall
 
 ##@ Work on it
-test: deps-test build ## every test; ends with the counts
-	@scripts/test
+check: deps-lint ## formatting, clippy, unit tests, a smoke test of every verb (2 minutes)
+	@scripts/check
 
-differential: deps-run ## libweir beside glibc's stdio: two million random series of calls (8 minutes)
+test: deps-test build ## every kind of test once; ends with the counts (10 minutes)
+	@scripts/test quick
+
+test-all: deps-test build ## every test in full, with differential and fuzz (40 minutes)
+	@scripts/test full
+
+test-campaigns: deps-test build ## only the tests of which `make test` runs a subset, in full
+	@scripts/test campaigns
+
+differential: deps-run ## libweir compared with glibc's stdio on two million random series of calls (8 minutes)
 	@$(MAKE) --no-print-directory -j2 -C libweir differential
 
 fuzz: deps-run ## libFuzzer on libweir's streams, with clang (3 minutes; FUZZ_SECONDS=)
 	@$(MAKE) --no-print-directory -j2 -C libweir fuzz
 
-lint: deps-lint ## formatting, clippy, C and shell warnings, the one-way rule, file lengths
+lint: deps-lint ## formatting, clippy, C and shell warnings, dependencies, file lengths, generated files
 	@scripts/lint
+
+generate: deps-run ## write the generated parts of docs/ again: schema enums, tables
+	@WEIR_GENERATE=1 cargo test --quiet --locked --workspace --lib --bins generated_
 
 fmt: deps-lint ## format the Rust code
 	@cargo fmt --all
 
-bench-harness: deps-bench build ## what the harness itself costs, beside plain C and fio
+bench-harness: deps-bench build ## the cost of the harness, compared with plain C and fio
 	@cargo bench --quiet --locked -p weir-benches --bench harness
 
-bench-lib: deps-bench libweir ## libweir beside glibc, musl, sfio, Rust, Go and loops by hand (4 minutes)
+bench-lib: deps-bench libweir ## libweir compared with glibc, musl, sfio, Rust, Go and hand-written loops (4 minutes)
 	@$(MAKE) --no-print-directory -C libweir/bench
 	@cargo bench --quiet --locked -p weir-benches --bench lib
 
-bench-trace: deps-bench build ## what weir trace costs, beside strace, perf trace and bpftrace (5 minutes, 10 with noise)
+bench-trace: deps-bench build ## the cost of weir trace, compared with strace, perf trace and bpftrace (5 to 10 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench trace
 
-bench-run: deps-bench build ## what weir run saves and costs, beside stdbuf (5 minutes)
+bench-run: deps-bench build ## gain and cost of weir run, compared with stdbuf (5 minutes)
 	@cargo bench --quiet --locked -p weir-benches --bench run
 
-clean: ## remove what was built
+clean: ## remove the build
 	@$(MAKE) --no-print-directory -C libweir clean
 	@cargo clean
 
@@ -81,10 +93,10 @@ deps-lint: ## to lint: rustfmt, clippy, shellcheck
 deps-bench: ## to compare with others: fio, musl, strace, bpftrace
 	@scripts/deps run bench
 
-# An absent binary is built; a present one is installed as it is, also by a root without cargo.
+# Builds an absent binary. Installs an existing one unchanged, so that a root without cargo can install.
 $(WEIR):
 	@$(MAKE) --no-print-directory build
 
 .NOTPARALLEL:
-.PHONY: help run build libweir install uninstall test differential fuzz lint fmt bench-harness bench-lib bench-trace bench-run \
-	clean deps deps-run deps-test deps-lint deps-bench
+.PHONY: help run build libweir install uninstall check test test-all test-campaigns differential fuzz lint generate fmt \
+	bench-harness bench-lib bench-trace bench-run clean deps deps-run deps-test deps-lint deps-bench

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{bench, disk_dir, has, has_private_mounts, names, rows, run, skip, text, wait_for, weir};
+use common::{bench, disk_dir, has, names, rows, run, skip, text, weir};
 use serde_json::Value;
 
 const QUICK: [&str; 4] = ["--size", "1MB", "--budget", "2s"];
@@ -144,111 +144,6 @@ fn every_sync_policy_has_its_time_apart() {
     }
     let answers = document["answers"].to_string();
     assert!(answers.contains("sync_file_range") && answers.contains("makes nothing durable"), "{answers}");
-}
-
-#[test]
-fn cold_is_checked_and_tmpfs_is_never_cold() {
-    let dir = disk_dir();
-    let shm = Path::new("/dev/shm");
-    let mut arguments =
-        vec!["read", "--method", "syscall", "--records", "65536", "--cache", "cold,warm", "--size", "4MB"];
-    arguments.extend(["--budget", "2s", "--dir", dir.path().to_str().unwrap()]);
-    let has_tmpfs = shm.is_dir();
-    if has_tmpfs {
-        arguments.extend(["--dir", "/dev/shm"]);
-    }
-    let document = bench(dir.path(), &arguments);
-    let cold: Vec<_> = rows(&document).iter().filter(|row| row["cache"] == "cold").collect();
-    for row in &cold {
-        match row["fs"].as_str() {
-            Some("tmpfs") => assert!(row["cannot"].as_str().unwrap().contains("never cold"), "{row}"),
-            _ if row["cached_before"] == 0.0 => {}
-            _ => assert!(row["remark"].as_str().unwrap().contains("cold state was not reached"), "{row}"),
-        }
-    }
-    assert_eq!(cold.len(), 1 + usize::from(has_tmpfs));
-}
-
-#[test]
-fn the_six_advices_are_rows() {
-    let dir = disk_dir();
-    let arguments = [
-        "read",
-        "--method",
-        "syscall",
-        "--records",
-        "64K",
-        "--advice",
-        "all",
-        "--size",
-        "1MB",
-        "--budget",
-        "1s",
-    ];
-    let document = bench(dir.path(), &arguments);
-    let mut advices: Vec<&str> = rows(&document).iter().filter_map(|row| row["advice"].as_str()).collect();
-    advices.sort_unstable();
-    assert_eq!(advices, ["dontneed", "noreuse", "normal", "random", "sequential", "willneed"]);
-    assert!(rows(&document).iter().all(|row| row["calls"]["fadvise64"] == 1), "{}", document["rows"]);
-}
-
-fn loop_devices() -> String {
-    text(&Command::new("losetup").arg("--all").output().map(|output| output.stdout).unwrap_or_default())
-}
-
-#[test]
-fn file_systems_are_made_and_gone() {
-    if !has_private_mounts() || !has("mkfs.xfs") || !has("mkfs.btrfs") || !has("losetup") {
-        return skip(
-            "file_systems_are_made_and_gone",
-            "needs root, private mounts, xfsprogs and btrfs-progs",
-        );
-    }
-    let dir = disk_dir();
-    let mounts = || std::fs::read_to_string("/proc/mounts").unwrap();
-    let before = (mounts(), loop_devices());
-    let arguments = [
-        "copy",
-        "--method",
-        "syscall,copy_file_range",
-        "--records",
-        "64K",
-        "--fs",
-        "ext2,ext3,ext4,xfs,btrfs,tmpfs",
-    ];
-    let document = bench(dir.path(), &[&arguments[..], &QUICK].concat());
-    let mut kinds: Vec<&str> = rows(&document)
-        .iter()
-        .filter(|row| row["elapsed_s"].is_object())
-        .filter_map(|row| row["fs"].as_str())
-        .collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    assert_eq!(kinds, ["btrfs", "ext2", "ext3", "ext4", "tmpfs", "xfs"], "{}", document["rows"]);
-    let shared: Vec<_> = rows(&document)
-        .iter()
-        .filter(|row| row["method"] == "copy_file_range" && row["fs"] == "xfs")
-        .collect();
-    assert!(shared[0]["remark"].as_str().is_some_and(|remark| remark.contains("shared")), "{}", shared[0]);
-    assert_eq!(names(dir.path()), Vec::<String>::new());
-    assert_eq!((mounts(), loop_devices()), before, "no mount and no loop device is left");
-}
-
-#[test]
-fn a_killed_run_leaves_no_mount_and_no_loop_device() {
-    if !has_private_mounts() || !has("losetup") {
-        return skip("a_killed_run_leaves_no_mount_and_no_loop_device", "needs root and private mounts");
-    }
-    let dir = disk_dir();
-    let arguments = ["bench", "copy", "--fs", "ext4", "--size", "1MB", "--budget", "60s", "--quiet"];
-    let mut child = weir(dir.path(), &arguments).spawn().unwrap();
-    wait_for("its loop image", || !names(dir.path()).is_empty() && loop_devices().contains(".img"));
-    std::thread::sleep(Duration::from_millis(300));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let ours = dir.path().to_str().unwrap().to_string();
-    wait_for("the kernel to free the loop device", || !loop_devices().contains(&ours));
-    assert!(!std::fs::read_to_string("/proc/mounts").unwrap().contains(&ours));
 }
 
 #[test]
@@ -437,47 +332,4 @@ fn the_list_names_everything() {
     {
         assert!(listed.contains(word), "{word}: {listed}");
     }
-}
-
-#[test]
-fn a_file_system_that_cannot_be_mounted_is_rows_that_say_why() {
-    // Without root, whoever runs this; as root, root is given up for the child.
-    let dir = disk_dir();
-    let arguments = [
-        "bench",
-        "copy",
-        "--method",
-        "syscall",
-        "--records",
-        "4K",
-        "--fs",
-        "ext4",
-        "--json",
-        "-",
-        "--budget",
-        "1s",
-    ];
-    let output = match common::is_root() {
-        false => run(dir.path(), &arguments),
-        true => {
-            let open = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/tmp").unwrap();
-            std::fs::set_permissions(open.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
-                .unwrap();
-            let binary = open.path().join("weir");
-            std::fs::copy(common::WEIR, &binary).unwrap();
-            let unprivileged = |arguments: &[&str]| {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=65534", "--clear-groups"]).arg(&binary).args(arguments);
-                command.current_dir(open.path()).output()
-            };
-            if !unprivileged(&["--version"]).is_ok_and(|output| output.status.success()) {
-                let why = "needs setpriv(1) and a /tmp that can be reached without root";
-                return skip("a_file_system_that_cannot_be_mounted_is_rows_that_say_why", why);
-            }
-            unprivileged(&arguments).unwrap()
-        }
-    };
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(rows(&document)[0]["cannot"].as_str().unwrap().contains("needs root"), "{}", document["rows"]);
 }
