@@ -56,6 +56,7 @@ lint: deps-lint ## formatting, clippy, C and shell warnings, dependencies, file 
 
 generate: deps-run ## write the generated parts of docs/ again: schema enums, tables
 	@WEIR_GENERATE=1 cargo test --quiet --locked --workspace --lib --bins generated_
+	@scripts/architecture
 
 fmt: deps-lint ## format the Rust code
 	@cargo fmt --all
