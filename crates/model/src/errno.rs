@@ -53,6 +53,11 @@ pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == number).map(|&(_, name)| name)
 }
 
+/// Returns the name of an error number, or `errno N` if it is not in the table.
+pub fn name_or_number(number: i32) -> String {
+    name(number).map_or_else(|| format!("errno {number}"), str::to_string)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -4,7 +4,8 @@
 #[allow(missing_docs)]
 mod fixture;
 
-use weir_report::trace::{Trace, document, screen, timeline};
+use weir_model::trace::{TraceDocument, TraceResult};
+use weir_report::trace::{screen, timeline};
 use weir_report::{Style, json};
 
 fn main() {
@@ -25,9 +26,9 @@ fn main() {
         (_, true) => "",
         _ => fixture::VERDICT,
     };
-    let trace = Trace::new(&recording, &findings, verdict, &pipelines);
+    let trace = TraceResult::new(&recording, &findings, verdict, &pipelines);
     let text = match (has("json"), has("timeline"), has("recording")) {
-        (true, ..) => json::pretty(&document(&trace)),
+        (true, ..) => json::pretty(&TraceDocument::new(&trace)),
         (_, true, _) => json::pretty(&timeline(&recording)),
         (_, _, true) => json::pretty(&recording),
         _ => Ok(screen(&trace, has("all"), &style)),

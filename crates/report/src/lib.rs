@@ -24,9 +24,5 @@ pub mod top;
 pub mod trace;
 pub mod why;
 
-// The fixture of a trace is also the example's, to which this crate is another.
-#[cfg(test)]
-extern crate self as weir_report;
-
 pub use block::Block;
 pub use style::{Emphasis, Style};

@@ -14,11 +14,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_bench::{Error, prices};
 use weir_diagnose::{Case, Judgement};
-use weir_model::trace::{Recording, Streams};
+use weir_model::trace::{Recording, Streams, TraceStream, trace_streams};
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
-use weir_report::trace::{Stream, streams};
 
 use crate::output::Output;
 use crate::{USAGE, signals};
@@ -234,11 +233,11 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
 }
 
 /// Of a recording with many flows each of the two takes milliseconds, and its program has just left a processor.
-fn judged<'a>(of: &'a Streams<'a>) -> (Judgement, Vec<Stream<'a>>) {
+fn judged<'a>(of: &'a Streams<'a>) -> (Judgement, Vec<TraceStream<'a>>) {
     const MANY: usize = 500;
     thread::scope(|scope| {
         let many = of.recording().flows.len() >= MANY;
-        let shows = move || streams(of);
+        let shows = move || trace_streams(of);
         let beside = many.then(|| thread::Builder::new().spawn_scoped(scope, shows).ok()).flatten();
         // Whoever waits for the end of weir would wait for its indexes to be freed.
         let judged = ManuallyDrop::new(Case::of(of)).judge();

@@ -4,9 +4,9 @@ use std::mem::ManuallyDrop;
 
 use weir_bench::Error;
 use weir_diagnose::Judgement;
-use weir_model::trace::Recording;
+use weir_model::trace::{Recording, TraceResult, TraceStream};
 use weir_report::Style;
-use weir_report::trace::{Stream, Trace, document_text, screen, streams_text, timeline};
+use weir_report::trace::{document_text, screen, streams_text, timeline};
 
 use super::Args;
 use super::status::Failure;
@@ -42,10 +42,10 @@ impl Outputs {
         args: &Args,
         recording: &Recording,
         judged: &Judgement,
-        streams: Vec<Stream>,
+        streams: Vec<TraceStream>,
     ) -> Vec<String> {
         let Judgement { findings, verdict, pipelines } = judged;
-        let trace = Trace { recording, findings, verdict: verdict.to_string(), pipelines, streams };
+        let trace = TraceResult { recording, findings, verdict: verdict.to_string(), pipelines, streams };
         let mut done = vec![match self.screen {
             Some(export) => export.write(&screen(&trace, args.all, &Style::default())),
             None if args.result.quiet() => Ok(()),
@@ -67,7 +67,7 @@ impl Outputs {
     }
 }
 
-fn to_stderr(trace: &Trace, all: bool) -> Result<(), String> {
+fn to_stderr(trace: &TraceResult, all: bool) -> Result<(), String> {
     let text = screen(trace, all, &terminal::error_style());
     terminal::print_error(&text).map_err(|error| {
         Error::system("write", std::path::Path::new("standard error"), &error, "use --output FILE")

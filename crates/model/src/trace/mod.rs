@@ -3,24 +3,28 @@
 //! All times are seconds since the recording began. Nothing here is a judgement.
 
 mod buffer;
+mod call_site;
+pub mod document;
 mod event;
-mod flow;
 mod mode;
-mod other;
+mod other_calls;
 mod pipeline;
-mod place;
 mod prices;
+mod stream_counts;
 mod streams;
+mod trace_stream;
 
 pub use buffer::{Buffer, Moment, RuntimeId};
+pub use call_site::{CallSite, Frame, WriteSite};
+pub use document::{TraceDocument, TraceResult};
 pub use event::{Call, Event, EventKind, Op, Rename};
-pub use flow::{Histogram, StreamCounts};
 pub use mode::{Modes, ObservedMode, mode_of_calls};
-pub use other::OtherCalls;
+pub use other_calls::OtherCalls;
 pub use pipeline::{Hop, PipeEnd, Pipeline};
-pub use place::{CallSite, Frame, WriteSite};
 pub use prices::Prices;
-pub use streams::{Stream, Streams};
+pub use stream_counts::{Histogram, StreamCounts};
+pub use streams::{StreamTotals, Streams};
+pub use trace_stream::{TraceStream, trace_streams};
 
 use foldhash::HashMap;
 

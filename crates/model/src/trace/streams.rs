@@ -22,7 +22,7 @@ struct Key<'a> {
 
 /// A stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stream<'a> {
+pub struct StreamTotals<'a> {
     /// The name of the program.
     pub comm: &'a str,
     /// Its flows, one for each opening, in order of time; there is always one.
@@ -36,7 +36,7 @@ pub struct Stream<'a> {
 #[derive(Debug)]
 pub struct Streams<'a> {
     recording: &'a Recording,
-    made: OnceLock<Vec<Stream<'a>>>,
+    made: OnceLock<Vec<StreamTotals<'a>>>,
 }
 
 impl<'a> Streams<'a> {
@@ -51,7 +51,7 @@ impl<'a> Streams<'a> {
     }
 
     /// As [`Recording::streams`] has them.
-    pub fn all(&self) -> &[Stream<'a>] {
+    pub fn all(&self) -> &[StreamTotals<'a>] {
         self.made.get_or_init(|| self.recording.streams())
     }
 }
@@ -59,11 +59,11 @@ impl<'a> Streams<'a> {
 impl Recording {
     /// The streams, in the order in which they were first used; flows of which nothing was seen, not even a call that
     /// waits for the device, are of none. Whoever says how many streams there were counts these.
-    pub fn streams(&self) -> Vec<Stream<'_>> {
+    pub fn streams(&self) -> Vec<StreamTotals<'_>> {
         let mut flows: Vec<&StreamCounts> =
             self.flows.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-        let mut streams: Vec<Stream> = Vec::with_capacity(flows.len());
+        let mut streams: Vec<StreamTotals> = Vec::with_capacity(flows.len());
         let mut known: HashMap<Key, usize> = HashMap::with_capacity(flows.len());
         let processes = self.processes_by_pid();
         for flow in flows {
@@ -76,7 +76,7 @@ impl Recording {
                 Entry::Vacant(free) => {
                     let comm = free.key().comm;
                     free.insert(streams.len());
-                    streams.push(Stream { comm, openings: vec![flow], sum: Cow::Borrowed(flow) });
+                    streams.push(StreamTotals { comm, openings: vec![flow], sum: Cow::Borrowed(flow) });
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Recording {
     }
 
     /// What several openings of one stream made together, and no other stream, is known exactly.
-    fn settle(&self, streams: &mut [Stream]) {
+    fn settle(&self, streams: &mut [StreamTotals]) {
         let socket =
             |flow: &StreamCounts| self.file(flow.file).is_some_and(|file| file.kind == StreamKind::Socket);
         let counted = |sum: &StreamCounts| sum.estimated && sum.calls > 0 && !socket(sum);

@@ -3,20 +3,20 @@
 use weir_model::duration::format_seconds;
 use weir_model::{Finding, Gain};
 
-use super::Trace;
-use super::streams::Stream;
 use super::table::is_of;
 use super::words::{evidence, place, plural};
 use crate::block::{self, Block};
+use weir_model::trace::TraceResult;
+use weir_model::trace::TraceStream;
 
 /// The findings by severity; those of one severity stay in their order, in which the dearest is first.
-pub(super) fn blocks(trace: &Trace, streams: &[Stream]) -> Vec<Block> {
+pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block> {
     let mut findings: Vec<&Finding> = trace.findings.iter().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings.into_iter().map(|finding| Block::Finding(shown(trace, streams, finding))).collect()
 }
 
-fn shown(trace: &Trace, streams: &[Stream], finding: &Finding) -> block::Finding {
+fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> block::Finding {
     let mut facts = Vec::new();
     let exact = exact(streams, finding);
     let figures = finding.evidence.iter().map(|(name, value)| evidence(name, *value, exact));
@@ -39,9 +39,9 @@ fn shown(trace: &Trace, streams: &[Stream], finding: &Finding) -> block::Finding
 }
 
 /// Whether all calls of the stream that a finding is about were counted, and whether each was seen.
-fn exact(streams: &[Stream], finding: &Finding) -> (bool, bool) {
-    let about = || streams.iter().filter(|stream| is_of(finding, stream)).map(|stream| &stream.flow);
-    (about().all(|flow| !flow.estimated), about().all(|flow| flow.exact))
+fn exact(streams: &[TraceStream], finding: &Finding) -> (bool, bool) {
+    let about = || streams.iter().filter(|stream| is_of(finding, stream)).map(|stream| &stream.counts);
+    (about().all(|counts| !counts.estimated), about().all(|counts| counts.exact))
 }
 
 /// What stands between a command and the same cure in the program, in one line.

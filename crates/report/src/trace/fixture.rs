@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::{
-    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, IoTotals, Moment, Op, OpenFile, Overhead,
-    Prices, Process, Recording, RuntimeId, StreamCounts,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Hop, Image, IoTotals, Moment, Op, OpenFile, Overhead,
+    PipeEnd, Pipeline, Prices, Process, Recording, RuntimeId, StreamCounts,
 };
 use weir_model::{Direction, Finding, FindingId, Gain, Mode, Severity, StreamKind};
-
-use weir_report::trace::{Hop, PipeEnd, Pipeline};
 
 pub const VERDICT: &str = "4,999,998 of 5,000,000 bytes were written one at a time: 2.90 of 3.00 s.\n\
                            Gathering them would take about 0.06 s:   weir run --coalesce -- ./tr2u a w";
@@ -40,13 +38,13 @@ pub fn file(id: u32, path: &str, kind: StreamKind) -> OpenFile {
     }
 }
 
-/// A flow of `calls` calls of `size` bytes each.
-pub fn flow(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> StreamCounts {
-    let mut flow = StreamCounts::new(pid, 0, fd, file, direction);
-    (flow.calls, flow.bytes, flow.asked_max, flow.last_s) = (calls, calls * size, size, 2.5);
-    flow.sizes.add(size, calls);
-    flow.asked.add(size, calls);
-    flow
+/// A counts of `calls` calls of `size` bytes each.
+pub fn counts(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> StreamCounts {
+    let mut counts = StreamCounts::new(pid, 0, fd, file, direction);
+    (counts.calls, counts.bytes, counts.asked_max, counts.last_s) = (calls, calls * size, size, 2.5);
+    counts.sizes.add(size, calls);
+    counts.asked.add(size, calls);
+    counts
 }
 
 fn recording(command: &[&str]) -> Recording {
@@ -101,13 +99,13 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         file(1, "/home/user/data/out", StreamKind::File),
         file(2, "/usr/lib/x86_64-linux-gnu/libc.so.6", StreamKind::File),
     ];
-    let mut input = flow(4711, 0, 0, Direction::In, 5_000_001, 1);
+    let mut input = counts(4711, 0, 0, Direction::In, 5_000_001, 1);
     (input.bytes, input.zeros) = (5_000_000, 1);
-    let mut output = flow(4711, 1, 1, Direction::Out, 4_999_998, 1);
+    let mut output = counts(4711, 1, 1, Direction::Out, 4_999_998, 1);
     (output.calls, output.bytes) = (5_000_000, 5_008_190);
     output.sizes.add(4096, 2);
     output.exact = false;
-    recording.flows = vec![input, output, flow(4711, 3, 2, Direction::In, 1, 832)];
+    recording.flows = vec![input, output, counts(4711, 3, 2, Direction::In, 1, 832)];
     let call = Call {
         op: Op::Write,
         fd: 1,
@@ -159,14 +157,14 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     recording.files =
         vec![file(0, "pipe:[88123]", StreamKind::Pipe), file(1, "/tmp/\u{1b}[31mlog", StreamKind::File)];
     recording.flows = vec![
-        flow(4712, 1, 0, Direction::Out, 3, 8192),
-        flow(4713, 0, 0, Direction::In, 3, 8192),
-        flow(4713, 3, 1, Direction::Out, 3, 8192),
+        counts(4712, 1, 0, Direction::Out, 3, 8192),
+        counts(4713, 0, 0, Direction::In, 3, 8192),
+        counts(4713, 3, 1, Direction::Out, 3, 8192),
     ];
     for number in 0..20 {
         let id = recording.files.len() as u32;
         recording.files.push(file(id, &format!("/usr/lib/python3.11/module{number}.py"), StreamKind::File));
-        recording.flows.push(flow(4712, 4, id, Direction::In, 2, 1000));
+        recording.flows.push(counts(4712, 4, id, Direction::In, 2, 1000));
     }
     recording.flows[3].errors = 1;
     let buffer = Buffer {
@@ -257,6 +255,6 @@ pub fn clean() -> Recording {
     recording.processes = vec![process(4711, None, "cp", &["cp", "a", "b"])];
     recording.files = vec![file(0, "/tmp/a", StreamKind::File), file(1, "/tmp/b", StreamKind::File)];
     recording.flows =
-        vec![flow(4711, 3, 0, Direction::In, 80, 131_072), flow(4711, 4, 1, Direction::Out, 80, 131_072)];
+        vec![counts(4711, 3, 0, Direction::In, 80, 131_072), counts(4711, 4, 1, Direction::Out, 80, 131_072)];
     recording
 }

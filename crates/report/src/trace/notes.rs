@@ -3,17 +3,17 @@
 use weir_model::duration::format_seconds;
 use weir_model::trace::{BackendKind, Exit, Recording};
 
-use super::Trace;
-use super::streams::Stream;
 use super::words::{bytes, plural};
 use crate::block::Block;
 use crate::number::{count, percent};
+use weir_model::trace::TraceResult;
+use weir_model::trace::TraceStream;
 
 /// A cost below this is none that could be measured.
 const LITTLE: f64 = 0.001;
 
 /// The verdict: its first line with weir's name, the others below it.
-pub(super) fn verdict(trace: &Trace, streams: &[Stream]) -> Vec<Block> {
+pub(super) fn verdict(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block> {
     let lines = trace.verdict.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut lines: Vec<String> = lines.map(str::to_string).collect();
     if lines.is_empty() {
@@ -24,8 +24,8 @@ pub(super) fn verdict(trace: &Trace, streams: &[Stream]) -> Vec<Block> {
     blocks
 }
 
-fn nothing_wrong(trace: &Trace, streams: &[Stream]) -> String {
-    let sum = |of: fn(&Stream) -> u64| streams.iter().map(of).sum::<u64>();
+fn nothing_wrong(trace: &TraceResult, streams: &[TraceStream]) -> String {
+    let sum = |of: fn(&TraceStream) -> u64| streams.iter().map(of).sum::<u64>();
     let what = match trace.findings.len() {
         0 => "nothing wrong was seen".into(),
         number => plural(number as u64, "finding"),
@@ -33,8 +33,8 @@ fn nothing_wrong(trace: &Trace, streams: &[Stream]) -> String {
     format!(
         "{what} in {}: {}, {} in {}.",
         plural(streams.len() as u64, "stream"),
-        plural(sum(|stream| stream.flow.calls), "call"),
-        bytes(sum(|stream| stream.flow.bytes)),
+        plural(sum(|stream| stream.counts.calls), "call"),
+        bytes(sum(|stream| stream.counts.bytes)),
         format_seconds(trace.recording.elapsed_s)
     )
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::errno;
 use weir_model::trace::{Op, OtherCalls, Recording};
 
-use super::words::{error, plural, thousands};
+use super::words::{plural, thousands};
 use crate::block::Block;
 
 /// Kinds that are named where not all are asked for.
@@ -91,11 +92,13 @@ fn words(op: Op, kind: &Kind) -> String {
     errors.sort_by_key(|&(number, times)| (std::cmp::Reverse(times), number));
     match errors.as_slice() {
         [] => calls,
-        [(number, _)] => format!("{calls} ({} failed: {})", thousands(failed), error(*number)),
+        [(number, _)] => {
+            format!("{calls} ({} failed: {})", thousands(failed), errno::name_or_number(*number))
+        }
         several => {
             let each: Vec<String> = several
                 .iter()
-                .map(|(number, times)| format!("{} {}", error(*number), thousands(*times)))
+                .map(|(number, times)| format!("{} {}", errno::name_or_number(*number), thousands(*times)))
                 .collect();
             format!("{calls} ({} failed: {})", thousands(failed), each.join(", "))
         }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use weir_model::StreamKind;
 use weir_model::trace::StreamCounts;
 
-use super::streams::Stream;
 use super::words::{bytes, thousands};
 use crate::number::{ABSENT, percent};
 use crate::table::{Align, Column, Keep, Row, Table};
+use weir_model::trace::TraceStream;
 
 /// So many places are shown; directories near each other are one until they are no more.
 const MOST: usize = 6;
@@ -35,7 +35,7 @@ struct Place<'a> {
 
 /// A table of where they lead, the place that took most time or bytes first, with all of them at its end; `others` stand in
 /// a table above. Nothing where that is one place.
-pub(super) fn table(streams: &[&Stream], others: bool) -> Option<Table> {
+pub(super) fn table(streams: &[&TraceStream], others: bool) -> Option<Table> {
     let mut places = places(streams);
     if places.len() < 2 {
         return None;
@@ -83,19 +83,19 @@ fn some(number: u64) -> String {
 }
 
 impl<'a> Sum<'a> {
-    fn add(&mut self, stream: &Stream<'a>) {
+    fn add(&mut self, stream: &TraceStream<'a>) {
         if stream.kind == StreamKind::File {
             // The number alone may be that of a file that is gone.
             let name = stream.also.iter().copied().chain([stream.path]).min().unwrap_or_default();
             self.files.insert((stream.inode, name));
         }
         // What is not known to be of one is no stream.
-        if stream.flow.is_known() {
+        if stream.counts.is_known() {
             self.openings.extend(&stream.openings);
             self.streams += 1;
         }
-        self.calls += stream.flow.calls;
-        self.bytes += stream.flow.bytes;
+        self.calls += stream.counts.calls;
+        self.bytes += stream.counts.bytes;
         self.share += stream.share;
     }
 
@@ -110,13 +110,13 @@ impl<'a> Sum<'a> {
 }
 
 /// Where the streams lead, in at most [`MOST`] places and one for those that hardly count.
-fn places<'a>(streams: &[&Stream<'a>]) -> Vec<Place<'a>> {
+fn places<'a>(streams: &[&TraceStream<'a>]) -> Vec<Place<'a>> {
     let mut kinds: BTreeMap<&str, Sum> = BTreeMap::new();
     let mut directories: BTreeMap<Vec<&str>, Sum> = BTreeMap::new();
     for stream in streams {
         match directory(stream) {
             Some(directory) => directories.entry(directory).or_default().add(stream),
-            None if !stream.flow.is_known() => {
+            None if !stream.counts.is_known() => {
                 kinds.entry(StreamCounts::UNKNOWN_PATH).or_default().add(stream)
             }
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
@@ -181,7 +181,7 @@ fn kind(kind: StreamKind) -> &'static str {
 }
 
 /// The directory of a file, name by name from the root; None: it has none.
-fn directory<'a>(stream: &Stream<'a>) -> Option<Vec<&'a str>> {
+fn directory<'a>(stream: &TraceStream<'a>) -> Option<Vec<&'a str>> {
     let path = stream.path.strip_prefix('/').filter(|_| stream.kind == StreamKind::File)?;
     // What memfd_create(2) made has a name and is nowhere.
     if path.starts_with("memfd:") {
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_is_of_no_known_stream_is_counted_as_none() {
-        let of = |path: &'static str, kind: StreamKind, fd: i32| Stream {
+        let of = |path: &'static str, kind: StreamKind, fd: i32| TraceStream {
             comm: "make",
             path,
             also: Vec::new(),
@@ -322,7 +322,7 @@ mod tests {
             openings: vec![fd as u32],
             inode: None,
             mode: None,
-            flow: std::borrow::Cow::Owned(StreamCounts {
+            counts: std::borrow::Cow::Owned(StreamCounts {
                 calls: 7,
                 ..StreamCounts::new(1, 0, fd, 0, weir_model::Direction::In)
             }),

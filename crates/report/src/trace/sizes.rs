@@ -3,12 +3,12 @@
 use weir_model::trace::{Histogram, StreamCounts};
 use weir_model::{Finding, Size};
 
-use super::streams::Stream;
 use super::table::is_found;
 use super::words::{sign, thousands, who};
 use crate::block::Block;
 use crate::number::{ABSENT, whole_percent};
 use crate::table::{Align, Bars, Column, Heading, Row, Table};
+use weir_model::trace::TraceStream;
 
 /// Histograms that are shown where not all are asked for.
 const MOST: usize = 3;
@@ -18,11 +18,16 @@ const FEW_CALLS: u64 = 16;
 const MATTERS: f64 = 0.02;
 
 /// The histograms of the streams among `shown` that matter.
-pub(super) fn blocks(streams: &[Stream], shown: &[usize], findings: &[Finding], all: bool) -> Vec<Block> {
-    let several = |stream: &Stream| stream.flow.sizes.0.iter().filter(|count| **count > 0).count() > 1;
-    let matters = |stream: &Stream| all || stream.share >= MATTERS || is_found(stream, findings);
-    let mut chosen: Vec<&Stream> = shown.iter().map(|&index| &streams[index]).collect();
-    chosen.retain(|stream| stream.flow.calls >= FEW_CALLS && several(stream) && matters(stream));
+pub(super) fn blocks(
+    streams: &[TraceStream],
+    shown: &[usize],
+    findings: &[Finding],
+    all: bool,
+) -> Vec<Block> {
+    let several = |stream: &TraceStream| stream.counts.sizes.0.iter().filter(|count| **count > 0).count() > 1;
+    let matters = |stream: &TraceStream| all || stream.share >= MATTERS || is_found(stream, findings);
+    let mut chosen: Vec<&TraceStream> = shown.iter().map(|&index| &streams[index]).collect();
+    chosen.retain(|stream| stream.counts.calls >= FEW_CALLS && several(stream) && matters(stream));
     if !all {
         chosen.sort_by(|a, b| b.cost_s.total_cmp(&a.cost_s));
         chosen.truncate(MOST);
@@ -33,14 +38,14 @@ pub(super) fn blocks(streams: &[Stream], shown: &[usize], findings: &[Finding], 
     vec![Block::Table(table(&chosen))]
 }
 
-fn table(streams: &[&Stream]) -> Table {
-    let heading = |stream: &&Stream| Heading {
+fn table(streams: &[&TraceStream]) -> Table {
+    let heading = |stream: &&TraceStream| Heading {
         text: format!(
             "{} fd {} {}{} {}",
-            who(stream.comm, stream.flow.pid),
-            stream.flow.fd,
-            if stream.flow.exact { "" } else { "by samples " },
-            sign(stream.flow.direction),
+            who(stream.comm, stream.counts.pid),
+            stream.counts.fd,
+            if stream.counts.exact { "" } else { "by samples " },
+            sign(stream.counts.direction),
             stream.path
         ),
         series: None,
@@ -52,17 +57,17 @@ fn table(streams: &[&Stream]) -> Table {
             Column::new("%", "", Align::Right),
         ],
         headings: streams.iter().map(heading).collect(),
-        rows: streams.iter().enumerate().flat_map(|(number, stream)| rows(number, &stream.flow)).collect(),
+        rows: streams.iter().enumerate().flat_map(|(number, stream)| rows(number, &stream.counts)).collect(),
         bars: Some(Bars { head: "log scale".into(), rank: 1 }),
     }
 }
 
 /// One row for each power of two that has calls. Of samples only the shares are known: a number of calls beside the one in
 /// the table of streams would look as exact as that.
-fn rows(heading: usize, flow: &StreamCounts) -> Vec<Row> {
-    let total = flow.sizes.total() as f64;
-    let used = flow.sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
-    let calls = |count: u64| if flow.exact { thousands(count) } else { ABSENT.into() };
+fn rows(heading: usize, counts: &StreamCounts) -> Vec<Row> {
+    let total = counts.sizes.total() as f64;
+    let used = counts.sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
+    let calls = |count: u64| if counts.exact { thousands(count) } else { ABSENT.into() };
     used.map(|(slot, &count)| Row {
         heading: Some(heading),
         cells: vec![range(slot).into(), calls(count).into(), whole_percent(count as f64 / total).into()],

@@ -6,8 +6,9 @@ use std::thread;
 use serde::Serializer as _;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-use super::document::{stream, without_streams};
-use super::{Stream, Trace};
+use weir_model::trace::document::StreamRow;
+use weir_model::trace::{TraceDocument, TraceResult, TraceStream};
+
 use crate::json::pretty;
 
 /// What stands for the streams where there are none; no text in JSON has a newline, and nothing else is indented so.
@@ -20,7 +21,7 @@ const END: &str = "\n  ]";
 const MANY: usize = 500;
 
 /// The streams as they stand in the document, in parts.
-pub fn streams_text(streams: &[Stream]) -> serde_json::Result<Vec<String>> {
+pub fn streams_text(streams: &[TraceStream]) -> serde_json::Result<Vec<String>> {
     if streams.len() < MANY {
         return Ok(vec![list_text(streams)?]);
     }
@@ -45,18 +46,18 @@ fn joined(mut first: String, mut second: String) -> Option<Vec<String>> {
     Some(vec![first, second])
 }
 
-fn list_text(streams: &[Stream]) -> serde_json::Result<String> {
+fn list_text(streams: &[TraceStream]) -> serde_json::Result<String> {
     let mut text = Vec::with_capacity(streams.len() * ONE_BYTES);
     let mut inside = PrettyFormatter::new();
     inside.begin_object(&mut io::sink()).map_err(serde_json::Error::io)?;
-    Serializer::with_formatter(&mut text, inside).collect_seq(streams.iter().map(stream))?;
+    Serializer::with_formatter(&mut text, inside).collect_seq(streams.iter().map(StreamRow::new))?;
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
 /// The document as text, in parts: what stands before its streams, these (as [`streams_text`] made them), and what stands
 /// behind.
-pub fn document_text(trace: &Trace, streams: Vec<String>) -> serde_json::Result<Vec<String>> {
-    let mut before = pretty(&without_streams(trace))?;
+pub fn document_text(trace: &TraceResult, streams: Vec<String>) -> serde_json::Result<Vec<String>> {
+    let mut before = pretty(&TraceDocument::without_streams(trace))?;
     let at = before.find(NONE).map(|at| at + NONE.len() - "[]".len());
     let at = at.ok_or_else(|| serde::ser::Error::custom("a document without streams"))?;
     let behind = before.split_off(at).split_off("[]".len());

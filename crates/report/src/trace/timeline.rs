@@ -4,9 +4,8 @@
 //! last call and unwatched spans have both ends.
 
 use serde_json::{Value, json};
-use weir_model::trace::{Buffer, Call, Event, EventKind, Exit, Recording, Streams};
+use weir_model::trace::{Buffer, Call, Event, EventKind, Exit, Recording, Streams, trace_streams};
 
-use super::streams::streams;
 use super::words::{kind, sign};
 
 /// The events of `recording` as one JSON object; times are microseconds.
@@ -56,18 +55,18 @@ fn images(recording: &Recording) -> Vec<Value> {
 /// Each stream from its first call to its last, on a track of its own.
 fn spans(recording: &Recording) -> Vec<Value> {
     let mut events = Vec::new();
-    for (id, stream) in streams(&Streams::of(recording)).iter().enumerate() {
-        let flow = &stream.flow;
-        let name = format!("fd {} {} {}", flow.fd, sign(flow.direction), stream.path);
+    for (id, stream) in trace_streams(&Streams::of(recording)).iter().enumerate() {
+        let counts = &stream.counts;
+        let name = format!("fd {} {} {}", counts.fd, sign(counts.direction), stream.path);
         let end = |ph: &str, at_s: f64, args: Value| {
             json!({
-                "ph": ph, "cat": "stream", "name": name, "id": id, "pid": flow.pid, "tid": flow.pid,
+                "ph": ph, "cat": "stream", "name": name, "id": id, "pid": counts.pid, "tid": counts.pid,
                 "ts": micros(at_s), "args": args
             })
         };
-        let args = json!({ "calls": flow.calls, "bytes": flow.bytes, "kind": kind(stream.kind) });
-        events.push(end("b", flow.first_s, args));
-        events.push(end("e", flow.last_s.max(flow.first_s), json!({})));
+        let args = json!({ "calls": counts.calls, "bytes": counts.bytes, "kind": kind(stream.kind) });
+        events.push(end("b", counts.first_s, args));
+        events.push(end("e", counts.last_s.max(counts.first_s), json!({})));
     }
     events
 }

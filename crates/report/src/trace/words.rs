@@ -3,7 +3,7 @@
 use weir_model::duration::format_seconds;
 pub(super) use weir_model::number::{about, thousands};
 use weir_model::trace::{ObservedMode, Recording};
-use weir_model::{Direction, Mode, Size, StreamKind, errno};
+use weir_model::{Direction, Mode, Size, StreamKind};
 
 use crate::number::{bytes_like, count, percent};
 
@@ -79,11 +79,6 @@ pub(super) fn place(recording: &Recording, pid: u32, fd: i32, path: &str, at_s: 
 
 /// Writes a value with its unit.
 type Show = fn(f64) -> String;
-
-/// `ENOENT`; `errno 524` where it has no name.
-pub(super) fn error(number: i32) -> String {
-    errno::name(number).map_or_else(|| format!("errno {number}"), str::to_string)
-}
 
 /// Bytes in binary units, so that all in a column compare: `4.77 MiB`, where `5 MB` would stand beside `4.78 MiB`.
 pub(super) fn bytes(bytes: u64) -> String {

@@ -30,14 +30,14 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
     });
     let traces = [
         of(&bytewise, &tiny, VERDICT),
-        Trace { pipelines: &pipelines, ..of(&piped, &found, "x") },
+        TraceResult { pipelines: &pipelines, ..of(&piped, &found, "x") },
         of(&clean, &[], ""),
     ];
     for trace in traces {
-        let document = document(&trace);
+        let document = TraceDocument::new(&trace);
         let text = crate::json::pretty(&document).unwrap();
         check(&serde_json::from_str(&text).unwrap());
-        assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
+        assert_eq!(serde_json::from_str::<TraceDocument>(&text).unwrap(), document);
         let streams = streams_text(&trace.streams).unwrap();
         assert_eq!(document_text(&trace, streams).unwrap().concat(), text, "in two parts as in one");
     }
@@ -50,7 +50,7 @@ fn many_streams_are_the_same_text_by_two_threads_as_by_one() {
     let few = trace.streams.clone();
     for many in [499, 500, 501] {
         trace.streams = few.iter().cycle().take(many).cloned().collect();
-        let text = crate::json::pretty(&document(&trace)).unwrap();
+        let text = crate::json::pretty(&TraceDocument::new(&trace)).unwrap();
         let streams = streams_text(&trace.streams).unwrap();
         assert_eq!(streams.len(), 1 + usize::from(many >= 500));
         assert_eq!(document_text(&trace, streams).unwrap().concat(), text, "{many}");
@@ -60,7 +60,7 @@ fn many_streams_are_the_same_text_by_two_threads_as_by_one() {
 #[test]
 fn sizes_are_keyed_by_the_least_of_their_slot() {
     let (recording, findings) = bytewise();
-    let value = serde_json::to_value(document(&of(&recording, &findings, VERDICT))).unwrap();
+    let value = serde_json::to_value(TraceDocument::new(&of(&recording, &findings, VERDICT))).unwrap();
     let output = &value["streams"][1];
     assert_eq!(output["sizes"], serde_json::json!({"1": 4_999_998, "4096": 2}));
     assert_eq!(
@@ -74,7 +74,7 @@ fn sizes_are_keyed_by_the_least_of_their_slot() {
 #[test]
 fn a_schema_that_is_broken_is_noticed() {
     let clean = clean();
-    let mut value = serde_json::to_value(document(&of(&clean, &[], ""))).unwrap();
+    let mut value = serde_json::to_value(TraceDocument::new(&of(&clean, &[], ""))).unwrap();
     value["more"] = 1.into();
     assert!(std::panic::catch_unwind(|| check(&value)).is_err());
 }

@@ -4,16 +4,19 @@ mod documents;
 mod others;
 
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
+use weir_model::Finding;
+use weir_model::trace::{Recording, Streams, TraceDocument, trace_streams};
+
 use super::*;
 use crate::text::width;
 use weir_model::trace::StreamCounts;
 
-fn screen_at(trace: &Trace, width: usize) -> String {
+fn screen_at(trace: &TraceResult, width: usize) -> String {
     screen(trace, false, &Style { width, ..Style::default() })
 }
 
-fn of<'a>(recording: &'a Recording, findings: &'a [Finding], verdict: &'a str) -> Trace<'a> {
-    Trace::new(recording, findings, verdict, &[])
+fn of<'a>(recording: &'a Recording, findings: &'a [Finding], verdict: &'a str) -> TraceResult<'a> {
+    TraceResult::new(recording, findings, verdict, &[])
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let (recording, findings, pipelines) = pipeline();
-    let trace = Trace { pipelines: &pipelines, ..of(&recording, &findings, "one\ntwo") };
+    let trace = TraceResult { pipelines: &pipelines, ..of(&recording, &findings, "one\ntwo") };
     for columns in [67, 72, 80, 100, 120] {
         for line in screen_at(&trace, columns).lines() {
             assert!(width(line) <= columns, "{columns}: {line}");
@@ -131,17 +134,17 @@ fn streams_of_little_input_are_summed() {
 #[test]
 fn of_much_output_that_is_alike_the_sum_is_shown() {
     let (mut recording, findings, _) = pipeline();
-    recording.flows.iter_mut().skip(3).for_each(|flow| flow.direction = weir_model::Direction::Out);
+    recording.flows.iter_mut().skip(3).for_each(|counts| counts.direction = weir_model::Direction::Out);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     let lines = |text: &str| text.lines().filter(|line| line.contains("module")).count();
     assert_eq!(lines(&text), 0, "{text}");
     assert!(text.contains("and 20 more streams: 40 calls"), "{text}");
     // What is some output beside much input has its lines.
-    recording.flows.iter_mut().skip(6).for_each(|flow| flow.direction = weir_model::Direction::In);
+    recording.flows.iter_mut().skip(6).for_each(|counts| counts.direction = weir_model::Direction::In);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(lines(&text), 3, "{text}");
     // What costs has, up to twelve in all.
-    recording.flows.iter_mut().skip(3).for_each(|flow| flow.calls = 100_000);
+    recording.flows.iter_mut().skip(3).for_each(|counts| counts.calls = 100_000);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(lines(&text), 11, "{text}");
 }
@@ -149,11 +152,11 @@ fn of_much_output_that_is_alike_the_sum_is_shown() {
 #[test]
 fn the_ends_of_a_pipeline_are_shown_before_other_output() {
     let (mut recording, _, pipelines) = pipeline();
-    for flow in recording.flows.iter_mut().skip(2) {
-        (flow.direction, flow.fd, flow.bytes) = (weir_model::Direction::Out, 2, 1 << 20);
+    for counts in recording.flows.iter_mut().skip(2) {
+        (counts.direction, counts.fd, counts.bytes) = (weir_model::Direction::Out, 2, 1 << 20);
     }
     (recording.flows[0].bytes, recording.flows[1].bytes) = (6, 6);
-    let trace = Trace { pipelines: &pipelines, ..of(&recording, &[], "x") };
+    let trace = TraceResult { pipelines: &pipelines, ..of(&recording, &[], "x") };
     let text = screen_at(&trace, 120);
     assert_eq!(text.matches("pipe:[88123]").count(), 2, "{text}");
 }
@@ -168,8 +171,8 @@ fn a_stream_of_little_is_summed_with_the_rest() {
 #[test]
 fn a_walker_knows_the_mode_better_than_the_calls() {
     let (recording, ..) = pipeline();
-    let streams = streams(&Streams::of(&recording));
-    let python = streams.iter().find(|stream| stream.flow.fd == 1).unwrap().mode.unwrap();
+    let streams = trace_streams(&Streams::of(&recording));
+    let python = streams.iter().find(|stream| stream.counts.fd == 1).unwrap().mode.unwrap();
     assert_eq!((python.walked, python.buffer_bytes), (true, Some(8192)));
     let tee = streams.iter().find(|stream| stream.comm == "tee" && stream.writes()).unwrap().mode.unwrap();
     assert_eq!((tee.walked, tee.mode), (false, weir_model::Mode::Full));
@@ -178,7 +181,7 @@ fn a_walker_knows_the_mode_better_than_the_calls() {
 #[test]
 fn a_pipeline_shows_where_a_line_waits() {
     let (recording, findings, pipelines) = pipeline();
-    let text = screen_at(&Trace { pipelines: &pipelines, ..of(&recording, &findings, "x") }, 80);
+    let text = screen_at(&TraceResult { pipelines: &pipelines, ..of(&recording, &findings, "x") }, 80);
     let row = text.lines().find(|line| line.contains('→')).unwrap();
     let at = |word: &str| row.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
     assert!(
@@ -215,8 +218,8 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
     let mut next = recording.flows[0].clone();
     next.image = 1;
     recording.flows.push(next);
-    let streams = streams(&Streams::of(&recording));
-    let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.flow.calls)).collect();
+    let streams = trace_streams(&Streams::of(&recording));
+    let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.counts.calls)).collect();
     assert_eq!(calls, [("cp", 160), ("cp", 80), ("next", 80)]);
 }
 
@@ -226,7 +229,7 @@ fn what_only_waits_or_only_moved_is_a_stream_as_well() {
     recording.prices.sync_ns = 1e7;
     (recording.flows[1].calls, recording.flows[1].bytes, recording.flows[1].syncs) = (0, 0, 60);
     recording.flows[0].calls = 0;
-    recording.flows.iter_mut().for_each(|flow| flow.sizes = Default::default());
+    recording.flows.iter_mut().for_each(|counts| counts.sizes = Default::default());
     let text = screen_at(&of(&recording, &[], ""), 80);
     let row = |path: &str| {
         let line = text.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {text}"));
@@ -251,8 +254,8 @@ fn names_of_one_file_are_one_stream_and_are_said() {
     let reader =
         StreamCounts { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
     recording.flows.push(reader);
-    let streams = streams(&Streams::of(&recording));
-    let seen: Vec<_> = streams.iter().map(|one| (one.path, one.flow.calls, one.openings.len())).collect();
+    let streams = trace_streams(&Streams::of(&recording));
+    let seen: Vec<_> = streams.iter().map(|one| (one.path, one.counts.calls, one.openings.len())).collect();
     assert_eq!(seen, [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)], "as it was named there");
     assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
     let text = screen_at(&of(&recording, &[], ""), 80);
@@ -269,7 +272,7 @@ fn files_without_a_line_are_summed_by_directory() {
         let id = recording.files.len() as u32;
         let path = format!("/home/u/src/part{}/file{number}.c", number % 9);
         recording.files.push(super::fixture::file(id, &path, weir_model::StreamKind::File));
-        recording.flows.push(super::fixture::flow(4713, 5, id, weir_model::Direction::In, 2, 100));
+        recording.flows.push(super::fixture::counts(4713, 5, id, weir_model::Direction::In, 2, 100));
     }
     let trace = of(&recording, &findings, "x");
     for width in [80, 120] {
@@ -292,7 +295,7 @@ fn files_without_a_line_are_summed_by_directory() {
             .sum();
         assert_eq!(parts, 720, "{text}");
     }
-    let document = document(&trace);
+    let document = TraceDocument::new(&trace);
     assert_eq!(document.streams.len(), 723, "each has its row for programs");
 }
 
@@ -300,7 +303,7 @@ fn files_without_a_line_are_summed_by_directory() {
 fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| {
-        streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
+        trace_streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
     };
     assert!(cost(&recording) > 6.0, "by the default prices");
     recording.overhead.cost_s = 0.0;
@@ -317,7 +320,7 @@ fn streams_cost_no_more_than_the_processor_time_of_their_process() {
 fn calls_that_were_dearer_than_their_price_cost_what_the_kernel_took() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| {
-        streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
+        trace_streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
     };
     let priced = cost(&recording);
     recording.overhead.cost_s = 0.0;

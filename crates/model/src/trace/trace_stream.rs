@@ -1,0 +1,160 @@
+//! Streams of a recording with their buffering mode and the cost of their calls.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    Histogram, Modes, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamTotals, Streams,
+};
+use crate::{Direction, StreamKind};
+
+/// A stream, its buffering mode and its cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceStream<'a> {
+    /// Name of the program.
+    pub comm: &'a str,
+    /// Path by which the program opened the file first.
+    pub path: &'a str,
+    /// Other paths by which any process of the run opened the same file.
+    pub also: Vec<&'a str>,
+    /// Kind of file.
+    pub kind: StreamKind,
+    /// Open files: indexes in [`Recording::files`], ascending.
+    pub openings: Vec<u32>,
+    /// Device and inode number, if known.
+    pub inode: Option<(u64, u64)>,
+    /// Sum of the counts of every open file.
+    pub counts: Cow<'a, StreamCounts>,
+    /// Buffering mode; `None` if unknown.
+    pub mode: Option<ObservedMode>,
+    /// Cost of the calls in seconds by this machine's prices, with the waits for the device. At most the CPU time
+    /// and idle time of the process.
+    pub cost_s: f64,
+    /// Part of `cost_s` that is waiting for the device.
+    pub waits_s: f64,
+    /// `cost_s` as a share of the run, 0 to 1.
+    pub share: f64,
+}
+
+/// Returns all streams by process, then in the order of their first use.
+pub fn trace_streams<'a>(table: &Streams<'a>) -> Vec<TraceStream<'a>> {
+    let recording = table.recording();
+    let modes = recording.modes();
+    let names = other_names(recording);
+    let order: HashMap<u32, usize> =
+        recording.processes.iter().enumerate().rev().map(|(at, process)| (process.pid, at)).collect();
+    // Sorted before the conversion: a TraceStream is larger than a reference.
+    let mut ordered: Vec<_> = table.all().iter().collect();
+    ordered.sort_by_key(|stream| (order.get(&stream.sum.pid).copied(), stream.sum.pid));
+    let mut streams: Vec<TraceStream> =
+        ordered.into_iter().map(|stream| TraceStream::of(recording, &modes, &names, stream)).collect();
+    bound_costs(recording, &mut streams);
+    streams
+}
+
+/// Returns all paths of each file that the run opened by several, keyed by the id of its first opening.
+fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
+    let mut names: HashMap<u32, BTreeSet<&str>> = HashMap::new();
+    for file in &recording.files {
+        let Some(first) = recording.first_name(file.id).filter(|first| first.id != file.id) else { continue };
+        names.entry(first.id).or_default().extend([first.path.as_str(), &file.path]);
+    }
+    names
+}
+
+impl<'a> TraceStream<'a> {
+    fn of(
+        recording: &'a Recording,
+        modes: &Modes,
+        names: &HashMap<u32, BTreeSet<&'a str>>,
+        totals: &StreamTotals<'a>,
+    ) -> Self {
+        let StreamTotals { comm, openings, sum } = totals;
+        let file = recording.file(sum.file);
+        let path = file.map_or("?", |file| &file.path);
+        let all_names = recording.first_name(sum.file).and_then(|first| names.get(&first.id));
+        let mut files: Vec<u32> = openings.iter().map(|counts| counts.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        let kind = file.map_or(StreamKind::Other, |file| file.kind);
+        let waits_s =
+            openings.iter().map(|counts| waits_s(recording, counts, recording.file(counts.file))).sum();
+        let transfer_s =
+            recording.prices.transfer_s(kind, sum.direction == Direction::Out, sum.calls, sum.bytes);
+        Self {
+            comm,
+            path,
+            also: all_names.into_iter().flatten().copied().filter(|name| *name != path).collect(),
+            kind,
+            openings: files,
+            inode: file.filter(|file| file.ino != 0).map(|file| (file.dev, file.ino)),
+            mode: mode_of_openings(modes, openings),
+            counts: sum.clone(),
+            cost_s: transfer_s + waits_s,
+            waits_s,
+            share: 0.0,
+        }
+    }
+
+    /// Returns whether the program writes to the stream.
+    pub fn writes(&self) -> bool {
+        self.counts.direction == Direction::Out
+    }
+
+    /// Returns the size of the median call: the mean if it is in the median's power of two, else the smallest size
+    /// of that power. `None` if no call moved bytes.
+    pub fn typical_bytes(&self) -> Option<u64> {
+        let sizes = &self.counts.sizes;
+        let zeros = sizes.0.first().copied().unwrap_or(0);
+        let half = (sizes.total() - zeros).div_ceil(2);
+        let mut below = 0;
+        let slot = sizes.0.iter().skip(1).position(|count| {
+            below += count;
+            below >= half && half > 0
+        })? + 1;
+        let mean = self.counts.mean_bytes().round() as u64;
+        Some(if Histogram::slot(mean) == slot { mean } else { Histogram::floor(slot) })
+    }
+}
+
+/// Scales costs down to what is possible: prices come from small runs, but the calls of a process cannot cost more
+/// than its CPU time, nor its waits more than its idle time. Sets the shares.
+fn bound_costs(recording: &Recording, streams: &mut [TraceStream]) {
+    let overhead_s = recording.overhead.cost_s.max(0.0);
+    let run_s = (recording.elapsed_s - overhead_s).max(recording.elapsed_s / 10.0);
+    let mut by_process: HashMap<u32, Vec<&mut TraceStream>> = HashMap::new();
+    streams.iter_mut().for_each(|stream| by_process.entry(stream.counts.pid).or_default().push(stream));
+    for (pid, own) in &mut by_process {
+        let Some(process) = recording.process(*pid) else { continue };
+        let calls_s: f64 = own.iter().map(|stream| stream.cost_s - stream.waits_s).sum();
+        let waits_s: f64 = own.iter().map(|stream| stream.waits_s).sum();
+        let cpu_s = process.user_s + process.system_s;
+        let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
+        let number = own.iter().map(|stream| stream.counts.calls).sum();
+        let calls = Prices::scale(calls_s, process.system_s - overhead_s, number);
+        let calls = if cpu_s > 0.0 && calls_s > 0.0 { calls.min(cpu_s / calls_s) } else { calls };
+        let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
+        for stream in own {
+            stream.cost_s = (stream.cost_s - stream.waits_s) * calls + stream.waits_s * waits;
+            stream.waits_s *= waits;
+        }
+    }
+    for stream in streams {
+        stream.share = if run_s > 0.0 { (stream.cost_s / run_s).clamp(0.0, 1.0) } else { 0.0 };
+    }
+}
+
+/// Returns the seconds that sync calls and writes to files opened with O_SYNC or O_DSYNC wait for the device.
+fn waits_s(recording: &Recording, counts: &StreamCounts, file: Option<&OpenFile>) -> f64 {
+    if counts.direction != Direction::Out {
+        return 0.0;
+    }
+    let in_calls = if file.is_some_and(OpenFile::waits_for_device) { counts.calls } else { 0 };
+    (counts.syncs + in_calls) as f64 * recording.prices.sync_ns / 1e9
+}
+
+/// Returns the mode of the opening with the most calls among those with a known mode; the first of equals.
+fn mode_of_openings(modes: &Modes, openings: &[&StreamCounts]) -> Option<ObservedMode> {
+    let known = openings.iter().filter_map(|counts| Some((counts.calls, modes.of(counts)?)));
+    known.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, mode)| mode)
+}
