@@ -1,37 +1,37 @@
-# What every check.sh may use. A check is run by sh -eu in an empty directory, once for the broken program and
-# once for the fixed one; $PROGRAM is the one whose turn it is, $VERSION its name, $QUICK not empty for small sizes.
+# Functions for every check.sh. `sh -eu` runs a check in an empty directory, once for the broken program and once for
+# the fixed one. $PROGRAM is that program, $VERSION is broken or fixed, and $QUICK is not empty for small sizes.
 
-trap 'exit 143' TERM # the trap for EXIT of a check tidies up
+trap 'exit 143' TERM # so that a check's trap for EXIT cleans up
 
-# seen WHAT VALUE: one thing that was looked at.
+# seen WHAT VALUE: reports one outcome of lab.toml.
 seen() { printf '%s\t%s\n' "$1" "$2"; }
 
-# traced NAME COMMAND…: runs it under weir's tracer; what that found is left as NAME.json.
+# traced NAME COMMAND…: runs a command under weir's tracer and leaves the result as NAME.json.
 traced() {
     traced_name=$1
     shift
     "$WEIR" trace --quiet --json "$traced_name.json" -- "$@"
 }
 
-# How many lines, bytes a file has, with the word behind.
+# lines FILE, bytes FILE: print the number of lines or bytes with the word after it.
 lines() { counted "$(wc -l <"$1")" line; }
 bytes() { counted "$(wc -c <"$1")" byte; }
 counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }
 
-# figures FILE ARRAY FIGURE,… KEY=VALUE…: a line with these figures of each such entry of an array of a JSON file.
-# total FILE ARRAY FIGURE KEY=VALUE…: their sum. entries FILE ARRAY KEY=VALUE…: how many there are.
+# figures FILE ARRAY FIGURE,… KEY=VALUE…: prints a line with these figures for each matching entry of an array in a
+# JSON file. total FILE ARRAY FIGURE KEY=VALUE…: prints their sum. entries FILE ARRAY KEY=VALUE…: prints their number.
 figures() { "$WEIR" lab-tool look "$@"; }
 total() { "$WEIR" lab-tool sum "$@"; }
 entries() { "$WEIR" lab-tool count "$@"; }
 
-# ours TABLE ROW FIGURE VALUE RUNS TIMES: a figure that stands beside that of a published table; TIMES is 1, or what it
-# was multiplied with because less was measured than there.
+# ours TABLE ROW FIGURE VALUE RUNS TIMES: reports a figure for comparison with a published table. TIMES is 1, or the
+# factor by which the figure was scaled because less was measured than in the publication.
 ours() { printf 'ours\t%s\t%s\t%s\t%s\t%s\t%s\n' "$@"; }
 
-# timed RUNS COMMAND…: what COMMAND takes, the mean of RUNS; its output is left as the file timed-output.
+# timed RUNS COMMAND…: writes the mean time of RUNS runs to the file timed, and COMMAND's output to timed-output.
 timed() { "$WEIR" lab-tool time timed "$@" >timed-output; }
 
-# ours_timed TABLE ROW RUNS TIMES: what timed has measured, times TIMES, beside a published table.
+# ours_timed TABLE ROW RUNS TIMES: reports the times that timed measured, multiplied by TIMES.
 ours_timed() {
     awk -v table="$1" -v row="$2" -v runs="$3" -v times="$4" -v OFS='\t' '{
         print "ours", table, row, "elapsed", $1 * times, runs, times
@@ -39,11 +39,11 @@ ours_timed() {
         print "ours", table, row, "system", $3 * times, runs, times }' timed
 }
 
-# on_terminal COMMAND…: runs it with a terminal as its standard output; what came, with a
-# carriage return before each newline, is left as the file terminal.
+# on_terminal COMMAND…: runs a command with a terminal as its standard output and leaves the output as the file
+# terminal, with a carriage return before each newline.
 on_terminal() { script -qec "$*" /dev/null </dev/null >terminal; }
 
-# until_there FILE TEXT: waits until the file holds the text, at most 2 s.
+# until_there FILE TEXT: waits until the file contains the text, at most 2 s.
 until_there() {
     until_tries=0
     until grep -q "$2" "$1" 2>/dev/null || [ $until_tries -ge 200 ]; do
@@ -52,24 +52,24 @@ until_there() {
     done
 }
 
-# calls NAME FD: how many calls a trace saw on a descriptor, over all processes.
+# calls NAME FD: prints the number of calls on a descriptor in the trace NAME.json, over all processes.
 calls() { total "$1.json" streams calls "fd=$2"; }
 
-# benched NAME WORKLOAD OPTION…: measures; the result is left as NAME.json.
+# benched NAME WORKLOAD OPTION…: runs weir bench and leaves the result as NAME.json.
 benched() {
     benched_name=$1
     shift
     "$WEIR" bench --quiet --json "$benched_name.json" "$@"
 }
 
-# median NAME "KEY=VALUE…": the median time of a row in seconds.
+# median NAME "KEY=VALUE…": prints the median time of a row in seconds.
 # shellcheck disable=SC2086 # the conditions are words
 median() { figures "$1.json" rows elapsed_s.median $2 | head -n 1; }
 
-# ratio NAME A B: how many times the median time of row A is that of row B; rows are "KEY=VALUE…".
+# ratio NAME A B: prints the median time of row A divided by that of row B; rows are "KEY=VALUE…".
 ratio() { awk -v a="$(median "$1" "$2")" -v b="$(median "$1" "$3")" 'BEGIN { printf "%.1f\n", a / b }'; }
 
-# sizes WORKLOAD OPTION…: its time by the size of its records, from 1 byte to 65,536.
+# sizes WORKLOAD OPTION…: measures a workload with records of 1 to 65,536 bytes and reports the outcomes.
 sizes() {
     sizes_name=$1
     set -- "$@" --method syscall

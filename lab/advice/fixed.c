@@ -1,5 +1,5 @@
-/* Writes 256 pages, wants them out of the cache, and says how many are still there; then reads one page with each
- * advice and says how many came. */
+/* Writes 256 pages, drops them from the cache, and prints how many remain there. Then reads one page with each advice
+ * and prints how many pages the kernel loaded. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int after_one(int fd, int advice)
     posix_fadvise(fd, 0, 0, advice);
     if (pread(fd, page, sizeof page, 0) != sizeof page)
         exit(1);
-    usleep(50000); /* what is read ahead comes a little later */
+    usleep(50000); /* read-ahead arrives a little later */
     return cached(fd);
 }
 

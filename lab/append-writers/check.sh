@@ -1,4 +1,4 @@
-# Where blocks meet is chance: it is repeated until it shows, at most 20 times.
+# Whether blocks interleave depends on timing: repeats until a record is torn, at most 20 times.
 tries=0 whole=4000
 while [ "$whole" = 4000 ] && [ $tries -lt 20 ]; do
     rm -f log

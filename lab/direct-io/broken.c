@@ -1,5 +1,5 @@
-/* direct_read FILE LENGTH OFFSET ALIGNMENT: one read(2) with O_DIRECT into memory that lies at a multiple of
- * ALIGNMENT, and not of twice that. Without LENGTH: says what the file needs, offset and address. */
+/* direct_read FILE LENGTH OFFSET ALIGNMENT: makes one read(2) with O_DIRECT into memory at an odd multiple of
+ * ALIGNMENT. Without LENGTH: prints the alignments that the file needs, of offset and address. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* struct statx as the kernel has it since 6.1; the C library's may be older. */
+/* The kernel's struct statx since 6.1; the C library's may be older. */
 struct needs {
     uint32_t mask, before[37], memory, offset, after[24];
 };

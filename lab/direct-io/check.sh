@@ -1,4 +1,4 @@
-# On a file system of its own on a loop device, whatever the directory's is.
+# Uses its own file system on a loop device, so that the directory's file system does not matter.
 truncate -s 64M image
 mkfs.ext4 -q -F image
 mkdir mounted

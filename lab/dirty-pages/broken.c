@@ -1,4 +1,4 @@
-/* Writes 1 MiB and says how many of its pages are dirty, at once and a second later (cachestat(2), Linux 6.5). */
+/* Writes 1 MiB and prints how many of its pages are dirty, at once and a second later (cachestat(2), Linux 6.5). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

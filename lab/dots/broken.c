@@ -1,4 +1,4 @@
-/* Shows that work goes on: ten dots in two seconds. */
+/* Shows progress: ten dots in two seconds. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* What matters of ssh here: it reads its standard input to the end, to send it to the other side. */
+/* Does the part of ssh that matters here: reads its standard input to the end, to send it to the other side. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Writes 1 MiB into the file and tries fsync until it works, as a program would that does not know better. */
+/* Writes 1 MiB into the file and calls fsync again after a failure, as many programs do. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@ mount -o loop room/image mounted
 head -c 1M /dev/zero | tr '\0' y >mounted/file
 sync -f mounted
 umount mounted
-# The blocks of the data become holes in the image, and nothing is left to fill them with.
+# Punches holes into the image where the data is, and fills the space that could back them.
 at=$(grep -obUam1 yyyyyyyy room/image | head -n 1 | cut -d: -f1)
 fallocate --punch-hole --offset "$at" --length 1MiB room/image
 head -c 8M /dev/zero >room/no-more-room 2>/dev/null || true

@@ -1,4 +1,4 @@
-/* Saves a record and makes sure of it, as it believes. */
+/* Saves a record and tries to make it durable. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>

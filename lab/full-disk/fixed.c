@@ -1,4 +1,4 @@
-/* Prints its result, and makes sure. */
+/* Prints its result and checks that it was written. */
 #include <stdio.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Shows line 3 of a GPIO chip, or the given one, for a second: read every 50 ms. */
+/* Shows line 3 of a GPIO chip, or the given line, for a second; reads it every 50 ms. */
 #include <fcntl.h>
 #include <linux/gpio.h>
 #include <stdio.h>

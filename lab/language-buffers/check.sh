@@ -1,4 +1,4 @@
-# try NAME COMMAND…: does the line come through a pipe while the program waits? And is it there after a kill?
+# try NAME COMMAND…: reports whether the line arrives through a pipe while the program waits, and after a kill.
 try() {
     try_name=$1
     shift
@@ -31,7 +31,7 @@ if [ "$VERSION" = broken ]; then
     try Perl perl -e 'print "line\n"; sleep 60'
     try Ruby ruby -e 'puts "line"; sleep 60'
     try Tcl tclsh ../stuck.tcl
-    mkfifo never # mawk writes out before it starts a command
+    mkfifo never # a pipe, because mawk flushes before it starts a command
     try awk awk 'BEGIN { print "line"; while ((getline < "never") > 0); }'
     waits=10
     try shell sh -c 'echo line; exec sleep 60'
@@ -44,7 +44,7 @@ if [ "$VERSION" = broken ]; then
     else
         seen Go "not installed"
     fi
-    try Java java -XX:-UsePerfData ../Line.java # which a kill would leave in /tmp
+    try Java java -XX:-UsePerfData ../Line.java # no perf data: a kill would leave its file in /tmp
 else
     try Python "$(python3 -c 'import sys; print(sys.executable)')" -u -c 'import time; print("line"); time.sleep(60)'
     try Perl perl -e '$| = 1; print "line\n"; sleep 60'

@@ -1,5 +1,5 @@
-/* Follows one record of 7 bytes: after each step, how much of it is in the program's buffer, known to the kernel,
- * and only in memory (dirty pages; cachestat(2), Linux 6.5), and how many sectors the device has written so far. */
+/* Follows one record of 7 bytes. After each step, prints how many bytes are in the program's buffer and in the file, how
+ * many pages are dirty (cachestat(2), Linux 6.5), and how many sectors the device has written so far. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static long dirty(int fd)
     return syscall(SYS_cachestat, fd, &all, &pages, 0) == 0 ? (long)(pages.dirty + pages.writeback) : -1;
 }
 
-/* The seventh number of the device's statistics; -1: the file system has no such device. */
+/* Returns the written sectors, the seventh number of the device's statistics; -1 if the file system has no device. */
 static long sectors(dev_t device)
 {
     char path[64];
@@ -78,7 +78,7 @@ int main(void)
     look("newline", line, fileno(line));
 
     FILE *full = opened("full");
-    for (int times = 0; times < 586; times++) /* 4102 bytes: six more than the buffer holds */
+    for (int times = 0; times < 586; times++) /* 4102 bytes: six more than the buffer's size */
         put(full);
     look("full", full, fileno(full));
 

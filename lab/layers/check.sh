@@ -1,7 +1,7 @@
 "$PROGRAM" >looks
 fs=$(stat -f -c %T .)
 
-# of STEP FIELD: what the program saw after a step: 2 its buffer, 3 the file, 4 dirty pages, 5 sectors written.
+# of STEP FIELD: prints a field of a step: 2 bytes in the buffer, 3 bytes in the file, 4 dirty pages, 5 written sectors.
 of() { awk -v step="$1" -v field="$2" '$1 == step { print $field }' looks; }
 in_memory() {
     if [ "$fs" = tmpfs ]; then echo "no device: tmpfs"
@@ -28,7 +28,7 @@ seen "by itself at exit" "$(counted "$(of exit 3)" byte)"
 seen "O_SYNC, in memory only after write" "$(in_memory O_SYNC)"
 seen "the kernel by itself, a page older than" "$expire s"
 
-# The picture: a line is a layer, with what takes the bytes on from there.
+# The picture: a line for each layer, and between them what passes the bytes on.
 seen picture "program   buffer: $(of putc 2) B after putc, lost by a kill"
 seen picture "   |      by hand: fflush    by itself: 4096 B full, newline in line mode, exit"
 seen picture "   v"

@@ -1,4 +1,4 @@
-/* Two messages into app.log, the second with a newline or, with an argument, without; then it is killed. */
+/* Writes two messages to app.log, the second with a newline or, given an argument, without; then gets SIGKILL. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>

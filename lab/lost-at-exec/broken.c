@@ -1,4 +1,4 @@
-/* Announces the next program and becomes it. */
+/* Announces the next program and executes it. */
 #include <stdio.h>
 #include <unistd.h>
 

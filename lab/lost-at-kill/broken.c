@@ -1,4 +1,4 @@
-/* Prints a hundred records and is killed. */
+/* Prints a hundred records, then gets SIGKILL. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,6 +7,6 @@ int main(void)
 {
     for (int record = 0; record < 100; record++)
         printf("record %03d\n", record);
-    kill(getpid(), SIGKILL); /* as kill -9, the OOM killer, or the power button would */
+    kill(getpid(), SIGKILL); /* like kill -9 or the OOM killer */
     pause();
 }

@@ -1,4 +1,4 @@
-/* Prints a hundred records and is killed. */
+/* Prints a hundred records, then gets SIGKILL. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* 25 processes send 100 records of 9,999 bytes of their own letter through one stream socket; the parent writes what
- * arrives, and says on standard error how long the last block of each writer was. */
+/* 25 processes send 100 records of 9,999 bytes each, every process its own letter, through one stream socket. The parent
+ * writes the bytes that arrive to standard output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Reads letters; says how many runs of one letter are no multiple of 9,999, how many letters' bytes, taken in blocks of
- * 8,192 from their beginning, end in a block of 476 that is the end of a run, and how many records of 9,999 are whole. */
+/* Reads letters and prints three counts: runs of one letter whose length is no multiple of 9,999; letters whose bytes, in
+ * blocks of 8,192, end in a block of 476 that also ends a run; and whole records of 9,999. */
 #include <stdio.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-# On a busy machine waiting for the tracer is most of so short a run, and hides what the calls cost: at most 5 tries.
+# On a busy machine the wait for the tracer dominates such a short run and hides the cost of the calls: at most 5 tries.
 tries=0
 while [ $tries -lt 5 ]; do
     "$WEIR" trace --exact --quiet --json calls.json -- "$PROGRAM" >file
@@ -12,5 +12,5 @@ name=maxcalls starts=1000
 [ -z "$QUICK" ] || starts=100
 timed $starts "$PROGRAM"
 seen "a start, with all it does" "$(awk '{ printf "%.0f", $1 * 1e6 }' timed) µs"
-# The published figures are of 1,000 starts together.
+# The published figures are totals of 1,000 starts.
 ours_timed maxcalls-mincalls $name $starts 1000

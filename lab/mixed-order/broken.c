@@ -1,4 +1,4 @@
-/* Two lines by stdio, one by the system call; with an argument: without newlines. */
+/* Writes two lines by stdio and one by the system call; given an argument, without newlines. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
-/* Two lines by stdio, one by the system call; with an argument: without newlines. */
+/* Writes two lines by stdio and one by the system call; given an argument, without newlines. */
 #include <stdio.h>
 #include <unistd.h>
 
 static void say(const char *text, size_t bytes)
 {
-    fflush(stdout); /* what stdio holds comes first */
+    fflush(stdout); /* writes stdio's pending bytes first */
     if (write(STDOUT_FILENO, text, bytes) < 0)
         perror("write");
 }

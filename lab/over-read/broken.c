@@ -1,4 +1,4 @@
-/* Reads the first 4 characters itself and leaves the rest to cat. */
+/* Reads the first 4 characters and leaves the rest to cat. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 rest() { if [ -s "$1" ]; then cat "$1"; else echo nothing; fi; }
 printf abcdefgh | traced ahead "$PROGRAM" >short
 seen "abcd, efgh through a pipe" "$(rest short)"
-# abcd and 4,092 bytes fill the block that stdio reads; all of it is written before the program starts.
+# abcd and 4,092 bytes fill the block that stdio reads. All input is in the pipe before the program starts.
 { printf abcd; head -c 4092 /dev/zero | tr '\0' .; printf efgh; } >input
 cat input | { sleep 0.1; "$PROGRAM"; } >long
 if [ "$(head -c 1 long)" = . ]; then

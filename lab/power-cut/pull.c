@@ -1,4 +1,4 @@
-/* Pulls the plug of a file system: FS_IOC_SHUTDOWN, without writing its log. */
+/* Cuts the power of a file system: FS_IOC_SHUTDOWN without writing its log. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-# asked FILE: is the prompt there while no answer was given?
+# asked FILE: reports whether the prompt is there before the answer.
 asked() { if grep -q 'name?' "$1"; then echo seen; else echo "not seen"; fi; }
 (sleep 1; echo world) | script -qec "$PROGRAM" /dev/null >terminal &
 (sleep 1; echo world) | "$PROGRAM" | cat >pipe &

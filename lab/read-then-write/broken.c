@@ -1,4 +1,4 @@
-/* Reads the first line of a file and puts TWO in the place of the second. */
+/* Reads the first line of a file and replaces the second with TWO. */
 #include <stdio.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* A line "2025-07-22T10:30:00,25.5" for each reading of a sensor; three readings, then the power button (here: kill). */
+/* Logs a line "2025-07-22T10:30:00,25.5" for each reading of a sensor: three readings, then SIGKILL as a power loss. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 static double read_sensor(void)
 {
     static double degrees = 25.0;
-    return degrees += 0.5; /* stands for the sensor: this machine may have none */
+    return degrees += 0.5; /* simulates the sensor */
 }
 
 int main(void)
@@ -20,7 +20,7 @@ int main(void)
         time_t now = time(NULL);
         strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", localtime(&now));
         fprintf(csv, "%s,%.1f\n", stamp, read_sensor());
-        usleep(300000); /* 5 s in earnest */
+        usleep(300000); /* 5 s in real use */
     }
     sleep(1);
     kill(getpid(), SIGKILL);

@@ -1,4 +1,4 @@
-/* The child looks at the end of the file, the parent reads it. */
+/* The child seeks to the end of the file, then the parent reads the file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>

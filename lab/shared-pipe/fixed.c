@@ -1,4 +1,4 @@
-/* The same with a pipe for each writer; what collects them takes whole records. */
+/* The same with a pipe for each writer and a collector that reads whole records. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { WRITERS = 4, RECORDS = 200, RECORD = 6000 };
 
-/* All of it, also where a signal or a tracer cuts a write short. */
+/* Writes a whole record, also if a signal or a tracer cuts a write short. Returns 0 on an error. */
 static int write_all(int fd, const char *from)
 {
     for (size_t have = 0; have < RECORD;) {
@@ -30,7 +30,7 @@ static void write_records(int fd, char letter)
     _exit(0);
 }
 
-/* A whole record, however many pieces it comes in. */
+/* Copies one whole record, in however many pieces it arrives. Returns 0 at the end of input or on an error. */
 static int pass_on(int fd)
 {
     char record[RECORD];

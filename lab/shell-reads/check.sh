@@ -1,5 +1,5 @@
 printf '%s\n' '/bin/echo one' '/bin/echo two' '/bin/echo three' >script
-how() { # NAME: what the calls on descriptor 0 of the shell were
+how() { # NAME: prints how the shell reads its descriptor 0, by its calls
     if [ "$(total "$1.json" streams sizes.1 fd=0)" -gt 20 ]; then echo "byte by byte"
     elif [ "$(total "$1.json" streams seeks fd=0)" -gt 0 ]; then echo "whole, seeking back to each next line"
     else echo whole; fi

@@ -1,4 +1,4 @@
-# try WHAT COMMAND…: does the line come through a pipe within a second?
+# try WHAT COMMAND…: reports whether the line arrives through a pipe within a second.
 try() {
     try_what=$1
     shift

@@ -1,4 +1,4 @@
-/* Prints a line and waits; with an argument it has a buffer of its own. */
+/* Prints a line and waits; given an argument, sets its own buffer. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Says that it is there, then waits. */
+/* Prints a greeting, then waits. */
 #include <stdio.h>
 #include <unistd.h>
 

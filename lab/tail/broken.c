@@ -1,4 +1,4 @@
-/* tail N FILE: the last N lines, by reading all. */
+/* tail N FILE: prints the last N lines; reads the whole file. */
 #include <stdio.h>
 #include <stdlib.h>
 

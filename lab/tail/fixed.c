@@ -1,4 +1,4 @@
-/* tail N FILE: the last N lines, by reading blocks from the end. */
+/* tail N FILE: prints the last N lines; reads blocks from the end. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { BLOCK = 4096 };
 
-/* Where the last `wanted` lines begin. */
+/* Returns the offset at which the last `wanted` lines begin. */
 static off_t start(int fd, off_t end, long wanted)
 {
     char block[BLOCK];

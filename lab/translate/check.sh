@@ -11,7 +11,7 @@ seen "writes, to a file" "$(counted "$(calls file 1)" write)"
 script -qec "'$WEIR' trace --exact --quiet --json terminal.json -- '$PROGRAM' <lines" /dev/null </dev/null >terminal
 seen "writes of 100 lines of 50, to a terminal" "$(counted "$(calls terminal 1)" write)"
 
-# beside OUTPUT: what the trace OUTPUT.json counted and what timed measured, beside the published table.
+# beside OUTPUT: reports the counts of OUTPUT.json and the measured times for the published table.
 beside() {
     ours tr2b-tr2u "$name, $1" reads $(($(calls "$1" 0) * times)) 1 $times
     ours tr2b-tr2u "$name, $1" writes $(($(calls "$1" 1) * times)) 1 $times

@@ -1,4 +1,4 @@
-/* A hundred numbered lines, unbuffered. The program that shows the fault; a file broken.sh would do as well. */
+/* Prints a hundred numbered lines, unbuffered: the program with the fault. It may be a file broken.sh instead. */
 #include <stdio.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* A hundred numbered lines. The same program without the fault, and nothing else changed. */
+/* Prints a hundred numbered lines: the same program without the fault, and with no other change. */
 #include <stdio.h>
 
 int main(void)
