@@ -110,7 +110,10 @@ fn a_table_where_there_is_no_terminal() {
     let pids = format!("{},{}", writer.pid(), holder.pid());
     let output = run(dir.path(), &["top", "--pid", &pids, "--json", "t.json", "-i", "300ms"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stderr), "weir: standard output is no terminal: one look, as with --once\n");
+    assert_eq!(
+        text(&output.stderr),
+        "weir: standard output is not a terminal: printing one table, as with --once\n"
+    );
     let table = text(&output.stdout);
     assert!(table.starts_with("top · 2 processes · ") && !table.contains('\u{1b}'), "{table}");
     let row = |pid: u32| {
@@ -153,7 +156,7 @@ fn other_users_processes_are_marked() {
 fn what_cannot_work_says_why() {
     let dir = disk_dir();
     for (arguments, status, words) in [
-        (&["top", "--once", "--pid", "4194305"][..], 1, "process 4194305: ESRCH"),
+        (&["top", "--once", "--pid", "4194305"][..], 1, "no process 4194305"),
         (&["top", "--once", "--pid", "0"], 2, "0"),
         (&["top", "--once", "--interval", "1ms"], 2, "at least 100ms"),
         (&["top", "--once", "--interval", "soon"], 2, "no duration"),
@@ -212,8 +215,9 @@ fn keys_drive_the_live_screen() {
     screen.keys("x");
     screen.until("the list again", |text| text.contains("q quit") && text.contains("grep e"));
     screen.keys("f");
-    screen
-        .until("a question", |text| text.contains(&format!("Write out now what waits in grep {}?", pids[1])));
+    screen.until("a question", |text| {
+        text.contains(&format!("Write the pending bytes of grep {} now?", pids[1]))
+    });
     screen.keys("n");
     screen.until("a no", |text| text.contains("nothing was flushed"));
     screen.keys("fy");

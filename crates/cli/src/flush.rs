@@ -10,9 +10,9 @@ use weir_model::{Size, duration};
 use weir_probe::proc;
 use weir_probe::subject::Unfit;
 
-use crate::output::{Opened, Output};
+use crate::output::{OutputFiles, OutputOptions};
 use crate::signals::stop_flag;
-use crate::{FAILED, USAGE, screen};
+use crate::{FAILED, USAGE, console};
 
 /// Write out now what a running process holds in its buffers
 ///
@@ -43,7 +43,7 @@ pub struct Args {
     wait: Duration,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -126,9 +126,9 @@ fn meant(args: &Args) -> Vec<(u32, bool)> {
     all
 }
 
-fn once(args: &Args, mut output: Opened, stop: &AtomicBool) -> ExitCode {
+fn once(args: &Args, mut output: OutputFiles, stop: &AtomicBool) -> ExitCode {
     let (mut failed, mut processes) = (false, Vec::new());
-    let quiet = !output.has_screen();
+    let quiet = !output.shows_screen();
     for (pid, named) in meant(args) {
         let name = proc::names(pid).1;
         let flushed = ProcessDrain::of(pid).and_then(|mut drain| drain.flush(args.wait, stop));
@@ -139,7 +139,7 @@ fn once(args: &Args, mut output: Opened, stop: &AtomicBool) -> ExitCode {
         processes.push(process(pid, name, flushed));
     }
     let document = Document { schema: "weir-flush/1", processes };
-    if let Err(error) = output.write(&document) {
+    if let Err(error) = output.write_json(&document) {
         complain!("weir: {error}");
         failed = true;
     }
@@ -160,7 +160,7 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
                     let fresh = flushed.streams.iter().any(|stream| stream.written > 0);
                     let text = left(&name, pid, &flushed).join("\n");
                     if fresh || text != said {
-                        tell(pid, &name, &flushed, false, args.output.quiet());
+                        tell(pid, &name, &flushed, false, args.output.is_quiet());
                         said = text;
                     }
                 }
@@ -194,7 +194,7 @@ fn tell(pid: u32, name: &str, flushed: &DrainResult, named: bool, quiet: bool) -
         let where_seen = if flushed.unseen.is_empty() { "" } else { " in the streams that weir can read" };
         text = format!("{name} ({pid}): nothing waits{where_seen}\n");
     }
-    if !quiet && screen::print(&text).is_err() {
+    if !quiet && console::print(&text).is_err() {
         return true;
     }
     for line in left(name, pid, flushed) {

@@ -1,4 +1,4 @@
-//! `weir`: parses, calls, prints. One module a verb; no logic of its own.
+//! The `weir` binary: one module per verb parses the command line, calls the other crates and sets the exit status.
 
 /// A line on standard error. One that cannot be written (a full disk, a closed pipe) is lost: the status of a command
 /// that was run is not to be lost with it, as `eprintln!` would.
@@ -9,20 +9,19 @@ macro_rules! complain {
 }
 
 mod bench;
+mod console;
 mod dist;
-mod export;
 mod flush;
 mod lab;
 mod output;
+mod output_file;
 mod peek;
 mod progress;
 mod run;
-mod screen;
 mod signals;
-mod terminal;
 mod top;
 mod trace;
-mod words;
+mod values;
 
 use std::process::ExitCode;
 
@@ -30,8 +29,10 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// What is said when the command line is understood but wrong.
 pub(crate) const USAGE: u8 = 2;
-/// The thing asked for failed.
+/// The requested operation failed.
 pub(crate) const FAILED: u8 = 1;
+/// A signal ended weir or the command: its number is added, as shells do.
+pub(crate) const SIGNAL_STATUS: u8 = 128;
 
 /// Measure, explain and fix what buffering does to a program's bytes.
 #[derive(Parser)]
@@ -97,7 +98,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(*args),
         Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),
-        Verb::Top(args) => top::run(args),
+        Verb::Top(args) => top::run(&args),
         Verb::LabTool(args) => lab::tool::run(&args),
         Verb::Dist(args) => dist::run(&args),
     }

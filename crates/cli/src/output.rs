@@ -1,70 +1,145 @@
-//! Where a verb's result goes: the screen, and a file of --json.
+//! The output options of every verb that has a result, and the files that they name.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::export::{Export, json};
+use serde::Serialize;
 
-/// The two options that verbs with a result have; each says in its `mut_arg` what the document is.
+use crate::output_file::{OutputFile, is_stdout};
+
+/// `--json FILE` and `--quiet`. With [`TableFiles`] also `--csv FILE` and `--markdown FILE`.
+///
+/// A verb flattens this group. With `mut_arg` the verb adds to the help what its JSON document is.
 #[derive(clap::Args)]
-pub struct Output {
+pub struct OutputOptions<T: TableOptions = NoTableFiles> {
     /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// No screen: only the file and errors
+    #[command(flatten)]
+    tables: T,
+
+    /// Print only errors
     #[arg(long, short)]
     quiet: bool,
 }
 
-impl Output {
-    /// Opens the file before the work, so that a wrong name costs none.
-    pub fn open(&self) -> Result<Opened, String> {
-        let json = self.json.as_deref().map(Export::open).transpose()?;
-        let to_stdout = json.as_ref().is_some_and(Export::is_stdout);
-        Ok(Opened { json, quiet: self.quiet, to_stdout })
+/// The options for tables that a verb adds to [`OutputOptions`].
+pub trait TableOptions: clap::Args {
+    /// Returns the file of `--csv`.
+    fn csv(&self) -> Option<&Path>;
+    /// Returns the file of `--markdown`.
+    fn markdown(&self) -> Option<&Path>;
+}
+
+/// Most verbs have no table to export.
+#[derive(clap::Args)]
+pub struct NoTableFiles {}
+
+impl TableOptions for NoTableFiles {
+    fn csv(&self) -> Option<&Path> {
+        None
     }
 
-    /// Nothing is to be said.
-    pub fn quiet(&self) -> bool {
+    fn markdown(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// `--csv FILE` and `--markdown FILE`.
+#[derive(clap::Args)]
+pub struct TableFiles {
+    /// Write the rows as CSV; - is standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Write the table as Markdown; - is standard output
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+impl TableOptions for TableFiles {
+    fn csv(&self) -> Option<&Path> {
+        self.csv.as_deref()
+    }
+
+    fn markdown(&self) -> Option<&Path> {
+        self.markdown.as_deref()
+    }
+}
+
+impl<T: TableOptions> OutputOptions<T> {
+    /// Opens the files before the work, so that a wrong name costs no work.
+    pub fn open(&self) -> Result<OutputFiles, String> {
+        let paths = [self.json.as_deref(), self.tables.csv(), self.tables.markdown()];
+        let [json, csv, markdown] = paths.map(OutputFile::open_optional);
+        Ok(OutputFiles {
+            json: json?,
+            csv: csv?,
+            markdown: markdown?,
+            uses_stdout: paths.into_iter().flatten().any(is_stdout),
+            quiet: self.quiet,
+        })
+    }
+
+    /// Returns whether `--quiet` was given.
+    pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// The document takes standard output.
-    pub fn to_stdout(&self) -> bool {
-        self.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
+    /// Returns whether the JSON document goes to standard output.
+    pub fn json_to_stdout(&self) -> bool {
+        self.json.as_deref().is_some_and(is_stdout)
     }
 }
 
-/// The file is open.
-pub struct Opened {
-    json: Option<Export>,
+/// The open files of the output options. Each file is written at most once; a file that was created and never written
+/// is removed on drop.
+pub struct OutputFiles {
+    json: Option<OutputFile>,
+    csv: Option<OutputFile>,
+    markdown: Option<OutputFile>,
+    uses_stdout: bool,
     quiet: bool,
-    to_stdout: bool,
 }
 
-impl Opened {
-    /// Whether standard output is the screen's, and one is wanted.
-    pub fn has_screen(&self) -> bool {
-        !self.quiet && !self.to_stdout
+impl OutputFiles {
+    /// Returns whether the verb prints its screen: not with `--quiet`, and not if a file takes standard output.
+    pub fn shows_screen(&self) -> bool {
+        !self.quiet && !self.uses_stdout
     }
 
-    /// The document takes standard output.
-    pub fn to_stdout(&self) -> bool {
-        self.to_stdout
+    /// Returns whether one of the files is standard output.
+    pub fn uses_stdout(&self) -> bool {
+        self.uses_stdout
     }
 
-    /// Whether a document is wanted, and not written yet.
-    pub fn has_file(&self) -> bool {
+    /// Returns whether a JSON document was asked for and is not written yet.
+    pub fn wants_json(&self) -> bool {
         self.json.is_some()
     }
 
-    /// Writes the document, if one is wanted.
-    pub fn write<T: serde::Serialize>(&mut self, document: &T) -> Result<(), String> {
-        self.json.take().map_or(Ok(()), |export| json(document).and_then(|text| export.write(&text)))
+    /// Writes `document` as JSON if `--json` was given.
+    pub fn write_json<D: Serialize>(&mut self, document: &D) -> Result<(), String> {
+        self.json.take().map_or(Ok(()), |file| file.write(&json_text(document)?))
     }
 
-    /// Writes a document that is text already.
-    pub fn write_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
-        self.json.take().map_or(Ok(()), |export| export.write_parts(parts))
+    /// Writes a JSON document that exists as text if `--json` was given.
+    pub fn write_json_parts(&mut self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+        self.json.take().map_or(Ok(()), |file| file.write_parts(parts))
     }
+
+    /// Writes the rows if `--csv` was given.
+    pub fn write_csv(&mut self, text: impl FnOnce() -> String) -> Result<(), String> {
+        self.csv.take().map_or(Ok(()), |file| file.write(&text()))
+    }
+
+    /// Writes the table if `--markdown` was given.
+    pub fn write_markdown(&mut self, text: impl FnOnce() -> String) -> Result<(), String> {
+        self.markdown.take().map_or(Ok(()), |file| file.write(&text()))
+    }
+}
+
+/// Returns `value` as JSON.
+pub fn json_text<T: Serialize>(value: &T) -> Result<String, String> {
+    weir_report::json::pretty(value).map_err(|error| format!("JSON: {error}"))
 }

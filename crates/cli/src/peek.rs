@@ -7,8 +7,10 @@ use weir_probe::proc;
 use weir_probe::subject::Unfit;
 use weir_report::peek::{document, screen};
 
-use crate::output::Output;
-use crate::{FAILED, USAGE, screen as terminal};
+use weir_tui::style::stdout_style;
+
+use crate::output::OutputOptions;
+use crate::{FAILED, USAGE, console};
 
 /// See what a running process holds in its buffers
 ///
@@ -33,7 +35,7 @@ pub struct Args {
     full: bool,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -57,13 +59,13 @@ pub fn run(args: &Args) -> ExitCode {
         }
     };
     let (processes, mut failed) = look(args);
-    if output.has_screen()
-        && let Err(error) = terminal::print(&screen(&processes, args.full, &terminal::style()))
+    if output.shows_screen()
+        && let Err(error) = console::print_screen(&screen(&processes, args.full, &stdout_style()))
     {
-        complain!("weir: standard output: write: {error}");
+        complain!("weir: {error}");
         failed = true;
     }
-    if let Err(error) = output.write(&document(&processes)) {
+    if let Err(error) = output.write_json(&document(&processes)) {
         complain!("weir: {error}");
         failed = true;
     }

@@ -23,7 +23,7 @@ pub fn stop_flag_of_tracer(has_command: bool) -> Result<Arc<AtomicBool>, String>
 }
 
 /// Holds the number of the signal that is to end weir, with Ctrl-\ among them; 0: none has come.
-pub fn stop_number() -> Result<Arc<AtomicUsize>, String> {
+pub fn stop_signal() -> Result<Arc<AtomicUsize>, String> {
     let number = Arc::default();
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         flag::register_usize(signal, Arc::clone(&number), signal as usize)

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use weir_bench::{Error, Result};
-use weir_model::bench::compare::compare;
+use weir_model::bench::compare::{BenchComparison, compare};
 use weir_model::bench::{BenchDocument, SCHEMA};
 
-use crate::export::{Exports, json};
-use crate::screen;
+use weir_tui::style::stdout_style;
+
+use crate::console;
+use crate::output::{OutputFiles, OutputOptions, TableFiles};
 
 /// Compare two results that --json wrote, with intervals and ties
 #[derive(clap::Args)]
+#[command(mut_arg("json", |arg| arg.help(JSON_HELP)))]
 #[command(after_help = "\
 Examples:
   weir bench compare before.json after.json
@@ -24,19 +27,12 @@ pub struct Args {
     a: PathBuf,
     /// The result to compare
     b: PathBuf,
-    /// Write the comparison as JSON (schema weir-bench-compare/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the rows as CSV; - is standard output
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write the table as Markdown; - is standard output
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// No screen: only the files and errors
-    #[arg(long, short)]
-    quiet: bool,
+
+    #[command(flatten)]
+    output: OutputOptions<TableFiles>,
 }
+
+const JSON_HELP: &str = "Write the comparison as JSON (schema weir-bench-compare/1); - is standard output";
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -49,15 +45,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             names[0], names[1]
         )));
     }
-    let exports = Exports::open([&args.json, &args.csv, &args.markdown])?;
-    if !args.quiet && !exports.to_stdout() {
-        let text = weir_report::bench::screen_compare(&comparison, &screen::style());
-        screen::print(&text).map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;
-    }
-    exports.write([&|| json(&comparison), &|| Ok(weir_report::bench::csv_compare(&comparison)), &|| {
-        Ok(weir_report::bench::markdown_compare(&comparison))
-    }])?;
+    let files = args.output.open().map_err(Error::Failed)?;
+    write_results(files, &comparison).map_err(Error::Failed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the screen and writes the files.
+fn write_results(mut files: OutputFiles, comparison: &BenchComparison) -> std::result::Result<(), String> {
+    if files.shows_screen() {
+        console::print_screen(&weir_report::bench::screen_compare(comparison, &stdout_style()))?;
+    }
+    files.write_json(comparison)?;
+    files.write_csv(|| weir_report::bench::csv_compare(comparison))?;
+    files.write_markdown(|| weir_report::bench::markdown_compare(comparison))
 }
 
 fn read(path: &Path) -> Result<BenchDocument> {

@@ -17,13 +17,13 @@ use weir_bench::run::{self, Settings};
 use weir_bench::{Error, image, machine, needs};
 use weir_model::Size;
 use weir_model::bench::BenchDocument;
-use weir_model::duration;
 
-use crate::export::{Exports, json};
+use crate::output::{OutputFiles, OutputOptions, TableFiles};
 use crate::progress::Bar;
 use crate::signals::stop_flag;
-use crate::words::words;
-use crate::{FAILED, USAGE, screen};
+use crate::values::{completed_words, parse_nonzero_duration};
+use crate::{FAILED, USAGE, console};
+use weir_tui::style::stdout_style;
 
 /// Measure what buffering costs on this machine
 ///
@@ -33,17 +33,20 @@ use crate::{FAILED, USAGE, screen};
 /// makes and removes.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-bench/1); - is standard output")))]
+#[command(mut_arg("markdown", |arg| arg.help("Write table and answers as Markdown; - is standard output")))]
+#[command(mut_arg("quiet", |arg| arg.help("Print only errors: no screen, no progress bar")))]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<SubVerb>,
 
     /// What the measured program does: copy, write, read, translate, log, copy1-copy2 (the five
     /// questions), all
-    #[arg(value_name = "WORKLOAD", value_parser = words(plan::workload_names()), hide_possible_values = true)]
+    #[arg(value_name = "WORKLOAD", value_parser = completed_words(plan::workload_names()), hide_possible_values = true)]
     workloads: Vec<String>,
 
     /// Methods, or all; --list explains them [default: syscall,stdio,stdio-char and what suits the workload]
-    #[arg(long, visible_alias = "methods", value_name = "LIST", value_delimiter = ',', value_parser = words(plan::method_names()), hide_possible_values = true)]
+    #[arg(long, visible_alias = "methods", value_name = "LIST", value_delimiter = ',', value_parser = completed_words(plan::method_names()), hide_possible_values = true)]
     method: Vec<String>,
 
     /// What one call of the program moves: sizes such as 1,64,4K,1MiB; for log the line's length [default:
@@ -56,20 +59,20 @@ pub struct Args {
     buffer: Vec<Option<Size>>,
 
     /// Buffering of the stdio methods, setvbuf(3): none, line, full, default
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(["none", "line", "full", "default"]), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(["none", "line", "full", "default"]), hide_possible_values = true)]
     mode: Vec<String>,
 
     /// When bytes are forced to the device: none, end, fsync, fdatasync (each also :N records or :SIZE,
     /// e.g. fsync:16, fdatasync:1MiB), o_dsync, o_sync, rwf_dsync, sync_file_range, all
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(with_all(SyncKind::ALL.iter().map(|kind| kind.name()))), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(with_all(SyncKind::ALL.iter().map(|kind| kind.name()))), hide_possible_values = true)]
     sync: Vec<String>,
 
     /// Page cache before each sample: warm, cold
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(CacheState::ALL.iter().map(|state| state.name())), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(CacheState::ALL.iter().map(|state| state.name())), hide_possible_values = true)]
     cache: Vec<String>,
 
     /// posix_fadvise(2) advice on the input: normal, random, sequential, willneed, dontneed, noreuse, all
-    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", value_parser = words(with_all(Advice::ALL.iter().map(|advice| advice.name()))), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1, default_missing_value = "all", value_parser = completed_words(with_all(Advice::ALL.iter().map(|advice| advice.name()))), hide_possible_values = true)]
     advice: Vec<String>,
 
     /// Directory to work in; repeat it to compare file systems [default: the current one]
@@ -77,7 +80,7 @@ pub struct Args {
     dir: Vec<PathBuf>,
 
     /// Fresh file systems on loop images, made and removed as root: ext2, ext3, ext4, xfs, btrfs, tmpfs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(image::names()), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(image::names()), hide_possible_values = true)]
     fs: Vec<String>,
 
     /// Bytes of the whole job [default: 100MB, less on a small machine; log 2MiB]
@@ -97,7 +100,7 @@ pub struct Args {
     registered: bool,
 
     /// Time for everything, e.g. 20s, 3m
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_budget)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_nonzero_duration)]
     budget: Duration,
 
     /// Intervals this tight are enough, in percent: ± half the width
@@ -118,28 +121,15 @@ pub struct Args {
 
     /// Published tables to measure too (without a WORKLOAD: only these) and to show beside ours: a name,
     /// the start of several (tlpi-13), or all
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = words(with_all(plan::table_names())), hide_possible_values = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = completed_words(with_all(plan::table_names())), hide_possible_values = true)]
     published: Vec<String>,
 
     /// List workloads, methods, sync policies, published tables
     #[arg(long)]
     list: bool,
 
-    /// Write the result as JSON (schema weir-bench/1); - is standard output
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// Write the rows as CSV; - is standard output
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-
-    /// Write table and answers as Markdown; - is standard output
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-
-    /// No screen and no progress: only the files and errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: OutputOptions<TableFiles>,
 }
 
 #[derive(Subcommand)]
@@ -183,20 +173,13 @@ fn parse_buffer(text: &str) -> Result<Option<Size>, String> {
     if text == "default" { Ok(None) } else { parse_size(text).map(Some) }
 }
 
-fn parse_budget(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
-        Duration::ZERO => Err("0: give it at least some time, such as 5s".into()),
-        budget => Ok(budget),
-    }
-}
-
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     let done = match &args.verb {
         Some(SubVerb::Compare(args)) => compare::run(args),
-        None if args.list => screen::print(&plan::list())
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| Error::Failed(error.to_string())),
+        None if args.list => {
+            console::print_screen(&plan::list()).map(|()| ExitCode::SUCCESS).map_err(Error::Failed)
+        }
         None => measure(&args),
     };
     done.unwrap_or_else(|error| {
@@ -216,7 +199,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let stop = stop_flag().map_err(Error::Failed)?;
     let plan = plan::plan(args)?;
     needs::check_memory(&plan.cells, machine::meminfo_bytes("MemAvailable"))?;
-    let exports = Exports::open([&args.json, &args.csv, &args.markdown])?;
+    let files = args.output.open().map_err(Error::Failed)?;
     let places = open_places(&plan)?;
     let settings = Settings {
         budget: args.budget,
@@ -235,7 +218,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
             args.budget.as_secs_f64()
         );
     }
-    let mut bar = Bar::new(args.quiet);
+    let mut bar = Bar::new(args.output.is_quiet());
     let mut taken = run::run(plan.cells, &places, &settings, &stop, &mut bar);
     bar.finish();
     let error = taken.error.take();
@@ -243,7 +226,7 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let closed: Vec<_> = places.into_iter().map(Place::close).collect();
     let any = document.rows.iter().any(|row| row.elapsed_s.is_some());
     if any || error.is_none() {
-        show(exports, &document, args.quiet)?;
+        write_results(files, &document).map_err(Error::Failed)?;
     }
     // What went wrong first says most; that a directory could not be removed comes after it.
     match error.map_or_else(|| closed.into_iter().find_map(Result::err), Some) {
@@ -262,12 +245,11 @@ fn open_places(plan: &plan::Plan) -> Result<Vec<Place>, Error> {
 }
 
 /// Prints the screen and writes the files.
-fn show(exports: Exports, document: &BenchDocument, quiet: bool) -> Result<(), Error> {
-    if !quiet && !exports.to_stdout() {
-        let text = weir_report::bench::screen(document, &screen::style());
-        screen::print(&text).map_err(|error| Error::Failed(format!("standard output: write: {error}")))?;
+fn write_results(mut files: OutputFiles, document: &BenchDocument) -> Result<(), String> {
+    if files.shows_screen() {
+        console::print_screen(&weir_report::bench::screen(document, &stdout_style()))?;
     }
-    exports.write([&|| json(document), &|| Ok(weir_report::bench::csv(document)), &|| {
-        Ok(weir_report::bench::markdown(document))
-    }])
+    files.write_json(document)?;
+    files.write_csv(|| weir_report::bench::csv(document))?;
+    files.write_markdown(|| weir_report::bench::markdown(document))
 }

@@ -7,11 +7,11 @@ use weir_lab::Error;
 use weir_lab::check::{self, EXERCISES, Exercise, Judge};
 use weir_model::lab::check::ExerciseSummary;
 
-use super::{said, stop_flag};
-use crate::output::Output;
-use crate::screen::style;
-use crate::words::words;
+use super::{print, stop_flag};
+use crate::output::OutputOptions;
+use crate::values::completed_words;
 use crate::{FAILED, USAGE};
+use weir_tui::style::stdout_style;
 
 /// Judge your own solution of an exercise
 ///
@@ -28,7 +28,7 @@ pub struct Args {
     program: Option<PathBuf>,
 
     /// The exercise, when the file's name does not say it
-    #[arg(long = "as", value_name = "EXERCISE", value_parser = words(EXERCISES.map(|exercise| exercise.name)))]
+    #[arg(long = "as", value_name = "EXERCISE", value_parser = completed_words(EXERCISES.map(|exercise| exercise.name)))]
     exercise: Option<String>,
 
     /// Show what the exercises ask, or with --as what that one asks
@@ -36,7 +36,7 @@ pub struct Args {
     list: bool,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -87,17 +87,17 @@ fn exercise(args: &Args) -> Result<Option<&'static Exercise>, String> {
 
 fn judged(args: &Args, exercise: Option<&'static Exercise>) -> Result<bool, Error> {
     let (Some(program), Some(exercise)) = (&args.program, exercise) else {
-        return Ok(said(&list(exercise)));
+        return Ok(print(&list(exercise)));
     };
     let mut output = match args.output.open() {
         Ok(output) => output,
         Err(text) => return Ok(super::complained(&text)),
     };
     let stop = stop_flag();
-    let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
+    let weir = super::executable();
     let report = Judge { weir, stop: &stop }.judge(program, exercise)?;
-    let shown = !output.has_screen() || said(&weir_report::check::screen(&report, &style()));
-    let written = output.write(&report);
+    let shown = !output.shows_screen() || print(&weir_report::check::screen(&report, &stdout_style()));
+    let written = output.write_json(&report);
     Ok(written.map_or_else(|text| super::complained(&text), |()| true) && shown && report.well)
 }
 
@@ -110,5 +110,5 @@ fn list(chosen: Option<&'static Exercise>) -> String {
             requirements: exercise.requirements.iter().map(|one| (one.id.into(), one.what.into())).collect(),
         })
         .collect();
-    weir_report::check::list(&exercises, &style())
+    weir_report::check::list(&exercises, &stdout_style())
 }

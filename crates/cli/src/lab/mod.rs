@@ -19,10 +19,10 @@ use weir_model::lab::{LabDocument, LabVerdict};
 
 use predict::Answer;
 
-use crate::output::{Opened, Output};
+use crate::output::{OutputFiles, OutputOptions};
 use crate::progress::Bar;
-use crate::screen::{self, style};
-use crate::{FAILED, USAGE, signals};
+use crate::{FAILED, USAGE, console, signals};
+use weir_tui::style::stdout_style;
 
 /// Run the experiments about buffering, for real, here
 ///
@@ -63,7 +63,7 @@ pub struct Args {
     predict: bool,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 #[derive(clap::Subcommand)]
@@ -108,13 +108,13 @@ pub fn run(args: Args) -> ExitCode {
 fn done(args: &Args) -> std::result::Result<bool, Error> {
     let Some(name) = &args.name else {
         let kept = history::directory(|name| std::env::var_os(name));
-        return Ok(said(&show::list(&weir_lab::all()?, kept.as_deref(), &style())));
+        return Ok(print(&show::list(&weir_lab::all()?, kept.as_deref(), &stdout_style())));
     };
     if args.step {
         return step::run(&weir_lab::find(name)?, args.fixed, args.quick);
     }
     if args.source || args.fixed {
-        return Ok(said(&show::source(&weir_lab::find(name)?, args.fixed)));
+        return Ok(print(&show::source(&weir_lab::find(name)?, args.fixed)));
     }
     let chosen = if name == "all" { weir_lab::all()? } else { vec![weir_lab::find(name)?] };
     let output = match args.output.open() {
@@ -134,13 +134,12 @@ fn done(args: &Args) -> std::result::Result<bool, Error> {
 fn run_all(
     args: &Args,
     chosen: &[Experiment],
-    mut output: Opened,
+    mut output: OutputFiles,
     answers: &[Answer],
 ) -> std::result::Result<bool, Error> {
     let stop = stop_flag();
-    let weir = std::env::current_exe().unwrap_or_else(|_| "weir".into());
-    let options = Options { weir, quick: args.quick, stop: &stop };
-    let to_screen = output.has_screen();
+    let options = Options { weir: executable(), quick: args.quick, stop: &stop };
+    let to_screen = output.shows_screen();
     let mut bar = Bar::new(!to_screen || chosen.len() == 1);
     let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
     let (begun, mut ended) = (Instant::now(), 0.0);
@@ -163,10 +162,10 @@ fn run_all(
     bar.finish();
     match results.as_slice() {
         _ if !to_screen => true,
-        [(experiment, result)] => said(&show::page(experiment, result, answers, &style())),
-        _ => said(&show::summary(&lines, &results, &style())),
+        [(experiment, result)] => print(&show::page(experiment, result, answers, &stdout_style())),
+        _ => print(&show::summary(&lines, &results, &stdout_style())),
     };
-    let written = output.write(&document);
+    let written = output.write_json(&document);
     Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
 }
 
@@ -178,13 +177,18 @@ fn keep(experiment: &Experiment, result: &Result, quick: bool) {
     }
 }
 
-fn said(text: &str) -> bool {
-    screen::print(text).map_or_else(|error| complained(&format!("standard output: {error}")), |()| true)
+fn print(text: &str) -> bool {
+    console::print_screen(text).map_or_else(|error| complained(&error), |()| true)
 }
 
 fn complained(text: &str) -> bool {
     complain!("weir: {text}");
     false
+}
+
+/// Returns the path of this program, which the experiments run.
+fn executable() -> std::path::PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "weir".into())
 }
 
 /// Without it a signal ends weir at once, as it would anyone.

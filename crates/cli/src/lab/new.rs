@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::said;
+use super::print;
 use crate::FAILED;
 
 /// Make a folder for an experiment of your own, which runs at once
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> ExitCode {
             } else {
                 ""
             };
-            said(&format!("made {folder}: {}\nrun it:  weir lab {run}{folder}\n", files.join(", ")));
+            print(&format!("made {folder}: {}\nrun it:  weir lab {run}{folder}\n", files.join(", ")));
             ExitCode::SUCCESS
         }
         Err(error) => {

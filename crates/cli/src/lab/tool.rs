@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use weir_lab::{Error, look, timing};
 
-use super::said;
+use super::print;
 use crate::FAILED;
 
 /// Tools of the experiments' checks
@@ -36,7 +36,7 @@ enum Tool {
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
     match done(&args.tool) {
-        Ok(text) if text.is_empty() || said(&text) => ExitCode::SUCCESS,
+        Ok(text) if text.is_empty() || print(&text) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(FAILED),
         Err(error) => {
             complain!("weir: {error}");

@@ -14,7 +14,7 @@ use weir_control::plan::{self, Plan};
 use weir_control::{launch, plan::host_capabilities};
 use weir_model::duration;
 
-use crate::output::Output;
+use crate::output::OutputOptions;
 use crate::trace::status::{self, Failure};
 use mode::Asked;
 use show::Outputs;
@@ -98,7 +98,7 @@ pub struct Args {
     why: Option<When>,
 
     #[command(flatten)]
-    output: Output,
+    output: OutputOptions,
 }
 
 /// Which calls are gathered.

@@ -6,13 +6,14 @@ use weir_model::Size;
 use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
 
 use super::{Args, When};
-use crate::output::Opened;
-use crate::screen as terminal;
+use crate::console;
+use crate::output::OutputFiles;
 use crate::trace::status::Failure;
+use weir_tui::style::{stderr_style, stdout_style};
 
 /// Where it goes, opened before the command runs.
 pub struct Outputs {
-    output: Opened,
+    output: OutputFiles,
 }
 
 impl Outputs {
@@ -23,7 +24,7 @@ impl Outputs {
 
     /// What is to be written when the command has ended.
     pub fn behind(&self) -> OutputAfterExit {
-        match (self.output.has_file(), self.output.to_stdout()) {
+        match (self.output.wants_json(), self.output.uses_stdout()) {
             (false, _) => OutputAfterExit::Nothing,
             (true, false) => OutputAfterExit::File,
             (true, true) => OutputAfterExit::Stdout,
@@ -34,9 +35,9 @@ impl Outputs {
     pub fn plan(&self, args: &Args, plan: &Plan) -> Result<(), Failure> {
         let Some(when) = args.why else { return Ok(()) };
         let said = match when {
-            When::First => terminal::print_error(&screen(&why(plan), &terminal::error_style())),
-            When::Only if self.output.to_stdout() => Ok(()),
-            When::Only => terminal::print(&screen(&why(plan), &terminal::style())),
+            When::First => console::print_error(&screen(&why(plan), &stderr_style())),
+            When::Only if self.output.uses_stdout() => Ok(()),
+            When::Only => console::print(&screen(&why(plan), &stdout_style())),
         };
         said.map_err(|error| Failure::own(format!("the plan cannot be written: {error}")))
     }
@@ -44,7 +45,7 @@ impl Outputs {
     /// The JSON document; without an outcome the command was not run.
     pub fn document(&mut self, plan: &Plan, outcome: Option<&RunOutcome>) -> Result<(), Failure> {
         let document = Document { schema: SCHEMA.into(), why: why(plan), ended: outcome.map(ended) };
-        self.output.write(&document).map_err(Failure::own)
+        self.output.write_json(&document).map_err(Failure::own)
     }
 }
 
@@ -102,7 +103,7 @@ fn rescued(one: &weir_control::supervise::RescuedBytes) -> Rescued {
 
 /// What stands in for a wish, and what cannot be done here, before the command runs.
 pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
-    if args.output.quiet() || args.why.is_some() && unable.is_empty() {
+    if args.output.is_quiet() || args.why.is_some() && unable.is_empty() {
         return;
     }
     let stand_ins = if args.why.is_some() { Vec::new() } else { plan.remarks() };
@@ -113,7 +114,7 @@ pub fn remarks(args: &Args, plan: &Plan, unable: &[String]) {
 
 /// What was rescued, and what could not be done.
 pub fn outcome(args: &Args, outcome: &RunOutcome) {
-    if args.output.quiet() {
+    if args.output.is_quiet() {
         return;
     }
     for one in &outcome.rescued {

@@ -19,7 +19,7 @@ use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_probe::inherited::Keep;
 
-use crate::output::Output;
+use crate::output::OutputOptions;
 use crate::{USAGE, signals};
 use show::Outputs;
 use status::{FailOn, Failure};
@@ -88,7 +88,7 @@ pub struct Args {
     fail_on: Option<FailOn>,
 
     #[command(flatten)]
-    result: Output,
+    result: OutputOptions,
 
     /// Write what happened when, for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
@@ -178,7 +178,7 @@ fn one_stdout(args: &Args) -> Result<(), String> {
 /// How many results go to standard output.
 fn to_stdout(args: &Args) -> usize {
     let files = [&args.timeline, &args.output, &args.record].into_iter().flatten();
-    files.filter(|path| path.as_path() == Path::new("-")).count() + usize::from(args.result.to_stdout())
+    files.filter(|path| path.as_path() == Path::new("-")).count() + usize::from(args.result.json_to_stdout())
 }
 
 /// Only one engine stops programs at calls, and one sees none.

@@ -1,0 +1,37 @@
+//! Prints to standard output and standard error.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use weir_bench::Error;
+
+/// Prints to standard output. A closed pipe is no error: its reader has read enough.
+pub fn print(text: &str) -> io::Result<()> {
+    print_to(&mut io::stdout().lock(), text)
+}
+
+/// Prints to standard error with one write. On a terminal it starts a new line first, because the traced command may
+/// have left the cursor in the middle of one.
+pub fn print_error(text: &str) -> io::Result<()> {
+    let start = if io::stderr().is_terminal() { "\n" } else { "" };
+    print_to(&mut io::stderr().lock(), &format!("{start}{text}"))
+}
+
+/// Prints the result of a verb to standard output. The error is a message for the user.
+pub fn print_screen(text: &str) -> Result<(), String> {
+    print(text).map_err(|error| {
+        Error::system("write", Path::new("standard output"), &error, "choose another file").to_string()
+    })
+}
+
+/// Returns whether standard output is a terminal.
+pub fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}

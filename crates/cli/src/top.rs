@@ -1,0 +1,192 @@
+//! `weir top`: parses the command line and connects the survey with the live screen or the table.
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use weir_model::duration;
+use weir_model::survey::Survey;
+use weir_probe::survey::{Scope, Surveyor};
+use weir_report::top::{Selection, Sort};
+use weir_tui::style::stdout_style;
+
+use crate::output::OutputOptions;
+use crate::values::parse_pid;
+use crate::{FAILED, SIGNAL_STATUS, USAGE, console, signals};
+
+/// Show the processes that make tiny calls or hold pending bytes, live
+///
+/// weir reads /proc for every process: read and write calls per second, the bytes that they move, and the time in the
+/// kernel. In sleeping processes weir also reads the buffers. It shows the bytes that the program has written but the
+/// kernel has not received yet (glibc, musl, libweir, CPython, Perl, Ruby, Tcl, Rust).
+///
+/// No process is stopped. No privilege is needed. The mark ! means that a process belongs to another user: weir shows
+/// less of it. If standard output is not a terminal, weir prints one table, as with --once.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(mut_arg("json", |arg| arg.help(JSON_HELP)))]
+#[command(mut_arg("quiet", |arg| arg.help("Print only errors; needs --json").requires("json")))]
+pub struct Args {
+    /// Print one table about one interval, then exit
+    #[arg(long)]
+    once: bool,
+
+    /// Time between two updates, e.g. 500ms; at least 100ms
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+
+    /// Sort by tiny (tiny calls), reads, writes, size (bytes per call), system (time in the kernel), pending (pending
+    /// bytes), age (of the oldest pending bytes) or pid
+    #[arg(long, short, value_name = "KEY", default_value = "tiny", hide_possible_values = true)]
+    sort: SortKey,
+
+    /// Show only processes with TEXT in the command, in the PID or in the path of a stream with pending bytes
+    #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
+
+    /// Show only these processes; can be repeated
+    #[arg(long, short, value_name = "PID", value_delimiter = ',', value_parser = parse_pid)]
+    pid: Vec<u32>,
+
+    /// Number of processes in the table (default 20) and in the JSON file (default all)
+    #[arg(long, short = 'n', value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    rows: Option<u32>,
+
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+const JSON_HELP: &str =
+    "Write the last table as JSON (schema weir-top/1); - is standard output and needs --once";
+
+const EXAMPLES: &str = "\
+Examples:
+  weir top                            the live screen; ? shows the keys
+  weir top --once                     one table about one second
+  weir top --once --sort age          the oldest pending bytes first
+  weir top --once --quiet --json -    for scripts: all processes as JSON
+  weir top --filter python            only commands that contain python
+  weir top --pid 4711,4712 -i 200ms   two processes, five updates a second
+
+Keys: s < > sort, / filter, p peek, f flush (asks first), t trace, space pause,
+? help, q quit
+
+Exit status:
+  0      success
+  1      failure, e.g. no such process
+  2      wrong usage
+  128+N  signal N ended weir";
+
+/// Rows of the table without `--rows`: table and facts fit on a terminal of 24 rows.
+const DEFAULT_ROWS: usize = 20;
+
+/// The values of `--sort`.
+#[derive(Debug, Clone, Copy)]
+struct SortKey(Sort);
+
+impl ValueEnum for SortKey {
+    fn value_variants<'a>() -> &'a [Self] {
+        const KEYS: [SortKey; Sort::ALL.len()] = {
+            let (mut keys, mut index) = ([SortKey(Sort::Tiny); Sort::ALL.len()], 0);
+            while index < keys.len() {
+                keys[index] = SortKey(Sort::ALL[index]);
+                index += 1;
+            }
+            keys
+        };
+        &KEYS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()))
+    }
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    match duration::parse(text)? {
+        interval if interval < Duration::from_millis(100) => {
+            Err("use at least 100ms: each update costs CPU time".into())
+        }
+        interval => Ok(interval),
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let live = !args.once && console::stdout_is_terminal();
+    if live && args.output.json_to_stdout() {
+        complain!(
+            "weir: --json - needs --once: the live screen uses standard output\nweir: try 'weir top --help'"
+        );
+        return ExitCode::from(USAGE);
+    }
+    if !live && !args.once {
+        complain!("weir: standard output is not a terminal: printing one table, as with --once");
+    }
+    match survey(args, live) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            complain!("weir: {error}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Shows the live screen or prints one table, writes the JSON file, and returns the exit status.
+fn survey(args: &Args, live: bool) -> Result<u8, String> {
+    check_processes_exist(&args.pid)?;
+    let mut output = args.output.open()?;
+    let pids = (!args.pid.is_empty()).then(|| args.pid.clone());
+    let selection = Selection { sort: args.sort.0, filter: args.filter.clone() };
+    let rows = args.rows.map(|rows| rows as usize);
+    let (survey, selection, status) = if live {
+        show_live(Scope { pids, thorough: false }, selection, args.interval)?
+    } else {
+        let survey = survey_once(Scope { pids, thorough: true }, args.interval);
+        if output.shows_screen() {
+            print_table(&survey, &selection, rows)?;
+        }
+        (survey, selection, 0)
+    };
+    output.write_json(&weir_report::top::document(&survey, &selection, rows))?;
+    Ok(status)
+}
+
+fn check_processes_exist(pids: &[u32]) -> Result<(), String> {
+    match pids.iter().find(|pid| !weir_probe::proc::exists(**pid)) {
+        Some(pid) => Err(format!("no process {pid}")),
+        None => Ok(()),
+    }
+}
+
+/// Returns what the screen showed last, and the exit status.
+fn show_live(
+    scope: Scope,
+    selection: Selection,
+    interval: Duration,
+) -> Result<(Survey, Selection, u8), String> {
+    let signal = signals::stop_signal()?;
+    let mut surveyor = Surveyor::new(scope);
+    let session = weir_tui::top::run(|| surveyor.sample(), selection, interval, &signal)
+        .map_err(|error| format!("terminal: {error}; without a terminal use 'weir top --once'"))?;
+    let status = match signal.load(Ordering::Relaxed) {
+        0 => 0,
+        number => SIGNAL_STATUS + number as u8,
+    };
+    Ok((session.survey, session.selection, status))
+}
+
+/// Returns what the processes did within one interval.
+fn survey_once(scope: Scope, interval: Duration) -> Survey {
+    let mut surveyor = Surveyor::new(scope);
+    surveyor.sample();
+    std::thread::sleep(interval);
+    surveyor.sample()
+}
+
+fn print_table(survey: &Survey, selection: &Selection, rows: Option<usize>) -> Result<(), String> {
+    let blocks = weir_report::top::blocks(survey, selection, rows.unwrap_or(DEFAULT_ROWS));
+    console::print_screen(&weir_report::terminal::text(&blocks, &stdout_style()))
+}
