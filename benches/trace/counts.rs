@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use weir_probe::command::find;
+use weir_sys::command::find;
 
 use crate::bed::Bed;
 use crate::targets::Target;

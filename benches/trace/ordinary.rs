@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use weir_model::Ratio;
-use weir_probe::command::find;
+use weir_sys::command::find;
 
 use crate::bed::Bed;
 use crate::figure::{at_most, information, paired, ratio, summary};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weir_control::drain::{DrainError, DrainResult, DrainedStream, ProcessDrain};
 use weir_model::{Size, duration};
-use weir_probe::proc;
-use weir_probe::subject::Unfit;
+use weir_sys::proc;
+use weir_sys::process_access::AccessProblem;
 
 use crate::output::{OutputFiles, OutputOptions};
 use crate::signals::stop_flag;
@@ -164,7 +164,8 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
                         said = text;
                     }
                 }
-                Err(DrainError::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. })) if any => {}
+                Err(DrainError::AccessProblem(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }))
+                    if any => {}
                 Err(error) if named && !any => {
                     tell_error(&error, true);
                     return ExitCode::from(FAILED);
@@ -225,7 +226,8 @@ fn tell_error(error: &DrainError, named: bool) -> bool {
     let counts = named
         || !matches!(
             error,
-            DrainError::Unknown { .. } | DrainError::Unfit(Unfit::Gone(_) | Unfit::Zombie { .. })
+            DrainError::Unknown { .. }
+                | DrainError::AccessProblem(AccessProblem::Gone(_) | AccessProblem::Zombie { .. })
         );
     if counts {
         complain!("weir: {error}");

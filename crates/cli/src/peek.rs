@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use weir_model::peek::Peek;
-use weir_probe::proc;
-use weir_probe::subject::Unfit;
 use weir_report::peek::{document, screen};
+use weir_sys::proc;
+use weir_sys::process_access::AccessProblem;
 
 use weir_tui::style::stdout_style;
 
@@ -83,7 +83,7 @@ fn look(args: &Args) -> (Vec<Peek>, bool) {
             }
             match weir_probe::peek::peek(pid, args.full) {
                 Ok(peek) => processes.push(peek),
-                Err(Unfit::Gone(_) | Unfit::Zombie { .. }) if pid != *named => {}
+                Err(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }) if pid != *named => {}
                 Err(error) => {
                     complain!("weir: {error}");
                     failed = true;

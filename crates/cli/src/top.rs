@@ -155,7 +155,7 @@ fn survey(args: &Args, live: bool) -> Result<u8, String> {
 }
 
 fn check_processes_exist(pids: &[u32]) -> Result<(), String> {
-    match pids.iter().find(|pid| !weir_probe::proc::exists(**pid)) {
+    match pids.iter().find(|pid| !weir_sys::proc::exists(**pid)) {
         Some(pid) => Err(format!("no process {pid}")),
         None => Ok(()),
     }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &[OsString], options: &SuperviseOptions) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let gated = weir_probe::launch::start(command)?;
+    let gated = weir_sys::launch::start(command)?;
     for sentence in unable(&gated, options) {
         eprintln!("follow: {sentence}");
     }

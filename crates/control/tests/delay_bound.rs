@@ -14,7 +14,7 @@ use common::{BUILDS, Build, compile, folder, followed, text};
 const LINES: &str = "20";
 
 fn now() -> f64 {
-    weir_probe::engine::now_ns() as f64 / 1e9
+    weir_sys::clock::now_ns() as f64 / 1e9
 }
 
 /// How late each line came, in ms, as it is read from this end.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion, PublishedTable};
 use weir_model::trace::Recording;
-use weir_probe::command::find;
+use weir_sys::command::find;
 
 use crate::judge::{Seen, judge};
 use crate::stage::Stage;

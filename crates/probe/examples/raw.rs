@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use weir_probe::engine::{Ended, Options, Target, now_ns};
+use weir_probe::engine::{Ended, Options, Target};
 use weir_probe::raw::RawEvent;
-use weir_probe::{Error, launch, ptrace, sample};
+use weir_probe::{ptrace, sample};
+use weir_sys::clock::now_ns;
+use weir_sys::{Error, launch};
 
 struct Asked {
     options: Options,

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use weir_model::trace::Prices;
-use weir_probe::inherited::Keep;
 use weir_probe::trace::{EngineChoice, Options, Target, record};
+use weir_sys::inherited::InheritedFds;
 
 fn main() {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -19,7 +19,7 @@ fn main() {
         exact,
         every_call: false,
         seccomp: false,
-        keep: Keep::All,
+        keep: InheritedFds::All,
         limit: None,
         stop: Arc::default(),
         prices: Prices::default(),

@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use weir_model::trace::{Buffer, Exit, Moment};
+use weir_sys::code_pages;
+use weir_sys::launch::{GatedCommand, reap_after};
 
-use crate::launch::{Gated, reap_after};
 use crate::raw::RawEvent;
-use crate::text;
 
 /// Whom to watch.
 #[derive(Debug)]
 pub enum Target {
     /// A command that waits at its gate; its descendants too.
-    Command(Gated),
+    Command(GatedCommand),
     /// A process that runs already, all its threads, and whatever it starts from now on.
     Process(u32),
 }
@@ -91,7 +90,7 @@ impl std::fmt::Debug for Rest {
 impl Drop for Rest {
     fn drop(&mut self) {
         drop(self.engine.take());
-        self.ending.map(|ending| reap_after(ending, text::let_go));
+        self.ending.map(|ending| reap_after(ending, code_pages::release));
     }
 }
 
@@ -124,14 +123,3 @@ impl<F: FnMut(u32, Moment) -> Vec<Buffer> + Send> Look for F {
 
 /// Called about every 100 ms with CLOCK_MONOTONIC.
 pub type Tick<'a> = dyn FnMut(u64, &mut SendSink<'_>) + Send + 'a;
-
-/// CLOCK_MONOTONIC, nanoseconds: the time in every report.
-pub fn now_ns() -> u64 {
-    clock_ns(ClockId::Monotonic)
-}
-
-/// What a clock shows, nanoseconds.
-pub(crate) fn clock_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}

@@ -8,13 +8,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use weir_model::StreamKind;
 use weir_model::peek::{Peek, PeekStream, Peer, State, escaped};
 use weir_model::trace::{Buffer, Op};
-
-use crate::behind::{info, kind_at};
-use crate::memory::ProcessMemory;
-use crate::proc::{self, Doing};
-use crate::subject::{self, Unfit};
-use crate::syscalls;
-use crate::walk::{Pending, Walk, walkers, walkers_missing};
+use weir_sys::memory::ProcessMemory;
+use weir_sys::open_files::{fdinfo, kind_at};
+use weir_sys::proc::{self, ThreadState};
+use weir_sys::process_access::{self, AccessProblem};
+use weir_sys::syscalls;
+use weir_walkers::{Pending, Walker, walkers, walkers_missing};
 
 /// Between two looks, where the first cannot tell since when bytes wait.
 const BETWEEN: Duration = Duration::from_millis(200);
@@ -25,8 +24,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 const PREVIEW_BYTES: usize = 256;
 
 /// Looks; `full`: with all bytes that wait.
-pub fn peek(pid: u32, full: bool) -> Result<Peek, Unfit> {
-    subject::check(pid)?;
+pub fn peek(pid: u32, full: bool) -> Result<Peek, AccessProblem> {
+    process_access::check(pid)?;
     let look = Look::until_steady(pid);
     let idle = idle_s(pid);
     let (_, comm, command) = proc::names(pid);
@@ -41,7 +40,7 @@ pub fn peek(pid: u32, full: bool) -> Result<Peek, Unfit> {
     } else {
         streams.iter_mut().filter(|one| waits(one)).for_each(|one| one.since_s = since);
     }
-    subject::check(pid)?;
+    process_access::check(pid)?;
     Ok(Peek {
         pid,
         comm,
@@ -55,7 +54,7 @@ pub fn peek(pid: u32, full: bool) -> Result<Peek, Unfit> {
 }
 
 struct Look {
-    walkers: Vec<Box<dyn Walk>>,
+    walkers: Vec<Box<dyn Walker>>,
     memory: ProcessMemory,
     buffers: Vec<Buffer>,
     pending: Vec<Pending>,
@@ -77,7 +76,7 @@ impl Look {
         look
     }
 
-    fn at(pid: u32, walkers: Vec<Box<dyn Walk>>) -> Look {
+    fn at(pid: u32, walkers: Vec<Box<dyn Walker>>) -> Look {
         let memory = ProcessMemory { pid };
         let written = writes(pid);
         let buffers = walkers.iter().flat_map(|walker| walker.buffers(&memory)).collect();
@@ -151,9 +150,9 @@ fn state(pid: u32) -> State {
     if proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't'])) {
         return State::Stopped;
     }
-    match proc::doing(pid) {
-        Doing::Running => State::Running,
-        Doing::Waiting { number, args } => {
+    match proc::thread_state(pid) {
+        ThreadState::Running => State::Running,
+        ThreadState::Waiting { number, args } => {
             let op = syscalls::op(number);
             let name = match number {
                 libc::SYS_restart_syscall => restarted(pid),
@@ -162,7 +161,7 @@ fn state(pid: u32) -> State {
             let fd = op.and_then(|op| syscalls::descriptor(op, &args));
             State::Asleep { call: name.unwrap_or_default().to_string(), fd }
         }
-        Doing::Unknown => State::Asleep { call: String::new(), fd: None },
+        ThreadState::Unknown => State::Asleep { call: String::new(), fd: None },
     }
 }
 
@@ -237,5 +236,5 @@ impl Ends {
 }
 
 fn writes_to(pid: u32, fd: u32) -> bool {
-    info(pid, fd as i32).is_some_and(|info| info.flags & libc::O_ACCMODE != libc::O_RDONLY)
+    fdinfo(pid, fd as i32).is_some_and(|info| info.flags & libc::O_ACCMODE != libc::O_RDONLY)
 }

@@ -4,8 +4,8 @@
 //! the tables of open files by following open, dup, fork, exec and close.
 
 use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile, StreamCounts};
-
-use crate::behind;
+use weir_sys::open_files;
+use weir_sys::proc::ResourceUsage;
 
 /// One report.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub enum RawEventKind {
         /// The kernel's counts, its own only.
         io: Option<IoTotals>,
         /// What it needed.
-        spent: Spent,
+        spent: ResourceUsage,
     },
     /// A signal that ends the process.
     Signal {
@@ -147,19 +147,6 @@ impl RawCall {
     }
 }
 
-/// What the kernel counted for a process in all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Processor time, nanoseconds, user mode.
-    pub user_ns: u64,
-    /// Processor time, nanoseconds, kernel.
-    pub system_ns: u64,
-    /// How long it could have run and had no processor, nanoseconds.
-    pub queued_ns: Option<u64>,
-    /// What came from devices for it.
-    pub fetched_bytes: Option<u64>,
-}
-
 /// In which directory a process stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stands {
@@ -205,7 +192,7 @@ pub struct RawCounts {
 impl RawEventKind {
     /// A look at a process that stands still or sleeps: what its descriptors are is looked up now.
     pub(crate) fn looked(pid: u32, moment: Moment, buffers: Vec<Buffer>, waits_in: String) -> Self {
-        let behind = behind::streams(pid, &buffers);
+        let behind = open_files::streams(pid, &buffers);
         Self::Buffers { moment, buffers, waits_in, behind }
     }
 }

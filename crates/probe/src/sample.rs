@@ -6,12 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use weir_model::trace::{Exit, IoTotals, Moment, StreamCounts};
+use weir_sys::clock::now_ns;
+use weir_sys::launch::reap;
+use weir_sys::open_files::{FdInfo, direction_of, fdinfo};
+use weir_sys::proc::ResourceUsage;
+use weir_sys::{Error, proc};
 
-use crate::behind::{Info, info, way};
-use crate::engine::{Ended, Look, Options, SendSink, Target, Tick, now_ns};
-use crate::launch::reap;
-use crate::raw::{RawCounts, RawEvent, RawEventKind, Spent};
-use crate::{Error, proc};
+use crate::engine::{Ended, Look, Options, SendSink, Target, Tick};
+use crate::raw::{RawCounts, RawEvent, RawEventKind};
 
 /// Between looks.
 const EVERY: Duration = Duration::from_millis(50);
@@ -210,7 +212,7 @@ impl Sampler<'_, '_> {
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         self.unwatched(pid, &known, now);
         let (user_ns, system_ns) = known.times;
-        let spent = Spent { user_ns, system_ns, ..Spent::default() };
+        let spent = ResourceUsage { user_ns, system_ns, ..ResourceUsage::default() };
         match exit {
             Some(exit) => {
                 self.ended.exit = Some(exit);
@@ -241,7 +243,7 @@ impl Sampler<'_, '_> {
 fn positions(pid: u32) -> HashMap<i32, Position> {
     let of = |fd: i32| {
         let path = proc::descriptor(pid, fd)?;
-        let Info { position: at, flags, .. } = info(pid, fd)?;
+        let FdInfo { position: at, flags, .. } = fdinfo(pid, fd)?;
         Some((fd, Position { path, flags, at }))
     };
     let files = |position: &(i32, Position)| position.1.path.starts_with('/');
@@ -256,6 +258,6 @@ fn moved(pid: u32, fd: i32, now: &Position, before: u64) -> Option<StreamCounts>
         bytes,
         exact: false,
         estimated: true,
-        ..StreamCounts::new(pid, 0, fd, 0, way(now.flags)?)
+        ..StreamCounts::new(pid, 0, fd, 0, direction_of(now.flags)?)
     })
 }

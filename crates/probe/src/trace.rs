@@ -9,15 +9,17 @@ use std::time::Duration;
 use rustix::time::ClockId;
 use weir_model::Size;
 use weir_model::trace::{BackendKind, Buffer, Moment, Overhead, Prices, Recording, StreamCounts, WriteSite};
+use weir_sys::clock::now_ns;
+use weir_sys::inherited::{self, InheritedFds};
+use weir_sys::proc;
+use weir_sys::{Error, breakpoint, launch, signals};
 
 use crate::assemble::{Assembled, Assembler};
-use crate::engine::{self, Ended, Look, Rest, now_ns};
-use crate::inherited::{self, Keep};
-use crate::proc;
+use crate::ebpf;
+use crate::engine::{self, Ended, Look, Rest};
 use crate::raw::{RawEvent, RawEventKind};
 use crate::unread::Unread;
 use crate::watch::Watch;
-use crate::{Error, breakpoint, ebpf, launch, signals};
 
 /// Whom to watch.
 #[derive(Debug, Clone)]
@@ -53,12 +55,12 @@ pub struct Options {
     pub exact: bool,
     /// Tell of each call, and of the buffers before it: for a short run that is gone through call by call.
     pub every_call: bool,
-    /// Stop a command by a filter of its own, and only at the calls that are followed ([`crate::seccomp`]). With
+    /// Stop a command by a filter of its own, and only at the calls that are followed ([`weir_sys::seccomp`]). With
     /// the ptrace engine and `exact`; nothing with others.
     pub seccomp: bool,
     /// What this process needs itself of the descriptors that a command gets. Not all: it is only there for the command, and
     /// passes signals on to it.
-    pub keep: Keep,
+    pub keep: InheritedFds,
     /// Stop after this time.
     pub limit: Option<Duration>,
     /// Set by Ctrl-C.
@@ -83,7 +85,7 @@ const LOADED_MOST_S: f64 = 0.02;
 /// rest has been dropped.
 pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
     // What this process had of processors since it was forked: the time to load it too.
-    let loaded_s = seconds(engine::clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
+    let loaded_s = seconds(weir_sys::clock::clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
     let begun = now_ns();
     let mut passed_on = None;
     // First: what a child copies of weir, and lets go of at its execve(2), is least now.
@@ -92,14 +94,15 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
             let filtered = options.seccomp && options.exact && options.engine == EngineChoice::Ptrace;
             let start = if filtered { launch::start_filtered } else { launch::start };
             let gated = start(command)?;
-            inherited::let_go(options.keep);
-            passed_on = (options.keep != Keep::All).then(|| signals::pass_on(gated.pid, &signals::ASKING));
+            inherited::close_inherited(options.keep);
+            passed_on =
+                (options.keep != InheritedFds::All).then(|| signals::pass_on(gated.pid, &signals::ASKING));
             engine::Target::Command(gated)
         }
         Target::Process(pid) => engine::Target::Process(there(*pid)?),
     };
     // It waits while the engine is loaded; behind the command's fork, which no thread is to be beside.
-    let _breakpoints = (options.engine != EngineChoice::Sample).then(breakpoint::Ready::soon);
+    let _breakpoints = (options.engine != EngineChoice::Sample).then(breakpoint::BreakpointWarmup::soon);
     let (mut ready, mut reason) = choose(options)?;
     ready.prepare(&target)?;
     let root = target.pid();
@@ -118,7 +121,7 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
         Err(Error::Process { source, .. })
             if options.engine == EngineChoice::Auto && options.limit.is_some() =>
         {
-            reason = format!("{reason}; ptrace: {}", crate::error::errno_text(&source));
+            reason = format!("{reason}; ptrace: {}", weir_sys::error::errno_text(&source));
             kind = BackendKind::Sample;
             scribe = Scribe::new(started, kind, options, command);
             run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
@@ -205,7 +208,7 @@ fn choose(options: &Options) -> Result<(Ready, String), Error> {
         EngineChoice::Ebpf => Ok((Ready::Ebpf(Box::new(ebpf::Engine::new(options.exact)?)), String::new())),
         EngineChoice::Auto => Ok(match ebpf::Engine::new(options.exact) {
             Ok(engine) => (Ready::Ebpf(Box::new(engine)), String::new()),
-            Err(Error::Engine { reason, .. }) => (Ready::Ptrace, format!("eBPF: {reason}")),
+            Err(Error::Backend { reason, .. }) => (Ready::Ptrace, format!("eBPF: {reason}")),
             Err(error) => (Ready::Ptrace, format!("eBPF: {error}")),
         }),
     }

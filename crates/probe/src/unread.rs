@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::walk::unreadable;
+use weir_walkers::unreadable;
 
 /// So many are asked at a time: most of a build's thousands are gone before their turn.
 const ASKED_AT_ONCE: usize = 8;

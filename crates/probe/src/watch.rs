@@ -4,7 +4,6 @@
 //! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often. The searches
 //! for new streams at forks and ends, for which a process stands still, have a share of their own.
 
-pub(crate) mod calls;
 mod looker;
 
 use std::cmp::Reverse;
@@ -13,11 +12,11 @@ use std::time::Instant;
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, Moment, WriteSite};
+use weir_sys::clock::{now_ns, thread_cpu_ns};
+use weir_sys::{blocking_calls, process_stat};
 
-use crate::engine::{clock_ns, now_ns};
 use crate::place::{Places, STREAMS_MOST};
 use crate::raw::{RawEvent, RawEventKind, Sink};
-use crate::stat;
 
 pub(crate) use looker::Looker;
 
@@ -105,7 +104,7 @@ enum Does {
 impl Watched {
     /// What it did since the last visit, by its state and its processor time.
     fn does(&mut self, pid: u32) -> Does {
-        let Some(stat) = stat::read(pid) else { return Does::Nothing };
+        let Some(stat) = process_stat::read(pid) else { return Does::Nothing };
         let ticks = stat.cpu_ticks();
         match self.cpu_ticks.replace(ticks) {
             Some(before) if ticks > before + 1 => Does::Work,
@@ -201,10 +200,10 @@ impl Watch {
             }
             _ => self.spared += 1,
         }
-        let start_ns = processor_ns();
+        let start_ns = thread_cpu_ns();
         let buffers = one.looker.look(pid);
         if !matches!(moment, Moment::Sample | Moment::Call) {
-            self.searches.spend(processor_ns() - start_ns);
+            self.searches.spend(thread_cpu_ns() - start_ns);
         }
         if matches!(moment, Moment::Sample | Moment::Call) {
             watch_writes(&mut self.places, pid, &one.looker, &buffers);
@@ -231,7 +230,7 @@ impl Watch {
         self.looks.earn(now_ns, SHARE, CREDIT_MOST_NS);
         self.last_ns = now_ns;
         self.places.tick(now_ns);
-        let (begun, mut start_ns) = (Instant::now(), processor_ns());
+        let (begun, mut start_ns) = (Instant::now(), thread_cpu_ns());
         while self.looks.left_ns > 0 {
             let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
                 break;
@@ -241,7 +240,7 @@ impl Watch {
                 // Others came first: what the process writes meanwhile is written before its look.
                 self.visit(pid, now_ns + begun.elapsed().as_nanos() as u64, sink);
             }
-            let end_ns = processor_ns();
+            let end_ns = thread_cpu_ns();
             self.looks.spend(end_ns - start_ns);
             start_ns = end_ns;
         }
@@ -262,7 +261,7 @@ impl Watch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
                 one.said.clear();
             } else if one.is_news(&buffers, now_ns) {
-                let what = RawEventKind::looked(pid, Moment::Sample, buffers, calls::waits_in(pid));
+                let what = RawEventKind::looked(pid, Moment::Sample, buffers, blocking_calls::waits_in(pid));
                 sink(RawEvent { ns: now_ns, pid, tid: pid, what });
             }
         }
@@ -295,11 +294,6 @@ fn worth_watching<'a>(places: &Places, pid: u32, buffers: &'a [Buffer]) -> Vec<&
     wanted.sort_by_key(|one| std::cmp::Reverse((waits(one), known(one), one.pending_bytes)));
     wanted.truncate(STREAMS_MOST);
     wanted
-}
-
-/// What this thread had of a processor: others' work is not the looks'.
-pub(crate) fn processor_ns() -> u64 {
-    clock_ns(rustix::time::ClockId::ThreadCPUTime)
 }
 
 impl std::fmt::Debug for Watch {

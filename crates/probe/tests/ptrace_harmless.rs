@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{compile, exact, text, trace, until};
 use weir_probe::engine::{Options, Target};
-use weir_probe::proc;
+use weir_sys::proc;
+
+use common::{compile, exact, text, trace, until};
 
 /// Threads that write lines, pass bytes through a pipe and a socket, wait for events and for a connection, and leave with a status of
 /// their own when any call ends otherwise than it would alone: with EINTR, or with less than was asked.

@@ -5,11 +5,12 @@ mod common;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use common::{cheaply, command, compile, exactly, text, trace, until};
 use weir_model::trace::{Exit, Moment};
 use weir_probe::engine::{Options, Target};
 use weir_probe::raw::RawEventKind;
-use weir_probe::{Error, proc};
+use weir_sys::{Error, proc};
+
+use common::{cheaply, command, compile, exactly, text, trace, until};
 
 #[test]
 fn exit_statuses_are_passed_on() {

@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::{cheaply, compile, exactly, skip, text};
 use weir_model::trace::{Exit, Op};
-use weir_probe::inherited::Keep;
 use weir_probe::trace::{EngineChoice, Options, Target, record};
+use weir_sys::inherited::InheritedFds;
+
+use common::{cheaply, compile, exactly, skip, text};
 
 /// Traces a child of its own, by PTRACE_TRACEME or by PTRACE_SEIZE, and passes its status on.
 const TRACER: &str = r#"
@@ -165,7 +166,7 @@ fn a_process_that_has_just_ended_is_said_to_have_ended() {
         exact: false,
         every_call: false,
         seccomp: false,
-        keep: Keep::All,
+        keep: InheritedFds::All,
         limit: None,
         stop,
         prices: Default::default(),

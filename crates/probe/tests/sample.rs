@@ -5,12 +5,14 @@ mod common;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use common::text;
 use weir_model::Direction;
 use weir_model::trace::Exit;
 use weir_probe::engine::{Ended, Options, Target};
 use weir_probe::raw::{RawEvent, RawEventKind};
-use weir_probe::{Error, launch, sample};
+use weir_probe::sample;
+use weir_sys::{Error, launch};
+
+use common::text;
 
 fn look(target: Target, options: &Options) -> Result<(Vec<RawEvent>, Ended), Error> {
     let mut raws = Vec::new();

@@ -1,14 +1,16 @@
 //! A look over the processes: who makes small calls, whose bytes wait, and what ended children did.
 
+#[path = "../../walkers/tests/support/mod.rs"]
 mod support;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::{Waiting, compile};
 use weir_model::survey::{Activity, Survey};
-use weir_probe::proc;
 use weir_probe::survey::{Scope, Surveyor};
+use weir_sys::proc;
+
+use support::{Waiting, compile};
 
 fn of(pids: &[u32]) -> Surveyor {
     Surveyor::new(Scope { pids: Some(pids.to_vec()), thorough: true })

@@ -1,5 +1,6 @@
 //! The looks at processes that sleep: what is reported, how often, and what is not.
 
+#[path = "../../walkers/tests/support/mod.rs"]
 mod support;
 
 use std::path::Path;
@@ -7,10 +8,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Waiting, compile};
 use weir_model::trace::{Buffer, Moment};
 use weir_probe::raw::{RawEvent, RawEventKind};
 use weir_probe::watch::Watch;
+
+use support::{Waiting, compile};
 
 fn streams(dir: &Path) -> Waiting {
     let program = compile("watch", "gcc", &[], "streams.c", &dir.join("program")).expect("gcc");

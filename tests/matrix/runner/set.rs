@@ -112,7 +112,7 @@ pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
 }
 
 fn here(tool: &str) -> bool {
-    weir_probe::command::find(tool).is_some()
+    weir_sys::command::find(tool).is_some()
 }
 
 fn make(dir: &Path, command: &str) {

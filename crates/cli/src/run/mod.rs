@@ -197,7 +197,7 @@ fn attempt(args: &Args) -> Result<u8, Failure> {
         // As every shell says it, before anything that is beside the point.
         let name = Path::new(&args.command[0]).display().to_string();
         let source = std::io::Error::from_raw_os_error(2);
-        return Err(weir_probe::Error::Command { command: name, source }.into());
+        return Err(weir_sys::Error::Command { command: name, source }.into());
     }
     outputs.plan(args, &plan)?;
     if args.why == Some(When::Only) {

@@ -17,7 +17,7 @@ use weir_diagnose::{Case, Judgement};
 use weir_model::trace::{Recording, Streams, TraceStream, trace_streams};
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
-use weir_probe::inherited::Keep;
+use weir_sys::inherited::InheritedFds;
 
 use crate::output::OutputOptions;
 use crate::{USAGE, signals};
@@ -210,7 +210,7 @@ fn obtain(args: &Args) -> Result<(Recording, Rest), Failure> {
         exact: args.exact,
         every_call: args.every_call,
         seccomp: args.seccomp,
-        keep: if to_stdout(args) > 0 { Keep::Stdout } else { Keep::Nothing },
+        keep: if to_stdout(args) > 0 { InheritedFds::Stdout } else { InheritedFds::Nothing },
         limit: args.time,
         stop: stop.map_err(Failure::own)?,
         prices: known.unwrap_or_default(),

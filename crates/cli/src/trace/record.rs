@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use weir_model::trace::{Prices, Recording};
 use weir_probe::engine::Rest;
-use weir_probe::inherited::Keep;
 use weir_probe::trace::{self, EngineChoice, Options, Target};
+use weir_sys::inherited::InheritedFds;
 
 use super::Engine;
 use super::status::Failure;
@@ -28,7 +28,7 @@ pub struct Request {
     /// Stop the command by a seccomp filter; only the ptrace engine can.
     pub seccomp: bool,
     /// What weir needs itself of the descriptors that a command gets.
-    pub keep: Keep,
+    pub keep: InheritedFds,
     /// Stop watching after this.
     pub limit: Option<Duration>,
     /// Set when watching is to end.

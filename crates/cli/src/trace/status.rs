@@ -45,13 +45,13 @@ impl Failure {
     }
 }
 
-impl From<weir_probe::Error> for Failure {
-    fn from(error: weir_probe::Error) -> Self {
+impl From<weir_sys::Error> for Failure {
+    fn from(error: weir_sys::Error) -> Self {
         let status = match &error {
-            weir_probe::Error::Command { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            weir_sys::Error::Command { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 NOT_FOUND
             }
-            weir_probe::Error::Command { .. } => NOT_EXECUTABLE,
+            weir_sys::Error::Command { .. } => NOT_EXECUTABLE,
             _ => OWN,
         };
         Self { text: error.to_string(), status }
@@ -99,10 +99,10 @@ mod tests {
     fn what_cannot_be_started_ends_as_with_env() {
         let of = |errno| {
             let source = io::Error::from_raw_os_error(errno);
-            Failure::from(weir_probe::Error::Command { command: "x".into(), source }).status
+            Failure::from(weir_sys::Error::Command { command: "x".into(), source }).status
         };
         assert_eq!([of(2), of(13), of(8)], [127, 126, 126]);
-        let error = weir_probe::Error::Engine { engine: "ebpf", reason: "no".into() };
+        let error = weir_sys::Error::Backend { backend: "ebpf", reason: "no".into() };
         assert_eq!(Failure::from(error).status, 125);
     }
 }

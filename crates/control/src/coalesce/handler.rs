@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_model::trace::Exit;
-use weir_probe::proc;
+use weir_sys::proc;
 
 use crate::coalesce::{Arena, UnwrittenBytes};
 use crate::rescue::save;
@@ -43,7 +43,7 @@ impl LifecycleHandler for CoalesceHandler {
             Err(error) => world.say(format!(
                 "what process {pid} ({}) had gathered could not be written: {}",
                 proc::names(tid).1,
-                weir_probe::error::errno_text(&error)
+                weir_sys::error::errno_text(&error)
             )),
         }
         true
@@ -61,7 +61,7 @@ fn keep(world: &mut Tracees, pid: u32, tid: u32, status: i32, left: &UnwrittenBy
         exit: Exit::of_status(status),
         saved: None,
     };
-    let why = weir_probe::error::errno_text(&left.why);
+    let why = weir_sys::error::errno_text(&left.why);
     match save::save(world.save_in.as_deref(), &left.bytes, &about, &why) {
         Ok(path) => about.saved = Some(SavedFile { path, why }),
         Err(error) => world.say(format!(
@@ -69,7 +69,7 @@ fn keep(world: &mut Tracees, pid: u32, tid: u32, status: i32, left: &UnwrittenBy
             left.bytes.len(),
             about.comm,
             about.target,
-            weir_probe::error::errno_text(&error)
+            weir_sys::error::errno_text(&error)
         )),
     }
     world.rescued.push(about);

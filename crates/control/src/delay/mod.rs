@@ -16,8 +16,8 @@ pub(crate) mod write_ahead;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use weir_probe::proc;
-use weir_probe::walk::Pending;
+use weir_sys::proc;
+use weir_walkers::Pending;
 
 use crate::delay::write_ahead::{ThreadActivity, bring_out, doing, forget_purged, settle};
 use crate::supervise::Tracees;

@@ -1,9 +1,9 @@
 //! Skipping what was written ahead, when the program comes to write it itself.
 
-use weir_probe::memory::{Memory, ProcessMemory};
-use weir_probe::ptrace::os::{self, Side, same_file};
-use weir_probe::ptrace::registers;
-use weir_probe::syscalls;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::ptrace::registers;
+use weir_sys::ptrace::{self, SyscallStop, same_file};
+use weir_sys::syscalls;
 
 use crate::supervise::tracees::Tracees;
 
@@ -53,7 +53,7 @@ impl SkippedCall {
 
 /// At a system call's entry in a process of which something was written ahead.
 pub(crate) fn at_entry(world: &mut Tracees, tid: u32) -> Option<SkippedCall> {
-    let Side::Entry { arch, number, args } = os::side(tid) else { return None };
+    let SyscallStop::Entry { arch, number, args } = ptrace::side(tid) else { return None };
     let owner = world.owner_of(tid)?;
     let number = number as i64;
     if number == libc::SYS_lseek && args[1] == 0 && args[2] == libc::SEEK_CUR as u64 {
@@ -104,9 +104,9 @@ fn position(world: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Option<Ski
 
 /// At its exit: the program gets what it would have got. False: it was killed, and gets nothing any more.
 pub(crate) fn at_exit(tid: u32, skip: &SkippedCall) -> bool {
-    let Side::Exit { result } = os::side(tid) else { return false };
+    let SyscallStop::Exit { result } = ptrace::side(tid) else { return false };
     if let Some((address, bytes)) = &skip.vector {
-        os::write_memory(tid, *address, bytes);
+        ptrace::write_memory(tid, *address, bytes);
     }
     if skip.further > 0 {
         let told = if result >= 0 { result.saturating_sub_unsigned(skip.further) } else { result };
@@ -179,6 +179,6 @@ fn shorten(
         after.extend((address + here).to_le_bytes());
         after.extend((length - here).to_le_bytes());
     }
-    os::write_memory(tid, args[1], &after);
+    ptrace::write_memory(tid, args[1], &after);
     Some((args[1], before))
 }

@@ -1,10 +1,10 @@
 //! Bringing out what waits in the streams of a process that is held: out of the stream where that is safe, else
 //! ahead of it.
 
-use weir_probe::ptrace::os;
-use weir_probe::ptrace::registers::Call;
-use weir_probe::syscalls;
-use weir_probe::walk::{Pending, Store};
+use weir_sys::ptrace;
+use weir_sys::ptrace::registers::SyscallRegisters;
+use weir_sys::syscalls;
+use weir_walkers::{Pending, Store};
 
 use crate::supervise::tracee_file::TraceeFile;
 use crate::supervise::tracees::Tracees;
@@ -24,7 +24,7 @@ pub(crate) enum ThreadActivity {
 
 pub(crate) fn doing(world: &Tracees, pid: u32) -> ThreadActivity {
     let calls = world.calls(pid);
-    let number_writes = |call: &Call| syscalls::op(call.number).is_some_and(|op| op.writes());
+    let number_writes = |call: &SyscallRegisters| syscalls::op(call.number).is_some_and(|op| op.writes());
     let skips =
         world.processes.iter().any(|(other, process)| process.owner == pid && world.is_skipping(*other));
     if skips || calls.iter().any(|(_, call)| call.is_some_and(|call| number_writes(&call))) {
@@ -35,7 +35,9 @@ pub(crate) fn doing(world: &Tracees, pid: u32) -> ThreadActivity {
         return ThreadActivity::Running(running);
     }
     let shared = world.processes.iter().any(|(other, process)| *other != pid && process.owner == pid);
-    let waits = |call: &Call| (-516..=-512).contains(&call.result) || call.result == -i64::from(libc::EINTR);
+    let waits = |call: &SyscallRegisters| {
+        (-516..=-512).contains(&call.result) || call.result == -i64::from(libc::EINTR)
+    };
     match calls.iter().all(|(_, call)| call.is_some_and(|call| waits(&call))) && !shared {
         true => ThreadActivity::Waiting,
         false => ThreadActivity::Calling,
@@ -62,7 +64,7 @@ pub(crate) fn bring_out(
     world.written.bytes += (taken - before) as u64;
     let stores = if empty && pending.locked != Some(true) { without(pending, taken) } else { None };
     if let Some(stores) = stores.filter(|_| taken > 0)
-        && stores.iter().all(|store| os::write_memory(tid, store.address, &store.bytes))
+        && stores.iter().all(|store| ptrace::write_memory(tid, store.address, &store.bytes))
     {
         return world.written.set(pid, pending.stream, pending.fd, &[]);
     }

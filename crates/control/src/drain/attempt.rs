@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use weir_probe::proc::{self, Doing};
-use weir_probe::ptrace::wait_until_gone;
-use weir_probe::walk::{Pending, Store};
+use weir_sys::proc::{self, ThreadState};
+use weir_sys::ptrace::wait_until_gone;
+use weir_walkers::{Pending, Store};
 
 use super::blocked_call::BlockedCall;
 use super::stopped_threads::{StopError, StoppedThreads};
@@ -47,7 +47,7 @@ pub(super) fn attempt(
         }
         // It is looked at again, and found to be gone.
         Err(StopError::Ended) if Instant::now() < until => Ok(()),
-        Err(StopError::Ended) => Err(weir_probe::subject::Unfit::Gone(pid).into()),
+        Err(StopError::Ended) => Err(weir_sys::process_access::AccessProblem::Gone(pid).into()),
         Err(StopError::Refused(source)) => Err(refused(pid, source)),
     }
 }
@@ -63,7 +63,7 @@ fn targets(pid: u32, waiting: &[PendingStream]) -> Vec<String> {
 /// What is in the way already, so that nothing is stopped for nothing.
 fn before_stopping(pid: u32, pending: &[Pending], targets: &[String]) -> Option<String> {
     for tid in proc::threads(pid) {
-        let Doing::Waiting { number, args } = proc::doing(tid) else { continue };
+        let ThreadState::Waiting { number, args } = proc::thread_state(tid) else { continue };
         let call = BlockedCall { number, args };
         if let Some(fd) = call.writes_to(pid, targets) {
             return Some(format!(
@@ -96,8 +96,8 @@ fn lock_text(pid: u32, one: &Pending) -> String {
 fn thread_of(pid: u32, holder: u64) -> Option<u32> {
     const TID: [u64; 2] = [0x2d0, 0xd0];
     let threads = proc::threads(pid);
-    let memory = weir_probe::memory::ProcessMemory { pid };
-    let word = |at: u64| weir_probe::memory::Memory::i32(&memory, holder.checked_add(at)?);
+    let memory = weir_sys::memory::ProcessMemory { pid };
+    let word = |at: u64| weir_sys::memory::Memory::i32(&memory, holder.checked_add(at)?);
     let direct = u32::try_from(holder).ok();
     let all = TID.into_iter().filter_map(word).filter_map(|tid| u32::try_from(tid).ok());
     direct.into_iter().chain(all).find(|tid| threads.contains(tid))
@@ -135,9 +135,8 @@ fn write_one(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Obst
     if one.emptied.is_empty() {
         return Err(Obstacle::refused("this stream cannot be emptied from outside"));
     }
-    let text = |call: &str, error: &io::Error| {
-        Obstacle::refused(format!("{call}: {}", weir_probe::errno_text(error)))
-    };
+    let text =
+        |call: &str, error: &io::Error| Obstacle::refused(format!("{call}: {}", weir_sys::errno_text(error)));
     try_stores(memory, &one.emptied).map_err(|error| text("its memory", &error))?;
     let sink = TargetFile::of(pid, one.fd).map_err(|error| text("pidfd_getfd", &error))?;
     if !one.divides() && !sink.takes_all(one.bytes.len()) {

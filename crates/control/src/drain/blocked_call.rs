@@ -1,7 +1,7 @@
 //! In which system calls a thread can be while its streams are changed, and in which it can be stopped at all.
 
 use weir_model::trace::Op;
-use weir_probe::{proc, syscalls};
+use weir_sys::{proc, syscalls};
 
 /// The most that a write to a pipe puts there whole or not at all.
 const PIPE_BUF: u64 = 4096;

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_model::trace::RuntimeId;
-use weir_probe::memory::ProcessMemory;
-use weir_probe::subject::{self, Unfit};
-use weir_probe::walk::{Pending, Walk, walkers, walkers_missing};
-use weir_probe::{errno_text, proc};
+use weir_sys::memory::ProcessMemory;
+use weir_sys::process_access::{self, AccessProblem};
+use weir_sys::{errno_text, proc};
+use weir_walkers::{Pending, Walker, walkers, walkers_missing};
 
 /// The pauses between attempts.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -35,7 +35,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
 pub enum DrainError {
     /// It is none that can be looked into.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    AccessProblem(#[from] AccessProblem),
     /// Another program stops and starts it.
     #[error(
         "{label} is traced by {tracer} (strace, gdb, weir trace): a process has one tracer only; end that one, or flush \
@@ -169,7 +169,7 @@ impl DrainResult {
 /// Keeps the walkers of a process, for a flush now and then.
 pub struct ProcessDrain {
     pid: u32,
-    walkers: Vec<Box<dyn Walk>>,
+    walkers: Vec<Box<dyn Walker>>,
     missing: Vec<String>,
     memory: ProcessMemory,
 }
@@ -177,7 +177,7 @@ pub struct ProcessDrain {
 impl ProcessDrain {
     /// Looks at what the process is.
     pub fn of(pid: u32) -> Result<ProcessDrain, DrainError> {
-        subject::check(pid)?;
+        process_access::check(pid)?;
         let (walkers, missing) = (walkers(pid), walkers_missing(pid));
         if walkers.is_empty() {
             return Err(DrainError::Unknown { label: proc::label(pid), missing });
@@ -192,7 +192,7 @@ impl ProcessDrain {
         let mut flushed = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
         self.walkers.iter().for_each(|walker| walker.search_again());
         loop {
-            subject::check(self.pid)?;
+            process_access::check(self.pid)?;
             let waiting = self.waiting();
             if waiting.is_empty() {
                 break;

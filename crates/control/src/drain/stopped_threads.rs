@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use weir_probe::ptrace::os::{self, EVENT_STOP, Side, Stop};
-use weir_probe::ptrace::registers;
-use weir_probe::{proc, syscalls};
+use weir_sys::ptrace::registers;
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
+use weir_sys::{proc, syscalls};
 
 use super::blocked_call::BlockedCall;
 
@@ -58,7 +58,7 @@ impl<'t> StoppedThreads<'t> {
         let (until, mut pause) = (Instant::now() + TOGETHER, Duration::from_micros(20));
         loop {
             let new = hold.ask_new()?;
-            while let Some(stop) = os::wait_no_longer() {
+            while let Some(stop) = ptrace::wait_no_longer() {
                 hold.on_stop(stop);
             }
             if hold.threads.is_empty() {
@@ -83,7 +83,7 @@ impl<'t> StoppedThreads<'t> {
             if self.threads.contains_key(&tid) || is_ended(tid) {
                 continue;
             }
-            match seize(tid).and_then(|()| os::interrupt(tid)) {
+            match seize(tid).and_then(|()| ptrace::interrupt(tid)) {
                 Ok(()) => self.threads.insert(tid, StopState::Asked),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) || is_ended(tid) => continue,
                 Err(error) => return Err(StopError::Refused(error)),
@@ -93,8 +93,8 @@ impl<'t> StoppedThreads<'t> {
         Ok(found)
     }
 
-    fn on_stop(&mut self, stop: Stop) {
-        let Stop { tid, status } = stop;
+    fn on_stop(&mut self, stop: PtraceStop) {
+        let PtraceStop { tid, status } = stop;
         if !libc::WIFSTOPPED(status) {
             self.threads.remove(&tid);
             return;
@@ -102,8 +102,8 @@ impl<'t> StoppedThreads<'t> {
         let Some(state) = self.threads.get_mut(&tid) else { return };
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         let of_call = signal == CALL && event == 0;
-        let call = match os::side(tid) {
-            Side::Entry { number, args, arch } if of_call && !syscalls::foreign(arch, number) => {
+        let call = match ptrace::side(tid) {
+            SyscallStop::Entry { number, args, arch } if of_call && !syscalls::foreign(arch, number) => {
                 Some(BlockedCall { number: number as i64, args })
             }
             _ if of_call => None,
@@ -137,7 +137,7 @@ impl<'t> StoppedThreads<'t> {
                     self.pid
                 )));
             }
-            os::resume(*tid, true, signal);
+            ptrace::resume(*tid, true, signal);
             *state = StopState::ToCall;
             good = false;
         }
@@ -155,8 +155,8 @@ impl<'t> StoppedThreads<'t> {
     }
 
     fn doing(&self, tid: u32) -> String {
-        match proc::doing(tid) {
-            proc::Doing::Waiting { number, args } => {
+        match proc::thread_state(tid) {
+            proc::ThreadState::Waiting { number, args } => {
                 let call = BlockedCall { number, args };
                 match call.writes_to(self.pid, self.targets) {
                     Some(fd) => format!("thread {tid} is writing to descriptor {fd} itself"),
@@ -172,7 +172,7 @@ impl Drop for StoppedThreads<'_> {
     fn drop(&mut self) {
         for (tid, state) in &self.threads {
             if let StopState::Stopped { signal, .. } = state {
-                os::detach(*tid, *signal);
+                ptrace::detach(*tid, *signal);
             }
         }
     }

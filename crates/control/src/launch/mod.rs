@@ -6,8 +6,8 @@ mod wait;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use weir_probe::inherited::{self, Keep};
-use weir_probe::launch;
+use weir_sys::inherited::{self, InheritedFds};
+use weir_sys::launch;
 
 use crate::coalesce::Arena;
 use crate::coalesce::handler::CoalesceHandler;
@@ -24,7 +24,7 @@ pub use crate::supervise::RunOutcome;
 pub enum LaunchError {
     /// It could not be started.
     #[error(transparent)]
-    Start(#[from] weir_probe::Error),
+    Start(#[from] weir_sys::Error),
     /// It could not be followed.
     #[error(transparent)]
     Follow(#[from] supervise::SuperviseError),
@@ -52,7 +52,7 @@ pub enum OutputAfterExit {
 
 /// Runs the command. Where nothing is left to do behind its start, not for the caller either, weir's own process
 /// becomes the command, and this returns only when that failed. `before` is told what following it will not do, before
-/// it starts. Otherwise weir lets go of standard input and output ([`inherited::let_go`]).
+/// it starts. Otherwise weir lets go of standard input and output ([`inherited::close_inherited`]).
 pub fn carry_out(
     plan: &Plan,
     behind: OutputAfterExit,
@@ -129,12 +129,16 @@ fn set(settings: EnvironmentChanges) {
 /// Stays until the command has ended.
 fn started(
     plan: &Plan,
-    gated: launch::Gated,
+    gated: launch::GatedCommand,
     others: Handlers,
     behind: OutputAfterExit,
     before: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
-    inherited::let_go(if behind == OutputAfterExit::Stdout { Keep::Stdout } else { Keep::Nothing });
+    inherited::close_inherited(if behind == OutputAfterExit::Stdout {
+        InheritedFds::Stdout
+    } else {
+        InheritedFds::Nothing
+    });
     let Some(outside) = plan.outside else {
         before(&[]);
         return Ok(wait::until_ended(gated)?);

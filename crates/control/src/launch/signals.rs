@@ -1,7 +1,7 @@
 //! Signals that weir gets are the command's: what a terminal sends comes to both by itself, the rest is passed on. Weir
 //! stops with it, too.
 
-use weir_probe::signals::{self, ASKING, PassedOn};
+use weir_sys::signals::{self, ASKING, PassedOn};
 
 /// Passes signals on to this process, and does not die of them.
 pub(crate) fn pass_on(pid: u32) -> PassedOn {
@@ -29,5 +29,5 @@ pub(crate) fn stop_with(pid: u32, signal: i32) {
 }
 
 pub(crate) fn still_stopped(pid: u32) -> bool {
-    weir_probe::proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't']))
+    weir_sys::proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't']))
 }

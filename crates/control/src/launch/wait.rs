@@ -2,13 +2,13 @@
 
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
 use weir_model::trace::Exit;
-use weir_probe::launch::Gated;
+use weir_sys::launch::GatedCommand;
 
 use super::signals;
 use crate::supervise::RunOutcome;
 
 /// Starts it, passes signals on, and stops with it.
-pub(super) fn until_ended(gated: Gated) -> Result<RunOutcome, weir_probe::Error> {
+pub(super) fn until_ended(gated: GatedCommand) -> Result<RunOutcome, weir_sys::Error> {
     let pid = gated.pid;
     let _passed_on = signals::pass_on(pid);
     gated.release()?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_probe::elf::{self, Sections};
+use weir_sys::elf::{self, ElfSections};
 
 /// Text constants are searched so far for the name of a language.
 const SEARCH_MOST: u64 = 1 << 20;
@@ -33,7 +33,7 @@ pub enum SourceLanguage {
 
 /// The facts of a file; None where it is no ELF file, or cannot be read.
 pub fn read(path: &Path) -> Option<ExecutableFacts> {
-    let file = elf::Elf::open(path)?;
+    let file = elf::ElfFile::open(path)?;
     if file.is_foreign() {
         return Some(ExecutableFacts::default());
     }
@@ -46,7 +46,7 @@ pub fn read(path: &Path) -> Option<ExecutableFacts> {
     })
 }
 
-fn language(sections: &Sections) -> Option<SourceLanguage> {
+fn language(sections: &ElfSections) -> Option<SourceLanguage> {
     if sections.has(".go.buildinfo") {
         return Some(SourceLanguage::Go);
     }

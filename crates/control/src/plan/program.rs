@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use weir_probe::command::find;
+use weir_sys::command::find;
 
 use crate::plan::executable::{self, ExecutableFacts};
 

@@ -7,7 +7,7 @@
 //! text stream.
 
 use weir_model::trace::Buffer;
-use weir_probe::memory::{Memory, ProcessMemory};
+use weir_sys::memory::{Memory, ProcessMemory};
 
 use crate::rescue::last_write::LastWrite;
 use crate::supervise::tracees::Tracees;

@@ -1,8 +1,8 @@
 //! The byte that putc(3) was just storing: a stream counts it, and has it only one instruction later.
 
 use weir_model::trace::RuntimeId;
-use weir_probe::memory::{Memory, ProcessMemory};
-use weir_probe::walk::Pending;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_walkers::Pending;
 
 use crate::rescue::replay::KilledThread;
 

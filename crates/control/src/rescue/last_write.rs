@@ -3,9 +3,9 @@
 //! A stream holds its bytes until its write(2) has come back. A thread that is ended inside that call shows by its
 //! registers how many bytes went; one that is ended right behind it, by what they hold still.
 
-use weir_probe::memory::{Memory, ProcessMemory};
-use weir_probe::ptrace::registers::{self, Call};
-use weir_probe::walk::Pending;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::ptrace::registers::{self, SyscallRegisters};
+use weir_walkers::Pending;
 
 use crate::delay::skip::SkippedCall;
 use crate::supervise::tracees::Tracees;
@@ -16,7 +16,7 @@ pub(crate) enum LastWrite {
     /// So many bytes of these parts, to this descriptor.
     Wrote { fd: i32, parts: Vec<(u64, u64)>, bytes: u64 },
     /// It was in its program; its registers.
-    Behind(registers::Behind),
+    Behind(registers::AfterSyscall),
 }
 
 impl LastWrite {
@@ -41,7 +41,7 @@ pub(crate) fn last(tid: u32, inside: Option<&SkippedCall>) -> Option<LastWrite> 
     }
 }
 
-fn wrote(tid: u32, call: &Call) -> Option<LastWrite> {
+fn wrote(tid: u32, call: &SyscallRegisters) -> Option<LastWrite> {
     let writes = call.number == libc::SYS_write || call.number == libc::SYS_writev;
     let bytes = u64::try_from(call.result).ok().filter(|bytes| writes && *bytes > 0)?;
     let parts = crate::delay::skip::parts(&ProcessMemory { pid: tid }, call.number, &call.args);
@@ -70,7 +70,7 @@ pub(crate) fn written(world: &Tracees, pid: u32, tid: u32, pending: &Pending) ->
 /// last call returned is a system call's, its second argument is still where the bytes are, or where a vector is
 /// that begins with them, and the number of all that was written is still in a register. All of that is gone a few
 /// instructions after the stream has taken notice of the write.
-fn is_behind(memory: &ProcessMemory, behind: &registers::Behind, bytes: &[u8]) -> bool {
+fn is_behind(memory: &ProcessMemory, behind: &registers::AfterSyscall, bytes: &[u8]) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let mut instruction = [0; 2];
     let called = memory.read(behind.returned_to.wrapping_sub(2), &mut instruction) == 2;

@@ -13,11 +13,11 @@ mod single_step_test;
 use std::collections::HashMap;
 
 use weir_model::trace::Exit;
-use weir_probe::engine::now_ns;
+use weir_sys::clock::now_ns;
 #[cfg(target_arch = "x86_64")]
-use weir_probe::memory::{Memory, ProcessMemory};
-use weir_probe::proc;
-use weir_probe::walk::Pending;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::proc;
+use weir_walkers::Pending;
 
 use crate::rescue::cpython_handoff::in_flight;
 use crate::supervise::handler::LifecycleHandler;
@@ -169,10 +169,10 @@ impl RescueJob {
                         self.about.bytes = self.done as u64;
                         return true;
                     }
-                    Err(error) => weir_probe::error::errno_text(&error),
+                    Err(error) => weir_sys::error::errno_text(&error),
                 }
             }
-            Err(error) => format!("it could not be opened: {}", weir_probe::error::errno_text(error)),
+            Err(error) => format!("it could not be opened: {}", weir_sys::error::errno_text(error)),
         };
         self.save(world, why);
         true
@@ -188,7 +188,7 @@ impl RescueJob {
                 self.about.pid,
                 self.about.comm,
                 self.about.target,
-                weir_probe::error::errno_text(&error)
+                weir_sys::error::errno_text(&error)
             )),
         }
     }

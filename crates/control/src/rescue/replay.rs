@@ -12,8 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use libc::user_regs_struct as Registers;
-use weir_probe::memory::{Memory, ProcessMemory};
-use weir_probe::ptrace::os;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::ptrace;
 
 const PAGE: u64 = 4096;
 /// Where the copy has the instruction by which it is given its pages; programs have nothing so low.
@@ -35,7 +35,7 @@ pub(crate) struct KilledThread {
 impl KilledThread {
     /// Of a thread in its exit stop; None where it ends by its own will, or is not known.
     pub fn of(tid: u32) -> Option<KilledThread> {
-        let mut registers = os::registers(tid)?;
+        let mut registers = ptrace::registers(tid)?;
         let (number, result) = (registers.orig_rax as i64, registers.rax as i64);
         if matches!(number, libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve) {
             return None;
@@ -101,9 +101,9 @@ pub(crate) fn replay(tid: u32, torn: &KilledThread, outside: &Range<u64>) -> Opt
     }
     let mut life = ReplayProcess::new(tid)?;
     set_vectors(life.pid(), &torn.vectors)?;
-    os::set_registers(life.pid(), &torn.registers).then_some(())?;
+    ptrace::set_registers(life.pid(), &torn.registers).then_some(())?;
     for _ in 0..STEPS_MOST {
-        let now = os::registers(life.pid())?;
+        let now = ptrace::registers(life.pid())?;
         if outside.contains(&now.rip) {
             return Some(life);
         }
@@ -133,11 +133,11 @@ impl ReplayProcess {
         let life = ReplayProcess { child, dead, pages: HashMap::new(), written: Vec::new() };
         let stop = wait(life.pid())?;
         request(libc::PTRACE_SETOPTIONS, life.pid(), 0, libc::PTRACE_O_EXITKILL as usize)?;
-        let first = os::registers(life.pid()).filter(|_| stop == libc::SIGTRAP)?.rip;
+        let first = ptrace::registers(life.pid()).filter(|_| stop == libc::SIGTRAP)?.rip;
         let word = u64::from_le_bytes([SYSCALL[0], SYSCALL[1], 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc]);
-        os::poke(life.pid(), first, word);
+        ptrace::poke(life.pid(), first, word);
         life.map(first, GATE)?;
-        os::poke(life.pid(), GATE, word);
+        ptrace::poke(life.pid(), GATE, word);
         const END: u64 = 0x7fff_ffff_f000;
         let from = GATE + PAGE;
         (life.make(GATE, libc::SYS_munmap, [from, END - from, 0, 0, 0, 0])? == 0).then_some(life)
@@ -149,16 +149,16 @@ impl ReplayProcess {
 
     /// One system call that is made.
     fn make(&self, from: u64, number: i64, args: [u64; 6]) -> Option<i64> {
-        let mut before = os::registers(self.pid())?;
+        let mut before = ptrace::registers(self.pid())?;
         let mut with = before;
         [with.rdi, with.rsi, with.rdx, with.r10, with.r8, with.r9] = args;
         (with.rip, with.rax, with.orig_rax) = (from, number as u64, u64::MAX);
-        os::set_registers(self.pid(), &with).then_some(())?;
+        ptrace::set_registers(self.pid(), &with).then_some(())?;
         request(libc::PTRACE_SINGLESTEP, self.pid(), 0, 0)?;
         let stop = wait(self.pid())?;
-        let result = os::registers(self.pid()).filter(|_| stop == libc::SIGTRAP)?.rax as i64;
+        let result = ptrace::registers(self.pid()).filter(|_| stop == libc::SIGTRAP)?.rax as i64;
         before.orig_rax = u64::MAX;
-        os::set_registers(self.pid(), &before).then_some(())?;
+        ptrace::set_registers(self.pid(), &before).then_some(())?;
         Some(result)
     }
 
@@ -180,7 +180,7 @@ impl ReplayProcess {
             return None;
         }
         self.map(GATE, page)?;
-        os::write_memory(self.pid(), page, &bytes).then_some(())?;
+        ptrace::write_memory(self.pid(), page, &bytes).then_some(())?;
         self.pages.insert(page, bytes);
         Some(())
     }
@@ -215,7 +215,7 @@ impl ReplayProcess {
             return None;
         }
         let bytes = [time.tv_sec.to_le_bytes(), time.tv_nsec.to_le_bytes()].concat();
-        os::write_memory(self.pid(), into, &bytes).then_some(0)
+        ptrace::write_memory(self.pid(), into, &bytes).then_some(0)
     }
 
     /// A system call that is not made.
@@ -236,7 +236,7 @@ impl ReplayProcess {
         };
         now.rip += 2;
         (now.rax, now.rcx, now.r11) = (result, now.rip, now.eflags);
-        os::set_registers(self.pid(), &now).then_some(())
+        ptrace::set_registers(self.pid(), &now).then_some(())
     }
 }
 
@@ -289,7 +289,7 @@ fn set_vectors(pid: u32, bytes: &[u8]) -> Option<()> {
 /// The signal that it stopped by; None: it is no more.
 fn wait(pid: u32) -> Option<i32> {
     loop {
-        match os::wait_for(pid) {
+        match ptrace::wait_for(pid) {
             Ok(Some(stop)) if libc::WIFSTOPPED(stop.status) => return Some(libc::WSTOPSIG(stop.status)),
             Ok(None) => {}
             _ => return None,

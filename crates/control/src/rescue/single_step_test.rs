@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weir_probe::launch;
-use weir_probe::ptrace::{os, registers};
+use weir_sys::launch;
+use weir_sys::ptrace::{self, registers};
 
 use super::{last_write, replay};
 use crate::supervise::event_loop::Supervisor;
@@ -92,7 +92,7 @@ impl Subject {
     /// Runs to the next mark, at which it stands.
     fn run_to_mark(&mut self) {
         loop {
-            let stop = os::wait().expect("a stop").expect("no signal");
+            let stop = ptrace::wait().expect("a stop").expect("no signal");
             assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
             if is_mark(stop.status) {
                 if let Some(thread) = self.run.world.threads.get_mut(&stop.tid) {
@@ -108,7 +108,7 @@ impl Subject {
     fn step(&mut self) -> bool {
         // SAFETY: lets a tracee that stands go on.
         unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid as libc::pid_t, 0, 0) };
-        let stop = os::wait_for(self.pid).expect("a stop").expect("no signal");
+        let stop = ptrace::wait_for(self.pid).expect("a stop").expect("no signal");
         assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
         self.steps += 1;
         let _empty = self.output.read_to_end(&mut self.written);
@@ -184,11 +184,11 @@ impl Subject {
         }
         // SAFETY: ends a child.
         unsafe { libc::kill(self.pid as libc::pid_t, libc::SIGKILL) };
-        while let Ok(Some(stop)) = os::wait_for(self.pid) {
+        while let Ok(Some(stop)) = ptrace::wait_for(self.pid) {
             if !libc::WIFSTOPPED(stop.status) {
                 break;
             }
-            os::resume(self.pid, false, 0);
+            ptrace::resume(self.pid, false, 0);
         }
         assert!(self.steps > 1000);
         let lines: Vec<String> = self.bad.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
@@ -201,14 +201,14 @@ fn is_mark(status: i32) -> bool {
 }
 
 fn all_registers(pid: u32) -> libc::user_regs_struct {
-    os::registers(pid).expect("a tracee that stands")
+    ptrace::registers(pid).expect("a tracee that stands")
 }
 
 /// As if the call had come back with this.
 fn show(pid: u32, result: i64) {
     let mut all = all_registers(pid);
     all.rax = result as u64;
-    assert!(os::set_registers(pid, &all), "a tracee that stands");
+    assert!(ptrace::set_registers(pid, &all), "a tracee that stands");
 }
 
 /// Which instruction of which file.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_model::trace::Exit;
-use weir_probe::engine::now_ns;
-use weir_probe::launch::Gated;
-use weir_probe::proc;
-use weir_probe::ptrace::os;
+use weir_sys::clock::now_ns;
+use weir_sys::launch::GatedCommand;
+use weir_sys::proc;
+use weir_sys::ptrace;
 
 use super::{RunOutcome, SuperviseError};
 use crate::delay::write_ahead::settle;
@@ -24,7 +24,7 @@ pub(crate) struct Supervisor {
     pub world: Tracees,
     pub followers: Vec<Box<dyn LifecycleHandler + Send>>,
     /// The root, until it has become the command.
-    pub gated: Option<Gated>,
+    pub gated: Option<GatedCommand>,
     /// Processes whose last thread waits for a follower: process, thread, status, and which follower.
     pub ending: Vec<(u32, u32, i32, usize)>,
     pub exit: Option<Exit>,
@@ -35,7 +35,7 @@ pub(crate) struct Supervisor {
 
 /// Follows a command from its gate to its end.
 pub(crate) fn run(
-    gated: Gated,
+    gated: GatedCommand,
     followers: Vec<Box<dyn LifecycleHandler + Send>>,
     save_in: Option<PathBuf>,
 ) -> Result<RunOutcome, SuperviseError> {
@@ -63,9 +63,9 @@ impl Supervisor {
     }
 
     /// Takes the child at its gate, and opens it.
-    pub(crate) fn take(&mut self, mut gated: Gated) -> Result<(), SuperviseError> {
+    pub(crate) fn take(&mut self, mut gated: GatedCommand) -> Result<(), SuperviseError> {
         let pid = gated.pid;
-        os::seize(pid).map_err(|error| refused(pid, error))?;
+        ptrace::seize(pid).map_err(|error| refused(pid, error))?;
         let mut process = TracedProcess::new(pid);
         process.hidden = true;
         self.world.processes.insert(pid, process);
@@ -84,13 +84,13 @@ impl Supervisor {
                 continue;
             }
             self.world.timer.set(self.due());
-            match os::wait() {
+            match ptrace::wait() {
                 Ok(Some(stop)) => self.on_stop(stop),
                 Ok(None) => {}
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,
                 Err(source) => {
                     let pid = self.world.root;
-                    return Err(weir_probe::Error::Process { call: "waitpid", pid, source }.into());
+                    return Err(weir_sys::Error::Process { call: "waitpid", pid, source }.into());
                 }
             }
         }
@@ -148,6 +148,6 @@ fn refused(pid: u32, error: std::io::Error) -> SuperviseError {
                 "{tracer} traces it already, and one tracer is all that a process can have"
             ))
         }
-        _ => weir_probe::Error::Process { call: "ptrace(PTRACE_SEIZE)", pid, source: error }.into(),
+        _ => weir_sys::Error::Process { call: "ptrace(PTRACE_SEIZE)", pid, source: error }.into(),
     }
 }

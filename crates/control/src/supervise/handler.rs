@@ -35,7 +35,7 @@ pub trait LifecycleHandler {
         let _ = (world, pid);
     }
 
-    /// It is time; `now` as of [`weir_probe::engine::now_ns`].
+    /// It is time; `now` as of [`weir_sys::clock::now_ns`].
     fn tick(&mut self, world: &mut Tracees, now: u64) {
         let _ = (world, now);
     }

@@ -4,8 +4,9 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt::{Timeout, socket_timeout};
 use weir_model::trace::Op;
-use weir_probe::ptrace::{may_interrupt, registers};
-use weir_probe::{proc, syscalls};
+use weir_sys::ptrace::interrupt::may_interrupt;
+use weir_sys::ptrace::registers;
+use weir_sys::{proc, syscalls};
 
 use super::tracee_file;
 
@@ -14,9 +15,11 @@ const LONG_MS: i32 = 1000;
 
 /// A thread that waits to write is left alone: what it writes is on its way.
 pub(crate) fn may_stop(pid: u32, tid: u32) -> bool {
-    let again = match proc::doing(tid) {
-        proc::Doing::Waiting { number, .. } if syscalls::op(number).is_some_and(Op::writes) => return false,
-        proc::Doing::Waiting { number, args } => begins_again(tid, number, &args),
+    let again = match proc::thread_state(tid) {
+        proc::ThreadState::Waiting { number, .. } if syscalls::op(number).is_some_and(Op::writes) => {
+            return false;
+        }
+        proc::ThreadState::Waiting { number, args } => begins_again(tid, number, &args),
         _ => false,
     };
     again || may_interrupt(pid, tid, false)

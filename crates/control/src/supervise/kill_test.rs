@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use weir_probe::launch;
-use weir_probe::ptrace::os::{self, Stop};
+use weir_sys::launch;
+use weir_sys::ptrace::{self, PtraceStop};
 
 use crate::supervise::event_loop::Supervisor;
 use crate::supervise::tracees::ThreadState;
@@ -16,7 +16,7 @@ fn stopped() -> (Supervisor, u32) {
     let mut run = Supervisor::new(pid, Vec::new(), None).expect("a world");
     run.take(gated).expect("it is traced");
     loop {
-        let stop = os::wait_for(pid).expect("a stop").expect("no signal");
+        let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
         if stop.status >> 16 == libc::PTRACE_EVENT_EXEC {
             run.world.threads.get_mut(&pid).expect("its thread").state = ThreadState::Stopped;
             return (run, pid);
@@ -25,7 +25,7 @@ fn stopped() -> (Supervisor, u32) {
     }
 }
 
-fn is_last(stop: Stop) -> bool {
+fn is_last(stop: PtraceStop) -> bool {
     libc::WIFSTOPPED(stop.status) && stop.status >> 16 == libc::PTRACE_EVENT_EXIT
 }
 
@@ -34,13 +34,13 @@ fn its_last_stop_is_seen() {
     let (mut run, pid) = stopped();
     // SAFETY: a signal to a child that has not been waited for.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-    while !os::has_stop(pid) {
+    while !ptrace::has_stop(pid) {
         std::thread::yield_now();
     }
     // What weir does behind all that it did meanwhile.
     run.world.go_on(pid, 0);
-    let stop = os::wait_for(pid).expect("a stop").expect("no signal");
+    let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
     assert!(is_last(stop), "what it held went with it: {stop:?}");
-    os::resume(pid, false, 0);
-    while os::wait_for(pid).expect("its end").is_none_or(|stop| libc::WIFSTOPPED(stop.status)) {}
+    ptrace::resume(pid, false, 0);
+    while ptrace::wait_for(pid).expect("its end").is_none_or(|stop| libc::WIFSTOPPED(stop.status)) {}
 }

@@ -1,10 +1,10 @@
 //! Births, changes of image and deaths, and whom it does not work for.
 
 use weir_model::trace::Exit;
-use weir_probe::engine::now_ns;
-use weir_probe::launch::Gated;
-use weir_probe::proc;
-use weir_probe::ptrace::{os, registers};
+use weir_sys::clock::now_ns;
+use weir_sys::launch::GatedCommand;
+use weir_sys::proc;
+use weir_sys::ptrace::{self, registers};
 
 #[cfg(target_arch = "x86_64")]
 use crate::delay::skip::SkippedCall;
@@ -18,7 +18,7 @@ impl Supervisor {
     /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
     pub(crate) fn on_birth(&mut self, tid: u32, event: i32) {
         let Some(pid) = self.world.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let child = os::message(tid).unwrap_or(0) as u32;
+        let child = ptrace::message(tid).unwrap_or(0) as u32;
         if child != 0 && !self.world.threads.contains_key(&child) {
             let same = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
@@ -32,7 +32,7 @@ impl Supervisor {
     }
 
     fn born(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) {
-        let shares_memory = vforked || os::share_memory(tid, child);
+        let shares_memory = vforked || ptrace::share_memory(tid, child);
         let owner = self.world.processes.get(&parent).map_or(parent, |process| process.owner);
         let mut process = TracedProcess::new(if shares_memory { owner } else { child });
         process.hidden = self.world.processes.get(&parent).is_some_and(|process| process.hidden);
@@ -80,9 +80,9 @@ impl Supervisor {
 
     /// A new image. Other threads are gone, and the one that asked for it has the process's number now.
     pub(crate) fn on_exec(&mut self, tid: u32) {
-        let former = os::message(tid).map_or(tid, |former| former as u32);
+        let former = ptrace::message(tid).map_or(tid, |former| former as u32);
         self.world.threads.remove(&former);
-        let Some(process) = self.world.processes.get_mut(&tid) else { return os::resume(tid, false, 0) };
+        let Some(process) = self.world.processes.get_mut(&tid) else { return ptrace::resume(tid, false, 0) };
         for gone in std::mem::take(&mut process.threads) {
             self.world.threads.remove(&gone);
         }
@@ -111,7 +111,7 @@ impl Supervisor {
 
     /// A thread is about to end; its memory and descriptors are there still.
     pub(crate) fn on_exit(&mut self, tid: u32) {
-        let status = os::message(tid).unwrap_or(0) as i32;
+        let status = ptrace::message(tid).unwrap_or(0) as i32;
         let Some(thread) = self.world.threads.get_mut(&tid) else { return };
         thread.ending = true;
         let pid = thread.pid;
@@ -197,7 +197,7 @@ fn torn(
 }
 
 /// Why this command should not be followed, where its file tells.
-pub(crate) fn unfit(gated: &Gated) -> Option<String> {
+pub(crate) fn unfit(gated: &GatedCommand) -> Option<String> {
     let path = gated.executable()?;
     if proc::file_loses_privilege(&path) {
         return Some(format!(

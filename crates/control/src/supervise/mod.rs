@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_model::trace::Exit;
-use weir_probe::launch::Gated;
-use weir_probe::ptrace::registers;
-use weir_probe::ptrace::wait_until_gone;
+use weir_sys::launch::GatedCommand;
+use weir_sys::ptrace::registers;
+use weir_sys::ptrace::wait_until_gone;
 
 pub use handler::LifecycleHandler;
 pub use tracees::Tracees;
@@ -86,14 +86,14 @@ pub struct SavedFile {
 pub enum SuperviseError {
     /// It could not be started, or not be seen.
     #[error(transparent)]
-    Probe(#[from] weir_probe::Error),
+    Probe(#[from] weir_sys::Error),
     /// Following it does not work, or does harm.
     #[error("the command cannot be followed: {0}")]
     Refused(String),
 }
 
 /// What following this command will not do, and why, a sentence each; to be said before it starts.
-pub fn unable(gated: &Gated, wishes: &SuperviseOptions) -> Vec<String> {
+pub fn unable(gated: &GatedCommand, wishes: &SuperviseOptions) -> Vec<String> {
     let mut said = Vec::new();
     if !registers::KNOWN && (wishes.max_delay.is_some() || wishes.fix_fork) {
         said.push("--max-delay and --fix-fork from outside need x86-64".to_string());
@@ -104,7 +104,7 @@ pub fn unable(gated: &Gated, wishes: &SuperviseOptions) -> Vec<String> {
 
 /// Follows the command until it has ended. `others` are told of everything before weir's own followers.
 pub fn follow(
-    gated: Gated,
+    gated: GatedCommand,
     wishes: &SuperviseOptions,
     others: Vec<Box<dyn LifecycleHandler + Send>>,
 ) -> Result<RunOutcome, SuperviseError> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use weir_probe::engine::now_ns;
-use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
+use weir_sys::clock::now_ns;
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
 use crate::delay::skip;
 use crate::launch::signals;
@@ -16,8 +16,8 @@ const CALL: i32 = libc::SIGTRAP | 0x80;
 
 impl Supervisor {
     /// Handles it and lets the thread go on.
-    pub(crate) fn on_stop(&mut self, stop: Stop) {
-        let Stop { tid, status } = stop;
+    pub(crate) fn on_stop(&mut self, stop: PtraceStop) {
+        let PtraceStop { tid, status } = stop;
         if !libc::WIFSTOPPED(status) {
             return self.gone(tid, status);
         }
@@ -69,7 +69,7 @@ impl Supervisor {
         if let Some(thread) = self.world.threads.get_mut(&tid) {
             thread.state = ThreadState::Listens;
         }
-        os::listen(tid);
+        ptrace::listen(tid);
         if tid == self.world.root && !goes_on(tid) {
             signals::stop_with(tid, signal);
         }
@@ -84,6 +84,6 @@ fn goes_on(tid: u32) -> bool {
         if time > 0 {
             std::thread::sleep(Duration::from_micros(500));
         }
-        os::has_stop(tid)
+        ptrace::has_stop(tid)
     })
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
-use weir_probe::ptrace::os::same_file;
+use weir_sys::ptrace::same_file;
 
 /// What a pipe takes whole once it says that there is room.
 const PIPE_BUF: usize = 4096;

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use weir_model::trace::{Buffer, RuntimeId};
-use weir_probe::engine::now_ns;
-use weir_probe::memory::{Memory, ProcessMemory};
-use weir_probe::proc;
-use weir_probe::ptrace::os::{self, EVENT_STOP, Stop};
-use weir_probe::ptrace::registers::{self, Call};
-use weir_probe::ptrace::timer::Timer;
-use weir_probe::walk::{Pending, Walk, walkers};
+use weir_sys::clock::now_ns;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::proc;
+use weir_sys::ptrace::registers::{self, SyscallRegisters};
+use weir_sys::ptrace::timer::WaitTimer;
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
+use weir_walkers::{Pending, Walker, walkers};
 
 use super::RescuedBytes;
 use crate::delay::ahead_table::AheadTable;
@@ -67,7 +67,7 @@ pub(crate) struct TracedProcess {
     pub began_ns: u64,
     /// How many of its writes were skipped, at least in part.
     pub skips: u64,
-    walkers: Vec<Box<dyn Walk>>,
+    walkers: Vec<Box<dyn Walker>>,
     found: usize,
     /// How old the image was then.
     found_at_ns: u64,
@@ -134,14 +134,14 @@ pub struct Tracees {
     pub(crate) threads: HashMap<u32, TracedThread>,
     pub(crate) processes: HashMap<u32, TracedProcess>,
     /// Stopped before it was known whose they are, and since when.
-    pub(crate) early: HashMap<u32, (Stop, u64)>,
+    pub(crate) early: HashMap<u32, (PtraceStop, u64)>,
     /// Stops that came while something else was waited for.
-    pub(crate) deferred: VecDeque<Stop>,
+    pub(crate) deferred: VecDeque<PtraceStop>,
     pub(crate) written: AheadTable,
     pub(crate) rescued: Vec<RescuedBytes>,
     pub(crate) unable: BTreeSet<String>,
     pub(crate) save_in: Option<PathBuf>,
-    pub(crate) timer: Timer,
+    pub(crate) timer: WaitTimer,
 }
 
 impl Tracees {
@@ -156,7 +156,7 @@ impl Tracees {
             rescued: Vec::new(),
             unable: BTreeSet::new(),
             save_in,
-            timer: Timer::new()?,
+            timer: WaitTimer::new()?,
         })
     }
 
@@ -209,7 +209,7 @@ impl Tracees {
     pub(crate) fn python_texts(&self, pid: u32, tid: u32) -> Vec<(Buffer, u64)> {
         let memory = ProcessMemory { pid: tid };
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        let texts = |one: &dyn Walk| {
+        let texts = |one: &dyn Walker| {
             let buffers = one.buffers(&memory);
             let below = |(text, below): (u64, u64)| {
                 Some((buffers.iter().find(|buffer| buffer.address == below)?.clone(), text))
@@ -287,12 +287,12 @@ impl Tracees {
     /// will soon: it would be let go out of that, and all that it held would be lost.
     pub(crate) fn go_on(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        if os::has_stop(tid) {
+        if ptrace::has_stop(tid) {
             return;
         }
         thread.state = ThreadState::Runs;
         let (pid, inside) = (thread.pid, thread.inside.is_some());
-        os::resume(tid, inside || self.is_watched(pid), signal);
+        ptrace::resume(tid, inside || self.is_watched(pid), signal);
     }
 
     /// Stops all threads of a process where that goes unnoticed by it. True: every one of them stands now, at a
@@ -323,7 +323,7 @@ impl Tracees {
     fn ask(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         if thread.state == ThreadState::Runs && !thread.ending && !thread.asked {
-            thread.asked = os::interrupt(tid).is_ok();
+            thread.asked = ptrace::interrupt(tid).is_ok();
         }
     }
 
@@ -334,7 +334,7 @@ impl Tracees {
             if thread.state != ThreadState::Runs || thread.ending {
                 return true;
             }
-            match os::wait_for(tid) {
+            match ptrace::wait_for(tid) {
                 Ok(Some(stop)) => return self.came(stop),
                 Ok(None) if now_ns() < deadline => {}
                 _ => return false,
@@ -343,7 +343,7 @@ impl Tracees {
     }
 
     /// A thread that was waited for has stopped, for this or for another reason, which is handled later.
-    fn came(&mut self, stop: Stop) -> bool {
+    fn came(&mut self, stop: PtraceStop) -> bool {
         if libc::WIFSTOPPED(stop.status) {
             if let Some(thread) = self.threads.get_mut(&stop.tid) {
                 thread.state = ThreadState::Stopped;
@@ -384,7 +384,7 @@ impl Tracees {
     }
 
     /// The calls that the threads of a held process are in; None: one of them is in its program.
-    pub(crate) fn calls(&self, pid: u32) -> Vec<(u32, Option<Call>)> {
+    pub(crate) fn calls(&self, pid: u32) -> Vec<(u32, Option<SyscallRegisters>)> {
         let process = self.processes.get(&pid);
         let living = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.ending);
         let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(living));

@@ -1,16 +1,15 @@
 //! The tables of descriptors of all processes: what each number stands for, and what calls make of it.
 
 use foldhash::HashMap;
-
 use weir_model::trace::Op;
 use weir_model::{Direction, StreamKind};
+use weir_sys::open_files::{fdinfo, open_file};
+use weir_sys::{proc, syscalls};
 
 use super::files::Files;
 use super::paths::{below, resolved};
 use super::renewal::current;
-use crate::behind::{info, look};
 use crate::raw::RawCall;
-use crate::{proc, syscalls};
 
 /// What a number stands for in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub(super) fn from_proc(pid: u32, files: &mut Files) -> Descriptors {
     let mut numbers = proc::descriptors(pid);
     numbers.sort_unstable();
     for fd in numbers {
-        let Some(file) = look(pid, fd) else { continue };
+        let Some(file) = open_file(pid, fd) else { continue };
         let close_on_exec = file.flags & libc::O_CLOEXEC != 0;
         let shared = table.iter().find(|(other, known): &(&i32, &Descriptor)| {
             files.all[known.file as usize].ino == file.ino && same_open_file(pid, fd, **other)
@@ -115,7 +114,7 @@ pub(super) fn follow(table: &mut Descriptors, files: &mut Files, call: &RawCall,
                 Open => call.args[1] as i32,
                 Openat => call.args[2] as i32,
                 Creat => libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC,
-                _ => info(pid, result).map_or(0, |info| info.flags),
+                _ => fdinfo(pid, result).map_or(0, |info| info.flags),
             };
             let name = call.paths.first().map_or("", String::as_str);
             let under = matches!(call.op, Openat | Openat2).then(|| directory(table, files, first, pid));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
 use weir_model::trace::{OpenFile, StreamCounts};
+use weir_sys::open_files::{file_at, kind_at, kind_of, open_file, same_file, unknown_file};
 
 use super::names::Names;
 use super::paths::Directories;
-use crate::behind::{blank, kind_at, kind_of, look, named, same_file};
 use crate::raw::{RawFile, Stands};
 
 /// In so many directories a name is looked for.
@@ -63,7 +63,7 @@ impl Files {
         let opened = fresh.filter(|id| self.all[*id as usize].opened_by.is_some());
         let id = opened.or(by_key).or(fresh).unwrap_or_else(|| {
             let path = self.path_of(pid, fd, raw, name);
-            self.add(OpenFile { path, ..blank(kind_of(raw.mode)) })
+            self.add(OpenFile { path, ..unknown_file(kind_of(raw.mode)) })
         });
         self.by_key.insert(raw.key, id);
         self.keyed.insert(id);
@@ -75,7 +75,7 @@ impl Files {
     /// none.
     fn path_of(&self, pid: u32, fd: i32, raw: &RawFile, name: &str) -> String {
         let kind = kind_of(raw.mode);
-        let now = look(pid, fd).filter(|now| now.kind == kind || now.kind == StreamKind::Terminal);
+        let now = open_file(pid, fd).filter(|now| now.kind == kind || now.kind == StreamKind::Terminal);
         let same = now.filter(|now| kind != StreamKind::File || now.ino == raw.ino);
         let known =
             || self.all.iter().rfind(|file| file.ino != 0 && (file.dev, file.ino) == (raw.dev, raw.ino));
@@ -122,9 +122,11 @@ impl Files {
 
     /// A call used a descriptor that nothing was known of.
     pub fn unknown(&mut self, pid: u32, fd: i32) -> u32 {
-        match look(pid, fd) {
+        match open_file(pid, fd) {
             Some(file) => self.add(file),
-            None => self.add(OpenFile { path: format!("descriptor {fd}"), ..blank(StreamKind::Other) }),
+            None => {
+                self.add(OpenFile { path: format!("descriptor {fd}"), ..unknown_file(StreamKind::Other) })
+            }
         }
     }
 
@@ -134,7 +136,7 @@ impl Files {
             return known;
         }
         let path = StreamCounts::UNKNOWN_PATH.to_string();
-        let new = self.add(OpenFile { path, ..blank(StreamKind::Other) });
+        let new = self.add(OpenFile { path, ..unknown_file(StreamKind::Other) });
         *self.unknown_stream.insert(new)
     }
 
@@ -143,11 +145,16 @@ impl Files {
         let given = self.directories.absolute(pid, name, stands);
         if self.told_by_kernel {
             let path = given.unwrap_or_else(|| name.to_string());
-            return self.add(OpenFile { path, flags, opened_by: Some(pid), ..blank(StreamKind::Other) });
+            return self.add(OpenFile {
+                path,
+                flags,
+                opened_by: Some(pid),
+                ..unknown_file(StreamKind::Other)
+            });
         }
-        let file = match look(pid, fd) {
+        let file = match open_file(pid, fd) {
             Some(file) if Some(&file.path) == given.as_ref() || same_file(&file, given.as_deref()) => file,
-            _ => named(given.as_deref().unwrap_or(name)),
+            _ => file_at(given.as_deref().unwrap_or(name)),
         };
         let path =
             given.unwrap_or_else(|| if name.is_empty() { file.path.clone() } else { name.to_string() });
@@ -156,9 +163,9 @@ impl Files {
 
     /// A new open file that has no name: `what` it is, if nothing better is known.
     pub fn made(&mut self, pid: u32, fd: i32, kind: StreamKind, what: &str) -> u32 {
-        let seen = if self.told_by_kernel { None } else { look(pid, fd) };
+        let seen = if self.told_by_kernel { None } else { open_file(pid, fd) };
         let file = seen.filter(|file| file.kind == kind);
-        let file = file.unwrap_or_else(|| OpenFile { path: what.to_string(), ..blank(kind) });
+        let file = file.unwrap_or_else(|| OpenFile { path: what.to_string(), ..unknown_file(kind) });
         self.add(OpenFile { opened_by: Some(pid), ..file })
     }
 }

@@ -1,12 +1,11 @@
 //! Adds up the calls of each flow: from the kernel's counters, or call by call.
 
 use foldhash::{HashMap, HashSet};
-
 use weir_model::Direction;
 use weir_model::trace::{Call, Op, StreamCounts};
+use weir_sys::syscalls;
 
 use crate::raw::{RawCall, RawCounts};
-use crate::syscalls;
 
 /// The first calls of a flow, and the first writes after a fork, are told one by one.
 pub(super) const FIRST_CALLS: u32 = 8;

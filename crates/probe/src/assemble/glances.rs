@@ -2,17 +2,16 @@
 //! closes in the pause, and that stood somewhere at a glance, is known by that, and to have been read or written so far.
 
 use foldhash::{HashMap, HashMapExt};
-
 use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
+use weir_sys::open_files::{FdInfo, direction_of, fdinfo, open_file};
+use weir_sys::proc;
 
 use super::Assembler;
 use super::descriptors::{Descriptor, Descriptors};
 use super::files::Files;
 use super::pauses::Mark;
 use super::share::{Kept, Place};
-use crate::behind::{Info, info, look, way};
-use crate::proc;
 
 /// The first numbers are rarely given again.
 const FIRST: i32 = 3;
@@ -60,7 +59,7 @@ impl Glances {
                 }
             }
             Some(&(_, Some(file))) => {
-                if let Some(now) = info(pid, fd).filter(|now| now.ino == inode.1) {
+                if let Some(now) = fdinfo(pid, fd).filter(|now| now.ino == inode.1) {
                     self.note((fd, file), now);
                 }
             }
@@ -68,19 +67,19 @@ impl Glances {
         }
     }
 
-    fn note(&mut self, place: Place, now: Info) {
+    fn note(&mut self, place: Place, now: FdInfo) {
         let kept = self.seen.entry(place).or_default();
         // Those that are written at their end do not begin at 0.
         let advance = (now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
-        (kept.advance, kept.way) = (advance.max(kept.advance), way(now.flags));
+        (kept.advance, kept.way) = (advance.max(kept.advance), direction_of(now.flags));
     }
 }
 
 /// A regular file that was opened by this number, if it is there long enough to be asked for its name and place.
-fn opened(files: &mut Files, pid: u32, fd: i32, inode: (u64, u64)) -> Option<(u32, Info)> {
-    let file: OpenFile = look(pid, fd).filter(|file| file.kind == StreamKind::File)?;
+fn opened(files: &mut Files, pid: u32, fd: i32, inode: (u64, u64)) -> Option<(u32, FdInfo)> {
+    let file: OpenFile = open_file(pid, fd).filter(|file| file.kind == StreamKind::File)?;
     // The name came between the two looks at the inode; of files without a number nothing could be told.
-    let now = info(pid, fd).filter(|now| now.ino == inode.1 && now.ino != 0)?;
+    let now = fdinfo(pid, fd).filter(|now| now.ino == inode.1 && now.ino != 0)?;
     ((file.dev, file.ino) == inode).then(|| (files.add(file), now))
 }
 
@@ -174,7 +173,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (pid, fd) = (std::process::id(), file.as_raw_fd());
         let (mut glances, mut files) = (Glances::default(), Files::new(false));
-        let id = files.add(look(pid, fd).unwrap());
+        let id = files.add(open_file(pid, fd).unwrap());
         let table = Descriptors::from_iter([(fd, Descriptor::new(id, false))]);
         glances.look_at(&table, &mut files, pid, fd);
         assert!(glances.seen.is_empty() && files.all.len() == 1);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
+use weir_sys::proc;
+use weir_sys::proc::ResourceUsage;
 
 use super::{Assembler, Live, renewal};
-use crate::proc;
-use crate::raw::Spent;
 
 impl Assembler {
     pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
@@ -68,7 +68,14 @@ impl Assembler {
         self.event(at_s, pid, tid, EventKind::Exec { image: number });
     }
 
-    pub(super) fn exit(&mut self, pid: u32, exit: Exit, io: Option<IoTotals>, spent: &Spent, at_s: f64) {
+    pub(super) fn exit(
+        &mut self,
+        pid: u32,
+        exit: Exit,
+        io: Option<IoTotals>,
+        spent: &ResourceUsage,
+        at_s: f64,
+    ) {
         self.live_of(pid, at_s);
         let Some(live) = self.live.remove(&pid) else { return };
         self.files.directories.exit(pid);

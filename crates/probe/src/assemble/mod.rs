@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 use weir_model::trace::{Buffer, Call, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, Rename};
+use weir_sys::proc;
 
-use crate::proc;
 use crate::raw::{RawCall, RawEvent, RawEventKind, RawFile};
 pub use assembled::Assembled;
 use beside::Beside;

@@ -58,12 +58,12 @@ fn lead_to_one(name: &str, file: &OpenFile) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::behind::blank;
+    use weir_sys::open_files::unknown_file;
 
     fn file(id: u32, path: &std::path::Path) -> OpenFile {
         let path = path.to_string_lossy().into_owned();
         let (dev, ino) = std::fs::metadata(&path).map_or((1, 77), |found| (found.dev(), found.ino()));
-        OpenFile { id, path, dev, ino, ..blank(StreamKind::File) }
+        OpenFile { id, path, dev, ino, ..unknown_file(StreamKind::File) }
     }
 
     #[test]
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn what_has_no_inode_or_is_no_file_is_asked_about_later_or_never() {
-        let pipe = OpenFile { ino: 5, ..blank(StreamKind::Pipe) };
-        let unknown = OpenFile { id: 1, ..blank(StreamKind::File) };
+        let pipe = OpenFile { ino: 5, ..unknown_file(StreamKind::Pipe) };
+        let unknown = OpenFile { id: 1, ..unknown_file(StreamKind::File) };
         let mut known = Names::default();
         let mut files = [pipe, unknown];
         assert_eq!((known.first_of(0, &files), known.first_of(1, &files)), (None, None));

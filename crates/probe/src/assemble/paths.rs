@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
+use weir_sys::proc;
 
-use crate::proc;
 use crate::raw::Stands;
 
 /// In which directories processes were seen last: who has ended by the time that his report is taken has none.

@@ -2,9 +2,10 @@
 //! what it moved is given to streams as far as it is known to which: see [`super::share`].
 
 use foldhash::{HashMap, HashMapExt, HashSet};
-
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, OpenFile};
+use weir_sys::open_files::{FdInfo, direction_of, fdinfo, open_file, size_of_same};
+use weir_sys::proc;
 
 use super::Assembler;
 use super::descriptors::{Descriptor, Descriptors, same_open_file};
@@ -13,8 +14,6 @@ use super::flows::Recent;
 use super::glances::Glances;
 use super::renewal::{doubt, goes_alike, put};
 use super::share::{self, Active, Amount, Burst, Kept, Pause, Place, Table};
-use crate::behind::{Info, info, look, size_of_same, way};
-use crate::proc;
 
 /// Of a process that has more descriptors, only those are looked at that it uses.
 const LOOKED_AT_MOST: usize = 24;
@@ -197,15 +196,15 @@ fn marks(
     fds.sort_unstable();
     fds.truncate(4 * LOOKED_AT_MOST);
     let mark = |fd: i32| {
-        let now = info(pid, fd)?;
+        let now = fdinfo(pid, fd)?;
         let known = table.get(&fd).map(|known| known.file).filter(|id| is(&files.all[*id as usize], now));
         let file = match known {
             Some(file) => file,
-            None => put(table, files, fd, look(pid, fd)?),
+            None => put(table, files, fd, open_file(pid, fd)?),
         };
         let position = files.is_regular(file).then_some(now.position);
         let still = used.contains(&fd) && stood.get(&(fd, file)).copied().unwrap_or(0) == now.position;
-        Some((fd, Mark { file, position, way: way(now.flags), still }))
+        Some((fd, Mark { file, position, way: direction_of(now.flags), still }))
     };
     fds.into_iter().filter_map(mark).collect()
 }
@@ -229,7 +228,7 @@ fn gone(files: &Files, marks: &HashMap<i32, Mark>, but: impl Fn(&Place) -> bool)
     marks.iter().filter_map(beyond).collect()
 }
 
-fn is(file: &OpenFile, now: Info) -> bool {
+fn is(file: &OpenFile, now: FdInfo) -> bool {
     now.ino != 0 && now.ino == file.ino && goes_alike(file, now.flags)
 }
 
@@ -255,16 +254,17 @@ fn behind_pause(
         .filter(|fd| !marks.contains_key(fd) && !table.contains_key(fd))
         .collect();
     for (&fd, mark) in marks {
-        let Some(now) = info(pid, fd) else { continue };
+        let Some(now) = fdinfo(pid, fd) else { continue };
         if !is(&files.all[mark.file as usize], now) {
             others.push(fd);
             continue;
         }
         let sought = seeks.contains(&(fd, mark.file));
         let advance = mark.position.filter(|_| !sought).map(|before| now.position as i64 - before as i64);
-        found
-            .kept
-            .insert((fd, mark.file), Kept { advance, way: way(now.flags), still: mark.still, stood: 0 });
+        found.kept.insert(
+            (fd, mark.file),
+            Kept { advance, way: direction_of(now.flags), still: mark.still, stood: 0 },
+        );
         stood.insert((fd, mark.file), now.position);
         if let Some(known) = table.get_mut(&fd) {
             known.stale = false;
@@ -279,7 +279,7 @@ fn behind_pause(
             table.insert(fd, Descriptor::new(mark.file, false));
             continue;
         }
-        let (Some(open), Some(now)) = (look(pid, fd), info(pid, fd)) else { continue };
+        let (Some(open), Some(now)) = (open_file(pid, fd), fdinfo(pid, fd)) else { continue };
         // Nor does what a shell had put under another number for a command, and has put back.
         let back = |mark: &&Mark| {
             let stands = mark.position.is_none_or(|position| position > 0 && position == now.position);
@@ -293,7 +293,7 @@ fn behind_pause(
         // Those that are written at their end do not begin at 0.
         let advance =
             (files.is_regular(id) && now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
-        found.new.insert((fd, id), Kept { advance, way: way(now.flags), ..Kept::default() });
+        found.new.insert((fd, id), Kept { advance, way: direction_of(now.flags), ..Kept::default() });
         stood.insert((fd, id), now.position);
     }
     Some(found)

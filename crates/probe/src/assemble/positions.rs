@@ -2,13 +2,12 @@
 //! /proc/PID/fdinfo once, and counts from there until a pause. It is one place for all who share the open file.
 
 use foldhash::HashMap;
-
 use weir_model::trace::Op;
+use weir_sys::open_files::fdinfo;
+use weir_sys::syscalls;
 
 use super::{Assembler, descriptors};
-use crate::behind::info;
 use crate::raw::RawCall;
-use crate::syscalls;
 
 /// By open file.
 #[derive(Debug, Default)]
@@ -53,7 +52,7 @@ impl Assembler {
             let fd = syscalls::descriptor(call.op, &call.args).unwrap_or(-1);
             let file = self.file_of(pid, fd);
             if self.files.is_regular(file) {
-                let now = || Some(info(pid, fd)?.position);
+                let now = || Some(fdinfo(pid, fd)?.position);
                 call.position = self.positions.moved(file, call.result as u64, now);
             }
         }

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::trace::{Op, Rename};
+use weir_sys::clock::now_ns;
 
 use super::descriptors::{Descriptors, path_of};
 use super::files::Files;
-use crate::engine::now_ns;
 use crate::raw::RawCall;
 
 /// So many directories are listed: a program that fills a tree makes it anew.

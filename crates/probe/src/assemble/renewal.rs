@@ -3,11 +3,11 @@
 
 use weir_model::StreamKind;
 use weir_model::trace::OpenFile;
+use weir_sys::open_files::{fdinfo, open_file, unknown_file};
+use weir_sys::proc;
 
 use super::descriptors::{Descriptor, Descriptors};
 use super::files::Files;
-use crate::behind::{blank, info, look};
-use crate::proc;
 
 /// Nobody saw what was done to the table.
 pub(super) fn doubt(table: &mut Descriptors) {
@@ -21,11 +21,11 @@ pub(super) fn current(table: &mut Descriptors, files: &mut Files, pid: u32, fd: 
         return Some(known.file);
     }
     let file = &files.all[known.file as usize];
-    if info(pid, fd).is_some_and(|now| now.ino != 0 && now.ino == file.ino && goes_alike(file, now.flags)) {
+    if fdinfo(pid, fd).is_some_and(|now| now.ino != 0 && now.ino == file.ino && goes_alike(file, now.flags)) {
         known.stale = false;
         return Some(known.file);
     }
-    let Some(now) = look(pid, fd) else {
+    let Some(now) = open_file(pid, fd) else {
         table.remove(&fd);
         return None;
     };
@@ -68,7 +68,7 @@ pub(super) fn renew(table: &mut Descriptors, files: &mut Files, pid: u32) {
     for fd in numbers {
         match current(table, files, pid, fd) {
             Some(_) => {}
-            None => drop(look(pid, fd).map(|now| put(table, files, fd, now))),
+            None => drop(open_file(pid, fd).map(|now| put(table, files, fd, now))),
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn renew(table: &mut Descriptors, files: &mut Files, pid: u32) {
 impl Files {
     /// A descriptor of which nobody can tell what it stood for.
     pub fn unnamed(&mut self, fd: i32) -> u32 {
-        self.add(OpenFile { path: format!("descriptor {fd}"), ..blank(StreamKind::Other) })
+        self.add(OpenFile { path: format!("descriptor {fd}"), ..unknown_file(StreamKind::Other) })
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
         let (first, second) = (dir.path().join("first"), dir.path().join("second"));
         let (one, other) = (File::create(first).unwrap(), File::create(second).unwrap());
         let (mut table, mut files) = (Descriptors::default(), Files::new(false));
-        put(&mut table, &mut files, one.as_raw_fd(), look(std::process::id(), one.as_raw_fd()).unwrap());
+        put(&mut table, &mut files, one.as_raw_fd(), open_file(std::process::id(), one.as_raw_fd()).unwrap());
         let fd = one.as_raw_fd();
         // SAFETY: both are open, and `one` stays so, for the other file.
         assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), fd) }, fd);

@@ -2,9 +2,10 @@
 
 use weir_model::Direction;
 use weir_model::trace::{Buffer, EventKind, Exit, IoTotals, Moment, Op, RuntimeId, StreamCounts};
+use weir_sys::proc::ResourceUsage;
 
 use super::Assembler;
-use crate::raw::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile, Spent};
+use crate::raw::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile};
 
 /// There is no such process.
 const NOBODY: u32 = 4_194_305;
@@ -102,8 +103,10 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let totals = IoTotals { read_calls: 1100, read_bytes: 5096, ..IoTotals::default() };
     assembler.take(raw(50, RawEventKind::Pause { totals, ends: false }));
     let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
-    assembler
-        .take(raw(90, RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: Spent::default() }));
+    assembler.take(raw(
+        90,
+        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: ResourceUsage::default() },
+    ));
     let made = assembler.finish();
     let calls: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.bytes)).collect();
     assert_eq!(calls, [(3, 100, 4096), (4, 5000, 5000)]);
@@ -129,8 +132,10 @@ fn beside_a_part_that_went_nobody_knows_where_no_stream_of_that_way_is_exact() {
     let totals = IoTotals { read_calls: 100, read_bytes: 4096, write_calls: 100, written_bytes: 4096 };
     assembler.take(raw(50, RawEventKind::Pause { totals, ends: false }));
     let io = IoTotals { read_calls: 9000, read_bytes: 90_000, ..totals };
-    assembler
-        .take(raw(90, RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: Spent::default() }));
+    assembler.take(raw(
+        90,
+        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: ResourceUsage::default() },
+    ));
     let made = assembler.finish();
     let flows: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.exact)).collect();
     assert_eq!(flows, [(3, 100, false), (4, 100, true), (StreamCounts::UNKNOWN, 8900, false)]);
@@ -154,8 +159,10 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let totals = IoTotals { write_calls: 1000, written_bytes: 30_000, ..IoTotals::default() };
     assembler.take(raw(41, RawEventKind::Pause { totals, ends: false }));
     let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
-    assembler
-        .take(raw(190, RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: Spent::default() }));
+    assembler.take(raw(
+        190,
+        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: ResourceUsage::default() },
+    ));
     assembler.take(everybody(41, 220));
     let made = assembler.finish();
     assert_eq!((made.flows[0].calls, made.flows[0].last_s), (40_000, 0.19));
@@ -189,7 +196,10 @@ fn a_socket_goes_on_while_nobody_looks_at_its_process_alone() {
     (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);
     assembler.take(raw(40, RawEventKind::Counts(busy)));
     assembler.take(raw(40, RawEventKind::Unwatched { until_ns: 140 * MS }));
-    assembler.take(raw(140, RawEventKind::Exit { exit: Exit::Code(0), io: None, spent: Spent::default() }));
+    assembler.take(raw(
+        140,
+        RawEventKind::Exit { exit: Exit::Code(0), io: None, spent: ResourceUsage::default() },
+    ));
     let made = assembler.finish();
     assert_eq!((made.flows[0].calls, made.flows[0].estimated), (6000, true));
 }

@@ -1,9 +1,9 @@
 //! What each system call's number means to the programs in the kernel.
 
 use weir_model::trace::Op;
+use weir_sys::syscalls;
 
 use super::wire::{CLASSES, Class};
-use crate::syscalls;
 
 /// The class of an operation; None: it is told by another way (execve by its tracepoint).
 fn class(op: Op) -> Option<Class> {

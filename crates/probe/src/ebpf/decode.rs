@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use foldhash::HashMap;
 use weir_model::trace::{Buffer, Exit, Histogram, IoTotals, Moment, Op, RuntimeId, StreamCounts};
 use weir_model::{Direction, Mode};
+use weir_sys::proc::ResourceUsage;
+use weir_sys::{proc, syscalls};
 
 use super::wire::{self, BufferSeen, Call, Counts, Head, Identity, Life, PathCall};
-use crate::raw::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile, Sink, Spent, Stands};
-use crate::{proc, syscalls};
+use crate::raw::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile, Sink, Stands};
 
 /// glibc's _IO_UNBUFFERED and _IO_LINE_BUF.
 const UNBUFFERED: u32 = 0x2;
@@ -270,7 +271,7 @@ pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<RawEvent> {
     };
     let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
     let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
-    let spent = Spent { user_ns, system_ns, queued_ns, fetched_bytes };
+    let spent = ResourceUsage { user_ns, system_ns, queued_ns, fetched_bytes };
     let what = RawEventKind::Exit { exit: exit_of(life.other), io: Some(io.since(read)), spent };
     Some(RawEvent { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, what })
 }

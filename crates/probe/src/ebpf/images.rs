@@ -12,8 +12,7 @@ use object::LittleEndian;
 use object::elf;
 use object::read::elf::ProgramHeader;
 use weir_model::trace::IoTotals;
-
-use crate::elf::{Elf, Segment};
+use weir_sys::elf::{ElfFile, ElfSegment};
 
 /// So much of a file is read to see what it is (BINPRM_BUF_SIZE).
 const HEAD_BYTES: u64 = 256;
@@ -91,13 +90,13 @@ fn interpreter(head: &[u8]) -> Option<&Path> {
 
 /// The table of its parts, the name of its loader, and the loader's head and table.
 fn of_program(path: &Path) -> Option<IoTotals> {
-    let program = Elf::open(path)?;
+    let program = ElfFile::open(path)?;
     let parts = program.segments().ok()?;
     let table = reads([size_of_val(parts) as u64]);
-    let names = |part: &&Segment| part.p_type(LittleEndian) == elf::PT_INTERP;
+    let names = |part: &&ElfSegment| part.p_type(LittleEndian) == elf::PT_INTERP;
     let Some(name) = parts.iter().find(names) else { return Some(table) };
     let loader = Path::new(std::ffi::OsStr::from_bytes(program.interpreter().ok()??));
-    let loader = Elf::open(loader)?;
+    let loader = ElfFile::open(loader)?;
     let head = size_of::<elf::FileHeader64<LittleEndian>>() as u64;
     let more = reads([name.p_filesz(LittleEndian), head, size_of_val(loader.segments().ok()?) as u64]);
     Some(table.plus(more))
@@ -130,7 +129,7 @@ mod tests {
         // SAFETY: the child is this test's own, and `status` is valid.
         unsafe { libc::waitpid(child.id() as libc::pid_t, &mut status, 0) };
         assert!(libc::WIFSTOPPED(status), "{status:#x}");
-        let io = crate::proc::io(child.id()).unwrap();
+        let io = weir_sys::proc::io(child.id()).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         io

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use aya::maps::{HashMap, MapData};
 use weir_model::trace::RuntimeId;
+use weir_sys::maps::{MappingKind, regions};
+use weir_walkers::{ListHead, is_plain, list_head};
 
 use super::wire::{Library, LibraryKey};
-use crate::walk::maps::{Place, regions};
-use crate::walk::{ListHead, is_plain, list_head};
 
 const LIBC: &str = "libc.so.6";
 /// Where Linux systems have it.
@@ -89,7 +89,7 @@ impl Libraries {
 /// The head of the list in a process that runs already, and whose it is; from its mappings.
 pub(super) fn list_of(pid: u32) -> Option<(u64, u32)> {
     let mapped = regions(pid).into_iter().find(|one| one.offset == 0 && one.name() == LIBC)?;
-    let Place::File(path) = &mapped.place else { return None };
+    let MappingKind::File(path) = &mapped.place else { return None };
     let inside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
     let head = known_list(&inside)?;
     Some((mapped.start + head.address, number(head)))

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
 use aya_obj::btf::BtfFeatures;
 use aya_obj::{EbpfSectionKind, Object};
+use weir_sys::Error;
 
 use super::bpf::{self, Common};
 use super::classes;
 use super::events::Events;
 use super::kernel_types::{self, KernelTypes};
 use super::wire::{Counts, Library, LibraryKey, ProcessState, StreamKey};
-use crate::Error;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/trace.bpf.o"));
 
@@ -66,7 +66,7 @@ pub(super) struct Tallies {
 }
 
 fn refuse(reason: impl Into<String>) -> Error {
-    Error::Engine { engine: "ebpf", reason: reason.into() }
+    Error::Backend { backend: "ebpf", reason: reason.into() }
 }
 
 /// The innermost cause says what the kernel said.

@@ -8,10 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
-
-use crate::proc::{self, Doing};
-use crate::ptrace::os;
-use crate::walk::is_go;
+use weir_sys::proc::{self, ThreadState};
+use weir_sys::ptrace;
+use weir_walkers::is_go;
 
 /// How long the first thread is awaited of a program that runs already.
 const BEGINNING: Duration = Duration::from_millis(500);
@@ -70,7 +69,7 @@ impl Lookouts {
         self.sought.retain(|&(pid, since)| {
             let first = proc::threads(pid).into_iter().filter(|tid| *tid != pid).min();
             let Some(first) = first else { return since.elapsed() < BEGINNING && proc::exists(pid) };
-            if os::seize_for_exit(first).is_ok() {
+            if ptrace::seize_for_exit(first).is_ok() {
                 threads.insert(first, Lookout { pid, signals: 0 });
             }
             false
@@ -115,8 +114,8 @@ impl Lookouts {
 
 /// What a thread's end means to its process: another thread may be about to execute a program.
 pub(super) fn moment(pid: u32, status: u64) -> Moment {
-    let executes = |tid: &u32| match proc::doing(*tid) {
-        Doing::Waiting { number, .. } => number == libc::SYS_execve || number == libc::SYS_execveat,
+    let executes = |tid: &u32| match proc::thread_state(*tid) {
+        ThreadState::Waiting { number, .. } => number == libc::SYS_execve || number == libc::SYS_execveat,
         _ => false,
     };
     match () {

@@ -30,11 +30,12 @@ use std::sync::atomic::Ordering;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{Exit, IoTotals};
+use weir_sys::clock::now_ns;
+use weir_sys::launch::GatedCommand;
+use weir_sys::{Error, code_pages, inherited, launch, proc};
 
-use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick, now_ns};
-use crate::launch::Gated;
+use crate::engine::{Ended, Look, Options, Rest, SendSink, Target, Tick};
 use crate::raw::{RawEvent, RawEventKind};
-use crate::{Error, inherited, launch, proc, text};
 use decode::{Decoder, Note};
 use duty::{Duty, Step};
 use images::Images;
@@ -84,7 +85,7 @@ struct Run<'a> {
 }
 
 impl Engine {
-    /// Loads the programs. The error says why they cannot be: [`Error::Engine`].
+    /// Loads the programs. The error says why they cannot be: [`Error::Backend`].
     pub fn new(exact: bool) -> Result<Self, Error> {
         let mut loaded = load::load(exact)?;
         let map = loaded.take_libraries()?;
@@ -92,7 +93,7 @@ impl Engine {
     }
 
     /// All that can be done for a command while it waits at its gate.
-    pub fn prepare(&mut self, gated: &Gated) -> Result<(), Error> {
+    pub fn prepare(&mut self, gated: &GatedCommand) -> Result<(), Error> {
         self.follow_gated(gated.pid, wire::COMMAND)?;
         self.loaded.attach_calls()?;
         if let Some(executable) = gated.executable() {
@@ -191,8 +192,8 @@ impl Engine {
     }
 
     fn count(&mut self, pid: u32, state: ProcessState) -> Result<(), Error> {
-        self.loaded.follow(pid, state).map_err(|error| Error::Engine {
-            engine: "ebpf",
+        self.loaded.follow(pid, state).map_err(|error| Error::Backend {
+            backend: "ebpf",
             reason: format!("process {pid} cannot be followed: {error}"),
         })
     }
@@ -218,7 +219,7 @@ impl Run<'_> {
             if is_time {
                 tick(now_ns(), self.sink);
                 if !std::mem::replace(&mut begun, true) {
-                    text::let_go(); // weir's start is not needed again; a command that ends before this is not to wait for it
+                    code_pages::release(); // weir's start is not needed again; a command that ends before this is not to wait for it
                 }
                 next_tick = now_ns() + TICK_NS;
             }

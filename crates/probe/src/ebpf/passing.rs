@@ -6,9 +6,10 @@
 
 use std::path::Path;
 
+use weir_walkers::begins_with_streams;
+
 use super::load::Processes;
 use super::traps::Traps;
-use crate::walk::begins_with_streams;
 
 #[derive(Default)]
 pub(super) struct Passing {

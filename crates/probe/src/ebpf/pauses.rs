@@ -5,14 +5,14 @@
 use std::collections::HashSet;
 
 use weir_model::trace::IoTotals;
+use weir_sys::clock::now_ns;
+use weir_sys::{Error, proc};
 
 use super::Run;
 use super::decode;
 use super::duty::AT_ONCE_NS;
 use super::wire::StreamKey;
-use crate::engine::now_ns;
 use crate::raw::{RawEvent, RawEventKind};
-use crate::{Error, proc};
 
 /// So many processes are told: those that were born or moved bytes since the last time. Of others it is not known later
 /// through which streams their bytes went.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use weir_sys::ptrace;
 
 use super::Run;
-use crate::ptrace::os;
 
 /// So much is taken out at a time. Where more has come meanwhile, weir goes before others from then on: what it does not take
 /// out in time is lost. Before that it would only stand in the way of the programs.
@@ -35,7 +35,7 @@ impl Run<'_> {
         self.seen.extend(self.stops.reports());
         self.engine.loaded.events.take(&mut events, BATCH_BYTES);
         if events.len() > BATCH_BYTES && !self.hurries {
-            os::hurry();
+            ptrace::hurry();
             self.hurries = true;
         }
         if events.is_empty() {

@@ -13,17 +13,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_model::trace::Moment;
+use weir_sys::clock::now_ns;
+use weir_sys::proc;
+use weir_sys::ptrace::{self, PtraceStop};
+use weir_walkers::needs_stops;
 
 use super::bell::{self, Bell, Deaf};
 use super::lookout::{self, Lookouts};
 use super::orders::{Hold, Order, Stops};
 use super::passing::{self, Passing};
 use super::traps::{self, Trap, Traps};
-use crate::engine::{Look, now_ns};
-use crate::proc;
-use crate::ptrace::os;
+use crate::engine::Look;
 use crate::raw::{RawEvent, RawEventKind};
-use crate::walk::needs_stops;
 
 /// How often to look for what nobody tells of: a C library that is mapped, a thread that is started.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -81,10 +82,10 @@ struct Tracer<'a> {
 
 impl Tracer<'_> {
     fn run(mut self, todo: &Receiver<Order>, bell: &Bell) {
-        os::hurry();
+        ptrace::hurry();
         bell::listen();
         loop {
-            while let Some(stop) = os::wait_no_longer() {
+            while let Some(stop) = ptrace::wait_no_longer() {
                 self.pass(stop);
             }
             self.set_traps();
@@ -103,7 +104,7 @@ impl Tracer<'_> {
     }
 
     /// Looks where it is worth it, and lets the process go on in any case.
-    fn pass(&mut self, stop: os::Stop) {
+    fn pass(&mut self, stop: PtraceStop) {
         let (pid, status) = (stop.tid, stop.status);
         if !libc::WIFSTOPPED(status) {
             self.traced.remove(&pid);
@@ -122,10 +123,10 @@ impl Tracer<'_> {
             // The child has this very memory, and what is in it is this one's.
             libc::PTRACE_EVENT_VFORK => self.forks(pid, Moment::Sample),
             libc::PTRACE_EVENT_CLONE => self.clones(pid),
-            libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return os::detach(pid, 0),
+            libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return ptrace::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.ends(pid),
-            os::EVENT_STOP if is_job_control(signal) => return os::listen(pid),
-            os::EVENT_STOP if self.lookouts.has_strayed(pid) => return os::detach(pid, 0),
+            ptrace::EVENT_STOP if is_job_control(signal) => return ptrace::listen(pid),
+            ptrace::EVENT_STOP if self.lookouts.has_strayed(pid) => return ptrace::detach(pid, 0),
             0 => return self.signal(pid, signal),
             _ => {}
         }
@@ -137,7 +138,7 @@ impl Tracer<'_> {
         let is = new_one(pid).is_some_and(|thread| self.lookouts.founds(pid, thread));
         if is {
             self.traced.remove(&pid);
-            os::detach(pid, 0);
+            ptrace::detach(pid, 0);
         }
         is
     }
@@ -147,22 +148,22 @@ impl Tracer<'_> {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             libc::PTRACE_EVENT_EXIT => {
-                let moment = lookout::moment(process, os::message(tid).unwrap_or(0));
+                let moment = lookout::moment(process, ptrace::message(tid).unwrap_or(0));
                 let buffers = self.look.look(tid, moment);
                 if !buffers.is_empty() {
                     let what = RawEventKind::looked(tid, moment, buffers, String::new());
                     let _ = self.reports.send(RawEvent { ns: now_ns(), pid: process, tid: process, what });
                 }
-                os::resume(tid, false, 0);
+                ptrace::resume(tid, false, 0);
             }
-            os::EVENT_STOP if is_job_control(signal) => os::listen(tid),
-            0 if !self.lookouts.bears(tid) => os::detach(tid, signal),
-            0 => os::resume(tid, false, signal),
+            ptrace::EVENT_STOP if is_job_control(signal) => ptrace::listen(tid),
+            0 if !self.lookouts.bears(tid) => ptrace::detach(tid, signal),
+            0 => ptrace::resume(tid, false, signal),
             other => {
-                if other == os::EVENT_STOP {
-                    os::leave_all_but_exit_out(tid); // it starts others, which do run code of the program
+                if other == ptrace::EVENT_STOP {
+                    ptrace::leave_all_but_exit_out(tid); // it starts others, which do run code of the program
                 }
-                os::resume(tid, false, 0);
+                ptrace::resume(tid, false, 0);
             }
         }
     }
@@ -170,9 +171,9 @@ impl Tracer<'_> {
     fn go_on(&mut self, pid: u32) {
         if self.passing.is_over(pid) {
             self.traced.remove(&pid);
-            os::detach(pid, 0);
+            ptrace::detach(pid, 0);
         } else {
-            os::resume(pid, false, 0);
+            ptrace::resume(pid, false, 0);
         }
     }
 
@@ -184,7 +185,7 @@ impl Tracer<'_> {
                 self.held.is_some()
             }
             Hold::Library(processes) => {
-                let seized = os::seize_for_signals(pid).is_ok();
+                let seized = ptrace::seize_for_signals(pid).is_ok();
                 if seized {
                     self.knows(Some(pid));
                     self.passing.begin(pid, Some(*processes));
@@ -214,7 +215,7 @@ impl Tracer<'_> {
         self.traced.insert(new, traps);
         self.threads.insert(new, pid);
         if self.threads.values().filter(|&&of| of == pid).count() >= THREADS {
-            os::leave_threads_out(tid);
+            ptrace::leave_threads_out(tid);
         }
     }
 
@@ -289,7 +290,7 @@ impl Tracer<'_> {
         if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
             return;
         }
-        let ended = os::message(tid).unwrap_or(0);
+        let ended = ptrace::message(tid).unwrap_or(0);
         let moment = if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal };
         self.report(tid, moment, moment);
     }
@@ -300,21 +301,21 @@ impl Tracer<'_> {
 
     /// A signal goes on to the process, but for that of a trap.
     fn signal(&mut self, pid: u32, signal: i32) {
-        let by = if signal == traps::SIGNAL { os::signalled_by(pid) } else { None };
+        let by = if signal == traps::SIGNAL { ptrace::signalled_by(pid) } else { None };
         match by.and_then(|fd| self.traced.get(&pid)?.of(fd)) {
             Some(trap) => {
                 self.trapped(pid, trap);
                 self.go_on(pid);
             }
             None if signal == traps::SIGNAL && self.stands(pid) => {}
-            None => os::resume(pid, false, signal),
+            None => ptrace::resume(pid, false, signal),
         }
     }
 
     /// The kernel says that the command's C library stands: it is let go, and has hardly stood still. False: it is another
     /// signal.
     fn stands(&mut self, pid: u32) -> bool {
-        let Some(list) = self.passing.list(pid).filter(|_| os::is_of_kernel(pid)) else { return false };
+        let Some(list) = self.passing.list(pid).filter(|_| ptrace::is_of_kernel(pid)) else { return false };
         self.look.begins(pid, list);
         self.passing.begun(pid);
         self.go_on(pid);
@@ -351,7 +352,7 @@ impl Tracer<'_> {
     }
 
     fn seize(&mut self, pid: u32) -> bool {
-        let seized = os::seize_for_ends(pid).is_ok();
+        let seized = ptrace::seize_for_ends(pid).is_ok();
         self.knows(seized.then_some(pid));
         seized
     }
@@ -392,7 +393,7 @@ fn running(pid: u32) -> PathBuf {
 
 /// The number of what a thread has just started.
 fn new_one(tid: u32) -> Option<u32> {
-    os::message(tid).and_then(|new| u32::try_from(new).ok())
+    ptrace::message(tid).and_then(|new| u32::try_from(new).ok())
 }
 
 fn is_job_control(signal: i32) -> bool {

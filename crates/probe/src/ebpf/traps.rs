@@ -11,9 +11,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use aya_obj::generated;
-
-use crate::walk::functions;
-use crate::{breakpoint, proc};
+use weir_sys::{breakpoint, proc};
+use weir_walkers::functions;
 
 /// So many writes of an image are looked at: each look takes time, and a program that mixes its ways of writing
 /// does so soon.

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use weir_sys::error::errno_text;
+
 use super::load::Tallies;
-use crate::error::errno_text;
 
 /// `unreadable`: why events were not read any more. `sees_exec`: the kernel lets programs look at a process before its
 /// execve(2).

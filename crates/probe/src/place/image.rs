@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
 use object::read::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
+use weir_sys::maps::{MappedRegion, MappingKind};
 
 use super::symbols::Symbols;
-use crate::walk::maps::{Place, Region};
 
 /// No unwind table is larger; a file that says so is broken.
 const TABLE_MOST: u64 = 64 << 20;
@@ -57,12 +57,12 @@ pub(super) struct Images {
 
 impl Images {
     /// The images whose code these mappings are; those that are not there any more are left out.
-    pub fn loaded(&mut self, pid: u32, mappings: &[Region]) -> Vec<Loaded> {
+    pub fn loaded(&mut self, pid: u32, mappings: &[MappedRegion]) -> Vec<Loaded> {
         mappings.iter().filter_map(|one| self.at(pid, one)).collect()
     }
 
-    fn at(&mut self, pid: u32, mapping: &Region) -> Option<Loaded> {
-        let Place::File(path) = &mapping.place else { return None };
+    fn at(&mut self, pid: u32, mapping: &MappedRegion) -> Option<Loaded> {
+        let MappingKind::File(path) = &mapping.place else { return None };
         let key = (path.clone(), mapping.inode);
         let read = || open(pid, path, mapping.inode).and_then(|file| Image::read(path, file)).map(Rc::new);
         let image = self.known.entry(key).or_insert_with(read).clone()?;
@@ -115,7 +115,7 @@ impl Image {
     }
 
     /// A segment's mapping begins with the page in which the segment begins, and the one before may end there.
-    fn bias(&self, mapping: &Region) -> Option<u64> {
+    fn bias(&self, mapping: &MappedRegion) -> Option<u64> {
         let page = rustix::param::page_size() as u64;
         let begins = |file: &Range<u64>| file.start - file.start % page <= mapping.offset;
         let own = self.segments.iter().rfind(|(file, _)| begins(file) && mapping.offset < file.end);
@@ -144,12 +144,12 @@ fn parts<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::maps::regions;
+    use weir_sys::maps::regions;
 
     #[test]
     fn an_image_is_found_where_its_functions_are() {
         let own = std::process::id();
-        let code: Vec<Region> = regions(own).into_iter().filter(|one| one.executable).collect();
+        let code: Vec<MappedRegion> = regions(own).into_iter().filter(|one| one.executable).collect();
         let loaded = Images::default().loaded(own, &code);
         let here = an_image_is_found_where_its_functions_are as *const () as u64;
         let image = loaded.iter().find(|one| one.range.contains(&here)).expect("this program");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn another_file_of_the_same_name_is_not_believed() {
-        let mut code: Vec<Region> = regions(std::process::id()).into_iter().collect();
+        let mut code: Vec<MappedRegion> = regions(std::process::id()).into_iter().collect();
         code.iter_mut().for_each(|one| one.inode += 1_000_000_007);
         assert!(Images::default().loaded(std::process::id(), &code).is_empty());
     }

@@ -20,14 +20,13 @@ mod watchpoint;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use weir_model::trace::{Buffer, Moment, WriteSite};
-
-use crate::engine::now_ns;
-use crate::proc;
-use crate::walk::maps::{Place as Mapped, Region, regions_of, text};
 pub(crate) use allowance::Allowance;
 use sample::Sample;
 use watched::Watched;
+use weir_model::trace::{Buffer, Moment, WriteSite};
+use weir_sys::clock::now_ns;
+use weir_sys::maps::{MappedRegion, MappingKind as Mapped, regions_of, text};
+use weir_sys::proc;
 
 /// So many streams of a process are watched: a processor has four registers, and two may be taken by stops.
 pub(crate) const STREAMS_MOST: usize = 2;
@@ -46,7 +45,7 @@ struct Seen {
     stream: u64,
     sample: Sample,
     /// The mappings of code at about that time.
-    code: Arc<[Region]>,
+    code: Arc<[MappedRegion]>,
     last: bool,
     /// When the next one came, or the process's next program.
     until_ns: Option<u64>,
@@ -55,7 +54,7 @@ struct Seen {
 /// The watched streams of a process.
 struct Process {
     streams: Vec<Watched>,
-    code: Arc<[Region]>,
+    code: Arc<[MappedRegion]>,
     code_ns: u64,
     /// Where it is was read, but not understood yet: there was no time.
     maps: Option<Vec<u8>>,
@@ -248,13 +247,13 @@ impl Places {
 }
 
 /// The mappings of a process's code.
-fn code(pid: u32) -> Arc<[Region]> {
+fn code(pid: u32) -> Arc<[MappedRegion]> {
     code_in(&text(pid))
 }
 
 /// The same of what /proc/PID/maps said.
-fn code_in(maps: &[u8]) -> Arc<[Region]> {
-    let is_code = |one: &Region| one.executable && matches!(one.place, Mapped::File(_));
+fn code_in(maps: &[u8]) -> Arc<[MappedRegion]> {
+    let is_code = |one: &MappedRegion| one.executable && matches!(one.place, Mapped::File(_));
     regions_of(maps).into_iter().filter(is_code).collect()
 }
 

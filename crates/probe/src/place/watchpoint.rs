@@ -12,9 +12,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aya_obj::generated;
+use weir_sys::breakpoint;
 
 use super::sample::{self, Sample};
-use crate::breakpoint;
 
 /// So many stores are sampled before it is set again: one call of printf(3) is up to four.
 const STORES: u64 = 8;

@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 
 use weir_model::trace::{IoTotals, Op};
-
-use crate::{proc, syscalls};
+use weir_sys::{proc, syscalls};
 
 #[derive(Debug, Default)]
 pub(super) struct Account {

@@ -1,21 +1,23 @@
 //! Becoming the tracer: of a command at its gate, of a process that runs.
 
+use weir_sys::clock::now_ns;
+use weir_sys::launch::GatedCommand;
+use weir_sys::ptrace;
+use weir_sys::{Error, proc};
+
 use super::tracer::{Process, Thread, Tracer};
-use super::{os, unusable};
-use crate::engine::now_ns;
-use crate::launch::Gated;
+use super::unusable;
 use crate::raw::RawEventKind;
-use crate::{Error, proc};
 
 /// Rounds of looking for threads that were born while others were taken.
 const ROUNDS: usize = 50;
 
 impl Tracer<'_, '_> {
     /// Takes the child at its gate, and opens it. Its execve(2) is its first stop.
-    pub(super) fn take_command(&mut self, mut gated: Gated) -> Result<(), Error> {
+    pub(super) fn take_command(&mut self, mut gated: GatedCommand) -> Result<(), Error> {
         let pid = gated.pid;
         self.filtered = gated.filtered;
-        let seize = if self.filtered { os::seize_filtered } else { os::seize };
+        let seize = if self.filtered { ptrace::seize_filtered } else { ptrace::seize };
         seize(pid).map_err(|error| refused(pid, error))?;
         let mut process = Process::new(None, now_ns());
         process.hidden = true;
@@ -64,7 +66,7 @@ impl Tracer<'_, '_> {
                 break;
             }
             for tid in new {
-                match os::seize(tid) {
+                match ptrace::seize(tid) {
                     Ok(()) => {
                         self.add_thread(pid, tid);
                         // It has written long since: a look would only keep it waiting.

@@ -1,10 +1,10 @@
 //! One system call of a stopped thread: what its arguments say and what its memory has.
 
 use weir_model::trace::Op;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::syscalls;
 
-use crate::memory::{Memory, ProcessMemory};
 use crate::raw::RawCall;
-use crate::syscalls;
 
 /// Bytes of a write that are kept.
 const HEAD: usize = 64;

@@ -3,12 +3,13 @@
 //! Who has the filter and no tracer has calls that fail. So what could lead there is kept from happening: children
 //! that are not to be traced are, and nobody else becomes a tracer.
 
-use super::os::{self, Side};
-use super::registers;
+use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::ptrace::registers;
+use weir_sys::ptrace::{self, SyscallStop};
+use weir_sys::seccomp::MARK;
+use weir_sys::syscalls;
+
 use super::tracer::{Process, Tracer};
-use crate::memory::{Memory, ProcessMemory};
-use crate::seccomp::MARK;
-use crate::syscalls;
 
 /// What a call returns that nobody makes.
 const NOT_MADE: i64 = -(libc::ENOSYS as i64);
@@ -17,8 +18,8 @@ impl Tracer<'_, '_> {
     /// weir's own filter has stopped a thread at a call; or the program's own has, which asks for a tracer that the
     /// program would not have without weir: that call is not made (on x86-64).
     pub(super) fn on_filtered(&mut self, tid: u32, pid: u32, now: u64) {
-        match os::side(tid) {
-            Side::Filtered { arch, number, args, said: MARK } => {
+        match ptrace::side(tid) {
+            SyscallStop::Filtered { arch, number, args, said: MARK } => {
                 if !syscalls::foreign(arch, number) {
                     keep_children(tid, number as i64, args);
                 }
@@ -27,7 +28,7 @@ impl Tracer<'_, '_> {
                     return;
                 }
             }
-            Side::Filtered { .. } => registers::refuse(tid, NOT_MADE),
+            SyscallStop::Filtered { .. } => registers::refuse(tid, NOT_MADE),
             _ => {}
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -48,7 +49,7 @@ fn keep_children(tid: u32, number: i64, mut args: [u64; 6]) {
         // struct clone_args begins with the flags.
         let flags = ProcessMemory { pid: tid }.u64(args[0]);
         if let Some(flags) = flags.filter(|flags| flags & UNTRACED != 0) {
-            os::poke(tid, args[0], flags & !UNTRACED);
+            ptrace::poke(tid, args[0], flags & !UNTRACED);
         }
     }
 }

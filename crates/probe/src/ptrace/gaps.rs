@@ -4,16 +4,16 @@
 //! has been told of a process, call by call and gap by gap, always adds up to what the kernel counted.
 
 use weir_model::trace::Op;
+use weir_sys::clock::now_ns;
+use weir_sys::clock::thread_cpu_ns;
+use weir_sys::proc::{self};
+use weir_sys::ptrace::interrupt::{PIPE_BUF, breaks_off, may_interrupt};
+use weir_sys::ptrace::{self, registers};
+use weir_sys::syscalls;
 
 use super::account::{counted, most};
-use super::sockets::Socket;
 use super::tracer::{Process, Tracer};
-use super::{os, registers};
-use crate::engine::now_ns;
-use crate::proc::{self, Doing};
 use crate::raw::RawEventKind;
-use crate::syscalls;
-use crate::watch::processor_ns;
 
 /// The first wait until a process that could not be caught is tried again; it doubles.
 pub(super) const TRY_NS: u64 = 4_000_000;
@@ -31,9 +31,6 @@ const OPENINGS: u32 = 2;
 /// Between two glances at those; and the part of the time that they take, one in so many.
 const GLANCE_NS: u64 = 200_000;
 const GLANCES: u64 = 10;
-
-/// The most that a write to a pipe puts there whole or not at all.
-const PIPE_BUF: u64 = 4096;
 
 impl Tracer<'_, '_> {
     pub(super) fn process(&mut self, pid: u32) -> Option<&mut Process> {
@@ -170,7 +167,7 @@ impl Tracer<'_, '_> {
             watched |= thread.watched;
             let free = !thread.watched && !thread.interrupted;
             if free && may_interrupt(pid, *tid, thread.shy_calls > 0) {
-                thread.interrupted = os::interrupt(*tid).is_ok();
+                thread.interrupted = ptrace::interrupt(*tid).is_ok();
             }
         }
         if watched {
@@ -239,82 +236,9 @@ impl Tracer<'_, '_> {
     /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.
     pub(super) fn charge(&mut self, pid: u32, seen_ns: u64) -> bool {
         let now = now_ns();
-        let worked = self.had_ns.map_or(u64::MAX, |had| processor_ns().saturating_sub(had));
+        let worked = self.had_ns.map_or(u64::MAX, |had| thread_cpu_ns().saturating_sub(had));
         let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns).min(worked));
         let Some(process) = self.processes.get_mut(&pid) else { return true };
         process.budget.spend(now, cost, &mut self.purse) || self.options.exact
     }
-}
-
-/// Whether a stop now would not be noticed by what the thread does; `shy`: nor while it runs.
-pub fn may_interrupt(pid: u32, tid: u32, shy: bool) -> bool {
-    match proc::doing(tid) {
-        Doing::Running => !shy,
-        Doing::Waiting { number, args } => goes_on(pid, number, &args),
-        Doing::Unknown => false,
-    }
-}
-
-/// Whether a wait in this call goes on unchanged after a stop.
-fn goes_on(pid: u32, number: i64, args: &[u64; 6]) -> bool {
-    use Op::*;
-    match syscalls::op(number) {
-        Some(Read | Readv) => waits_well(pid, args[0]) || receives_well(pid, args[0]),
-        Some(Recvfrom) => receives_well(pid, args[0]) && !wants_all(args[3]),
-        Some(Recvmsg) => receives_well(pid, args[0]) && !wants_all(args[2]),
-        Some(Accept | Accept4) => receives_well(pid, args[0]),
-        Some(Write) => args[2] <= PIPE_BUF && waits_well(pid, args[0]) || sends_well(pid, args),
-        Some(Sendto) => sends_well(pid, args),
-        Some(_) => false,
-        None => syscalls::restarts(number),
-    }
-}
-
-/// Whether a call of this kind, if it came to wait, would end by a stop or be cut short.
-fn breaks_off(pid: u32, number: i64, args: &[u64; 6]) -> bool {
-    use Op::*;
-    match syscalls::op(number) {
-        Some(Write) => {
-            let small = args[2] <= PIPE_BUF;
-            match proc::descriptor(pid, args[0] as i32) {
-                Some(link) if link.starts_with(SOCKET) => !sends_well(pid, args),
-                link => !small && !link.is_some_and(|link| is_file(&link)),
-            }
-        }
-        Some(Writev | Pwrite | Pwritev | Pwritev2) => {
-            !proc::descriptor(pid, args[0] as i32).is_some_and(|link| is_file(&link))
-        }
-        Some(Recvfrom | Recvmsg | Accept | Accept4 | Sendto) => !goes_on(pid, number, args),
-        Some(Sendfile | Splice | Tee | Vmsplice | Sendmsg | IoUringEnter) => true,
-        Some(_) => false,
-        None => syscalls::broken_off(number),
-    }
-}
-
-/// How the link of a socket's descriptor begins.
-const SOCKET: &str = "socket:";
-
-/// A regular file never waits so that a stop would be noticed.
-fn is_file(link: &str) -> bool {
-    link.starts_with('/') && !link.starts_with("/dev/")
-}
-
-/// Pipes, terminals and files.
-fn waits_well(pid: u32, fd: u64) -> bool {
-    proc::descriptor(pid, fd as i32).is_some_and(|link| link.starts_with('/') || link.starts_with("pipe:"))
-}
-
-/// A socket of which a wait for what comes goes on.
-fn receives_well(pid: u32, fd: u64) -> bool {
-    Socket::of(pid, fd).is_some_and(|socket| socket.waits_to_receive())
-}
-
-/// A socket that takes all that is written to it, sendto(2) or write(2), or nothing.
-fn sends_well(pid: u32, args: &[u64; 6]) -> bool {
-    Socket::of(pid, args[0]).is_some_and(|socket| socket.sends_whole(args[2]))
-}
-
-/// Of one that is to be filled a part may have come.
-fn wants_all(flags: u64) -> bool {
-    flags & libc::MSG_WAITALL as u64 != 0
 }

@@ -3,24 +3,24 @@
 use std::path::Path;
 
 use weir_model::trace::{Exit, Moment};
+use weir_sys::blocking_calls::name;
+use weir_sys::clock::now_ns;
+use weir_sys::proc;
+use weir_sys::ptrace;
+use weir_sys::syscalls;
+use weir_walkers::begins_with_streams;
 
 use super::budget::Budget;
-use super::os;
 use super::stops::FIRST_WRITES;
 use super::tracer::{Process, Tracer};
 use crate::ebpf::traps::Traps;
-use crate::engine::now_ns;
-use crate::proc;
 use crate::raw::RawEventKind;
-use crate::syscalls;
-use crate::walk::begins_with_streams;
-use crate::watch::calls::name;
 
 impl Tracer<'_, '_> {
     /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
     pub(super) fn on_birth(&mut self, tid: u32, event: i32, now: u64) {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let child = os::message(tid).unwrap_or(0) as u32;
+        let child = ptrace::message(tid).unwrap_or(0) as u32;
         if child != 0 && !self.threads.contains_key(&child) {
             let same = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
@@ -51,7 +51,7 @@ impl Tracer<'_, '_> {
         }
         self.processes.insert(child, process);
         self.add_thread(child, child);
-        self.tell(now, pid, tid, RawEventKind::Fork { child, shares_files: os::share_files(tid, child) });
+        self.tell(now, pid, tid, RawEventKind::Fork { child, shares_files: ptrace::share_files(tid, child) });
     }
 
     /// Its first stop may have come before the event that says whose it is.
@@ -90,9 +90,9 @@ impl Tracer<'_, '_> {
 
     /// A new image. Other threads are gone, and the one that asked for it has the process's number now.
     pub(super) fn on_exec(&mut self, tid: u32, now: u64) {
-        let former = os::message(tid).map_or(tid, |former| former as u32);
+        let former = ptrace::message(tid).map_or(tid, |former| former as u32);
         let mut thread = self.threads.remove(&former).unwrap_or_default();
-        let Some(process) = self.processes.get_mut(&tid) else { return os::resume(tid, false, 0) };
+        let Some(process) = self.processes.get_mut(&tid) else { return ptrace::resume(tid, false, 0) };
         for gone in process.threads.drain() {
             self.threads.remove(&gone);
         }
@@ -128,7 +128,7 @@ impl Tracer<'_, '_> {
     /// has not written yet.
     pub(super) fn begins(&mut self, tid: u32, pid: u32) -> bool {
         let Some(process) = self.process(pid) else { return false };
-        let by = || os::signalled_by(tid);
+        let by = || ptrace::signalled_by(tid);
         if process.entry.as_ref().and_then(|traps| traps.of(by()?)).is_none() {
             return false;
         }
@@ -158,7 +158,7 @@ impl Tracer<'_, '_> {
 
     /// A thread is about to end; its memory and descriptors are there still.
     pub(super) fn on_exit(&mut self, tid: u32, now: u64) {
-        let status = os::message(tid).unwrap_or(0) as i32;
+        let status = ptrace::message(tid).unwrap_or(0) as i32;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.ending = Some(status);
         let pid = thread.pid;
@@ -167,7 +167,7 @@ impl Tracer<'_, '_> {
         if last {
             self.last_look(pid, tid, status, now);
         }
-        os::resume(tid, false, 0);
+        ptrace::resume(tid, false, 0);
     }
 
     fn last_look(&mut self, pid: u32, tid: u32, status: i32, now: u64) {

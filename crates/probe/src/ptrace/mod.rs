@@ -9,7 +9,7 @@
 //! why no tracee can be left stopped. To detach one by one, each would have to be stopped first, and some
 //! system calls end with EINTR by that.
 //!
-//! A command whose every call is to be seen can be started under a seccomp filter ([`crate::seccomp`],
+//! A command whose every call is to be seen can be started under a seccomp filter ([`weir_sys::seccomp`],
 //! [`filtered`]), which stops it at the calls that are followed and at no others. Then nobody is let go: the tracer
 //! stays until all have ended, and if it is killed, they are.
 
@@ -21,20 +21,15 @@ mod delay;
 mod filtered;
 mod gaps;
 mod life;
-pub mod os;
-pub mod registers;
-mod sockets;
 mod stops;
-pub mod timer;
 mod tracer;
 mod tracers;
 
-use crate::Error;
-use crate::engine::{Ended, Look, Options, SendSink, Target, Tick};
-use crate::launch::Gated;
-use tracer::Tracer;
+use weir_sys::Error;
+use weir_sys::launch::GatedCommand;
 
-pub use gaps::may_interrupt;
+use crate::engine::{Ended, Look, Options, SendSink, Target, Tick};
+use tracer::Tracer;
 
 /// Watches until the target has ended, the time is over or weir is to stop. Descendants that live on are let
 /// go. The callbacks are called from another thread while this one waits.
@@ -55,17 +50,9 @@ pub fn run(
         let thread = std::thread::Builder::new().name("weir-ptrace".into()).spawn_scoped(scope, traced);
         let thread = thread.map_err(|error| unusable(&format!("a thread cannot be started: {error}")))?;
         let (task, ended) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        wait_until_gone(task);
+        weir_sys::ptrace::wait_until_gone(task);
         ended
     })
-}
-
-/// Waits for it: the kernel lets the tracees go late in a thread's end, after it has told those that join it.
-pub fn wait_until_gone(task: libc::pid_t) {
-    let path = format!("/proc/self/task/{task}");
-    while std::fs::exists(&path).unwrap_or(false) {
-        std::thread::sleep(std::time::Duration::from_micros(50));
-    }
 }
 
 /// Whom the tracer tells, and whom it asks.
@@ -76,11 +63,11 @@ struct Hooks<'h, 'c> {
 }
 
 fn unusable(reason: &str) -> Error {
-    Error::Engine { engine: "ptrace", reason: reason.to_string() }
+    Error::Backend { backend: "ptrace", reason: reason.to_string() }
 }
 
 /// The error of a command that did not get as far as execve(2).
-fn not_started(mut gated: Gated) -> Error {
+fn not_started(mut gated: GatedCommand) -> Error {
     match gated.answer() {
         Err(error) => error,
         Ok(()) => unusable("the command was ended before it began"),

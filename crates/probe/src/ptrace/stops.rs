@@ -1,14 +1,15 @@
 //! What a stop of a thread means, and how it goes on.
 
+use weir_sys::clock::now_ns;
+use weir_sys::clock::thread_cpu_ns;
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
+use weir_sys::{proc, syscalls};
+
 use super::account::{counted, plus};
 use super::calls::Inside;
-use super::os::{self, EVENT_STOP, Side, Stop};
 use super::tracer::{Process, Tracer};
 use crate::ebpf::traps;
-use crate::engine::now_ns;
 use crate::raw::RawEventKind;
-use crate::watch::processor_ns;
-use crate::{proc, syscalls};
 
 /// A system call stop, with PTRACE_O_TRACESYSGOOD.
 const CALL: i32 = libc::SIGTRAP | 0x80;
@@ -18,9 +19,9 @@ pub(super) const FIRST_WRITES: u32 = 4;
 
 impl Tracer<'_, '_> {
     /// Handles it and lets the thread go on. Returns when the next thing is due, if that is sooner than before.
-    pub(super) fn on_stop(&mut self, stop: Stop) -> Option<u64> {
+    pub(super) fn on_stop(&mut self, stop: PtraceStop) -> Option<u64> {
         let now = now_ns();
-        let Stop { tid, status } = stop;
+        let PtraceStop { tid, status } = stop;
         if !libc::WIFSTOPPED(status) {
             self.gone(tid, status, now);
             return None;
@@ -40,7 +41,7 @@ impl Tracer<'_, '_> {
         let asked = std::mem::take(&mut thread.interrupted);
         // Until it runs unwatched for the first time: a short program is seen whole, however busy the machine is.
         let starts = self.processes.get(&pid).is_some_and(|process| process.bare_ns.is_none());
-        self.had_ns = starts.then(processor_ns);
+        self.had_ns = starts.then(thread_cpu_ns);
         match (libc::WSTOPSIG(status), status >> 16) {
             (CALL, 0) => self.on_call(tid, asked, now),
             (signal, 0) => self.on_signal(tid, pid, signal, now),
@@ -53,7 +54,7 @@ impl Tracer<'_, '_> {
             (libc::SIGTRAP, EVENT_STOP) => self.on_trap(tid, asked, now),
             (_, EVENT_STOP) => {
                 thread.watched = false;
-                os::listen(tid);
+                ptrace::listen(tid);
             }
             _ => self.go_on(tid, 0, now),
         }
@@ -104,24 +105,24 @@ impl Tracer<'_, '_> {
             }
             thread.let_go_ns = now_ns();
         }
-        os::resume(tid, to_its_stop, signal);
+        ptrace::resume(tid, to_its_stop, signal);
     }
 
     /// If it was `asked` to stop, this stop is the answer: the kernel takes back the request at any stop.
     fn on_call(&mut self, tid: u32, asked: bool, now: u64) {
-        let side = os::side(tid);
+        let side = ptrace::side(tid);
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.in_call = matches!(side, Side::Entry { .. });
+            thread.in_call = matches!(side, SyscallStop::Entry { .. });
         }
         match side {
-            Side::Entry { arch, number, args } => {
+            SyscallStop::Entry { arch, number, args } => {
                 if self.on_entry(tid, arch, number, args, now) {
                     return;
                 }
             }
-            Side::Exit { .. } if asked && self.mend_at_exit(tid) => {}
-            Side::Exit { result } => self.on_return(tid, result, now),
-            Side::Filtered { .. } | Side::Neither => {}
+            SyscallStop::Exit { .. } if asked && self.mend_at_exit(tid) => {}
+            SyscallStop::Exit { result } => self.on_return(tid, result, now),
+            SyscallStop::Filtered { .. } | SyscallStop::Neither => {}
         }
         self.go_on(tid, 0, now);
     }

@@ -3,20 +3,23 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use weir_model::trace::{Buffer, Exit, IoTotals};
+use weir_sys::Error;
+use weir_sys::clock::now_ns;
+use weir_sys::launch::GatedCommand;
+use weir_sys::proc::ResourceUsage;
+use weir_sys::proc::{self, ThreadState};
+use weir_sys::ptrace;
+use weir_sys::ptrace::PtraceStop;
+use weir_sys::ptrace::timer::WaitTimer;
 
 use super::account::Account;
 use super::budget::{Budget, Purse, StopCost};
 use super::calls::Inside;
 use super::delay::Delay;
-use super::os::Stop;
-use super::timer::Timer;
-use super::{Hooks, not_started, os, unusable};
-use crate::Error;
+use super::{Hooks, not_started, unusable};
 use crate::ebpf::traps::Traps;
-use crate::engine::{Ended, Options, Target, now_ns};
-use crate::launch::Gated;
-use crate::proc::{self, Doing};
-use crate::raw::{RawEvent, RawEventKind, Spent};
+use crate::engine::{Ended, Options, Target};
+use crate::raw::{RawEvent, RawEventKind};
 
 /// How often the caller gets its turn.
 const TICK_NS: u64 = 100_000_000;
@@ -95,7 +98,7 @@ pub(super) struct Process {
     pub opens: bool,
     pub unwatched_ns: u64,
     /// Known at its end: its counts, what it needed.
-    pub last: Option<(Option<IoTotals>, Spent)>,
+    pub last: Option<(Option<IoTotals>, ResourceUsage)>,
 }
 
 impl Process {
@@ -138,11 +141,11 @@ pub(super) struct Tracer<'h, 'c> {
     /// Its programs have a seccomp filter, which stops them at calls; see [`super::filtered`].
     pub filtered: bool,
     /// The root, until it has become the command.
-    pub gated: Option<Gated>,
+    pub gated: Option<GatedCommand>,
     pub threads: HashMap<u32, Thread>,
     pub processes: HashMap<u32, Process>,
     /// Stopped before it was known whose they are, and since when.
-    pub early: HashMap<u32, (Stop, u64)>,
+    pub early: HashMap<u32, (PtraceStop, u64)>,
     pub stop_cost: StopCost,
     pub purse: Purse,
     pub delay: Delay,
@@ -158,13 +161,13 @@ pub(super) struct Tracer<'h, 'c> {
     pub unwatched_ns: u64,
     /// Since when it is to end.
     closing_since: Option<u64>,
-    timer: Timer,
+    timer: WaitTimer,
     tick_at: u64,
 }
 
 impl<'h, 'c> Tracer<'h, 'c> {
     pub(super) fn new(root: u32, options: &'h Options, hooks: Hooks<'h, 'c>) -> Result<Self, Error> {
-        let timer = Timer::new().map_err(|error| unusable(&format!("timer_create: {error}")))?;
+        let timer = WaitTimer::new().map_err(|error| unusable(&format!("timer_create: {error}")))?;
         Ok(Self {
             hooks,
             options,
@@ -228,7 +231,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             if self.root_gone && !self.filtered || self.closed(now) {
                 return Ok(());
             }
-            match os::wait() {
+            match ptrace::wait() {
                 Ok(Some(stop)) => {
                     if let Some(sooner) = self.on_stop(stop) {
                         due = due.min(sooner);
@@ -252,8 +255,8 @@ impl<'h, 'c> Tracer<'h, 'c> {
     fn close(&mut self, now: u64) {
         if self.closing_since.replace(now).is_none() {
             for (tid, thread) in &mut self.threads {
-                if at_large(thread) && proc::doing(*tid) == Doing::Running {
-                    thread.interrupted = os::interrupt(*tid).is_ok();
+                if at_large(thread) && proc::thread_state(*tid) == ThreadState::Running {
+                    thread.interrupted = ptrace::interrupt(*tid).is_ok();
                 }
             }
         }
@@ -273,7 +276,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             self.tell_partly_unwatched(now);
             (self.hooks.tick)(now, self.hooks.sink);
         }
-        let old = |early: &(Stop, u64)| now >= early.1 + EARLY_NS;
+        let old = |early: &(PtraceStop, u64)| now >= early.1 + EARLY_NS;
         let lost: Vec<u32> = self.early.iter().filter(|entry| old(entry.1)).map(|entry| *entry.0).collect();
         for child in lost {
             self.adopt(child);

@@ -1,9 +1,10 @@
 //! Programs that trace others themselves, such as debuggers and strace: a process can have one tracer only, so
 //! those that they want are let go.
 
-use super::os;
+use weir_sys::proc;
+use weir_sys::ptrace;
+
 use super::tracer::Tracer;
-use crate::proc;
 
 impl Tracer<'_, '_> {
     /// At the entry of ptrace(2). True: the thread was let go for good, or stays stopped until another one was.
@@ -24,13 +25,13 @@ impl Tracer<'_, '_> {
         }
         self.say_let_go(wanted);
         if wanted == tid {
-            os::detach(tid, 0);
+            ptrace::detach(tid, 0);
             self.drop_thread(tid);
             return true;
         }
         let Some(thread) = self.threads.get_mut(&wanted) else { return false };
         // It goes first; the caller waits at the entry of its call. See `let_go`.
-        thread.let_go_for = os::interrupt(wanted).is_ok().then_some(tid);
+        thread.let_go_for = ptrace::interrupt(wanted).is_ok().then_some(tid);
         thread.let_go_for.is_some()
     }
 
@@ -52,15 +53,15 @@ impl Tracer<'_, '_> {
         let event = status >> 16;
         let signal =
             if event == 0 && libc::WSTOPSIG(status) & 0x80 == 0 { libc::WSTOPSIG(status) } else { 0 };
-        os::detach(tid, signal);
+        ptrace::detach(tid, signal);
         self.drop_thread(tid);
-        self.go_on(tracer, 0, crate::engine::now_ns());
+        self.go_on(tracer, 0, weir_sys::clock::now_ns());
     }
 
     /// A thread that was to be let go for another has ended before.
     pub(super) fn forget_waiting_for(&mut self, tid: u32) {
         if let Some(tracer) = self.threads.get(&tid).and_then(|thread| thread.let_go_for) {
-            self.go_on(tracer, 0, crate::engine::now_ns());
+            self.go_on(tracer, 0, weir_sys::clock::now_ns());
         }
     }
 
@@ -81,7 +82,7 @@ impl Tracer<'_, '_> {
 
     /// Forgets a thread that is not traced any more, and its process with the last one.
     fn drop_thread(&mut self, tid: u32) {
-        let now = crate::engine::now_ns();
+        let now = weir_sys::clock::now_ns();
         let Some(pid) = self.threads.remove(&tid).map(|thread| thread.pid) else { return };
         let Some(process) = self.process(pid) else { return };
         process.threads.remove(&tid);

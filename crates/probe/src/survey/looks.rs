@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use weir_sys::clock::thread_cpu_ns;
+
 use super::process::Process;
-use crate::watch::processor_ns;
 
 /// The share of time that looks may take, one part in so many.
 const SHARE: u32 = 250;
@@ -52,9 +53,9 @@ impl Looks {
             if self.credit_ns <= 0 && !self.thorough {
                 break;
             }
-            let start_ns = processor_ns();
+            let start_ns = thread_cpu_ns();
             one.streams.look(pid, self.began.elapsed().as_secs_f64());
-            self.credit_ns -= (processor_ns() - start_ns) as i64;
+            self.credit_ns -= (thread_cpu_ns() - start_ns) as i64;
             self.looked.insert(pid, self.sample);
         }
     }

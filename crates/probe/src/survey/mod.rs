@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use weir_model::survey::{Activity, Survey};
+use weir_sys::clock::thread_cpu_ns;
+use weir_sys::proc::numbers;
 
-use crate::proc::numbers;
-use crate::watch::processor_ns;
 use files::Files;
 use looks::Looks;
 use process::{Process, Read};
@@ -51,7 +51,7 @@ impl Surveyor {
         self.read();
         self.looks.look(&mut self.processes, now.duration_since(since));
         let processes = self.activities();
-        let spent_ns = processor_ns();
+        let spent_ns = thread_cpu_ns();
         let cost_ns = self.last.map_or(0, |(_, before)| spent_ns - before);
         self.last = Some((now, spent_ns));
         let elapsed_s = now.duration_since(since).as_secs_f64();

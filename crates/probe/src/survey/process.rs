@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use weir_model::survey::{Activity, Rate};
 use weir_model::trace::IoTotals;
+use weir_sys::proc;
+use weir_sys::process_stat::{self, ProcessStat, STAT_MOST};
 
 use super::files::{Files, Kept};
 use super::streams::Streams;
-use crate::proc;
-use crate::stat::{self, STAT_MOST, Stat};
 use crate::watch::Looker;
 
 /// What became of a process since the last sample.
@@ -26,7 +26,7 @@ pub(super) enum Read {
 pub(super) struct Process {
     stat_file: Kept,
     io_file: Kept,
-    stat: Stat,
+    stat: ProcessStat,
     uid: u32,
     comm: String,
     command: String,
@@ -172,11 +172,11 @@ impl Process {
     }
 }
 
-fn read_stat(file: &Kept) -> Option<(Stat, String)> {
+fn read_stat(file: &Kept) -> Option<(ProcessStat, String)> {
     let mut text = [0; STAT_MOST];
     let got = file.read(&mut text).ok()?;
     let text = text.get(..got)?;
-    Some((stat::parse(text)?, String::from_utf8_lossy(stat::name(text)?).into_owned()))
+    Some((process_stat::parse(text)?, String::from_utf8_lossy(process_stat::name(text)?).into_owned()))
 }
 
 fn read_io(file: &Kept) -> io::Result<IoTotals> {

@@ -2,8 +2,8 @@
 
 use weir_model::survey::Waiting;
 use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::proc::descriptor;
 
-use crate::proc::descriptor;
 use crate::watch::Looker;
 
 /// So often a search for streams that are new is made, in looks.
@@ -40,7 +40,7 @@ impl Streams {
     /// Looks into the process, at a time of any clock that only goes on.
     pub fn look(&mut self, pid: u32, now_s: f64) {
         if self.looks % SEARCH_EVERY == SEARCH_EVERY - 1 {
-            self.looker.search_again(crate::engine::now_ns());
+            self.looker.search_again(weir_sys::clock::now_ns());
         }
         let found = self.looker.look(pid);
         self.take(found, now_s, |fd| descriptor(pid, fd));

@@ -1,10 +1,9 @@
 //! The walkers of one process, and a look by them.
 
 use weir_model::trace::Buffer;
-
-use crate::memory::ProcessMemory;
-use crate::ptrace::os;
-use crate::walk::{Glibc, Walk, walkers};
+use weir_sys::memory::ProcessMemory;
+use weir_sys::ptrace;
+use weir_walkers::{Glibc, Walker, walkers};
 
 /// A program is not all there when it starts: so often its walkers are searched anew.
 const SEARCHES: u32 = 3;
@@ -14,7 +13,7 @@ const SEARCHES: u32 = 3;
 pub(crate) struct Looker {
     /// Of one that was forked and has not executed since.
     pub parent: Option<u32>,
-    walkers: Vec<Box<dyn Walk>>,
+    walkers: Vec<Box<dyn Walker>>,
     searches: u32,
     searched_late: bool,
     /// When streams were searched for at a fork or an end, by CLOCK_MONOTONIC; of its parent, if that was the last.
@@ -39,7 +38,7 @@ impl Looker {
 
     /// What is in its buffers now; nothing in one that has its parent's memory.
     pub fn look(&mut self, pid: u32) -> Vec<Buffer> {
-        if self.parent.is_some_and(|parent| os::share_memory(pid, parent)) {
+        if self.parent.is_some_and(|parent| ptrace::share_memory(pid, parent)) {
             return Vec::new();
         }
         if self.searches < SEARCHES {

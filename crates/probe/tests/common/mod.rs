@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::{Exit, IoTotals, Moment, Op};
 use weir_probe::engine::{Ended, Options, Target};
+use weir_probe::ptrace;
 use weir_probe::raw::{RawCall, RawEvent, RawEventKind};
-use weir_probe::{Error, launch, ptrace};
+use weir_sys::{Error, launch};
 
 /// All that was reported of a run.
 pub struct Seen {

@@ -1,0 +1,43 @@
+//! The names of the system calls in which programs wait.
+
+/// What the main thread of a process waits in; empty: nothing, a rare call, or it cannot be read.
+pub fn waits_in(pid: u32) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let number = text.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
+    number.map_or("", name).to_string()
+}
+
+/// The name of a call, if it is one of those in which programs wait.
+pub fn name(number: libc::c_long) -> &'static str {
+    let found = WAITING.iter().chain(&OLD).find(|(known, _)| *known == number);
+    found.map_or("", |(_, name)| name)
+}
+
+macro_rules! calls {
+    ($($number:ident $name:literal),* $(,)?) => { [$((libc::$number, $name)),*] };
+}
+
+const WAITING: [(libc::c_long, &str); 45] = calls![
+    SYS_read "read", SYS_write "write", SYS_readv "readv", SYS_writev "writev",
+    SYS_pread64 "pread64", SYS_pwrite64 "pwrite64", SYS_preadv "preadv", SYS_pwritev "pwritev",
+    SYS_sendfile "sendfile", SYS_splice "splice", SYS_tee "tee", SYS_vmsplice "vmsplice",
+    SYS_copy_file_range "copy_file_range", SYS_fsync "fsync", SYS_fdatasync "fdatasync",
+    SYS_ppoll "ppoll", SYS_pselect6 "pselect6", SYS_epoll_pwait "epoll_pwait", SYS_epoll_pwait2 "epoll_pwait2",
+    SYS_nanosleep "nanosleep", SYS_clock_nanosleep "clock_nanosleep", SYS_futex "futex",
+    SYS_wait4 "wait4", SYS_waitid "waitid", SYS_rt_sigsuspend "rt_sigsuspend",
+    SYS_rt_sigtimedwait "rt_sigtimedwait", SYS_recvfrom "recvfrom", SYS_recvmsg "recvmsg",
+    SYS_recvmmsg "recvmmsg", SYS_sendto "sendto", SYS_sendmsg "sendmsg", SYS_accept "accept",
+    SYS_accept4 "accept4", SYS_connect "connect", SYS_flock "flock", SYS_fcntl "fcntl",
+    SYS_semop "semop", SYS_semtimedop "semtimedop", SYS_msgrcv "msgrcv", SYS_msgsnd "msgsnd",
+    SYS_mq_timedreceive "mq_timedreceive", SYS_io_getevents "io_getevents",
+    SYS_io_uring_enter "io_uring_enter", SYS_ioctl "ioctl", SYS_restart_syscall "restart_syscall",
+];
+
+#[cfg(target_arch = "x86_64")]
+const OLD: [(libc::c_long, &str); 6] = calls![
+    SYS_poll "poll", SYS_select "select", SYS_epoll_wait "epoll_wait", SYS_pause "pause",
+    SYS_open "open", SYS_vfork "vfork",
+];
+/// Later machines have only the calls that do the same and more.
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: [(libc::c_long, &str); 0] = [];

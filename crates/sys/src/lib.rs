@@ -1,0 +1,23 @@
+//! Linux interfaces that need `unsafe` or `/proc`, as safe functions.
+
+pub mod blocking_calls;
+pub mod breakpoint;
+pub mod clock;
+pub mod code_pages;
+pub mod command;
+pub mod elf;
+pub mod error;
+pub mod inherited;
+pub mod launch;
+pub mod maps;
+pub mod memory;
+pub mod open_files;
+pub mod proc;
+pub mod process_access;
+pub mod process_stat;
+pub mod ptrace;
+pub mod seccomp;
+pub mod signals;
+pub mod syscalls;
+
+pub use error::{Error, errno_text};

@@ -1,0 +1,109 @@
+//! Go's own buffers: `bufio` over a file or a connection.
+//!
+//! There is no list of them. Each has in it a pointer to the table that makes a file an `io.Writer` or `io.Reader`,
+//! so the heap, in which the stacks are too, is searched for that pointer; what is around it is believed if its
+//! fields and its descriptor agree. It cannot be emptied from outside: a goroutine may have been put aside in the
+//! middle of a write, while every thread waits.
+
+mod objects;
+mod stacks;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::cell::{LazyCell, RefCell};
+use std::collections::BTreeSet;
+
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+use super::copies::{self, Sighting};
+use super::descriptors::Descriptors;
+use super::heap::touched;
+use super::pending::{self, Whole};
+use super::read::STREAMS_MOST;
+use super::sought::Sought;
+use crate::Walker;
+use objects::{Judge, Kind};
+pub(crate) use tables::{Parts, Tables};
+
+/// The streams of a Go process.
+#[derive(Debug)]
+pub(super) struct Go {
+    pid: u32,
+    tables: Tables,
+    /// Where the list of goroutines is, if a symbol says so.
+    goroutines: Option<u64>,
+    sought: RefCell<Sought<Kind>>,
+}
+
+impl Go {
+    pub fn new(pid: u32, tables: Tables, goroutines: Option<u64>) -> Go {
+        Go { pid, tables, goroutines, sought: RefCell::default() }
+    }
+
+    fn objects(&self, memory: &dyn Memory, judge: &Judge) -> BTreeSet<(u64, Kind)> {
+        let (mut found, range) = (BTreeSet::new(), self.tables.range());
+        touched(self.pid, memory, |start, data| {
+            for (index, value) in
+                data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate()
+            {
+                if range.contains(&value) && found.len() < STREAMS_MOST {
+                    let candidates = judge.around(start + 8 * index as u64, value);
+                    found.extend(candidates.filter(|(at, kind)| judge.stream(*at, *kind).is_some()));
+                }
+            }
+        });
+        found
+    }
+}
+
+/// A stream, and whether it was used.
+fn sighting(memory: &dyn Memory, judge: &Judge, at: u64, kind: Kind) -> Option<Sighting> {
+    let mut whole = judge.stream(at, kind)?;
+    // n of a Writer.
+    whole.moves = (kind == Kind::Writer).then_some(at + 40);
+    // r, w and the last byte that was read, before the first read.
+    let used = |field| memory.u64(at + field) != Some(0);
+    let fresh = kind == Kind::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
+    Some(Sighting { at, fresh, whole })
+}
+
+impl Walker for Go {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::Go
+    }
+
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let descriptors = Descriptors::of(self.pid);
+        let open_for = |fd, writes| descriptors.open_for(fd, writes);
+        let judge = Judge { memory, tables: &self.tables, open_for: &open_for, kept };
+        let mut sought = self.sought.borrow_mut();
+        let places = sought.places(|| self.objects(memory, &judge));
+        let seen: Vec<Sighting> =
+            places.iter().filter_map(|&(at, kind)| sighting(memory, &judge, at, kind)).collect();
+        sought.note(&seen);
+        let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
+        copies::settled(seen, |one, all| {
+            let all = copies::addresses(all);
+            stacks::left_behind(one.at, &all, &used) || sought.is_still(one.at, &all)
+        })
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(Go {
+            pid: child,
+            tables: self.tables.clone(),
+            goroutines: self.goroutines,
+            sought: self.sought.clone(),
+        }))
+    }
+
+    fn search_again(&self) {
+        self.sought.borrow_mut().forget();
+    }
+}

@@ -1,0 +1,89 @@
+//! Walkers: the stream buffers in a program's own memory, one file a C library or runtime.
+//!
+//! A walker never trusts a pointer: bounds, loops and torn reads are checked before anything is believed.
+
+mod copies;
+mod cpython;
+mod descriptors;
+mod find;
+mod glibc;
+mod glibc_search;
+mod glibc_wide;
+mod go;
+mod heap;
+mod image;
+mod libweir;
+mod musl;
+mod musl_search;
+mod pending;
+mod perl;
+mod read;
+mod ruby;
+mod rust;
+mod search;
+mod sought;
+mod tcl;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::ops::Range;
+
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+pub use find::{functions, unreadable, walkers, walkers_missing};
+pub use glibc::Glibc;
+pub use image::{ListHead, list_head, needs_stops};
+pub use image::{begins_with_streams, is_go, is_plain};
+pub use pending::{Pending, Store};
+
+use pending::Whole;
+use read::{BUFFER_MOST, PENDING_KEPT};
+
+/// Knows where one process keeps its streams. It is made once for an image and asked often.
+pub trait Walker: Send {
+    /// Whose buffers it reads.
+    fn walker(&self) -> RuntimeId;
+
+    /// Every stream, those with nothing in them as well, with at most `kept` bytes of what waits in each.
+    #[doc(hidden)] // what a stream is as a whole is for this crate
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole>;
+
+    /// What there is to be told of every stream.
+    fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        pending::buffers(self.streams(memory, PENDING_KEPT))
+    }
+
+    /// All that waits to be written in each stream that has something, in the order in which the runtime itself
+    /// would write it when the program ends. Nothing where a walker can only say how much there is.
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        pending::pending(self.streams(memory, BUFFER_MOST))
+    }
+
+    /// The word of the process's memory that changes at each write into this buffer, aligned to its 8 bytes; None: it
+    /// is not known, or the machine code that changes it says nothing about the program (interpreters).
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        let _ = (memory, buffer);
+        None
+    }
+
+    /// Where text layers are that hold bytes before they hand them on, each with the stream that it hands them to.
+    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+        let _ = memory;
+        Vec::new()
+    }
+
+    /// Code in which no stream is ever half changed, and to which each change of one comes back.
+    fn outside(&self) -> Range<u64> {
+        0..0
+    }
+
+    /// The walker of a process that was just forked from this one; None: it is to be found anew.
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        let _ = child;
+        None
+    }
+
+    /// Forgets where streams were seen, so that the next look finds those that are new, whatever that costs.
+    fn search_again(&self) {}
+}

@@ -1,0 +1,202 @@
+//! How `std::io::BufWriter` and `BufReader` lie in memory, by the program's own debug information: the order of
+//! their fields is the compiler's to choose.
+
+use std::fs::File;
+
+use gimli::{AttributeValue, EndianSlice, LittleEndian, UnitOffset, constants};
+use weir_sys::elf::ElfFile;
+
+/// More debug information is not read: it would take longer than a look may.
+const INFO_MOST: u64 = 24 << 20;
+/// How deep in each other the parts of a structure are.
+const DEPTH_MOST: usize = 8;
+/// The objects are read with their first bytes; a larger one is none of those that are known.
+pub(super) const OBJECT_BYTES: usize = 64;
+
+/// Types that are a descriptor and nothing else.
+const DESCRIPTORS: [&str; 7] = [
+    "std::fs::File",
+    "std::process::ChildStdin",
+    "std::process::ChildStdout",
+    "std::net::tcp::TcpStream",
+    "std::os::unix::net::stream::UnixStream",
+    "std::os::fd::owned::OwnedFd",
+    "std::io::pipe::PipeWriter",
+];
+/// Types that are a pointer to standard output's lock.
+const STDOUTS: [&str; 2] = ["std::io::stdio::Stdout", "std::io::stdio::StdoutLock"];
+
+/// Where the bytes of a stream go to or come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inner {
+    Descriptor,
+    Stdout,
+}
+
+/// The offsets of the fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub inner: Inner,
+    pub inner_at: usize,
+    /// The buffer's size and place.
+    pub capacity: usize,
+    pub data: usize,
+    /// Of a BufWriter: how much is in it. Of a BufReader: how much was read.
+    pub length: usize,
+    /// Of a BufWriter: whether a write panicked.
+    pub panicked: Option<usize>,
+    /// Of a BufReader: how much of it was used.
+    pub used: Option<usize>,
+}
+
+/// What a program's debug information says of its streams.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Layouts {
+    pub all: Vec<Layout>,
+    /// It has LineWriters.
+    pub lines: bool,
+}
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// None where there is no debug information that can be read, or none of this library's types.
+pub(crate) fn of(file: File) -> Option<Layouts> {
+    let elf = ElfFile::of(file)?;
+    let sections = elf.sections().ok()?;
+    let section = |name: &str| sections.bytes(name, INFO_MOST);
+    let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
+        Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
+    };
+    let dwarf = gimli::Dwarf::load(load).ok()?;
+    // Most programs have none, and their information need not be gone through.
+    let has = |part: &[u8]| section(".debug_str").is_some_and(|text| contains(text, part));
+    if !has(b"BufWriter<") && !has(b"BufReader<") {
+        return None;
+    }
+    let layouts = read(&dwarf);
+    (!layouts.all.is_empty()).then_some(layouts)
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.split(|byte| *byte == b'B').any(|rest| rest.starts_with(&part[1..]))
+}
+
+fn read(dwarf: &gimli::Dwarf<Slice>) -> Layouts {
+    let mut found = Layouts::default();
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let _broken = Unit { dwarf, unit: &unit }.add_to(&mut found);
+    }
+    found
+}
+
+struct Unit<'a> {
+    dwarf: &'a gimli::Dwarf<Slice<'a>>,
+    unit: &'a gimli::Unit<Slice<'a>>,
+}
+
+/// A field: its name, its offset, its type.
+type Member<'a> = (&'a str, usize, UnitOffset);
+
+impl<'a> Unit<'a> {
+    fn add_to(&self, found: &mut Layouts) -> gimli::Result<()> {
+        let mut entries = self.unit.entries();
+        while let Some(entry) = entries.next_dfs()? {
+            if entry.tag() != constants::DW_TAG_structure_type {
+                continue;
+            }
+            let Some(name) = entry.attr_value(constants::DW_AT_name).and_then(|name| self.text(name)) else {
+                continue;
+            };
+            found.lines |= name.starts_with("LineWriter<");
+            let of = |start: &str| name.strip_prefix(start).and_then(|rest| rest.strip_suffix('>'));
+            let layout = match (of("BufWriter<"), of("BufReader<")) {
+                (Some(inner), _) => self.writer(entry.offset(), inner),
+                (_, Some(inner)) => self.reader(entry.offset(), inner),
+                _ => None,
+            };
+            found.all.extend(layout.filter(|one| !found.all.contains(one)));
+        }
+        Ok(())
+    }
+
+    fn text(&self, value: AttributeValue<Slice<'a>>) -> Option<&'a str> {
+        std::str::from_utf8(self.dwarf.attr_string(self.unit, value).ok()?.slice()).ok()
+    }
+
+    fn writer(&self, at: UnitOffset, inner: &str) -> Option<Layout> {
+        let members = self.members(at);
+        let (_, vector_at, vector) = *members.iter().find(|one| one.0 == "buf")?;
+        let within = |name| Some(vector_at + self.find(vector, name, DEPTH_MOST)?);
+        sound(Layout {
+            inner: inner_of(inner)?,
+            inner_at: members.iter().find(|one| one.0 == "inner")?.1,
+            capacity: within("cap")?,
+            data: within("ptr")?,
+            length: within("len")?,
+            panicked: Some(members.iter().find(|one| one.0 == "panicked")?.1),
+            used: None,
+        })
+    }
+
+    fn reader(&self, at: UnitOffset, inner: &str) -> Option<Layout> {
+        let members = self.members(at);
+        let (_, buffer_at, buffer) = *members.iter().find(|one| one.0 == "buf")?;
+        let within = |name| Some(buffer_at + self.find(buffer, name, DEPTH_MOST)?);
+        sound(Layout {
+            inner: inner_of(inner).filter(|inner| *inner == Inner::Descriptor)?,
+            inner_at: members.iter().find(|one| one.0 == "inner")?.1,
+            capacity: within("length")?,
+            data: within("data_ptr")?,
+            length: within("filled")?,
+            panicked: None,
+            used: Some(within("pos")?),
+        })
+    }
+
+    fn members(&self, at: UnitOffset) -> Vec<Member<'a>> {
+        let mut found = Vec::new();
+        let Ok(mut tree) = self.unit.entries_tree(Some(at)) else { return found };
+        let Ok(root) = tree.root() else { return found };
+        let mut children = root.children();
+        while let Ok(Some(child)) = children.next() {
+            let entry = child.entry();
+            if entry.tag() == constants::DW_TAG_member {
+                let name = entry.attr_value(constants::DW_AT_name).and_then(|name| self.text(name));
+                let offset = entry.attr_value(constants::DW_AT_data_member_location);
+                let offset = offset.and_then(|offset| usize::try_from(offset.udata_value()?).ok());
+                let of_type = entry.attr_value(constants::DW_AT_type);
+                if let (Some(name), Some(offset), Some(AttributeValue::UnitRef(of_type))) =
+                    (name, offset, of_type)
+                {
+                    found.push((name, offset, of_type));
+                }
+            }
+        }
+        found
+    }
+
+    /// The offset of the field of this name, in the structure or in a part of it.
+    fn find(&self, at: UnitOffset, name: &str, deep: usize) -> Option<usize> {
+        let members = self.members(at);
+        if let Some(found) = members.iter().find(|one| one.0 == name) {
+            return Some(found.1);
+        }
+        let within = |one: &Member| one.1.checked_add(self.find(one.2, name, deep - 1)?);
+        if deep == 0 { None } else { members.iter().find_map(within) }
+    }
+}
+
+fn inner_of(name: &str) -> Option<Inner> {
+    let descriptor = DESCRIPTORS.contains(&name).then_some(Inner::Descriptor);
+    descriptor.or_else(|| STDOUTS.contains(&name).then_some(Inner::Stdout))
+}
+
+/// All of it within what is read, and each word where a word can be.
+fn sound(layout: Layout) -> Option<Layout> {
+    let words = [Some(layout.capacity), Some(layout.data), Some(layout.length), layout.used];
+    let fits = words.into_iter().flatten().all(|at| at % 8 == 0 && at + 8 <= OBJECT_BYTES);
+    let small = layout.inner_at.max(layout.panicked.unwrap_or(0)) + 8 <= OBJECT_BYTES;
+    (fits && small && layout.inner_at.is_multiple_of(4)).then_some(layout)
+}

@@ -1,0 +1,190 @@
+//! Hostile memory: whatever a process shows, a walker ends, stays within bounds and believes nothing that moves.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use weir_model::trace::Buffer;
+use weir_sys::memory::Memory;
+
+use super::glibc::Glibc;
+use super::glibc_search;
+use super::image::image;
+use super::libweir;
+use super::list_head;
+use super::musl::{Musl, Others};
+use super::musl_search::{self, Ground};
+use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
+use super::rust::Rust;
+use super::search::Area;
+use crate::Walker;
+
+pub(crate) const BASE: u64 = 0x10000;
+
+/// A piece of memory at [`BASE`].
+pub(crate) struct Piece(pub Vec<u8>);
+
+impl Piece {
+    pub fn of(words: &[u64]) -> Piece {
+        Piece(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    }
+
+    fn set(&mut self, address: u64, word: u64) {
+        let at = (address - BASE) as usize;
+        self.0[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+impl Memory for Piece {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let Some(at) = address.checked_sub(BASE).filter(|at| *at < self.0.len() as u64) else { return 0 };
+        let from = &self.0[at as usize..];
+        let bytes = from.len().min(into.len());
+        into[..bytes].copy_from_slice(&from[..bytes]);
+        bytes
+    }
+}
+
+/// Words as they are dangerous: pointers into the piece itself, magic numbers, small and huge ones.
+pub(crate) fn hostile_words(count: usize) -> impl Strategy<Value = Vec<u64>> {
+    let word = prop_oneof![
+        4 => (0..count as u64).prop_map(|index| BASE + 8 * index),
+        2 => (0..0x1000u64).prop_map(|flags| 0xfbad_0000 | flags),
+        1 => Just(1024),
+        1 => Just(0x6d72_7473_7269_6577),
+        1 => Just(0x6461_6568_7269_6577),
+        2 => 0..64u64,
+        1 => (0..3u64).prop_map(|fd| fd | 1 << 32),
+        1 => any::<u64>(),
+        1 => Just(u64::MAX),
+    ];
+    proptest::collection::vec(word, count)
+}
+
+fn sound(found: &[Buffer]) {
+    for one in found {
+        assert_eq!(one.pending.len() as u64, one.pending_bytes.min(PENDING_KEPT));
+        assert_eq!(one.unread.len() as u64, one.unread_bytes.min(UNREAD_KEPT));
+        assert!(one.pending_bytes.max(one.unread_bytes) <= 5 * BUFFER_MOST && one.fd >= -1, "{one:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn garbage_is_survived(words in hostile_words(600)) {
+        let memory = Piece::of(&words);
+        let area = || Area::test((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
+        for at in (BASE..BASE + 8 * 600).step_by(8 * 7) {
+            sound(&Glibc::at(at).buffers(&memory));
+            sound(&Rust { stdout: at }.buffers(&memory));
+            let others = [Others::At(at), Others::Within(Ground { area: area() })];
+            for others in others {
+                sound(&Musl { standard: vec![at, at + 8], others }.buffers(&memory));
+            }
+            if let Some(stream) = structure(&memory, at) {
+                sound(&libweir::read(&memory, at, &stream, 4096, PENDING_KEPT).map(|one| one.buffer).into_iter().collect::<Vec<_>>());
+            }
+        }
+        if let Some(glibc) = glibc_search::search(&memory, &area()) {
+            sound(&glibc.buffers(&memory));
+        }
+        if let Some(musl) = musl_search::search(&memory, area()) {
+            sound(&musl.buffers(&memory));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_elf_has_no_head(bytes in proptest::collection::vec(any::<u8>(), 0..3000), elf in any::<bool>()) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let start: &[u8] = if elf { b"\x7fELF\x02\x01\x01" } else { b"" };
+        std::fs::write(file.path(), [start, &bytes].concat()).unwrap();
+        prop_assert_eq!(list_head(file.path()), None);
+    }
+}
+
+#[test]
+fn files_of_other_machines_are_foreign() {
+    for (class, order, foreign) in [(1, 1, true), (2, 2, true), (2, 1, false)] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [b"\x7fELF".as_slice(), &[class, order], &[0; 100]].concat()).unwrap();
+        assert_eq!(image(file.path()).is_some_and(|image| image.foreign), foreign);
+    }
+}
+
+/// Full streams of glibc, one behind the other, each with 5 bytes pending; the head is the first word.
+fn glibc_streams(count: u64) -> Piece {
+    let mut memory = Piece(vec![0; 4096]);
+    memory.set(BASE, BASE + 256);
+    for index in 0..count {
+        let at = BASE + 256 * (index + 1);
+        memory.set(at, 0xfbad_0800);
+        for (field, value) in [(32, 3072), (40, 3077), (48, 3100), (56, 3072), (64, 3100)] {
+            memory.set(at + field, BASE + value);
+        }
+        memory.set(at + 104, if index + 1 < count { at + 256 } else { 0 });
+        memory.set(at + 112, index);
+        memory.set(at + 216, BASE);
+    }
+    memory.0[3072..3077].copy_from_slice(b"hello");
+    memory
+}
+
+fn pending(memory: &dyn Memory) -> Vec<(i32, Vec<u8>)> {
+    Glibc::at(BASE).buffers(memory).into_iter().map(|one| (one.fd, one.pending)).collect()
+}
+
+#[test]
+fn a_list_in_a_ring_ends() {
+    let mut memory = glibc_streams(3);
+    let hello = |fd| (fd, b"hello".to_vec());
+    assert_eq!(pending(&memory), [hello(0), hello(1), hello(2)]);
+    memory.set(BASE + 256 * 3 + 104, BASE + 256);
+    assert_eq!(pending(&memory), [hello(0), hello(1), hello(2)]);
+    memory.set(BASE + 256 + 104, BASE + 256);
+    assert_eq!(pending(&memory), [hello(0)]);
+}
+
+#[test]
+fn a_stream_out_of_bounds_is_left_out() {
+    for (field, value) in [(40, BASE + 3101), (40, BASE + 3071), (32, BASE), (64, u64::MAX), (56, 1 << 40)] {
+        let mut memory = glibc_streams(3);
+        memory.set(BASE + 512 + field, value);
+        assert_eq!(pending(&memory).iter().map(|one| one.0).collect::<Vec<_>>(), [0, 2], "{field}: {value}");
+    }
+}
+
+/// The write pointer goes on with each read: a program that writes while it is looked at.
+struct Moving {
+    memory: Piece,
+    stops_after: u64,
+    reads: AtomicU64,
+    at: Cell<u64>,
+}
+
+impl Memory for Moving {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        let got = self.memory.read(address, into);
+        if (BASE + 256..BASE + 512).contains(&address) && got >= 48 {
+            let moved = self.reads.fetch_add(1, Ordering::Relaxed).min(self.stops_after) % 28;
+            self.at.set(moved);
+            into[40..48].copy_from_slice(&(BASE + 3072 + moved).to_le_bytes());
+        }
+        got
+    }
+}
+
+#[test]
+fn what_moves_is_read_again_or_not_believed() {
+    let moving = |stops_after| Moving {
+        memory: glibc_streams(1),
+        stops_after,
+        reads: AtomicU64::new(1),
+        at: Cell::new(0),
+    };
+    let settles = moving(4);
+    let found = Glibc::at(BASE).buffers(&settles);
+    assert_eq!((found[0].pending_bytes, settles.at.get()), (4, 4));
+    assert_eq!(Glibc::at(BASE).buffers(&moving(1000)), []);
+}

@@ -1,0 +1,121 @@
+//! The walker of Go reads what real programs left in bufio's buffers.
+
+mod support;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::ProcessMemory;
+use weir_walkers::{walkers, walkers_missing};
+
+use support::{Waiting, skip};
+
+fn compile(test: &str, dir: &Path, flags: &[&str]) -> Option<PathBuf> {
+    let (source, program) = ("tests/programs/bufio.go", dir.join("program"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let mut command = Command::new("go");
+    command.arg("build").args(flags).arg("-o").arg(&program).arg(source);
+    if std::env::var_os("HOME").is_none() {
+        command.env("GOCACHE", dir.join("cache"));
+    }
+    match command.status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => {
+            skip(test, &format!("go: {why}"));
+            return None;
+        }
+    }
+    Some(program)
+}
+
+fn start(dir: &Path, program: &Path) -> Waiting {
+    std::fs::write(dir.join("input"), "first line\nsecond line\nthird").unwrap();
+    Waiting::start(Command::new(program).arg(dir))
+}
+
+fn of_go(waiting: &Waiting) -> Vec<Buffer> {
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Go).collect()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+fn check(test: &str, flags: &[&str], stack_is_known: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = compile(test, dir.path(), flags) else { return };
+    let mut waiting = start(dir.path(), &program);
+    assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
+    let found = of_go(&waiting);
+    let of = |name: &str| {
+        let named: Vec<_> =
+            found.iter().filter(|one| waiting.name(one.fd) == name && one.unread_bytes == 0).collect();
+        assert_eq!(named.len(), 1, "{name}: {found:#?}");
+        named[0]
+    };
+    let waits = |name: &str| (of(name).mode, of(name).pending_bytes, text(&of(name).pending));
+    assert_eq!(of("heap").buffer_bytes, 100);
+    assert_eq!(waits("heap"), (Some(Mode::Full), 71, &("flushed ".repeat(20) + "in the heap")[100..]));
+    assert_eq!(waits("inside").2, "in a struct");
+    assert_eq!(waits("empty").1, 0);
+    let copied = found.iter().filter(|one| waiting.name(one.fd) == "copied");
+    assert!(copied.into_iter().all(|one| one.pending == b"in a copy"), "the original is not believed");
+    assert_eq!(
+        (of("large").pending_bytes, of("large").pending.len(), of("large").buffer_bytes),
+        (300, 256, 65536)
+    );
+    let stdout: Vec<_> = found.iter().filter(|one| one.fd == 1).map(|one| text(&one.pending)).collect();
+    match stack_is_known {
+        true => assert_eq!(stdout, ["in stdout, and after it moved"]),
+        // The old stack says something else, and which is the old one cannot be told.
+        false => assert!(stdout.is_empty() || stdout == ["in stdout, and after it moved"], "{stdout:?}"),
+    }
+    let unread: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == "input").collect();
+    let mut unread: Vec<_> = unread.iter().map(|one| text(&one.unread)).collect();
+    unread.sort_unstable();
+    assert_eq!(unread, ["second line\nthird", "third"]);
+    assert!(!found.iter().any(|one| text(&one.pending).contains("nowhere")), "{found:#?}");
+    late(&mut waiting, dir.path());
+}
+
+/// A new stream and a change are seen; all that waits is there, in whole.
+fn late(waiting: &mut Waiting, dir: &Path) {
+    let memory = ProcessMemory { pid: waiting.pid() };
+    let go = walkers(waiting.pid())
+        .into_iter()
+        .find(|one| one.walker() == RuntimeId::Go)
+        .expect("the walker of go");
+    assert_eq!(go.buffers(&memory).iter().filter(|one| waiting.name(one.fd) == "late").count(), 0);
+    std::fs::write(dir.join("go"), "").unwrap();
+    waiting.child.stderr.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    go.search_again();
+    let pending = go.pending(&memory);
+    let of = |name| pending.iter().find(|one| waiting.name(one.fd) == name).expect(name);
+    assert_eq!(text(&of("late").bytes), "later");
+    assert!(of("heap").bytes.ends_with(b"in the heap, more"));
+    assert_eq!(of("large").bytes, [b'x'; 300]);
+    assert!(pending.iter().all(|one| one.emptied.is_empty()), "it cannot be emptied from outside");
+}
+
+#[test]
+fn with_symbols() {
+    check("with_symbols", &[], true);
+}
+
+#[test]
+fn without_debug_information() {
+    check("without_debug_information", &["-ldflags=-w"], true);
+}
+
+#[test]
+fn stripped() {
+    check("stripped", &["-ldflags=-s -w"], false);
+}
+
+#[test]
+fn relocatable() {
+    check("relocatable", &["-buildmode=pie"], true);
+}

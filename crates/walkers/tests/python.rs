@@ -1,0 +1,99 @@
+//! The walker of CPython reads what every Python that is here left in its streams.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_walkers::walkers_missing;
+
+use support::{Waiting, skip};
+
+/// Debian's, and those that pyenv has built, of the versions that the walker knows.
+fn pythons() -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::from("/usr/bin/python3")];
+    found.extend((9..=14).flat_map(of_pyenv));
+    found.retain(|path| path.exists());
+    found
+}
+
+fn of_pyenv(minor: u32) -> Vec<PathBuf> {
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv")));
+    let versions = pyenv.and_then(|root| std::fs::read_dir(root.join("versions")).ok());
+    let fits = |name: &str| name.starts_with(&format!("3.{minor}."));
+    let found = versions.into_iter().flatten().flatten();
+    let found = found.filter(|entry| entry.file_name().to_str().is_some_and(fits));
+    found.map(|entry| entry.path().join("bin/python3")).collect()
+}
+
+fn start(python: &Path, options: &[&str], dir: &Path) -> Waiting {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/streams.py");
+    let mut command = Command::new(python);
+    command.env_remove("PYTHONUNBUFFERED").env("PYTHONUTF8", "1");
+    Waiting::start(command.args(options).arg(script).arg(dir))
+}
+
+fn python_streams(waiting: &Waiting) -> Vec<Buffer> {
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Cpython).collect()
+}
+
+#[test]
+fn every_python_here() {
+    let all = pythons();
+    if all.is_empty() {
+        return skip("every_python_here", "there is no python3");
+    }
+    for python in all {
+        let dir = tempfile::tempdir().unwrap();
+        let waiting = start(&python, &[], dir.path());
+        assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
+        check(&python, &waiting, &python_streams(&waiting));
+    }
+}
+
+fn check(python: &Path, waiting: &Waiting, found: &[Buffer]) {
+    let of = |name: &str| {
+        let named: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == name).collect();
+        assert!(!named.is_empty(), "{}: no stream for {name}: {found:#?}", python.display());
+        named
+    };
+    let waits = |name: &str| (of(name)[0].mode, String::from_utf8(of(name)[0].pending.clone()).unwrap());
+    let stdout = found.iter().find(|one| one.fd == 1).expect("stdout");
+    assert_eq!((stdout.mode, stdout.pending.as_slice()), (Some(Mode::Full), &b"in stdout"[..]), "{python:?}");
+    assert_eq!((stdout.pending_bytes, stdout.buffer_bytes), (9, 4096), "a pipe's st_blksize; {python:?}");
+    assert_eq!(waits("text"), (Some(Mode::Full), "part one, grüße".to_string()), "{python:?}");
+    assert_eq!(of("text")[0].pending_bytes, 17);
+    assert_eq!(waits("line"), (Some(Mode::Line), String::new()), "python flushes all of what has a newline");
+    assert_eq!((of("binary")[0].pending_bytes, of("binary")[0].pending.len()), (300, 256), "{python:?}");
+    assert!(of("binary")[0].pending.starts_with(b"abcdefghijklmnopqrstuvwxyzabc"));
+    assert_eq!(waits("random").1, "here and there", "{python:?}");
+    let unread: Vec<_> = of("input").iter().map(|one| (one.unread_bytes, one.unread.as_slice())).collect();
+    assert_eq!(unread, [(17, &b"second line\nthird"[..]); 2], "one in binary, one as text; {python:?}");
+    assert_eq!(found.len(), 9, "three standard streams and six files, the raw one has no buffer: {found:#?}");
+}
+
+#[test]
+fn unbuffered() {
+    for python in pythons() {
+        let dir = tempfile::tempdir().unwrap();
+        let waiting = start(&python, &["-u"], dir.path());
+        let found = python_streams(&waiting);
+        let stdout = found.iter().find(|one| one.fd == 1).expect("stdout");
+        assert_eq!((stdout.mode, stdout.pending_bytes), (Some(Mode::None), 0), "{python:?}");
+    }
+}
+
+#[test]
+fn one_that_is_too_old_is_said_to_be_so() {
+    let Some(python) = of_pyenv(8).into_iter().find(|path| path.exists()) else {
+        return skip("one_that_is_too_old_is_said_to_be_so", "there is no python 3.8");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let waiting = start(&python, &[], dir.path());
+    assert!(python_streams(&waiting).is_empty());
+    let expected = format!("python 3.8 (pid {}): its buffers cannot be read", waiting.pid());
+    assert_eq!(walkers_missing(waiting.pid()), [expected]);
+}

@@ -1,0 +1,130 @@
+//! The walkers of Rust's standard output and of its library's buffers read what real programs left in them.
+
+mod support;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::Command;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::ProcessMemory;
+use weir_walkers::walkers;
+
+use support::{Waiting, compile_with};
+
+#[test]
+fn with_symbols() {
+    let dir = tempfile::tempdir().unwrap();
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
+    for flags in [&[][..], &["-O"], &["-Csymbol-mangling-version=v0"], &["-Crelocation-model=static"]] {
+        let program = dir.path().join("program");
+        let Some(program) = compile_with("with_symbols", &rustc, flags, "stdout.rs", &program) else {
+            return;
+        };
+        let waiting = Waiting::start(&mut Command::new(program));
+        let found: Vec<_> =
+            waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Rust).collect();
+        assert_eq!(found.len(), 1, "{flags:?}");
+        assert_eq!((found[0].fd, found[0].mode, found[0].buffer_bytes), (1, Some(Mode::Line), 1024));
+        assert_eq!(
+            (found[0].pending_bytes, found[0].pending.as_slice()),
+            (9, &b"in stdout"[..]),
+            "{flags:?}"
+        );
+        let pending = waiting.pending();
+        assert_eq!((pending.len(), pending[0].bytes.as_slice()), (1, &b"in stdout"[..]), "{flags:?}");
+        waiting.store(&pending[0].emptied);
+        assert_eq!(waiting.pending(), [], "{flags:?}");
+    }
+}
+
+#[test]
+fn without_symbols_nothing_is_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
+    let (test, program) = ("without_symbols_nothing_is_believed", dir.path().join("program"));
+    let Some(program) = compile_with(test, &rustc, &["-Cstrip=symbols"], "stdout.rs", &program) else {
+        return;
+    };
+    let waiting = Waiting::start(&mut Command::new(program));
+    assert!(waiting.buffers().iter().all(|one| one.walker != RuntimeId::Rust && one.pending_bytes == 0));
+}
+
+fn start(test: &str, dir: &Path, flags: &[&str]) -> Option<Waiting> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
+    let program = compile_with(test, &rustc, flags, "bufwriter.rs", &dir.join("program"))?;
+    std::fs::write(dir.join("input"), "first line\nsecond line\nthird").unwrap();
+    Some(Waiting::start(Command::new(program).arg(dir)))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+fn of_rust(waiting: &Waiting) -> Vec<Buffer> {
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Rust).collect()
+}
+
+fn check(test: &str, flags: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mut waiting) = start(test, dir.path(), flags) else { return };
+    let found = of_rust(&waiting);
+    let of = |name: &str| {
+        let named: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == name).collect();
+        assert_eq!(named.len(), 1, "{flags:?}: {name}: {found:#?}");
+        named[0]
+    };
+    let waits = |name: &str| (of(name).buffer_bytes, of(name).pending_bytes, text(&of(name).pending));
+    let rest = "flushed ".repeat(40) + "on the stack";
+    assert_eq!(waits("stack"), (256, 76, &rest[256..]));
+    assert_eq!(waits("boxed"), (4096, 8, "in a box"));
+    assert_eq!((waits("lines"), of("lines").mode), ((1024, 10, "and a part"), Some(Mode::Line)));
+    assert_eq!((waits("empty"), of("empty").mode), ((8192, 0, ""), Some(Mode::Full)));
+    assert_eq!(waits("thread"), (8192, 11, "in a thread"));
+    let stdout: Vec<_> = found.iter().filter(|one| one.fd == 1 && one.buffer_bytes == 8192).collect();
+    assert_eq!(stdout.iter().map(|one| text(&one.pending)).collect::<Vec<_>>(), ["for stdout"]);
+    assert_eq!(text(&of("input").unread), "second line\nthird");
+    assert!(!found.iter().any(|one| one.pending.starts_with(b"not a stream")), "{found:#?}");
+    late(&mut waiting, dir.path());
+}
+
+/// A new stream and a change are seen; all that waits is there, in whole.
+fn late(waiting: &mut Waiting, dir: &Path) {
+    let memory = ProcessMemory { pid: waiting.pid() };
+    let of_rust: Vec<_> =
+        walkers(waiting.pid()).into_iter().filter(|one| one.walker() == RuntimeId::Rust).collect();
+    let pending = || of_rust.iter().flat_map(|one| one.pending(&memory)).collect::<Vec<_>>();
+    assert!(!pending().iter().any(|one| waiting.name(one.fd) == "late"));
+    std::fs::write(dir.join("go"), "").unwrap();
+    waiting.child.stderr.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    of_rust.iter().for_each(|one| one.search_again());
+    let pending = pending();
+    let of = |name| pending.iter().find(|one| waiting.name(one.fd) == name).expect(name);
+    assert_eq!((text(&of("late").bytes), text(&of("boxed").bytes)), ("later", "in a box, more"));
+    assert!(of("late").emptied.is_empty(), "it cannot be emptied from outside");
+}
+
+#[test]
+fn buffers_with_debug_information() {
+    check("buffers_with_debug_information", &["-g"]);
+}
+
+#[test]
+fn buffers_of_an_optimized_program() {
+    check("buffers_of_an_optimized_program", &["-g", "-O"]);
+}
+
+#[test]
+fn buffers_with_the_fifth_dwarf() {
+    check("buffers_with_the_fifth_dwarf", &["-g", "-Cdwarf-version=5", "-Csymbol-mangling-version=v0"]);
+}
+
+#[test]
+fn without_debug_information_no_buffer_is_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let test = "without_debug_information_no_buffer_is_believed";
+    let Some(waiting) = start(test, dir.path(), &["-Cstrip=debuginfo"]) else { return };
+    let found = of_rust(&waiting);
+    assert!(found.iter().all(|one| one.fd == 1 && one.buffer_bytes == 1024), "{found:#?}");
+}

@@ -1,0 +1,107 @@
+//! The walkers of glibc and musl read what real programs left in their streams.
+
+mod support;
+
+use std::process::Command;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+
+use support::{Waiting, compile};
+
+fn check(test: &str, compiler: &str, flags: &[&str], walker: RuntimeId) {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = compile(test, compiler, flags, "streams.c", &dir.path().join("program")) else {
+        return;
+    };
+    let waiting = Waiting::start(Command::new(program).arg(dir.path()));
+    let found = waiting.buffers();
+    assert!(found.iter().all(|one| one.walker == walker), "{found:?}");
+    assert_eq!(found.len(), 8, "three standard streams and five files: {found:#?}");
+    let of = |name: &str| {
+        found.iter().filter(|one| one.fd > 2 && waiting.name(one.fd) == name).collect::<Vec<_>>()
+    };
+    check_output(&found, &of);
+    let unread: Vec<_> = of("input").iter().map(|one| (one.unread_bytes, one.unread.clone())).collect();
+    assert!(unread.contains(&(17, b"second line\nthird".to_vec())), "{unread:?}");
+    assert!(unread.contains(&(28, b"Xirst line\nsecond line\nthird".to_vec())), "{unread:?}");
+}
+
+fn check_output<'a>(found: &'a [Buffer], of: &dyn Fn(&str) -> Vec<&'a Buffer>) {
+    let stdout = found.iter().find(|one| one.fd == 1).unwrap();
+    assert_eq!((stdout.mode, stdout.pending.as_slice()), (Some(Mode::Full), &b"in stdout"[..]));
+    assert_eq!((stdout.pending_bytes, stdout.unread_bytes), (9, 0));
+    assert!(stdout.buffer_bytes >= 1024);
+    let stdin = found.iter().find(|one| one.fd == 0).unwrap();
+    let undecided = if stdin.walker == RuntimeId::Glibc { None } else { Some(Mode::Full) };
+    assert_eq!((stdin.mode, stdin.unread_bytes), (undecided, 0));
+    let stderr = found.iter().find(|one| one.fd == 2).unwrap();
+    assert_eq!((stderr.mode, stderr.pending_bytes), (Some(Mode::None), 0));
+    let line = of("line")[0];
+    assert_eq!((line.mode, line.pending.as_slice()), (Some(Mode::Line), &b"the rest"[..]));
+    let none = of("none")[0];
+    assert_eq!((none.mode, none.pending_bytes, none.pending.len()), (Some(Mode::None), 0, 0));
+    let full = of("full")[0];
+    let expected: Vec<u8> = (0..256).map(|i| b'a' + (i % 26) as u8).collect();
+    assert_eq!((full.mode, full.pending_bytes), (Some(Mode::Full), 300));
+    assert_eq!(full.pending, expected, "the first 256 of them");
+    assert!(found.iter().all(|one| one.pending_bytes == 0 || one.unread_bytes == 0));
+}
+
+/// musl looks for a terminal when it first writes; glibc when it makes the buffer.
+#[test]
+fn before_the_first_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("early.c");
+    let text =
+        "int main(void) { fprintf(stderr, \"%s\", \"\"); printf(\"early\"); write(2, \".\", 1); pause(); }\n";
+    std::fs::write(&source, format!("#include <stdio.h>\n#include <unistd.h>\n{text}")).unwrap();
+    for (compiler, mode) in [("gcc", Some(Mode::Full)), ("musl-gcc", None)] {
+        let (program, source) = (dir.path().join("early"), source.to_str().unwrap());
+        let Some(program) = compile("before_the_first_write", compiler, &[], source, &program) else {
+            return;
+        };
+        let found = Waiting::start(&mut Command::new(program)).buffers();
+        let stdout = found.iter().find(|one| one.fd == 1).unwrap();
+        assert_eq!((stdout.mode, stdout.pending.as_slice()), (mode, &b"early"[..]), "{compiler}");
+    }
+}
+
+#[test]
+fn wide_characters() {
+    let dir = tempfile::tempdir().unwrap();
+    for compiler in ["gcc", "musl-gcc"] {
+        let program = dir.path().join("wide");
+        let Some(program) = compile("wide_characters", compiler, &[], "wide.c", &program) else { return };
+        let waiting = Waiting::start(Command::new(program).arg(dir.path()));
+        let found = waiting.buffers();
+        let of = |name: &str| found.iter().find(|one| waiting.name(one.fd) == name).unwrap();
+        let expected = "grüße ".repeat(200);
+        let (out, written) = (of("output"), std::fs::read(dir.path().join("output")).unwrap().len());
+        assert_eq!(
+            out.pending_bytes as usize,
+            expected.len() - written,
+            "what is not in the file; {compiler}"
+        );
+        assert_eq!(out.pending, expected.as_bytes()[written..][..256], "{compiler}");
+        let unread = "second líne\nthird";
+        assert_eq!((of("input").unread_bytes, of("input").unread.as_slice()), (18, unread.as_bytes()));
+    }
+}
+
+macro_rules! stdio {
+    ($($name:ident: $compiler:literal $flags:expr, $walker:ident;)*) => {
+        $(#[test] fn $name() { check(stringify!($name), $compiler, &$flags, RuntimeId::$walker); })*
+    };
+}
+
+stdio! {
+    glibc_dynamic: "gcc" [], Glibc;
+    glibc_fixed_address: "gcc" ["-no-pie", "-fno-pie"], Glibc;
+    glibc_static: "gcc" ["-static"], Glibc;
+    glibc_static_stripped: "gcc" ["-static", "-s"], Glibc;
+    glibc_static_pie_stripped: "gcc" ["-static-pie", "-s"], Glibc;
+    musl_dynamic: "musl-gcc" [], Musl;
+    musl_static: "musl-gcc" ["-static"], Musl;
+    musl_static_stripped: "musl-gcc" ["-static", "-s"], Musl;
+}

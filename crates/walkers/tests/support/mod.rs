@@ -1,0 +1,103 @@
+//! Starts programs that leave known bytes in their streams and wait.
+
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use weir_model::trace::Buffer;
+use weir_sys::memory::ProcessMemory;
+use weir_walkers::{Pending, Store, walkers};
+
+/// A program that waits; killed at the end.
+pub struct Waiting {
+    pub child: Child,
+}
+
+impl Waiting {
+    /// Starts it and waits until it says a byte on its stderr.
+    pub fn start(command: &mut Command) -> Waiting {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
+        let mut byte = [0];
+        let got = child.stderr.as_mut().unwrap().read(&mut byte).unwrap();
+        let waiting = Waiting { child };
+        assert!(got == 1 && byte[0] == b'.', "{command:?} did not begin well: {:?}", waiting.rest());
+        waiting
+    }
+
+    fn rest(&self) -> String {
+        format!(
+            "pid {}, {}",
+            self.child.id(),
+            self.child.stderr.as_ref().map_or(-1, |end| end.as_raw_fd() as RawFd)
+        )
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What all walkers of the process find.
+    pub fn buffers(&self) -> Vec<Buffer> {
+        let memory = ProcessMemory { pid: self.pid() };
+        walkers(self.pid()).iter().flat_map(|walker| walker.buffers(&memory)).collect()
+    }
+
+    /// What waits in all streams that it has.
+    pub fn pending(&self) -> Vec<Pending> {
+        let memory = ProcessMemory { pid: self.pid() };
+        walkers(self.pid()).iter().flat_map(|walker| walker.pending(&memory)).collect()
+    }
+
+    /// Stores into its memory. It waits in a system call, so nothing of it is inside a stream.
+    pub fn store(&self, stores: &[Store]) {
+        let memory = std::fs::File::options().write(true).open(format!("/proc/{}/mem", self.pid())).unwrap();
+        for store in stores {
+            memory.write_all_at(&store.bytes, store.address).unwrap();
+        }
+    }
+
+    /// The name of the file behind a descriptor of it.
+    pub fn name(&self, fd: i32) -> String {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", self.pid())).unwrap_or_default();
+        link.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Compiles a C program of tests/programs; None if the compiler is not there.
+pub fn compile(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
+    compile_with(test, compiler, &[&["-O1"], flags].concat(), source, to)
+}
+
+/// The same with any compiler.
+pub fn compile_with(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
+    let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../walkers/tests/programs"));
+    let mut command = Command::new(compiler);
+    command.args(["-o".as_ref(), to.as_os_str()]).arg(sources.join(source)).args(flags);
+    match command.status() {
+        Ok(status) => assert!(status.success(), "{command:?}"),
+        Err(why) => {
+            skip(test, &format!("{compiler}: {why}"));
+            return None;
+        }
+    }
+    Some(to.to_path_buf())
+}
+
+/// Says that a test could not be made here.
+pub fn skip(test: &str, why: &str) {
+    let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{test}: {why}").unwrap();
+}
