@@ -13,6 +13,7 @@ mod gathering;
 mod groups;
 mod language;
 mod merge;
+mod parallel;
 mod passing;
 mod peers;
 mod pipelines;
@@ -28,6 +29,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use parallel::judge_with_streams;
 pub use rule::{GainKind, MergeKey, Rule, SeverityRule, Supersedes, VerdictForm};
 pub use rules::rules;
 pub use verdict::Verdict;

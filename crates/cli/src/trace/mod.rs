@@ -5,16 +5,14 @@ mod show;
 pub(crate) mod status;
 
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use clap::ValueEnum;
 use weir_bench::{Error, prices};
-use weir_diagnose::{Case, Judgement};
-use weir_model::trace::{Recording, Streams, TraceStream, trace_streams};
+use weir_diagnose::judge_with_streams;
+use weir_model::trace::{Recording, Streams};
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_sys::inherited::InheritedFds;
@@ -232,28 +230,10 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
         .map_err(|error| Failure::own(format!("{}: no recording ({error}); {advice}", path.display())))
 }
 
-/// Of a recording with many flows each of the two takes milliseconds, and its program has just left a processor.
-fn judged<'a>(of: &'a Streams<'a>) -> (Judgement, Vec<TraceStream<'a>>) {
-    const MANY: usize = 500;
-    thread::scope(|scope| {
-        let many = of.recording().flows.len() >= MANY;
-        let shows = move || trace_streams(of);
-        let beside = many.then(|| thread::Builder::new().spawn_scoped(scope, shows).ok()).flatten();
-        // Whoever waits for the end of weir would wait for its indexes to be freed.
-        let judged = ManuallyDrop::new(Case::of(of)).judge();
-        let streams = match beside.map(ScopedJoinHandle::join) {
-            Some(Ok(streams)) => streams,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => shows(),
-        };
-        (judged, streams)
-    })
-}
-
 /// Judges, writes, and says how weir ends.
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
     let streams = Streams::of(recording);
-    let (judged, streams) = judged(&streams);
+    let (judged, streams) = judge_with_streams(&streams);
     let errors = outputs.write(args, recording, &judged, streams);
     for error in &errors {
         complain!("weir: {error}");
