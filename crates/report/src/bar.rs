@@ -2,10 +2,10 @@
 
 use crate::style::Style;
 
-/// From one eighth of a cell to a whole one.
+/// Blocks of one eighth of a cell to a whole cell.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// The values that the bars of one table stand for.
+/// The range of values that the bars of one table show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     least: f64,
@@ -13,14 +13,15 @@ pub struct Range {
 }
 
 impl Range {
-    /// The range of the positive `values`; `None` without one.
+    /// Returns the range of the positive, finite `values`; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let positive = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
         let (least, most) = positive.fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)));
         (most > 0.0).then_some(Self { least, most })
     }
 
-    /// The bar of `value`: one cell for the least, `cells` for the most, log in between.
+    /// Returns the bar of `value`: one cell for the smallest value, `cells` for the largest, log in between. Empty for a
+    /// value that is not positive or not finite.
     pub fn bar(&self, value: f64, cells: usize, style: &Style) -> String {
         if !value.is_finite() || value <= 0.0 || cells == 0 {
             return String::new();

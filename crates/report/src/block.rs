@@ -1,66 +1,58 @@
-//! What a report is made of, before anyone has decided how it is drawn.
+//! The parts of a report, independent of how they are drawn.
 
 use weir_model::Severity;
 
 use crate::plot::Plot;
 use crate::table::Table;
 
-/// One piece of a report.
+/// One part of a report.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub enum Block {
-    /// What the following is about.
     Title(String),
-    /// What to read if only one line is read.
+    /// The most important sentence.
     Lead(String),
-    /// What all comes to, a sentence or command a line: with weir's name, as it stands among others' output.
+    /// The conclusion, one sentence or command a line. A terminal shows it with the prefix `weir: `, because it may
+    /// appear among the output of the traced program.
     Verdict(Vec<String>),
-    /// A sentence.
     Text(String),
-    /// A sentence for those who want to know.
+    /// A sentence of detail, drawn faint.
     Aside(String),
-    /// Short facts for those who want to know, one behind the other.
+    /// Short details on one line, drawn faint.
     Facts(Vec<String>),
-    /// A question and what the figures answer.
     Answer {
-        /// What one would ask.
         question: String,
-        /// What the figures say.
         answer: String,
     },
-    /// Something that could not be had, and why.
+    /// A row that could not be measured, and the reason.
     Missing {
-        /// What.
         what: String,
-        /// Why.
         why: String,
     },
-    /// What to know before trusting the figures.
+    /// A reason to doubt the figures.
     Warning(String),
-    /// Something that is wrong, with what to do about it.
-    Finding(Finding),
-    /// A table.
+    Finding(FindingBlock),
     Table(Table),
-    /// A plot.
     Plot(Plot),
-    /// Lines that are drawn as they are.
+    /// Lines that are drawn without wrapping.
     Picture(Vec<String>),
 }
 
-/// What a finding shows.
+/// A finding as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// How much it matters.
+#[allow(missing_docs)]
+pub struct FindingBlock {
     pub severity: Severity,
-    /// Its identifier.
+    /// Identifier of the finding.
     pub name: String,
-    /// The stream it is about.
-    pub place: String,
-    /// What there is to say: names (`why`, `fix`, `gain` …) with their texts.
+    /// Process, descriptor and path of the stream.
+    pub stream: String,
+    /// Labels (`why`, `fix`, `gain` …) with their texts.
     pub facts: Vec<(&'static str, String)>,
 }
 
-impl Finding {
-    /// The word for how much it matters: loud only where bytes are lost or most of the time.
+impl FindingBlock {
+    /// Returns the word for the severity; in capitals for the two that need action.
     pub fn level(&self) -> &'static str {
         match self.severity {
             Severity::High => "HIGH",
@@ -69,13 +61,13 @@ impl Finding {
         }
     }
 
-    /// Is the fact to be typed or pasted as it is? Code in one line may be a sentence about it.
+    /// Returns whether the reader copies the text, so that it must not be wrapped. Code of one line may be a sentence.
     pub(crate) fn is_verbatim(&self, name: &str, text: &str) -> bool {
         name == "run" || name == "code" && text.contains('\n')
     }
 }
 
-/// Blocks that follow each other without a blank line share a number.
+/// Returns whether two blocks follow each other without a blank line.
 pub(crate) fn belongs_to(previous: &Block, next: &Block) -> bool {
     use Block::{Answer, Aside, Facts, Lead, Missing, Table, Text, Title, Verdict, Warning};
     matches!(

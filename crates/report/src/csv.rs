@@ -1,6 +1,6 @@
-//! CSV as RFC 4180 has it: a head, then records with as many fields.
+//! CSV by RFC 4180: a header line, then one line for each record.
 
-/// The text of `records` under `head`.
+/// Returns `records` as CSV under the header `head`.
 pub fn text(head: &[&str], records: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     let mut write = |record: Vec<String>| {

@@ -1,8 +1,8 @@
-//! JSON as people and jq read it.
+//! Indented JSON.
 
 use serde::Serialize;
 
-/// `value` as indented JSON that ends with a newline. Fails only for a map whose keys are no strings.
+/// Returns `value` as indented JSON that ends with a newline. Fails only for a map with keys that are no strings.
 pub fn pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string_pretty(value).map(|text| text + "\n")
 }

@@ -8,7 +8,7 @@ use weir_model::lab::{PreviousRun, PublishedTable};
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
-use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 use crate::terminal;
 
 /// One experiment as a reader meets it.
@@ -107,7 +107,7 @@ pub fn page(page: &Page, style: &Style) -> String {
 fn outcomes(outcomes: &[Outcome]) -> Table {
     let mut columns = vec![
         Column::new("", "", Align::Left),
-        Column::new("expected", "", Align::Left).keep(Keep::Rank(1)),
+        Column::new("expected", "", Align::Left).priority(ColumnPriority::Rank(1)),
         Column::new("happens", "", Align::Left),
     ];
     let said = outcomes.iter().any(|outcome| outcome.said.is_some());
@@ -127,19 +127,19 @@ fn outcomes(outcomes: &[Outcome]) -> Table {
         if fixed {
             cells.push(cell(&outcome.fixed));
         }
-        Row { cells, ..Row::default() }
+        TableRow { cells, ..TableRow::default() }
     };
     Table { columns, headings: Vec::new(), rows: outcomes.iter().map(row).collect(), bars: None }
 }
 
-fn cell(value: &Option<Value>) -> Cell {
-    let Some(value) = value else { return Cell::default() };
+fn cell(value: &Option<Value>) -> TableCell {
+    let Some(value) = value else { return TableCell::default() };
     let (mark, emphasis) = match (value.agrees, value.expected) {
         (false, _) => (" ?", Emphasis::Bad),
         (true, true) => (" ✓", Emphasis::Plain),
         (true, false) => (" ✗", Emphasis::Strong),
     };
-    Cell::new(format!("{}{mark}", value.seen), emphasis)
+    TableCell::new(format!("{}{mark}", value.seen), emphasis)
 }
 
 /// The list, by theme, with what was already run here.
@@ -150,7 +150,7 @@ pub fn list(lines: &[Line], now_s: u64, style: &Style) -> String {
         columns.push(Column::new("agreed here", "", Align::Left));
     }
     let cells = |line: &Line| {
-        let previous = line.previous.as_ref().map_or_else(Cell::default, |run| last_run(run, now_s));
+        let previous = line.previous.as_ref().map_or_else(TableCell::default, |run| last_run(run, now_s));
         vec![line.name.clone().into(), line.about.clone().into(), previous]
     };
     let hint =
@@ -169,7 +169,7 @@ pub fn summary(lines: &[Line], tables: &[&PublishedTable], style: &Style) -> Str
     let cells = |line: &Line| {
         let (word, emphasis) = agreed(line.agrees);
         let seen = if line.reason.is_empty() { &line.seen } else { &line.reason };
-        vec![line.name.clone().into(), Cell::new(word, emphasis), seen.clone().into()]
+        vec![line.name.clone().into(), TableCell::new(word, emphasis), seen.clone().into()]
     };
     let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
     let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
@@ -179,10 +179,10 @@ pub fn summary(lines: &[Line], tables: &[&PublishedTable], style: &Style) -> Str
 }
 
 /// `yes, 3 days ago, quick`.
-fn last_run(run: &PreviousRun, now_s: u64) -> Cell {
+fn last_run(run: &PreviousRun, now_s: u64) -> TableCell {
     let (word, emphasis) = agreed(run.agrees);
     let size = if run.quick { "quick" } else { "full" };
-    Cell::new(format!("{word}, {}, {size}", ago(run.age_s(now_s))), emphasis)
+    TableCell::new(format!("{word}, {}, {size}", ago(run.age_s(now_s))), emphasis)
 }
 
 fn agreed(agrees: Option<bool>) -> (&'static str, Emphasis) {
@@ -204,14 +204,14 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-fn by_theme(lines: &[Line], columns: Vec<Column>, cells: impl Fn(&Line) -> Vec<Cell>) -> Table {
+fn by_theme(lines: &[Line], columns: Vec<Column>, cells: impl Fn(&Line) -> Vec<TableCell>) -> Table {
     let mut headings: Vec<Heading> = Vec::new();
     let mut rows = Vec::new();
     for line in lines {
         if headings.last().is_none_or(|last| last.text != line.theme) {
             headings.push(Heading { text: line.theme.clone(), series: None });
         }
-        rows.push(Row { heading: Some(headings.len() - 1), cells: cells(line), ..Row::default() });
+        rows.push(TableRow { heading: Some(headings.len() - 1), cells: cells(line), ..TableRow::default() });
     }
     Table { columns, headings, rows, bars: None }
 }

@@ -1,8 +1,8 @@
-//! What weir's results look like: terminal tables and plots, Markdown, CSV, JSON.
+//! Formats weir's results: terminal tables and plots, Markdown, CSV, JSON.
 //!
-//! No system call is made here: the caller says in a [`Style`] what the terminal can do, and writes
-//! what it gets. A result becomes a list of [`block::Block`]s once; [`terminal`] and [`markdown`] each
-//! draw that list, so every form tells the same.
+//! This crate depends on `weir-model` only and makes no system calls. The caller describes the terminal in a
+//! [`Style`] and writes the returned text. Each verb's module turns a result into a list of [`block::Block`]s;
+//! [`terminal`] and [`markdown`] draw that list, so both forms have the same content.
 
 pub mod bar;
 pub mod bench;

@@ -1,13 +1,13 @@
-//! A report as GitHub shows it.
+//! A report as GitHub-flavoured Markdown.
 
-use crate::block::{Block, Finding, belongs_to};
+use crate::block::{Block, FindingBlock, belongs_to};
 use crate::style::Style;
-use crate::table::{Align, Cell, Row, Table};
+use crate::table::{Align, Table, TableCell, TableRow};
 
-/// Plots stand in a block of code, which GitHub shows this wide on a laptop.
+/// Style of plots, which go into a code block: GitHub shows 80 columns of one on a laptop.
 const CODE: Style = Style { colour: false, unicode: true, width: 80 };
 
-/// `blocks` as GitHub-flavoured Markdown that ends with a newline.
+/// Returns `blocks` as GitHub-flavoured Markdown that ends with a newline.
 pub fn text(blocks: &[Block]) -> String {
     let mut text = String::new();
     let mut previous: Option<&Block> = None;
@@ -53,10 +53,10 @@ fn piece(block: &Block) -> String {
     }
 }
 
-/// The finding's head as an item, what is said about it below; what may be typed stays as it is.
-fn finding(finding: &Finding) -> String {
+/// Returns a finding as a list item with its facts as nested items; commands and code go into code spans.
+fn finding(finding: &FindingBlock) -> String {
     let mut lines =
-        vec![format!("- **{}** {} {}", finding.level(), escape(&finding.name), escape(&finding.place))];
+        vec![format!("- **{}** {} {}", finding.level(), escape(&finding.name), escape(&finding.stream))];
     lines.extend(finding.facts.iter().map(|(name, text)| match finding.is_verbatim(name, text) {
         true => format!("  - {name}: `{}`", text.replace('`', "'").replace('\n', " ")),
         false => format!("  - {name}: {}", escape(text)),
@@ -64,7 +64,7 @@ fn finding(finding: &Finding) -> String {
     lines.join("\n")
 }
 
-/// `text` on one line and with no sign that Markdown or HTML would take for its own.
+/// Returns `text` on one line with every special character of Markdown and HTML escaped.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -80,7 +80,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Every column, with what stands in headings on a terminal as columns of its own.
+/// Returns a table with every column, also those that a terminal replaces by headings.
 fn table(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let head = table.columns.iter().map(|column| match column.unit.as_str() {
@@ -96,8 +96,8 @@ fn table(table: &Table) -> String {
     lines.join("\n")
 }
 
-fn cells(row: &Row) -> Vec<String> {
-    let text = |cell: &Cell| escape(&format!("{}{}", cell.text, cell.marks));
+fn cells(row: &TableRow) -> Vec<String> {
+    let text = |cell: &TableCell| escape(&format!("{}{}", cell.text, cell.marks));
     let mut cells: Vec<String> = row.cells.iter().map(text).collect();
     if let (Some(last), Some(remark)) = (cells.last_mut(), row.remarks.first()) {
         *last = format!("{last} {}", escape(remark)).trim_start().into();
@@ -108,21 +108,21 @@ fn cells(row: &Row) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Column, Keep};
+    use crate::table::{Column, ColumnPriority};
 
     #[test]
     fn a_table_with_units_and_alignment() {
         let table = Table {
             columns: vec![
-                Column::new("method", "", Align::Left).keep(Keep::UnlessHeaded),
+                Column::new("method", "", Align::Left).priority(ColumnPriority::UnlessHeaded),
                 Column::new("elapsed", "s", Align::Decimal),
             ],
             headings: vec![crate::table::Heading { text: "a".into(), series: None }],
-            rows: vec![Row {
+            rows: vec![TableRow {
                 heading: Some(0),
-                cells: vec!["a|b".into(), Cell::from("1.25").marked(" ~")],
+                cells: vec!["a|b".into(), TableCell::from("1.25").marked(" ~")],
                 remarks: vec!["◀ knee: 1 B".into(), "◀".into()],
-                ..Row::default()
+                ..TableRow::default()
             }],
             bars: None,
         };

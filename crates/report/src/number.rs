@@ -1,18 +1,18 @@
-//! Figures as the tables show them: three digits, one unit a column.
+//! Figures in tables: three significant digits, one unit for each column.
 
 use weir_model::Size;
 use weir_model::duration::three_digits;
 
-/// The unit of time that a whole column is in.
+/// The unit of time of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeUnit {
     /// `s`, `ms`, `µs` or `ns`.
     pub name: &'static str,
-    /// Seconds in one.
+    /// Length of the unit in seconds.
     pub seconds: f64,
 }
 
-/// From the largest to the smallest.
+/// Units, largest first.
 const UNITS: [TimeUnit; 4] = [
     TimeUnit { name: "s", seconds: 1.0 },
     TimeUnit { name: "ms", seconds: 1e-3 },
@@ -21,8 +21,8 @@ const UNITS: [TimeUnit; 4] = [
 ];
 
 impl TimeUnit {
-    /// The unit in which the middle (on a log scale) of `seconds` reads best: a column of 100 s … 20 ms
-    /// is in seconds, as in the textbook, one of 2 s … 1 ms in milliseconds.
+    /// Returns the unit that fits the middle of `seconds` on a log scale: seconds for a column of 100 s … 20 ms, as in
+    /// the textbook, milliseconds for one of 2 s … 1 ms.
     pub fn of(seconds: impl IntoIterator<Item = f64>) -> Self {
         let positive = seconds.into_iter().filter(|s| s.is_finite() && *s > 0.0);
         let (least, most) = positive.fold((f64::INFINITY, 0.0f64), |(a, b), s| (a.min(s), b.max(s)));
@@ -33,12 +33,13 @@ impl TimeUnit {
         UNITS.into_iter().find(|unit| middle >= (unit.seconds / 10.0).ln()).unwrap_or(UNITS[3])
     }
 
-    /// `seconds` in this unit, three significant digits, without the unit.
+    /// Returns `seconds` in this unit with three significant digits, without the unit's name.
     pub fn show(self, seconds: f64) -> String {
         finite(seconds / self.seconds, three_digits)
     }
 
-    /// A part of `whole`, to as many decimals as that is shown with, but at least one: more would be noise.
+    /// Returns a part of `whole` with as many decimals as `whole` is shown with, but at least one. More decimals would
+    /// be noise.
     pub fn show_part(self, seconds: f64, whole: f64) -> String {
         let decimals =
             |seconds: f64| self.show(seconds).split_once('.').map_or(0, |(_, behind)| behind.len());
@@ -47,31 +48,31 @@ impl TimeUnit {
     }
 }
 
-/// What stands where there is no figure.
+/// Text of a cell without a figure.
 pub const ABSENT: &str = "–";
 
 fn finite(value: f64, show: impl Fn(f64) -> String) -> String {
     if value.is_finite() { show(value) } else { ABSENT.into() }
 }
 
-/// `1.02×`, `2870×`.
+/// Returns a ratio: `1.02×`, `2870×`.
 pub fn ratio(value: f64) -> String {
     finite(value, |value| format!("{}×", three_digits(value)))
 }
 
-/// A share as a percentage without its sign: `0.4`, `3.1`, `14`.
+/// Returns a share as a percentage without the sign: `0.4`, `3.1`, `14`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     finite(percent, |p| if p.abs() < 9.95 { format!("{p:.1}") } else { format!("{p:.0}") })
 }
 
-/// A share as a percentage in whole numbers, for sentences: `3`, `<1`.
+/// Returns a share as a whole percentage for sentences: `3`, `<1`.
 pub fn whole_percent(share: f64) -> String {
     let percent = share * 100.0;
     finite(percent, |p| if p > 0.0 && p < 1.0 { "<1".into() } else { format!("{p:.0}") })
 }
 
-/// A number of things: whole up to five digits, then `1.56 M`.
+/// Returns a count: all digits up to five, then `1.56 M`.
 pub fn count(value: f64) -> String {
     let shown = |unit: f64, name: &str| format!("{} {name}", three_digits(value / unit));
     match value.abs() {
@@ -85,7 +86,7 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// A measured number of bytes to three digits: in MB beside a `like` that is shown in MB, else in MiB.
+/// Returns a measured number of bytes with three digits: in MB if [`Size`] shows `like` in MB, else in MiB.
 pub fn bytes_like(bytes: u64, like: u64) -> String {
     let binary = Size(like).to_string().contains('i');
     let exact = Size(bytes).to_string();

@@ -1,38 +1,35 @@
-//! Axes: where a value lies on one, and which values are worth a tick.
+//! Axes of plots: position of a value on an axis, and the values of the ticks.
 
 use weir_model::Size;
 use weir_model::duration::three_digits;
 
-/// How far apart equal steps are.
+/// Linear or logarithmic axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Spacing {
-    /// Equal differences are equally far apart.
     Linear,
-    /// Equal ratios are equally far apart; only positive values have a place.
+    /// Shows positive values only.
     Log,
 }
 
-/// What the values of an axis are.
+/// Unit of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Unit {
-    /// Seconds: `10 ms`.
     Seconds,
-    /// Bytes: `4 KiB`.
     Bytes,
-    /// Numbers.
     Number,
 }
 
-/// One axis of a plot.
+/// Spacing and unit of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Axis {
-    /// How far apart equal steps are.
     pub spacing: Spacing,
-    /// What its values are.
     pub unit: Unit,
 }
 
-/// An axis with its ends.
+/// An axis and its two ends, in the axis's own coordinates: values if linear, decadic logarithms if not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     axis: Axis,
@@ -40,11 +37,11 @@ pub(crate) struct Scale {
     high: f64,
 }
 
-/// Beyond this a difference of two values is no longer finite.
+/// Largest magnitude on a linear axis: the difference of two such values is still finite in f64.
 const LARGEST: f64 = 1e300;
 
 impl Scale {
-    /// From the smallest to the largest of `values` that have a place; `None` without one.
+    /// Makes a scale from the smallest to the largest of the `values` that the axis can show; `None` if there are none.
     pub(crate) fn of(axis: Axis, values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let placed = values.into_iter().filter_map(|value| place(axis, value));
         let (low, high) = placed.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
@@ -55,18 +52,18 @@ impl Scale {
             Spacing::Log => 0.5,
             Spacing::Linear => (low.abs() * 0.1).max(0.5),
         };
-        // So close that rounding would decide: show one value in the middle.
+        // The values differ by rounding only: show one value in the middle.
         let one = high - low <= 1e-9 * low.abs().max(high.abs());
         Some(if one { Self { axis, low: low - half, high: high + half } } else { Self { axis, low, high } })
     }
 
-    /// Where `value` lies from 0 (low end) to 1; `None` beside the axis.
+    /// Returns the position of `value` from 0 (low end) to 1; `None` outside of the axis.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let share = (place(self.axis, value)? - self.low) / (self.high - self.low);
         (-1e-9..=1.0 + 1e-9).contains(&share).then(|| share.clamp(0.0, 1.0))
     }
 
-    /// At most `most` values worth a tick, with their place and their label.
+    /// Returns at most `most` ticks: position from 0 to 1, and label.
     pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values = match self.axis.spacing {
             Spacing::Linear => linear(self.low, self.high, most),
@@ -94,7 +91,7 @@ impl Scale {
     }
 }
 
-/// A value as the axis counts it.
+/// Returns a value in the axis's coordinates; `None` if the axis cannot show it.
 fn place(axis: Axis, value: f64) -> Option<f64> {
     match axis.spacing {
         Spacing::Linear => (value.abs() <= LARGEST).then_some(value),
@@ -102,12 +99,12 @@ fn place(axis: Axis, value: f64) -> Option<f64> {
     }
 }
 
-/// The powers of `base` between 10^low and 10^high, thinned out evenly to at most `most`.
+/// Returns at most `most` evenly spaced powers of `base` between 10^low and 10^high.
 fn powers(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
     let steps = [1.0, 2.0, 4.0, 10.0, 20.0, 100.0, 400.0];
     let exponents = |step: f64| {
         let in_steps = |end: f64| end / base.log10() / step;
-        // The tolerance keeps an end that is a power of the base itself.
+        // The tolerance keeps an end that is itself a power of the base.
         ((in_steps(low) - 1e-6).ceil(), (in_steps(high) + 1e-6).floor())
     };
     let fits = |step: &&f64| {
@@ -119,7 +116,7 @@ fn powers(base: f64, low: f64, high: f64, most: usize) -> Vec<f64> {
     (0..most).map(|n| first + n as f64).take_while(|&n| n <= last).map(|n| base.powf(n * step)).collect()
 }
 
-/// 1, 2 and 5 times the powers of ten between 10^low and 10^high.
+/// Returns 1, 2 and 5 times the powers of ten between 10^low and 10^high.
 fn one_two_five(low: f64, high: f64) -> Vec<f64> {
     let of_digit = |digit: f64| {
         let shift = digit.log10();
@@ -130,7 +127,7 @@ fn one_two_five(low: f64, high: f64) -> Vec<f64> {
     values
 }
 
-/// Round values (1, 2, 5 times a power of ten apart) from `low` to `high`, at most `most`.
+/// Returns at most `most` round values from `low` to `high`, 1, 2 or 5 times a power of ten apart.
 fn linear(low: f64, high: f64, most: usize) -> Vec<f64> {
     let rough = (high - low) / most.saturating_sub(1).max(1) as f64;
     if !(rough.is_finite() && rough > 0.0) {
@@ -157,7 +154,7 @@ fn label(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Three digits without the zeros that say nothing; powers of ten where there would be too many.
+/// Returns three significant digits without trailing zeros, in scientific notation beyond 1e-4 and 1e7.
 fn short(value: f64) -> String {
     if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
         return format!("{value:.0e}");

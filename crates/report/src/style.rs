@@ -1,46 +1,44 @@
-//! What the reader's terminal can show, and emphasis within that.
+//! Capabilities of the reader's terminal, and emphasis.
 
 use anstyle::AnsiColor;
 
-/// What a screen may use. The caller finds it out; nothing here looks at the environment.
+/// Capabilities of a terminal. The caller detects them; this crate does not read the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Escape sequences for colour and weight; `false`: not one escape byte is written.
+    /// Allows escape sequences for colour and weight; without it no escape byte is written.
     pub colour: bool,
-    /// Characters beyond ASCII.
+    /// Allows characters beyond ASCII.
     pub unicode: bool,
-    /// Columns of the terminal; 80 when unknown.
+    /// Columns of the terminal; 80 if unknown.
     pub width: usize,
 }
 
 impl Default for Style {
-    /// What every terminal and file can take.
+    /// Returns the style for files and unknown terminals.
     fn default() -> Self {
         Self { colour: false, unicode: true, width: 80 }
     }
 }
 
-/// Why a text stands out. It never carries meaning alone: a reader without colour sees the same facts.
+/// Emphasis of a text. The same fact is always visible without colour too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub enum Emphasis {
-    /// It does not.
     #[default]
     Plain,
-    /// To be read first.
     Strong,
-    /// To be read last.
     Faint,
-    /// The best of its kind.
+    /// The best row, a met requirement, new content.
     Good,
-    /// To be doubted.
+    /// A loss, a failure, a reason for doubt.
     Bad,
-    /// Belongs to the series of that number, in the plot as in the table.
+    /// Colour of a series: its index, the same in plot and table.
     Series(usize),
-    /// The line between the points of a series.
+    /// The line between the points of the series with this index.
     Between(usize),
 }
 
-/// Told apart on dark and light grounds; red is left to warnings.
+/// Colours that differ on dark and light backgrounds. Red is reserved for warnings.
 const SERIES: [AnsiColor; 6] = [
     AnsiColor::Cyan,
     AnsiColor::Yellow,
@@ -66,7 +64,8 @@ impl Emphasis {
 }
 
 impl Style {
-    /// `text` with `emphasis`. Spaces around it stay bare, so that a line can still be trimmed.
+    /// Returns `text` with the escape sequences of `emphasis`. Spaces at both ends stay outside of them, so that a line
+    /// can still be trimmed.
     pub fn paint(&self, emphasis: Emphasis, text: &str) -> String {
         let core = text.trim_matches(' ');
         if !self.colour || emphasis == Emphasis::Plain || core.is_empty() {
@@ -77,7 +76,7 @@ impl Style {
         format!("{}{ansi}{core}{ansi:#}{}", &text[..start], &text[end..])
     }
 
-    /// The sign that this terminal can show.
+    /// Returns the variant that this terminal can show.
     pub fn sign<T>(&self, unicode: T, ascii: T) -> T {
         if self.unicode { unicode } else { ascii }
     }

@@ -1,15 +1,15 @@
-//! A report on a terminal.
+//! A report as text for a terminal.
 
 use weir_model::Severity;
 
-use crate::block::{Block, Finding, belongs_to};
+use crate::block::{Block, FindingBlock, belongs_to};
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, wrap, wrap_command, wrap_parts};
 
-/// What stands left of everything but titles.
+/// Indentation of everything except titles, in columns.
 const INDENT: usize = 2;
 
-/// `blocks` as text that ends with a newline.
+/// Returns `blocks` as text that ends with a newline.
 pub fn text(blocks: &[Block], style: &Style) -> String {
     let mut text = String::new();
     let mut previous: Option<&Block> = None;
@@ -70,7 +70,7 @@ fn facts(facts: &[String], style: &Style) -> Vec<String> {
     lines.into_iter().map(|line| style.paint(Emphasis::Faint, &line)).collect()
 }
 
-/// The question in bold runs into its answer.
+/// Returns the question in bold and its answer as one paragraph.
 fn answer(question: &str, answer: &str, style: &Style) -> Vec<String> {
     let (question, answer) = (clean(question, style), clean(answer, style));
     let words = question.split_whitespace().count();
@@ -85,16 +85,16 @@ fn answer(question: &str, answer: &str, style: &Style) -> Vec<String> {
     lines
 }
 
-/// The head with its level in colour; each fact indented under its name.
-fn finding(finding: &Finding, style: &Style) -> Vec<String> {
+/// Returns the head with its level in colour, then each fact beside its label.
+fn finding(finding: &FindingBlock, style: &Style) -> Vec<String> {
     let emphasis = match finding.severity {
         Severity::High => Emphasis::Bad,
         Severity::Warn => Emphasis::Series(1),
         Severity::Info => Emphasis::Faint,
     };
     let (level, name) = (finding.level(), clean(&finding.name, style));
-    let place = clean(&finding.place, style);
-    let mut head = wrap(&format!("{level} {name} {place}"), style.width - 2, "  ", "        ");
+    let stream = clean(&finding.stream, style);
+    let mut head = wrap(&format!("{level} {name} {stream}"), style.width - 2, "  ", "        ");
     if let Some(rest) = head[0].strip_prefix(&format!("  {level} {name}")) {
         let (level, name) = (style.paint(emphasis, level), style.paint(Emphasis::Strong, &name));
         head[0] = format!("  {level}  {name} {rest}");
@@ -108,7 +108,7 @@ fn finding(finding: &Finding, style: &Style) -> Vec<String> {
     head
 }
 
-/// One fact: sentences are wrapped, what is to be pasted is left as it is.
+/// Returns one fact: sentences are wrapped, commands and code are not.
 fn fact(name: &str, text: &str, verbatim: bool, style: &Style) -> Vec<String> {
     const NAME: usize = 6;
     let rest = " ".repeat(8 + NAME);
@@ -134,7 +134,7 @@ fn fact(name: &str, text: &str, verbatim: bool, style: &Style) -> Vec<String> {
     named.collect()
 }
 
-/// Where word number `words` of `line` ends, in bytes.
+/// Returns the byte offset of the end of word number `words` of `line`.
 fn end_of_word(line: &str, words: usize) -> usize {
     let word = line.split_whitespace().take(words).last();
     word.map_or(0, |word| word.as_ptr() as usize - line.as_ptr() as usize + word.len())

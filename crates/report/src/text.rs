@@ -1,15 +1,15 @@
-//! Text from anywhere made fit for a terminal: cleaned, measured, wrapped, shortened.
+//! Text for terminals: removes control characters, measures, wraps, shortens.
 
 use ratatui_core::text::Span;
 
 use crate::style::Style;
 
-/// Columns that `text` takes on a terminal.
+/// Returns the columns that `text` takes on a terminal.
 pub fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// ASCII for what weir itself writes; everything else becomes `?`.
+/// ASCII for the characters that weir's own texts use; every other character becomes `?`.
 const ASCII: &[(char, &str)] = &[
     ('·', "|"),
     ('±', "+-"),
@@ -32,13 +32,14 @@ const ASCII: &[(char, &str)] = &[
     ('✗', "x"),
 ];
 
-/// Changes how the text around it is shown while showing nothing itself (directions, zero widths).
+/// Returns whether a character is invisible and changes how its neighbours are shown (direction marks, zero-width
+/// characters).
 fn invisible(letter: char) -> bool {
     matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// `text` without anything that could steer a terminal (a directory's name may hold escape sequences),
-/// and in ASCII where the style asks for it.
+/// Returns `text` without control characters, because a file name may contain escape sequences; in ASCII if the
+/// style allows nothing else.
 pub fn clean(text: &str, style: &Style) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -53,11 +54,11 @@ pub fn clean(text: &str, style: &Style) -> String {
     cleaned
 }
 
-/// Units that stay on the line of their number.
+/// Units that stay on the line of the number before them.
 const UNITS: [&str; 14] =
     ["%", "B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TiB", "s", "ms", "µs", "us", "ns"];
 
-/// The words of `text`, a unit together with the number before it.
+/// Splits `text` into words; a number and its unit are one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -71,13 +72,13 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Breaks `text` at spaces into lines of at most `width` columns: the first begins with `first`, the
-/// others with `rest`. Only a word that is wider than a line makes a line wider.
+/// Breaks `text` at spaces into lines of at most `width` columns. The first line begins with `first`, the others
+/// with `rest`. A line is wider only if a single word is.
 pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     wrap_tokens(words(text), width, first, rest)
 }
 
-/// Breaks `parts`, separated by `separator`, between parts; inside one only where it has no line to itself.
+/// Joins `parts` by `separator` and breaks lines between parts; inside a part only if it is wider than a line.
 pub fn wrap_parts(parts: &[String], separator: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     let room = width.saturating_sub(self::width(rest).max(self::width(first)));
     let mut tokens: Vec<String> = Vec::new();
@@ -110,8 +111,8 @@ fn wrap_tokens(tokens: Vec<String>, width: usize, first: &str, rest: &str) -> Ve
     lines
 }
 
-/// Breaks a command of the shell at spaces between its words, never inside quotes, so that it can still be
-/// pasted: each line but the last ends with a backslash.
+/// Breaks a shell command at spaces outside of quotes, so that the reader can paste it. Each line but the last ends
+/// with a backslash.
 pub fn wrap_command(command: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     if self::width(first) + self::width(command) <= width {
         return vec![format!("{first}{command}")];
@@ -122,7 +123,7 @@ pub fn wrap_command(command: &str, width: usize, first: &str, rest: &str) -> Vec
     lines
 }
 
-/// The words of a command with their quotes: `'…'`, in which a backslash is one, and `$'…'`, in which it is not.
+/// Splits a command into words with their quotes: in `'…'` a backslash is literal, in `$'…'` it escapes.
 fn shell_words(command: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
     let (mut quoted, mut escaped, mut escapes) = (false, false, true);
@@ -142,7 +143,7 @@ fn shell_words(command: &str) -> Vec<String> {
     words
 }
 
-/// `text` in at most `width` columns, its end replaced by `…` where it is too long.
+/// Returns `text` in at most `width` columns; `…` replaces the end of a longer text.
 pub fn shorten(text: &str, width: usize, style: &Style) -> String {
     if self::width(text) <= width {
         return text.into();
@@ -160,7 +161,7 @@ pub fn shorten(text: &str, width: usize, style: &Style) -> String {
     short + dots
 }
 
-/// The end of `text` in at most `width` columns, its beginning replaced by `…` where it is too long.
+/// Returns the end of `text` in at most `width` columns; `…` replaces the beginning of a longer text.
 pub fn shorten_front(text: &str, width: usize, style: &Style) -> String {
     if self::width(text) <= width {
         return text.into();
@@ -171,7 +172,7 @@ pub fn shorten_front(text: &str, width: usize, style: &Style) -> String {
     format!("{dots}{}", fits.unwrap_or(""))
 }
 
-/// Splits `text` behind `columns` columns.
+/// Splits `text` after `columns` columns.
 pub fn split(text: &str, columns: usize) -> (&str, &str) {
     let mut end = text.len();
     for (at, letter) in text.char_indices() {
@@ -183,7 +184,7 @@ pub fn split(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items: `a`, `a and b`, `a, b and c`.
 pub fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),

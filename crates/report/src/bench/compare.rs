@@ -8,7 +8,7 @@ use super::words;
 use crate::block::Block;
 use crate::number::{TimeUnit, percent, ratio};
 use crate::style::Emphasis;
-use crate::table::{Align, Cell, Column, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
 /// Everything that is to be said of a comparison.
 pub fn blocks_compare(comparison: &BenchComparison) -> Vec<Block> {
@@ -61,13 +61,13 @@ fn table(rows: &[&ComparedRow]) -> Table {
         Column::new("A", unit.name, Align::Decimal),
         Column::new("B", unit.name, Align::Decimal),
         Column::new("B/A", "", Align::Right),
-        Column::new("95 % interval", "", Align::Left).keep(Keep::Rank(1)),
+        Column::new("95 % interval", "", Align::Left).priority(ColumnPriority::Rank(1)),
         Column::new("B is", "", Align::Left),
     ]);
     let cells = |row: &ComparedRow| {
         let (word, emphasis) = verdict(row.verdict);
         let [low, high] = row.ratio.ci95.map(|end| format!("{end:.2}"));
-        let mut cells: Vec<Cell> = vec![row.method.as_str().into()];
+        let mut cells: Vec<TableCell> = vec![row.method.as_str().into()];
         cells.extend(
             buffer.then(|| row.buffer_bytes.map_or(String::new(), |bytes| Size(bytes).to_string()).into()),
         );
@@ -76,13 +76,13 @@ fn table(rows: &[&ComparedRow]) -> Table {
             Size(row.record_bytes).to_string().into(),
             unit.show(row.a_s).into(),
             unit.show(row.b_s).into(),
-            Cell::new(ratio(row.ratio.value), emphasis),
+            TableCell::new(ratio(row.ratio.value), emphasis),
             format!("[{low}, {high}]").into(),
-            Cell::new(word, emphasis),
+            TableCell::new(word, emphasis),
         ]);
         cells
     };
-    let row = |row: &&ComparedRow| Row { cells: cells(row), ..Row::default() };
+    let row = |row: &&ComparedRow| TableRow { cells: cells(row), ..TableRow::default() };
     Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
 }
 

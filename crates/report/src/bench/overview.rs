@@ -8,16 +8,17 @@ use super::section::Section;
 use super::{lead, words};
 use crate::block::Block;
 use crate::number::ABSENT;
-use crate::table::{Align, Cell, Column, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
 /// A table of all `sections`.
 pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
     let right = |head: &str, unit: &str| Column::new(head, unit, Align::Right);
-    let price = |head: &str, unit: &str| Column::new(head, unit, Align::Decimal).keep(Keep::Rank(1));
+    let price =
+        |head: &str, unit: &str| Column::new(head, unit, Align::Decimal).priority(ColumnPriority::Rank(1));
     let keys: Vec<&GroupKey> = sections.iter().map(Section::key).collect();
     let columns = vec![
         Column::new("group", "", Align::Left),
-        right("smallest", "record").keep(Keep::Rank(2)),
+        right("smallest", "record").priority(ColumnPriority::Rank(2)),
         right("smallest", "elapsed"),
         right("knee", ""),
         right("best", "elapsed"),
@@ -29,7 +30,7 @@ pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
     vec![Block::Title("All groups".into()), Block::Table(Table { columns, rows, ..Table::default() })]
 }
 
-fn row(section: &Section, keys: &[&GroupKey]) -> Row {
+fn row(section: &Section, keys: &[&GroupKey]) -> TableRow {
     let smallest =
         lead::smallest(section).or_else(|| section.measured().min_by_key(|(row, _)| row.record_bytes));
     let price = |price: fn(&CostModel) -> f64, unit: f64| {
@@ -45,6 +46,6 @@ fn row(section: &Section, keys: &[&GroupKey]) -> Row {
         price(|model| model.byte_ns, 1.0),
         price(|model| model.sync_ns, 1e3),
     ];
-    let cell = |text: Option<String>| Cell::from(text.unwrap_or(ABSENT.into()));
-    Row { cells: cells.into_iter().map(cell).collect(), ..Row::default() }
+    let cell = |text: Option<String>| TableCell::from(text.unwrap_or(ABSENT.into()));
+    TableRow { cells: cells.into_iter().map(cell).collect(), ..TableRow::default() }
 }

@@ -5,7 +5,7 @@ use weir_model::bench::{PublishedComparison, PublishedRow};
 
 use crate::block::Block;
 use crate::number::{ABSENT, TimeUnit, ratio};
-use crate::table::{Align, Cell, Column, Row, Table};
+use crate::table::{Align, Column, Table, TableCell, TableRow};
 
 /// The table and what it shows.
 pub(super) fn blocks(published: &PublishedComparison) -> Vec<Block> {
@@ -35,7 +35,7 @@ fn table(rows: &[PublishedRow]) -> Table {
         columns.insert(0, Column::new("method", "", Align::Left));
     }
     let row = |row: &PublishedRow| {
-        let mut cells: Vec<Cell> = vec![
+        let mut cells: Vec<TableCell> = vec![
             Size(row.record_bytes).to_string().into(),
             theirs.show(row.theirs_s).into(),
             row.ours_s.map_or(ABSENT.into(), |seconds| ours.show(seconds)).into(),
@@ -45,7 +45,7 @@ fn table(rows: &[PublishedRow]) -> Table {
         if several {
             cells.insert(0, row.method.as_str().into());
         }
-        Row { cells, ..Row::default() }
+        TableRow { cells, ..TableRow::default() }
     };
     Table { columns, rows: rows.iter().map(row).collect(), ..Table::default() }
 }

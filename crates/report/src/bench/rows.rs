@@ -7,7 +7,7 @@ use super::section::{Section, elapsed, with};
 use super::words;
 use crate::number::{ABSENT, TimeUnit, count, percent, ratio};
 use crate::style::Emphasis;
-use crate::table::{Align, Bars, Cell, Column, Heading, Keep, Row, Table};
+use crate::table::{Align, Bars, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
 /// What the cells of a table need to know besides their row.
 struct Context<'a> {
@@ -19,7 +19,7 @@ struct Context<'a> {
 /// One column: its head, and what each row has in it.
 struct Field {
     column: Column,
-    cell: fn(&Context, &BenchRow) -> Cell,
+    cell: fn(&Context, &BenchRow) -> TableCell,
 }
 
 /// The rows of `section` that were to be measured.
@@ -36,7 +36,7 @@ pub(super) fn table(section: &Section) -> Table {
     let knee = section.knee_row();
     let row = |measured: &&BenchRow| {
         let series = section.series(measured);
-        Row {
+        TableRow {
             heading: headed.then_some(series),
             cells: fields.iter().map(|field| (field.cell)(&context, measured)).collect(),
             bar: elapsed(measured),
@@ -73,7 +73,7 @@ fn remarks(section: &Section, row: &BenchRow, is_knee: bool) -> Vec<String> {
 /// stand empty otherwise.
 fn words_of(section: &Section) -> impl Iterator<Item = Field> {
     let word = |head: &str, cell| Field {
-        column: Column::new(head, "", Align::Left).keep(Keep::UnlessHeaded),
+        column: Column::new(head, "", Align::Left).priority(ColumnPriority::UnlessHeaded),
         cell,
     };
     let has_more = section.rows.iter().any(|row| !with(row).is_empty());
@@ -95,11 +95,11 @@ fn figures(context: &Context) -> impl Iterator<Item = Field> {
     };
     let unit = context.unit.name;
     let time = |head: &str, rank, cell| Field {
-        column: Column::new(head, unit, Align::Decimal).keep(Keep::Rank(rank)),
+        column: Column::new(head, unit, Align::Decimal).priority(ColumnPriority::Rank(rank)),
         cell,
     };
     let plain = |head: &str, unit: &str, rank, cell| Field {
-        column: Column::new(head, unit, Align::Right).keep(Keep::Rank(rank)),
+        column: Column::new(head, unit, Align::Right).priority(ColumnPriority::Rank(rank)),
         cell,
     };
     let elapsed = Field { column: Column::new("elapsed", unit, Align::Decimal), cell: elapsed_cell };
@@ -127,19 +127,19 @@ fn versus_best() -> Field {
     Field { column: Column::new("vs best", "", Align::Right), cell: vs_best }
 }
 
-fn elapsed_cell(context: &Context, row: &BenchRow) -> Cell {
+fn elapsed_cell(context: &Context, row: &BenchRow) -> TableCell {
     let marks = [(row.extrapolated, "~"), (row.remark.is_some(), "*")];
     let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     let space = if marks.is_empty() { "" } else { " " };
     let text = elapsed(row).map_or(ABSENT.into(), |seconds| context.unit.show(seconds));
-    Cell::from(text).marked(format!("{space}{marks}"))
+    TableCell::from(text).marked(format!("{space}{marks}"))
 }
 
-fn spread(elapsed: Option<&Summary>) -> Cell {
+fn spread(elapsed: Option<&Summary>) -> TableCell {
     elapsed.map_or(ABSENT.into(), |summary| percent(summary.relative_half_width())).into()
 }
 
-fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> Cell {
+fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> TableCell {
     let whole = elapsed(row);
     let shown = figure.zip(whole).map(|(figure, whole)| context.unit.show_part(figure.median, whole));
     shown.unwrap_or(ABSENT.into()).into()
@@ -147,7 +147,7 @@ fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> Cell {
 
 /// User or system time: its share of both over all samples, of the CPU time. The kernel tells the two
 /// apart by ticks, so that a short sample has all of one or of the other, and a median of them is neither.
-fn share(context: &Context, row: &BenchRow, figure: Option<Summary>) -> Cell {
+fn share(context: &Context, row: &BenchRow, figure: Option<Summary>) -> TableCell {
     let seconds = || {
         let both = row.user_s?.mean + row.system_s?.mean;
         let share = if both > 0.0 { figure?.mean / both } else { 0.0 };
@@ -156,29 +156,29 @@ fn share(context: &Context, row: &BenchRow, figure: Option<Summary>) -> Cell {
     seconds().unwrap_or(ABSENT.into()).into()
 }
 
-fn calls_per_mib(row: &BenchRow) -> Cell {
+fn calls_per_mib(row: &BenchRow) -> TableCell {
     let whole = |value: f64| if value >= 9.995 { format!("{value:.0}") } else { count(value) };
     row.calls_per_mib.map_or(ABSENT.into(), whole).into()
 }
 
-fn calls(row: &BenchRow) -> Cell {
+fn calls(row: &BenchRow) -> TableCell {
     match row.calls.values().map(|&calls| calls as f64).sum::<f64>() {
         0.0 => ABSENT.into(),
         calls => count(calls).into(),
     }
 }
 
-fn predicted(context: &Context, row: &BenchRow) -> Cell {
+fn predicted(context: &Context, row: &BenchRow) -> TableCell {
     row.predicted_s.map_or(ABSENT.into(), |seconds| context.unit.show(seconds)).into()
 }
 
-fn vs_best(context: &Context, row: &BenchRow) -> Cell {
+fn vs_best(context: &Context, row: &BenchRow) -> TableCell {
     if context.best.is_some_and(|best| std::ptr::eq(best, row)) {
-        return Cell::new("best", Emphasis::Good);
+        return TableCell::new("best", Emphasis::Good);
     }
     let Some(vs) = row.vs_best else { return ABSENT.into() };
     match row.ties_with_best {
-        true => Cell::new(format!("= {}", ratio(vs.value)), Emphasis::Good),
+        true => TableCell::new(format!("= {}", ratio(vs.value)), Emphasis::Good),
         false => ratio(vs.value).into(),
     }
 }

@@ -5,7 +5,7 @@ use weir_model::lab::{PublishedFigure, PublishedTable};
 
 use crate::block::Block;
 use crate::number::ABSENT;
-use crate::table::{Align, Cell, Column, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
 /// The figure to show where there is room for one only.
 const FIRST: [&str; 2] = ["median", "elapsed"];
@@ -39,27 +39,28 @@ fn table(figures: &[&PublishedFigure]) -> Table {
     let mut columns = vec![Column::new("", "", Align::Left)];
     for (at, name) in names.iter().enumerate() {
         let unit = figures.iter().find(|one| one.figure == *name).map_or("", |one| &one.unit);
-        let keep = if name == first { Keep::Always } else { Keep::Rank(at as u8 + 1) };
+        let priority =
+            if name == first { ColumnPriority::Always } else { ColumnPriority::Rank(at as u8 + 1) };
         let head = if unit == "s" || unit == "us" {
             format!("{name} {}", unit.replace('u', "µ"))
         } else {
             (*name).into()
         };
-        columns.push(Column::new(&head, "theirs", Align::Decimal).keep(keep));
-        columns.push(Column::new("", "ours", Align::Decimal).keep(keep));
+        columns.push(Column::new(&head, "theirs", Align::Decimal).priority(priority));
+        columns.push(Column::new("", "ours", Align::Decimal).priority(priority));
     }
     let row = |label: &str| {
         let of = |name: &&str| figures.iter().find(|one| one.row == label && one.figure == **name);
         let cells = names.iter().flat_map(|name| {
             let figure = of(name);
             let scaled = if figure.is_some_and(|one| one.scaled) { "~" } else { "" };
-            let shown = |value: Option<f64>| Cell::from(value.map_or(ABSENT.into(), number));
+            let shown = |value: Option<f64>| TableCell::from(value.map_or(ABSENT.into(), number));
             [
                 shown(figure.and_then(|one| one.published)),
                 shown(figure.and_then(|one| one.ours)).marked(scaled),
             ]
         });
-        Row { cells: std::iter::once(label.into()).chain(cells).collect(), ..Row::default() }
+        TableRow { cells: std::iter::once(label.into()).chain(cells).collect(), ..TableRow::default() }
     };
     let labels = distinct(figures.iter().map(|one| one.row.as_str()));
     Table { columns, rows: labels.into_iter().map(row).collect(), ..Table::default() }

@@ -5,7 +5,7 @@ use crate::text::{clean, shorten, width};
 
 /// One box.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Column {
+pub(super) struct StepBox {
     /// Above it, and more so.
     pub header: String,
     /// Above it.
@@ -19,7 +19,7 @@ pub(super) struct Column {
 }
 
 /// Draws them over the whole width, with at most so many rows of content; the last rows are shown.
-pub(super) fn boxes(columns: &[Column], rows: usize, style: &Style) -> Vec<String> {
+pub(super) fn boxes(columns: &[StepBox], rows: usize, style: &Style) -> Vec<String> {
     if columns.is_empty() {
         return Vec::new();
     }
@@ -34,7 +34,7 @@ pub(super) fn boxes(columns: &[Column], rows: usize, style: &Style) -> Vec<Strin
     (0..rows + 4).map(line).collect()
 }
 
-fn one(column: &Column, wide: usize, rows: usize, style: &Style) -> Vec<String> {
+fn one(column: &StepBox, wide: usize, rows: usize, style: &Style) -> Vec<String> {
     let [corner, flat, upright] =
         style.sign([["┌┐", "└┘"], ["─", "─"], ["│", "│"]], [["++", "++"], ["-", "-"], ["|", "|"]]);
     let emphasis = if column.strong { Emphasis::Strong } else { Emphasis::Plain };

@@ -3,7 +3,7 @@
 use weir_model::lab::step::{KnownBytes, LabStep, StepFile, StepProcess, StepStream};
 use weir_model::{Mode, StreamKind};
 
-use super::boxes::{Column, boxes};
+use super::boxes::{StepBox, boxes};
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten, wrap};
 
@@ -98,7 +98,7 @@ fn arrow(view: &View) -> String {
 }
 
 /// As many as there is room for, the important ones, in their order; and how many others there are.
-fn chosen(columns: Vec<Column>) -> (Vec<Column>, usize) {
+fn chosen(columns: Vec<StepBox>) -> (Vec<StepBox>, usize) {
     let more = columns.len().saturating_sub(COLUMNS_MOST);
     let mut ranks: Vec<(u8, usize)> = columns.iter().enumerate().map(|(at, one)| (one.rank, at)).collect();
     ranks.sort_unstable();
@@ -107,8 +107,8 @@ fn chosen(columns: Vec<Column>) -> (Vec<Column>, usize) {
     (chosen.collect(), more)
 }
 
-fn processes(view: &View) -> Vec<Column> {
-    let of = |process: &StepProcess| -> Vec<Column> {
+fn processes(view: &View) -> Vec<StepBox> {
+    let of = |process: &StepProcess| -> Vec<StepBox> {
         let acts = view.step.actor == Some(process.pid);
         let full = |stream: &&StepStream| stream.pending.count + stream.unread.count > 0;
         let mut streams: Vec<&StepStream> = process.streams.iter().filter(full).collect();
@@ -117,7 +117,7 @@ fn processes(view: &View) -> Vec<Column> {
         }
         let is_parent = view.step.processes.iter().any(|other| other.parent == Some(process.pid));
         let header = header(process, is_parent);
-        let column = |stream: Option<&StepStream>| Column {
+        let column = |stream: Option<&StepStream>| StepBox {
             header: header.clone(),
             title: stream.map_or_else(String::new, title),
             rows: stream.map_or_else(Vec::new, content),
@@ -191,7 +191,7 @@ fn content(stream: &StepStream) -> Vec<(String, bool)> {
     rows
 }
 
-fn files(view: &View) -> Vec<Column> {
+fn files(view: &View) -> Vec<StepBox> {
     let of = |file: &StepFile| {
         let moved = file.added.as_ref();
         let is_new = |from: usize, to: usize| {
@@ -203,7 +203,7 @@ fn files(view: &View) -> Vec<Column> {
             rows.push((format!("… {} in all", count(file.bytes)), false));
         }
         let (header, title) = place(file);
-        Column { header, title, rows, rank: u8::from(moved.is_none()), strong: moved.is_some() }
+        StepBox { header, title, rows, rank: u8::from(moved.is_none()), strong: moved.is_some() }
     };
     view.step.files.iter().map(of).collect()
 }

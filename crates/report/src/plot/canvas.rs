@@ -15,18 +15,18 @@ use super::{Plot, marker};
 use crate::scale::Scale;
 use crate::style::{Emphasis, Style};
 
-/// A canvas as text.
+/// A drawn canvas.
 pub(super) struct Drawn {
-    /// From top to bottom.
+    /// Lines from top to bottom.
     pub lines: Vec<String>,
-    /// A point lies behind one of another series.
+    /// A point of one series covers a point of another.
     pub hidden: bool,
 }
 
-/// Character cells, counted from the lower left.
+/// Positions in characters, counted from the lower left corner.
 type Cells = Vec<(f64, f64)>;
 
-/// Draws the points of `plot` into `size` (columns, lines) characters.
+/// Draws the points of `plot` into `size` (columns, lines).
 pub(super) fn draw(plot: &Plot, scales: [Scale; 2], size: [usize; 2], style: &Style) -> Drawn {
     let cells: Vec<Cells> = plot.series.iter().map(|series| cells(&series.points, scales, size)).collect();
     let area = Rect::new(0, 0, size[0] as u16, size[1] as u16);
@@ -48,7 +48,7 @@ fn cells(points: &[(f64, f64)], [x, y]: [Scale; 2], size: [usize; 2]) -> Cells {
         .collect()
 }
 
-/// Later layers cover earlier ones: first all lines, then the points from the last series to the first.
+/// Paints all lines, then the points from the last series to the first: a later layer covers an earlier one.
 fn paint(context: &mut Context, cells: &[Cells], style: &Style) {
     let colour = |series: usize| Color::Indexed(series as u8);
     context.marker(Marker::Custom(style.sign('·', '.')));
@@ -71,8 +71,8 @@ fn hidden(cells: &[Cells]) -> bool {
     })
 }
 
-/// One line of the buffer, runs of one series painted together. The colour of a cell is the number of
-/// its series: which colour that is on the terminal is for [`Style`] to say.
+/// Returns one line of the buffer. The colour of a cell is the index of its series; [`Style`] maps it to a colour of
+/// the terminal.
 fn text(buffer: &Buffer, row: u16, style: &Style) -> String {
     let between = style.sign("·", ".");
     let emphasis = |symbol: &str, colour: Color| match colour {

@@ -1,7 +1,7 @@
-//! Plots in text: points of several series on linear or logarithmic axes.
+//! Plots as text: points of several series on linear or logarithmic axes.
 //!
-//! Series differ by marker, so the plot reads without colour. Where points of several series fall on
-//! one character, the first series is seen; the legend says so when it happens.
+//! Each series has its own marker, so that a plot can be read without colour. If points of several series fall on one
+//! character, the first series is shown, and the legend says so.
 
 mod canvas;
 
@@ -9,45 +9,43 @@ use crate::scale::{Axis, Scale};
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, width};
 
-/// Points that belong together.
+/// A named list of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points; what has no place on the axes is left out.
+    /// Points (x, y); points that the axes cannot show are left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A plot.
+/// A plot, independent of the terminal's width.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub struct Plot {
-    /// What is drawn against what.
     pub title: String,
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
-    /// From the front to the back.
+    /// Series from front to back.
     pub series: Vec<Series>,
-    /// Lines of the canvas.
+    /// Height of the canvas in lines.
     pub height: usize,
 }
 
 const MARKERS: [char; 8] = ['●', '○', '△', '□', '◆', '◇', '▲', '■'];
 const ASCII_MARKERS: [char; 8] = ['*', 'o', '^', '#', 'x', '+', '%', '@'];
 
-/// The marker of series number `series`: signs first, then letters, so that 34 can be told apart.
+/// Returns the marker of a series: one of 8 signs, then one of 26 letters.
 pub fn marker(series: usize, style: &Style) -> char {
     let signs = style.sign(MARKERS, ASCII_MARKERS);
     let letters = |n: usize| char::from(b'a' + (n % 26) as u8);
     signs.get(series).copied().unwrap_or_else(|| letters(series - signs.len()))
 }
 
-/// Wider than this, points that belong together drift apart.
+/// Largest width of the canvas: on a wider one neighbouring points look unrelated.
 const WIDEST: usize = 100;
-/// Narrower than this there is nothing to see.
+/// Smallest width of the canvas: room for two labels.
 const NARROWEST: usize = 12;
-/// Columns that a label of the horizontal axis takes, with the space between two.
+/// Width of a label of the horizontal axis with the space after it.
 const LABEL: usize = 8;
 
 impl Plot {
@@ -55,9 +53,10 @@ impl Plot {
         self.series.iter().flat_map(|series| series.points.iter().copied())
     }
 
-    /// Its lines, each indented by `indent`, within `style.width`; none where no point has a place.
+    /// Returns the lines of the plot, each indented by `indent`, within `style.width`; none if the axes can show no
+    /// point.
     pub fn lines(&self, indent: usize, style: &Style) -> Vec<String> {
-        // A point beside one axis must not stretch the other.
+        // A point that one axis cannot show must not stretch the other.
         let on = |axis, value| Scale::of(axis, [value]).is_some();
         let placed: Vec<_> = self.points().filter(|&(x, y)| on(self.x, x) && on(self.y, y)).collect();
         let x = Scale::of(self.x, placed.iter().map(|point| point.0));
@@ -77,7 +76,7 @@ impl Plot {
         lines
     }
 
-    /// The title with the legend behind it where there is room, else below it.
+    /// Returns the title with the legend after it, or below it if there is no room.
     fn legend(&self, indent: usize, hidden: bool, style: &Style) -> Vec<String> {
         let title = clean(&self.title, style);
         let mut lines = vec![" ".repeat(indent) + &style.paint(Emphasis::Strong, &title)];
@@ -105,7 +104,7 @@ impl Plot {
     }
 }
 
-/// Ticks by character; no two on the same.
+/// Returns the ticks by character position, at most one for each position.
 fn ticks(scale: &Scale, most: usize, cells: usize, style: &Style) -> Vec<(usize, String)> {
     let cell = |share: f64| (share * (cells - 1) as f64).round() as usize;
     let mut ticks: Vec<_> =
@@ -114,7 +113,7 @@ fn ticks(scale: &Scale, most: usize, cells: usize, style: &Style) -> Vec<(usize,
     ticks
 }
 
-/// What stands left of a line of the canvas, `margin` columns wide.
+/// Returns the vertical axis beside a line of the canvas, `margin` columns wide.
 fn y_axis(tick: Option<&(usize, String)>, margin: usize, style: &Style) -> String {
     let (label, line) = match tick {
         Some((_, label)) => (label.as_str(), style.sign("┤", "+")),
@@ -124,7 +123,7 @@ fn y_axis(tick: Option<&(usize, String)>, margin: usize, style: &Style) -> Strin
     format!("{space}{label} {}", style.paint(Emphasis::Faint, line))
 }
 
-/// The line below the canvas and the labels below that.
+/// Returns the line below the canvas and the line with its labels.
 fn x_axis(ticks: &[(usize, String)], margin: usize, columns: usize, style: &Style) -> Vec<String> {
     let is_tick = |column: usize| ticks.iter().any(|(at, _)| *at == column);
     let line: String = (0..columns)

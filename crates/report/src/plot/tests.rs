@@ -27,7 +27,7 @@ fn at(width: usize) -> Style {
 fn points_lie_where_the_axes_say() {
     let lines = plot(&[("a", &[(1.0, 100.0), (256.0, 1.0), (65536.0, 0.01)])]).lines(2, &at(60));
     let column = |line: &str, sign: char| line.chars().position(|c| c == sign);
-    // Ends in the corners, the middle in the middle, ticks on their points.
+    // The ends are in the corners, the middle point is in the middle, the ticks are at the points.
     assert!(lines[1].starts_with("   100 s ┤●"), "{lines:#?}");
     assert!(lines[5].starts_with("     1 s ┤"), "{lines:#?}");
     assert!(lines[9].starts_with("   10 ms ┤"), "{lines:#?}");

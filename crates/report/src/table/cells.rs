@@ -1,16 +1,20 @@
-//! The texts of one column, padded so that they align.
+//! Cells of one column, padded to align.
 
-use super::{Align, Cell};
+use super::{Align, TableCell};
 use crate::style::Style;
 use crate::text::{clean, width};
 
-/// Digits before the decimal point, and the point with the digits behind it.
+/// Splits a number before its decimal point.
 fn at_point(number: &str) -> (&str, &str) {
     number.split_at(number.find('.').unwrap_or(number.len()))
 }
 
-/// The cells of a column as texts; those that are to stand right or at the point have equal ends.
-pub(super) fn texts<'a>(cells: impl Iterator<Item = &'a Cell>, align: Align, style: &Style) -> Vec<String> {
+/// Returns the texts of a column's cells. Texts aligned right or at the decimal point get padding after the digits.
+pub(super) fn texts<'a>(
+    cells: impl Iterator<Item = &'a TableCell>,
+    align: Align,
+    style: &Style,
+) -> Vec<String> {
     let cells: Vec<(String, String)> =
         cells.map(|cell| (clean(&cell.text, style), clean(&cell.marks, style))).collect();
     let most = |length: fn(&(String, String)) -> usize| cells.iter().map(length).max().unwrap_or(0);
@@ -32,15 +36,19 @@ mod tests {
 
     #[test]
     fn points_stand_under_each_other_and_marks_apart() {
-        let cells =
-            [Cell::from("61.2").marked(" ~"), Cell::from("0.0213"), Cell::from("–"), Cell::from("120")];
+        let cells = [
+            TableCell::from("61.2").marked(" ~"),
+            TableCell::from("0.0213"),
+            TableCell::from("–"),
+            TableCell::from("120"),
+        ];
         let texts = texts(cells.iter(), Align::Decimal, &Style::default());
         assert_eq!(texts, ["61.2    ~", "0.0213  ", "–       ", "120       "]);
     }
 
     #[test]
     fn words_are_left_as_they_are() {
-        let cells = [Cell::from("a b"), Cell::from("c").marked("*")];
+        let cells = [TableCell::from("a b"), TableCell::from("c").marked("*")];
         assert_eq!(texts(cells.iter(), Align::Left, &Style::default()), ["a b", "c*"]);
     }
 }

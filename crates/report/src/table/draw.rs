@@ -1,16 +1,16 @@
-//! A table as lines for a terminal.
+//! Draws a table as lines for a terminal.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table as Grid};
 
 use super::fit::{Fitted, GAP};
-use super::{Align, Row, Table};
+use super::{Align, Table, TableRow};
 use crate::bar::Range;
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten_front, split, width};
 
 impl Table {
-    /// Its lines, each indented by `indent`, in at most `style.width` columns where that is possible.
+    /// Returns the lines of the table, each indented by `indent`, in at most `style.width` columns if possible.
     pub fn lines(&self, indent: usize, style: &Style) -> Vec<String> {
         let fitted = self.fit(indent, style);
         let grid: Vec<String> = self.grid(&fitted, indent).lines().collect();
@@ -30,8 +30,8 @@ impl Table {
         lines
     }
 
-    /// comfy-table aligns the plain texts; emphasis is put on afterwards, because escape sequences
-    /// would count as width.
+    /// Aligns the plain texts with comfy-table. Emphasis is added later, because comfy-table would count escape
+    /// sequences as columns.
     fn grid(&self, fitted: &Fitted, indent: usize) -> Grid {
         let mut grid = Grid::new();
         grid.load_style(NOTHING);
@@ -64,7 +64,7 @@ impl Table {
         style.paint(emphasis, &line)
     }
 
-    fn heading_line(&self, row: &Row, indent: usize, style: &Style) -> Option<String> {
+    fn heading_line(&self, row: &TableRow, indent: usize, style: &Style) -> Option<String> {
         let heading = self.headings.get(row.heading?)?;
         let room = style.width.saturating_sub(indent + if heading.series.is_some() { 2 } else { 0 });
         let text = style.paint(Emphasis::Strong, &fitting(&clean(&heading.text, style), room, style));
@@ -74,8 +74,15 @@ impl Table {
         Some(format!("{}{marker}{text}", " ".repeat(indent)))
     }
 
-    /// Cuts a drawn line where its columns end and puts each cell's emphasis on its part.
-    fn paint_cells(&self, row: &Row, line: &str, fitted: &Fitted, indent: usize, style: &Style) -> String {
+    /// Splits a drawn line at its columns and adds each cell's emphasis.
+    fn paint_cells(
+        &self,
+        row: &TableRow,
+        line: &str,
+        fitted: &Fitted,
+        indent: usize,
+        style: &Style,
+    ) -> String {
         let mut painted = String::new();
         let mut rest = line;
         for (number, column) in fitted.columns.iter().enumerate() {
@@ -89,7 +96,7 @@ impl Table {
     }
 }
 
-/// A heading in at most `room` columns where that is possible: its last word, a path, loses its beginning.
+/// Returns a heading in at most `room` columns if possible: its last word, a path, loses its beginning.
 fn fitting(text: &str, room: usize, style: &Style) -> String {
     match text.rsplit_once(' ') {
         Some((words, path)) if width(text) > room => {
@@ -99,8 +106,8 @@ fn fitting(text: &str, room: usize, style: &Style) -> String {
     }
 }
 
-/// What stands behind the cells of a row: its bar and the longest remark that fits.
-fn tail(row: &Row, range: Option<&Range>, fitted: &Fitted, style: &Style) -> String {
+/// Returns the text after the cells of a row: its bar and the longest remark that fits.
+fn tail(row: &TableRow, range: Option<&Range>, fitted: &Fitted, style: &Style) -> String {
     let bar = match (range, row.bar) {
         (Some(range), Some(value)) => range.bar(value, fitted.bar_cells, style),
         _ => String::new(),
@@ -117,19 +124,19 @@ fn tail(row: &Row, range: Option<&Range>, fitted: &Fitted, style: &Style) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Bars, Cell, Column, Heading, Keep};
+    use crate::table::{Bars, Column, ColumnPriority, Heading, TableCell};
 
     fn table() -> Table {
-        let row = |name: &str, seconds: &str, bar: f64| Row {
-            cells: vec![name.into(), Cell::new(seconds, Emphasis::Good), "7".into()],
+        let row = |name: &str, seconds: &str, bar: f64| TableRow {
+            cells: vec![name.into(), TableCell::new(seconds, Emphasis::Good), "7".into()],
             bar: Some(bar),
-            ..Row::default()
+            ..TableRow::default()
         };
         Table {
             columns: vec![
                 Column::new("what", "", Align::Left),
                 Column::new("elapsed", "s", Align::Decimal),
-                Column::new("extra", "", Align::Right).keep(Keep::Rank(1)),
+                Column::new("extra", "", Align::Right).priority(ColumnPriority::Rank(1)),
             ],
             rows: vec![row("slow one", "12.5", 12.5), row("fast", "0.0125", 0.0125)],
             bars: Some(Bars { head: "log".into(), rank: 2 }),

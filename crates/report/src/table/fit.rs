@@ -1,85 +1,86 @@
-//! Which columns there is room for.
+//! Selects the columns that fit the width of the terminal.
 
-use super::{Align, Keep, Table};
+use super::{Align, ColumnPriority, Table};
 use crate::style::Style;
 use crate::text::{clean, shorten, shorten_front, width};
 
-/// Columns between two columns of the table.
+/// Spaces between two columns of the table.
 pub(super) const GAP: usize = 2;
-/// Fewest and most cells of a bar that is worth drawing.
+/// Smallest and largest width of a bar in characters.
 const BAR: [usize; 2] = [8, 24];
-/// A word shortened further than this says nothing.
+/// Smallest width that words are shortened to.
 const SHORTEST_WORD: usize = 6;
-/// A path is shortened to this before a column is left out.
+/// Paths are shortened to this width before a column is left out.
 const SHORT_PATH: usize = 12;
 
-/// Makes a text fit into some columns.
+/// Shortens a text to a number of columns.
 type Cut = fn(&str, usize, &Style) -> String;
 
-/// What is shown of a table.
+/// The visible part of a table.
 pub(super) struct Fitted {
-    /// For each column its index, head, unit and aligned cells.
-    pub columns: Vec<Shown>,
-    /// Columns behind the last one, for bars and remarks.
+    pub columns: Vec<FittedColumn>,
+    /// Free columns after the last one, for bars and remarks.
     pub room: usize,
-    /// Most cells of a bar; 0: no bars.
+    /// Width of the longest bar; 0 without bars.
     pub bar_cells: usize,
 }
 
-/// One column that is shown.
-pub(super) struct Shown {
+/// A visible column.
+pub(super) struct FittedColumn {
+    /// Index in [`Table::columns`].
     pub index: usize,
     pub head: [String; 2],
     pub texts: Vec<String>,
     pub width: usize,
 }
 
-/// What `columns` take, each with a gap behind it.
-fn taken(columns: &[Shown]) -> usize {
+/// Returns the width of `columns`, each with a gap after it.
+fn taken(columns: &[FittedColumn]) -> usize {
     columns.iter().map(|column| column.width + GAP).sum()
 }
 
 impl Table {
-    fn shown(&self, index: usize, style: &Style) -> Shown {
+    fn shown(&self, index: usize, style: &Style) -> FittedColumn {
         let column = &self.columns[index];
         let cells = self.rows.iter().filter_map(|row| row.cells.get(index));
         let texts = super::cells::texts(cells, column.align, style);
         let head = [&column.head, &column.unit].map(|text| clean(text, style));
         let width = texts.iter().chain(&head).map(|text| width(text)).max().unwrap_or(0);
-        Shown { index, head, texts, width }
+        FittedColumn { index, head, texts, width }
     }
 
-    /// Columns that the shortest remark needs.
+    /// Returns the width that the shortest form of every remark needs.
     fn remark_width(&self, style: &Style) -> usize {
-        let shortest = |row: &super::Row| row.remarks.last().map_or(0, |text| width(&clean(text, style)));
+        let shortest =
+            |row: &super::TableRow| row.remarks.last().map_or(0, |text| width(&clean(text, style)));
         self.rows.iter().map(shortest).max().unwrap_or(0)
     }
 
-    fn rank(&self, column: &Shown) -> u8 {
-        match self.columns[column.index].keep {
-            Keep::Rank(rank) => rank,
-            Keep::Always | Keep::UnlessHeaded => 0,
+    fn rank(&self, column: &FittedColumn) -> u8 {
+        match self.columns[column.index].priority {
+            ColumnPriority::Rank(rank) => rank,
+            ColumnPriority::Always | ColumnPriority::UnlessHeaded => 0,
         }
     }
 
-    /// Takes what there is room for behind `indent`, the dearest first.
+    /// Selects the columns that fit after `indent`, by priority.
     pub(super) fn fit(&self, indent: usize, style: &Style) -> Fitted {
-        let (mut columns, mut dropped): (Vec<Shown>, Vec<Shown>) = (0..self.columns.len())
+        let (mut columns, mut dropped): (Vec<FittedColumn>, Vec<FittedColumn>) = (0..self.columns.len())
             .filter(|&index| self.may_show(&self.columns[index]))
             .map(|index| self.shown(index, style))
             .partition(|column| self.rank(column) == 0);
         let remark = self.remark_width(style);
         let spared = columns.iter().map(|column| column.width - self.wanted(column)).sum::<usize>();
         let mut used = indent + taken(&columns) + remark - spared;
-        let space = usize::from(remark > 0); // between a bar and the remark behind it
+        let space = usize::from(remark > 0); // between a bar and the remark after it
         let mut bars = false;
         for rank in self.ranks(&dropped) {
-            let (added, rest): (Vec<Shown>, Vec<Shown>) =
+            let (added, rest): (Vec<FittedColumn>, Vec<FittedColumn>) =
                 dropped.into_iter().partition(|column| self.rank(column) == rank);
             let adds_bars = self.bars.as_ref().is_some_and(|bars| bars.rank == rank);
             let more = taken(&added) + if adds_bars { BAR[0] + space } else { 0 };
             dropped = rest;
-            // Without bars and remarks behind it, the last column needs no gap.
+            // Without bars and remarks, the last column needs no gap after it.
             let spare = if bars || adds_bars || remark > 0 { 0 } else { GAP };
             if used + more <= style.width + spare {
                 used += more;
@@ -94,8 +95,8 @@ impl Table {
         Fitted { columns, room, bar_cells }
     }
 
-    /// The ranks there are, the dearest first.
-    fn ranks(&self, columns: &[Shown]) -> Vec<u8> {
+    /// Returns the ranks in use, highest priority first.
+    fn ranks(&self, columns: &[FittedColumn]) -> Vec<u8> {
         let bars = self.bars.iter().map(|bars| bars.rank);
         let mut ranks: Vec<u8> = columns.iter().map(|column| self.rank(column)).chain(bars).collect();
         ranks.sort_unstable();
@@ -103,14 +104,14 @@ impl Table {
         ranks
     }
 
-    /// What a column must have before others are shown.
-    fn wanted(&self, column: &Shown) -> usize {
+    /// Returns the width that a column needs before columns of lower priority are shown.
+    fn wanted(&self, column: &FittedColumn) -> usize {
         let path = self.columns[column.index].align == Align::Path;
         if path { column.width.min(SHORT_PATH) } else { column.width }
     }
 
-    /// Takes `over` columns from the columns of paths, then from the widest of words, as far as it goes.
-    fn shorten_words(&self, columns: &mut [Shown], over: usize, style: &Style) {
+    /// Removes `over` columns from the widest column of paths, then from the widest of words, as far as possible.
+    fn shorten_words(&self, columns: &mut [FittedColumn], over: usize, style: &Style) {
         let cuts: [(Align, Cut); 2] = [(Align::Path, shorten_front), (Align::Left, shorten)];
         let mut over = over;
         for (align, cut) in cuts {

@@ -1,6 +1,6 @@
-//! Tables as data: columns that know how dearly they are wanted, rows that may stand under headings.
+//! Tables as data: columns with a priority, rows under optional headings.
 //!
-//! [`Table::lines`] draws one for a terminal, [`crate::markdown`] for GitHub.
+//! [`Table::lines`] draws a table for a terminal, [`crate::markdown`] for GitHub.
 
 mod cells;
 mod draw;
@@ -8,133 +8,127 @@ mod fit;
 
 use crate::style::Emphasis;
 
-/// How the cells of a column stand under each other.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Paths: as words, but what has no room goes from their beginning, and much of it may.
+    /// Left, for paths: a path that is too long loses its beginning, and columns of lower priority are shown first.
     Path,
-    /// Numbers that stand alone.
     Right,
-    /// Numbers of one unit, with their decimal points under each other.
+    /// Decimal points under each other, for numbers of one unit.
     Decimal,
 }
 
-/// When a column is shown.
+/// Condition for showing a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
-    /// Always.
+#[allow(missing_docs)]
+pub enum ColumnPriority {
     Always,
-    /// While there is room: low numbers are taken first, equal numbers together.
+    /// Shown if there is room. Low numbers come first; columns with equal numbers are shown together or not at all.
     Rank(u8),
-    /// Where the rows stand under no headings that say the same.
+    /// Shown if the table has no headings, which would repeat the column.
     UnlessHeaded,
 }
 
-/// One column.
+/// A column of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Column {
-    /// Its name.
     pub head: String,
     /// Second line of the head: the unit.
     pub unit: String,
-    /// How its cells stand.
     pub align: Align,
-    /// When it is shown.
-    pub keep: Keep,
+    pub priority: ColumnPriority,
 }
 
 impl Column {
-    /// A column that is always shown.
+    /// Makes a column that is always shown.
     pub fn new(head: &str, unit: &str, align: Align) -> Self {
-        Self { head: head.into(), unit: unit.into(), align, keep: Keep::Always }
+        Self { head: head.into(), unit: unit.into(), align, priority: ColumnPriority::Always }
     }
 
-    /// The same, shown as `keep` says.
-    pub fn keep(self, keep: Keep) -> Self {
-        Self { keep, ..self }
+    /// Returns the column with another priority.
+    pub fn priority(self, priority: ColumnPriority) -> Self {
+        Self { priority, ..self }
     }
 }
 
-/// One cell.
+/// A cell of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Cell {
-    /// The word or number.
+#[allow(missing_docs)]
+pub struct TableCell {
     pub text: String,
-    /// Marks behind it, in a place of their own, so that numbers stay aligned.
+    /// Marks after the text, in their own columns, so that numbers stay aligned.
     pub marks: String,
-    /// Why it stands out.
     pub emphasis: Emphasis,
 }
 
-impl Cell {
-    /// A cell with `emphasis`.
+impl TableCell {
+    /// Makes a cell without marks.
     pub fn new(text: impl Into<String>, emphasis: Emphasis) -> Self {
         Self { text: text.into(), marks: String::new(), emphasis }
     }
 
-    /// The same with `marks` behind it.
+    /// Returns the cell with `marks`.
     pub fn marked(self, marks: impl Into<String>) -> Self {
         Self { marks: marks.into(), ..self }
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
+impl<T: Into<String>> From<T> for TableCell {
     fn from(text: T) -> Self {
         Self::new(text, Emphasis::Plain)
     }
 }
 
-/// What rows stand under.
+/// A line above a group of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct Heading {
-    /// Its text.
     pub text: String,
-    /// The series of a plot that the rows belong to.
+    /// Series of the plot that the rows belong to.
     pub series: Option<usize>,
 }
 
-/// One row.
+/// A row of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Row {
+pub struct TableRow {
     /// Index of [`Table::headings`].
     pub heading: Option<usize>,
-    /// A cell for each column.
-    pub cells: Vec<Cell>,
-    /// What its bar stands for.
+    /// One cell for each column.
+    pub cells: Vec<TableCell>,
+    /// Value of the row's bar.
     pub bar: Option<f64>,
-    /// The series that gives the bar its colour.
+    /// Series of the plot that gives the bar its colour.
     pub series: Option<usize>,
-    /// Said behind the row: the same from long to short; the longest that fits is shown.
+    /// A remark after the row, in several forms from long to short; the longest form that fits is shown.
     pub remarks: Vec<String>,
 }
 
-/// Bars behind the rows.
+/// Bars after the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bars {
-    /// What they show.
+    /// Text above the bars.
     pub head: String,
-    /// As [`Keep::Rank`].
+    /// As in [`ColumnPriority::Rank`].
     pub rank: u8,
 }
 
-/// A table.
+/// A table, independent of the terminal's width.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[allow(missing_docs)]
 pub struct Table {
-    /// Its columns.
     pub columns: Vec<Column>,
-    /// What groups of rows stand under; empty: nothing.
+    /// Lines above groups of rows; may be empty.
     pub headings: Vec<Heading>,
-    /// Its rows.
-    pub rows: Vec<Row>,
-    /// The bars behind the rows.
+    pub rows: Vec<TableRow>,
     pub bars: Option<Bars>,
 }
 
 impl Table {
-    /// Is `column` one that may be shown?
+    /// Returns whether the headings leave `column` necessary.
     pub(crate) fn may_show(&self, column: &Column) -> bool {
-        self.headings.is_empty() || column.keep != Keep::UnlessHeaded
+        self.headings.is_empty() || column.priority != ColumnPriority::UnlessHeaded
     }
 }

@@ -7,7 +7,7 @@ use super::words::{age, calls, pending, pid, place, share, size, totals};
 use crate::block::Block;
 use crate::number::whole_percent;
 use crate::style::Emphasis;
-use crate::table::{Align, Cell, Column, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
 /// Tiny calls a second from which a process stands out.
 const MUCH: f64 = 1000.0;
@@ -40,35 +40,35 @@ fn columns() -> Vec<Column> {
         Column::new("command", "", Align::Left),
         Column::new("reads", "/s", Align::Right),
         Column::new("writes", "/s", Align::Right),
-        Column::new("a read", "", Align::Right).keep(Keep::Rank(2)),
-        Column::new("a write", "", Align::Right).keep(Keep::Rank(2)),
+        Column::new("a read", "", Align::Right).priority(ColumnPriority::Rank(2)),
+        Column::new("a write", "", Align::Right).priority(ColumnPriority::Rank(2)),
         Column::new("a call", "", Align::Right),
         Column::new("system", "%", Align::Decimal),
-        Column::new("user", "%", Align::Decimal).keep(Keep::Rank(1)),
+        Column::new("user", "%", Align::Decimal).priority(ColumnPriority::Rank(1)),
         Column::new("pending", "", Align::Right),
         Column::new("age", "", Align::Right),
         Column::new("where", "", Align::Path),
     ]
 }
 
-fn row(one: &Activity) -> Row {
+fn row(one: &Activity) -> TableRow {
     let (number, mark) = pid(one);
     let much = if one.tiny_calls_s() >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
     let cells = vec![
-        Cell::from(number).marked(mark),
+        TableCell::from(number).marked(mark),
         one.comm.clone().into(),
-        Cell::new(calls(one.reads), much),
-        Cell::new(calls(one.writes), much),
+        TableCell::new(calls(one.reads), much),
+        TableCell::new(calls(one.writes), much),
         size(one.reads).into(),
         size(one.writes).into(),
-        Cell::new(size(one.calls()), much),
+        TableCell::new(size(one.calls()), much),
         share(one.system_share).into(),
         share(one.user_share).into(),
         pending(one).into(),
         age(one).into(),
         place(one).into(),
     ];
-    Row { cells, ..Row::default() }
+    TableRow { cells, ..TableRow::default() }
 }
 
 fn facts(survey: &Survey, shown: &[&Activity]) -> Vec<String> {

@@ -4,7 +4,7 @@ use weir_model::duration::format_seconds;
 use weir_model::{Finding, Gain};
 
 use super::table::is_of;
-use super::words::{evidence, place, plural};
+use super::words::{evidence, plural, stream_label};
 use crate::block::{self, Block};
 use weir_model::trace::TraceResult;
 use weir_model::trace::TraceStream;
@@ -16,7 +16,7 @@ pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block>
     findings.into_iter().map(|finding| Block::Finding(shown(trace, streams, finding))).collect()
 }
 
-fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> block::Finding {
+fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> block::FindingBlock {
     let mut facts = Vec::new();
     let exact = exact(streams, finding);
     let figures = finding.evidence.iter().map(|(name, value)| evidence(name, *value, exact));
@@ -30,10 +30,10 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
     let at_s = finding.evidence.get("at_s").copied();
     facts.extend(fix(&finding.fix));
     facts.extend(finding.gain.and_then(gain).map(|text| ("gain", text)));
-    block::Finding {
+    block::FindingBlock {
         severity: finding.severity,
         name: finding.id.to_string(),
-        place: place(trace.recording, finding.pid, finding.fd, &finding.path, at_s),
+        stream: stream_label(trace.recording, finding.pid, finding.fd, &finding.path, at_s),
         facts,
     }
 }

@@ -6,11 +6,11 @@ use super::words::{bytes, mode, who};
 use crate::block::Block;
 use crate::number::ABSENT;
 use crate::style::Emphasis;
-use crate::table::{Align, Cell, Column, Heading, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
 /// All pipelines in one table, so that their columns align.
 pub(super) fn blocks(pipelines: &[Pipeline]) -> Vec<Block> {
-    let rows: Vec<Row> =
+    let rows: Vec<TableRow> =
         pipelines.iter().enumerate().flat_map(|(number, pipeline)| rows(number, pipeline)).collect();
     if rows.is_empty() {
         return Vec::new();
@@ -24,25 +24,25 @@ fn columns() -> Vec<Column> {
         Column::new("writer", "", Align::Left),
         Column::new("buffer", "", Align::Left),
         Column::new("waited", "", Align::Right),
-        Column::new("written", "", Align::Right).keep(Keep::Rank(1)),
+        Column::new("written", "", Align::Right).priority(ColumnPriority::Rank(1)),
         Column::new("", "", Align::Left),
         Column::new("reader", "", Align::Left),
-        Column::new("buffer", "", Align::Left).keep(Keep::Rank(2)),
+        Column::new("buffer", "", Align::Left).priority(ColumnPriority::Rank(2)),
     ]
 }
 
-fn rows(heading: usize, pipeline: &Pipeline) -> impl Iterator<Item = Row> {
+fn rows(heading: usize, pipeline: &Pipeline) -> impl Iterator<Item = TableRow> {
     pipeline.hops.iter().enumerate().map(move |(at, hop)| row(heading, hop, pipeline.waits_at == Some(at)))
 }
 
-fn row(heading: usize, hop: &Hop, waits_here: bool) -> Row {
+fn row(heading: usize, hop: &Hop, waits_here: bool) -> TableRow {
     let Hop { writer, reader, .. } = hop;
     let emphasis = if writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
     let buffer = |end: &PipeEnd| end.mode.map_or(ABSENT.into(), |seen| mode(seen, end.buffer_bytes));
     let cells = vec![
         who(&writer.comm, writer.pid).into(),
         buffer(writer).into(),
-        Cell::new(bytes(writer.waiting_bytes), emphasis),
+        TableCell::new(bytes(writer.waiting_bytes), emphasis),
         bytes(writer.bytes).into(),
         "→".into(),
         who(&reader.comm, reader.pid).into(),
@@ -50,7 +50,7 @@ fn row(heading: usize, hop: &Hop, waits_here: bool) -> Row {
     ];
     let remarks =
         if waits_here { vec!["◀ a line waits here".into(), "◀ waits here".into()] } else { Vec::new() };
-    Row { heading: Some(heading), cells, remarks, ..Row::default() }
+    TableRow { heading: Some(heading), cells, remarks, ..TableRow::default() }
 }
 
 /// `sort | uniq | head`.

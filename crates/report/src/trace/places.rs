@@ -7,7 +7,7 @@ use weir_model::trace::StreamCounts;
 
 use super::words::{bytes, thousands};
 use crate::number::{ABSENT, percent};
-use crate::table::{Align, Column, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Table, TableRow};
 use weir_model::trace::TraceStream;
 
 /// So many places are shown; directories near each other are one until they are no more.
@@ -46,7 +46,7 @@ pub(super) fn table(streams: &[&TraceStream], others: bool) -> Option<Table> {
     });
     let mut all = Sum::default();
     streams.iter().for_each(|stream| all.add(stream));
-    let mut rows: Vec<Row> = places.iter().map(|place| row(&place.name, &place.sum)).collect();
+    let mut rows: Vec<TableRow> = places.iter().map(|place| row(&place.name, &place.sum)).collect();
     rows.push(row("all of these", &all));
     let streams = thousands(all.streams);
     let head = if others { format!("the {streams} other streams") } else { format!("{streams} streams") };
@@ -57,15 +57,15 @@ fn columns(head: &str) -> Vec<Column> {
     vec![
         Column::new(head, "", Align::Path),
         Column::new("streams", "", Align::Right),
-        Column::new("files", "", Align::Right).keep(Keep::Rank(1)),
-        Column::new("openings", "", Align::Right).keep(Keep::Rank(2)),
+        Column::new("files", "", Align::Right).priority(ColumnPriority::Rank(1)),
+        Column::new("openings", "", Align::Right).priority(ColumnPriority::Rank(2)),
         Column::new("calls", "", Align::Right),
         Column::new("bytes", "", Align::Right),
         Column::new("time", "%", Align::Decimal),
     ]
 }
 
-fn row(name: &str, sum: &Sum) -> Row {
+fn row(name: &str, sum: &Sum) -> TableRow {
     let cells = vec![
         name.into(),
         some(sum.streams).into(),
@@ -75,7 +75,7 @@ fn row(name: &str, sum: &Sum) -> Row {
         bytes(sum.bytes).into(),
         percent(sum.share.min(1.0)).into(),
     ];
-    Row { cells, ..Row::default() }
+    TableRow { cells, ..TableRow::default() }
 }
 
 fn some(number: u64) -> String {

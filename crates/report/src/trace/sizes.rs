@@ -7,7 +7,7 @@ use super::table::is_found;
 use super::words::{sign, thousands, who};
 use crate::block::Block;
 use crate::number::{ABSENT, whole_percent};
-use crate::table::{Align, Bars, Column, Heading, Row, Table};
+use crate::table::{Align, Bars, Column, Heading, Table, TableRow};
 use weir_model::trace::TraceStream;
 
 /// Histograms that are shown where not all are asked for.
@@ -64,16 +64,16 @@ fn table(streams: &[&TraceStream]) -> Table {
 
 /// One row for each power of two that has calls. Of samples only the shares are known: a number of calls beside the one in
 /// the table of streams would look as exact as that.
-fn rows(heading: usize, counts: &StreamCounts) -> Vec<Row> {
+fn rows(heading: usize, counts: &StreamCounts) -> Vec<TableRow> {
     let total = counts.sizes.total() as f64;
     let used = counts.sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
     let calls = |count: u64| if counts.exact { thousands(count) } else { ABSENT.into() };
-    used.map(|(slot, &count)| Row {
+    used.map(|(slot, &count)| TableRow {
         heading: Some(heading),
         cells: vec![range(slot).into(), calls(count).into(), whole_percent(count as f64 / total).into()],
         // One call has a bar too: the logarithm of 1 is 0.
         bar: Some(count as f64 * 2.0),
-        ..Row::default()
+        ..TableRow::default()
     })
     .collect()
 }

@@ -8,7 +8,7 @@ use super::{TraceResult, places};
 use crate::block::Block;
 use crate::number::{ABSENT, percent};
 use crate::style::Emphasis;
-use crate::table::{Align, Cell, Column, Keep, Row, Table};
+use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 use weir_model::trace::TraceStream;
 
 /// A share from which a stream stands out.
@@ -85,7 +85,7 @@ pub(super) fn choose(streams: &[TraceStream], trace: &TraceResult, most: Option<
 
 /// The table, what stands below it, and the streams that have no line in it.
 pub(super) fn blocks(streams: &[TraceStream], shown: &[usize]) -> Vec<Block> {
-    let rows: Vec<Row> = shown.iter().map(|&index| row(&streams[index])).collect();
+    let rows: Vec<TableRow> = shown.iter().map(|&index| row(&streams[index])).collect();
     let mut is_shown = vec![false; streams.len()];
     shown.iter().for_each(|&index| is_shown[index] = true);
     let rest = streams.iter().zip(&is_shown).filter(|(_, is_shown)| !**is_shown);
@@ -106,16 +106,16 @@ fn columns() -> Vec<Column> {
         Column::new("fd", "", Align::Right),
         Column::new("", "", Align::Left),
         Column::new("stream", "", Align::Path),
-        Column::new("kind", "", Align::Left).keep(Keep::Rank(2)),
+        Column::new("kind", "", Align::Left).priority(ColumnPriority::Rank(2)),
         Column::new("calls", "", Align::Right),
         Column::new("bytes", "", Align::Right),
-        Column::new("typical", "", Align::Right).keep(Keep::Rank(1)),
+        Column::new("typical", "", Align::Right).priority(ColumnPriority::Rank(1)),
         Column::new("mode", "", Align::Left),
         Column::new("time", "%", Align::Decimal),
     ]
 }
 
-fn row(stream: &TraceStream) -> Row {
+fn row(stream: &TraceStream) -> TableRow {
     let counts = &stream.counts;
     let (mode, mark) = seen_mode(stream.mode);
     let much = if stream.share >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
@@ -125,13 +125,13 @@ fn row(stream: &TraceStream) -> Row {
         sign(counts.direction).into(),
         stream.path.into(),
         kind(stream.kind).into(),
-        Cell::new(calls(counts), much).marked(failures(stream)),
+        TableCell::new(calls(counts), much).marked(failures(stream)),
         bytes(counts.bytes).into(),
         stream.typical_bytes().map_or(ABSENT.into(), bytes).into(),
-        Cell::from(mode).marked(mark),
-        Cell::new(percent(stream.share), much),
+        TableCell::from(mode).marked(mark),
+        TableCell::new(percent(stream.share), much),
     ];
-    Row { cells, ..Row::default() }
+    TableRow { cells, ..TableRow::default() }
 }
 
 /// How many calls; from positions alone nobody knows.

@@ -56,7 +56,13 @@ pub(super) fn seen_mode(seen: Option<ObservedMode>) -> (String, &'static str) {
 
 /// `tr2u 4711, fd 1 > out`, as far as the finding says it; the program by the time that the finding is of: before an
 /// execve(2) it was another.
-pub(super) fn place(recording: &Recording, pid: u32, fd: i32, path: &str, at_s: Option<f64>) -> String {
+pub(super) fn stream_label(
+    recording: &Recording,
+    pid: u32,
+    fd: i32,
+    path: &str,
+    at_s: Option<f64>,
+) -> String {
     let process = recording.process(pid);
     let then = process.and_then(|process| process.image_at(at_s?));
     let last = process.map_or("process", |process| process.comm());
