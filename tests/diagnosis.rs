@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{is_root, skip};
+use common::{campaign, is_root, skip};
 use runner::judge::{self, Verdict};
 use runner::place::{give, missing, user};
 use runner::score::Score;
@@ -102,16 +102,33 @@ fn the_set_has_every_finding_in_two_languages_and_forty_ordinary_runs() {
     }
 }
 
+/// Returns the properties of a case of which a quick campaign needs each at least once.
+fn case_properties(case: &Case) -> Vec<String> {
+    let finding = case.finding.to_string();
+    let gain = case.gain.then(|| format!("gain of {finding}"));
+    [finding, case.language(), format!("{:?}", case.stdout)].into_iter().chain(gain).collect()
+}
+
+/// Returns the program that an ordinary run is about, the first word of its name.
+fn program_of(run: &Ordinary) -> Vec<String> {
+    run.name.split([' ', ':', ',']).take(1).map(String::from).collect()
+}
+
 #[test]
 fn trace_finds_what_is_there_and_nothing_else() {
     let (cases, ordinary) = (cases(), ordinary());
-    let asked = cases.iter().filter(|case| runs_here(&case.name(), &case.needs, case.root));
-    // A time is measured on a machine that does nothing else.
-    let (timed, quick): (Vec<_>, Vec<_>) = asked.partition(|case| case.gain);
-    let runs: Vec<_> = ordinary
+    let mut asked: Vec<_> =
+        cases.iter().filter(|case| runs_here(&case.name(), &case.needs, case.root)).collect();
+    let mut runs: Vec<_> = ordinary
         .iter()
         .filter(|run| runs_here(&format!("ordinary: {}", run.name), &run.needs, false))
         .collect();
+    if std::env::var_os("WEIR_DIAGNOSIS").is_none() {
+        campaign::choose("diagnosis", &mut asked, |case| case_properties(case));
+        campaign::choose("ordinary runs", &mut runs, |run| program_of(run));
+    }
+    // A time is measured on a machine that does nothing else.
+    let (timed, quick): (Vec<_>, Vec<_>) = asked.into_iter().partition(|case| case.gain);
     let judged = two_at_a_time(&quick, |case| judge_case(case, None));
     let mut judged: Vec<_> = quick.into_iter().zip(judged).collect();
     let mut ordinary = two_at_a_time(&runs, |run| judge_ordinary(run));

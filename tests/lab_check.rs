@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{disk_dir, names, run, text};
+use common::{campaign, disk_dir, names, run, text};
 use serde_json::Value;
 
 /// Where the samples are: a folder an exercise.
@@ -48,7 +48,18 @@ fn samples() -> Vec<Sample> {
             }
         }
     }
+    samples.sort_by(|a, b| a.path.cmp(&b.path));
     samples
+}
+
+/// Returns the verdicts of a sample of which a quick campaign needs each at least once: a failed requirement of an
+/// exercise, or none.
+fn properties(sample: &Sample) -> Vec<String> {
+    let verdict = |verdict: &str| format!("{} {verdict}", sample.exercise);
+    match sample.fails.is_empty() {
+        true => vec![verdict("right")],
+        false => sample.fails.iter().map(|id| verdict(id)).collect(),
+    }
 }
 
 /// What is not as the sample says.
@@ -75,7 +86,12 @@ fn judge(sample: &Sample) -> Option<String> {
 
 #[test]
 fn every_sample_fails_what_it_says() {
-    let samples = samples();
+    let mut samples = samples();
+    if std::env::var_os("WEIR_SOLUTIONS").is_none() {
+        // Samples that fail much come first, so that few samples cover all requirements.
+        samples.sort_by_key(|sample| std::cmp::Reverse(sample.fails.len()));
+        campaign::choose("lab check", &mut samples, properties);
+    }
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..2 {

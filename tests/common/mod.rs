@@ -1,6 +1,8 @@
 //! What every end-to-end test needs: the built binary, a private directory, a way to say "skipped".
 #![allow(dead_code)] // not every test binary uses everything
 
+pub mod campaign;
+
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -57,10 +57,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// For people.
+    /// Returns the name of the cell: program, mode and sink.
     pub fn name(&self) -> String {
+        format!("{} {}", self.program.name, self.mode_and_sink())
+    }
+
+    pub fn mode_and_sink(&self) -> String {
         let sink = if self.file { "file" } else { "pipe" };
-        format!("{} {:?} {sink}", self.program.name, self.mode)
+        format!("{:?} {sink}", self.mode)
     }
 }
 
