@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use weir_control::drain::{DrainError, DrainResult, DrainedStream, ProcessDrain};
+use weir_control::drain::{DrainError, DrainResult, ProcessDrain};
+use weir_model::flush::{FlushDocument, FlushedProcess, FlushedStream};
 use weir_model::{Size, duration};
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
@@ -65,32 +65,6 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// One process's part of the document.
-#[derive(Serialize)]
-struct Process {
-    pid: u32,
-    comm: String,
-    streams: Vec<Row>,
-    unseen: Vec<String>,
-    error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    fd: i32,
-    path: String,
-    walker: weir_model::trace::RuntimeId,
-    written_bytes: u64,
-    left_bytes: u64,
-    why: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    processes: Vec<Process>,
-}
-
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let stop = match stop_flag() {
@@ -138,7 +112,7 @@ fn once(args: &Args, mut output: OutputFiles, stop: &AtomicBool) -> ExitCode {
         };
         processes.push(process(pid, name, flushed));
     }
-    let document = Document { schema: "weir-flush/1", processes };
+    let document = FlushDocument::new(processes);
     if let Err(error) = output.write_json(&document) {
         complain!("weir: {error}");
         failed = true;
@@ -157,7 +131,7 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
             match ProcessDrain::of(pid).and_then(|mut drain| drain.flush(args.wait.min(every), stop)) {
                 Ok(flushed) => {
                     alive |= named;
-                    let fresh = flushed.streams.iter().any(|stream| stream.written > 0);
+                    let fresh = flushed.streams.iter().any(|stream| stream.written_bytes > 0);
                     let text = left(&name, pid, &flushed).join("\n");
                     if fresh || text != said {
                         tell(pid, &name, &flushed, false, args.output.is_quiet());
@@ -187,8 +161,8 @@ fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
 /// True: something still waits.
 fn tell(pid: u32, name: &str, flushed: &DrainResult, named: bool, quiet: bool) -> bool {
     let mut text = String::new();
-    for stream in flushed.streams.iter().filter(|stream| stream.written > 0) {
-        let (bytes, place) = (Size(stream.written), place(stream));
+    for stream in flushed.streams.iter().filter(|stream| stream.written_bytes > 0) {
+        let (bytes, place) = (Size(stream.written_bytes), place(stream));
         text += &format!("{name} ({pid}): {bytes} written out to {place}\n");
     }
     if text.is_empty() && named && !flushed.is_partial() {
@@ -208,17 +182,17 @@ fn tell(pid: u32, name: &str, flushed: &DrainResult, named: bool, quiet: bool) -
 }
 
 fn left(name: &str, pid: u32, flushed: &DrainResult) -> Vec<String> {
-    let waiting = flushed.streams.iter().filter(|stream| stream.left > 0);
-    let line = |stream: &DrainedStream| {
+    let waiting = flushed.streams.iter().filter(|stream| stream.left_bytes > 0);
+    let line = |stream: &FlushedStream| {
         let why = stream.why.as_deref().unwrap_or("new bytes came");
-        let (bytes, place) = (Size(stream.left), place(stream));
+        let (bytes, place) = (Size(stream.left_bytes), place(stream));
         format!("{name} ({pid}): {bytes} for {place} still wait: {why}")
     };
     waiting.map(line).collect()
 }
 
-fn place(stream: &DrainedStream) -> String {
-    format!("descriptor {} ({})", stream.fd, stream.target)
+fn place(stream: &FlushedStream) -> String {
+    format!("descriptor {} ({})", stream.fd, stream.path)
 }
 
 /// True: it counts. A child that ended, or is of a kind that weir does not know, does not.
@@ -235,25 +209,17 @@ fn tell_error(error: &DrainError, named: bool) -> bool {
     counts
 }
 
-fn process(pid: u32, comm: String, flushed: Result<DrainResult, DrainError>) -> Process {
-    let row = |stream: DrainedStream| Row {
-        fd: stream.fd,
-        path: stream.target,
-        walker: stream.walker,
-        written_bytes: stream.written,
-        left_bytes: stream.left,
-        why: stream.why,
-    };
+fn process(pid: u32, comm: String, flushed: Result<DrainResult, DrainError>) -> FlushedProcess {
     match flushed {
-        Ok(flushed) => Process {
+        Ok(flushed) => {
+            FlushedProcess { pid, comm, streams: flushed.streams, unseen: flushed.unseen, error: None }
+        }
+        Err(error) => FlushedProcess {
             pid,
             comm,
-            streams: flushed.streams.into_iter().map(row).collect(),
-            unseen: flushed.unseen,
-            error: None,
+            streams: Vec::new(),
+            unseen: Vec::new(),
+            error: Some(error.to_string()),
         },
-        Err(error) => {
-            Process { pid, comm, streams: Vec::new(), unseen: Vec::new(), error: Some(error.to_string()) }
-        }
     }
 }

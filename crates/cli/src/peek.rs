@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use weir_model::peek::Peek;
-use weir_report::peek::{document, screen};
+use weir_model::peek::{Peek, PeekDocument};
+use weir_report::peek::screen;
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
 
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> ExitCode {
         complain!("weir: {error}");
         failed = true;
     }
-    if let Err(error) = output.write_json(&document(&processes)) {
+    if let Err(error) = output.write_json(&PeekDocument::new(&processes)) {
         complain!("weir: {error}");
         failed = true;
     }

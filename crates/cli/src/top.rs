@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use weir_model::duration;
-use weir_model::survey::Survey;
+use weir_model::top::Survey;
 use weir_probe::survey::{Scope, Surveyor};
 use weir_report::top::{Selection, Sort};
 use weir_tui::style::stdout_style;

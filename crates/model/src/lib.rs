@@ -5,14 +5,16 @@ pub mod cost;
 pub mod duration;
 pub mod errno;
 pub mod finding;
+pub mod flush;
 pub mod knee;
 pub mod lab;
 pub mod number;
 pub mod peek;
+pub mod run;
 pub mod size;
 pub mod stats;
 pub mod stream;
-pub mod survey;
+pub mod top;
 pub mod trace;
 
 pub use cost::{Cost, CostModel, Observation};

@@ -5,6 +5,25 @@ use serde::Serialize;
 use crate::trace::RuntimeId;
 use crate::{Mode, StreamKind};
 
+/// Value of [`PeekDocument::schema`].
+pub const SCHEMA: &str = "weir-peek/1";
+
+/// The document that `weir peek --json` writes.
+#[derive(Debug, Serialize)]
+pub struct PeekDocument<'a> {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Processes in the order of the command line, each followed by its descendants.
+    pub processes: &'a [Peek],
+}
+
+impl<'a> PeekDocument<'a> {
+    /// Makes the document of these processes.
+    pub fn new(processes: &'a [Peek]) -> Self {
+        Self { schema: SCHEMA, processes }
+    }
+}
+
 /// A process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Peek {

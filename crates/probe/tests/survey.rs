@@ -6,7 +6,7 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir_model::survey::{Activity, Survey};
+use weir_model::top::{ProcessActivity, Survey};
 use weir_probe::survey::{Scope, Surveyor};
 use weir_sys::proc;
 
@@ -16,7 +16,7 @@ fn of(pids: &[u32]) -> Surveyor {
     Surveyor::new(Scope { pids: Some(pids.to_vec()), thorough: true })
 }
 
-fn find(survey: &Survey, pid: u32) -> &Activity {
+fn find(survey: &Survey, pid: u32) -> &ProcessActivity {
     survey.processes.iter().find(|one| one.pid == pid).unwrap_or_else(|| panic!("{pid}: {survey:?}"))
 }
 

@@ -1,9 +1,10 @@
 //! What `weir run` says: the plan, what stands in, what was rescued; on standard error or as JSON.
 
-use weir_control::launch::{OutputAfterExit, RunOutcome};
+use weir_control::launch::OutputAfterExit;
 use weir_control::plan::Plan;
 use weir_model::Size;
-use weir_report::why::{Document, Ended, Program, Rescued, Row, SCHEMA, Saved, Why, screen};
+use weir_model::run::{ProgramProperties, RunDocument, RunOutcome, RunPlan, SCHEMA};
+use weir_report::why::screen;
 
 use super::{Args, When};
 use crate::console;
@@ -35,27 +36,27 @@ impl Outputs {
     pub fn plan(&self, args: &Args, plan: &Plan) -> Result<(), Failure> {
         let Some(when) = args.why else { return Ok(()) };
         let said = match when {
-            When::First => console::print_error(&screen(&why(plan), &stderr_style())),
+            When::First => console::print_error(&screen(&run_plan(plan), &stderr_style())),
             When::Only if self.output.uses_stdout() => Ok(()),
-            When::Only => console::print(&screen(&why(plan), &stdout_style())),
+            When::Only => console::print(&screen(&run_plan(plan), &stdout_style())),
         };
         said.map_err(|error| Failure::own(format!("the plan cannot be written: {error}")))
     }
 
     /// The JSON document; without an outcome the command was not run.
     pub fn document(&mut self, plan: &Plan, outcome: Option<&RunOutcome>) -> Result<(), Failure> {
-        let document = Document { schema: SCHEMA.into(), why: why(plan), ended: outcome.map(ended) };
+        let document = RunDocument { schema: SCHEMA.into(), plan: run_plan(plan), outcome: outcome.cloned() };
         self.output.write_json(&document).map_err(Failure::own)
     }
 }
 
-fn why(plan: &Plan) -> Why {
+fn run_plan(plan: &Plan) -> RunPlan {
     let words =
         |words: &[std::ffi::OsString]| words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let program = &plan.program;
-    Why {
+    RunPlan {
         command: words(&plan.command),
-        program: Program {
+        program: ProgramProperties {
             path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
             runtime: plan.runtime.name.into(),
             script: program.script,
@@ -64,40 +65,7 @@ fn why(plan: &Plan) -> Why {
             foreign: program.elf.as_ref().is_some_and(|elf| !elf.native),
             privileged: program.privileged,
         },
-        rows: plan.rows.iter().map(row).collect(),
-    }
-}
-
-fn row(row: &weir_control::plan::rows::PlanRow) -> Row {
-    Row {
-        wish: row.wish.clone(),
-        effect: row.effect.name().into(),
-        technique: row.technique.name().into(),
-        text: row.text.clone(),
-    }
-}
-
-fn ended(outcome: &RunOutcome) -> Ended {
-    Ended {
-        exit: outcome.exit,
-        emitted_bytes: outcome.emitted_bytes,
-        rescued: outcome.rescued.iter().map(rescued).collect(),
-        unable: outcome.unable.clone(),
-    }
-}
-
-fn rescued(one: &weir_control::supervise::RescuedBytes) -> Rescued {
-    Rescued {
-        pid: one.pid,
-        comm: one.comm.clone(),
-        fd: one.fd,
-        path: one.target.clone(),
-        bytes: one.bytes,
-        exit: one.exit,
-        saved: one
-            .saved
-            .as_ref()
-            .map(|saved| Saved { path: saved.path.to_string_lossy().into_owned(), why: saved.why.clone() }),
+        rows: plan.rows.clone(),
     }
 }
 
@@ -119,11 +87,11 @@ pub fn outcome(args: &Args, outcome: &RunOutcome) {
     }
     for one in &outcome.rescued {
         let size = Size(one.bytes);
-        let whose = format!("{size} of {} ({}), fd {} ({})", one.comm, one.pid, one.fd, one.target);
+        let whose = format!("{size} of {} ({}), fd {} ({})", one.comm, one.pid, one.fd, one.path);
         match &one.saved {
             None => complain!("weir: rescued {whose}"),
             Some(saved) => {
-                complain!("weir: saved {whose} in {}: {}", saved.path.display(), saved.why);
+                complain!("weir: saved {whose} in {}: {}", saved.path, saved.why);
             }
         }
     }

@@ -56,19 +56,19 @@ fn keep(world: &mut Tracees, pid: u32, tid: u32, status: i32, left: &UnwrittenBy
         pid,
         comm: proc::names(tid).1,
         fd: left.fd,
-        target: proc::descriptor(tid, left.fd).unwrap_or_default(),
+        path: proc::descriptor(tid, left.fd).unwrap_or_default(),
         bytes: left.bytes.len() as u64,
         exit: Exit::of_status(status),
         saved: None,
     };
     let why = weir_sys::error::errno_text(&left.why);
     match save::save(world.save_in.as_deref(), &left.bytes, &about, &why) {
-        Ok(path) => about.saved = Some(SavedFile { path, why }),
+        Ok(path) => about.saved = Some(SavedFile { path: path.to_string_lossy().into_owned(), why }),
         Err(error) => world.say(format!(
             "{} bytes of process {pid} ({}) for {} are lost: {why}; and they could not be saved: {}",
             left.bytes.len(),
             about.comm,
-            about.target,
+            about.path,
             weir_sys::error::errno_text(&error)
         )),
     }

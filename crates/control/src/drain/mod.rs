@@ -17,6 +17,7 @@ mod target_file;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+pub use weir_model::flush::FlushedStream;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::{self, AccessProblem};
@@ -73,30 +74,9 @@ pub enum DrainError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainResult {
     /// The streams that had something, in the order in which they were written.
-    pub streams: Vec<DrainedStream>,
+    pub streams: Vec<FlushedStream>,
     /// What has buffers that cannot be read, a sentence each.
     pub unseen: Vec<String>,
-}
-
-/// One stream that had something waiting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DrainedStream {
-    /// Whose stream it is.
-    pub walker: RuntimeId,
-    /// Where it is in memory.
-    pub address: u64,
-    /// Its descriptor.
-    pub fd: i32,
-    /// What the descriptor is, as its link in /proc shows it.
-    pub target: String,
-    /// Bytes written out.
-    pub written: u64,
-    /// Bytes that still wait.
-    pub left: u64,
-    /// Why they do.
-    pub why: Option<String>,
-    /// Trying again does not help.
-    pub refused: bool,
 }
 
 /// Why bytes were left.
@@ -135,30 +115,30 @@ impl PendingStream {
 impl DrainResult {
     /// Does anything still wait?
     pub fn is_partial(&self) -> bool {
-        self.streams.iter().any(|stream| stream.left > 0)
+        self.streams.iter().any(|stream| stream.left_bytes > 0)
     }
 
     /// Everything is written, or will not be.
     fn is_done(&self) -> bool {
-        self.streams.iter().all(|stream| stream.left == 0 || stream.refused)
+        self.streams.iter().all(|stream| stream.left_bytes == 0 || stream.refused)
     }
 
     fn note(&mut self, pid: u32, one: &PendingStream, written: u64, left: u64, why: Option<Obstacle>) {
-        let known = |stream: &&mut DrainedStream| stream.address == one.address && stream.fd == one.fd;
+        let known = |stream: &&mut FlushedStream| stream.address == one.address && stream.fd == one.fd;
         match self.streams.iter_mut().find(known) {
             Some(stream) => {
-                (stream.written, stream.left) = (stream.written + written, left);
+                (stream.written_bytes, stream.left_bytes) = (stream.written_bytes + written, left);
                 if let Some(why) = why.filter(|_| left > 0) {
                     (stream.why, stream.refused) = (Some(why.text), why.refused);
                 }
             }
-            None => self.streams.push(DrainedStream {
+            None => self.streams.push(FlushedStream {
                 walker: one.walker,
                 address: one.address,
                 fd: one.fd,
-                target: proc::descriptor(pid, one.fd).unwrap_or_default(),
-                written,
-                left,
+                path: proc::descriptor(pid, one.fd).unwrap_or_default(),
+                written_bytes: written,
+                left_bytes: left,
                 refused: why.as_ref().is_some_and(|why| why.refused),
                 why: why.map(|why| why.text),
             }),
@@ -235,11 +215,11 @@ impl ProcessDrain {
     /// A stream that could not be reached may have been flushed by the program itself meanwhile.
     fn settle(&self, flushed: &mut DrainResult) {
         let waiting = self.waiting();
-        for stream in flushed.streams.iter_mut().filter(|stream| stream.left > 0) {
+        for stream in flushed.streams.iter_mut().filter(|stream| stream.left_bytes > 0) {
             let waits = waiting.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
-            stream.left = waits.map_or(0, |one| one.bytes);
+            stream.left_bytes = waits.map_or(0, |one| one.bytes);
         }
-        for stream in flushed.streams.iter_mut().filter(|stream| stream.left == 0) {
+        for stream in flushed.streams.iter_mut().filter(|stream| stream.left_bytes == 0) {
             (stream.why, stream.refused) = (None, false);
         }
     }

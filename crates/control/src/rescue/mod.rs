@@ -143,7 +143,7 @@ impl RescueJob {
             pid,
             comm: proc::names(tid).1,
             fd,
-            target,
+            path: target,
             bytes: bytes.len() as u64,
             exit: Exit::of_status(status),
             saved: None,
@@ -181,13 +181,13 @@ impl RescueJob {
     fn save(&mut self, world: &mut Tracees, why: String) {
         let rest = &self.bytes[self.done..];
         match save::save(world.save_in.as_deref(), rest, &self.about, &why) {
-            Ok(path) => self.about.saved = Some(SavedFile { path, why }),
+            Ok(path) => self.about.saved = Some(SavedFile { path: path.to_string_lossy().into_owned(), why }),
             Err(error) => world.say(format!(
                 "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
                 rest.len(),
                 self.about.pid,
                 self.about.comm,
-                self.about.target,
+                self.about.path,
                 weir_sys::error::errno_text(&error)
             )),
         }

@@ -41,7 +41,7 @@ fn save_in(folder: &Path, bytes: &[u8], about: &RescuedBytes, why: &str) -> io::
         about.comm,
         about.exit,
         about.fd,
-        about.target
+        about.path
     );
     created(&report)?.write_all(text.as_bytes())?;
     Ok(path)

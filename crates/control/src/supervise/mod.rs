@@ -19,10 +19,11 @@ pub(crate) mod tracees;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weir_model::trace::Exit;
 use weir_sys::launch::GatedCommand;
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::wait_until_gone;
+
+pub use weir_model::run::{RescuedBytes, RunOutcome, SavedFile};
 
 pub use handler::LifecycleHandler;
 pub use tracees::Tracees;
@@ -38,47 +39,6 @@ pub struct SuperviseOptions {
     pub fix_fork: bool,
     /// Rescued bytes are saved here when they cannot be written; None: the current directory, else $TMPDIR.
     pub save_in: Option<PathBuf>,
-}
-
-/// What came of it.
-#[derive(Debug, Clone)]
-pub struct RunOutcome {
-    /// How the command ended.
-    pub exit: Exit,
-    /// What was rescued, in the order of the deaths.
-    pub rescued: Vec<RescuedBytes>,
-    /// Bytes that were written ahead of their programs.
-    pub emitted_bytes: u64,
-    /// What could not be done, a sentence each.
-    pub unable: Vec<String>,
-}
-
-/// Bytes of a stream that outlived their process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RescuedBytes {
-    /// The process.
-    pub pid: u32,
-    /// Its name.
-    pub comm: String,
-    /// The stream's descriptor.
-    pub fd: i32,
-    /// What the descriptor was, as its link in /proc showed it.
-    pub target: String,
-    /// How many.
-    pub bytes: u64,
-    /// How the process ended.
-    pub exit: Exit,
-    /// Where they were saved when the target did not take them, and why it did not; None: the target has them.
-    pub saved: Option<SavedFile>,
-}
-
-/// A file with bytes that had nowhere to go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SavedFile {
-    /// The file; beside it lies a report, with `.txt` after its name.
-    pub path: PathBuf,
-    /// Why the target did not take them.
-    pub why: String,
 }
 
 /// Why a command could not be followed.

@@ -9,7 +9,7 @@ mod streams;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use weir_model::survey::{Activity, Survey};
+use weir_model::top::{ProcessActivity, Survey};
 use weir_sys::clock::thread_cpu_ns;
 use weir_sys::proc::numbers;
 
@@ -86,9 +86,9 @@ impl Surveyor {
         }
     }
 
-    fn activities(&self) -> Vec<Activity> {
+    fn activities(&self) -> Vec<ProcessActivity> {
         let shown = self.processes.iter().filter(|(_, one)| one.is_shown());
-        let mut found: Vec<Activity> = shown.map(|(pid, one)| one.activity(*pid)).collect();
+        let mut found: Vec<ProcessActivity> = shown.map(|(pid, one)| one.activity(*pid)).collect();
         found.sort_by_key(|one| one.pid);
         found
     }

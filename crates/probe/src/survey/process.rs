@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
-use weir_model::survey::{Activity, Rate};
+use weir_model::top::{CallRate, ProcessActivity};
 use weir_model::trace::IoTotals;
 use weir_sys::proc;
 use weir_sys::process_stat::{self, ProcessStat, STAT_MOST};
@@ -147,17 +147,17 @@ impl Process {
         self.did.is_none_or(|did| calls(&did) || did.user_ticks + did.system_ticks > 0)
     }
 
-    pub fn activity(&self, pid: u32) -> Activity {
+    pub fn activity(&self, pid: u32) -> ProcessActivity {
         let rate = |of: fn(IoTotals) -> (u64, u64)| {
             let did = self.did.filter(|did| did.seconds > 0.0)?;
             let (calls, bytes) = of(did.counters?);
-            Some(Rate { calls_s: calls as f64 / did.seconds, bytes_s: bytes as f64 / did.seconds })
+            Some(CallRate { calls_s: calls as f64 / did.seconds, bytes_s: bytes as f64 / did.seconds })
         };
         let share = |ticks: fn(&Did) -> u64| {
             let did = self.did.filter(|did| did.seconds > 0.0)?;
             Some(ticks(&did) as f64 / procfs::ticks_per_second() as f64 / did.seconds)
         };
-        Activity {
+        ProcessActivity {
             pid,
             uid: self.uid,
             comm: self.comm.clone(),

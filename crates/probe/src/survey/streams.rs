@@ -1,6 +1,6 @@
 //! The streams of one process that have bytes pending, and since when.
 
-use weir_model::survey::Waiting;
+use weir_model::top::PendingStream;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::proc::descriptor;
 
@@ -62,8 +62,8 @@ impl Streams {
     }
 
     /// What waits; None before the first look.
-    pub fn waiting(&self) -> Option<Vec<Waiting>> {
-        let waiting = |seen: &Seen| Waiting {
+    pub fn waiting(&self) -> Option<Vec<PendingStream>> {
+        let waiting = |seen: &Seen| PendingStream {
             walker: seen.walker,
             fd: seen.fd,
             path: seen.path.clone(),

@@ -4,7 +4,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style as Look};
 use weir_model::Size;
-use weir_model::survey::Activity;
+use weir_model::top::ProcessActivity;
 
 use super::keys::KEYS;
 use super::words::{FOREIGN, path, totals, waits};
@@ -45,7 +45,7 @@ fn line(view: &View, text: &str, area: Rect, look: Look, buffer: &mut Buffer) {
     buffer.set_string(area.x, area.y, text, look);
 }
 
-fn top(view: &View, chosen: &[&Activity], area: Rect, buffer: &mut Buffer) {
+fn top(view: &View, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
     let bold = Look::new().add_modifier(Modifier::BOLD);
     let survey = view.survey;
     let text = match survey.elapsed_s > 0.0 {
@@ -72,7 +72,7 @@ fn top(view: &View, chosen: &[&Activity], area: Rect, buffer: &mut Buffer) {
 }
 
 /// What the chosen process is, and what waits in its streams.
-fn detail(view: &View, one: &Activity, area: Rect, buffer: &mut Buffer) {
+fn detail(view: &View, one: &ProcessActivity, area: Rect, buffer: &mut Buffer) {
     let user = if one.foreign {
         format!(" {FOREIGN} of user {}: as root more is seen", one.uid)
     } else {

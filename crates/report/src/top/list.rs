@@ -3,7 +3,7 @@
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Modifier, Style as Look};
-use weir_model::survey::Activity;
+use weir_model::top::ProcessActivity;
 
 use super::View;
 use super::order::Sort;
@@ -18,7 +18,7 @@ struct Column {
     /// Shown from this width of the screen on.
     from: usize,
     kind: Kind,
-    text: fn(&Activity) -> String,
+    text: fn(&ProcessActivity) -> String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ const fn number(
     width: usize,
     sort: Option<Sort>,
     from: usize,
-    text: fn(&Activity) -> String,
+    text: fn(&ProcessActivity) -> String,
 ) -> Column {
     Column { head, width, sort, from, kind: Kind::Number, text }
 }
@@ -87,7 +87,7 @@ fn fit(room: usize) -> Vec<(&'static Column, usize)> {
 }
 
 /// Draws head and rows; `rows` begins with the first that is shown.
-pub(super) fn draw(view: &View, rows: &[&Activity], area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(view: &View, rows: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
     let columns = fit(usize::from(area.width));
     let bold = Look::new().add_modifier(Modifier::BOLD);
     let (mut x, y) = (area.x, area.y);
@@ -104,7 +104,7 @@ pub(super) fn draw(view: &View, rows: &[&Activity], area: Rect, buffer: &mut Buf
     }
 }
 
-fn row(view: &View, one: &Activity, columns: &[(&Column, usize)], area: Rect, buffer: &mut Buffer) {
+fn row(view: &View, one: &ProcessActivity, columns: &[(&Column, usize)], area: Rect, buffer: &mut Buffer) {
     let mut x = area.x;
     for (column, width) in columns {
         let text = clean(&(column.text)(one), &view.style);

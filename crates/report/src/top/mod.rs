@@ -1,6 +1,5 @@
 //! What `weir top` shows of a [`Survey`]: the live screen, the table of one look, JSON.
 
-mod document;
 mod frame;
 mod keys;
 mod list;
@@ -11,11 +10,10 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use weir_model::survey::Survey;
+use weir_model::top::{SCHEMA, Survey, TopDocument};
 
 use crate::style::Style;
 
-pub use document::{Document, SCHEMA, document};
 pub use frame::draw;
 pub use once::blocks;
 pub use order::{Selection, Sort};
@@ -52,4 +50,20 @@ pub enum Foot<'a> {
     Question(&'a str),
     /// Something to know.
     Message(&'a str),
+}
+
+/// Makes the document of a survey with at most `rows` processes.
+pub fn document<'a>(survey: &'a Survey, selection: &'a Selection, rows: Option<usize>) -> TopDocument<'a> {
+    let mut processes = selection.of(survey);
+    let found = processes.len();
+    processes.truncate(rows.unwrap_or(usize::MAX));
+    TopDocument {
+        schema: SCHEMA,
+        elapsed_s: survey.elapsed_s,
+        cost_s: survey.cost_s,
+        sort: selection.sort.name(),
+        filter: &selection.filter,
+        found,
+        processes,
+    }
 }

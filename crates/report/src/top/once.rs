@@ -1,6 +1,6 @@
 //! One look as a table, for `--once`.
 
-use weir_model::survey::{Activity, Survey};
+use weir_model::top::{ProcessActivity, Survey};
 
 use super::order::Selection;
 use super::words::{age, calls, pending, pid, place, share, size, totals};
@@ -15,7 +15,7 @@ const MUCH: f64 = 1000.0;
 /// The table of the first `rows` processes that did something or hold bytes.
 pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block> {
     let chosen = selection.of(survey);
-    let shown: Vec<&Activity> =
+    let shown: Vec<&ProcessActivity> =
         chosen.iter().copied().filter(|one| is_worth_a_line(one)).take(rows).collect();
     let mut blocks = vec![Block::Title(format!("top · {} processes · {}", chosen.len(), totals(&chosen)))];
     if !shown.is_empty() {
@@ -28,7 +28,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
     blocks
 }
 
-fn is_worth_a_line(one: &Activity) -> bool {
+fn is_worth_a_line(one: &ProcessActivity) -> bool {
     let calls = one.calls().is_some_and(|rate| rate.calls_s > 0.0);
     let runs = [one.user_share, one.system_share].into_iter().flatten().any(|share| share > 0.0);
     calls || runs || one.pending_bytes() > 0
@@ -51,7 +51,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn row(one: &Activity) -> TableRow {
+fn row(one: &ProcessActivity) -> TableRow {
     let (number, mark) = pid(one);
     let much = if one.tiny_calls_s() >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
     let cells = vec![
@@ -71,7 +71,7 @@ fn row(one: &Activity) -> TableRow {
     TableRow { cells, ..TableRow::default() }
 }
 
-fn facts(survey: &Survey, shown: &[&Activity]) -> Vec<String> {
+fn facts(survey: &Survey, shown: &[&ProcessActivity]) -> Vec<String> {
     let cost = if survey.elapsed_s > 0.0 { survey.cost_s / survey.elapsed_s } else { 0.0 };
     let mut facts = vec![
         format!("over {:.1} s", survey.elapsed_s),

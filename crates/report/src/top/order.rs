@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use weir_model::survey::{Activity, Survey};
+use weir_model::top::{ProcessActivity, Survey};
 
 /// What processes are sorted by; the most first, but for `Size` and `Pid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,10 +64,10 @@ impl Sort {
         self.next(Self::ALL.len() - 1)
     }
 
-    fn compare(self, a: &Activity, b: &Activity) -> Ordering {
-        let most = |of: fn(&Activity) -> f64| of(b).total_cmp(&of(a));
+    fn compare(self, a: &ProcessActivity, b: &ProcessActivity) -> Ordering {
+        let most = |of: fn(&ProcessActivity) -> f64| of(b).total_cmp(&of(a));
         match self {
-            Sort::Tiny => most(Activity::tiny_calls_s),
+            Sort::Tiny => most(ProcessActivity::tiny_calls_s),
             Sort::Reads => most(|one| one.reads.map_or(-1.0, |rate| rate.calls_s)),
             Sort::Writes => most(|one| one.writes.map_or(-1.0, |rate| rate.calls_s)),
             Sort::Size => size(a).total_cmp(&size(b)),
@@ -79,7 +79,7 @@ impl Sort {
     }
 }
 
-fn size(one: &Activity) -> f64 {
+fn size(one: &ProcessActivity) -> f64 {
     one.calls().and_then(|calls| calls.mean_bytes()).unwrap_or(f64::INFINITY)
 }
 
@@ -94,9 +94,10 @@ pub struct Selection {
 
 impl Selection {
     /// The processes that are selected, in order: those of equal worth by tiny calls, pending bytes and time.
-    pub fn of<'a>(&self, survey: &'a Survey) -> Vec<&'a Activity> {
+    pub fn of<'a>(&self, survey: &'a Survey) -> Vec<&'a ProcessActivity> {
         let wanted = self.filter.to_lowercase();
-        let mut found: Vec<&Activity> = survey.processes.iter().filter(|one| has(one, &wanted)).collect();
+        let mut found: Vec<&ProcessActivity> =
+            survey.processes.iter().filter(|one| has(one, &wanted)).collect();
         found.sort_by(|a, b| {
             [self.sort, Sort::Tiny, Sort::Pending, Sort::System, Sort::Pid]
                 .into_iter()
@@ -108,7 +109,7 @@ impl Selection {
     }
 }
 
-fn has(one: &Activity, wanted: &str) -> bool {
+fn has(one: &ProcessActivity, wanted: &str) -> bool {
     let is_in = |text: &str| text.to_lowercase().contains(wanted);
     wanted.is_empty()
         || is_in(&one.command)

@@ -3,16 +3,16 @@
 use ratatui_core::backend::TestBackend;
 use ratatui_core::style::Modifier;
 use ratatui_core::terminal::Terminal;
-use weir_model::survey::{Activity, Rate, Survey, Waiting};
+use weir_model::top::{CallRate, PendingStream, ProcessActivity, Survey};
 use weir_model::trace::RuntimeId;
 
 use super::{Foot, Selection, Sort, View, blocks, document, draw};
 use crate::style::Style;
 use crate::terminal;
 
-fn activity(pid: u32, command: &str, reads: (f64, f64), writes: (f64, f64)) -> Activity {
-    let rate = |(calls_s, bytes_s)| Some(Rate { calls_s, bytes_s });
-    Activity {
+fn activity(pid: u32, command: &str, reads: (f64, f64), writes: (f64, f64)) -> ProcessActivity {
+    let rate = |(calls_s, bytes_s)| Some(CallRate { calls_s, bytes_s });
+    ProcessActivity {
         pid,
         comm: command.split(' ').next().unwrap().into(),
         command: command.into(),
@@ -21,12 +21,12 @@ fn activity(pid: u32, command: &str, reads: (f64, f64), writes: (f64, f64)) -> A
         user_share: Some(0.05),
         system_share: Some(0.8),
         waiting: Some(Vec::new()),
-        ..Activity::default()
+        ..ProcessActivity::default()
     }
 }
 
-fn waiting(fd: i32, path: &str, text: &str, waits_s: f64) -> Waiting {
-    Waiting {
+fn waiting(fd: i32, path: &str, text: &str, waits_s: f64) -> PendingStream {
+    PendingStream {
         walker: RuntimeId::Cpython,
         fd,
         path: path.into(),
@@ -41,7 +41,7 @@ fn survey() -> Survey {
     let mut worker = activity(4711, "python3 worker.py --listen 8080", (0.0, 0.0), (0.0, 0.0));
     worker.system_share = Some(0.0);
     worker.waiting = Some(vec![waiting(1, "pipe:[77]", "ready: listening\n", 718.0)]);
-    let foreign = Activity {
+    let foreign = ProcessActivity {
         foreign: true,
         uid: 33,
         reads: None,
@@ -218,8 +218,9 @@ fn one_look_as_a_table() {
 #[test]
 fn json_has_what_is_not_known_as_null() {
     let survey = survey();
-    let whole = document(&survey, &Selection::default(), None);
-    assert_eq!((whole.schema.as_str(), whole.found, whole.processes.len()), ("weir-top/1", 4, 4));
+    let selection = Selection::default();
+    let whole = document(&survey, &selection, None);
+    assert_eq!((whole.schema, whole.found, whole.processes.len()), ("weir-top/1", 4, 4));
     let value = serde_json::to_value(&whole).unwrap();
     let of = |pid: u32| {
         value["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap().clone()
@@ -231,6 +232,6 @@ fn json_has_what_is_not_known_as_null() {
         (&718.0.into(), &serde_json::Value::Null)
     );
     assert_eq!(of(12345)["tiny_calls_s"], 500_000.0);
-    let part = document(&survey, &Selection::default(), Some(1));
+    let part = document(&survey, &selection, Some(1));
     assert_eq!((part.found, part.processes.len()), (4, 1));
 }

@@ -1,7 +1,7 @@
 //! One process in the words of the columns.
 
 use weir_model::Size;
-use weir_model::survey::{Activity, Rate, Waiting};
+use weir_model::top::{CallRate, PendingStream, ProcessActivity};
 
 use crate::number::{ABSENT, count, percent};
 
@@ -9,7 +9,7 @@ use crate::number::{ABSENT, count, percent};
 pub(super) const FOREIGN: &str = "!";
 
 /// Calls a second.
-pub(super) fn calls(rate: Option<Rate>) -> String {
+pub(super) fn calls(rate: Option<CallRate>) -> String {
     match rate {
         None => ABSENT.into(),
         Some(rate) if rate.calls_s == 0.0 => "0".into(),
@@ -19,7 +19,7 @@ pub(super) fn calls(rate: Option<Rate>) -> String {
 }
 
 /// Bytes a call; nothing where there are no calls.
-pub(super) fn size(rate: Option<Rate>) -> String {
+pub(super) fn size(rate: Option<CallRate>) -> String {
     match rate.and_then(|rate| rate.mean_bytes()) {
         None => String::new(),
         Some(bytes) if bytes < 9.95 && bytes.fract() > 0.05 && bytes.fract() < 0.95 => {
@@ -35,7 +35,7 @@ pub(super) fn share(share: Option<f64>) -> String {
 }
 
 /// Bytes that wait; nothing where none do, a dash where nobody knows.
-pub(super) fn pending(one: &Activity) -> String {
+pub(super) fn pending(one: &ProcessActivity) -> String {
     match (one.foreign, one.pending_bytes()) {
         (true, _) => ABSENT.into(),
         (_, 0) => String::new(),
@@ -44,12 +44,12 @@ pub(super) fn pending(one: &Activity) -> String {
 }
 
 /// How long the oldest of them have waited, at least.
-pub(super) fn age(one: &Activity) -> String {
+pub(super) fn age(one: &ProcessActivity) -> String {
     one.oldest().map_or(String::new(), waits)
 }
 
 /// How long a stream has waited: `12 s`, `>3 m` where it did before weir looked.
-pub(super) fn waits(stream: &Waiting) -> String {
+pub(super) fn waits(stream: &PendingStream) -> String {
     let least = if stream.from_before { ">" } else { "" };
     format!("{least}{}", time(stream.waits_s))
 }
@@ -66,7 +66,7 @@ pub(super) fn time(seconds: f64) -> String {
 }
 
 /// Where the oldest bytes wait: `fd 1 pipe`.
-pub(super) fn place(one: &Activity) -> String {
+pub(super) fn place(one: &ProcessActivity) -> String {
     one.oldest().map_or(String::new(), |stream| format!("fd {} {}", stream.fd, path(&stream.path)))
 }
 
@@ -79,12 +79,12 @@ pub(super) fn path(path: &str) -> &str {
 }
 
 /// Its number, marked where it is another user's.
-pub(super) fn pid(one: &Activity) -> (String, &'static str) {
+pub(super) fn pid(one: &ProcessActivity) -> (String, &'static str) {
     (one.pid.to_string(), if one.foreign { FOREIGN } else { "" })
 }
 
 /// What all of them do, in a sentence without a verb: `45200 calls/s, 45100 of them tiny`.
-pub(super) fn totals(processes: &[&Activity]) -> String {
+pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
     let calls: f64 = processes.iter().filter_map(|one| one.calls()).map(|rate| rate.calls_s).sum();
     let tiny: f64 = processes.iter().map(|one| one.tiny_calls_s()).sum();
     let held: u64 = processes.iter().map(|one| one.pending_bytes()).sum();

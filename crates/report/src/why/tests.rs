@@ -1,19 +1,20 @@
 //! What the screen says, and that the document obeys its schema.
 
+use weir_model::run::{ProgramProperties, RescuedBytes, RunDocument, RunOutcome, SCHEMA, SavedFile};
 use weir_model::trace::Exit;
 
 use super::*;
 
-fn why() -> Why {
-    let row = |wish: &str, effect: &str, technique: &str, text: &str| Row {
+fn plan() -> RunPlan {
+    let row = |wish: &str, effect, technique, text: &str| PlanRow {
         wish: wish.into(),
-        effect: effect.into(),
-        technique: technique.into(),
+        effect,
+        technique,
         text: text.into(),
     };
-    Why {
+    RunPlan {
         command: vec!["./tool".into(), "-x".into()],
-        program: Program {
+        program: ProgramProperties {
             path: Some("./tool".into()),
             runtime: "C".into(),
             script: false,
@@ -23,20 +24,25 @@ fn why() -> Why {
             privileged: false,
         },
         rows: vec![
-            row("--stdout line", "stand-in", "outside", "it is linked statically: what waits is brought out"),
-            row("--fix-order", "not", "nothing", "it is linked statically"),
+            row(
+                "--stdout line",
+                Effect::StandIn,
+                Technique::Outside,
+                "it is linked statically: what waits is brought out",
+            ),
+            row("--fix-order", Effect::Not, Technique::Nothing, "it is linked statically"),
         ],
     }
 }
 
 #[test]
 fn each_wish_is_a_paragraph() {
-    let text = screen(&why(), &Style::default());
+    let text = screen(&plan(), &Style::default());
     assert!(text.starts_with("./tool -x · C · linked statically\n"), "{text}");
     assert!(text.contains("--stdout line something else stands in, from outside: it is linked"), "{text}");
     assert!(text.contains("--fix-order cannot be done: it is linked statically."), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let text = screen(&Why { rows: Vec::new(), ..why() }, &Style::default());
+    let text = screen(&RunPlan { rows: Vec::new(), ..plan() }, &Style::default());
     assert!(text.contains("runs as it is"), "{text}");
 }
 
@@ -45,8 +51,8 @@ fn the_document_obeys_its_schema() {
     let schema = include_str!("../../../../docs/schemas/weir-run-1.schema.json");
     let schema = serde_json::from_str(schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let saved = Saved { path: "weir-rescue-4-1.bin".into(), why: "ENOSPC".into() };
-    let rescued = |saved| Rescued {
+    let saved = SavedFile { path: "weir-rescue-4-1.bin".into(), why: "ENOSPC".into() };
+    let rescued = |saved| RescuedBytes {
         pid: 4,
         comm: "tool".into(),
         fd: 1,
@@ -55,14 +61,14 @@ fn the_document_obeys_its_schema() {
         exit: Exit::Signal(9),
         saved,
     };
-    let ended = Ended {
+    let outcome = RunOutcome {
         exit: Exit::Code(0),
         emitted_bytes: 3,
         rescued: vec![rescued(None), rescued(Some(saved))],
         unable: vec!["a sentence".into()],
     };
-    for ended in [None, Some(ended)] {
-        let document = Document { schema: SCHEMA.into(), why: why(), ended };
+    for outcome in [None, Some(outcome)] {
+        let document = RunDocument { schema: SCHEMA.into(), plan: plan(), outcome };
         let value = serde_json::to_value(&document).unwrap();
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}\n{value:#}");

@@ -1,7 +1,7 @@
 //! The state of the live screen, and what each key does to it.
 
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use weir_model::survey::Survey;
+use weir_model::top::Survey;
 use weir_report::Style;
 use weir_report::top::{Foot, Selection, View};
 
@@ -211,7 +211,7 @@ fn run_verb(verb: &str, pid: u32) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_model::survey::Activity;
+    use weir_model::top::ProcessActivity;
     use weir_report::top::Sort;
 
     fn app() -> App {
@@ -222,11 +222,11 @@ mod tests {
     }
 
     fn survey(processes: &[(u32, &str)]) -> Survey {
-        let activity = |&(pid, comm): &(u32, &str)| Activity {
+        let activity = |&(pid, comm): &(u32, &str)| ProcessActivity {
             pid,
             comm: comm.into(),
             command: comm.into(),
-            ..Activity::default()
+            ..ProcessActivity::default()
         };
         Survey { elapsed_s: 1.0, processes: processes.iter().map(activity).collect(), ..Survey::default() }
     }

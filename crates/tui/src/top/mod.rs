@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ratatui_crossterm::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use rustix::process::Signal;
-use weir_model::survey::Survey;
+use weir_model::top::Survey;
 use weir_report::top::Selection;
 
 use crate::POLL_INTERVAL;
