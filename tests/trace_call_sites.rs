@@ -1,9 +1,9 @@
 //! `weir trace` says which place in a program wrote last what waits in its buffer, with each engine and of each kind of
 //! program.
 
+#[path = "common/call_sites.rs"]
+mod call_sites;
 mod common;
-#[path = "common/place.rs"]
-mod place;
 #[path = "common/trace.rs"]
 mod trace;
 
@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use call_sites::{can_watch, finding, line, own};
 use common::{disk_dir, has, is_root, skip, text, weir};
-use place::{can_watch, finding, line, own};
 use serde_json::Value;
 use trace::{compile, compile_by, engines, path};
 
