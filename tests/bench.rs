@@ -1,4 +1,4 @@
-//! `weir bench` as a user runs it: what it measures, prints, writes and leaves behind.
+//! `weir bench`: its measurements, screen, exports, comparison and published tables.
 
 mod common;
 
@@ -44,15 +44,15 @@ fn the_document_obeys_its_schema_and_counts_the_calls() {
     let calls = row("stdio", 1)["calls"]["write"].as_u64().unwrap();
     assert!((240..260).contains(&calls), "a 4096-byte buffer makes about 245 writes of 1 MB, not {calls}");
     assert!(rows(&document).iter().all(|row| row["verified"] == true));
-    // The shape that the whole program is about, far beyond any noise.
+    // The basic effect of buffering, far larger than any noise.
     assert!(median(row("syscall", 1), "elapsed_s") > 20.0 * median(row("syscall", 65536), "elapsed_s"));
     assert!(document["answers"].as_array().unwrap().len() >= 3);
     assert!(document["knee_bytes"].as_u64().unwrap() >= 1000);
-    assert_eq!(names(dir.path()), Vec::<String>::new(), "nothing is left behind");
+    assert_eq!(names(dir.path()), Vec::<String>::new(), "files are left behind");
 }
 
 #[test]
-fn every_method_runs_every_workload_or_says_why_not() {
+fn every_method_runs_every_workload_or_reports_why_not() {
     let dir = disk_dir();
     let document = bench(
         dir.path(),
@@ -108,7 +108,7 @@ fn every_method_runs_every_workload_or_says_why_not() {
 }
 
 #[test]
-fn every_sync_policy_has_its_time_apart() {
+fn every_sync_policy_has_its_own_time() {
     let dir = disk_dir();
     let document = bench(
         dir.path(),
@@ -202,9 +202,9 @@ fn all_exports_have_all_rows() {
 }
 
 #[test]
-fn a_terminal_gets_colour_and_progress_unless_told_otherwise() {
+fn a_terminal_gets_colour_and_progress_by_default() {
     if !has("script") {
-        return skip("a_terminal_gets_colour_and_progress_unless_told_otherwise", "needs script(1)");
+        return skip("a_terminal_gets_colour_and_progress_by_default", "needs script(1)");
     }
     let dir = disk_dir();
     let on_terminal = |extra: &str, no_color: bool| {
@@ -228,11 +228,11 @@ fn a_terminal_gets_colour_and_progress_unless_told_otherwise() {
     assert!(coloured.contains("\u{1b}[1m") && coloured.contains(" left"), "bold and a bar: {coloured:?}");
     let plain = on_terminal("", true);
     assert!(!plain.contains("\u{1b}[1m") && !plain.contains("\u{1b}[3"), "NO_COLOR: {plain:?}");
-    assert_eq!(on_terminal("--quiet", false), "", "--quiet says nothing");
+    assert_eq!(on_terminal("--quiet", false), "", "--quiet prints nothing");
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_standard_output_is_no_error() {
     let dir = disk_dir();
     let arguments =
         ["bench", "write", "--method", "syscall", "--records", "4K,64K", "--size", "1MB", "--budget", "1s"];
@@ -244,7 +244,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn two_runs_of_the_same_are_compared() {
+fn two_results_are_compared() {
     let dir = disk_dir();
     let arguments = ["bench", "write", "--method", "syscall", "--records", "64,64K", "--quiet"];
     for file in ["a.json", "b.json"] {
@@ -265,16 +265,16 @@ fn two_runs_of_the_same_are_compared() {
     let screen = text(&output.stdout);
     assert!(["tie", "faster", "slower"].iter().any(|verdict| screen.contains(verdict)), "{screen}");
     let other = run(dir.path(), &["bench", "compare", "a.json", "c.json"]);
-    assert_eq!(other.status.code(), Some(1), "a comparison is no result: {}", text(&other.stderr));
+    assert_eq!(other.status.code(), Some(1), "a comparison is not a bench result: {}", text(&other.stderr));
 }
 
-/// Three tries, because a machine can change between two runs; each is one run a kind, and the intervals
-/// are those that the tool itself states, with the noise that it states.
+/// Compares a scaled row with a whole one, up to three times, because a machine can change between two runs. The
+/// intervals are those of the documents, widened by the documents' own noise.
 #[test]
 fn a_scaled_row_agrees_with_the_whole_one_within_the_stated_intervals() {
     let dir = disk_dir();
     let arguments = ["write", "--method", "syscall", "--records", "64", "--size", "96MB", "--precision", "0"];
-    let mut seen = Vec::new();
+    let mut tried = Vec::new();
     for _ in 0..3 {
         let part = bench(dir.path(), &[&arguments[..], &["--budget", "3s"]].concat());
         let whole = bench(dir.path(), &[&arguments[..], &["--budget", "8s", "--exact"]].concat());
@@ -292,13 +292,13 @@ fn a_scaled_row_agrees_with_the_whole_one_within_the_stated_intervals() {
         if a.0 <= b.1 && b.0 <= a.1 {
             return;
         }
-        seen.push((a, b));
+        tried.push((a, b));
     }
-    panic!("the scaled interval and the whole one never met: {seen:?}");
+    panic!("the interval of the scaled row never overlaps that of the whole one: {tried:?}");
 }
 
 #[test]
-fn published_figures_stand_beside_ours() {
+fn published_figures_are_compared_with_ours() {
     let dir = disk_dir();
     let document = bench(dir.path(), &["--published", "writers-100k,benchlogs", "--budget", "2s"]);
     let tables = document["published"].as_array().unwrap();
@@ -324,7 +324,7 @@ fn published_figures_stand_beside_ours() {
 }
 
 #[test]
-fn the_list_names_everything() {
+fn the_list_names_methods_sync_caches_and_tables() {
     let dir = disk_dir();
     let listed = text(&run(dir.path(), &["bench", "--list"]).stdout);
     for word in

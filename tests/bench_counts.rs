@@ -1,4 +1,4 @@
-//! The calls that each method says it made, against strace(1), which sees them all.
+//! The call counts that each method reports, compared with strace(1).
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use common::{WEIR, disk_dir, has, skip, text};
 use serde_json::{Value, json};
 
-const BYTES: u64 = 100_001; // no multiple of anything: the tail counts too
+const BYTES: u64 = 100_001; // not a multiple of any record size: the last record is short
 
 fn job(dir: &Path, method: &str, workload: u32, record: u64) -> Value {
     let path = |name: &str| dir.join(name).to_str().unwrap().to_string();
@@ -21,7 +21,7 @@ fn job(dir: &Path, method: &str, workload: u32, record: u64) -> Value {
     })
 }
 
-/// Runs one sample under strace; the counts it reports, and the lines of the log.
+/// Runs one sample under strace and returns the outcome that weir reports and the lines of strace's log.
 fn traced(dir: &Path, job: &Value) -> (Value, Vec<String>) {
     let log = dir.join("log");
     let mut child = Command::new("strace")
@@ -40,8 +40,8 @@ fn traced(dir: &Path, job: &Value) -> (Value, Vec<String>) {
     (outcome, std::fs::read_to_string(log).unwrap().lines().map(String::from).collect())
 }
 
-/// Calls by name among the lines that touch our two files, or any io_uring_enter.
-fn counted(lines: &[String], dir: &Path) -> BTreeMap<String, u64> {
+/// Counts the calls by name: those on the files `in` and `out`, and every io_uring_enter.
+fn count_calls(lines: &[String], dir: &Path) -> BTreeMap<String, u64> {
     let ours = |line: &str| {
         ["in", "out"].iter().any(|name| line.contains(&format!("<{}>", dir.join(name).display())))
     };
@@ -61,7 +61,7 @@ fn check(method: &str, workload: u32, record: u64) {
     if !has("strace") {
         return skip(test, "needs strace");
     }
-    // The real path: strace prints where a descriptor really leads.
+    // strace prints the canonical path of a descriptor's file.
     let dir = disk_dir();
     let dir = dir.path().canonicalize().unwrap();
     let text_line: Vec<u8> =
@@ -73,10 +73,10 @@ fn check(method: &str, workload: u32, record: u64) {
     }
     let measured = &outcome["Ok"];
     assert_eq!(measured["bytes_moved"], BYTES, "{method}: {outcome}");
-    let seen = counted(&lines, &dir);
-    let claimed = measured["calls"].as_array().unwrap();
-    assert!(!claimed.is_empty(), "{method} claims no call");
-    for call in claimed {
+    let counted = count_calls(&lines, &dir);
+    let reported = measured["calls"].as_array().unwrap();
+    assert!(!reported.is_empty(), "{method} reports no call");
+    for call in reported {
         let (name, count) = (call[0].as_str().unwrap(), call[1].as_u64().unwrap());
         if [
             "read",
@@ -94,20 +94,23 @@ fn check(method: &str, workload: u32, record: u64) {
         ]
         .contains(&name)
         {
-            // stdio over the same descriptors is counted by the kernel, which counts the same calls.
             assert_eq!(
-                seen.get(name).copied().unwrap_or(0),
+                counted.get(name).copied().unwrap_or(0),
                 count,
-                "{method} {workload} {record}: {name}; strace saw {seen:?}"
+                "{method} {workload} {record}: {name}; strace counts {counted:?}"
             );
         }
     }
     for name in
         ["read", "write", "pread64", "pwrite64", "readv", "writev", "sendfile", "splice", "copy_file_range"]
     {
-        let claims: u64 =
-            claimed.iter().filter(|call| call[0] == name).filter_map(|call| call[1].as_u64()).sum();
-        assert_eq!(claims, seen.get(name).copied().unwrap_or(0), "{method}: {name} was seen but not claimed");
+        let calls: u64 =
+            reported.iter().filter(|call| call[0] == name).filter_map(|call| call[1].as_u64()).sum();
+        assert_eq!(
+            calls,
+            counted.get(name).copied().unwrap_or(0),
+            "{method}: strace counts calls of {name} that weir does not report"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bad input and bad luck: a clear error, the stated exit status, nothing left behind.
+//! `weir bench` with wrong input and on failing systems: a clear error, the documented exit status, no files left.
 
 mod common;
 
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use common::{WEIR, disk_dir, has_private_mounts, names, run, skip, text, weir};
 
-/// Exit status and the words that the error must have; never a panic.
+/// Asserts the exit status and the words of the error, and that weir does not panic.
 fn fails(output: &Output, status: i32, words: &[&str]) {
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(status), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{errors}");
+    assert!(!errors.contains("panicked"), "{errors}");
     for word in words {
-        assert!(said.contains(word), "'{word}' is not in: {said}");
+        assert!(errors.contains(word), "'{word}' is not in: {errors}");
     }
 }
 
@@ -58,12 +58,12 @@ fn a_missing_directory_is_named() {
 }
 
 #[test]
-fn a_result_file_that_cannot_be_written_is_found_before_the_work() {
+fn an_unwritable_result_file_is_an_error_before_the_measurement() {
     let dir = disk_dir();
     let started = Instant::now();
     let output = run(dir.path(), &["bench", "copy", "--json", "absent/r.json", "--budget", "30s"]);
     fails(&output, 1, &["absent/r.json", "open", "ENOENT"]);
-    assert!(started.elapsed() < Duration::from_secs(10), "it measured first");
+    assert!(started.elapsed() < Duration::from_secs(10), "weir measured before it reported the error");
     fails(&run(dir.path(), &["bench", "compare", "no.json", "no.json"]), 1, &["no.json", "ENOENT"]);
     std::fs::write(dir.path().join("bad.json"), "{}").unwrap();
     fails(&run(dir.path(), &["bench", "compare", "bad.json", "bad.json"]), 1, &["bad.json", "not a result"]);
@@ -82,7 +82,7 @@ fn a_full_standard_output_is_an_error() {
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
 
-/// Runs `script` with weir as $1 in a mount namespace of its own, with a tmpfs of `size` on ./small.
+/// Runs `script` in a private mount namespace with a tmpfs of `size` on ./small. $1 is weir.
 fn on_small_fs(dir: &Path, size: &str, script: &str) -> Output {
     let script = format!("mount -t tmpfs -o size={size} none small || exit 9; {script}");
     std::fs::create_dir(dir.join("small")).unwrap();
@@ -100,8 +100,8 @@ fn can_mount(test: &str) -> bool {
 }
 
 #[test]
-fn too_little_room_is_seen_before_the_work() {
-    if !can_mount("too_little_room_is_seen_before_the_work") {
+fn too_little_space_is_an_error_before_the_measurement() {
+    if !can_mount("too_little_space_is_an_error_before_the_measurement") {
         return;
     }
     let dir = disk_dir();
@@ -111,16 +111,16 @@ fn too_little_room_is_seen_before_the_work() {
         "\"$1\" bench copy --dir small --size 8MB --budget 2s; s=$?; ls small; exit $s",
     );
     fails(&output, 1, &["small", "not enough room", "--size"]);
-    assert_eq!(text(&output.stdout), "", "nothing is left behind");
+    assert_eq!(text(&output.stdout), "", "files are left behind");
 }
 
 #[test]
-fn a_disk_that_fills_up_in_the_middle_is_enospc_and_nothing_stays() {
-    if !can_mount("a_disk_that_fills_up_in_the_middle_is_enospc_and_nothing_stays") {
+fn a_disk_that_fills_up_during_the_run_is_enospc_and_leaves_no_files() {
+    if !can_mount("a_disk_that_fills_up_during_the_run_is_enospc_and_leaves_no_files") {
         return;
     }
     let dir = disk_dir();
-    // Another program takes all the room that there is, again and again, from one second after the check.
+    // From one second after weir's check on, another program fills the file system again and again.
     let script = "(sleep 1; for i in $(seq 100); do cat /dev/zero >>small/other 2>/dev/null; sleep 0.02; done) & \
                   \"$1\" bench copy --dir small --size 8MB --records 1K,64K --budget 30s --precision 0 --json r.json; \
                   s=$?; wait; ls -A small; exit $s";
@@ -134,8 +134,8 @@ fn a_disk_that_fills_up_in_the_middle_is_enospc_and_nothing_stays() {
 }
 
 #[test]
-fn a_read_only_file_system_says_so() {
-    if !can_mount("a_read_only_file_system_says_so") {
+fn a_read_only_file_system_is_erofs() {
+    if !can_mount("a_read_only_file_system_is_erofs") {
         return;
     }
     let dir = disk_dir();
@@ -159,7 +159,7 @@ fn a_file_size_limit_is_efbig() {
 }
 
 #[test]
-fn not_enough_memory_is_said_before_or_by_the_call() {
+fn too_little_memory_is_an_error() {
     let dir = disk_dir();
     let huge = [
         "bench",
@@ -184,7 +184,7 @@ fn not_enough_memory_is_said_before_or_by_the_call() {
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
 
-/// The sample processes of a run: children named by their first argument.
+/// Returns the child processes of `pid`: the sample processes of a run.
 fn children(pid: u32) -> Vec<u32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -214,10 +214,10 @@ const LONG: [&str; 11] = [
 fn a_killed_sample_is_named_with_its_signal() {
     let dir = disk_dir();
     let child = weir(dir.path(), &LONG).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Past the input and the pilot, in the long sample itself.
+    // After 2 s the input and the pilot run are done, and the long sample runs.
     std::thread::sleep(Duration::from_secs(2));
     let sample = children(child.id());
-    assert!(!sample.is_empty(), "a sample runs");
+    assert!(!sample.is_empty(), "no sample runs");
     sample.iter().for_each(|&pid| signal(pid, rustix::process::Signal::KILL));
     let output = child.wait_with_output().unwrap();
     fails(&output, 1, &["copy syscall 1 B", "SIGKILL", "memory"]);
@@ -225,18 +225,18 @@ fn a_killed_sample_is_named_with_its_signal() {
 }
 
 #[test]
-fn a_stopped_run_takes_its_sample_with_it() {
+fn a_stopped_run_ends_its_sample() {
     let dir = disk_dir();
     for how in [rustix::process::Signal::TERM, rustix::process::Signal::KILL] {
         let mut child = weir(dir.path(), &LONG).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs(2));
         let samples = children(child.id());
-        assert!(!samples.is_empty(), "a sample runs");
+        assert!(!samples.is_empty(), "no sample runs");
         signal(child.id(), how);
         child.wait().unwrap();
         let started = Instant::now();
         while samples.iter().any(|pid| Path::new(&format!("/proc/{pid}/exe")).exists() && is_sample(*pid)) {
-            assert!(started.elapsed() < Duration::from_secs(5), "the sample outlives its run");
+            assert!(started.elapsed() < Duration::from_secs(5), "the sample runs on without weir");
             std::thread::sleep(Duration::from_millis(20));
         }
         if how == rustix::process::Signal::TERM {

@@ -35,7 +35,7 @@ fn cold_is_checked_and_tmpfs_is_never_cold() {
 }
 
 #[test]
-fn the_six_advices_are_rows() {
+fn each_advice_has_a_row() {
     let dir = disk_dir();
     let arguments = [
         "read",
@@ -62,10 +62,10 @@ fn loop_devices() -> String {
 }
 
 #[test]
-fn file_systems_are_made_and_gone() {
+fn file_systems_are_made_and_removed() {
     if !has_private_mounts() || !has("mkfs.xfs") || !has("mkfs.btrfs") || !has("losetup") {
         return skip(
-            "file_systems_are_made_and_gone",
+            "file_systems_are_made_and_removed",
             "needs root, private mounts, xfsprogs and btrfs-progs",
         );
     }
@@ -117,8 +117,8 @@ fn a_killed_run_leaves_no_mount_and_no_loop_device() {
 }
 
 #[test]
-fn a_file_system_that_cannot_be_mounted_is_rows_that_say_why() {
-    // Without root, whoever runs this; as root, root is given up for the child.
+fn rows_of_a_file_system_that_cannot_be_mounted_say_why() {
+    // Runs weir without root; a test that runs as root starts weir as another user.
     let dir = disk_dir();
     let arguments = [
         "bench",
@@ -149,7 +149,7 @@ fn a_file_system_that_cannot_be_mounted_is_rows_that_say_why() {
             };
             if !unprivileged(&["--version"]).is_ok_and(|output| output.status.success()) {
                 let why = "needs setpriv(1) and a /tmp that can be reached without root";
-                return skip("a_file_system_that_cannot_be_mounted_is_rows_that_say_why", why);
+                return skip("rows_of_a_file_system_that_cannot_be_mounted_say_why", why);
             }
             unprivileged(&arguments).unwrap()
         }

@@ -1,4 +1,4 @@
-//! What every verb must have: help with examples, man page, completions.
+//! Every verb has help with examples, a man page and completions.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn help_has_examples_and_exit_statuses() {
 }
 
 #[test]
-fn man_pages_and_completions_are_made() {
+fn dist_writes_man_pages_and_completions() {
     let dir = disk_dir();
     assert!(run(dir.path(), &["dist", "out"]).status.success());
     let mut pages = names(&dir.path().join("out/man"));
@@ -102,7 +102,7 @@ fn man_pages_and_completions_are_made() {
 }
 
 #[test]
-fn without_a_verb_it_says_what_there_is() {
+fn without_a_verb_weir_lists_the_verbs() {
     let dir = disk_dir();
     let output = run(dir.path(), &[]);
     assert_eq!(output.status.code(), Some(2));

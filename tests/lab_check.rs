@@ -1,6 +1,7 @@
-//! `weir lab check` on the sample solutions in tests/solutions: each must fail just what its first lines name.
+//! `weir lab check` on the sample solutions in tests/solutions: each fails exactly the requirements that its first lines
+//! name.
 //!
-//! WEIR_SOLUTIONS=SUBSTRING judges only those whose path holds it.
+//! WEIR_SOLUTIONS=SUBSTRING judges only the samples whose path contains it.
 
 mod common;
 
@@ -14,20 +15,20 @@ use std::thread;
 use common::{campaign, disk_dir, names, run, text};
 use serde_json::Value;
 
-/// Where the samples are: a folder an exercise.
+/// Returns tests/solutions, which has one folder per exercise.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/solutions")
 }
 
-/// A file handed in, and what it must fail.
+/// A solution and the requirements that it must fail.
 struct Sample {
     exercise: String,
     path: PathBuf,
     fails: BTreeSet<String>,
 }
 
-/// Of `fails at-once, killed: why` in one of the first lines; `fails nothing: why` is none.
-fn stated(source: &str) -> Option<BTreeSet<String>> {
+/// Returns the requirements in a line `fails at-once, killed: why`, one of the first two; for `fails nothing: why`, none.
+fn stated_failures(source: &str) -> Option<BTreeSet<String>> {
     let line = source.lines().take(2).find_map(|line| line.split_once("fails ")).map(|parts| parts.1)?;
     let listed = line.split_once(':')?.0;
     Some(listed.split(", ").filter(|id| *id != "nothing").map(String::from).collect())
@@ -41,8 +42,8 @@ fn samples() -> Vec<Sample> {
         for name in names(&here) {
             let path = here.join(&name);
             let source = fs::read_to_string(&path).expect("a text");
-            let fails =
-                stated(&source).unwrap_or_else(|| panic!("{}: says not what it fails", path.display()));
+            let fails = stated_failures(&source)
+                .unwrap_or_else(|| panic!("{}: no line says what it fails", path.display()));
             if path.to_string_lossy().contains(&wanted) {
                 samples.push(Sample { exercise: exercise.clone(), path, fails });
             }
@@ -62,13 +63,13 @@ fn properties(sample: &Sample) -> Vec<String> {
     }
 }
 
-/// What is not as the sample says.
+/// Judges a sample. Returns a message if the verdict is not the stated one.
 fn judge(sample: &Sample) -> Option<String> {
     let dir = disk_dir();
     let path = sample.path.to_str().expect("a path in UTF-8");
     let output = run(dir.path(), &["lab", "check", path, "--as", &sample.exercise, "--json", "-"]);
-    let said = || format!("{path}: {}\n{}", output.status, text(&output.stderr));
-    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { return Some(said()) };
+    let message = || format!("{path}: {}\n{}", output.status, text(&output.stderr));
+    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { return Some(message()) };
     let requirements = report["requirements"].as_array().expect("requirements");
     let failed: Vec<_> = requirements.iter().filter(|one| one["met"] == "no").collect();
     let ids: BTreeSet<String> =
@@ -80,12 +81,17 @@ fn judge(sample: &Sample) -> Option<String> {
     {
         return None;
     }
-    let seen: Vec<_> = failed.iter().map(|one| format!("\n    {}: {}", one["id"], one["seen"])).collect();
-    Some(format!("{path}: must fail {:?}, fails {ids:?}, {}{}", sample.fails, output.status, seen.concat()))
+    let observed: Vec<_> = failed.iter().map(|one| format!("\n    {}: {}", one["id"], one["seen"])).collect();
+    Some(format!(
+        "{path}: must fail {:?}, fails {ids:?}, {}{}",
+        sample.fails,
+        output.status,
+        observed.concat()
+    ))
 }
 
 #[test]
-fn every_sample_fails_what_it_says() {
+fn every_sample_fails_the_stated_requirements() {
     let mut samples = samples();
     if std::env::var_os("WEIR_SOLUTIONS").is_none() {
         // Samples that fail much come first, so that few samples cover all requirements.
@@ -118,7 +124,7 @@ fn each_exercise_has_right_and_wrong_samples() {
 }
 
 #[test]
-fn wrong_use_is_told_apart_from_a_wrong_solution() {
+fn wrong_usage_has_another_status_than_a_wrong_solution() {
     let dir = disk_dir();
     fs::write(dir.path().join("mine.c"), "int main(void) { return 0; }\n").unwrap();
     fs::write(dir.path().join("copy.txt"), "no program\n").unwrap();
@@ -136,7 +142,7 @@ fn wrong_use_is_told_apart_from_a_wrong_solution() {
 }
 
 #[test]
-fn the_list_says_what_to_write() {
+fn the_list_describes_every_exercise() {
     let dir = disk_dir();
     let all = text(&run(dir.path(), &["lab", "check", "--list"]).stdout);
     for exercise in [
@@ -155,7 +161,7 @@ fn the_list_says_what_to_write() {
 }
 
 #[test]
-fn the_screen_says_what_is_wrong_and_where_to_look() {
+fn the_screen_lists_requirements_and_names_an_experiment() {
     let dir = disk_dir();
     let path = folder().join("tr/one-byte.c");
     let output = run(dir.path(), &["lab", "check", path.to_str().unwrap(), "--as", "tr"]);
@@ -165,7 +171,7 @@ fn the_screen_says_what_is_wrong_and_where_to_look() {
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert!(names(dir.path()).is_empty(), "it left something: {:?}", names(dir.path()));
+    assert!(names(dir.path()).is_empty(), "files are left behind: {:?}", names(dir.path()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `weir lab new`: the template runs at once, and is judged like the experiments in the binary.
+//! `weir lab new`: the template runs without changes and is judged like the experiments in the binary.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::{disk_dir, names, run, text};
 use serde_json::Value;
 
 #[test]
-fn the_template_runs_at_once() {
+fn the_template_runs_without_changes() {
     let dir = disk_dir();
     let made = run(dir.path(), &["lab", "new", "mine"]);
     assert!(made.status.success(), "{}", text(&made.stderr));
@@ -29,7 +29,7 @@ fn the_template_runs_at_once() {
 }
 
 #[test]
-fn what_does_not_happen_as_stated_is_told() {
+fn a_wrong_expectation_is_reported() {
     let dir = disk_dir();
     assert!(run(dir.path(), &["lab", "new", "mine"]).status.success());
     let toml = dir.path().join("mine/lab.toml");
@@ -41,7 +41,7 @@ fn what_does_not_happen_as_stated_is_told() {
 }
 
 #[test]
-fn a_folder_that_is_there_is_left_alone() {
+fn an_existing_folder_is_not_changed() {
     let dir = disk_dir();
     fs::create_dir(dir.path().join("mine")).unwrap();
     let output = run(dir.path(), &["lab", "new", "mine"]);

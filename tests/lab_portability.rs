@@ -1,4 +1,4 @@
-//! `weir lab` where it is not at home: the assembly of max-min-calls for the other processor, and an ordinary user.
+//! `weir lab` on another architecture and without root: the aarch64 assembly of max-min-calls, and the user nobody.
 
 mod common;
 
@@ -14,34 +14,36 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/max-min-calls").join(name)
 }
 
-fn well(command: &mut Command) -> std::process::Output {
+fn run_successfully(command: &mut Command) -> std::process::Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
     output
 }
 
-/// Assembles it as the experiment does.
-fn assembled(version: &str, into: &Path) -> PathBuf {
+/// Assembles a version of max-min-calls with the experiment's own flags.
+fn assemble(version: &str, into: &Path) -> PathBuf {
     let program = into.join(version);
     let flags = ["-O1", "-nostdlib", "-static", "-x", "assembler-with-cpp"];
-    well(Command::new(COMPILER).args(flags).arg("-o").arg(&program).arg(source(&format!("{version}.S"))));
+    run_successfully(
+        Command::new(COMPILER).args(flags).arg("-o").arg(&program).arg(source(&format!("{version}.S"))),
+    );
     program
 }
 
 #[test]
-fn the_assembly_for_aarch64_makes_as_many_calls() {
-    let test = "the_assembly_for_aarch64_makes_as_many_calls";
+fn the_aarch64_assembly_makes_the_same_calls() {
+    let test = "the_aarch64_assembly_makes_the_same_calls";
     if !has(COMPILER) {
         return skip(test, "no aarch64-linux-gnu-gcc");
     }
     let dir = disk_dir();
     let programs =
-        [("broken", 9999), ("fixed", 1)].map(|(version, calls)| (assembled(version, dir.path()), calls));
+        [("broken", 9999), ("fixed", 1)].map(|(version, calls)| (assemble(version, dir.path()), calls));
     let Some(emulator) = ["qemu-aarch64-static", "qemu-aarch64"].into_iter().find(|name| has(name)) else {
-        return skip(test, "assembled, but not run: no qemu-aarch64");
+        return skip(test, "assemble, but not run: no qemu-aarch64");
     };
     for (program, calls) in programs {
-        let output = well(Command::new(emulator).arg("-strace").arg(&program));
+        let output = run_successfully(Command::new(emulator).arg("-strace").arg(&program));
         assert_eq!(output.stdout, [b'x'; 9999], "{program:?}");
         let writes = text(&output.stderr).lines().filter(|line| line.contains("write(1,")).count();
         assert_eq!(writes, calls, "{program:?}");
@@ -49,18 +51,18 @@ fn the_assembly_for_aarch64_makes_as_many_calls() {
 }
 
 #[test]
-fn an_ordinary_user_sees_the_same() {
+fn experiments_agree_without_root() {
     if !is_root() {
-        return skip("an_ordinary_user_sees_the_same", "needs root, to become one");
+        return skip("experiments_agree_without_root", "needs root, to become one");
     }
     let dir = for_nobody();
     for name in ["doubled-at-fork", "one-byte-writes", "lost-at-kill", "eaten-stdin", "max-min-calls", "tail"]
     {
         let output = as_nobody(dir.path(), &["lab", name, "--quick", "--json", "-"]).output().unwrap();
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(output.status.success(), "{name}: {said}");
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success(), "{name}: {shown}");
         let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(document["experiments"][0]["agrees"], true, "{name}: {said}");
+        assert_eq!(document["experiments"][0]["agrees"], true, "{name}: {shown}");
     }
     let root_only = as_nobody(dir.path(), &["lab", "power-cut", "--quick"]).output().unwrap();
     assert!(root_only.status.success() && text(&root_only.stdout).contains("needs root"), "{root_only:?}");

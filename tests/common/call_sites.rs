@@ -1,4 +1,4 @@
-//! What tests of the place that wrote last share: programs, findings, and whether there are watchpoints.
+//! Helpers of the tests of call sites: hardware watchpoints, findings and their stack frames.
 
 use std::fs;
 use std::path::Path;
@@ -9,21 +9,21 @@ use serde_json::Value;
 use crate::common::{disk_dir, is_root, skip, text};
 use crate::trace::{self, compile, traced};
 
-/// Whether the processor's watchpoints can be had here, for this user.
+/// Returns true if this user can set the processor's watchpoints; otherwise reports `test` as skipped.
 pub fn can_watch(test: &str) -> bool {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let allowed = is_root() || paranoid.trim().parse().is_ok_and(|level: i32| level <= 2);
     let dir = disk_dir();
-    let program = compile(dir.path(), "try", WATCHES, &[]).expect("cc");
+    let program = compile(dir.path(), "try", WATCHES_ITSELF, &[]).expect("cc");
     let works = allowed && Command::new(program).status().is_ok_and(|status| status.success());
     if !works {
-        skip(test, "no watchpoints of the processor for this user");
+        skip(test, "this user cannot set hardware watchpoints");
     }
     works
 }
 
-/// Ends well if it can watch a word of its own.
-const WATCHES: &str = r#"#include <linux/hw_breakpoint.h>
+/// Exits with 0 if a watchpoint counts a write to the program's own variable.
+const WATCHES_ITSELF: &str = r#"#include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,12 +40,12 @@ int main(void)
 }
 "#;
 
-/// Which line of a source has this in it.
+/// Returns the number of the first line of `source` that contains `mark`.
 pub fn line(source: &str, mark: &str) -> u64 {
     1 + source.lines().position(|line| line.contains(mark)).expect("the mark") as u64
 }
 
-/// The finding of this name after `weir trace COMMAND…`, whose standard output is a pipe.
+/// Traces `command`, whose standard output is a pipe, and returns its finding `id`. Panics if it has none.
 pub fn finding(dir: &Path, engine: &str, command: &[&str], id: &str) -> Value {
     let (output, document) = traced(dir, &["-q", "--engine", engine], command);
     assert!(!document.is_null(), "{engine}: {}", text(&output.stderr));
@@ -53,9 +53,9 @@ pub fn finding(dir: &Path, engine: &str, command: &[&str], id: &str) -> Value {
     found.unwrap_or_else(|| panic!("{engine}: no {id} in {:#}", document["findings"])).clone()
 }
 
-/// The frames that are the program's own.
+/// Returns the frames of a finding's call site that are in the program itself, not in a library.
 pub fn own(finding: &Value) -> Vec<&Value> {
     let frames = finding["wrote"]["frames"].as_array();
-    let frames = frames.unwrap_or_else(|| panic!("no place in {finding:#}"));
+    let frames = frames.unwrap_or_else(|| panic!("no call site in {finding:#}"));
     frames.iter().filter(|frame| frame["library"] == false).collect()
 }

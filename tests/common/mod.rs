@@ -1,4 +1,4 @@
-//! What every end-to-end test needs: the built binary, a private directory, a way to say "skipped".
+//! Helpers of the end-to-end tests: the built binary, private directories, and the list of skipped tests.
 #![allow(dead_code)] // not every test binary uses everything
 
 pub mod campaign;
@@ -17,42 +17,42 @@ use serde_json::Value;
 /// The binary under test.
 pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// `weir ARGUMENTS…` in `dir`.
+/// Returns the command `weir ARGUMENTS…` in `dir`.
 pub fn weir(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(WEIR);
     command.args(arguments).current_dir(dir).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
-    // What weir keeps is kept apart from what the user's own weir keeps.
+    // Keeps the tests' state files apart from those of the user's own weir.
     command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 
-/// It is not to ignore what these tests ignore: a background job is started without SIGINT, one of nohup without SIGHUP.
+/// Gives `command` the default dispositions of signals. The tests may have inherited others: a shell starts background
+/// jobs with SIGINT ignored, and nohup(1) ignores SIGHUP.
 pub fn with_signals(command: &mut Command) -> &mut Command {
-    let usual = || {
+    let reset = || {
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2]
         {
-            // SAFETY: the default disposition runs no code.
+            // SAFETY: the default disposition runs no handler.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         Ok(())
     };
-    // SAFETY: a few system calls are made between fork and exec, and nothing else.
-    unsafe { command.pre_exec(usual) }
+    // SAFETY: the closure only makes system calls between fork and exec.
+    unsafe { command.pre_exec(reset) }
 }
 
-/// Runs it and gives everything it said.
+/// Runs `weir ARGUMENTS…` in `dir` and returns its output and status.
 pub fn run(dir: &Path, arguments: &[&str]) -> Output {
     weir(dir, arguments).output().expect("the built binary starts")
 }
 
-/// Runs `weir bench ARGUMENTS… --quiet --json -` and gives the document; fails the test if it fails.
+/// Runs `weir bench ARGUMENTS… --quiet --json -` and returns the document. Panics if weir fails.
 pub fn bench(dir: &Path, arguments: &[&str]) -> Value {
     let output = run(dir, &[&["bench"], arguments, &["--quiet", "--json", "-"]].concat());
     assert!(output.status.success(), "bench {arguments:?}: {}\n{}", output.status, text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON on standard output")
 }
 
-/// The rows of a document.
 pub fn rows(document: &Value) -> &Vec<Value> {
     document["rows"].as_array().expect("rows")
 }
@@ -61,13 +61,13 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Names in a directory.
+/// Returns the names in a directory, in no particular order.
 pub fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).expect("a directory");
     entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A private directory on the disk that the tests are built on: /tmp may be a tmpfs, which has no disk.
+/// Makes a private directory beside the binary. /tmp may be a tmpfs, which no disk backs.
 pub fn disk_dir() -> tempfile::TempDir {
     let target = Path::new(WEIR).parent().expect("a directory");
     tempfile::Builder::new()
@@ -82,7 +82,8 @@ pub fn is_root() -> bool {
 
 const NOBODY: u32 = 65_534;
 
-/// weir in a directory of the user nobody, with everything that it might write in that directory.
+/// Returns the command `weir ARGUMENTS…`, run by the user nobody. `dir` is made by [`for_nobody`]; weir's state and
+/// temporary files go into it.
 pub fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(dir.join("weir"));
     command.args(arguments).current_dir(dir).env("HOME", dir).env("TMPDIR", dir.join("tmp"));
@@ -90,7 +91,8 @@ pub fn as_nobody(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A directory that everybody may search, with a copy of weir: that of the tests need not be one.
+/// Makes a directory that belongs to the user nobody, with a copy of weir. The directory of the tests' own binary may be
+/// closed to other users.
 pub fn for_nobody() -> tempfile::TempDir {
     let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
     fs::copy(WEIR, dir.path().join("weir")).expect("a copy of weir");
@@ -102,26 +104,28 @@ pub fn for_nobody() -> tempfile::TempDir {
     dir
 }
 
-/// Can a process have mounts of its own here? Not without root, nor in a chroot that is no mount point.
+/// Returns true if unshare(1) can make a private mount namespace. It needs root, and a root directory that is a mount
+/// point.
 pub fn has_private_mounts() -> bool {
     is_root()
         && Command::new("unshare").args(["-m", "true"]).output().is_ok_and(|output| output.status.success())
 }
 
+/// Returns true if `tool --version` can be started.
 pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok()
 }
 
-/// Waits until it is so, and fails the test if that takes too long even for a busy machine.
-pub fn wait_for(what: &str, mut seen: impl FnMut() -> bool) {
+/// Polls `condition` until it is true. Panics after 30 s, more than a busy machine needs.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
-    while !seen() {
+    while !condition() {
         assert!(Instant::now() < end, "waited 30 s for {what}");
         sleep(Duration::from_millis(10));
     }
 }
 
-/// Says that a test cannot run here and why; the test then returns. The test script counts these.
+/// Reports that a test cannot run on this machine and why. The test then returns; scripts/test counts it as skipped.
 pub fn skip(test: &str, why: &str) {
     println!("SKIP {test}: {why}");
     if let Some(path) = std::env::var_os("WEIR_SKIPS") {

@@ -1,4 +1,4 @@
-//! What tests of `weir trace` share: the engines, programs of C, and a run with the document that it leaves.
+//! Helpers of the tests of `weir trace`: the engines, compiled programs, and a traced run with its document.
 #![allow(dead_code)] // not every test binary uses everything
 
 use std::fs;
@@ -9,41 +9,42 @@ use serde_json::Value;
 
 use crate::common::{is_root, weir};
 
-/// Those that see calls; ebpf only where this user may load programs into the kernel.
+/// Returns the engines that record calls: ebpf only if this user may load programs into the kernel.
 pub fn engines() -> Vec<&'static str> {
     if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
 }
 
-/// `weir trace --json t.json OPTIONS… -- COMMAND…` in `dir`: how it ended, and the document if it left one.
+/// Runs `weir trace --json t.json OPTIONS… -- COMMAND…` in `dir` and returns its output and the document, or null if it
+/// wrote none.
 pub fn traced(dir: &Path, options: &[&str], command: &[&str]) -> (Output, Value) {
-    let _before = fs::remove_file(dir.join("t.json"));
+    let _absent = fs::remove_file(dir.join("t.json"));
     let mut weir = weir(dir, &[&["trace", "--json", "t.json"], options, &["--"], command].concat());
     let output = weir.env_remove("PYTHONUNBUFFERED").output().expect("weir starts");
     (output, document(dir))
 }
 
-/// What a run has left in `dir`; null if it left none.
+/// Returns the document t.json in `dir`, or null if there is none.
 pub fn document(dir: &Path) -> Value {
     let text = fs::read(dir.join("t.json")).ok();
     text.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("it is JSON"))
 }
 
-/// A list of the document.
+/// Returns the list `name` of a document. Panics if it is absent.
 pub fn list<'a>(document: &'a Value, name: &str) -> &'a Vec<Value> {
     document[name].as_array().unwrap_or_else(|| panic!("{name}: {document}"))
 }
 
-/// The finding of this name, if there is one.
+/// Returns the first finding `id` of a document.
 pub fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
     list(document, "findings").iter().find(|finding| finding["id"] == id)
 }
 
-/// A program of C in `dir`; None where the compiler cannot make it.
+/// Compiles a C program with cc in `dir`. Returns None if the compiler fails.
 pub fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     compile_by("cc", dir, name, source, flags)
 }
 
-/// The same by this compiler.
+/// Compiles a C program with `compiler` in `dir`. Returns None if the compiler fails.
 pub fn compile_by(compiler: &str, dir: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let (program, file) = (dir.join(name), dir.join(name).with_extension("c"));
     fs::write(&file, source).expect("the source");
@@ -52,7 +53,7 @@ pub fn compile_by(compiler: &str, dir: &Path, name: &str, source: &str, flags: &
     command.output().ok()?.status.success().then_some(program)
 }
 
-/// As a word of a command.
+/// Returns a program's path as a word of a command.
 pub fn path(program: &Path) -> &str {
     program.to_str().expect("a name")
 }
