@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
         let fix = self.written_out("--rescue", (look.pid, look.at_s), buffer, &code);
         let draft = self.draft(rule, severity, look.pid, buffer.fd, file);
         let draft = draft.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
-        let draft = draft.wrote(self.recording.wrote(look.pid, buffer.address, look.at_s));
+        let draft = draft.wrote(self.recording.write_site(look.pid, buffer.address, look.at_s));
         Some(draft.figure("at_s", look.at_s).say(why, fix))
     }
 

@@ -6,7 +6,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use weir_model::trace::{
     Buffer, Call, Event, EventKind, Image, Moment, Op, OpenFile, Prices, Process, Recording, StreamCounts,
-    Streams,
+    StreamTable,
 };
 use weir_model::{Direction, StreamKind};
 
@@ -44,7 +44,7 @@ struct Lists<'a> {
 pub(crate) struct Context<'a> {
     pub recording: &'a Recording,
     /// Flows by stream: with every opening of the same file by the same descriptor.
-    streams: &'a Streams<'a>,
+    streams: &'a StreamTable<'a>,
     processes: HashMap<u32, &'a Process>,
     calls_by_pid: Groups<Seen<'a>>,
     calls_by_file: Groups<Seen<'a>>,
@@ -75,9 +75,9 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub fn new(streams: &'a Streams<'a>) -> Self {
+    pub fn new(streams: &'a StreamTable<'a>) -> Self {
         let recording = streams.recording();
-        let known = || recording.flows.iter().filter(|flow| flow.is_known());
+        let known = || recording.counts.iter().filter(|flow| flow.is_known());
         let mut context = Self {
             recording,
             streams,
@@ -113,12 +113,12 @@ impl<'a> Context<'a> {
             context.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }
         let directories = recording
-            .flows
+            .counts
             .iter()
             .filter(|flow| flow.syncs > 0 && context.kind(flow.file) != StreamKind::File);
         context.directory_syncs = directories.map(|flow| (flow.last_s, flow.file)).collect();
         let mut priced: HashMap<u32, f64> = HashMap::new();
-        for flow in &recording.flows {
+        for flow in &recording.counts {
             *context.calls_of_pid.entry(flow.pid).or_default() += flow.calls;
             *priced.entry(flow.pid).or_default() += priced_s(recording, flow);
         }
@@ -140,7 +140,7 @@ impl<'a> Context<'a> {
 
     fn index_event(&mut self, event: &'a Event, lists: &mut Lists<'a>) {
         let (at_s, pid) = (event.at_s, event.pid);
-        match &event.what {
+        match &event.kind {
             EventKind::Call(call) => {
                 let seen = Seen { at_s, pid, call };
                 lists.calls.push((pid, seen));
@@ -260,7 +260,7 @@ impl<'a> Context<'a> {
 
     /// Flows that go out, or in.
     pub fn toward(&self, direction: Direction) -> impl Iterator<Item = &'a StreamCounts> + use<'a> {
-        self.recording.flows.iter().filter(move |flow| flow.direction == direction && flow.is_known())
+        self.recording.counts.iter().filter(move |flow| flow.direction == direction && flow.is_known())
     }
 
     /// All openings together of the streams that go out, or in, of which one is of interest by itself: the figures that are

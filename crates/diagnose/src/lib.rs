@@ -35,7 +35,7 @@ pub use rules::rules;
 pub use verdict::Verdict;
 
 use weir_model::Finding;
-use weir_model::trace::{Pipeline, Recording, Streams};
+use weir_model::trace::{Pipeline, Recording, StreamTable};
 
 use context::Context;
 
@@ -56,7 +56,7 @@ pub struct Case<'a>(Context<'a>);
 impl<'a> Case<'a> {
     /// The case of the recording whose streams these are. They are asked for by the first rule that wants them, so that
     /// another thread may put them together meanwhile.
-    pub fn of(streams: &'a Streams<'a>) -> Self {
+    pub fn of(streams: &'a StreamTable<'a>) -> Self {
         Self(Context::new(streams))
     }
 
@@ -72,5 +72,5 @@ impl<'a> Case<'a> {
 
 /// Judges a recording of which nobody else wants anything.
 pub fn judge(recording: &Recording) -> Judgement {
-    Case::of(&Streams::of(recording)).judge()
+    Case::of(&StreamTable::of(recording)).judge()
 }

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
-use weir_model::trace::{Streams, TraceStream, trace_streams};
+use weir_model::trace::{StreamTable, TraceStream, trace_streams};
 
 use crate::{Case, Judgement};
 
@@ -14,8 +14,8 @@ const PARALLEL_STREAM_COUNTS: usize = 500;
 
 /// Returns the judgement of a recording and its streams with mode and cost. A large recording is processed on two
 /// threads: the traced program has ended, so a processor is free.
-pub fn judge_with_streams<'a>(streams: &'a Streams<'a>) -> (Judgement, Vec<TraceStream<'a>>) {
-    let is_large = streams.recording().flows.len() >= PARALLEL_STREAM_COUNTS;
+pub fn judge_with_streams<'a>(streams: &'a StreamTable<'a>) -> (Judgement, Vec<TraceStream<'a>>) {
+    let is_large = streams.recording().counts.len() >= PARALLEL_STREAM_COUNTS;
     let compute_streams = move || trace_streams(streams);
     thread::scope(|scope| {
         let worker =

@@ -29,7 +29,7 @@ pub(crate) fn pipelines(context: &Context) -> Vec<Pipeline> {
 /// Every pipe from somebody's standard output to somebody's standard input.
 fn hops(context: &Context) -> Vec<Hop> {
     let mut ends: BTreeMap<String, (Vec<&StreamCounts>, Vec<&StreamCounts>)> = BTreeMap::new();
-    for flow in &context.recording.flows {
+    for flow in &context.recording.counts {
         if context.kind(flow.file) == StreamKind::Pipe {
             let sides = ends.entry(context.target(flow.file)).or_default();
             if flow.direction == Direction::In { sides.1.push(flow) } else { sides.0.push(flow) }

@@ -43,7 +43,7 @@ impl Context<'_> {
         }
         let mut all = Vec::new();
         for event in &self.recording.events {
-            let EventKind::Call(call) = &event.what else { continue };
+            let EventKind::Call(call) = &event.kind else { continue };
             if let Some((from, _)) = names_of(call) {
                 let files = written.get(base(from)).map_or(&[][..], Vec::as_slice);
                 let file = self.last_written(files, from, event.at_s);

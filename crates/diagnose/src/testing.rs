@@ -2,7 +2,7 @@
 
 use weir_model::trace::{
     BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Moment, Op, OpenFile, Overhead, Prices,
-    Process, Recording, RuntimeId, StreamCounts, Streams,
+    Process, Recording, RuntimeId, StreamCounts, StreamTable,
 };
 use weir_model::{Direction, Finding, Mode, Severity, StreamKind};
 
@@ -14,7 +14,7 @@ pub(crate) fn diagnose(recording: &Recording) -> Vec<Finding> {
 }
 
 pub(crate) fn verdict(recording: &Recording, findings: &[Finding]) -> crate::Verdict {
-    crate::verdict::verdict(&crate::Context::new(&Streams::of(recording)), findings)
+    crate::verdict::verdict(&crate::Context::new(&StreamTable::of(recording)), findings)
 }
 
 /// A recording in the making.
@@ -35,10 +35,10 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
         prices: Prices::default(),
         processes: Vec::new(),
         files: Vec::new(),
-        flows: Vec::new(),
+        counts: Vec::new(),
         events: Vec::new(),
-        wrote: Vec::new(),
-        others: Vec::new(),
+        write_sites: Vec::new(),
+        other_calls: Vec::new(),
     });
     tape.process(1, None, "prog");
     tape
@@ -118,12 +118,12 @@ impl Tape {
         (flow.calls, flow.bytes, flow.asked_max) = (calls, calls * size, size);
         flow.sizes.add(size, calls);
         flow.asked.add(size, calls);
-        self.0.flows.push(flow);
-        self.0.flows.last_mut().unwrap()
+        self.0.counts.push(flow);
+        self.0.counts.last_mut().unwrap()
     }
 
     pub fn event(&mut self, at_s: f64, pid: u32, what: EventKind) {
-        self.0.events.push(Event { at_s, pid, tid: pid, what });
+        self.0.events.push(Event { at_s, pid, tid: pid, kind: what });
     }
 
     /// A call that did what it was asked.
@@ -142,7 +142,7 @@ impl Tape {
             rename: None,
         };
         self.event(at_s, pid, EventKind::Call(call));
-        match &mut self.0.events.last_mut().unwrap().what {
+        match &mut self.0.events.last_mut().unwrap().kind {
             EventKind::Call(call) => call,
             _ => unreachable!(),
         }
@@ -163,7 +163,7 @@ impl Tape {
 
     /// The call that was written down last.
     pub fn last_call(&mut self) -> &mut Call {
-        match &mut self.0.events.last_mut().unwrap().what {
+        match &mut self.0.events.last_mut().unwrap().kind {
             EventKind::Call(call) => call,
             other => panic!("{other:?}"),
         }
@@ -190,7 +190,7 @@ impl Tape {
 
     /// What the rules say of it, one kind only, before anything is merged.
     pub fn found(&self, id: &str) -> Vec<Finding> {
-        let streams = Streams::of(&self.0);
+        let streams = StreamTable::of(&self.0);
         let context = crate::context::Context::new(&streams);
         let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();
         rule.apply(&context)

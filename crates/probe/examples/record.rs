@@ -29,7 +29,7 @@ fn main() {
             for process in &recording.processes {
                 eprintln!("{process:?}");
             }
-            for flow in &recording.flows {
+            for flow in &recording.counts {
                 let file = &recording.files[flow.file as usize];
                 eprintln!(
                     "{} {} fd {} {:?} {} calls {} bytes {} errors {} zeros {} exact {} sizes {:?}",

@@ -155,10 +155,10 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
         prices: options.prices,
         processes: assembled.processes,
         files: assembled.files,
-        flows: assembled.flows,
+        counts: assembled.flows,
         events: assembled.events,
-        wrote,
-        others: assembled.others,
+        write_sites: wrote,
+        other_calls: assembled.others,
     };
     Ok((recording, ended.rest))
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_bench::{Error, prices};
 use weir_diagnose::judge_with_streams;
-use weir_model::trace::{Recording, Streams};
+use weir_model::trace::{Recording, StreamTable};
 use weir_model::{Severity, duration};
 use weir_probe::engine::Rest;
 use weir_sys::inherited::InheritedFds;
@@ -232,7 +232,7 @@ fn replay(path: &Path) -> Result<Recording, Failure> {
 
 /// Judges, writes, and says how weir ends.
 fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
-    let streams = Streams::of(recording);
+    let streams = StreamTable::of(recording);
     let (judged, streams) = judge_with_streams(&streams);
     let errors = outputs.write(args, recording, &judged, streams);
     for error in &errors {

@@ -26,7 +26,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let forks = context.recording.events.iter().filter_map(|event| match event.what {
+    let forks = context.recording.events.iter().filter_map(|event| match event.kind {
         EventKind::Fork { child } => Some((event.pid, child, event.at_s)),
         _ => None,
     });
@@ -73,7 +73,7 @@ fn of_stream(context: &Context, look: &Look, buffer: &Buffer, child: u32) -> Opt
     let code = context.code(look.pid, look.at_s, Topic::FlushBeforeFork);
     let draft = context.draft(&RULE, Severity::High, look.pid, buffer.fd, file);
     let draft = draft.count("doubled_bytes", bytes).figure("at_s", look.at_s).count("child", child.into());
-    let draft = draft.wrote(context.recording.wrote(look.pid, buffer.address, look.at_s));
+    let draft = draft.wrote(context.recording.write_site(look.pid, buffer.address, look.at_s));
     let run = context.weir_run("--fix-fork", look.pid);
     Some(draft.say(why, format!("{run}   or in code: {code}.")))
 }

@@ -23,7 +23,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let execs = context.recording.events.iter().filter_map(|event| match event.what {
+    let execs = context.recording.events.iter().filter_map(|event| match event.kind {
         EventKind::Exec { .. } => Some((event.pid, event.at_s)),
         _ => None,
     });

@@ -182,6 +182,6 @@ fn found(context: &Context, wait: &Wait) -> Option<Finding> {
         context.draft(&RULE, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
     let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);
     let draft = draft.count("buffer_bytes", wait.buffer.buffer_bytes).count("looks", wait.looks.into());
-    let draft = draft.wrote(context.recording.wrote(pid, wait.buffer.address, wait.last.at_s));
+    let draft = draft.wrote(context.recording.write_site(pid, wait.buffer.address, wait.last.at_s));
     Some(draft.say(why, fix))
 }

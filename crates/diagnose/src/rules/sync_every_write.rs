@@ -46,25 +46,25 @@ const MOST: f64 = 0.5;
 
 /// What a process wrote to one file, however often it opened it, and how often it synced it.
 struct Synced<'a> {
-    flows: Vec<&'a StreamCounts>,
+    counts: Vec<&'a StreamCounts>,
     writes: u64,
     syncs: u64,
     bytes: u64,
     cost_s: f64,
 }
 
-/// A process's flows by the file that they lead to.
+/// A process's counts by the file that they lead to.
 type ByName<'a> = BTreeMap<Cow<'a, str>, Vec<&'a StreamCounts>>;
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let flows = &context.recording.flows;
+    let counts = &context.recording.counts;
     let mut syncs: HashMap<(u32, u32), u64> = HashMap::new();
-    for flow in flows.iter().filter(|flow| flow.syncs > 0) {
+    for flow in counts.iter().filter(|flow| flow.syncs > 0) {
         *syncs.entry((flow.pid, flow.image)).or_default() += flow.syncs;
     }
     let mut by_image: BTreeMap<(u32, u32), ByName> = BTreeMap::new();
     for flow in
-        flows.iter().filter(|flow| syncs.get(&(flow.pid, flow.image)).is_some_and(|&syncs| syncs >= HABIT))
+        counts.iter().filter(|flow| syncs.get(&(flow.pid, flow.image)).is_some_and(|&syncs| syncs >= HABIT))
     {
         let file = context.recording.first_name(flow.file);
         let path = file.map(|file| file.path.as_str()).filter(|path| !path.is_empty());
@@ -72,7 +72,7 @@ fn judge(context: &Context) -> Vec<Finding> {
         by_image.entry((flow.pid, flow.image)).or_default().entry(name).or_default().push(flow);
     }
     let images = by_image.into_values().map(|files| {
-        files.into_values().map(|flows| Synced::of(context, flows)).filter(|one| one.syncs >= HABIT).collect()
+        files.into_values().map(|counts| Synced::of(context, counts)).filter(|one| one.syncs >= HABIT).collect()
     });
     images.flat_map(|synced: Vec<Synced>| of_image(context, synced)).collect()
 }
@@ -99,35 +99,35 @@ fn of_image(context: &Context, synced: Vec<Synced>) -> Vec<Finding> {
 }
 
 impl<'a> Synced<'a> {
-    fn of(context: &Context, flows: Vec<&'a StreamCounts>) -> Self {
-        let out = || flows.iter().filter(|flow| flow.direction == Direction::Out);
-        let syncs = flows.iter().map(|flow| flow.syncs).sum();
+    fn of(context: &Context, counts: Vec<&'a StreamCounts>) -> Self {
+        let out = || counts.iter().filter(|flow| flow.direction == Direction::Out);
+        let syncs = counts.iter().map(|flow| flow.syncs).sum();
         let (writes, bytes) =
             (out().map(|flow| moving_calls(flow)).sum(), out().map(|flow| flow.bytes).sum());
         // Of tens of thousands of files that are never synced it is not worth asking all calls.
-        let cost_s = if syncs < HABIT { 0.0 } else { syncs as f64 * sync_s(context, &flows) };
-        Self { writes, syncs, bytes, cost_s, flows }
+        let cost_s = if syncs < HABIT { 0.0 } else { syncs as f64 * sync_s(context, &counts) };
+        Self { writes, syncs, bytes, cost_s, counts }
     }
 
     /// Whether it is a file that is written, and synced for every so many writes.
     fn every(&self, context: &Context, writes: u64) -> bool {
-        let file = context.kind(self.flows[0].file) == StreamKind::File;
+        let file = context.kind(self.counts[0].file) == StreamKind::File;
         file && self.bytes > 0 && self.syncs * writes >= self.writes
     }
 
     /// Seconds from the first call to the last.
     fn span_s(&self) -> f64 {
-        let first_s = self.flows.iter().map(|flow| flow.first_s).fold(f64::INFINITY, f64::min);
-        self.flows.iter().map(|flow| flow.last_s).fold(0.0, f64::max) - first_s
+        let first_s = self.counts.iter().map(|flow| flow.first_s).fold(f64::INFINITY, f64::min);
+        self.counts.iter().map(|flow| flow.last_s).fold(0.0, f64::max) - first_s
     }
 }
 
 /// Seconds that one sync took here: the mean of all that were seen, if they are several, else its price.
-fn sync_s(context: &Context, flows: &[&StreamCounts]) -> f64 {
-    let timed: u64 = flows.iter().map(|flow| flow.timed_syncs).sum();
+fn sync_s(context: &Context, counts: &[&StreamCounts]) -> f64 {
+    let timed: u64 = counts.iter().map(|flow| flow.timed_syncs).sum();
     match timed {
         0..3 => context.recording.prices.sync_ns / 1e9,
-        several => flows.iter().map(|flow| flow.sync_s).sum::<f64>() / several as f64,
+        several => counts.iter().map(|flow| flow.sync_s).sum::<f64>() / several as f64,
     }
 }
 
@@ -141,8 +141,8 @@ fn found(context: &Context, one: &Synced, beside: &[&Synced]) -> Option<Finding>
     if mean_bytes >= BLOCK {
         severity = severity.min(Severity::Warn);
     }
-    let flow = one.flows.iter().max_by_key(|flow| flow.bytes)?;
-    let exact = one.flows.iter().all(|flow| flow.exact);
+    let flow = one.counts.iter().max_by_key(|flow| flow.bytes)?;
+    let exact = one.counts.iter().all(|flow| flow.exact);
     let why = format!(
         "{} called sync {} times for {} writes of {mean_bytes:.0} bytes{}: about {} of {} is waiting for the device.",
         context.name(flow.pid),
@@ -163,7 +163,7 @@ fn found(context: &Context, one: &Synced, beside: &[&Synced]) -> Option<Finding>
 
 /// What is synced beside the file, after the writes.
 fn in_words(context: &Context, beside: &[&Synced], more: u64) -> String {
-    let paths = beside.iter().filter_map(|other| context.file(other.flows[0].file));
+    let paths = beside.iter().filter_map(|other| context.file(other.counts[0].file));
     let names: Vec<&str> = paths.map(|file| file.path.as_str()).collect();
     match more {
         0 => String::new(),

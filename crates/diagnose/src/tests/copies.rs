@@ -32,7 +32,7 @@ fn a_copy_from_file_to_file_could_stay_in_the_kernel() {
 #[test]
 fn small_calls_are_what_a_copy_in_the_kernel_saves() {
     let mut tape = copying(File, File, BLOCKS[2], 25_600);
-    for flow in &mut tape.0.flows {
+    for flow in &mut tape.0.counts {
         flow.bytes = 25_600 * 4096;
     }
     let finding = tape.one("could-copy-in-kernel");
@@ -49,8 +49,8 @@ fn a_copy_that_was_seen_in_part_has_about_as_many_bytes_on_both_sides() {
     // As it was seen of a Perl program: 4,711 reads and 4,710 writes, most of them in a time in which nobody looked.
     let seen = |written: u64, exact: bool| {
         let mut tape = copying(File, File, BLOCKS[2], 1600);
-        (tape.0.flows[0].bytes, tape.0.flows[1].bytes) = (38_557_763, written);
-        tape.0.flows.iter_mut().for_each(|flow| flow.exact = exact);
+        (tape.0.counts[0].bytes, tape.0.counts[1].bytes) = (38_557_763, written);
+        tape.0.counts.iter_mut().for_each(|flow| flow.exact = exact);
         tape
     };
     seen(38_578_361, false).one("could-copy-in-kernel");
@@ -64,12 +64,12 @@ fn many_small_copies_add_up() {
     tape.none("could-copy-in-kernel");
     for id in 1..12 {
         let other = copying(File, File, BLOCKS[2], 60);
-        for mut flow in other.0.flows {
+        for mut flow in other.0.counts {
             flow.file += id * 2;
-            tape.0.flows.push(flow);
+            tape.0.counts.push(flow);
         }
         for mut event in other.0.events {
-            if let weir_model::trace::EventKind::Call(call) = &mut event.what {
+            if let weir_model::trace::EventKind::Call(call) = &mut event.kind {
                 call.file = call.file.map(|file| file + id * 2);
             }
             tape.0.events.push(event);
@@ -78,7 +78,7 @@ fn many_small_copies_add_up() {
         tape.file("/d/out", File);
     }
     // One after the other in truth; at one time two outputs would look like tee.
-    for (index, flow) in tape.0.flows.iter_mut().enumerate() {
+    for (index, flow) in tape.0.counts.iter_mut().enumerate() {
         flow.first_s = (index / 2) as f64 * 0.008;
         flow.last_s = flow.first_s + 0.007;
     }
@@ -92,14 +92,14 @@ fn bytes_that_are_changed_or_only_of_equal_number_stay() {
     unseen.0.events.clear();
     unseen.none("could-copy-in-kernel");
     let mut filtered = copying(File, File, BLOCKS[2], 1600);
-    filtered.0.flows[1].bytes -= 1;
+    filtered.0.counts[1].bytes -= 1;
     filtered.none("could-copy-in-kernel");
     // sort writes only when it has read everything.
     let mut sorted = copying(File, File, BLOCKS[2], 1600);
-    (sorted.0.flows[0].last_s, sorted.0.flows[1].first_s) = (0.04, 0.05);
+    (sorted.0.counts[0].last_s, sorted.0.counts[1].first_s) = (0.04, 0.05);
     sorted.none("could-copy-in-kernel");
     let mut kernel = copying(File, File, BLOCKS[2], 1600);
-    (kernel.0.flows[0].in_kernel, kernel.0.flows[1].in_kernel) = (1600, 1600);
+    (kernel.0.counts[0].in_kernel, kernel.0.counts[1].in_kernel) = (1600, 1600);
     kernel.none("could-copy-in-kernel");
 }
 
@@ -117,9 +117,9 @@ fn a_process_that_only_feeds_a_pipe_is_one_buffer_too_many() {
     sink.flow(2, 1, 0, Out, 300, 65_536);
     assert!(sink.one("double-buffered").fix.contains("> /d/out"));
     // Small writes are cheaper into a pipe than into a file.
-    sink.0.flows[2].calls = 20_000;
+    sink.0.counts[2].calls = 20_000;
     sink.none("double-buffered");
-    sink.0.flows[2].calls = 300;
+    sink.0.counts[2].calls = 300;
     // tee keeps a copy.
     let extra = sink.file("/d/copy", File);
     sink.flow(1, 3, extra, Out, 300, 65_536);
@@ -182,9 +182,9 @@ fn who_only_hands_a_file_on_has_no_work_to_overlap() {
     // cat FILE | gzip on a busy machine: gzip is kept from the processor, cat from nothing.
     let mut tape = copying(File, Pipe, BLOCKS[2], 256);
     tape.0.elapsed_s = 1.0;
-    tape.0.flows.iter_mut().for_each(|flow| (flow.last_s, flow.asked_max) = (1.0, 131_072));
-    tape.0.flows[1].asked = Default::default();
-    tape.0.flows[1].asked.add(131_072, 256);
+    tape.0.counts.iter_mut().for_each(|flow| (flow.last_s, flow.asked_max) = (1.0, 131_072));
+    tape.0.counts[1].asked = Default::default();
+    tape.0.counts[1].asked.add(131_072, 256);
     (tape.root().user_s, tape.root().system_s) = (0.001, 0.02);
     tape.process(2, None, "gzip").user_s = 0.4;
     tape.flow(2, 0, 1, In, 512, 32_768);

@@ -129,10 +129,10 @@ fn syncs_that_are_seen_to_take_longer_count_so() {
     tape.flow(1, 3, file, Out, 400, 110).syncs = 400;
     assert_eq!(tape.severity("sync-every-write"), Warn);
     // The first ones took 1 ms, those behind them 3.5: all count.
-    (tape.0.flows[0].timed_syncs, tape.0.flows[0].sync_s) = (200, 0.1 + 0.5);
+    (tape.0.counts[0].timed_syncs, tape.0.counts[0].sync_s) = (200, 0.1 + 0.5);
     let finding = tape.one("sync-every-write");
     assert!(finding.severity == High && (finding.evidence["cost_s"] - 1.2).abs() < 0.001, "{finding:#?}");
     // Two say nothing of the others.
-    (tape.0.flows[0].timed_syncs, tape.0.flows[0].sync_s) = (2, 0.1);
+    (tape.0.counts[0].timed_syncs, tape.0.counts[0].sync_s) = (2, 0.1);
     assert!((tape.one("sync-every-write").evidence["cost_s"] - 0.24).abs() < 0.001);
 }

@@ -99,7 +99,7 @@ fn closed_twice_is_a_warning_and_a_loop_over_all_numbers_is_not() {
     closing(&[(3, 0), (2, -9), (3, -9), (4, -9), (5, -9)]).none("ignored-close-error");
     closing(&[(7, -9)]).none("ignored-close-error");
     let mut unwritten = closing(&[(3, 0), (3, -9)]);
-    unwritten.0.flows.clear();
+    unwritten.0.counts.clear();
     unwritten.none("ignored-close-error");
 }
 
@@ -114,7 +114,7 @@ fn short(next: Option<(u64, u64, i64)>) -> Tape {
     if let Some((address, asked, result)) = next {
         let call = tape.write(0.6, 1, 3, file, b"x");
         (call.args[1], call.asked, call.result) = (address, asked, result);
-        tape.0.flows[0].last_s = 0.6;
+        tape.0.counts[0].last_s = 0.6;
     }
     tape
 }
@@ -136,7 +136,7 @@ fn a_rest_that_is_written_or_fails_or_is_complained_of_is_not() {
     told.none("short-write-unhandled");
     // Calls that were not seen may have written it.
     let mut unseen = short(Some((0x9000, 300, 300)));
-    unseen.0.flows[0].calls = 900;
+    unseen.0.counts[0].calls = 900;
     unseen.none("short-write-unhandled");
 }
 
@@ -158,7 +158,7 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
     assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
     // The ptrace engine knows the place of a call that failed by its arguments only.
     let mut untold = direct(0x1000, None, 4096, -22);
-    if let weir_model::trace::EventKind::Call(call) = &mut untold.0.events[0].what {
+    if let weir_model::trace::EventKind::Call(call) = &mut untold.0.events[0].kind {
         call.args[3] = 100;
     }
     assert!(untold.one("direct-misaligned").evidence.contains_key("misaligned_offset"));

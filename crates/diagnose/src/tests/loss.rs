@@ -56,7 +56,7 @@ fn what_only_a_search_finds_is_cured_in_code() {
     let mut tape = sleeping(1.5, "epoll_pwait", |_| LINE.into());
     assert!(tape.one("stuck-output").fix.starts_with("weir run"));
     for event in &mut tape.0.events {
-        if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.what {
+        if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {
             buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::Go);
         }
     }
@@ -105,7 +105,7 @@ fn shorter_waits_busy_programs_and_slow_readers_are_not_stuck() {
 fn a_write_in_between_ends_the_wait() {
     let mut tape = sleeping(1.5, "poll", |_| LINE.into());
     tape.flow(1, 1, 0, Out, 1, 17);
-    let flow = tape.0.flows.last_mut().unwrap();
+    let flow = tape.0.counts.last_mut().unwrap();
     (flow.first_s, flow.last_s) = (0.7, 0.7);
     tape.none("stuck-output");
 }

@@ -45,7 +45,7 @@ fn bytes_that_were_all_used_or_given_back_are_not() {
     back.call(0.205, 1, Op::Lseek, 0, 0, b"");
     back.none("over-read");
     let mut alone = heading_then_sort(b"3000\n");
-    alone.0.flows.pop();
+    alone.0.counts.pop();
     alone.none("over-read");
 }
 
@@ -95,7 +95,7 @@ fn counters_alone_tell_that_the_loop_found_nothing_left() {
     let counted = |zeros: u64, jumps: u64| {
         let mut tape = looping(80, b"");
         tape.0.events.retain(|event| event.at_s < 0.8);
-        (tape.0.flows[0].zeros, tape.0.flows[0].jumps) = (zeros, jumps);
+        (tape.0.counts[0].zeros, tape.0.counts[0].jumps) = (zeros, jumps);
         tape
     };
     assert_eq!(counted(1, 0).severity("eaten-stdin"), High);
@@ -110,7 +110,7 @@ fn a_child_that_takes_nothing_or_leaves_something_is_well() {
     looping(80, b"host2").none("eaten-stdin");
     // The input was handed over: its owner does not come back.
     let mut handed = looping(80, b"");
-    handed.0.flows[0].last_s = 0.1;
+    handed.0.counts[0].last_s = 0.1;
     handed.none("eaten-stdin");
 }
 
@@ -241,7 +241,7 @@ fn who_was_not_seen_to_write_tears_nothing() {
     let mut guessed = two_writers(APPEND, 4096, 1);
     guessed.0.events.retain(|event| event.pid != 3);
     assert_eq!(guessed.severity("torn-records"), High, "each call was counted");
-    guessed.0.flows[1].exact = false;
+    guessed.0.counts[1].exact = false;
     guessed.none("torn-records");
 }
 
@@ -262,7 +262,7 @@ fn whole_lines_and_writers_one_after_the_other_do_not() {
     // Short pieces on purpose: a prompt and its answer.
     two_writers(APPEND, 40, 1).none("torn-records");
     let mut later = two_writers(APPEND, 4096, 1);
-    timed(&mut later.0.flows[1], 0.9, 0.95);
+    timed(&mut later.0.counts[1], 0.9, 0.95);
     later.none("torn-records");
 }
 
@@ -274,7 +274,7 @@ fn two_openings_without_append_overwrite_each_other() {
     placed.call(0.3, 3, Op::Pwrite, 3, 1, b"x");
     placed.none("torn-records");
     let mut later = two_writers(0o101, 40, 28);
-    timed(&mut later.0.flows[0], 0.01, 0.05);
+    timed(&mut later.0.counts[0], 0.01, 0.05);
     later.none("torn-records");
 }
 
@@ -358,6 +358,6 @@ fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
     tape.none("over-read");
     // Another program has not.
     tape.exec(0.25, 2, "sort");
-    tape.0.flows[1].image = 1;
+    tape.0.counts[1].image = 1;
     assert_eq!(tape.severity("over-read"), High);
 }

@@ -54,9 +54,9 @@ fn advice_order_and_small_files_need_none() {
     sequential_advice.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 2;
     assert_eq!(sequential_advice.severity("random-without-advice"), Warn);
     let mut ordered = random(0.4, 0.05);
-    ordered.0.flows[0].jumps = 599;
+    ordered.0.counts[0].jumps = 599;
     ordered.none("random-without-advice");
-    ordered.0.flows[0].jumps = 600;
+    ordered.0.counts[0].jumps = 600;
     assert_eq!(ordered.severity("random-without-advice"), Warn);
     let mut small = random(0.4, 0.05);
     small.open_file(0).size_bytes = Some(1_000_000);

@@ -157,10 +157,10 @@ fn who_cannot_change_a_program_is_told_what_he_can_do() {
     assert!(tape.one("missing-sync-before-rename").fix.starts_with("git config core.fsync all"));
     // sort writes and mv renames: the script in which they are can sync in between.
     tape.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
-    tape.0.flows[0].pid = 2;
+    tape.0.counts[0].pid = 2;
     let between = tape.one("missing-sync-before-rename");
     assert_eq!((between.severity, between.pid), (Warn, 2));
-    tape.0.flows[0].pid = 1;
+    tape.0.counts[0].pid = 1;
     // Of the directory it is so as well.
     tape.call(0.15, 1, Op::Fsync, 3, 0, b"");
     let directory = tape.one("missing-dir-sync");
@@ -200,7 +200,7 @@ fn a_name_that_is_given_up_again_is_no_name() {
 fn synced_data_is_safe_whoever_synced_it() {
     replaced(true, None).none("missing-sync-before-rename");
     let mut counted = replaced(false, None);
-    counted.0.flows[0].syncs = 1;
+    counted.0.counts[0].syncs = 1;
     counted.none("missing-sync-before-rename");
     let mut flagged = replaced(false, None);
     flagged.open_file(0).flags |= O_DSYNC;
@@ -218,12 +218,12 @@ fn synced_data_is_safe_whoever_synced_it() {
 #[test]
 fn renames_of_others_files_failed_ones_and_those_in_memory_are_left_alone() {
     let mut failed = replaced(false, None);
-    if let weir_model::trace::EventKind::Call(call) = &mut failed.0.events[0].what {
+    if let weir_model::trace::EventKind::Call(call) = &mut failed.0.events[0].kind {
         call.result = -18;
     }
     failed.none("missing-sync-before-rename");
     let mut unwritten = replaced(false, None);
-    unwritten.0.flows[0].bytes = 0;
+    unwritten.0.counts[0].bytes = 0;
     unwritten.none("missing-sync-before-rename");
     let mut volatile = tape(1.0);
     let file = volatile.file("/run/x.tmp", File);
@@ -270,7 +270,7 @@ fn a_directory_is_the_same_by_whatever_path() {
         let directory = tape.file(path, StreamKind::Other);
         (tape.open_file(directory).ino, tape.open_file(directory).dev) = (ino, dev);
         tape.call(0.5, 1, Op::Fsync, 4, directory, b"");
-        let rename = tape.0.events.iter_mut().find_map(|event| match &mut event.what {
+        let rename = tape.0.events.iter_mut().find_map(|event| match &mut event.kind {
             EventKind::Call(call) => call.rename.as_mut(),
             _ => None,
         });
@@ -291,6 +291,6 @@ fn a_directory_that_is_synced_over_and_over_is_known_by_its_counter() {
     let flow = tape.flow(1, 4, directory, Out, 0, 0);
     (flow.syncs, flow.first_s, flow.last_s) = (100, 0.1, 0.3);
     assert_eq!(tape.severity("missing-dir-sync"), Warn, "the last one was before");
-    tape.0.flows.last_mut().unwrap().last_s = 0.5;
+    tape.0.counts.last_mut().unwrap().last_s = 0.5;
     tape.none("missing-dir-sync");
 }

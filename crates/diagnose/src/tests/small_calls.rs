@@ -106,7 +106,7 @@ fn a_reader_that_gets_single_bytes_pays_as_well() {
     assert!(!sent_byte_by_byte(b"hello").one("tiny-writes").evidence.contains_key("peer_s"));
     // Who asks for single bytes has itself to blame.
     let mut asks = sent_byte_by_byte(b"measu");
-    asks.0.flows[1].asked = tape_asked(13_887, 8);
+    asks.0.counts[1].asked = tape_asked(13_887, 8);
     assert!(!asks.one("tiny-writes").evidence.contains_key("peer_s"));
 }
 
@@ -275,7 +275,7 @@ fn what_cannot_be_given_back_is_not_read_ahead() {
     tape.flow(1, 0, pipe, In, 1_000_000, 1);
     assert!(tape.one("tiny-reads").fix.starts_with("fread, getc"));
     let file = tape.file("/d/in", File);
-    tape.0.flows[0].file = file;
+    tape.0.counts[0].file = file;
     assert!(tape.one("tiny-reads").fix.starts_with("weir run --coalesce -- "));
 }
 

@@ -1,6 +1,6 @@
 //! Everything together: order, merging, the verdict, pipelines, and ordinary programs that have nothing.
 
-use weir_model::trace::{Exit, Histogram, Moment, Op, Streams};
+use weir_model::trace::{Exit, Histogram, Moment, Op, StreamTable};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
@@ -85,7 +85,7 @@ fn what_was_not_counted_is_about_so_much() {
         "the kernel counted them"
     );
     assert!(counted[0].why.contains("wrote 4,123,456 bytes with 4,123,456 calls"), "{}", counted[0].why);
-    tape.0.flows[0].estimated = true;
+    tape.0.counts[0].estimated = true;
     assert_eq!(said(&tape, &diagnose(&tape.0)), said(&tape, &counted), "nobody else can have made them");
     let other = tape.file("/d/v", File);
     tape.flow(1, 5, other, Out, 10, 4096).estimated = true;
@@ -113,7 +113,7 @@ fn two_names_of_a_file_are_one_for_what_explains_what() {
     let mut tape = tape(1.0);
     let (real, link) = (tape.file("/d/out", File), tape.file("/d/link", File));
     tape.open_file(link).same_as = Some(real);
-    let streams = Streams::of(&tape.0);
+    let streams = StreamTable::of(&tape.0);
     let context = crate::context::Context::new(&streams);
     let finding = |id, file| {
         let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();

@@ -27,7 +27,7 @@ impl Files {
     pub fn of(recording: &Recording) -> Files {
         let mut files = Files::default();
         let mut known: HashMap<(u64, u64, &str), usize> = HashMap::new();
-        let used = recording.flows.iter().filter(|flow| flow.calls + flow.syncs > 0);
+        let used = recording.counts.iter().filter(|flow| flow.calls + flow.syncs > 0);
         let used = used.filter(|flow| !of_starter(recording, flow)).map(|flow| flow.file);
         for file in used.filter_map(|id| recording.file(id)).filter(|file| shown(file)) {
             let path = if file.ino == 0 { file.path.as_str() } else { "" };

@@ -87,12 +87,12 @@ impl Walk<'_> {
     /// Does it only close what it has from here to its end?
     fn ends_next(&self, at: usize, pid: u32) -> bool {
         let next = self.recording.events[at + 1..].iter().filter(|event| event.pid == pid);
-        let mut left = next.filter(|event| match &event.what {
+        let mut left = next.filter(|event| match &event.kind {
             EventKind::Buffers { .. } => false,
             EventKind::Call(call) => !(call.op.writes() || matches!(call.op, Op::Lseek | Op::Close)),
             _ => true,
         });
-        left.next().is_some_and(|event| matches!(event.what, EventKind::Exit(_)))
+        left.next().is_some_and(|event| matches!(event.kind, EventKind::Exit(_)))
     }
 
     fn read(&mut self, pid: u32, call: &Call) {

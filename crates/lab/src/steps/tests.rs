@@ -20,7 +20,8 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     };
     let process = |pid: u32, images: Vec<Image>| Process { pid, images, ..Process::default() };
     let shell = || image(&["sh", "-c", "./broken >file"]);
-    let event = |(at, (pid, what)): (usize, (u32, EventKind))| Event { at_s: at as f64, pid, tid: pid, what };
+    let event =
+        |(at, (pid, what)): (usize, (u32, EventKind))| Event { at_s: at as f64, pid, tid: pid, kind: what };
     let begin = [(811, EventKind::Fork { child: 812 }), (812, EventKind::Exec { image: 1 })];
     let mut flow = StreamCounts::new(812, 1, 1, FILE, Direction::Out);
     flow.calls = 1;
@@ -54,10 +55,10 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
             direct_align: None,
             same_as: None,
         }],
-        flows: vec![flow],
+        counts: vec![flow],
         events: begin.into_iter().chain(events).enumerate().map(event).collect(),
-        wrote: Vec::new(),
-        others: Vec::new(),
+        write_sites: Vec::new(),
+        other_calls: Vec::new(),
     }
 }
 

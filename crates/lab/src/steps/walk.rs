@@ -56,7 +56,7 @@ impl<'r> Walk<'r> {
 
     fn event(&mut self, at: usize, event: &Event) {
         let pid = event.pid;
-        match &event.what {
+        match &event.kind {
             EventKind::Exec { image } => self.exec(pid, *image),
             EventKind::Fork { child } if self.hidden.contains(&pid) => {
                 self.hidden.insert(*child);

@@ -40,13 +40,14 @@ pub struct WriteSite {
     /// When the next write came, or the next program; None: none did.
     pub until_s: Option<f64>,
     /// Where.
-    pub place: CallSite,
+    #[serde(rename = "place")]
+    pub call_site: CallSite,
 }
 
 impl WriteSite {
     /// Whether it is the last of this stream that is known at a time.
     pub fn is_of(&self, pid: u32, stream: u64, at_s: f64) -> bool {
-        let then = self.place.at_s <= at_s && self.until_s.is_none_or(|until_s| at_s < until_s);
+        let then = self.call_site.at_s <= at_s && self.until_s.is_none_or(|until_s| at_s < until_s);
         self.pid == pid && self.stream == stream && then
     }
 }
@@ -101,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_place_counts_until_the_next_write() {
-        let place = CallSite { at_s: 1.0, ..CallSite::default() };
-        let wrote = WriteSite { pid: 7, stream: 9, until_s: Some(3.0), place };
+        let call_site = CallSite { at_s: 1.0, ..CallSite::default() };
+        let wrote = WriteSite { pid: 7, stream: 9, until_s: Some(3.0), call_site };
         assert!(wrote.is_of(7, 9, 1.0) && wrote.is_of(7, 9, 2.9));
         assert!(!wrote.is_of(7, 9, 0.9) && !wrote.is_of(7, 9, 3.0));
         assert!(!wrote.is_of(8, 9, 2.0) && !wrote.is_of(7, 8, 2.0));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendKind, Exit, Histogram, OtherCalls, Overhead, Pipeline, Prices, Process, Recording, Streams,
+    BackendKind, Exit, Histogram, OtherCalls, Overhead, Pipeline, Prices, Process, Recording, StreamTable,
     TraceStream, trace_streams,
 };
 use crate::{Direction, Finding, Mode, StreamKind, errno};
@@ -38,7 +38,7 @@ impl<'a> TraceResult<'a> {
         verdict: impl Into<String>,
         pipelines: &'a [Pipeline],
     ) -> Self {
-        let streams = trace_streams(&Streams::of(recording));
+        let streams = trace_streams(&StreamTable::of(recording));
         Self { recording, findings, verdict: verdict.into(), pipelines, streams }
     }
 }
@@ -182,7 +182,7 @@ impl TraceDocument {
             overhead: recording.overhead.clone(),
             verdict: result.verdict.clone(),
             streams: Vec::new(),
-            other_calls: recording.others.iter().map(|one| OtherCallsRow::new(recording, one)).collect(),
+            other_calls: recording.other_calls.iter().map(|one| OtherCallsRow::new(recording, one)).collect(),
             findings: result.findings.to_vec(),
             pipelines: result.pipelines.to_vec(),
             processes: recording.processes.clone(),

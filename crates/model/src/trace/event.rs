@@ -191,5 +191,6 @@ pub struct Event {
     /// The thread.
     pub tid: u32,
     /// What.
-    pub what: EventKind,
+    #[serde(rename = "what")]
+    pub kind: EventKind,
 }

@@ -11,7 +11,7 @@ mod other_calls;
 mod pipeline;
 mod prices;
 mod stream_counts;
-mod streams;
+mod stream_table;
 mod trace_stream;
 
 pub use buffer::{Buffer, Moment, RuntimeId};
@@ -23,7 +23,7 @@ pub use other_calls::OtherCalls;
 pub use pipeline::{Hop, PipeEnd, Pipeline};
 pub use prices::Prices;
 pub use stream_counts::{Histogram, StreamCounts};
-pub use streams::{StreamTotals, Streams};
+pub use stream_table::{StreamTable, StreamTotals};
 pub use trace_stream::{TraceStream, trace_streams};
 
 use foldhash::HashMap;
@@ -233,15 +233,16 @@ pub struct Recording {
     /// Open files by id.
     pub files: Vec<OpenFile>,
     /// Counters per process, image, descriptor, open file and direction.
-    pub flows: Vec<StreamCounts>,
+    #[serde(rename = "flows")]
+    pub counts: Vec<StreamCounts>,
     /// Rare things and the first and last calls of each flow, in order of time.
     pub events: Vec<Event>,
     /// Where programs wrote what was seen waiting in their buffers, as far as that is known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub wrote: Vec<WriteSite>,
+    #[serde(rename = "wrote", default, skip_serializing_if = "Vec::is_empty")]
+    pub write_sites: Vec<WriteSite>,
     /// Calls that move no bytes, by process, image and kind.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<OtherCalls>,
+    #[serde(rename = "others", default, skip_serializing_if = "Vec::is_empty")]
+    pub other_calls: Vec<OtherCalls>,
 }
 
 impl Recording {
@@ -266,14 +267,14 @@ impl Recording {
     }
 
     /// The place that wrote last into a stream's buffer before this time, in seconds.
-    pub fn wrote(&self, pid: u32, stream: u64, at_s: f64) -> Option<&CallSite> {
-        self.wrote.iter().find(|one| one.is_of(pid, stream, at_s)).map(|one| &one.place)
+    pub fn write_site(&self, pid: u32, stream: u64, at_s: f64) -> Option<&CallSite> {
+        self.write_sites.iter().find(|one| one.is_of(pid, stream, at_s)).map(|one| &one.call_site)
     }
 
     /// Whether somebody waited for a device often enough that it matters what a wait costs.
     pub fn waits_for_devices(&self) -> bool {
         const OFTEN: u64 = 10;
-        self.flows.iter().any(|flow| {
+        self.counts.iter().any(|flow| {
             let in_writes = || self.file(flow.file).is_some_and(OpenFile::waits_for_device);
             flow.syncs >= OFTEN || flow.direction == Direction::Out && flow.calls >= OFTEN && in_writes()
         })

@@ -86,7 +86,7 @@ impl Recording {
     pub fn modes(&self) -> Modes<'_> {
         let mut looks: HashMap<(u32, i32), Vec<Look>> = HashMap::new();
         for event in &self.events {
-            let EventKind::Buffers { moment, buffers, files, .. } = &event.what else { continue };
+            let EventKind::Buffers { moment, buffers, files, .. } = &event.kind else { continue };
             // The last look is asked first, and in it the first of several streams of one descriptor.
             for buffer in buffers.iter().rev() {
                 let look = Look { at_s: event.at_s, moment: *moment, buffer, files };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    Histogram, Modes, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamTotals, Streams,
+    Histogram, Modes, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamTable, StreamTotals,
 };
 use crate::{Direction, StreamKind};
 
@@ -37,7 +37,7 @@ pub struct TraceStream<'a> {
 }
 
 /// Returns all streams by process, then in the order of their first use.
-pub fn trace_streams<'a>(table: &Streams<'a>) -> Vec<TraceStream<'a>> {
+pub fn trace_streams<'a>(table: &StreamTable<'a>) -> Vec<TraceStream<'a>> {
     let recording = table.recording();
     let modes = recording.modes();
     let names = other_names(recording);

@@ -22,8 +22,8 @@ pub(super) fn join(
     let recent = events.len().saturating_sub(RECENT);
     let of_process = events[recent..].iter_mut().rev().filter(|event| event.pid == pid);
     // One that a call has followed was of an earlier fork.
-    for event in of_process.take_while(|event| !matches!(event.what, EventKind::Call(_))) {
-        let EventKind::Buffers { moment: before, buffers, files, .. } = &mut event.what else { continue };
+    for event in of_process.take_while(|event| !matches!(event.kind, EventKind::Call(_))) {
+        let EventKind::Buffers { moment: before, buffers, files, .. } = &mut event.kind else { continue };
         if *before != moment || at_s - event.at_s > APART_S {
             return false;
         }
@@ -71,7 +71,7 @@ mod tests {
             waits_in_name: String::new(),
             files: Vec::new(),
         };
-        Event { at_s, pid: 1, tid: 1, what }
+        Event { at_s, pid: 1, tid: 1, kind: what }
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             &[buffer(RuntimeId::Cpython, 22), buffer(RuntimeId::Glibc, 0)],
             &[(1, 0)]
         ));
-        let EventKind::Buffers { buffers, .. } = &events[0].what else { panic!() };
+        let EventKind::Buffers { buffers, .. } = &events[0].kind else { panic!() };
         assert_eq!(buffers.len(), 2);
         assert_eq!(buffers[1].pending_bytes, 22);
     }

@@ -193,7 +193,7 @@ impl Assembler {
 
     fn event(&mut self, at_s: f64, pid: u32, tid: u32, what: EventKind) {
         if self.events.len() < MOST_EVENTS {
-            self.events.push(Event { at_s, pid, tid, what });
+            self.events.push(Event { at_s, pid, tid, kind: what });
         } else {
             self.left_out += 1;
         }

@@ -41,7 +41,7 @@ mod tests {
             at_s: at.into(),
             pid: 1,
             tid,
-            what: EventKind::Fork { child: 2 },
+            kind: EventKind::Fork { child: 2 },
         };
         numbered.map(event).collect()
     }

@@ -49,7 +49,7 @@ fn moves_of_an_offset_come_with_the_counters_and_the_last_one_as_a_call() {
     assembler.take(raw(40, counts(5000, Some((35 * MS, 160)))));
     let made = assembler.finish();
     assert_eq!((made.flows[0].seeks, made.flows[0].calls), (5000, 100));
-    let last = made.events.iter().rev().find_map(|event| match &event.what {
+    let last = made.events.iter().rev().find_map(|event| match &event.kind {
         EventKind::Call(call) if call.op == Op::Lseek => Some((event.at_s, call.file, call.result)),
         _ => None,
     });
@@ -75,7 +75,7 @@ fn a_stream_that_was_never_written_has_its_file() {
     let buffers = vec![buffer(3), buffer(-1)];
     assembler.take(raw(20, RawEventKind::Buffers { moment, buffers, waits_in, behind: Vec::new() }));
     let made = assembler.finish();
-    let Some(EventKind::Buffers { files, .. }) = made.events.last().map(|event| &event.what) else {
+    let Some(EventKind::Buffers { files, .. }) = made.events.last().map(|event| &event.kind) else {
         panic!("{:?}", made.events);
     };
     assert_eq!(files.len(), 1);

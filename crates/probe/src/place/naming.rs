@@ -26,7 +26,7 @@ pub(super) fn named(seen: &[Seen], began_ns: u64) -> Vec<WriteSite> {
         let loaded = loaded.entry(key).or_insert_with(|| images.loaded(one.pid, &one.code));
         let place =
             CallSite { at_s: seconds(one.sample.ns), last: one.last, frames: frames(&one.sample, loaded) };
-        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), place }
+        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), call_site: place }
     });
     wrote.collect()
 }

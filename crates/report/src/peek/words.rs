@@ -1,4 +1,4 @@
-//! Streams, times and states in words.
+//! StreamTable, times and states in words.
 
 use weir_model::duration::format_seconds;
 use weir_model::peek::{Peek, PeekStream, State};

@@ -61,15 +61,15 @@ fn recording(command: &[&str]) -> Recording {
         prices: Prices::default(),
         processes: vec![],
         files: vec![],
-        flows: vec![],
+        counts: vec![],
         events: vec![],
-        wrote: vec![],
-        others: vec![],
+        write_sites: vec![],
+        other_calls: vec![],
     }
 }
 
 fn event(at_s: f64, pid: u32, what: EventKind) -> Event {
-    Event { at_s, pid, tid: pid, what }
+    Event { at_s, pid, tid: pid, kind: what }
 }
 
 /// `tr`, byte by byte.
@@ -105,7 +105,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
     (output.calls, output.bytes) = (5_000_000, 5_008_190);
     output.sizes.add(4096, 2);
     output.exact = false;
-    recording.flows = vec![input, output, counts(4711, 3, 2, Direction::In, 1, 832)];
+    recording.counts = vec![input, output, counts(4711, 3, 2, Direction::In, 1, 832)];
     let call = Call {
         op: Op::Write,
         fd: 1,
@@ -156,7 +156,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     ];
     recording.files =
         vec![file(0, "pipe:[88123]", StreamKind::Pipe), file(1, "/tmp/\u{1b}[31mlog", StreamKind::File)];
-    recording.flows = vec![
+    recording.counts = vec![
         counts(4712, 1, 0, Direction::Out, 3, 8192),
         counts(4713, 0, 0, Direction::In, 3, 8192),
         counts(4713, 3, 1, Direction::Out, 3, 8192),
@@ -164,9 +164,9 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     for number in 0..20 {
         let id = recording.files.len() as u32;
         recording.files.push(file(id, &format!("/usr/lib/python3.11/module{number}.py"), StreamKind::File));
-        recording.flows.push(counts(4712, 4, id, Direction::In, 2, 1000));
+        recording.counts.push(counts(4712, 4, id, Direction::In, 2, 1000));
     }
-    recording.flows[3].errors = 1;
+    recording.counts[3].errors = 1;
     let buffer = Buffer {
         walker: RuntimeId::Cpython,
         address: 0x7f00_1000,
@@ -254,7 +254,7 @@ pub fn clean() -> Recording {
     let mut recording = recording(&["cp", "a", "b"]);
     recording.processes = vec![process(4711, None, "cp", &["cp", "a", "b"])];
     recording.files = vec![file(0, "/tmp/a", StreamKind::File), file(1, "/tmp/b", StreamKind::File)];
-    recording.flows =
+    recording.counts =
         vec![counts(4711, 3, 0, Direction::In, 80, 131_072), counts(4711, 4, 1, Direction::Out, 80, 131_072)];
     recording
 }

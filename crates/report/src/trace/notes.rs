@@ -82,7 +82,7 @@ pub(super) fn engine(recording: &Recording) -> Block {
     let whole = recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0);
     // What the kernel was handed, or fetched by itself, is all that can be missing beside events.
     let handed = !recording.exact && overhead.lost_events == 0;
-    facts.push(if whole && (handed || recording.others.iter().any(|one| one.submitted > 0)) {
+    facts.push(if whole && (handed || recording.other_calls.iter().any(|one| one.submitted > 0)) {
         "calls counted, not what was handed to the kernel".into()
     } else if whole {
         "every call counted".into()

@@ -21,7 +21,7 @@ struct Kind {
 
 /// A line of them and one of submissions; `all` leaves no kind out. Nothing where none was seen.
 pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
-    let (submit, plain): (Vec<_>, Vec<_>) = recording.others.iter().partition(|one| one.op.submits());
+    let (submit, plain): (Vec<_>, Vec<_>) = recording.other_calls.iter().partition(|one| one.op.submits());
     let mut blocks = without_bytes(&plain, all);
     blocks.extend(submissions(&submit));
     blocks

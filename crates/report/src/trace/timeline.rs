@@ -4,7 +4,7 @@
 //! last call and unwatched spans have both ends.
 
 use serde_json::{Value, json};
-use weir_model::trace::{Buffer, Call, Event, EventKind, Exit, Recording, Streams, trace_streams};
+use weir_model::trace::{Buffer, Call, Event, EventKind, Exit, Recording, StreamTable, trace_streams};
 
 use super::words::{kind, sign};
 
@@ -55,7 +55,7 @@ fn images(recording: &Recording) -> Vec<Value> {
 /// Each stream from its first call to its last, on a track of its own.
 fn spans(recording: &Recording) -> Vec<Value> {
     let mut events = Vec::new();
-    for (id, stream) in trace_streams(&Streams::of(recording)).iter().enumerate() {
+    for (id, stream) in trace_streams(&StreamTable::of(recording)).iter().enumerate() {
         let counts = &stream.counts;
         let name = format!("fd {} {} {}", counts.fd, sign(counts.direction), stream.path);
         let end = |ph: &str, at_s: f64, args: Value| {
@@ -78,7 +78,7 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
             "ts": micros(event.at_s), "args": args
         })
     };
-    match &event.what {
+    match &event.kind {
         EventKind::Call(call) => vec![of_call(recording, event, call)],
         EventKind::Fork { child } => vec![instant(format!("fork {child}"), json!({ "child": child }))],
         EventKind::Exec { image } => {

@@ -19,7 +19,7 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
     let mut clean = clean();
     // What looks like the place of the streams, and is not.
     clean.command.push("\n  \"streams\": []".into());
-    clean.others.push(weir_model::trace::OtherCalls {
+    clean.other_calls.push(weir_model::trace::OtherCalls {
         pid: 4711,
         image: 0,
         op: weir_model::trace::Op::Openat,

@@ -5,7 +5,7 @@ mod others;
 
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use weir_model::Finding;
-use weir_model::trace::{Recording, Streams, TraceDocument, trace_streams};
+use weir_model::trace::{Recording, StreamTable, TraceDocument, trace_streams};
 
 use super::*;
 use crate::text::width;
@@ -71,11 +71,11 @@ fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
         "the verdict's: {sampled}"
     );
     assert!(sampled.contains("5,000,000*") && sampled.contains("* exact, but what is typical"), "{sampled}");
-    recording.flows[1].exact = true;
+    recording.counts[1].exact = true;
     let counted = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
-    (recording.flows[1].exact, recording.flows[1].estimated) = (false, true);
-    (recording.flows[2].direction, recording.flows[2].estimated) = (weir_model::Direction::Out, true);
+    (recording.counts[1].exact, recording.counts[1].estimated) = (false, true);
+    (recording.counts[2].direction, recording.counts[2].estimated) = (weir_model::Direction::Out, true);
     let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(shared.contains("5,000,000≈") && shared.contains("≈ about so many, by samples"), "{shared}");
     assert!(shared.contains("calls about 5,000,000"), "{shared}");
@@ -134,17 +134,17 @@ fn streams_of_little_input_are_summed() {
 #[test]
 fn of_much_output_that_is_alike_the_sum_is_shown() {
     let (mut recording, findings, _) = pipeline();
-    recording.flows.iter_mut().skip(3).for_each(|counts| counts.direction = weir_model::Direction::Out);
+    recording.counts.iter_mut().skip(3).for_each(|counts| counts.direction = weir_model::Direction::Out);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     let lines = |text: &str| text.lines().filter(|line| line.contains("module")).count();
     assert_eq!(lines(&text), 0, "{text}");
     assert!(text.contains("and 20 more streams: 40 calls"), "{text}");
     // What is some output beside much input has its lines.
-    recording.flows.iter_mut().skip(6).for_each(|counts| counts.direction = weir_model::Direction::In);
+    recording.counts.iter_mut().skip(6).for_each(|counts| counts.direction = weir_model::Direction::In);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(lines(&text), 3, "{text}");
     // What costs has, up to twelve in all.
-    recording.flows.iter_mut().skip(3).for_each(|counts| counts.calls = 100_000);
+    recording.counts.iter_mut().skip(3).for_each(|counts| counts.calls = 100_000);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(lines(&text), 11, "{text}");
 }
@@ -152,10 +152,10 @@ fn of_much_output_that_is_alike_the_sum_is_shown() {
 #[test]
 fn the_ends_of_a_pipeline_are_shown_before_other_output() {
     let (mut recording, _, pipelines) = pipeline();
-    for counts in recording.flows.iter_mut().skip(2) {
+    for counts in recording.counts.iter_mut().skip(2) {
         (counts.direction, counts.fd, counts.bytes) = (weir_model::Direction::Out, 2, 1 << 20);
     }
-    (recording.flows[0].bytes, recording.flows[1].bytes) = (6, 6);
+    (recording.counts[0].bytes, recording.counts[1].bytes) = (6, 6);
     let trace = TraceResult { pipelines: &pipelines, ..of(&recording, &[], "x") };
     let text = screen_at(&trace, 120);
     assert_eq!(text.matches("pipe:[88123]").count(), 2, "{text}");
@@ -171,7 +171,7 @@ fn a_stream_of_little_is_summed_with_the_rest() {
 #[test]
 fn a_walker_knows_the_mode_better_than_the_calls() {
     let (recording, ..) = pipeline();
-    let streams = trace_streams(&Streams::of(&recording));
+    let streams = trace_streams(&StreamTable::of(&recording));
     let python = streams.iter().find(|stream| stream.counts.fd == 1).unwrap().mode.unwrap();
     assert_eq!((python.walked, python.buffer_bytes), (true, Some(8192)));
     let tee = streams.iter().find(|stream| stream.comm == "tee" && stream.writes()).unwrap().mode.unwrap();
@@ -210,15 +210,15 @@ fn nothing_wrong_is_one_line() {
 #[test]
 fn openings_of_one_path_are_one_stream_and_images_are_not() {
     let mut recording = clean();
-    let again = recording.flows[0].clone();
-    recording.flows.push(again);
+    let again = recording.counts[0].clone();
+    recording.counts.push(again);
     recording.processes[0]
         .images
         .push(weir_model::trace::Image { comm: "next".into(), ..Default::default() });
-    let mut next = recording.flows[0].clone();
+    let mut next = recording.counts[0].clone();
     next.image = 1;
-    recording.flows.push(next);
-    let streams = trace_streams(&Streams::of(&recording));
+    recording.counts.push(next);
+    let streams = trace_streams(&StreamTable::of(&recording));
     let calls: Vec<_> = streams.iter().map(|stream| (stream.comm, stream.counts.calls)).collect();
     assert_eq!(calls, [("cp", 160), ("cp", 80), ("next", 80)]);
 }
@@ -227,9 +227,9 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
 fn what_only_waits_or_only_moved_is_a_stream_as_well() {
     let mut recording = clean();
     recording.prices.sync_ns = 1e7;
-    (recording.flows[1].calls, recording.flows[1].bytes, recording.flows[1].syncs) = (0, 0, 60);
-    recording.flows[0].calls = 0;
-    recording.flows.iter_mut().for_each(|counts| counts.sizes = Default::default());
+    (recording.counts[1].calls, recording.counts[1].bytes, recording.counts[1].syncs) = (0, 0, 60);
+    recording.counts[0].calls = 0;
+    recording.counts.iter_mut().for_each(|counts| counts.sizes = Default::default());
     let text = screen_at(&of(&recording, &[], ""), 80);
     let row = |path: &str| {
         let line = text.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {text}"));
@@ -248,13 +248,13 @@ fn names_of_one_file_are_one_stream_and_are_said() {
         let id = recording.files.len() as u32;
         let other = super::fixture::file(id, path, weir_model::StreamKind::File);
         recording.files.push(weir_model::trace::OpenFile { ino: 1, same_as: Some(1), ..other });
-        let again = StreamCounts { file: id, calls: 5, ..recording.flows[1].clone() };
-        recording.flows.push(again);
+        let again = StreamCounts { file: id, calls: 5, ..recording.counts[1].clone() };
+        recording.counts.push(again);
     }
     let reader =
-        StreamCounts { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.flows[0].clone() };
-    recording.flows.push(reader);
-    let streams = trace_streams(&Streams::of(&recording));
+        StreamCounts { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.counts[0].clone() };
+    recording.counts.push(reader);
+    let streams = trace_streams(&StreamTable::of(&recording));
     let seen: Vec<_> = streams.iter().map(|one| (one.path, one.counts.calls, one.openings.len())).collect();
     assert_eq!(seen, [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)], "as it was named there");
     assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
@@ -272,7 +272,7 @@ fn files_without_a_line_are_summed_by_directory() {
         let id = recording.files.len() as u32;
         let path = format!("/home/u/src/part{}/file{number}.c", number % 9);
         recording.files.push(super::fixture::file(id, &path, weir_model::StreamKind::File));
-        recording.flows.push(super::fixture::counts(4713, 5, id, weir_model::Direction::In, 2, 100));
+        recording.counts.push(super::fixture::counts(4713, 5, id, weir_model::Direction::In, 2, 100));
     }
     let trace = of(&recording, &findings, "x");
     for width in [80, 120] {
@@ -303,13 +303,13 @@ fn files_without_a_line_are_summed_by_directory() {
 fn streams_cost_no_more_than_the_processor_time_of_their_process() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| {
-        trace_streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
+        trace_streams(&StreamTable::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
     };
     assert!(cost(&recording) > 6.0, "by the default prices");
     recording.overhead.cost_s = 0.0;
     (recording.processes[0].user_s, recording.processes[0].system_s) = (0.3, 2.5);
     assert!((cost(&recording) - 2.5).abs() < 1e-9, "the kernel's part of it");
-    recording.flows[1].syncs = 1000;
+    recording.counts[1].syncs = 1000;
     recording.processes[0].ended_s = Some(recording.processes[0].started_s + 4.0);
     assert!((cost(&recording) - 3.1).abs() < 1e-9, "syncs wait, and take no processor");
     recording.processes[0].ended_s = Some(recording.processes[0].started_s + 3.0);
@@ -320,7 +320,7 @@ fn streams_cost_no_more_than_the_processor_time_of_their_process() {
 fn calls_that_were_dearer_than_their_price_cost_what_the_kernel_took() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| {
-        trace_streams(&Streams::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
+        trace_streams(&StreamTable::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
     };
     let priced = cost(&recording);
     recording.overhead.cost_s = 0.0;

@@ -17,7 +17,7 @@ fn calls_that_move_no_bytes_are_counted_by_kind() {
         submitted: 0,
         exact: true,
     };
-    recording.others = vec![
+    recording.other_calls = vec![
         one(Op::Openat, 400, &[(2, 288), (13, 2)]),
         one(Op::Openat, 12, &[]),
         one(Op::Close, 131, &[]),
@@ -28,8 +28,8 @@ fn calls_that_move_no_bytes_are_counted_by_kind() {
     let said = "557 calls that move no bytes (stat, ioctl, poll … are not followed) openat 412 (290 failed: ENOENT 288, \
                 EACCES 2) · close 131 · lseek 14 (3 failed: ESPIPE)";
     assert!(flat.contains(said), "{text}");
-    recording.others[0].exact = false;
-    recording.others.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
+    recording.other_calls[0].exact = false;
+    recording.other_calls.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
     let trace = of(&recording, &[], "");
     let flat =
         |all: bool| screen(&trace, all, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -54,7 +54,7 @@ fn operations_that_the_kernel_was_handed_are_no_counted_calls() {
         submitted: 1200,
         exact: true,
     };
-    recording.others = vec![ring];
+    recording.other_calls = vec![ring];
     recording.exact = false;
     let flat = |recording: &Recording| {
         let text = screen_at(&of(recording, &[], ""), 80);
@@ -66,10 +66,10 @@ fn operations_that_the_kernel_was_handed_are_no_counted_calls() {
     assert!(
         !flat(&recording).contains("every call counted") && !flat(&recording).contains("that move no bytes")
     );
-    recording.others[0].exact = false;
+    recording.other_calls[0].exact = false;
     assert!(flat(&recording).contains("at least 1,200 operations"), "{}", flat(&recording));
     // A ring that the kernel polls makes no calls at all.
-    recording.others.clear();
+    recording.other_calls.clear();
     assert!(!flat(&recording).contains("every call counted"), "{}", flat(&recording));
     recording.exact = true;
     assert!(flat(&recording).contains("every call counted"), "{}", flat(&recording));

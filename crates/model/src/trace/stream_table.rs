@@ -34,12 +34,12 @@ pub struct StreamTotals<'a> {
 /// The streams of a recording for several who need them, also on several threads: put together once, when they are asked
 /// for first.
 #[derive(Debug)]
-pub struct Streams<'a> {
+pub struct StreamTable<'a> {
     recording: &'a Recording,
     made: OnceLock<Vec<StreamTotals<'a>>>,
 }
 
-impl<'a> Streams<'a> {
+impl<'a> StreamTable<'a> {
     /// Those of this recording.
     pub fn of(recording: &'a Recording) -> Self {
         Self { recording, made: OnceLock::new() }
@@ -61,7 +61,7 @@ impl Recording {
     /// waits for the device, are of none. Whoever says how many streams there were counts these.
     pub fn streams(&self) -> Vec<StreamTotals<'_>> {
         let mut flows: Vec<&StreamCounts> =
-            self.flows.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
+            self.counts.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
         flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
         let mut streams: Vec<StreamTotals> = Vec::with_capacity(flows.len());
         let mut known: HashMap<Key, usize> = HashMap::with_capacity(flows.len());
