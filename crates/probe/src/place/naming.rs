@@ -117,8 +117,8 @@ mod tests {
         let seen = Seen { pid: std::process::id(), stream: 1, sample, code, last: true, until_ns: None };
         let later = Seen { code: Arc::from([]), until_ns: Some(seen.sample.ns + 1), ..seen.clone() };
         let named = named(&[seen.clone(), later], seen.sample.ns - 1_000_000_000);
-        assert_eq!((named.len(), named[0].place.at_s, named[0].place.last), (2, 1.0, true));
-        let own: Vec<&Frame> = named[0].place.own_frames().collect();
+        assert_eq!((named.len(), named[0].call_site.at_s, named[0].call_site.last), (2, 1.0, true));
+        let own: Vec<&Frame> = named[0].call_site.own_frames().collect();
         assert_eq!(own.len(), 2, "{named:#?}");
         let ends =
             |frame: &Frame, with: &str| frame.function.as_deref().is_some_and(|name| name.ends_with(with));
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(own[0].line, lines.then_some(source as u32));
         let file = own[0].file.as_deref();
         assert_eq!(file.is_some_and(|file| file.ends_with("naming.rs")), lines, "{file:?}");
-        let unknown = &named[1].place.frames;
+        let unknown = &named[1].call_site.frames;
         assert_eq!(
             (unknown[0].module.as_str(), unknown[0].function.as_deref()),
             ("", None),
