@@ -30,7 +30,7 @@ fn documented_experiments() -> BTreeMap<String, (String, String)> {
     rows.map(of).collect()
 }
 
-/// Everything that a run says, with its document.
+/// Runs all experiments and returns the document. Asserts that no file is left and that the exit status is right.
 fn all_quick() -> Value {
     let dir = disk_dir();
     let made = dir.path().join("tmp");
@@ -45,7 +45,7 @@ fn all_quick() -> Value {
     document
 }
 
-/// One that waits for its time on a loaded machine has a second try, alone.
+/// Runs an experiment again, alone: one that depends on time can differ on a loaded machine.
 fn agrees_alone(name: &str) -> bool {
     let dir = disk_dir();
     let output = run(dir.path(), &["lab", name, "--quick"]);
@@ -54,7 +54,7 @@ fn agrees_alone(name: &str) -> bool {
 }
 
 #[test]
-fn every_experiment_agrees_or_says_what_is_missing() {
+fn every_experiment_agrees_or_names_what_the_machine_lacks() {
     let mut document = all_quick();
     let schema: Value =
         serde_json::from_slice(&fs::read(root().join("docs/schemas/weir-lab-1.schema.json")).unwrap())
@@ -93,7 +93,7 @@ fn assert_documentation_matches(document: &Value) {
 }
 
 #[test]
-fn the_list_one_and_its_programs_are_shown() {
+fn the_list_a_page_and_the_programs_are_shown() {
     let dir = disk_dir();
     let list = text(&run(dir.path(), &["lab"]).stdout);
     assert!(list.contains("B · where the bytes are") && list.contains("doubled-at-fork"), "{list}");
@@ -110,9 +110,9 @@ fn the_list_one_and_its_programs_are_shown() {
 }
 
 #[test]
-fn stopped_in_the_middle_it_leaves_nothing() {
+fn an_interrupted_run_leaves_no_files_and_no_mounts() {
     if !is_root() {
-        return skip("stopped_in_the_middle_it_leaves_nothing", "power-cut needs root");
+        return skip("an_interrupted_run_leaves_no_files_and_no_mounts", "power-cut needs root");
     }
     let dir = disk_dir();
     let mut command = weir(dir.path(), &["lab", "power-cut"]);

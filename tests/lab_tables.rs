@@ -1,4 +1,4 @@
-//! `weir lab`: published tables beside ours, and what the list tells of earlier runs.
+//! `weir lab`: published tables compared with ours, and the results of earlier runs in the list.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn check_schema(document: &Value) {
     assert_eq!(errors, [""; 0]);
 }
 
-/// The document of a quick run of one experiment.
+/// Runs one experiment with --quick and returns its entry of the document.
 fn quick(name: &str) -> Value {
     let dir = disk_dir();
     let output = run(dir.path(), &["lab", name, "--quick", "--json", "-"]);
@@ -27,52 +27,51 @@ fn quick(name: &str) -> Value {
     document["experiments"][0].clone()
 }
 
-/// Both figures of a row of a table.
-fn both(experiment: &Value, table: &str, row: &str, figure: &str) -> (f64, f64) {
+/// Returns the published figure and ours of a row of a table.
+fn published_and_ours(experiment: &Value, table: &str, row: &str, figure: &str) -> (f64, f64) {
     let tables = experiment["tables"].as_array().expect("tables");
     let table = tables.iter().find(|one| one["id"] == table).expect("the table");
     let mut rows = table["rows"].as_array().expect("rows").iter();
     let found = rows.find(|one| one["row"] == row && one["figure"] == figure).expect("the row");
     assert!(found["runs"].as_u64().is_some_and(|runs| runs > 0), "{found}");
-    (found["published"].as_f64().expect("theirs"), found["ours"].as_f64().expect("ours"))
+    (found["published"].as_f64().expect("the published figure"), found["ours"].as_f64().expect("our figure"))
 }
 
 #[test]
-fn what_the_lab_times_itself_stands_beside_the_published() {
+fn times_of_the_lab_are_compared_with_published_ones() {
     let experiment = quick("one-byte-writes");
-    let slow = both(&experiment, "writers-100k", "unbuffered_writer", "elapsed");
-    let fast = both(&experiment, "writers-100k", "buffered_writer", "elapsed");
+    let slow = published_and_ours(&experiment, "writers-100k", "unbuffered_writer", "elapsed");
+    let fast = published_and_ours(&experiment, "writers-100k", "buffered_writer", "elapsed");
     assert_eq!((slow.0, fast.0), (1.532, 0.005));
     assert!(slow.1 > 0.0 && fast.1 > 0.0, "{slow:?} {fast:?}");
     let experiment = quick("max-min-calls");
-    let (theirs, ours) = both(&experiment, "maxcalls-mincalls", "maxcalls", "elapsed");
-    assert!(theirs == 18.898 && ours > 0.1, "1,000 starts with 9,999 calls each: {ours} s");
+    let (published, ours) = published_and_ours(&experiment, "maxcalls-mincalls", "maxcalls", "elapsed");
+    assert!(published == 18.898 && ours > 0.1, "1,000 starts with 9,999 calls each: {ours} s");
 }
 
 #[test]
-fn counts_of_the_tracer_stand_beside_the_published() {
+fn counts_of_the_tracer_are_compared_with_published_ones() {
     let experiment = quick("translate");
-    assert_eq!(both(&experiment, "tr2b-tr2u", "tr2u, file", "writes"), (5e6, 5e6));
-    let (theirs, ours) = both(&experiment, "tr2b-tr2u", "tr2b, file", "writes");
-    assert!(theirs == 611.0 && (500.0..2000.0).contains(&ours), "{ours}");
+    assert_eq!(published_and_ours(&experiment, "tr2b-tr2u", "tr2u, file", "writes"), (5e6, 5e6));
+    let (published, ours) = published_and_ours(&experiment, "tr2b-tr2u", "tr2b, file", "writes");
+    assert!(published == 611.0 && (500.0..2000.0).contains(&ours), "{ours}");
 }
 
 #[test]
-fn what_weir_bench_measured_stands_beside_the_published() {
+fn measurements_of_weir_bench_are_compared_with_published_ones() {
     let experiment = quick("sync-writes");
-    let none = both(&experiment, "tlpi-13-3-none", "4 KiB", "elapsed");
-    let sync = both(&experiment, "tlpi-13-3-sync", "4 KiB", "elapsed");
+    let none = published_and_ours(&experiment, "tlpi-13-3-none", "4 KiB", "elapsed");
+    let sync = published_and_ours(&experiment, "tlpi-13-3-sync", "4 KiB", "elapsed");
     assert_eq!((none.0, sync.0), (0.01, 0.34));
     assert!(none.1 > 0.0 && sync.1 > none.1, "{none:?} {sync:?}");
     let page = text(&run(disk_dir().path(), &["lab", "one-byte-writes", "--quick"]).stdout);
-    for part in ["Published beside ours: writers-100k", "theirs", "ours", "unbuffered_writer"] {
+    for part in ["Published beside ours: writers-100k", "published", "ours", "unbuffered_writer"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
 
-/// Each published table belongs to an experiment.
 #[test]
-fn no_published_table_is_left_out() {
+fn each_published_table_belongs_to_one_experiment() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let published = fs::read(root.join("crates/bench/published/published.json")).unwrap();
     let published: Value = serde_json::from_slice(&published).unwrap();
@@ -90,15 +89,15 @@ fn no_published_table_is_left_out() {
 }
 
 #[test]
-fn the_list_says_what_was_run_and_when() {
+fn the_list_shows_earlier_runs_with_their_age() {
     let dir = disk_dir();
     let state = dir.path().join("state");
     let lab = |arguments: &[&str]| {
         let output = weir(dir.path(), arguments).env("XDG_STATE_HOME", &state).output().unwrap();
         text(&output.stdout)
     };
-    assert!(!lab(&["lab"]).contains("agreed here"), "nothing was run yet");
-    assert!(!state.exists(), "the list alone keeps nothing");
+    assert!(!lab(&["lab"]).contains("agreed here"), "no experiment was run yet");
+    assert!(!state.exists(), "the list alone writes no state");
     lab(&["lab", "lost-at-kill", "--quick"]);
     assert_eq!(names(&state.join("weir/lab")), ["lost-at-kill.json"]);
     let line = |list: &str| {
@@ -116,7 +115,7 @@ fn the_list_says_what_was_run_and_when() {
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_written_is_no_error() {
+fn an_unwritable_state_directory_is_no_error() {
     let dir = disk_dir();
     fs::write(dir.path().join("state"), "a file").unwrap();
     let mut command = weir(dir.path(), &["lab", "lost-at-kill", "--quick"]);

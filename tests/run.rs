@@ -1,4 +1,4 @@
-//! `weir run` as a user runs it: options, exit statuses, what is said, terminals, environments.
+//! `weir run`: options, exit statuses, messages, terminals and environments.
 
 mod common;
 #[path = "common/session.rs"]
@@ -12,7 +12,7 @@ use common::{disk_dir, run, text, weir};
 use serde_json::Value;
 use session::Session;
 
-/// A C program, built with these words in front of its source.
+/// Compiles a C program with the command `compiler`, which includes its options.
 fn build(dir: &Path, name: &str, compiler: &[&str], source: &str) -> PathBuf {
     let (file, out) = (dir.join(format!("{name}.c")), dir.join(name));
     std::fs::write(&file, source).unwrap();
@@ -21,27 +21,27 @@ fn build(dir: &Path, name: &str, compiler: &[&str], source: &str) -> PathBuf {
     out
 }
 
-/// Says whether its streams are buffered, as the C library sees it when main begins.
+/// Prints the buffering mode of standard output at the start of main, as the C library reports it.
 const MODES: &str = "#include <stdio.h>\n#include <stdio_ext.h>\nint main(void) { \
     const char *is = __flbf(stdout) ? \"line\" : __fbufsize(stdout) == 1 ? \"none\" : \"full\"; \
     printf(\"%s %zu\\n\", is, __fbufsize(stdout)); return 0; }\n";
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     text(&output.stderr)
 }
 
 #[test]
-fn the_commands_status_is_passed_on() {
+fn weir_exits_with_the_commands_status() {
     let dir = disk_dir();
     for options in [&[][..], &["-oL"], &["--rescue"], &["--pty"], &["--quiet", "--json", "j"]] {
-        let ends = |script: &str| {
+        let status = |script: &str| {
             let words = [&["run"], options, &["--", "sh", "-c", script]].concat();
-            let status = run(dir.path(), &words).status;
-            status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+            let ended = run(dir.path(), &words).status;
+            ended.code().or_else(|| ended.signal().map(|signal| 128 + signal))
         };
-        assert_eq!(ends("exit 7"), Some(7), "{options:?}");
-        assert_eq!(ends("kill -9 $$"), Some(137), "{options:?}");
-        assert_eq!(ends("kill -15 $$"), Some(143), "{options:?}");
+        assert_eq!(status("exit 7"), Some(7), "{options:?}");
+        assert_eq!(status("kill -9 $$"), Some(137), "{options:?}");
+        assert_eq!(status("kill -15 $$"), Some(143), "{options:?}");
     }
     for options in [&[][..], &["-oL"]] {
         let code = |word: &str| run(dir.path(), &[&["run"], options, &["--", word]].concat()).status.code();
@@ -50,14 +50,14 @@ fn the_commands_status_is_passed_on() {
 }
 
 #[test]
-fn stdbufs_own_letters_do_what_they_do() {
+fn the_options_of_stdbuf_work_as_in_stdbuf() {
     let dir = disk_dir();
     let program = build(dir.path(), "modes", &["cc", "-O1"], MODES);
     let program = program.to_str().unwrap();
     let by = |options: &[&str]| {
         let output = run(dir.path(), &[&["run"], options, &["--", program]].concat());
-        assert!(output.status.success(), "{options:?}: {}", said(&output));
-        assert_eq!(said(&output), "", "{options:?}");
+        assert!(output.status.success(), "{options:?}: {}", errors(&output));
+        assert_eq!(errors(&output), "", "{options:?}");
         text(&output.stdout)
     };
     for (options, mode) in [
@@ -74,7 +74,7 @@ fn stdbufs_own_letters_do_what_they_do() {
 }
 
 #[test]
-fn wrong_words_are_refused_before_anything_runs() {
+fn wrong_options_are_refused_before_the_command_runs() {
     let dir = disk_dir();
     for words in [
         &["-ox"][..],
@@ -87,43 +87,43 @@ fn wrong_words_are_refused_before_anything_runs() {
         &["--nothing"],
     ] {
         let output = run(dir.path(), &[&["run"], words, &["--", "touch", "ran"]].concat());
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", errors(&output));
         assert!(!dir.path().join("ran").exists(), "{words:?}");
     }
     assert_eq!(run(dir.path(), &["run"]).status.code(), Some(2));
 }
 
 #[test]
-fn what_cannot_be_is_said_and_what_stands_in_too() {
+fn impossible_options_and_substitutes_are_reported() {
     let dir = disk_dir();
     let program = build(dir.path(), "still", &["cc", "-static"], MODES);
     let program = program.to_str().unwrap();
-    for wish in ["--fix-order", "--coalesce", "--stdout=full:1M"] {
-        let output = run(dir.path(), &["run", wish, "--", program]);
-        assert_eq!(output.status.code(), Some(125), "{wish}");
+    for option in ["--fix-order", "--coalesce", "--stdout=full:1M"] {
+        let output = run(dir.path(), &["run", option, "--", program]);
+        assert_eq!(output.status.code(), Some(125), "{option}");
         assert!(
-            said(&output).contains("statically") && output.stdout.is_empty(),
-            "{wish}: {}",
-            said(&output)
+            errors(&output).contains("statically") && output.stdout.is_empty(),
+            "{option}: {}",
+            errors(&output)
         );
     }
     let output = run(dir.path(), &["run", "-oL", "--", program]);
-    assert!(output.status.success() && said(&output).contains("10 ms"), "{}", said(&output));
+    assert!(output.status.success() && errors(&output).contains("10 ms"), "{}", errors(&output));
     let output = run(dir.path(), &["run", "-oL", "--quiet", "--", program]);
-    assert_eq!(said(&output), "");
+    assert_eq!(errors(&output), "");
 }
 
 #[test]
-fn why_says_it_before_and_json_says_it_for_programs() {
+fn why_explains_the_plan_and_json_has_the_result() {
     let dir = disk_dir();
     let output = run(dir.path(), &["run", "--why", "-oL", "--", "echo", "x"]);
-    assert!(said(&output).contains("--stdout line done, by the library"), "{}", said(&output));
+    assert!(errors(&output).contains("--stdout line done, by the library"), "{}", errors(&output));
     assert_eq!(text(&output.stdout), "x\n");
     let output = run(dir.path(), &["run", "--why=only", "--rescue", "--", "touch", "ran"]);
     assert!(text(&output.stdout).contains("--rescue done, from outside"), "{}", text(&output.stdout));
     assert!(!dir.path().join("ran").exists());
     let output = run(dir.path(), &["run", "--rescue", "--quiet", "--json", "j", "--", "sh", "-c", "exit 3"]);
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
     let document: Value = serde_json::from_slice(&std::fs::read(dir.path().join("j")).unwrap()).unwrap();
     assert_eq!(document["ended"]["exit"], serde_json::json!({"code": 3}));
     let schema: Value = serde_json::from_str(include_str!("../docs/schemas/weir-run-1.schema.json")).unwrap();
@@ -133,7 +133,7 @@ fn why_says_it_before_and_json_says_it_for_programs() {
 }
 
 #[test]
-fn a_terminal_keeps_both_streams_apart_and_every_byte() {
+fn a_terminal_keeps_the_two_streams_apart_and_every_byte() {
     let dir = disk_dir();
     let script = "test -t 1 && test -t 2 && printf 'a\\nb\\tc\\r\\n\\033[1mx' && echo error >&2; exit 5";
     let output = run(dir.path(), &["run", "--pty", "--", "sh", "-c", script]);
@@ -145,7 +145,7 @@ fn a_terminal_keeps_both_streams_apart_and_every_byte() {
 }
 
 #[test]
-fn what_the_program_leaves_behind_can_still_write_to_its_terminal() {
+fn a_background_process_can_write_to_the_terminal_after_the_command_ended() {
     let dir = disk_dir();
     let script = "(sleep 0.5; echo later) & echo now";
     let output = run(dir.path(), &["run", "--pty", "--", "sh", "-c", script]);
@@ -153,7 +153,7 @@ fn what_the_program_leaves_behind_can_still_write_to_its_terminal() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program_as_with_a_pipe() {
+fn a_closed_reader_ends_the_program_as_with_a_pipe() {
     let dir = disk_dir();
     let script = format!("{} run --pty -- yes | head -n 1; wait", common::WEIR);
     let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
@@ -161,7 +161,7 @@ fn a_reader_that_goes_away_ends_the_program_as_with_a_pipe() {
 }
 
 #[test]
-fn the_users_own_preload_and_variables_stay() {
+fn the_users_preload_and_variables_are_kept() {
     let dir = disk_dir();
     let mut command = weir(dir.path(), &["run", "-oL", "--", "sh", "-c", "echo $LD_PRELOAD; echo $RUBYOPT"]);
     command.env("LD_PRELOAD", "libm.so.6").env("RUBYOPT", "-W0");
@@ -172,7 +172,7 @@ fn the_users_own_preload_and_variables_stay() {
 }
 
 #[test]
-fn runtimes_hooks_leave_the_program_its_own_ways() {
+fn hooks_of_runtimes_keep_the_programs_own_settings() {
     let dir = disk_dir();
     std::fs::create_dir(dir.path().join("own")).unwrap();
     std::fs::write(dir.path().join("own/sitecustomize.py"), "import sys; sys.own = 1\n").unwrap();
@@ -183,7 +183,7 @@ fn runtimes_hooks_leave_the_program_its_own_ways() {
         .env_remove("PYTHONUNBUFFERED")
         .output()
         .unwrap();
-    assert_eq!((text(&output.stdout).as_str(), said(&output).as_str()), ("1 False True\n", ""));
+    assert_eq!((text(&output.stdout).as_str(), errors(&output).as_str()), ("1 False True\n", ""));
     let tcl = dir.path().join("x.tcl");
     std::fs::write(
         &tcl,
@@ -202,7 +202,7 @@ fn runtimes_hooks_leave_the_program_its_own_ways() {
 }
 
 #[test]
-fn standard_input_stays_what_it_is() {
+fn standard_input_is_passed_on_unchanged() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("in"), "1\n2\n3\n").unwrap();
     let script = "read a; echo $a; cat";
@@ -215,7 +215,7 @@ fn standard_input_stays_what_it_is() {
 }
 
 #[test]
-fn a_private_standard_input_is_not_eaten_by_children() {
+fn children_do_not_read_a_private_standard_input() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("in"), "1\n2\n3\n").unwrap();
     let script = "while read a; do cat > /dev/null; echo $a; done";
@@ -227,8 +227,8 @@ fn a_private_standard_input_is_not_eaten_by_children() {
     }
 }
 
-/// The options of every `weir run` that a finding prints.
-fn printed() -> Vec<String> {
+/// Returns the options of every `weir run` that a finding recommends, from the source of the rules.
+fn recommended_options() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/src");
     let mut found = Vec::new();
     for folder in [folder.join("rules"), folder] {
@@ -242,21 +242,21 @@ fn printed() -> Vec<String> {
 }
 
 #[test]
-fn what_findings_print_can_be_typed() {
-    let (dir, printed) = (disk_dir(), printed());
-    assert!(printed.len() >= 8, "{printed:?}");
-    for options in printed {
+fn options_that_findings_recommend_are_accepted() {
+    let (dir, recommended) = (disk_dir(), recommended_options());
+    assert!(recommended.len() >= 8, "{recommended:?}");
+    for options in recommended {
         let words: Vec<&str> = options.split_whitespace().collect();
         let output = run(dir.path(), &[&["run"], &words[..], &["--quiet", "--", "echo", "x"]].concat());
-        assert!(output.status.success(), "{options}: {}", said(&output));
+        assert!(output.status.success(), "{options}: {}", errors(&output));
         assert_eq!(text(&output.stdout), "x\n", "{options}");
     }
 }
 
-/// Ctrl-Z, bg and fg in an interactive shell, as with the command alone: cat is stopped once more in the background,
-/// since it reads from the terminal, and goes on in the foreground.
+/// Ctrl-Z, bg and fg in an interactive shell work as with the command alone: in the background, SIGTTIN stops cat,
+/// because it reads from the terminal; in the foreground it continues.
 #[test]
-fn job_control_is_the_commands() {
+fn job_control_works_as_with_the_command_alone() {
     let dir = disk_dir();
     for option in ["--max-delay=50ms", "--rescue", "--pty"] {
         let mut shell = Command::new("bash");
@@ -265,7 +265,7 @@ fn job_control_is_the_commands() {
         let mut session = Session::start(shell, 120, 60);
         let twice = |word: &str, text: &str| text.lines().filter(|line| line.trim() == word).count() == 2;
         let weir = env!("CARGO_BIN_EXE_weir");
-        // What is typed too early is the shell's line editor's.
+        // Keys that are typed before the prompt go to the shell's line editor.
         let prompt = |text: &str| text.lines().last().is_some_and(|line| line.trim_end().ends_with('$'));
         session.until("the shell", prompt);
         session.keys(&format!("{weir} run {option} -- sh -c 'echo ready; exec cat'\n"));
@@ -283,9 +283,9 @@ fn job_control_is_the_commands() {
         session.until("it is in the background", |text| text.contains("[1]+ ") && prompt(text));
         std::thread::sleep(std::time::Duration::from_millis(300));
         session.keys("fg\n");
-        let said =
+        let announced =
             |text: &str| text.lines().filter(|line| line.starts_with(weir) && !line.contains('&')).count();
-        session.until("it is in the foreground", |text| said(text) == 1);
+        session.until("it is in the foreground", |text| announced(text) == 1);
         session.keys("two\n");
         session.until("cat goes on", |text| twice("two", text));
         session.keys("\x03");
