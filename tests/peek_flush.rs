@@ -1,4 +1,4 @@
-//! `weir peek` and `weir flush` on real programs: nothing lost, nothing twice, nobody disturbed.
+//! `weir peek` and `weir flush` on real programs: no byte is lost or written twice, and the programs run on unchanged.
 
 mod common;
 #[path = "peek_flush/programs.rs"]
@@ -14,7 +14,7 @@ use common::{disk_dir, has, run, skip, text};
 use programs::{Program, builds, built, interpreted};
 use serde_json::Value;
 
-/// `weir flush ARGUMENTS… PID`.
+/// Runs `weir flush ARGUMENTS… PID`.
 fn flush(program: &Program, arguments: &[&str]) -> std::process::Output {
     let pid = program.pid().to_string();
     run(program.dir(), &[&["flush"], arguments, &[&pid]].concat())
@@ -30,39 +30,39 @@ fn check_schema(document: &Value, name: &str) {
 }
 
 #[test]
-fn a_program_that_waits_writes_all_once() {
+fn a_sleeping_program_writes_all_once() {
     for (compiler, flags) in builds() {
-        let Some(path) = built("a_program_that_waits_writes_all_once", compiler, flags, "waits.c") else {
+        let Some(path) = built("a_sleeping_program_writes_all_once", compiler, flags, "waits.c") else {
             return;
         };
         for call in ["sleep", "poll", "epoll_wait", "read"] {
             let mut program = Program::start(Command::new(&path).arg(call));
-            // musl lets the first lines out by itself.
-            let waits = 13 - program.out().len();
+            // musl writes the first lines at once.
+            let pending = 13 - program.out().len();
             let output = flush(&program, &[]);
             let what = format!("{compiler} {flags:?} {call}: {}", text(&output.stderr));
             assert!(output.status.success(), "{what}");
             assert!(
-                text(&output.stdout).contains(&format!("{waits} B written out to descriptor 1")),
+                text(&output.stdout).contains(&format!("{pending} B written out to descriptor 1")),
                 "{what}"
             );
             assert_eq!(program.out(), "one\ntwo\nthree", "{what}");
             let again = flush(&program, &[]);
             assert!(again.status.success() && text(&again.stdout).contains("nothing waits"), "{what}");
-            assert_eq!(program.end(), Some(0), "{what}: its call went on as if nothing had been");
+            assert_eq!(program.end(), Some(0), "{what}: its call continues");
             assert_eq!(program.out(), "one\ntwo\nthree end\n", "{what}");
         }
     }
 }
 
 #[test]
-fn interpreters_too() {
+fn python_and_perl_write_all_once() {
     for (interpreter, script, other) in [
         ("python3", "waits.py", ("binary", "in binary end\n")),
         ("perl", "waits.pl", ("file", "in a file end\n")),
     ] {
         if !has(interpreter) {
-            skip("interpreters_too", &format!("there is no {interpreter}"));
+            skip("python_and_perl_write_all_once", &format!("{interpreter} is not installed"));
             continue;
         }
         let mut program = Program::start(&mut interpreted(interpreter, script));
@@ -73,7 +73,7 @@ fn interpreters_too() {
         let before = program.out();
         let name = program.dir().join(other.0);
         assert_eq!(fs::read_to_string(&name).unwrap(), other.1.trim_end_matches(" end\n"), "{interpreter}");
-        assert_eq!(program.end(), Some(0), "{interpreter}: its positions are right");
+        assert_eq!(program.end(), Some(0), "{interpreter}: its file positions are right");
         assert_eq!(program.out(), format!("{before} end\n"), "{interpreter}");
         assert!(before.starts_with("one"), "{interpreter}");
         assert_eq!(fs::read_to_string(&name).unwrap(), other.1, "{interpreter}");
@@ -81,17 +81,17 @@ fn interpreters_too() {
 }
 
 #[test]
-fn a_lock_that_is_held_is_not_waited_for_for_ever() {
-    let test = "a_lock_that_is_held_is_not_waited_for_for_ever";
+fn the_wait_for_a_locked_stream_is_limited() {
+    let test = "the_wait_for_a_locked_stream_is_limited";
     let Some(path) = built(test, "gcc", &["-pthread"], "held.c") else { return };
     let mut program = Program::start(&mut Command::new(path));
     let began = Instant::now();
     let output = flush(&program, &["--wait", "300ms"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(30), "it hangs");
-    assert!(said.contains("holds the lock of the stream of descriptor 1, and is in read"), "{said}");
-    assert!(said.contains("4 B") && program.out().is_empty(), "{said}");
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(began.elapsed() < Duration::from_secs(30), "flush hangs");
+    assert!(errors.contains("holds the lock of the stream of descriptor 1, and is in read"), "{errors}");
+    assert!(errors.contains("4 B") && program.out().is_empty(), "{errors}");
     program.close_stdin();
     program.wait_for_byte();
     assert!(flush(&program, &[]).status.success());
@@ -99,22 +99,27 @@ fn a_lock_that_is_held_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_said_at_once() {
-    let test = "a_reader_that_has_gone_is_said_at_once";
+fn a_closed_reader_is_an_error_at_once() {
+    let test = "a_closed_reader_is_an_error_at_once";
     let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let program = Program::start_to(Command::new(path).arg("read"), writer.into());
     let began = Instant::now();
     let output = flush(&program, &["--wait", "60s"]);
-    let said = text(&output.stderr);
-    assert!(output.status.code() == Some(1) && said.contains("write: EPIPE: Broken pipe"), "{said}");
-    assert!(said.contains("13 B for descriptor 1") && began.elapsed() < Duration::from_secs(30), "{said}");
+    let errors = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("write: EPIPE: Broken pipe"), "{errors}");
+    assert!(
+        errors.contains("13 B for descriptor 1") && began.elapsed() < Duration::from_secs(30),
+        "{errors}"
+    );
 }
 
 #[test]
-fn the_standard_output_of_rust() {
-    let Some(path) = built("the_standard_output_of_rust", "rustc", &[], "waits.rs") else { return };
+fn the_standard_output_of_rust_is_flushed() {
+    let Some(path) = built("the_standard_output_of_rust_is_flushed", "rustc", &[], "waits.rs") else {
+        return;
+    };
     let mut program = Program::start(&mut Command::new(path));
     let output = flush(&program, &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -123,10 +128,10 @@ fn the_standard_output_of_rust() {
     assert_eq!(program.out(), "one\ntwo end\n");
 }
 
-/// The program is never stopped for a reader that does not read.
+/// flush does not stop the program while it waits for a reader that does not read.
 #[test]
-fn a_full_pipe_takes_what_fits_and_the_rest_later() {
-    let test = "a_full_pipe_takes_what_fits_and_the_rest_later";
+fn a_full_pipe_takes_the_rest_at_the_next_flush() {
+    let test = "a_full_pipe_takes_the_rest_at_the_next_flush";
     for (compiler, flags) in builds() {
         let Some(path) = built(test, compiler, flags, "waits.c") else { return };
         let (mut reader, mut writer) = std::io::pipe().unwrap();
@@ -134,9 +139,9 @@ fn a_full_pipe_takes_what_fits_and_the_rest_later() {
         let program_end = writer.try_clone().unwrap();
         let mut program = Program::start_to(Command::new(&path).args(["read", "50000"]), program_end.into());
         let output = flush(&program, &["--wait", "200ms"]);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("is full: who reads there is late"), "{said}");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("is full: who reads there is late"), "{errors}");
         let drained = std::thread::spawn(move || {
             let mut all = Vec::new();
             reader.read_to_end(&mut all).unwrap();
@@ -161,8 +166,8 @@ fn assert_lines(out: &str, lines: usize, what: &str) {
 }
 
 #[test]
-fn at_random_moments_each_line_comes_once() {
-    let test = "at_random_moments_each_line_comes_once";
+fn each_line_is_written_once_when_flushed_at_random_times() {
+    let test = "each_line_is_written_once_when_flushed_at_random_times";
     let mut commands = Vec::new();
     for (compiler, flags) in builds() {
         let Some(path) = built(test, compiler, flags, "lines.c") else { return };
@@ -186,11 +191,12 @@ fn at_random_moments_each_line_comes_once() {
         }
         assert_eq!(program.end(), Some(0));
         assert_lines(&program.out(), lines, &what);
-        assert!(well > 3, "{what}: {well} of {flushes} did anything: the test shows nothing");
+        assert!(well > 3, "{what}: only {well} of {flushes} flushes wrote anything: the test shows nothing");
     }
 }
 
-/// Its only calls are its own writes: there may be no good moment, and nothing may be touched then.
+/// The program's only system calls are its own writes. There may be no safe moment to flush; then flush must change
+/// nothing.
 #[test]
 fn a_program_that_counts_in_registers_is_not_harmed() {
     let test = "a_program_that_counts_in_registers_is_not_harmed";
@@ -198,9 +204,9 @@ fn a_program_that_counts_in_registers_is_not_harmed() {
     let mut program = Program::start_silent(&mut Command::new(path));
     for _ in 0..20 {
         let output = flush(&program, &["--wait", "20ms"]);
-        let said = text(&output.stderr);
+        let errors = text(&output.stderr);
         let known = ["descriptor 1 itself", "computes", "in the middle", "rest", "ESRCH", "zombie", "late"];
-        assert!(output.status.success() || known.iter().any(|one| said.contains(one)), "{said}");
+        assert!(output.status.success() || known.iter().any(|one| errors.contains(one)), "{errors}");
     }
     assert_eq!(program.end(), Some(0));
     let out = program.out().into_bytes();
@@ -209,8 +215,8 @@ fn a_program_that_counts_in_registers_is_not_harmed() {
 }
 
 #[test]
-fn again_and_again_until_it_ends() {
-    let Some(path) = built("again_and_again_until_it_ends", "gcc", &[], "lines.c") else { return };
+fn every_flushes_until_the_program_ends() {
+    let Some(path) = built("every_flushes_until_the_program_ends", "gcc", &[], "lines.c") else { return };
     let mut program = Program::start_silent(Command::new(path).arg("60000"));
     let output = flush(&program, &["--every", "10ms"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -224,20 +230,20 @@ fn a_stopped_program_stays_stopped() {
     let Some(path) = built("a_stopped_program_stays_stopped", "gcc", &[], "waits.c") else { return };
     let mut program = Program::start(Command::new(path).arg("poll"));
     program.signal(rustix::process::Signal::STOP);
-    let state = || text(&fs::read(format!("/proc/{}/stat", program.pid())).unwrap()).contains(") T ");
-    while !state() {
+    let is_stopped = || text(&fs::read(format!("/proc/{}/stat", program.pid())).unwrap()).contains(") T ");
+    while !is_stopped() {
         std::thread::yield_now();
     }
     let output = flush(&program, &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(program.out(), "one\ntwo\nthree");
-    assert!(state(), "it is stopped still");
+    assert!(is_stopped(), "the program runs again");
     program.signal(rustix::process::Signal::CONT);
     assert_eq!(program.end(), Some(0));
 }
 
 #[test]
-fn what_cannot_be_reached_is_said() {
+fn unreachable_processes_are_errors() {
     let dir = disk_dir();
     let mut ended = Command::new("true").spawn().unwrap();
     let zombie = ended.id().to_string();
@@ -252,9 +258,9 @@ fn what_cannot_be_reached_is_said() {
             ("x", 2, "invalid digit"),
         ] {
             let output = run(dir.path(), &[verb, pid]);
-            let said = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(status), "{verb} {pid}: {said}");
-            assert!(said.contains(expected), "{verb} {pid}: {said}");
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(status), "{verb} {pid}: {errors}");
+            assert!(errors.contains(expected), "{verb} {pid}: {errors}");
         }
         assert_eq!(run(dir.path(), &[verb]).status.code(), Some(2));
         let bad = run(dir.path(), &[verb, "--json", "/nowhere/x", "1"]);
@@ -264,11 +270,11 @@ fn what_cannot_be_reached_is_said() {
 }
 
 #[test]
-fn a_process_that_is_traced_is_left_to_its_tracer() {
-    let test = "a_process_that_is_traced_is_left_to_its_tracer";
+fn a_process_with_a_tracer_is_refused() {
+    let test = "a_process_with_a_tracer_is_refused";
     let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
     if !has("strace") {
-        return skip(test, "there is no strace");
+        return skip(test, "strace is not installed");
     }
     let mut program = Program::start(Command::new(path).arg("read"));
     let pid = program.pid().to_string();
@@ -279,18 +285,18 @@ fn a_process_that_is_traced_is_left_to_its_tracer() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let output = flush(&program, &[]);
-    let (said, tracer) = (text(&output.stderr), format!("is traced by process {} (strace)", strace.id()));
-    assert!(output.status.code() == Some(1) && said.contains(&tracer), "{said}");
+    let (errors, tracer) = (text(&output.stderr), format!("is traced by process {} (strace)", strace.id()));
+    assert!(output.status.code() == Some(1) && errors.contains(&tracer), "{errors}");
     let peek = run(program.dir(), &["peek", &pid]);
-    assert!(text(&peek.stdout).contains("13 B"), "to look needs no tracing: {}", text(&peek.stderr));
+    assert!(text(&peek.stdout).contains("13 B"), "peek needs no ptrace: {}", text(&peek.stderr));
     strace.kill().unwrap();
     strace.wait().unwrap();
     assert_eq!(program.end(), Some(0));
 }
 
 #[test]
-fn a_look_shows_what_waits_since_when_and_where_it_goes() {
-    let test = "a_look_shows_what_waits_since_when_and_where_it_goes";
+fn peek_shows_pending_bytes_their_age_and_their_reader() {
+    let test = "peek_shows_pending_bytes_their_age_and_their_reader";
     let Some(path) = built(test, "gcc", &[], "waits.c") else { return };
     let (reader, writer) = std::io::pipe().unwrap();
     let mut program = Program::start_to(Command::new(path).arg("read"), writer.into());
@@ -322,13 +328,13 @@ fn a_look_shows_what_waits_since_when_and_where_it_goes() {
     assert_eq!((&stream["pending_bytes"], &stream["preview_bytes"]), (&13.into(), &13.into()));
     assert!(stream["since_s"].as_f64().unwrap() >= 0.2, "{stream}");
     assert!(stream["peers"].as_array().unwrap().iter().any(|one| one["pid"] == cat.id()), "{stream}");
-    assert_eq!(program.end(), Some(0), "a look changes nothing");
+    assert_eq!(program.end(), Some(0), "peek changes nothing");
     cat.wait().unwrap();
 }
 
 #[test]
-fn children_are_found() {
-    let Some(path) = built("children_are_found", "gcc", &[], "waits.c") else { return };
+fn children_are_flushed_with_their_parent() {
+    let Some(path) = built("children_are_flushed_with_their_parent", "gcc", &[], "waits.c") else { return };
     let script = format!("exec 3<&0; {} read <&3 & wait", path.display());
     let mut program = Program::start(Command::new("sh").args(["-c", &script]));
     let pid = program.pid().to_string();

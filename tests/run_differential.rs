@@ -1,7 +1,7 @@
-//! Ordinary commands bare, and under `weir run --coalesce --max-delay 5ms --rescue`: the same output, exit status,
-//! files, and the same left of standard input.
+//! Ordinary commands, alone and under `weir run --coalesce --max-delay 5ms --rescue`, have the same output, exit status
+//! and files, and leave the same rest of standard input.
 //!
-//! WEIR_DIFFERENTIAL=SUBSTRING runs the commands that hold it.
+//! WEIR_DIFFERENTIAL=SUBSTRING runs only the commands that contain it.
 
 mod common;
 
@@ -19,21 +19,22 @@ use common::{WEIR, disk_dir};
 
 const OPTIONS: [&str; 7] = ["run", "--quiet", "--coalesce", "--max-delay", "5ms", "--rescue", "--"];
 const COMMANDS: &str = include_str!("differential/commands.sh");
-/// A command takes no longer, or it hangs.
-const MOST: Duration = Duration::from_secs(20);
+/// A command that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(20);
 
-/// All that a command leaves behind.
+/// The observable result of a command.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct CommandResult {
     status: String,
     output: String,
     errors: String,
     files: BTreeMap<String, Vec<u8>>,
-    input_at: u64,
+    /// Offset of standard input, a file, at the end.
+    input_offset: u64,
 }
 
-/// The folder that every command starts in.
-fn furnish(dir: &Path) {
+/// Writes the files that every command finds in its directory.
+fn write_files(dir: &Path) {
     let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
     write("in", &(1..=3000).map(|n| format!("{n}\n")).collect::<String>());
     write("words", "banana\napple\ncherry\napple\ndate\nelderberry\nfig\n");
@@ -58,8 +59,8 @@ fn furnish(dir: &Path) {
     write("tree/c", "hay needle\n");
 }
 
-fn prefix(under: bool) -> Command {
-    if !under {
+fn shell(under_weir: bool) -> Command {
+    if !under_weir {
         return Command::new("sh");
     }
     let mut command = Command::new(WEIR);
@@ -67,30 +68,38 @@ fn prefix(under: bool) -> Command {
     command
 }
 
-/// Runs a line in a folder of its own.
-fn run(line: &str, under: bool) -> Left {
+/// Runs a shell command in a directory of its own.
+fn run(line: &str, under_weir: bool) -> CommandResult {
     let dir = disk_dir();
-    furnish(dir.path());
+    write_files(dir.path());
     let mut input = File::open(dir.path().join("in")).expect("the input");
     let (out, errors) = (tempfile::tempfile().expect("a file"), tempfile::tempfile().expect("a file"));
-    let mut command = prefix(under);
+    let mut command = shell(under_weir);
     command.args(["-c", line]).current_dir(dir.path()).env_remove("PYTHONUNBUFFERED");
-    // Of the make that runs the tests: the make of a line is not its child.
+    // Variables of the make that runs the tests: they change a make in the command.
     for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
         command.env_remove(name);
     }
-    for who in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{who}_NAME"), "n").env(format!("GIT_{who}_EMAIL"), "e");
-        command.env(format!("GIT_{who}_DATE"), "2020-01-01T00:00:00Z");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "n").env(format!("GIT_{role}_EMAIL"), "e");
+        command.env(format!("GIT_{role}_DATE"), "2020-01-01T00:00:00Z");
     }
     command.env("HOME", dir.path()).env("LC_ALL", "C").env("XDG_CACHE_HOME", "/nonexistent");
-    command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CEILING_DIRECTORIES", dir.path().parent().expect("one"));
+    command
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CEILING_DIRECTORIES", dir.path().parent().expect("a parent"));
     command.stdin(input.try_clone().expect("a descriptor"));
     command.stdout(Stdio::from(out.try_clone().expect("a descriptor")));
     command.stderr(Stdio::from(errors.try_clone().expect("a descriptor")));
     let status = finish(command);
-    let input_at = input.stream_position().expect("an offset");
-    Left { status, output: all(out), errors: all(errors), files: files(dir.path(), dir.path()), input_at }
+    let input_offset = input.stream_position().expect("an offset");
+    CommandResult {
+        status,
+        output: contents(out),
+        errors: contents(errors),
+        files: files(dir.path(), dir.path()),
+        input_offset,
+    }
 }
 
 fn finish(mut command: Command) -> String {
@@ -98,8 +107,8 @@ fn finish(mut command: Command) -> String {
     let begun = Instant::now();
     loop {
         match child.try_wait().expect("a child") {
-            Some(status) => return format!("{:?}", shells(status)),
-            None if begun.elapsed() > MOST => {
+            Some(status) => return format!("{:?}", exit_code(status)),
+            None if begun.elapsed() > LIMIT => {
                 child.kill().expect("a child");
                 child.wait().expect("a child");
                 return "hangs".into();
@@ -109,24 +118,24 @@ fn finish(mut command: Command) -> String {
     }
 }
 
-/// As a shell shows it: weir gives 128 + N for a signal.
-fn shells(status: std::process::ExitStatus) -> i32 {
+/// Returns the status as a shell reports it: 128 + N for signal N, as weir does too.
+fn exit_code(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-fn all(mut file: File) -> String {
+fn contents(mut file: File) -> String {
     let mut bytes = Vec::new();
-    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("what it wrote");
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).expect("a temporary file");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Every file below a folder; what git and sqlite keep holds times.
+/// Returns the files below a directory by their path, without those whose contents depend on the time.
 fn files(dir: &Path, root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let name = path.strip_prefix(root).expect("below it").to_string_lossy().into_owned();
+        let name = path.strip_prefix(root).expect("a path below the root").to_string_lossy().into_owned();
         if path.is_symlink() {
             found.insert(name, path.read_link().expect("a link").to_string_lossy().into_owned().into_bytes());
         } else if path.is_dir() {
@@ -138,21 +147,21 @@ fn files(dir: &Path, root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// What is different, in a few lines.
-fn difference(line: &str, bare: &Left, under: &Left) -> String {
+/// Describes the differences in a few lines.
+fn difference(line: &str, alone: &CommandResult, under_weir: &CommandResult) -> String {
     let mut text = format!("  {line}\n");
-    for (what, bare, under) in [
-        ("status", bare.status.clone(), under.status.clone()),
-        ("output", short(&bare.output), short(&under.output)),
-        ("errors", short(&bare.errors), short(&under.errors)),
-        ("input left at", bare.input_at.to_string(), under.input_at.to_string()),
+    for (what, alone, under_weir) in [
+        ("status", alone.status.clone(), under_weir.status.clone()),
+        ("output", short(&alone.output), short(&under_weir.output)),
+        ("errors", short(&alone.errors), short(&under_weir.errors)),
+        ("offset of the input", alone.input_offset.to_string(), under_weir.input_offset.to_string()),
     ] {
-        if bare != under {
-            text += &format!("    {what}: {bare:?}, under weir {under:?}\n");
+        if alone != under_weir {
+            text += &format!("    {what}: {alone:?}, under weir {under_weir:?}\n");
         }
     }
-    let names: Vec<&String> = bare.files.keys().chain(under.files.keys()).collect();
-    let differ = names.into_iter().filter(|name| bare.files.get(*name) != under.files.get(*name));
+    let names: Vec<&String> = alone.files.keys().chain(under_weir.files.keys()).collect();
+    let differ = names.into_iter().filter(|name| alone.files.get(*name) != under_weir.files.get(*name));
     let differ: std::collections::BTreeSet<&String> = differ.collect();
     if !differ.is_empty() {
         text += &format!("    files: {differ:?}\n");
@@ -165,16 +174,16 @@ fn short(text: &str) -> String {
     format!("{} ({} bytes)", &text[..end], text.len())
 }
 
-/// None: the same. A command that differs from itself, bare, is no test.
+/// Returns the difference that weir makes, if any. A command that differs between two runs alone is not a valid test.
 fn compare(line: &str) -> Option<String> {
-    let (bare, under) = (run(line, false), run(line, true));
-    if bare == under {
+    let (alone, under_weir) = (run(line, false), run(line, true));
+    if alone == under_weir {
         return None;
     }
-    if run(line, false) != bare {
+    if run(line, false) != alone {
         return Some(format!("  {line}\n    differs from itself\n"));
     }
-    Some(difference(line, &bare, &under))
+    Some(difference(line, &alone, &under_weir))
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! `weir run` beside stdbuf and unbuffer: program × wanted mode × sink, and what becomes of the first line.
+//! `weir run` compared with stdbuf and unbuffer: for each program, wanted mode and sink, when the first line arrives.
 //!
-//! WEIR_MATRIX=SUBSTRING runs the cells whose name holds it.
+//! WEIR_MATRIX=SUBSTRING runs only the cells whose name contains it.
 
 mod common;
 #[path = "matrix/runner/mod.rs"]
@@ -14,19 +14,19 @@ use std::thread;
 use common::{campaign, disk_dir, skip};
 use runner::set::{Cell, cells};
 use runner::watch::run;
-use runner::{Result, Tool};
+use runner::{Arrival, Tool};
 
-/// Most of a run is sleep.
-const AT_ONCE: usize = 12;
-/// A busy machine makes anyone late: what is worse than a rival is run again, alone.
-const AGAIN: usize = 3;
+/// Number of concurrent runs: a run mostly sleeps.
+const CONCURRENT: usize = 12;
+/// Number of repetitions, alone, of a cell in which weir is worse than a rival: a busy machine delays every tool.
+const REPETITIONS: usize = 3;
 const TOOLS: [Tool; 4] = [Tool::Bare, Tool::Stdbuf, Tool::Unbuffer, Tool::Weir];
 
-/// Runs every item, some at a time; the results keep the order.
-fn all<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Calls `of` with every item, [`CONCURRENT`] at a time, and returns the results in the order of the items.
+fn run_all<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENT {
             scope.spawn(|| {
                 while let Some((at, item)) = {
                     let at = next.fetch_add(1, Ordering::Relaxed);
@@ -43,24 +43,24 @@ fn all<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Whether weir, the last, does worse than a rival.
-fn worse(row: &[Result]) -> bool {
+/// Returns true if weir, the last of the row, does worse than a rival.
+fn is_worse(row: &[Arrival]) -> bool {
     row[3] > row[1].min(row[2])
 }
 
-fn table(rows: &[(Cell, Vec<Result>)]) -> String {
+fn table(rows: &[(Cell, Vec<Arrival>)]) -> String {
     let width = rows.iter().map(|(cell, _)| cell.name().len()).max().unwrap_or(0);
     let mut text = format!("\n{:width$}  {:14}  {:14}  {:14}  weir\n", "", "bare", "stdbuf", "unbuffer");
     for (cell, row) in rows {
         let [bare, stdbuf, unbuffer, weir] = [0, 1, 2, 3].map(|at| row[at].word());
-        let mark = if worse(row) { "  WORSE" } else { "" };
+        let mark = if is_worse(row) { "  WORSE" } else { "" };
         text += &format!("{:width$}  {bare:14}  {stdbuf:14}  {unbuffer:14}  {weir}{mark}\n", cell.name());
     }
     text
 }
 
 #[test]
-fn weir_has_no_worse_cell_than_stdbuf_or_unbuffer() {
+fn weir_is_in_no_cell_worse_than_stdbuf_or_unbuffer() {
     let dir = disk_dir();
     let chosen = std::env::var("WEIR_MATRIX").unwrap_or_default();
     let missing = |name: &str, tool: &str| skip(&format!("matrix {name}"), &format!("{tool} is not here"));
@@ -72,31 +72,32 @@ fn weir_has_no_worse_cell_than_stdbuf_or_unbuffer() {
         });
     }
     let runs: Vec<(&Cell, Tool)> = cells.iter().flat_map(|cell| TOOLS.map(|tool| (cell, tool))).collect();
-    let results = all(&runs, |(cell, tool)| run(cell, *tool));
-    let mut rows: Vec<(Cell, Vec<Result>)> =
-        cells.iter().cloned().zip(results.chunks(TOOLS.len()).map(<[Result]>::to_vec)).collect();
+    let results = run_all(&runs, |(cell, tool)| run(cell, *tool));
+    let mut rows: Vec<(Cell, Vec<Arrival>)> =
+        cells.iter().cloned().zip(results.chunks(TOOLS.len()).map(<[Arrival]>::to_vec)).collect();
     for (cell, row) in &mut rows {
-        for _ in 0..AGAIN {
-            if worse(row) {
+        for _ in 0..REPETITIONS {
+            if is_worse(row) {
                 row[3] = run(cell, Tool::Weir);
             }
         }
     }
-    let count = |of: usize, result: Result| rows.iter().filter(|(_, row)| row[of] == result).count();
+    let count = |of: usize, result: Arrival| rows.iter().filter(|(_, row)| row[of] == result).count();
     let line = |name: &str, of: usize| {
         format!(
             "run matrix: {name}: {} timely, {} late, {} lost, {} do not start, of {}\n",
-            count(of, Result::Timely),
-            count(of, Result::Late),
-            count(of, Result::Lost),
-            count(of, Result::DoesNotStart),
+            count(of, Arrival::Timely),
+            count(of, Arrival::Late),
+            count(of, Arrival::Lost),
+            count(of, Arrival::DoesNotStart),
             rows.len()
         )
     };
     let text = table(&rows) + &line("stdbuf", 1) + &line("unbuffer", 2) + &line("weir", 3);
-    // Past cargo test, which keeps what println! says to itself when all is well.
+    // println! is captured by the test harness, and shown for failed tests only.
     std::io::stdout().write_all(text.as_bytes()).expect("standard output");
-    let bad: Vec<String> = rows.iter().filter(|(_, row)| worse(row)).map(|(cell, _)| cell.name()).collect();
+    let bad: Vec<String> =
+        rows.iter().filter(|(_, row)| is_worse(row)).map(|(cell, _)| cell.name()).collect();
     assert!(bad.is_empty(), "weir does worse than stdbuf or unbuffer: {bad:#?}");
     let least = if campaign::is_quick() { 25 } else { 60 };
     assert!(!chosen.is_empty() || rows.len() >= least, "only {} cells could run here", rows.len());

@@ -1,4 +1,4 @@
-//! Programs that leave bytes in their streams and wait.
+//! Programs that leave bytes in their streams and wait for input.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,28 +7,28 @@ use std::process::{Child, Command, Stdio};
 
 use crate::common::{disk_dir, has, skip};
 
-/// A program with its own folder, where its standard output is the file `out`; killed at the end.
+/// A running program with a directory of its own; by default its standard output is the file `out` there. Killed on drop.
 pub struct Program {
     child: Child,
     dir: tempfile::TempDir,
 }
 
 impl Program {
-    /// Starts it and waits until it says a byte on its stderr.
+    /// Starts `command` and waits until it writes a byte to standard error.
     pub fn start(command: &mut Command) -> Program {
         let mut program = Program::start_silent(command);
         program.wait_for_byte();
         program
     }
 
-    /// The same with another standard output.
+    /// Does the same with `stdout` as its standard output.
     pub fn start_to(command: &mut Command, stdout: Stdio) -> Program {
         let mut program = Program::start_in(disk_dir(), command, stdout);
         program.wait_for_byte();
         program
     }
 
-    /// Starts one that says nothing.
+    /// Starts a command that writes nothing to standard error.
     pub fn start_silent(command: &mut Command) -> Program {
         let dir = disk_dir();
         let out = File::create(dir.path().join("out")).expect("a file");
@@ -36,11 +36,11 @@ impl Program {
     }
 
     fn start_in(dir: tempfile::TempDir, command: &mut Command, stdout: Stdio) -> Program {
-        // Python must buffer, whatever is set here.
+        // Makes Python buffer its output, also where the environment says otherwise.
         let command = command.env_remove("PYTHONUNBUFFERED").env("PYTHONUTF8", "1").current_dir(dir.path());
         let command = command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
         let child = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
-        // The command holds the descriptors that it was given.
+        // Closes the copy of `stdout` that the command has.
         command.stdout(Stdio::null());
         Program { child, dir }
     }
@@ -48,7 +48,7 @@ impl Program {
     pub fn wait_for_byte(&mut self) {
         let mut byte = [0];
         let got = self.child.stderr.as_mut().expect("stderr").read(&mut byte).expect("a byte");
-        assert!(got == 1 && byte[0] == b'.', "the program did not begin well: {byte:?}");
+        assert!(got == 1 && byte[0] == b'.', "the program did not start as expected: {byte:?}");
     }
 
     pub fn pid(&self) -> u32 {
@@ -59,7 +59,7 @@ impl Program {
         self.dir.path()
     }
 
-    /// What it has written.
+    /// Returns the contents of the file `out`.
     pub fn out(&self) -> String {
         fs::read_to_string(self.dir.path().join("out")).expect("its output")
     }
@@ -70,13 +70,13 @@ impl Program {
 
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid() as i32).expect("a number");
-        rustix::process::kill_process(pid, signal).expect("it is there");
+        rustix::process::kill_process(pid, signal).expect("the process exists");
     }
 
-    /// Lets it go to its end; its status.
+    /// Closes standard input, at which the program ends, and returns its status.
     pub fn end(&mut self) -> Option<i32> {
         self.close_stdin();
-        self.child.wait().expect("its end").code()
+        self.child.wait().expect("the program ends").code()
     }
 }
 
@@ -87,7 +87,7 @@ impl Drop for Program {
     }
 }
 
-/// The ways in which C programs are built.
+/// Returns the compilers and flags with which the C programs are built.
 pub fn builds() -> [(&'static str, &'static [&'static str]); 3] {
     [("gcc", &[]), ("gcc", &["-static", "-s"]), ("musl-gcc", &["-static", "-s"])]
 }
@@ -96,15 +96,15 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peek_flush").join(name)
 }
 
-/// A built program of this folder; None where there is no such compiler.
+/// Builds a program of this folder. Returns None, with `test` skipped, if the compiler is not installed.
 pub fn built(test: &str, compiler: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
     if !has(compiler) {
-        skip(test, &format!("there is no {compiler}"));
+        skip(test, &format!("{compiler} is not installed"));
         return None;
     }
-    let place =
+    let file =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{compiler}{}-{name}", flags.concat()));
-    let program = place.with_extension("");
+    let program = file.with_extension("");
     let mut command = Command::new(compiler);
     let option = if compiler == "rustc" { "-O" } else { "-O1" };
     command.arg(option).args(["-o".as_ref(), program.as_os_str()]).arg(source(name)).args(flags);
@@ -112,9 +112,9 @@ pub fn built(test: &str, compiler: &str, flags: &[&str], name: &str) -> Option<P
     Some(program)
 }
 
-/// A script of this folder.
+/// Returns the command that runs a script of this folder.
 pub fn interpreted(interpreter: &str, name: &str) -> Command {
-    // Debian's: others may have no symbols, or be a script that starts another.
+    // Prefers the distribution's interpreter: others may lack symbols, or be a script that starts the real one.
     let system = Path::new("/usr/bin").join(interpreter);
     let mut command = Command::new(if system.exists() { system } else { interpreter.into() });
     command.arg(fs::canonicalize(source(name)).expect("the script"));

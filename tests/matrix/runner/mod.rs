@@ -1,11 +1,11 @@
-//! Runs a program under stdbuf, unbuffer or weir and sees when its output arrives.
+//! Runs a program under stdbuf, unbuffer or weir and observes when its output arrives.
 
 pub mod set;
 pub mod watch;
 
 use set::{Cell, Mode};
 
-/// Who is asked to make a program's output timely.
+/// The tool that makes a program's output timely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     Bare,
@@ -14,16 +14,16 @@ pub enum Tool {
     Weir,
 }
 
-/// What came of it, the best first.
+/// The fate of the first line, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Result {
+pub enum Arrival {
     Timely,
     Late,
     Lost,
     DoesNotStart,
 }
 
-impl Result {
+impl Arrival {
     pub fn word(self) -> &'static str {
         match self {
             Self::Timely => "timely",
@@ -34,7 +34,7 @@ impl Result {
     }
 }
 
-/// The shell's command for a cell.
+/// Returns the shell command for a cell.
 pub fn command(cell: &Cell, tool: Tool) -> String {
     let argument = match cell.mode {
         _ if cell.program.filter => "",
@@ -46,7 +46,7 @@ pub fn command(cell: &Cell, tool: Tool) -> String {
     let prefix = match (tool, cell.mode) {
         (Tool::Bare, _) => String::new(),
         (Tool::Stdbuf, Mode::None) => "stdbuf -o0 ".into(),
-        // The nearest that it has.
+        // Line buffering is the nearest mode that stdbuf has.
         (Tool::Stdbuf, _) => "stdbuf -oL ".into(),
         (Tool::Unbuffer, _) if cell.program.filter => "unbuffer -p ".into(),
         (Tool::Unbuffer, _) => "unbuffer ".into(),

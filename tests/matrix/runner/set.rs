@@ -1,16 +1,16 @@
-//! The programs of programs.toml, built, and the cells that they make.
+//! Builds the programs of programs.toml and lists the cells of the matrix.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
 
-/// One of [[program]], as it is written.
+/// A `[[program]]` of programs.toml.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ProgramEntry {
     name: String,
-    /// Takes what it has not from this one.
+    /// The program that supplies the fields that this one leaves out.
     like: Option<String>,
     #[serde(default)]
     needs: Vec<String>,
@@ -25,11 +25,11 @@ struct Written {
 }
 
 #[derive(Deserialize)]
-struct All {
-    program: Vec<Written>,
+struct ProgramList {
+    program: Vec<ProgramEntry>,
 }
 
-/// What is asked for.
+/// The wanted mode of standard output, or kill: rescue after SIGKILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Line,
@@ -39,7 +39,7 @@ pub enum Mode {
     Force,
 }
 
-/// A program in a directory of its own.
+/// A built program in a directory of its own.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub name: String,
@@ -48,11 +48,12 @@ pub struct Program {
     pub filter: bool,
 }
 
-/// A program, what is asked for and where its output goes.
+/// A cell of the matrix: a program, a wanted mode, and a sink.
 #[derive(Debug, Clone)]
 pub struct Cell {
     pub program: Program,
     pub mode: Mode,
+    /// The sink is a file; otherwise a pipe.
     pub file: bool,
 }
 
@@ -79,14 +80,15 @@ fn mode(word: &str) -> Mode {
     }
 }
 
-/// Builds every program in a folder of `dir`; `missing` is told of those whose tools are not here.
+/// Builds every program in a directory of its own in `dir`. Calls `missing` with the name and the tool of each program
+/// that cannot be built on this machine.
 pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
-    let all: All = toml::from_str(include_str!("../programs.toml")).expect("programs.toml");
+    let all: ProgramList = toml::from_str(include_str!("../programs.toml")).expect("programs.toml");
     let mut cells = Vec::new();
     for (number, own) in all.program.iter().enumerate() {
         let like = own.like.as_ref().and_then(|name| all.program.iter().find(|one| one.name == *name));
-        let other = |of: fn(&Written) -> Option<String>| of(own).or_else(|| like.and_then(of));
-        if let Some(tool) = own.needs.iter().find(|tool| !here(tool)) {
+        let other = |of: fn(&ProgramEntry) -> Option<String>| of(own).or_else(|| like.and_then(of));
+        if let Some(tool) = own.needs.iter().find(|tool| !is_installed(tool)) {
             missing(&own.name, tool);
             continue;
         }
@@ -103,7 +105,7 @@ pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
         if let Some(build) = other(|one| one.build.clone()) {
             make(&program.dir, &build);
         }
-        let list = |of: fn(&Written) -> &Option<Vec<String>>| {
+        let list = |of: fn(&ProgramEntry) -> &Option<Vec<String>>| {
             of(own).clone().or_else(|| like.and_then(|like| of(like).clone())).unwrap_or_default()
         };
         for word in list(|one| &one.modes) {
@@ -115,7 +117,7 @@ pub fn cells(dir: &Path, mut missing: impl FnMut(&str, &str)) -> Vec<Cell> {
     cells
 }
 
-fn here(tool: &str) -> bool {
+fn is_installed(tool: &str) -> bool {
     weir_sys::command::find(tool).is_some()
 }
 

@@ -1,4 +1,4 @@
-//! Watches a pipe or a file until the command has ended.
+//! Reads a pipe or a file until the command has ended, with the time of the first and the last bytes.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,22 +9,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::set::{Cell, Mode};
-use super::{Result, Tool, command};
+use super::{Arrival, Tool, command};
 
-/// What a program sleeps between `hi` and `end`.
+/// The time between `hi` and `end` in every program.
 const PAUSE: Duration = Duration::from_millis(1200);
-/// `hi` is timely when it comes so long before `end`.
+/// `hi` is timely if it arrives at least this long before `end`.
 const AHEAD: Duration = Duration::from_millis(500);
-/// Nothing takes longer.
-const MOST: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(10);
+/// The longest run.
+const LIMIT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs a cell's program under a tool.
-pub fn run(cell: &Cell, tool: Tool) -> Result {
+pub fn run(cell: &Cell, tool: Tool) -> Arrival {
     let sink = tempfile::NamedTempFile::new_in(&cell.program.dir).expect("a file");
     let mut child = start(cell, tool, sink.path());
     let feeder = cell.program.filter.then(|| feed(child.stdin.take().expect("a pipe")));
-    let seen = match child.stdout.take() {
+    let received = match child.stdout.take() {
         Some(mut pipe) => watch(|| poll_read(&mut pipe), || true),
         None => {
             let mut file = File::open(sink.path()).expect("the sink");
@@ -34,7 +34,7 @@ pub fn run(cell: &Cell, tool: Tool) -> Result {
     let _gone = child.kill();
     let _status = child.wait();
     feeder.map(|feeder| feeder.join());
-    judge(cell.mode, &seen)
+    judge(cell.mode, &received)
 }
 
 fn start(cell: &Cell, tool: Tool, sink: &Path) -> Child {
@@ -57,34 +57,35 @@ fn feed(mut input: impl Write + Send + 'static) -> thread::JoinHandle<()> {
     })
 }
 
-/// When `hi` was there, when all was, and what came.
+/// The bytes of a run, and when the first and the last arrived.
 #[derive(Default)]
-struct Seen {
+struct Received {
     first: Option<Instant>,
     last: Option<Instant>,
     bytes: Vec<u8>,
 }
 
-/// `next` gives new bytes, or None at the end of a pipe; a file has none and ends with the command.
-fn watch(mut next: impl FnMut() -> Option<Vec<u8>>, mut runs: impl FnMut() -> bool) -> Seen {
-    let mut seen = Seen::default();
+/// Collects bytes until the end. `next` returns new bytes, or None at the end of a pipe; a file ends when the command
+/// does.
+fn watch(mut next: impl FnMut() -> Option<Vec<u8>>, mut runs: impl FnMut() -> bool) -> Received {
+    let mut received = Received::default();
     let begun = Instant::now();
-    while begun.elapsed() < MOST {
-        // Asked first: what was written before the end is read after it.
+    while begun.elapsed() < LIMIT {
+        // Checked before the read, so that bytes from just before the end are not missed.
         let running = runs();
         let Some(bytes) = next() else { break };
         let now = Instant::now();
-        seen.bytes.extend(&bytes);
+        received.bytes.extend(&bytes);
         if !bytes.is_empty() {
-            seen.first.get_or_insert(now);
-            seen.last = Some(now);
+            received.first.get_or_insert(now);
+            received.last = Some(now);
         } else if !running {
             break;
         } else {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
-    seen
+    received
 }
 
 fn poll_read(pipe: &mut (impl Read + AsFd)) -> Option<Vec<u8>> {
@@ -102,17 +103,17 @@ fn read(from: &mut impl Read) -> Option<Vec<u8>> {
     Some(buffer[..read].to_vec())
 }
 
-/// unbuffer's terminal makes \r\n of \n; that alone is not held against it here.
-fn judge(mode: Mode, seen: &Seen) -> Result {
-    let text = String::from_utf8_lossy(&seen.bytes).replace('\r', "");
+/// Judges a run. Ignores the \r that unbuffer's terminal adds before each \n.
+fn judge(mode: Mode, received: &Received) -> Arrival {
+    let text = String::from_utf8_lossy(&received.bytes).replace('\r', "");
     let (hi, end) = (text.contains("hi"), text.contains("end"));
-    let ahead = seen.first.zip(seen.last).is_some_and(|(first, last)| last - first > AHEAD);
+    let ahead = received.first.zip(received.last).is_some_and(|(first, last)| last - first > AHEAD);
     match mode {
-        Mode::Kill if hi => Result::Timely,
-        Mode::Kill => Result::Lost,
-        _ if hi && end && ahead => Result::Timely,
-        _ if hi && end => Result::Late,
-        _ if hi || end => Result::Lost,
-        _ => Result::DoesNotStart,
+        Mode::Kill if hi => Arrival::Timely,
+        Mode::Kill => Arrival::Lost,
+        _ if hi && end && ahead => Arrival::Timely,
+        _ if hi && end => Arrival::Late,
+        _ if hi || end => Arrival::Lost,
+        _ => Arrival::DoesNotStart,
     }
 }
