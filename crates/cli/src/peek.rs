@@ -6,7 +6,6 @@ use weir_model::peek::{Peek, PeekDocument};
 use weir_report::peek::screen;
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
-
 use weir_tui::style::stdout_style;
 
 use crate::output::OutputOptions;

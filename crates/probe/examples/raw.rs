@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use weir_probe::engine::{Ended, Options, Target};
-use weir_probe::raw::RawEvent;
-use weir_probe::{ptrace, sample};
 use weir_sys::clock::now_ns;
 use weir_sys::{Error, launch};
+use weir_trace_api::{BackendReport, RawEvent, TraceBackend, TraceHooks, TraceOptions, TraceRoot};
+use weir_trace_proc::ProcBackend;
+use weir_trace_ptrace::PtraceBackend;
 
 struct Asked {
-    options: Options,
+    options: TraceOptions,
     sample: bool,
     quiet: bool,
     pid: Option<u32>,
@@ -18,8 +18,13 @@ struct Asked {
 }
 
 fn asked() -> Asked {
-    let mut asked =
-        Asked { options: Options::default(), sample: false, quiet: false, pid: None, command: Vec::new() };
+    let mut asked = Asked {
+        options: TraceOptions::default(),
+        sample: false,
+        quiet: false,
+        pid: None,
+        command: Vec::new(),
+    };
     for argument in std::env::args_os().skip(1) {
         match argument.to_str().filter(|_| asked.command.is_empty()) {
             Some("exact") => asked.options.exact = true,
@@ -35,23 +40,27 @@ fn asked() -> Asked {
     asked
 }
 
-fn run(asked: &Asked) -> Result<Ended, Error> {
+fn run(asked: &Asked) -> Result<BackendReport, Error> {
     let target = match asked.pid {
-        Some(pid) => Target::Process(pid),
-        None => Target::Command(launch::start(&asked.command)?),
+        Some(pid) => TraceRoot::Process(pid),
+        None => TraceRoot::Command(launch::start(&asked.command)?),
     };
     let (began, quiet) = (now_ns(), asked.quiet);
     let mut sink = |raw: RawEvent| {
         if !quiet {
             let at_us = raw.ns.saturating_sub(began) / 1000;
-            eprintln!("{at_us:>9} {} {} {:?}", raw.pid, raw.tid, raw.what);
+            eprintln!("{at_us:>9} {} {} {:?}", raw.pid, raw.tid, raw.kind);
         }
     };
-    if asked.sample {
-        sample::run(target, &asked.options, &mut sink, &mut |_, _| Vec::new(), &mut |_, _| {})
-    } else {
-        ptrace::run(target, &asked.options, &mut sink, &mut |_, _| Vec::new(), &mut |_, _| {})
-    }
+    let mut backend: Box<dyn TraceBackend> = match asked.sample {
+        true => Box::new(ProcBackend::probe(&asked.options)?),
+        false => Box::new(PtraceBackend::probe(&asked.options)?),
+    };
+    backend.attach(target)?;
+    let hooks = TraceHooks { sink: &mut sink, snapshots: &mut |_, _| Vec::new(), tick: &mut |_, _| {} };
+    let report = backend.run(&asked.options, hooks)?;
+    drop(backend.detach());
+    Ok(report)
 }
 
 fn main() {

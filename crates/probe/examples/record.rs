@@ -1,11 +1,9 @@
 //! Prints the recording of a command, for a look at what an engine sees: `record [--exact] COMMAND…`.
 
 use std::ffi::OsString;
-use std::sync::Arc;
 
-use weir_model::trace::Prices;
-use weir_probe::trace::{EngineChoice, Options, Target, record};
-use weir_sys::inherited::InheritedFds;
+use weir_probe::trace::record;
+use weir_trace_api::{TraceOptions, TraceTarget};
 
 fn main() {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -13,17 +11,7 @@ fn main() {
     if exact {
         words.remove(0);
     }
-    let options = Options {
-        target: Target::Command(words),
-        engine: EngineChoice::Auto,
-        exact,
-        every_call: false,
-        seccomp: false,
-        keep: InheritedFds::All,
-        limit: None,
-        stop: Arc::default(),
-        prices: Prices::default(),
-    };
+    let options = TraceOptions { target: TraceTarget::Command(words), exact, ..TraceOptions::default() };
     match record(&options) {
         Ok((recording, _rest)) => {
             for process in &recording.processes {

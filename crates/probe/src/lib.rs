@@ -4,13 +4,8 @@
 //! [`weir_model::trace::Recording`] of it; [`walk`] reads the stream buffers in a program's own memory.
 
 mod assemble;
-mod ebpf;
-pub mod engine;
 pub mod peek;
 pub(crate) mod place;
-pub mod ptrace;
-pub mod raw;
-pub mod sample;
 pub mod survey;
 pub mod trace;
 mod unread;

@@ -1,73 +1,26 @@
 //! Records a command or a process: chooses the engine, starts it, and makes a recording of what it reports.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
 use weir_model::Size;
-use weir_model::trace::{BackendKind, Buffer, Moment, Overhead, Prices, Recording, StreamCounts, WriteSite};
-use weir_sys::clock::now_ns;
+use weir_model::trace::{BackendKind, Buffer, Moment, Overhead, Recording, StreamCounts, WriteSite};
+use weir_sys::breakpoint::BreakpointWarmup;
+use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::inherited::{self, InheritedFds};
-use weir_sys::proc;
-use weir_sys::{Error, breakpoint, launch, signals};
+use weir_sys::{Error, errno_text, launch, proc, signals};
+use weir_trace_api::{
+    BackendChoice, BackendReport, BufferSnapshots, DeferredCleanup, EventSink, RawEvent, RawEventKind,
+    TraceBackend, TraceHooks, TraceOptions, TraceRoot, TraceTarget,
+};
+use weir_trace_ebpf::EbpfBackend;
+use weir_trace_proc::ProcBackend;
+use weir_trace_ptrace::PtraceBackend;
 
 use crate::assemble::{Assembled, Assembler};
-use crate::ebpf;
-use crate::engine::{self, Ended, Look, Rest};
-use crate::raw::{RawEvent, RawEventKind};
 use crate::unread::Unread;
 use crate::watch::Watch;
-
-/// Whom to watch.
-#[derive(Debug, Clone)]
-pub enum Target {
-    /// Runs a command.
-    Command(Vec<OsString>),
-    /// Attaches to a process.
-    Process(u32),
-}
-
-/// With which engine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum EngineChoice {
-    /// The best one that works.
-    #[default]
-    Auto,
-    /// This one or none.
-    Ebpf,
-    /// This one or none.
-    Ptrace,
-    /// This one or none.
-    Sample,
-}
-
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Whom.
-    pub target: Target,
-    /// How.
-    pub engine: EngineChoice,
-    /// Every call.
-    pub exact: bool,
-    /// Tell of each call, and of the buffers before it: for a short run that is gone through call by call.
-    pub every_call: bool,
-    /// Stop a command by a filter of its own, and only at the calls that are followed ([`weir_sys::seccomp`]). With
-    /// the ptrace engine and `exact`; nothing with others.
-    pub seccomp: bool,
-    /// What this process needs itself of the descriptors that a command gets. Not all: it is only there for the command, and
-    /// passes signals on to it.
-    pub keep: InheritedFds,
-    /// Stop after this time.
-    pub limit: Option<Duration>,
-    /// Set by Ctrl-C.
-    pub stop: Arc<AtomicBool>,
-    /// What calls cost here.
-    pub prices: Prices,
-}
 
 /// What seeing one call costs the program, about, in nanoseconds.
 fn price_of_a_call(engine: BackendKind) -> f64 {
@@ -83,51 +36,47 @@ const LOADED_MOST_S: f64 = 0.02;
 
 /// Watches until the target ends, or until it is told to stop, and says everything that was seen. A command has ended when the
 /// rest has been dropped.
-pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
+pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Error> {
     // What this process had of processors since it was forked: the time to load it too.
-    let loaded_s = seconds(weir_sys::clock::clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
+    let loaded_s = seconds(clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
     let begun = now_ns();
     let mut passed_on = None;
     // First: what a child copies of weir, and lets go of at its execve(2), is least now.
-    let target = match &options.target {
-        Target::Command(command) => {
-            let filtered = options.seccomp && options.exact && options.engine == EngineChoice::Ptrace;
+    let root = match &options.target {
+        TraceTarget::Command(command) => {
+            let filtered = options.seccomp && options.exact && options.backend == BackendChoice::Ptrace;
             let start = if filtered { launch::start_filtered } else { launch::start };
             let gated = start(command)?;
-            inherited::close_inherited(options.keep);
-            passed_on =
-                (options.keep != InheritedFds::All).then(|| signals::pass_on(gated.pid, &signals::ASKING));
-            engine::Target::Command(gated)
+            inherited::close_inherited(options.inherited);
+            passed_on = (options.inherited != InheritedFds::All)
+                .then(|| signals::pass_on(gated.pid, &signals::ASKING));
+            TraceRoot::Command(gated)
         }
-        Target::Process(pid) => engine::Target::Process(there(*pid)?),
+        TraceTarget::Process(pid) => TraceRoot::Process(there(*pid)?),
     };
+    let pid = root.pid();
     // It waits while the engine is loaded; behind the command's fork, which no thread is to be beside.
-    let _breakpoints = (options.engine != EngineChoice::Sample).then(breakpoint::BreakpointWarmup::soon);
-    let (mut ready, mut reason) = choose(options)?;
-    ready.prepare(&target)?;
-    let root = target.pid();
+    let _breakpoints = (options.backend != BackendChoice::Proc).then(BreakpointWarmup::soon);
+    let (mut backend, mut reason) = choose(options)?;
+    backend.attach(root)?;
     let started = now_ns();
-    let asked = engine::Options {
-        exact: options.exact,
-        every_call: options.every_call,
-        limit: options.limit,
-        stop: Arc::clone(&options.stop),
-    };
-    let mut kind = ready.kind();
-    let command = matches!(options.target, Target::Command(_)).then_some(root);
-    let mut scribe = Scribe::new(started, kind, options, command);
-    let ended = match run(ready, target, &asked, &scribe) {
+    let command = matches!(options.target, TraceTarget::Command(_)).then_some(pid);
+    let mut scribe = Scribe::new(started, backend.kind(), options, command);
+    let ended = match run(&mut *backend, options, &scribe) {
         // Whoever may not trace a process may still read about it in /proc.
         Err(Error::Process { source, .. })
-            if options.engine == EngineChoice::Auto && options.limit.is_some() =>
+            if options.backend == BackendChoice::Auto && options.limit.is_some() =>
         {
-            reason = format!("{reason}; ptrace: {}", weir_sys::error::errno_text(&source));
-            kind = BackendKind::Sample;
-            scribe = Scribe::new(started, kind, options, command);
-            run(Ready::Sample, engine::Target::Process(root), &asked, &scribe)?
+            reason = format!("{reason}; ptrace: {}", errno_text(&source));
+            backend = Box::new(ProcBackend::probe(options)?);
+            backend.attach(TraceRoot::Process(pid))?;
+            scribe = Scribe::new(started, backend.kind(), options, command);
+            run(&mut *backend, options, &scribe)?
         }
         other => other?,
     };
+    let kind = backend.kind();
+    let rest = backend.detach();
     let elapsed_s = seconds(now_ns() - started);
     drop(passed_on);
     let (mut assembled, unknown, wrote) = scribe.finish(started);
@@ -141,7 +90,7 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
     let overhead = overhead(kind, &ended, startup_s);
     let recording = Recording {
         command: words(&options.target),
-        root,
+        root: pid,
         engine: kind,
         engine_reason: reason,
         exact: ended.unwatched_ns == 0
@@ -160,7 +109,7 @@ pub fn record(options: &Options) -> Result<(Recording, Rest), Error> {
         write_sites: wrote,
         other_calls: assembled.others,
     };
-    Ok((recording, ended.rest))
+    Ok((recording, rest))
 }
 
 /// A process that is to be attached to: of one that has ended, be it a zombie still, not every engine would say so.
@@ -172,63 +121,35 @@ fn there(pid: u32) -> Result<u32, Error> {
     Err(Error::Process { call: "read of /proc/PID/status", pid, source })
 }
 
-/// An engine that works here.
-enum Ready {
-    Ebpf(Box<ebpf::Engine>),
-    Ptrace,
-    Sample,
-}
-
-impl Ready {
-    fn kind(&self) -> BackendKind {
-        match self {
-            Self::Ebpf(_) => BackendKind::Ebpf,
-            Self::Ptrace => BackendKind::Ptrace,
-            Self::Sample => BackendKind::Sample,
+/// The backend that was asked for, or the best that works, with the reason why it is not a better one.
+fn choose(options: &TraceOptions) -> Result<(Box<dyn TraceBackend>, String), Error> {
+    let asked_for = || "it was asked for".to_string();
+    Ok(match options.backend {
+        BackendChoice::Ptrace if options.seccomp => {
+            (Box::new(PtraceBackend::probe(options)?), "it was asked for, with a seccomp filter".into())
         }
-    }
-
-    /// What can be done before the command starts and the recording begins.
-    fn prepare(&mut self, target: &engine::Target) -> Result<(), Error> {
-        match (self, target) {
-            (Self::Ebpf(engine), engine::Target::Command(gated)) => engine.prepare(gated),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The engine that was asked for, or the best that works, with the reason why it is not a better one.
-fn choose(options: &Options) -> Result<(Ready, String), Error> {
-    match options.engine {
-        EngineChoice::Ptrace if options.seccomp => {
-            Ok((Ready::Ptrace, "it was asked for, with a seccomp filter".into()))
-        }
-        EngineChoice::Ptrace => Ok((Ready::Ptrace, "it was asked for".into())),
-        EngineChoice::Sample => Ok((Ready::Sample, "it was asked for".into())),
-        EngineChoice::Ebpf => Ok((Ready::Ebpf(Box::new(ebpf::Engine::new(options.exact)?)), String::new())),
-        EngineChoice::Auto => Ok(match ebpf::Engine::new(options.exact) {
-            Ok(engine) => (Ready::Ebpf(Box::new(engine)), String::new()),
-            Err(Error::Backend { reason, .. }) => (Ready::Ptrace, format!("eBPF: {reason}")),
-            Err(error) => (Ready::Ptrace, format!("eBPF: {error}")),
-        }),
-    }
+        BackendChoice::Ptrace => (Box::new(PtraceBackend::probe(options)?), asked_for()),
+        BackendChoice::Proc => (Box::new(ProcBackend::probe(options)?), asked_for()),
+        BackendChoice::Ebpf => (Box::new(EbpfBackend::probe(options)?), String::new()),
+        BackendChoice::Auto => match EbpfBackend::probe(options) {
+            Ok(backend) => (Box::new(backend), String::new()),
+            Err(Error::Backend { reason, .. }) => {
+                (Box::new(PtraceBackend::probe(options)?), format!("eBPF: {reason}"))
+            }
+            Err(error) => (Box::new(PtraceBackend::probe(options)?), format!("eBPF: {error}")),
+        },
+    })
 }
 
 fn run(
-    ready: Ready,
-    target: engine::Target,
-    options: &engine::Options,
+    backend: &mut dyn TraceBackend,
+    options: &TraceOptions,
     scribe: &Scribe,
-) -> Result<Ended, Error> {
+) -> Result<BackendReport, Error> {
     let mut sink = |raw: RawEvent| scribe.take(raw);
-    let mut look = Looks(scribe);
-    let mut tick =
-        |now: u64, sink: &mut engine::SendSink<'_>| scribe.tick(now).into_iter().for_each(&mut *sink);
-    match ready {
-        Ready::Ebpf(engine) => engine.run(target, options, &mut sink, &mut look, &mut tick),
-        Ready::Ptrace => crate::ptrace::run(target, options, &mut sink, &mut look, &mut tick),
-        Ready::Sample => crate::sample::run(target, options, &mut sink, &mut look, &mut tick),
-    }
+    let mut snapshots = Snapshots(scribe);
+    let mut tick = |now: u64, sink: &mut EventSink<'_>| scribe.tick(now).into_iter().for_each(&mut *sink);
+    backend.run(options, TraceHooks { sink: &mut sink, snapshots: &mut snapshots, tick: &mut tick })
 }
 
 /// Writes down what an engine reports, and looks into the buffers of those it reports of.
@@ -238,19 +159,19 @@ struct Scribe {
     unread: Mutex<Unread>,
 }
 
-/// Looks for an engine.
-struct Looks<'a>(&'a Scribe);
+/// The buffer snapshots of a backend.
+struct Snapshots<'a>(&'a Scribe);
 
-impl Look for Looks<'_> {
-    fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+impl BufferSnapshots for Snapshots<'_> {
+    fn snapshot(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
         lock(&self.0.watch).look(pid, moment)
     }
 
-    fn begins(&mut self, pid: u32, list: u64) {
+    fn image_started(&mut self, pid: u32, list: u64) {
         lock(&self.0.watch).begins(pid, list);
     }
 
-    fn begun(&mut self, pid: u32) {
+    fn resumed(&mut self, pid: u32) {
         lock(&self.0.watch).begun(pid);
     }
 }
@@ -260,7 +181,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Scribe {
-    fn new(started: u64, engine: BackendKind, options: &Options, command: Option<u32>) -> Self {
+    fn new(started: u64, engine: BackendKind, options: &TraceOptions, command: Option<u32>) -> Self {
         let told = options.every_call && engine != BackendKind::Sample;
         let assembler = Assembler::new(started, engine == BackendKind::Ebpf).telling_all(told);
         Self {
@@ -271,7 +192,7 @@ impl Scribe {
     }
 
     fn take(&self, raw: RawEvent) {
-        match &raw.what {
+        match &raw.kind {
             RawEventKind::Begin => {
                 lock(&self.watch).begin(raw.pid);
                 lock(&self.unread).begins(raw.pid, None);
@@ -312,14 +233,16 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn words(target: &Target) -> Vec<String> {
+fn words(target: &TraceTarget) -> Vec<String> {
     match target {
-        Target::Command(command) => command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        Target::Process(_) => Vec::new(),
+        TraceTarget::Command(command) => {
+            command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        }
+        TraceTarget::Process(_) => Vec::new(),
     }
 }
 
-fn overhead(engine: BackendKind, ended: &Ended, startup_s: f64) -> Overhead {
+fn overhead(engine: BackendKind, ended: &BackendReport, startup_s: f64) -> Overhead {
     Overhead {
         startup_s,
         watched_s: seconds(ended.watched_ns),

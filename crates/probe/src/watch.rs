@@ -14,9 +14,9 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, Moment, WriteSite};
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::{blocking_calls, process_stat};
+use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use crate::place::{Places, STREAMS_MOST};
-use crate::raw::{RawEvent, RawEventKind, Sink};
 
 pub(crate) use looker::Looker;
 
@@ -226,7 +226,7 @@ impl Watch {
 
     /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
     /// every 20 ms or so; it returns at once if there is nothing to do.
-    pub fn tick(&mut self, now_ns: u64, sink: &mut Sink) {
+    pub fn tick(&mut self, now_ns: u64, sink: &mut EventSink) {
         self.looks.earn(now_ns, SHARE, CREDIT_MOST_NS);
         self.last_ns = now_ns;
         self.places.tick(now_ns);
@@ -246,7 +246,7 @@ impl Watch {
         }
     }
 
-    fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut Sink) {
+    fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut EventSink) {
         let Some(one) = self.processes.get_mut(&pid) else { return };
         let mut interval_ns = INTERVAL_NS;
         let does = one.does(pid);
@@ -261,8 +261,8 @@ impl Watch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
                 one.said.clear();
             } else if one.is_news(&buffers, now_ns) {
-                let what = RawEventKind::looked(pid, Moment::Sample, buffers, blocking_calls::waits_in(pid));
-                sink(RawEvent { ns: now_ns, pid, tid: pid, what });
+                let kind = RawEventKind::buffers(pid, Moment::Sample, buffers, blocking_calls::waits_in(pid));
+                sink(RawEvent { ns: now_ns, pid, tid: pid, kind });
             }
         }
         one.interval_ns = interval_ns;

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, Moment};
-use weir_probe::raw::{RawEvent, RawEventKind};
 use weir_probe::watch::Watch;
+use weir_trace_api::event::{RawEvent, RawEventKind};
 
 use support::{Waiting, compile};
 
@@ -50,7 +50,7 @@ fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
         found.extend(ticks(&mut watch, 50));
     }
     for raw in &found {
-        let RawEventKind::Buffers { moment, buffers, waits_in, .. } = &raw.what else { panic!("{raw:?}") };
+        let RawEventKind::Buffers { moment, buffers, waits_in, .. } = &raw.kind else { panic!("{raw:?}") };
         assert_eq!(
             (raw.pid, *moment, in_stdout(buffers)),
             (waiting.pid(), Moment::Sample, &b"in stdout"[..])

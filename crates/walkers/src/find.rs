@@ -9,17 +9,17 @@ use weir_sys::memory::{Memory, ProcessMemory};
 
 use super::cpython::{self, Python};
 use super::glibc::Glibc;
+use super::glibc_search;
 use super::go::{Go, Tables};
 use super::image::{self, Image};
 use super::libweir::Libweir;
 use super::musl::{Musl, Others};
-use super::musl_search::Ground;
+use super::musl_search::{self, Ground};
 use super::perl::{Layers, Perl};
 use super::ruby::Ruby;
 use super::rust::{Files, Rust};
 use super::search::Area;
 use super::tcl::Tcl;
-use super::{glibc_search, musl_search};
 use crate::Walker;
 
 /// The walkers that fit the process; none where nothing is known of its image, or it cannot be looked into.

@@ -8,15 +8,13 @@ use weir_model::trace::Buffer;
 use weir_sys::memory::Memory;
 
 use super::glibc::Glibc;
-use super::glibc_search;
 use super::image::image;
-use super::libweir;
-use super::list_head;
 use super::musl::{Musl, Others};
 use super::musl_search::{self, Ground};
 use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
 use super::rust::Rust;
 use super::search::Area;
+use super::{glibc_search, libweir, list_head};
 use crate::Walker;
 
 pub(crate) const BASE: u64 = 0x10000;

@@ -1,6 +1,5 @@
 //! `weir trace`: the command line, and what is done with it.
 
-mod record;
 mod show;
 pub(crate) mod status;
 
@@ -9,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use weir_bench::{Error, prices};
 use weir_diagnose::judge_with_streams;
 use weir_model::trace::{Recording, StreamTable};
 use weir_model::{Severity, duration};
-use weir_probe::engine::Rest;
 use weir_sys::inherited::InheritedFds;
+use weir_trace_api::{BackendChoice, DeferredCleanup, TraceOptions, TraceTarget};
 
 use crate::output::OutputOptions;
 use crate::{USAGE, signals};
@@ -55,10 +54,11 @@ pub struct Args {
         long,
         value_name = "ENGINE",
         default_value = "auto",
+        value_parser = backend_choice(),
         hide_possible_values = true,
         conflicts_with = "replay"
     )]
-    engine: Engine,
+    engine: BackendChoice,
 
     /// Look at every call, whatever it costs: no bursts
     #[arg(long, conflicts_with = "replay")]
@@ -105,17 +105,13 @@ pub struct Args {
     replay: Option<PathBuf>,
 }
 
-/// Where calls are seen, as asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Engine {
-    /// The best that works here.
-    Auto,
-    /// In the kernel.
-    Ebpf,
-    /// By stopping the program.
-    Ptrace,
-    /// From /proc.
-    Sample,
+/// Parses `--engine`.
+fn backend_choice() -> impl TypedValueParser<Value = BackendChoice> {
+    const HELP: [&str; 4] =
+        ["The best that works here", "In the kernel", "By stopping the program", "From /proc"];
+    let values = BackendChoice::NAMES.into_iter().zip(HELP);
+    PossibleValuesParser::new(values.map(|(name, help)| PossibleValue::new(name).help(help)))
+        .try_map(|name| name.parse::<BackendChoice>())
 }
 
 const EXAMPLES: &str = "\
@@ -182,10 +178,10 @@ fn to_stdout(args: &Args) -> usize {
 /// Only one engine stops programs at calls, and one sees none.
 fn engine_that_sees(args: &Args) -> Result<(), String> {
     match args.engine {
-        Engine::Ebpf | Engine::Sample if args.seccomp => {
+        BackendChoice::Ebpf | BackendChoice::Proc if args.seccomp => {
             Err("--seccomp is of the engine ptrace: leave out --engine, or give it ptrace".into())
         }
-        Engine::Sample if args.exact => Err(
+        BackendChoice::Proc if args.exact => Err(
             "--exact looks at every call, and the engine sample at none: leave out --engine, or give it ptrace".into(),
         ),
         _ => Ok(()),
@@ -193,27 +189,30 @@ fn engine_that_sees(args: &Args) -> Result<(), String> {
 }
 
 /// The recording: of a run, or of a file.
-fn obtain(args: &Args) -> Result<(Recording, Rest), Failure> {
+fn obtain(args: &Args) -> Result<(Recording, DeferredCleanup), Failure> {
     if let Some(path) = &args.replay {
-        return Ok((replay(path)?, Rest::default()));
+        return Ok((replay(path)?, DeferredCleanup::default()));
     }
     let directory = Path::new(".");
     let known = prices::cached(directory);
     // A command gets the signals of the terminal itself, and weir outlives them.
     let stop = signals::stop_flag_of_tracer(args.pid.is_none());
-    let request = record::Request {
-        command: args.command.clone(),
-        pid: args.pid,
-        engine: args.engine,
+    let target = match args.pid {
+        Some(pid) => TraceTarget::Process(pid),
+        None => TraceTarget::Command(args.command.clone()),
+    };
+    let options = TraceOptions {
+        target,
+        backend: if args.seccomp { BackendChoice::Ptrace } else { args.engine },
         exact: args.exact,
         every_call: args.every_call,
         seccomp: args.seccomp,
-        keep: if to_stdout(args) > 0 { InheritedFds::Stdout } else { InheritedFds::Nothing },
+        inherited: if to_stdout(args) > 0 { InheritedFds::Stdout } else { InheritedFds::Nothing },
         limit: args.time,
         stop: stop.map_err(Failure::own)?,
         prices: known.unwrap_or_default(),
     };
-    let (mut recording, rest) = record::record(request)?;
+    let (mut recording, rest) = weir_probe::trace::record(&options)?;
     // Measured behind the run, if they are not known: the program does not wait for them.
     recording.prices = known.unwrap_or_else(|| prices::prices(directory));
     if recording.waits_for_devices() {

@@ -7,13 +7,13 @@ use weir_diagnose::Judgement;
 use weir_model::trace::{Recording, TraceResult, TraceStream};
 use weir_report::Style;
 use weir_report::trace::{document_text, screen, streams_text, timeline};
+use weir_tui::style::stderr_style;
 
 use super::Args;
 use super::status::Failure;
 use crate::console;
 use crate::output::{OutputFiles, json_text};
 use crate::output_file::OutputFile;
-use weir_tui::style::stderr_style;
 
 /// Files that were opened before the program starts, so that a wrong name costs no run.
 pub struct Outputs {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::Size;
 use weir_model::trace::{Op, OpenFile, OtherCalls};
+use weir_trace_api::RawCall;
 
 use super::files::Files;
-use crate::raw::RawCall;
 
 /// IORING_SETUP_SQPOLL: a thread of the kernel takes the operations, and no call is needed.
 const POLLED: u64 = 1 << 1;

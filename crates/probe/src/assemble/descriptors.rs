@@ -5,11 +5,11 @@ use weir_model::trace::Op;
 use weir_model::{Direction, StreamKind};
 use weir_sys::open_files::{fdinfo, open_file};
 use weir_sys::{proc, syscalls};
+use weir_trace_api::RawCall;
 
 use super::files::Files;
 use super::paths::{below, resolved};
 use super::renewal::current;
-use crate::raw::RawCall;
 
 /// What a number stands for in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

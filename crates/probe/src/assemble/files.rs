@@ -6,10 +6,10 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::StreamKind;
 use weir_model::trace::{OpenFile, StreamCounts};
 use weir_sys::open_files::{file_at, kind_at, kind_of, open_file, same_file, unknown_file};
+use weir_trace_api::{RawFile, WorkingDirectory};
 
 use super::names::Names;
 use super::paths::Directories;
-use crate::raw::{RawFile, Stands};
 
 /// In so many directories a name is looked for.
 const PLACES_MOST: usize = 32;
@@ -141,7 +141,14 @@ impl Files {
     }
 
     /// open(2) and its relatives: a new open file, by the name that the program gave.
-    pub fn opened(&mut self, pid: u32, fd: i32, name: &str, stands: Option<Stands>, flags: i32) -> u32 {
+    pub fn opened(
+        &mut self,
+        pid: u32,
+        fd: i32,
+        name: &str,
+        stands: Option<WorkingDirectory>,
+        flags: i32,
+    ) -> u32 {
         let given = self.directories.absolute(pid, name, stands);
         if self.told_by_kernel {
             let path = given.unwrap_or_else(|| name.to_string());

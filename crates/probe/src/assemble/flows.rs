@@ -4,8 +4,7 @@ use foldhash::{HashMap, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{Call, Op, StreamCounts};
 use weir_sys::syscalls;
-
-use crate::raw::{RawCall, RawCounts};
+use weir_trace_api::{RawCall, RawCounts};
 
 /// The first calls of a flow, and the first writes after a fork, are told one by one.
 pub(super) const FIRST_CALLS: u32 = 8;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
-use weir_sys::proc;
-use weir_sys::proc::ResourceUsage;
+use weir_sys::proc::{self, ResourceUsage};
 
 use super::{Assembler, Live, renewal};
 

@@ -25,12 +25,12 @@ mod unseen;
 
 use std::sync::Arc;
 
+pub use assembled::Assembled;
 use foldhash::{HashMap, HashMapExt};
 use weir_model::trace::{Buffer, Call, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, Rename};
 use weir_sys::proc;
+use weir_trace_api::{RawCall, RawEvent, RawEventKind, RawFile};
 
-use crate::raw::{RawCall, RawEvent, RawEventKind, RawFile};
-pub use assembled::Assembled;
 use beside::Beside;
 use descriptors::{Descriptor, Descriptors};
 use files::Files;
@@ -133,11 +133,11 @@ impl Assembler {
     /// Takes one report.
     pub fn take(&mut self, mut raw: RawEvent) {
         let at_s = self.seconds(raw.ns);
-        if let RawEventKind::Call(call) = &mut raw.what {
+        if let RawEventKind::Call(call) = &mut raw.kind {
             self.place(raw.pid, call);
         }
         self.latest_s = self.latest_s.max(at_s);
-        match raw.what {
+        match raw.kind {
             RawEventKind::Begin => self.begin(raw.pid, at_s),
             RawEventKind::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
             RawEventKind::Call(ref call) => self.call(&raw, call, at_s),
@@ -178,9 +178,9 @@ impl Assembler {
                     EventKind::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in, files };
                 self.event(at_s, raw.pid, raw.tid, what);
             }
-            RawEventKind::Unwatched { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
-            RawEventKind::Glance => self.glance(raw.pid),
-            RawEventKind::Pause { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
+            RawEventKind::Gap { until_ns } => self.unwatched(raw.pid, at_s, until_ns),
+            RawEventKind::FdSnapshot => self.glance(raw.pid),
+            RawEventKind::GapEdge { totals, ends } => self.pause(raw.pid, totals, ends, at_s),
             RawEventKind::Totals(totals) => {
                 self.live_of(raw.pid, at_s);
                 if let Some(live) = self.live.get_mut(&raw.pid) {

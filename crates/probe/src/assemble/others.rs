@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{Op, OtherCalls};
-
-use crate::raw::{RawCall, RawCounts};
+use weir_trace_api::{RawCall, RawCounts};
 
 /// One program of one process: its process, and which of its images.
 type Program = (u32, u32);

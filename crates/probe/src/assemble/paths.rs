@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
 use weir_sys::proc;
-
-use crate::raw::Stands;
+use weir_trace_api::WorkingDirectory;
 
 /// In which directories processes were seen last: who has ended by the time that his report is taken has none.
 #[derive(Debug, Default)]
@@ -15,7 +14,7 @@ pub(super) struct Directories(HashMap<u32, PathBuf>);
 impl Directories {
     /// A path as seen from the process's directory, which is asked for if it may be another than before; None where it
     /// cannot be told.
-    pub fn absolute(&mut self, pid: u32, name: &str, stands: Option<Stands>) -> Option<String> {
+    pub fn absolute(&mut self, pid: u32, name: &str, stands: Option<WorkingDirectory>) -> Option<String> {
         if name.starts_with('/') {
             let path: PathBuf = Path::new(name).components().collect();
             return Some(path.to_string_lossy().into_owned());
@@ -28,17 +27,17 @@ impl Directories {
 
     /// Whether it is known where the process stands: who is gone, and was not asked while it was there, stood nobody knows
     /// where.
-    pub fn knows(&mut self, pid: u32, stands: Option<Stands>) -> bool {
+    pub fn knows(&mut self, pid: u32, stands: Option<WorkingDirectory>) -> bool {
         self.of(pid, stands).is_some()
     }
 
-    fn of(&mut self, pid: u32, stands: Option<Stands>) -> Option<PathBuf> {
-        let known = stands == Some(Stands::AsBefore) && self.0.contains_key(&pid);
+    fn of(&mut self, pid: u32, stands: Option<WorkingDirectory>) -> Option<PathBuf> {
+        let known = stands == Some(WorkingDirectory::AsBefore) && self.0.contains_key(&pid);
         let now = if known { None } else { proc::directory(pid) };
         match now {
             Some(directory) => drop(self.0.insert(pid, directory)),
             // It has moved, and cannot be asked any more where it went.
-            None if stands == Some(Stands::Elsewhere) => drop(self.0.remove(&pid)),
+            None if stands == Some(WorkingDirectory::Elsewhere) => drop(self.0.remove(&pid)),
             None => {}
         }
         self.0.get(&pid).cloned()
@@ -114,17 +113,17 @@ mod tests {
         let here = std::env::current_dir().unwrap().join("z").to_string_lossy().into_owned();
         assert_eq!(directories.absolute(child.id(), "z", None).as_ref(), Some(&here));
         let mut of_child = |stands| directories.absolute(NOBODY, "z", Some(stands));
-        assert_eq!(of_child(Stands::AsBefore).as_deref(), Some("/usr/z"), "where its parent was");
-        assert_eq!(of_child(Stands::Elsewhere), Some(here), "wherever that is");
+        assert_eq!(of_child(WorkingDirectory::AsBefore).as_deref(), Some("/usr/z"), "where its parent was");
+        assert_eq!(of_child(WorkingDirectory::Elsewhere), Some(here), "wherever that is");
     }
 
     #[test]
     fn who_has_not_moved_is_not_asked_again() {
         let mut directories = Directories(HashMap::from_iter([(std::process::id(), "/d".into())]));
         let mut own = |stands| directories.absolute(std::process::id(), "x", stands);
-        assert_eq!(own(Some(Stands::AsBefore)).as_deref(), Some("/d/x"));
+        assert_eq!(own(Some(WorkingDirectory::AsBefore)).as_deref(), Some("/d/x"));
         let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();
-        assert_eq!(own(Some(Stands::Elsewhere)), Some(here));
+        assert_eq!(own(Some(WorkingDirectory::Elsewhere)), Some(here));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use foldhash::HashMap;
 use weir_model::trace::Op;
 use weir_sys::open_files::fdinfo;
 use weir_sys::syscalls;
+use weir_trace_api::RawCall;
 
 use super::{Assembler, descriptors};
-use crate::raw::RawCall;
 
 /// By open file.
 #[derive(Debug, Default)]

@@ -9,10 +9,10 @@ use std::path::Path;
 use foldhash::{HashMap, HashSet, HashSetExt};
 use weir_model::trace::{Op, Rename};
 use weir_sys::clock::now_ns;
+use weir_trace_api::RawCall;
 
 use super::descriptors::{Descriptors, path_of};
 use super::files::Files;
-use crate::raw::RawCall;
 
 /// So many directories are listed: a program that fills a tree makes it anew.
 const DIRECTORIES_MOST: usize = 64;
@@ -144,7 +144,7 @@ fn inode(directory: Option<&Path>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raw::RawCall;
+    use weir_trace_api::RawCall;
 
     const NOBODY: u32 = 4_194_305;
 

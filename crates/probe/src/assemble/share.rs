@@ -6,7 +6,6 @@
 mod tests;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
-
 use weir_model::Direction;
 use weir_model::trace::IoTotals;
 

@@ -3,9 +3,9 @@
 use weir_model::Direction;
 use weir_model::trace::{Buffer, EventKind, Exit, IoTotals, Moment, Op, RuntimeId, StreamCounts};
 use weir_sys::proc::ResourceUsage;
+use weir_trace_api::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile};
 
 use super::Assembler;
-use crate::raw::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile};
 
 /// There is no such process.
 const NOBODY: u32 = 4_194_305;
@@ -13,8 +13,8 @@ const NOBODY: u32 = 4_194_305;
 const MS: u64 = 1_000_000;
 
 /// At so many milliseconds.
-fn raw(at: u64, what: RawEventKind) -> RawEvent {
-    RawEvent { ns: at * MS, pid: NOBODY, tid: NOBODY, what }
+fn raw(at: u64, kind: RawEventKind) -> RawEvent {
+    RawEvent { ns: at * MS, pid: NOBODY, tid: NOBODY, kind }
 }
 
 fn opened(fd: i64, path: &str) -> RawEventKind {
@@ -22,8 +22,8 @@ fn opened(fd: i64, path: &str) -> RawEventKind {
     RawEventKind::Call(RawCall { paths: vec![path.into()], ..call })
 }
 
-fn call_of(what: RawEventKind) -> RawCall {
-    let RawEventKind::Call(call) = what else { panic!("{what:?}") };
+fn call_of(kind: RawEventKind) -> RawCall {
+    let RawEventKind::Call(call) = kind else { panic!("{kind:?}") };
     call
 }
 
@@ -94,14 +94,9 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     (busy.flow.fd, busy.flow.calls, busy.flow.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
     assembler.take(raw(40, RawEventKind::Counts(busy)));
     // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
-    assembler.take(RawEvent {
-        ns: 5 * MS,
-        pid: 0,
-        tid: 0,
-        what: RawEventKind::Unwatched { until_ns: 5 * MS },
-    });
+    assembler.take(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
     let totals = IoTotals { read_calls: 1100, read_bytes: 5096, ..IoTotals::default() };
-    assembler.take(raw(50, RawEventKind::Pause { totals, ends: false }));
+    assembler.take(raw(50, RawEventKind::GapEdge { totals, ends: false }));
     let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
     assembler.take(raw(
         90,
@@ -123,14 +118,9 @@ fn beside_a_part_that_went_nobody_knows_where_no_stream_of_that_way_is_exact() {
     let RawEventKind::Counts(mut log) = counts(0, None) else { unreachable!() };
     (log.flow.fd, log.flow.direction) = (4, Direction::Out);
     assembler.take(raw(33, RawEventKind::Counts(log)));
-    assembler.take(RawEvent {
-        ns: 5 * MS,
-        pid: 0,
-        tid: 0,
-        what: RawEventKind::Unwatched { until_ns: 5 * MS },
-    });
+    assembler.take(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
     let totals = IoTotals { read_calls: 100, read_bytes: 4096, write_calls: 100, written_bytes: 4096 };
-    assembler.take(raw(50, RawEventKind::Pause { totals, ends: false }));
+    assembler.take(raw(50, RawEventKind::GapEdge { totals, ends: false }));
     let io = IoTotals { read_calls: 9000, read_bytes: 90_000, ..totals };
     assembler.take(raw(
         90,
@@ -153,11 +143,11 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
         ns: at * MS,
         pid: 0,
         tid: 0,
-        what: RawEventKind::Unwatched { until_ns: until * MS },
+        kind: RawEventKind::Gap { until_ns: until * MS },
     };
     assembler.take(everybody(5, 5));
     let totals = IoTotals { write_calls: 1000, written_bytes: 30_000, ..IoTotals::default() };
-    assembler.take(raw(41, RawEventKind::Pause { totals, ends: false }));
+    assembler.take(raw(41, RawEventKind::GapEdge { totals, ends: false }));
     let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
     assembler.take(raw(
         190,
@@ -195,7 +185,7 @@ fn a_socket_goes_on_while_nobody_looks_at_its_process_alone() {
     (busy.flow.calls, busy.flow.bytes, busy.flow.direction) = (1000, 1000, Direction::Out);
     (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);
     assembler.take(raw(40, RawEventKind::Counts(busy)));
-    assembler.take(raw(40, RawEventKind::Unwatched { until_ns: 140 * MS }));
+    assembler.take(raw(40, RawEventKind::Gap { until_ns: 140 * MS }));
     assembler.take(raw(
         140,
         RawEventKind::Exit { exit: Exit::Code(0), io: None, spent: ResourceUsage::default() },

@@ -8,9 +8,9 @@ use weir_model::trace::{EventKind, IoTotals, StreamCounts};
 
 use super::pauses::Stream;
 use super::renewal::doubt;
-use super::scale::{Seen, Sum};
+use super::scale::{self, Seen, Sum};
 use super::share::Amount;
-use super::{Assembler, Live, scale};
+use super::{Assembler, Live};
 
 impl Assembler {
     /// What the kernel counted against what was seen, where calls went unseen.

@@ -7,10 +7,9 @@ use weir_sys::memory::Memory;
 
 use super::layers::Layers;
 use super::{Perl, tables};
-use crate::Walker;
-use crate::pending;
 use crate::read::{BUFFER_MOST, PENDING_KEPT};
 use crate::tests::{BASE, Piece, hostile_words};
+use crate::{Walker, pending};
 
 /// Words of a table with one handle: its layer `perlio`, `unix` under it, then what is written.
 const TABLE: usize = 0;

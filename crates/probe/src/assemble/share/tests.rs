@@ -1,7 +1,8 @@
 //! Pauses of processes that did this and that.
 
-use super::*;
 use Direction::{In, Out};
+
+use super::*;
 
 fn burst(streams: &[(Place, Direction, u64, u64)]) -> Burst {
     let active = |calls, bytes| Active { calls, bytes, first_s: 1.0, last_s: 1.0, apart: false };

@@ -1,0 +1,12 @@
+//! The interface between tracing backends and the rest of weir: the trait [`TraceBackend`], its options, and its events.
+
+mod backend;
+pub mod breakpoint_traps;
+pub mod event;
+mod options;
+
+pub use backend::{
+    BackendReport, BufferSnapshots, DeferredCleanup, TickHook, TraceBackend, TraceHooks, TraceRoot,
+};
+pub use event::{EventSink, RawCall, RawCounts, RawEvent, RawEventKind, RawFile, WorkingDirectory};
+pub use options::{BackendChoice, TraceOptions, TraceTarget};

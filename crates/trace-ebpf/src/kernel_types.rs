@@ -1,0 +1,323 @@
+//! The few of the kernel's types that its programs here read, out of all that its BTF describes: five megabytes
+//! are walked once and not taken apart, as that would take longer than everything else at the start.
+
+use std::collections::HashMap;
+use std::io;
+
+use aya_obj::btf::Btf;
+
+use crate::kernel_file;
+
+/// Where the kernel shows it.
+pub(super) const PATH: &str = "/sys/kernel/btf/vmlinux";
+
+/// The structs of bpf/kernel.h.
+const STRUCTS: &[&str] = &[
+    "super_block",
+    "inode",
+    "pipe_inode_info",
+    "file",
+    "path",
+    "dentry",
+    "qstr",
+    "fdtable",
+    "files_struct",
+    "fs_struct",
+    "mm_struct",
+    "task_io_accounting",
+    "signal_struct",
+    "sched_entity",
+    "sched_info",
+    "task_struct",
+    "linux_binprm",
+    "pt_regs",
+    "user_pt_regs",
+];
+/// The typedef of a tracepoint's handler: `btf_trace_` and its name.
+const TRACEPOINT: &[u8] = b"btf_trace_";
+
+/// Kinds of types, of linux/btf.h.
+const INT: u32 = 1;
+const PTR: u32 = 2;
+const ARRAY: u32 = 3;
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+const ENUM: u32 = 6;
+const FWD: u32 = 7;
+const TYPEDEF: u32 = 8;
+const RESTRICT: u32 = 11;
+const FUNC: u32 = 12;
+const FUNC_PROTO: u32 = 13;
+const VAR: u32 = 14;
+const DATASEC: u32 = 15;
+const FLOAT: u32 = 16;
+const DECL_TAG: u32 = 17;
+const TYPE_TAG: u32 = 18;
+const ENUM64: u32 = 19;
+/// The part of a type's second word that says how many members follow.
+const MANY: u32 = 0xffff;
+
+const HEADER_BYTES: u32 = 24;
+const TYPE_BYTES: usize = 12;
+const MEMBER_BYTES: usize = 12;
+const MAGIC: u32 = 0x0001_eb9f;
+
+/// What the kernel's BTF says of what is needed.
+pub(super) struct KernelTypes {
+    /// The structs with all that is in them by value; pointers lead nowhere.
+    pub structs: Btf,
+    tracepoints: HashMap<String, u32>,
+}
+
+impl KernelTypes {
+    /// Those of this kernel, with these tracepoints' handlers.
+    pub fn of_this_kernel(tracepoints: &[&str]) -> io::Result<Self> {
+        Self::parse(&kernel_file::file(PATH)?, tracepoints)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not understood"))
+    }
+
+    /// The number of the tracepoint's handler among the kernel's types; None: there is no such tracepoint.
+    pub fn tracepoint(&self, name: &str) -> Option<u32> {
+        self.tracepoints.get(name).copied()
+    }
+
+    fn parse(bytes: &[u8], tracepoints: &[&str]) -> Option<Self> {
+        let all = All::parse(bytes)?;
+        let mut few = Few::of(&all);
+        let mut found = HashMap::new();
+        for number in 1..all.starts.len() as u32 {
+            match all.kind(number) {
+                STRUCT if STRUCTS.iter().any(|name| all.is_named(number, name.as_bytes())) => {
+                    few.number(number);
+                }
+                TYPEDEF if all.begins(number, TRACEPOINT) => {
+                    let name = &all.name(number)[TRACEPOINT.len()..];
+                    if let Some(&tracepoint) = tracepoints.iter().find(|known| known.as_bytes() == name) {
+                        found.entry(tracepoint.to_owned()).or_insert(number);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let structs = Btf::parse(&few.finish(), Default::default()).ok()?;
+        Some(Self { structs, tracepoints: found })
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// All types as they are: where each begins.
+struct All<'a> {
+    types: &'a [u8],
+    strings: &'a [u8],
+    /// By number; the first, 0, is void.
+    starts: Vec<u32>,
+}
+
+impl<'a> All<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        if word(bytes, 0)? & 0xff_ffff != MAGIC & 0xff_ffff {
+            return None;
+        }
+        let header = word(bytes, 4)? as usize;
+        let part = |at| {
+            let start = header.checked_add(word(bytes, at)? as usize)?;
+            bytes.get(start..start.checked_add(word(bytes, at + 4)? as usize)?)
+        };
+        let (types, strings) = (part(8)?, part(16)?);
+        let mut starts = Vec::with_capacity(types.len() / 24);
+        starts.push(0);
+        let mut at = 0;
+        while at < types.len() {
+            starts.push(at as u32);
+            at += TYPE_BYTES + extra_bytes(word(types, at + 4)?)?;
+        }
+        (at == types.len()).then_some(Self { types, strings, starts })
+    }
+
+    fn word(&self, number: u32, at: usize) -> u32 {
+        let start = self.starts[number as usize] as usize;
+        word(self.types, start + at).unwrap_or(0)
+    }
+
+    fn kind(&self, number: u32) -> u32 {
+        self.word(number, 4) >> 24 & 0x1f
+    }
+
+    fn name(&self, number: u32) -> &'a [u8] {
+        self.string(self.word(number, 0))
+    }
+
+    fn begins(&self, number: u32, with: &[u8]) -> bool {
+        self.strings.get(self.word(number, 0) as usize..).is_some_and(|rest| rest.starts_with(with))
+    }
+
+    /// Of many types nothing more is asked: where a name ends is not sought for it.
+    fn is_named(&self, number: u32, name: &[u8]) -> bool {
+        let rest = self.strings.get(self.word(number, 0) as usize..).unwrap_or_default();
+        rest.starts_with(name) && rest.get(name.len()) == Some(&0)
+    }
+
+    fn string(&self, at: u32) -> &'a [u8] {
+        let rest = self.strings.get(at as usize..).unwrap_or_default();
+        &rest[..rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len())]
+    }
+}
+
+/// Bytes behind the fixed part of a type; None: a kind that is newer than this.
+fn extra_bytes(info: u32) -> Option<usize> {
+    let many = (info & MANY) as usize;
+    Some(match info >> 24 & 0x1f {
+        PTR | FWD | TYPEDEF..=FUNC | FLOAT | TYPE_TAG => 0,
+        INT | VAR | DECL_TAG => 4,
+        ARRAY => 12,
+        ENUM | FUNC_PROTO => many * 8,
+        STRUCT | UNION | DATASEC | ENUM64 => many * MEMBER_BYTES,
+        _ => return None,
+    })
+}
+
+/// Some of the types, with new numbers.
+struct Few<'a> {
+    all: &'a All<'a>,
+    types: Vec<u8>,
+    strings: Vec<u8>,
+    numbers: HashMap<u32, u32>,
+    /// The old numbers in the order of the new ones.
+    order: Vec<u32>,
+}
+
+impl<'a> Few<'a> {
+    fn of(all: &'a All<'a>) -> Self {
+        Self { all, types: Vec::new(), strings: vec![0], numbers: HashMap::new(), order: Vec::new() }
+    }
+
+    /// The new number; the type will be copied if it was not asked for before.
+    fn number(&mut self, old: u32) -> u32 {
+        if old == 0 || old as usize >= self.all.starts.len() {
+            return 0;
+        }
+        *self.numbers.entry(old).or_insert_with(|| {
+            self.order.push(old);
+            self.order.len() as u32
+        })
+    }
+
+    /// Copies what was asked for, and whatever that is made of, as BTF.
+    fn finish(mut self) -> Vec<u8> {
+        let mut copied = 0;
+        while let Some(&old) = self.order.get(copied) {
+            self.copy(old);
+            copied += 1;
+        }
+        let (types, strings) = (self.types.len() as u32, self.strings.len() as u32);
+        let header = [MAGIC, HEADER_BYTES, 0, types, types, strings];
+        let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.append(&mut self.types);
+        bytes.append(&mut self.strings);
+        bytes
+    }
+
+    fn copy(&mut self, old: u32) {
+        let (name, info, size_or_type) =
+            (self.all.word(old, 0), self.all.word(old, 4), self.all.word(old, 8));
+        let name = self.name(name);
+        match self.all.kind(old) {
+            // Where they lead is of no interest, and they lead everywhere.
+            PTR => self.put(&[name, info, 0]),
+            TYPEDEF..=RESTRICT | TYPE_TAG => {
+                let of = self.number(size_or_type);
+                self.put(&[name, info, of]);
+            }
+            INT => self.put(&[name, info, size_or_type, self.all.word(old, 12)]),
+            ARRAY => {
+                let (of, by) = (self.number(self.all.word(old, 12)), self.number(self.all.word(old, 16)));
+                self.put(&[name, info, size_or_type, of, by, self.all.word(old, 20)]);
+            }
+            STRUCT | UNION => {
+                self.put(&[name, info, size_or_type]);
+                (0..info & MANY).for_each(|member| self.copy_member(old, member as usize));
+            }
+            // Of an enum the size matters, and not its names; nothing else is a part of a struct.
+            _ => self.put(&[name, info & !MANY, size_or_type]),
+        }
+    }
+
+    fn copy_member(&mut self, of: u32, member: usize) {
+        let at = TYPE_BYTES + member * MEMBER_BYTES;
+        let name = self.name(self.all.word(of, at));
+        let is = self.number(self.all.word(of, at + 4));
+        self.put(&[name, is, self.all.word(of, at + 8)]);
+    }
+
+    fn name(&mut self, at: u32) -> u32 {
+        let name = self.all.string(at);
+        if name.is_empty() {
+            return 0;
+        }
+        let new = self.strings.len() as u32;
+        self.strings.extend_from_slice(name);
+        self.strings.push(0);
+        new
+    }
+
+    fn put(&mut self, words: &[u32]) {
+        self.types.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn btf(types: &[u32], strings: &[u8]) -> Vec<u8> {
+        let (bytes, names) = (types.len() as u32 * 4, strings.len() as u32);
+        let header = [MAGIC, 24, 0, bytes, bytes, names];
+        let words = header.iter().chain(types).flat_map(|word| word.to_le_bytes());
+        words.chain(strings.iter().copied()).collect()
+    }
+
+    const fn info(kind: u32, many: u32) -> u32 {
+        kind << 24 | many
+    }
+
+    /// 1: int; 2: struct other with an int; 3: a pointer to it; 4: struct file, an int and the pointer; 5: void
+    /// function; 6: a pointer to that; 7: the typedef of a tracepoint.
+    fn sample() -> Vec<u8> {
+        let strings = b"\0int\0other\0file\0first\0second\0btf_trace_sys_exit\0";
+        let at =
+            |name: &str| strings.windows(name.len()).position(|part| part == name.as_bytes()).unwrap() as u32;
+        let types = [
+            vec![at("int"), info(INT, 0), 4, 32],
+            vec![at("other"), info(STRUCT, 1), 4, at("first"), 1, 0],
+            vec![0, info(PTR, 0), 2],
+            vec![at("file"), info(STRUCT, 2), 16, at("first"), 1, 0, at("second"), 3, 64],
+            vec![0, info(FUNC_PROTO, 0), 0],
+            vec![0, info(PTR, 0), 5],
+            vec![at("btf_trace_sys_exit"), info(TYPEDEF, 0), 6],
+        ];
+        btf(&types.concat(), strings)
+    }
+
+    #[test]
+    fn a_struct_comes_with_its_members_and_a_tracepoint_with_its_number() {
+        let types = KernelTypes::parse(&sample(), &["sys_exit", "sys_enter"]).unwrap();
+        assert_eq!((types.tracepoint("sys_exit"), types.tracepoint("sys_enter")), (Some(7), None));
+        let strings = b"\0file\0first\0second\0int\0";
+        let file = vec![1, info(STRUCT, 2), 16, 6, 2, 0, 12, 3, 64];
+        let (int, pointer) = (vec![19, info(INT, 0), 4, 32], vec![0, info(PTR, 0), 0]);
+        assert_eq!(types.structs.to_bytes(), btf(&[file, int, pointer].concat(), strings));
+    }
+
+    #[test]
+    fn what_is_no_btf_or_broken_is_not_understood() {
+        let whole = sample();
+        assert!(KernelTypes::parse(b"", &[]).is_none());
+        assert!(KernelTypes::parse(&whole[..whole.len() - 1], &[]).is_none());
+        let mut newer = whole.clone();
+        newer[24 + 7] = 31;
+        assert!(KernelTypes::parse(&newer, &[]).is_none());
+    }
+}

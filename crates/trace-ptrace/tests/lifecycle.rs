@@ -1,0 +1,185 @@
+//! Lives and deaths under the ptrace engine: statuses, signals, stops, children, threads.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weir_model::trace::{Exit, Moment};
+use weir_sys::{Error, proc};
+use weir_trace_api::{RawEventKind, TraceOptions, TraceRoot};
+
+use common::{cheaply, command, compile, exactly, text, trace, until};
+
+#[test]
+fn exit_statuses_are_passed_on() {
+    assert_eq!(exactly(&["true"]).ended.exit, Some(Exit::Code(0)));
+    assert_eq!(cheaply(&["sh", "-c", "exit 41"]).ended.exit, Some(Exit::Code(41)));
+}
+
+#[test]
+fn a_command_that_is_not_there_is_told_with_errno() {
+    for (name, errno) in [("no-such-command-here", libc::ENOENT), ("/etc/passwd", libc::EACCES)] {
+        match trace(command(&[name]), &TraceOptions::default()).map(|seen| seen.ended) {
+            Err(Error::Command { source, .. }) => assert_eq!(source.raw_os_error(), Some(errno)),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn death_by_a_signal_is_seen_with_a_last_look() {
+    for (name, number) in [("KILL", libc::SIGKILL), ("TERM", libc::SIGTERM), ("ABRT", libc::SIGABRT)] {
+        let seen = cheaply(&["sh", "-c", &format!("ulimit -c 0; kill -{name} $$")]);
+        assert_eq!(seen.ended.exit, Some(Exit::Signal(number)));
+        assert_eq!(seen.signals(), [number]);
+        assert!(seen.looks.iter().any(|look| look.1 == Moment::Signal));
+        assert!(seen.exits()[0].2.is_some(), "counts are there at a SIG{name}");
+    }
+}
+
+#[test]
+fn signals_that_are_caught_are_no_deaths() {
+    let seen = exactly(&["sh", "-c", "trap 'exit 7' USR1; kill -USR1 $$; exit 1"]);
+    assert_eq!(seen.ended.exit, Some(Exit::Code(7)));
+    assert!(seen.signals().is_empty());
+}
+
+#[test]
+fn looks_come_at_fork_exec_and_exit() {
+    let seen = exactly(&["sh", "-c", "(true); exec true"]);
+    // One more at the beginning of each program, where breakpoints of the processor are to be had.
+    let looks = seen.looks.iter().filter(|look| look.1 != Moment::Sample);
+    let mut moments: Vec<Moment> = looks.map(|look| look.1).collect();
+    // The shell tries execve(2) in every directory of PATH.
+    moments.dedup();
+    assert_eq!(moments, [Moment::Fork, Moment::Exit, Moment::Exec, Moment::Exit]);
+    let (fork, child) = seen
+        .raws
+        .iter()
+        .enumerate()
+        .find_map(|(at, raw)| match raw.kind {
+            RawEventKind::Fork { child, shares_files: false } => Some((at, child)),
+            _ => None,
+        })
+        .expect("a fork");
+    let first = seen.raws.iter().position(|raw| raw.pid == child);
+    assert!(first.is_none_or(|first| first > fork), "nothing of a child before its birth");
+    assert_eq!(seen.execs(), ["sh", "true"]);
+}
+
+#[test]
+fn stopped_and_continued_it_goes_on() {
+    let target = command(&["sh", "-c", "kill -STOP $$; exit 5"]);
+    let pid = target.pid();
+    let waker = std::thread::spawn(move || {
+        // "t (tracing stop)" is what job control's stop looks like when there is a tracer.
+        let stopped = || proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't']));
+        until("the shell runs", || proc::label(pid).ends_with("(sh)"));
+        until("stopped", stopped);
+        std::thread::sleep(Duration::from_millis(100));
+        let still = stopped();
+        // Again and again: what was seen may have been the stop at its attachment, before that of the shell.
+        // SAFETY: a signal to a child of this test, which exists until weir's thread has waited for it.
+        until("it ends", || unsafe { libc::kill(pid as i32, libc::SIGCONT) } != 0);
+        still
+    });
+    let seen = trace(target, &TraceOptions::default()).expect("traced");
+    assert!(waker.join().expect("a state"), "it stays stopped until SIGCONT");
+    assert_eq!(seen.ended.exit, Some(Exit::Code(5)));
+}
+
+#[test]
+fn many_forks_are_followed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = r#"
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(void) {
+            for (int n = 0; n < 1000; n++) {
+                pid_t child = fork();
+                if (child == 0) { write(-1, "", 0); _exit(n & 1); }
+                if (child < 0) return 2;
+                if (n & 1) { int status; if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 1) return 3; }
+            }
+            while (wait(0) > 0) ;
+            return 0;
+        }"#;
+    let program = compile(dir.path(), "forks", source, &[]);
+    let seen = cheaply(&[text(&program)]);
+    assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
+    assert_eq!(seen.exits().len(), 1001);
+    assert_eq!(seen.exits().iter().filter(|exit| exit.1 == Exit::Code(1)).count(), 500);
+}
+
+#[test]
+fn threads_and_an_exec_by_one_of_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = r#"
+        #include <pthread.h>
+        #include <unistd.h>
+        static int out;
+        static void *work(void *last) {
+            for (int n = 0; n < 50; n++) write(out, "x", 1);
+            if (last) execlp("sh", "sh", "-c", "exit 9", (char *)0);
+            for (;;) pause();
+        }
+        int main(void) {
+            pthread_t thread;
+            int ends[2];
+            pipe(ends);
+            out = ends[1];
+            for (long n = 0; n < 4; n++) pthread_create(&thread, 0, work, (void *)(n == 3 ? 1L : 0L));
+            for (;;) pause();
+        }"#;
+    let program = compile(dir.path(), "threads", source, &["-pthread"]);
+    let seen = exactly(&[text(&program)]);
+    assert_eq!(seen.ended.exit, Some(Exit::Code(9)));
+    assert_eq!(seen.exits().len(), 1, "threads are no processes");
+    assert_eq!(seen.execs(), ["threads", "sh"]);
+    assert!(seen.calls().filter(|call| call.head == b"x").count() >= 50);
+}
+
+#[test]
+fn descendants_that_live_on_are_let_go() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("late");
+    let script = format!("(sleep 0.5; echo done >{}) >/dev/null 2>&1 &", file.display());
+    let began = Instant::now();
+    let seen = cheaply(&["sh", "-c", &script]);
+    assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
+    assert!(!file.exists() || began.elapsed() > Duration::from_millis(500));
+    until("the child ends its work", || std::fs::read(&file).is_ok_and(|data| data == b"done\n"));
+}
+
+#[test]
+fn the_limit_ends_watching_and_not_the_program() {
+    let target = command(&["sleep", "1.5"]);
+    let pid = target.pid();
+    let options = TraceOptions { limit: Some(Duration::from_millis(350)), ..TraceOptions::default() };
+    let seen = trace(target, &options).expect("traced");
+    assert_eq!(seen.ended.exit, None);
+    assert!((2..=4).contains(&seen.ticks), "{} ticks in 350 ms", seen.ticks);
+    assert_eq!(proc::status(pid).expect("it lives").tracerpid, 0);
+    let mut status = 0;
+    // SAFETY: waits for a child of this test.
+    unsafe { libc::waitpid(pid as i32, &mut status, 0) };
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn stop_lets_an_attached_process_go() {
+    let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep");
+    let options = TraceOptions::default();
+    let stop = options.stop.clone();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(150));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let seen = trace(TraceRoot::Process(child.id()), &options).expect("traced");
+    stopper.join().expect("stopped");
+    assert_eq!(seen.ended.exit, None);
+    assert_eq!(proc::status(child.id()).expect("it lives").tracerpid, 0);
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+}
