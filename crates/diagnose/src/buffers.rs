@@ -1,6 +1,6 @@
 //! What is known of bytes in user-space buffers: whose they are, and whether they ever left.
 
-use weir_model::trace::{Buffer, Moment};
+use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::context::{Context, Look, Seen, same_beginning};
@@ -36,7 +36,7 @@ impl<'a> Context<'a> {
             return buffer.pending_bytes.saturating_sub(inherited);
         }
         let forked = self.forked_at(look.pid);
-        let looked_at = |look: &Look| look.moment == Moment::Fork && (look.at_s - forked).abs() < 0.5;
+        let looked_at = |look: &Look| look.moment == SnapshotMoment::Fork && (look.at_s - forked).abs() < 0.5;
         if self.looks(parent).iter().any(looked_at) { buffer.pending_bytes } else { 0 }
     }
 

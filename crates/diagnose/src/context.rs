@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use foldhash::{HashMap, HashMapExt};
 
 use weir_model::trace::{
-    Buffer, Call, Event, EventKind, Image, Moment, Op, OpenFile, Prices, Process, Recording, StreamCounts,
-    StreamTable,
+    Buffer, Call, Event, EventKind, Image, Op, OpenFile, Prices, Process, Recording, SnapshotMoment,
+    StreamCounts, StreamTable,
 };
 use weir_model::{Direction, StreamKind};
 
@@ -27,7 +27,7 @@ pub(crate) struct Seen<'a> {
 pub(crate) struct Look<'a> {
     pub at_s: f64,
     pub pid: u32,
-    pub moment: Moment,
+    pub moment: SnapshotMoment,
     pub buffers: &'a [Buffer],
     pub waits_in: &'a str,
 }

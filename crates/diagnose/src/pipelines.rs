@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::trace::{Hop, Moment, PipeEnd, Pipeline, StreamCounts};
+use weir_model::trace::{Hop, PipeEnd, Pipeline, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Mode, StreamKind};
 
 use crate::context::Context;
@@ -65,7 +65,7 @@ fn end(context: &Context, flow: &StreamCounts) -> PipeEnd {
     let streams: Vec<_> = streams.filter(|(_, buffer)| buffer.fd == flow.fd).collect();
     let last = streams.iter().rfind(|(_, buffer)| buffer.mode.is_some()).map(|(_, buffer)| *buffer);
     let output = flow.direction != Direction::In;
-    let waiting = streams.iter().filter(|(look, _)| look.moment == Moment::Sample || !output);
+    let waiting = streams.iter().filter(|(look, _)| look.moment == SnapshotMoment::Sample || !output);
     let bytes =
         |buffer: &weir_model::trace::Buffer| if output { buffer.pending_bytes } else { buffer.unread_bytes };
     let by_calls = if output { pattern(flow) } else { None };

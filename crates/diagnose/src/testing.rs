@@ -1,8 +1,8 @@
 //! Recordings for tests, written down call by call.
 
 use weir_model::trace::{
-    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Moment, Op, OpenFile, Overhead, Prices,
-    Process, Recording, RuntimeId, StreamCounts, StreamTable,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Overhead, Prices, Process,
+    Recording, RuntimeId, SnapshotMoment, StreamCounts, StreamTable,
 };
 use weir_model::{Direction, Finding, Mode, Severity, StreamKind};
 
@@ -169,11 +169,18 @@ impl Tape {
         }
     }
 
-    pub fn look(&mut self, at_s: f64, pid: u32, moment: Moment, buffers: &[Buffer]) {
+    pub fn look(&mut self, at_s: f64, pid: u32, moment: SnapshotMoment, buffers: &[Buffer]) {
         self.look_in(at_s, pid, moment, "", buffers);
     }
 
-    pub fn look_in(&mut self, at_s: f64, pid: u32, moment: Moment, waits_in: &str, buffers: &[Buffer]) {
+    pub fn look_in(
+        &mut self,
+        at_s: f64,
+        pid: u32,
+        moment: SnapshotMoment,
+        waits_in: &str,
+        buffers: &[Buffer],
+    ) {
         let buffers = buffers.to_vec();
         self.event(
             at_s,

@@ -1,65 +1,65 @@
-//! What bytes cost: a price for each call, each byte, each sync.
+//! The cost model: a price for each call, byte, page-cache block and sync.
 
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
-/// What something took.
+/// Time and system calls of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// Wall-clock seconds.
+    /// Wall-clock time in seconds.
     pub elapsed_s: f64,
-    /// Seconds of processor time in user mode.
+    /// CPU time in user mode, in seconds.
     pub user_s: f64,
-    /// Seconds of processor time in the kernel.
+    /// CPU time in the kernel, in seconds.
     pub system_s: f64,
-    /// System calls.
+    /// Number of system calls.
     pub calls: u64,
 }
 
-/// One measured row as the model sees it.
+/// One measured row as the input of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
     /// System calls that moved bytes.
     pub calls: f64,
-    /// Bytes moved.
+    /// Bytes that the calls moved.
     pub bytes: f64,
-    /// Blocks of the page cache that calls fill at once: one for each page, or for each call that moves
-    /// more than a page, because file systems then take larger folios.
+    /// Blocks of the page cache that calls fill at once: one for each page, or one for each call that moves more than a
+    /// page, because file systems then use larger folios.
     pub blocks: f64,
-    /// Sync calls, or writes that each sync.
+    /// Sync calls, or writes to a file opened with O_SYNC or O_DSYNC.
     pub syncs: f64,
-    /// Seconds.
+    /// Measured seconds.
     pub seconds: f64,
 }
 
-/// `seconds = calls·call + bytes·byte + blocks·block + syncs·sync`, fitted to measured rows.
+/// Prices fitted to measured rows: `seconds = calls·call + bytes·byte + blocks·block + syncs·sync`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CostModel {
-    /// Nanoseconds a call.
+    /// Nanoseconds for each call.
     pub call_ns: f64,
-    /// Nanoseconds a byte.
+    /// Nanoseconds for each byte.
     pub byte_ns: f64,
-    /// Nanoseconds a block of the page cache; 0 where the rows do not tell it from the bytes.
+    /// Nanoseconds for each block of the page cache; 0 if the rows cannot separate it from the price of the bytes.
     pub block_ns: f64,
-    /// Nanoseconds a sync; 0 where no row synced.
+    /// Nanoseconds for each sync; 0 if no row has one.
     pub sync_ns: f64,
-    /// How well it fits.
+    /// Quality of the fit.
     pub fit: Fit,
 }
 
-/// How far the fitted model is from the rows it was fitted to.
+/// Errors of the model on the rows that it was fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
     /// Median of |predicted - measured| / measured.
     pub median_error: f64,
-    /// Largest of them.
+    /// Largest of |predicted - measured| / measured.
     pub max_error: f64,
 }
 
-/// Least squares of relative errors with no negative price, by trying each set of terms that stay:
-/// exact for a handful of terms (Lawson and Hanson's active set, enumerated).
+/// Returns the non-negative prices with the least squared relative errors. Tries every subset of terms, which is exact
+/// for a handful of terms (Lawson and Hanson's active set, enumerated).
 fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
     let terms = rows.first()?.len();
     let ones = DVector::from_element(rows.len(), 1.0);
@@ -70,9 +70,9 @@ fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
             continue;
         }
         let matrix = DMatrix::from_fn(rows.len(), kept.len(), |r, c| rows[r][kept[c]]);
-        // Columns differ by many powers of ten: scale them, or the decomposition drops the small ones.
+        // Columns differ by many powers of ten. Without scaling the decomposition drops the small ones.
         let scale: Vec<f64> = (0..kept.len()).map(|c| matrix.column(c).amax()).collect();
-        // A term that no row has is no term.
+        // Drop a term that is zero in every row.
         if scale.contains(&0.0) {
             continue;
         }
@@ -92,14 +92,13 @@ fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
 }
 
 impl CostModel {
-    /// Fits the prices; `None` with fewer than three rows: two
-    /// prices fit any two.
+    /// Fits the prices; `None` with fewer than three rows, because two prices fit any two rows.
     pub fn fit(rows: &[Observation]) -> Option<Self> {
         let rows: Vec<_> = rows.iter().filter(|row| row.seconds > 0.0).copied().collect();
         if rows.len() < 3 {
             return None;
         }
-        // Blocks grow with the bytes until calls exceed a page; and prices want more rows than they are.
+        // Blocks are proportional to bytes until calls exceed a page, and a fit needs more rows than prices.
         let per_byte = |row: &Observation| row.blocks / row.bytes.max(1.0);
         let most = rows.iter().map(per_byte).fold(0.0, f64::max);
         let prices = if rows.iter().any(|row| row.syncs > 0.0) { 4 } else { 3 };
@@ -128,7 +127,7 @@ impl CostModel {
         Some(model)
     }
 
-    /// The seconds that the model expects for `row` (whose own seconds are not looked at).
+    /// Returns the seconds that the model predicts for `row`; ignores the row's own seconds.
     pub fn predict(&self, row: &Observation) -> f64 {
         let calls = self.call_ns * row.calls + self.sync_ns * row.syncs;
         (calls + self.byte_ns * row.bytes + self.block_ns * row.blocks) / 1e9
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_price_that_would_be_negative_is_zero() {
-        // Time falls with the bytes: no byte price can explain that.
+        // The time decreases with the bytes: no byte price can explain that.
         let rows = [
             Observation { calls: 40.0, bytes: 0.2e6, blocks: 0.0, syncs: 0.0, seconds: 5.0 },
             Observation { calls: 10.0, bytes: 1e6, blocks: 0.0, syncs: 0.0, seconds: 1.0 },

@@ -1,8 +1,8 @@
-//! Durations as people type and read them.
+//! Parses and formats durations.
 
 use std::time::Duration;
 
-/// Reads `200ms`, `5s`, `1m 30s`; a bare number counts in seconds, as in sleep(1).
+/// Parses `200ms`, `5s`, `1m 30s`. A bare number is in seconds, as in sleep(1).
 pub fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(seconds)
@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .map_err(|_| format!("'{text}' is no duration: write a number and a unit, such as 200ms, 5s or 2m"))
 }
 
-/// Seconds with three significant digits and a fitting unit: `1.25 s`, `340 ms`, `12.0 µs`.
+/// Returns seconds with three significant digits in a fitting unit: `1.25 s`, `340 ms`, `12.0 µs`.
 pub fn format_seconds(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
         0.0 => (0.0, "s"),
@@ -24,7 +24,7 @@ pub fn format_seconds(seconds: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A number with three significant digits and no exponent: `0.0123`, `1.25`, `12.3`, `1234`.
+/// Returns a number with three significant digits and no exponent: `0.0123`, `1.25`, `12.3`, `1234`.
 pub fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {

@@ -1,6 +1,6 @@
-//! The names of errors, as errno(3) has them; the numbers are those of x86-64 and aarch64.
+//! Names of error numbers, see errno(3). The numbers are those of x86-64 and aarch64.
 
-/// The names of the errors that reading, writing and watching programs meet.
+/// Names of the errors of input, output and tracing.
 const NAMES: [(i32, &str); 44] = [
     (1, "EPERM"),
     (2, "ENOENT"),
@@ -48,7 +48,7 @@ const NAMES: [(i32, &str); 44] = [
     (125, "ECANCELED"),
 ];
 
-/// The name of an error number, where weir knows it.
+/// Returns the name of an error number; `None` if it is not in the table.
 pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == number).map(|&(_, name)| name)
 }

@@ -1,4 +1,4 @@
-//! Findings: what `weir trace` reports as wrong with a program's input and output.
+//! Findings: problems of a program's input and output that `weir trace` reports.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl PartialEq<&str> for FindingId {
     }
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -56,37 +56,36 @@ pub enum Severity {
     High,
 }
 
-/// What following the fix would save.
+/// Estimated savings of a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Seconds.
+    /// Saved wall-clock time in seconds.
     pub elapsed_s: f64,
-    /// System calls.
+    /// Saved system calls.
     pub calls: u64,
 }
 
-/// One thing found, with its evidence; never made from a name alone.
+/// A problem and its evidence. A rule never reports one from the name of a program alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Finding {
-    /// What it is.
     pub id: FindingId,
-    /// How much it matters.
     pub severity: Severity,
-    /// The process.
+    /// Process; 0 for none.
     pub pid: u32,
-    /// The descriptor.
+    /// Descriptor; -1 for none.
     pub fd: i32,
-    /// Where it leads.
+    /// Path of the file; may be empty.
     pub path: String,
-    /// The figures that prove it, by name.
+    /// Figures that prove the finding, by name.
     pub evidence: BTreeMap<String, f64>,
-    /// What happens, in a sentence.
+    /// The problem, in a sentence.
     pub why: String,
-    /// What to do, in a sentence or a command.
+    /// The fix, in a sentence or a command.
     pub fix: String,
-    /// What that saves, where it can be told.
+    /// Savings of the fix, if they can be estimated.
     pub gain: Option<Gain>,
-    /// Where the program wrote last what waited or was lost, where that is known.
+    /// Call site that wrote the pending or lost bytes, if known.
     #[serde(default)]
     pub wrote: Option<CallSite>,
 }

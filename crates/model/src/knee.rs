@@ -1,22 +1,22 @@
-//! The knee: the smallest record beyond which more gains next to nothing.
+//! The knee: the smallest record size beyond which larger records gain almost nothing.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{median, resamples};
 
-/// Within this share of the best, a record size is as good as the best.
+/// Record sizes within this share of the best time count as equally good: the noise of most machines.
 pub const TOLERANCE: f64 = 0.05;
 
-/// The smallest record size within [`TOLERANCE`] of the best, with its 95 % interval.
+/// The smallest record size within [`TOLERANCE`] of the best time, with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knee {
-    /// Bytes a record.
+    /// Bytes of a record.
     pub bytes: u64,
-    /// The interval's ends, in bytes: sizes that were measured.
+    /// Ends of the interval in bytes; both are measured sizes.
     pub ci95: [u64; 2],
 }
 
-/// The seconds of one record size, a value a round; `None` where the round had no sample of it.
+/// A record size and its seconds in each round; `None` for a round without a sample.
 pub type Curve = (u64, Vec<Option<f64>>);
 
 fn knee_of(curves: &[Curve], rounds: impl Iterator<Item = usize> + Clone) -> Option<u64> {
@@ -37,7 +37,7 @@ fn knee_of(curves: &[Curve], rounds: impl Iterator<Item = usize> + Clone) -> Opt
     points.iter().find(|&&(_, seconds)| seconds <= best * (1.0 + TOLERANCE)).map(|&(bytes, _)| bytes)
 }
 
-/// The knee of `curves`, its interval bootstrapped over rounds; `None` with fewer than two sizes.
+/// Returns the knee of `curves` with an interval bootstrapped over rounds; `None` with fewer than two sizes.
 pub fn knee(curves: &[Curve]) -> Option<Knee> {
     if curves.len() < 2 {
         return None;

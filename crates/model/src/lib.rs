@@ -1,4 +1,6 @@
-//! The words that every part of weir shares. Pure: no system call is made here.
+//! Types that all crates share: recordings, findings, the results of every verb, statistics, costs and units.
+//!
+//! This crate is pure: it makes no system calls.
 
 pub mod bench;
 pub mod cost;

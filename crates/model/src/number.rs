@@ -1,6 +1,6 @@
-//! Whole numbers as people read them.
+//! Formats whole numbers.
 
-/// Digits in groups: `1,234,567`.
+/// Returns a number with grouped digits: `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -13,7 +13,7 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// A number that was not counted, to three digits, so that nobody takes the others for true: `about 4,120,000`.
+/// Returns an estimated number with three significant digits: `about 4,120,000`. More digits would look measured.
 pub fn about(number: u64) -> String {
     let digits = number.checked_ilog10().unwrap_or(0) + 1;
     let unit = 10u64.pow(digits.saturating_sub(3));

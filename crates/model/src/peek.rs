@@ -1,4 +1,6 @@
-//! What is in a running process's buffers, as one look shows it.
+//! The result of `weir peek`: a buffer snapshot of running processes (schema weir-peek/1).
+//!
+//! Field names are the interface (docs/schemas/weir-peek-1.schema.json).
 
 use serde::Serialize;
 
@@ -24,88 +26,86 @@ impl<'a> PeekDocument<'a> {
     }
 }
 
-/// A process.
+/// The streams of one process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
 pub struct Peek {
-    /// Its number.
     pub pid: u32,
-    /// Its name.
     pub comm: String,
-    /// Its arguments, the program first.
+    /// Arguments, the program first.
     pub command: Vec<String>,
-    /// How many threads it has.
+    /// Number of threads.
     pub threads: u64,
-    /// Where the main thread is.
-    pub state: State,
-    /// Seconds since any of its threads last ran; None: one runs, or it is not known.
+    /// State of the main thread.
+    pub state: MainThreadState,
+    /// Seconds since any thread last ran; `None` if one runs or the time is unknown.
     pub idle_s: Option<f64>,
-    /// Its streams that weir knows, in the order in which the program would write them at its end.
+    /// Streams in the order in which the program would write them at exit.
     pub streams: Vec<PeekStream>,
-    /// What has buffers that cannot be read, a sentence each.
+    /// Buffers that weir cannot read, a sentence each.
     pub unseen: Vec<String>,
 }
 
-/// What a thread does.
+/// State of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub enum State {
-    /// It runs, or would if there were a processor.
+pub enum MainThreadState {
+    /// On a CPU or waiting for one.
     Running,
-    /// It waits in a system call.
+    /// Blocked in a system call.
     Asleep {
-        /// The call's name; empty: not known.
+        /// Name of the call; empty if unknown.
         call: String,
-        /// What it waits for, where the call names a descriptor.
+        /// Descriptor among the call's arguments.
         fd: Option<i32>,
     },
-    /// By job control or by a tracer.
+    /// Stopped by job control or by a tracer.
     Stopped,
 }
 
-/// A stream.
+/// One stream of a process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PeekStream {
-    /// Whose stream it is.
+    /// Runtime that owns the buffer.
     pub walker: RuntimeId,
-    /// Its descriptor; -1: none.
+    /// Descriptor; -1 for none.
     pub fd: i32,
-    /// What is behind that.
+    /// Kind of file behind the descriptor.
     pub kind: StreamKind,
-    /// Its name.
+    /// Target of the descriptor's link in /proc.
     pub path: String,
-    /// Those at the other end of a pipe.
-    pub peers: Vec<Peer>,
-    /// How it is set; None: not yet decided.
+    /// Processes at the other end of a pipe.
+    pub peers: Vec<PipePeer>,
+    /// Buffering mode; `None` before the first use.
     pub mode: Option<Mode>,
-    /// Size of the buffer; 0: none yet.
+    /// Size of the buffer; 0 before it is allocated.
     pub buffer_bytes: u64,
-    /// Bytes written by the program and not by the kernel yet.
+    /// Bytes written by the program, not yet by the kernel.
     pub pending_bytes: u64,
-    /// They have waited so many seconds at least; None: it is not known.
+    /// Seconds that the pending bytes are known to be pending; `None` if unknown.
     pub since_s: Option<f64>,
-    /// Bytes taken from the kernel and not by the program yet.
+    /// Read-ahead bytes: read from the kernel, not yet used by the program.
     pub unread_bytes: u64,
-    /// Whether a thread holds its lock; None: it has none, or it is not known.
+    /// A thread holds the stream's lock; `None` if it has no lock or its state is unknown.
     pub locked: Option<bool>,
-    /// Whether `weir flush` can write them out.
+    /// `weir flush` can write the pending bytes.
     pub can_be_flushed: bool,
-    /// The bytes that wait to be written, or those to be read where there are none, with escapes as in C; the
-    /// first of them, if there are many.
+    /// The first pending bytes, or read-ahead bytes if none are pending, with escapes as in C.
     pub preview: String,
-    /// So many bytes are in the preview.
+    /// Number of bytes in `preview`.
     pub preview_bytes: u64,
 }
 
-/// A process at the other end.
+/// A process at the other end of a pipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Peer {
-    /// Its number.
+#[allow(missing_docs)]
+pub struct PipePeer {
     pub pid: u32,
-    /// Its name.
     pub comm: String,
 }
 
-/// Bytes as text on one line, with escapes as in C: what is no UTF-8 or steers a terminal is a number.
+/// Returns bytes as text on one line with escapes as in C. Invalid UTF-8, control characters and invisible characters
+/// become `\xNN`.
 pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -131,7 +131,7 @@ pub fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// Changes how the text around it is shown while showing nothing itself.
+/// Returns whether a character is invisible and changes how its neighbours are shown.
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

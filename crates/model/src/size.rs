@@ -1,7 +1,7 @@
-//! Sizes in bytes as people type and read them.
+//! Parses and formats sizes in bytes.
 //!
-//! `64K` and `64KiB` are 65,536 bytes, `64kB` and `64KB` are 64,000, as in the man page of dd(1) and
-//! GNU coreutils: a bare letter counts in 1024, a letter with `B` in 1000, with `iB` in 1024.
+//! The units are those of dd(1) and GNU coreutils: a bare letter or one with `iB` is a power of 1024, a letter with `B`
+//! is a power of 1000. `64K` and `64KiB` are 65,536 bytes, `64kB` and `64KB` are 64,000.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Size(pub u64);
 
-/// Why a text is no size.
+/// Error of parsing a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SizeError {
-    /// No digit at the start.
+    /// The text does not begin with a digit.
     NoNumber(String),
-    /// The part behind the number is no unit.
+    /// The text after the number is not a unit.
     UnknownUnit(String),
-    /// More bytes than a file can have (2^63 - 1).
+    /// The size is larger than that of any file (2^63 - 1).
     TooLarge(String),
-    /// A fraction of a byte, as in `0.3`.
+    /// The size is not a whole number of bytes, for example `0.3`.
     Fraction(String),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for SizeError {
 
 impl std::error::Error for SizeError {}
 
-/// Bytes in one `unit`, or `None` for an unknown one.
+/// Returns the bytes in one `unit`; `None` for an unknown unit.
 fn factor(unit: &str) -> Option<u64> {
     let unit = unit.to_ascii_lowercase();
     let (power, base) = match unit.as_str() {
@@ -91,7 +91,7 @@ impl FromStr for Size {
     }
 }
 
-/// Exact where a power of 1024 or 1000 divides it (`64 KiB`, `100 MB`), else rounded to three digits.
+/// Writes a multiple of a power of 1024 or 1000 exactly (`64 KiB`, `100 MB`), another size with three digits.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0;

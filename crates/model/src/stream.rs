@@ -1,8 +1,8 @@
-//! What a program's stream is: where it leads, which way, how it is buffered, what a kill costs.
+//! Properties of a stream: kind of file, direction, buffering mode, durability.
 
 use serde::{Deserialize, Serialize};
 
-/// What is behind a descriptor.
+/// Kind of file behind a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamKind {
@@ -16,11 +16,11 @@ pub enum StreamKind {
     Terminal,
     /// Another character or block device.
     Device,
-    /// Anything else the kernel numbers: eventfd, epoll, …
+    /// Anything else that has a descriptor: eventfd, epoll …
     Other,
 }
 
-/// Which way bytes flow, seen from the program.
+/// Direction of the bytes, seen from the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -32,11 +32,11 @@ pub enum Direction {
     Both,
 }
 
-/// When a stream hands its bytes to the kernel; setvbuf(3) has the first three.
+/// Buffering mode: when a stream gives its bytes to the kernel. setvbuf(3) has the first three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// At once (`_IONBF`).
+    /// Immediately (`_IONBF`).
     None,
     /// At each newline, or when the buffer is full (`_IOLBF`).
     Line,
@@ -44,12 +44,12 @@ pub enum Mode {
     Full,
     /// At the end of each record, never in the middle of one.
     Record,
-    /// Seen to do more than one of these.
+    /// Several of these were observed.
     Mixed,
 }
 
 impl Mode {
-    /// The word on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -61,19 +61,19 @@ impl Mode {
     }
 }
 
-/// What written bytes outlive; each rung includes those before it.
+/// Events that written bytes survive. Each level includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// In the process's own memory: a kill loses them.
+    /// In the process's own memory: lost if the process is killed.
     Process,
-    /// In memory that a SIGKILL leaves to somebody else.
+    /// In shared memory, from which another process can recover them after a SIGKILL.
     Kill,
-    /// In the kernel's page cache: the end of the process does not matter, a power cut does.
+    /// In the kernel's page cache: survive the process, but not a power cut.
     Kernel,
-    /// On the device, readable after a power cut: fdatasync(2), O_DSYNC.
+    /// On the device and readable after a power cut: fdatasync(2), O_DSYNC.
     Data,
-    /// The same with all metadata and the directory entry: fsync(2) of file and directory.
+    /// On the device with all metadata and the directory entry: fsync(2) of file and directory.
     Full,
 }
 

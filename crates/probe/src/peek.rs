@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use weir_model::StreamKind;
-use weir_model::peek::{Peek, PeekStream, Peer, State, escaped};
+use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
 use weir_model::trace::{Buffer, Op};
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
@@ -146,12 +146,12 @@ fn writes(pid: u32) -> Option<u64> {
     proc::io(pid).map(|io| io.write_calls)
 }
 
-fn state(pid: u32) -> State {
+fn state(pid: u32) -> MainThreadState {
     if proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't'])) {
-        return State::Stopped;
+        return MainThreadState::Stopped;
     }
     match proc::thread_state(pid) {
-        ThreadState::Running => State::Running,
+        ThreadState::Running => MainThreadState::Running,
         ThreadState::Waiting { number, args } => {
             let op = syscalls::op(number);
             let name = match number {
@@ -159,9 +159,9 @@ fn state(pid: u32) -> State {
                 _ => op.map(Op::name).or_else(|| syscalls::waiting_name(number)),
             };
             let fd = op.and_then(|op| syscalls::descriptor(op, &args));
-            State::Asleep { call: name.unwrap_or_default().to_string(), fd }
+            MainThreadState::Asleep { call: name.unwrap_or_default().to_string(), fd }
         }
-        ThreadState::Unknown => State::Asleep { call: String::new(), fd: None },
+        ThreadState::Unknown => MainThreadState::Asleep { call: String::new(), fd: None },
     }
 }
 
@@ -225,13 +225,13 @@ impl Ends {
     }
 
     /// The readers of what it writes, or the writers of what it reads.
-    fn peers(&self, pid: u32, path: &str) -> Vec<Peer> {
+    fn peers(&self, pid: u32, path: &str) -> Vec<PipePeer> {
         let Some(all) = self.0.get(path) else { return Vec::new() };
         let own = all.iter().filter(|end| end.0 == pid).any(|end| end.1);
         let mut pids: Vec<u32> =
             all.iter().filter(|end| end.1 != own && end.0 != pid).map(|end| end.0).collect();
         pids.dedup();
-        pids.into_iter().map(|pid| Peer { pid, comm: proc::names(pid).1 }).collect()
+        pids.into_iter().map(|pid| PipePeer { pid, comm: proc::names(pid).1 }).collect()
     }
 }
 

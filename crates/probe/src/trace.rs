@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
 use weir_model::Size;
-use weir_model::trace::{BackendKind, Buffer, Moment, Overhead, Recording, StreamCounts, WriteSite};
+use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts, WriteSite};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::inherited::{self, InheritedFds};
@@ -163,7 +163,7 @@ struct Scribe {
 struct Snapshots<'a>(&'a Scribe);
 
 impl BufferSnapshots for Snapshots<'_> {
-    fn snapshot(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+    fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
         lock(&self.0.watch).look(pid, moment)
     }
 

@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::time::Instant;
 
 use weir_model::Mode;
-use weir_model::trace::{Buffer, Moment, WriteSite};
+use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::{blocking_calls, process_stat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
@@ -176,7 +176,7 @@ impl Watch {
     }
 
     /// What a look by anybody has found.
-    pub fn note(&mut self, pid: u32, moment: Moment, buffers: &[Buffer], at_ns: u64) {
+    pub fn note(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], at_ns: u64) {
         self.places.note(pid, moment, buffers, at_ns);
     }
 
@@ -186,15 +186,15 @@ impl Watch {
     }
 
     /// What is in the buffers of a process now; for the stops at which it forks, executes or ends.
-    pub fn look(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+    pub fn look(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
         let now_ns = now_ns();
         self.searches.earn(now_ns, SEARCH_SHARE, SEARCH_CREDIT_NS);
         let pays = self.exact || self.searches.left_ns > 0;
         let mut stranger = Watched::default();
         let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
         match moment {
-            Moment::Sample => {}
-            Moment::Call => one.looker.search_until_found(),
+            SnapshotMoment::Sample => {}
+            SnapshotMoment::Call => one.looker.search_until_found(),
             _ if pays || one.looker.searched_before(now_ns.saturating_sub(SEARCH_AGAIN_NS)) => {
                 one.looker.search_again(now_ns);
             }
@@ -202,10 +202,10 @@ impl Watch {
         }
         let start_ns = thread_cpu_ns();
         let buffers = one.looker.look(pid);
-        if !matches!(moment, Moment::Sample | Moment::Call) {
+        if !matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
             self.searches.spend(thread_cpu_ns() - start_ns);
         }
-        if matches!(moment, Moment::Sample | Moment::Call) {
+        if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
             watch_writes(&mut self.places, pid, &one.looker, &buffers);
         }
         buffers
@@ -261,7 +261,12 @@ impl Watch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
                 one.said.clear();
             } else if one.is_news(&buffers, now_ns) {
-                let kind = RawEventKind::buffers(pid, Moment::Sample, buffers, blocking_calls::waits_in(pid));
+                let kind = RawEventKind::buffers(
+                    pid,
+                    SnapshotMoment::Sample,
+                    buffers,
+                    blocking_calls::waits_in(pid),
+                );
                 sink(RawEvent { ns: now_ns, pid, tid: pid, kind });
             }
         }
@@ -317,21 +322,21 @@ mod tests {
     fn one_that_was_searched_a_moment_ago_is_not_searched_again_when_nothing_is_left() {
         let (pid, mut watch) = (std::process::id(), spent(false));
         watch.begin(pid);
-        watch.look(pid, Moment::Fork);
+        watch.look(pid, SnapshotMoment::Fork);
         assert_eq!(watch.blind(), None, "it was never searched");
-        watch.look(pid, Moment::Sample);
+        watch.look(pid, SnapshotMoment::Sample);
         assert_eq!(watch.blind(), None, "no search is due");
-        watch.look(pid, Moment::Exit);
+        watch.look(pid, SnapshotMoment::Exit);
         assert!(
             watch
                 .blind()
                 .is_some_and(|said| said.contains("before 1 of the forks") && said.contains("--exact"))
         );
         watch.fork(pid, pid + 1);
-        watch.look(pid + 1, Moment::Exec);
+        watch.look(pid + 1, SnapshotMoment::Exec);
         assert!(watch.blind().is_some_and(|said| said.contains("before 2 of the forks")), "nor its child");
         watch.searches.left_ns = 1;
-        watch.look(pid, Moment::Exit);
+        watch.look(pid, SnapshotMoment::Exit);
         assert!(
             watch.blind().is_some_and(|said| said.contains("before 2 of the forks")),
             "there is something left"
@@ -342,7 +347,7 @@ mod tests {
     fn exactly_is_at_each_fork() {
         let (pid, mut watch) = (std::process::id(), spent(true));
         watch.begin(pid);
-        (0..3).for_each(|_| drop(watch.look(pid, Moment::Fork)));
+        (0..3).for_each(|_| drop(watch.look(pid, SnapshotMoment::Fork)));
         assert_eq!(watch.blind(), None);
     }
 }

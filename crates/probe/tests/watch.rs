@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::{Buffer, Moment};
+use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_probe::watch::Watch;
 use weir_trace_api::event::{RawEvent, RawEventKind};
 
@@ -53,7 +53,7 @@ fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
         let RawEventKind::Buffers { moment, buffers, waits_in, .. } = &raw.kind else { panic!("{raw:?}") };
         assert_eq!(
             (raw.pid, *moment, in_stdout(buffers)),
-            (waiting.pid(), Moment::Sample, &b"in stdout"[..])
+            (waiting.pid(), SnapshotMoment::Sample, &b"in stdout"[..])
         );
         assert_eq!(waits_in, "pause");
     }
@@ -78,7 +78,11 @@ fn nothing_is_said_of_empty_buffers_and_of_the_busy() {
     }
     assert!(found.is_empty(), "{found:?}");
     let waiting = streams(dir.path());
-    assert_eq!(in_stdout(&watch.look(waiting.pid(), Moment::Exit)), b"in stdout", "also of one not followed");
+    assert_eq!(
+        in_stdout(&watch.look(waiting.pid(), SnapshotMoment::Exit)),
+        b"in stdout",
+        "also of one not followed"
+    );
 }
 
 /// A program that forks with bytes in its stdout, and its child.
@@ -106,11 +110,11 @@ fn a_child_has_a_copy_of_its_parents_buffers_until_it_executes() {
     let (waiting, child) = forks(dir.path(), "fork");
     let mut watch = Watch::new();
     watch.begin(waiting.pid());
-    assert_eq!(in_stdout(&watch.look(waiting.pid(), Moment::Fork)), b"before");
+    assert_eq!(in_stdout(&watch.look(waiting.pid(), SnapshotMoment::Fork)), b"before");
     watch.fork(waiting.pid(), child);
-    assert_eq!(in_stdout(&watch.look(child, Moment::Exec)), b"before");
+    assert_eq!(in_stdout(&watch.look(child, SnapshotMoment::Exec)), b"before");
     watch.exec(child, now_ns());
-    assert_eq!(in_stdout(&watch.look(child, Moment::Sample)), b"before", "found anew");
+    assert_eq!(in_stdout(&watch.look(child, SnapshotMoment::Sample)), b"before", "found anew");
     kill(child);
 }
 
@@ -121,7 +125,10 @@ fn a_child_in_its_parents_memory_has_no_buffers() {
     let mut watch = Watch::new();
     watch.begin(waiting.pid());
     watch.fork(waiting.pid(), child);
-    assert!(watch.look(child, Moment::Exec).is_empty() && watch.look(child, Moment::Signal).is_empty());
-    assert_eq!(in_stdout(&watch.look(waiting.pid(), Moment::Sample)), b"before");
+    assert!(
+        watch.look(child, SnapshotMoment::Exec).is_empty()
+            && watch.look(child, SnapshotMoment::Signal).is_empty()
+    );
+    assert_eq!(in_stdout(&watch.look(waiting.pid(), SnapshotMoment::Sample)), b"before");
     kill(child);
 }

@@ -1,6 +1,6 @@
 //! The interface of a tracing backend.
 
-use weir_model::trace::{BackendKind, Buffer, Exit, Moment};
+use weir_model::trace::{BackendKind, Buffer, Exit, SnapshotMoment};
 use weir_sys::launch::{GatedCommand, reap_after};
 use weir_sys::{Error, code_pages};
 
@@ -110,12 +110,12 @@ impl Drop for DeferredCleanup {
 /// Looks into the stream buffers of a process that is stopped.
 pub trait BufferSnapshots: Send {
     /// What is in them at such a moment.
-    fn snapshot(&mut self, pid: u32, moment: Moment) -> Vec<Buffer>;
+    fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer>;
 
     /// Its C library stands, with the list of its streams at this address, and nothing was written yet: what is to be known of
     /// its writes has to be begun with now. The program waits for that.
     fn image_started(&mut self, pid: u32, list: u64) {
-        let _ = (self.snapshot(pid, Moment::Sample), list);
+        let _ = (self.snapshot(pid, SnapshotMoment::Sample), list);
     }
 
     /// It goes on: what had time until then. The kernel wakes a tracer on the very processor where a program stopped for it, and
@@ -125,8 +125,8 @@ pub trait BufferSnapshots: Send {
     }
 }
 
-impl<F: FnMut(u32, Moment) -> Vec<Buffer> + Send> BufferSnapshots for F {
-    fn snapshot(&mut self, pid: u32, moment: Moment) -> Vec<Buffer> {
+impl<F: FnMut(u32, SnapshotMoment) -> Vec<Buffer> + Send> BufferSnapshots for F {
+    fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
         self(pid, moment)
     }
 }

@@ -3,7 +3,7 @@
 //! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
 //! the tables of open files by following open, dup, fork, exec and close.
 
-use weir_model::trace::{Buffer, Exit, IoTotals, Moment, Op, OpenFile, StreamCounts};
+use weir_model::trace::{Buffer, Exit, IoTotals, Op, OpenFile, SnapshotMoment, StreamCounts};
 use weir_sys::open_files;
 use weir_sys::proc::ResourceUsage;
 
@@ -71,7 +71,7 @@ pub enum RawEventKind {
     /// A walker looked.
     Buffers {
         /// When.
-        moment: Moment,
+        moment: SnapshotMoment,
         /// What it found.
         buffers: Vec<Buffer>,
         /// What the main thread waits in, by its system call's name; empty: nothing, or not known.
@@ -191,7 +191,7 @@ pub struct RawCounts {
 
 impl RawEventKind {
     /// A look at a process that stands still or sleeps: what its descriptors are is looked up now.
-    pub fn buffers(pid: u32, moment: Moment, buffers: Vec<Buffer>, waits_in: String) -> Self {
+    pub fn buffers(pid: u32, moment: SnapshotMoment, buffers: Vec<Buffer>, waits_in: String) -> Self {
         let behind = open_files::streams(pid, &buffers);
         Self::Buffers { moment, buffers, waits_in, behind }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use foldhash::HashMap;
-use weir_model::trace::{Buffer, Exit, Histogram, IoTotals, Moment, Op, RuntimeId, StreamCounts};
+use weir_model::trace::{Buffer, Exit, Histogram, IoTotals, Op, RuntimeId, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Mode};
 use weir_sys::proc::{self, ResourceUsage};
 use weir_sys::syscalls;
@@ -41,7 +41,7 @@ pub(super) struct Decoder {
 struct Gathered {
     ns: u64,
     pid: u32,
-    moment: Moment,
+    moment: SnapshotMoment,
     buffers: Vec<Buffer>,
     files: Vec<(i32, RawFile, String)>,
 }
@@ -76,11 +76,11 @@ impl Decoder {
     fn gather(&mut self, bytes: &[u8]) {
         let Some(seen) = wire::read::<BufferSeen>(bytes) else { return };
         let moment = match seen.moment {
-            1 => Moment::Fork,
-            2 => Moment::Exec,
-            3 => Moment::Exit,
-            4 => Moment::Signal,
-            _ => Moment::Sample,
+            1 => SnapshotMoment::Fork,
+            2 => SnapshotMoment::Exec,
+            3 => SnapshotMoment::Exit,
+            4 => SnapshotMoment::Signal,
+            _ => SnapshotMoment::Sample,
         };
         let group = self.gathered.entry(seen.head.tid);
         let (ns, pid) = (seen.head.ns, seen.head.pid);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::Moment;
+use weir_model::trace::SnapshotMoment;
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::ptrace;
 use weir_walkers::is_go;
@@ -113,15 +113,15 @@ impl GoExitWatches {
 }
 
 /// What a thread's end means to its process: another thread may be about to execute a program.
-pub(super) fn moment(pid: u32, status: u64) -> Moment {
+pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
     let executes = |tid: &u32| match proc::thread_state(*tid) {
         ThreadState::Waiting { number, .. } => number == libc::SYS_execve || number == libc::SYS_execveat,
         _ => false,
     };
     match () {
-        () if proc::threads(pid).iter().any(executes) => Moment::Exec,
-        () if status & 0x7f == 0 => Moment::Exit,
-        () => Moment::Signal,
+        () if proc::threads(pid).iter().any(executes) => SnapshotMoment::Exec,
+        () if status & 0x7f == 0 => SnapshotMoment::Exit,
+        () => SnapshotMoment::Signal,
     }
 }
 

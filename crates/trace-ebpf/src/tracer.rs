@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::Moment;
+use weir_model::trace::SnapshotMoment;
 use weir_sys::clock::now_ns;
 use weir_sys::proc;
 use weir_sys::ptrace::{self, PtraceStop};
@@ -119,9 +119,9 @@ impl Tracer<'_> {
         }
         match status >> 16 {
             libc::PTRACE_EVENT_CLONE if self.founds(pid) => return,
-            libc::PTRACE_EVENT_FORK => self.forks(pid, Moment::Fork),
+            libc::PTRACE_EVENT_FORK => self.forks(pid, SnapshotMoment::Fork),
             // The child has this very memory, and what is in it is this one's.
-            libc::PTRACE_EVENT_VFORK => self.forks(pid, Moment::Sample),
+            libc::PTRACE_EVENT_VFORK => self.forks(pid, SnapshotMoment::Sample),
             libc::PTRACE_EVENT_CLONE => self.clones(pid),
             libc::PTRACE_EVENT_EXEC if !self.executes(pid) => return ptrace::detach(pid, 0),
             libc::PTRACE_EVENT_EXIT => self.ends(pid),
@@ -196,7 +196,7 @@ impl Tracer<'_> {
     }
 
     /// The child is traced from its beginning.
-    fn forks(&mut self, pid: u32, moment: Moment) {
+    fn forks(&mut self, pid: u32, moment: SnapshotMoment) {
         let child = new_one(pid);
         self.knows(child);
         self.report(pid, moment, moment);
@@ -278,7 +278,7 @@ impl Tracer<'_> {
         {
             self.traced.insert(pid, traps);
         }
-        let _nothing = self.snapshots.snapshot(pid, Moment::Sample);
+        let _nothing = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
         self.passing.begun(pid);
     }
 
@@ -293,7 +293,7 @@ impl Tracer<'_> {
             return;
         }
         let ended = ptrace::message(tid).unwrap_or(0);
-        let moment = if ended & 0x7f == 0 { Moment::Exit } else { Moment::Signal };
+        let moment = if ended & 0x7f == 0 { SnapshotMoment::Exit } else { SnapshotMoment::Signal };
         self.report(tid, moment, moment);
     }
 
@@ -333,9 +333,9 @@ impl Tracer<'_> {
         };
         match trap {
             TrapKind::Entry => self.begins(pid),
-            TrapKind::Exec if anew => self.report(pid, Moment::Exec, Moment::Exec),
-            TrapKind::Exec => self.report(pid, Moment::Exec, Moment::Sample),
-            TrapKind::Write => self.report(pid, Moment::Sample, Moment::Sample),
+            TrapKind::Exec if anew => self.report(pid, SnapshotMoment::Exec, SnapshotMoment::Exec),
+            TrapKind::Exec => self.report(pid, SnapshotMoment::Exec, SnapshotMoment::Sample),
+            TrapKind::Write => self.report(pid, SnapshotMoment::Sample, SnapshotMoment::Sample),
         }
     }
 
@@ -373,7 +373,7 @@ impl Tracer<'_> {
     }
 
     /// A look, searched for as at the moment `like`, at the process of a thread.
-    fn report(&mut self, tid: u32, moment: Moment, like: Moment) {
+    fn report(&mut self, tid: u32, moment: SnapshotMoment, like: SnapshotMoment) {
         let pid = self.process_of(tid);
         let buffers = self.snapshots.snapshot(pid, like);
         if !buffers.is_empty() {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use weir_model::trace::{BackendKind, Exit, IoTotals, Moment, StreamCounts};
+use weir_model::trace::{BackendKind, Exit, IoTotals, SnapshotMoment, StreamCounts};
 use weir_sys::Error;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::reap;
@@ -210,10 +210,10 @@ impl Sampler<'_, '_> {
         }
         self.tell(now, pid, RawEventKind::Totals(totals));
         self.follow_positions(pid, now);
-        let buffers = self.snapshots.snapshot(pid, Moment::Sample);
+        let buffers = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
         if !buffers.is_empty() {
             let waits_in = proc::waits_in(pid);
-            self.tell(now, pid, RawEventKind::buffers(pid, Moment::Sample, buffers, waits_in));
+            self.tell(now, pid, RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, waits_in));
         }
     }
 

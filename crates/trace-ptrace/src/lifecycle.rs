@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_model::trace::{Exit, Moment};
+use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::blocking_calls::name;
 use weir_sys::clock::now_ns;
 use weir_sys::{proc, ptrace, syscalls};
@@ -38,7 +38,7 @@ impl Tracer<'_, '_> {
 
     fn born(&mut self, pid: u32, tid: u32, child: u32, copies_memory: bool, now: u64) {
         if copies_memory {
-            self.look(pid, tid, Moment::Fork, now);
+            self.look(pid, tid, SnapshotMoment::Fork, now);
         }
         let mut process = Process::new(Some(pid), now);
         let parent = self.processes.get(&pid);
@@ -80,7 +80,7 @@ impl Tracer<'_, '_> {
 
     /// At the entry of execve(2): what is in its buffers is lost if it succeeds.
     pub(super) fn before_exec(&mut self, tid: u32, pid: u32, now: u64) {
-        self.look(pid, tid, Moment::Exec, now);
+        self.look(pid, tid, SnapshotMoment::Exec, now);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.before_exec = proc::io(pid);
         }
@@ -131,7 +131,7 @@ impl Tracer<'_, '_> {
             return false;
         }
         process.entry = None;
-        let _nothing = self.hooks.snapshots.snapshot(pid, Moment::Sample);
+        let _nothing = self.hooks.snapshots.snapshot(pid, SnapshotMoment::Sample);
         true
     }
 
@@ -171,9 +171,9 @@ impl Tracer<'_, '_> {
     fn last_look(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
         let moment = if libc::WIFSIGNALED(status) {
             self.tell(now, pid, tid, RawEventKind::Signal { number: libc::WTERMSIG(status) });
-            Moment::Signal
+            SnapshotMoment::Signal
         } else {
-            Moment::Exit
+            SnapshotMoment::Exit
         };
         // First: what its descriptors are now is known then.
         self.end_gap(pid, now);
@@ -218,10 +218,10 @@ impl Tracer<'_, '_> {
     }
 
     /// Asks the walkers for the stream buffers of a process one of whose threads is stopped.
-    pub(super) fn look(&mut self, pid: u32, tid: u32, moment: Moment, now: u64) {
+    pub(super) fn look(&mut self, pid: u32, tid: u32, moment: SnapshotMoment, now: u64) {
         if self.processes.get(&pid).is_some_and(|process| !process.hidden) {
             // At the end the main thread may be gone before the last one, and its memory is not to be seen by it then.
-            let ends = matches!(moment, Moment::Exit | Moment::Signal);
+            let ends = matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal);
             let by = if ends { tid } else { pid };
             let buffers = self.hooks.snapshots.snapshot(by, moment);
             self.tell(now, pid, tid, RawEventKind::buffers(by, moment, buffers, String::new()));
@@ -238,9 +238,17 @@ impl Tracer<'_, '_> {
             return;
         }
         // Its runtime may have been found by no look before; later on, who has none is not searched for it each time.
-        let buffers = self.hooks.snapshots.snapshot(pid, if early { Moment::Call } else { Moment::Sample });
+        let buffers = self
+            .hooks
+            .snapshots
+            .snapshot(pid, if early { SnapshotMoment::Call } else { SnapshotMoment::Sample });
         if !buffers.is_empty() {
-            self.tell(now, pid, tid, RawEventKind::buffers(pid, Moment::Sample, buffers, String::new()));
+            self.tell(
+                now,
+                pid,
+                tid,
+                RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, String::new()),
+            );
         }
     }
 
@@ -249,13 +257,13 @@ impl Tracer<'_, '_> {
         if self.processes.get(&pid).is_none_or(|process| process.hidden) {
             return;
         }
-        let buffers = self.hooks.snapshots.snapshot(pid, Moment::Call);
+        let buffers = self.hooks.snapshots.snapshot(pid, SnapshotMoment::Call);
         let Some(process) = self.process(pid).filter(|process| process.told_buffers != buffers) else {
             return;
         };
         process.told_buffers.clone_from(&buffers);
         let waits_in = syscalls::op(number).map_or_else(|| name(number), |op| op.name()).to_string();
-        self.tell(now, pid, tid, RawEventKind::buffers(pid, Moment::Call, buffers, waits_in));
+        self.tell(now, pid, tid, RawEventKind::buffers(pid, SnapshotMoment::Call, buffers, waits_in));
     }
 }
 

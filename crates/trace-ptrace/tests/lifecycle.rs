@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::{Exit, Moment};
+use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::{Error, proc};
 use weir_trace_api::{RawEventKind, TraceOptions, TraceRoot};
 
@@ -33,7 +33,7 @@ fn death_by_a_signal_is_seen_with_a_last_look() {
         let seen = cheaply(&["sh", "-c", &format!("ulimit -c 0; kill -{name} $$")]);
         assert_eq!(seen.ended.exit, Some(Exit::Signal(number)));
         assert_eq!(seen.signals(), [number]);
-        assert!(seen.looks.iter().any(|look| look.1 == Moment::Signal));
+        assert!(seen.looks.iter().any(|look| look.1 == SnapshotMoment::Signal));
         assert!(seen.exits()[0].2.is_some(), "counts are there at a SIG{name}");
     }
 }
@@ -49,11 +49,14 @@ fn signals_that_are_caught_are_no_deaths() {
 fn looks_come_at_fork_exec_and_exit() {
     let seen = exactly(&["sh", "-c", "(true); exec true"]);
     // One more at the beginning of each program, where breakpoints of the processor are to be had.
-    let looks = seen.looks.iter().filter(|look| look.1 != Moment::Sample);
-    let mut moments: Vec<Moment> = looks.map(|look| look.1).collect();
+    let looks = seen.looks.iter().filter(|look| look.1 != SnapshotMoment::Sample);
+    let mut moments: Vec<SnapshotMoment> = looks.map(|look| look.1).collect();
     // The shell tries execve(2) in every directory of PATH.
     moments.dedup();
-    assert_eq!(moments, [Moment::Fork, Moment::Exit, Moment::Exec, Moment::Exit]);
+    assert_eq!(
+        moments,
+        [SnapshotMoment::Fork, SnapshotMoment::Exit, SnapshotMoment::Exec, SnapshotMoment::Exit]
+    );
     let (fork, child) = seen
         .raws
         .iter()

@@ -4,7 +4,7 @@
 //! write to the same open file beginning with these bytes. Two processes that say the same by themselves have
 //! nothing pending at the fork; a child that execs or calls _exit(2) writes nothing of it.
 
-use weir_model::trace::{Buffer, EventKind, Moment};
+use weir_model::trace::{Buffer, EventKind, SnapshotMoment};
 use weir_model::{Finding, Severity};
 
 use crate::context::{Context, Look, Seen, same_beginning};
@@ -41,7 +41,7 @@ fn judge(context: &Context) -> Vec<Finding> {
 /// The look at this fork: the parent's last one before it.
 fn before<'a>(context: &Context<'a>, parent: u32, at_s: f64) -> Option<Look<'a>> {
     // The look is taken at the entry or the exit of the call; its event may come first.
-    let near = |look: &&Look| look.moment == Moment::Fork && (at_s - look.at_s).abs() < 0.2;
+    let near = |look: &&Look| look.moment == SnapshotMoment::Fork && (at_s - look.at_s).abs() < 0.2;
     let distance = |look: &Look| (at_s - look.at_s).abs();
     let looks = context.looks(parent).iter().filter(near);
     looks.min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()

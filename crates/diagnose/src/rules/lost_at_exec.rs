@@ -3,7 +3,7 @@
 //! Evidence: the look at the entry of execve(2), which then succeeded. Not meant: a forked child's copy of its
 //! parent's bytes, and a child of vfork(2), whose memory is its parent's.
 
-use weir_model::trace::{EventKind, Moment};
+use weir_model::trace::{EventKind, SnapshotMoment};
 use weir_model::{Finding, Severity};
 
 use crate::buffers::Lost;
@@ -38,7 +38,7 @@ fn before<'a>(context: &Context<'a>, pid: u32, at_s: f64) -> Option<Look<'a>> {
     let look = context.looks(pid).iter().rfind(|look| look.at_s <= at_s)?;
     let image = context.process(pid)?.images.iter().rfind(|image| image.started_s < at_s);
     let same = image.is_none_or(|image| image.started_s <= look.at_s);
-    (look.moment == Moment::Exec && same).then_some(*look)
+    (look.moment == SnapshotMoment::Exec && same).then_some(*look)
 }
 
 fn of_look(context: &Context, look: Look) -> Vec<Finding> {

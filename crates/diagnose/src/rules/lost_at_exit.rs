@@ -4,7 +4,7 @@
 //! Not meant: bytes that could not be written (the write failed: ignored-write-error), a pipe whose reader has
 //! gone (Info), and a forked child that calls _exit(2) in order not to write its parent's bytes.
 
-use weir_model::trace::{Exit, Moment};
+use weir_model::trace::{Exit, SnapshotMoment};
 use weir_model::{Finding, Severity};
 
 use crate::buffers::Lost;
@@ -24,7 +24,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 fn judge(context: &Context) -> Vec<Finding> {
-    let ended = context.all_looks().filter(|look| look.moment == Moment::Exit && was_last(context, look));
+    let ended = context.all_looks().filter(|look| look.moment == SnapshotMoment::Exit && was_last(context, look));
     ended.flat_map(|look| of_look(context, look)).collect()
 }
 

@@ -3,7 +3,7 @@
 //! Evidence: the look at the signal, or the last look before it that told of the stream, with no write after. Not
 //! meant: SIGPIPE's own pipe, whose reader wants no more, and a forked child's copy of its parent's bytes.
 
-use weir_model::trace::{Buffer, Exit, Moment};
+use weir_model::trace::{Buffer, Exit, SnapshotMoment};
 use weir_model::{Finding, Severity, StreamKind};
 
 use crate::buffers::Lost;
@@ -43,7 +43,7 @@ fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
         let kind = file.map(|file| context.kind(file));
         let unwanted =
             number == SIGPIPE && matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
-        !unwanted && (look.moment == Moment::Signal || !later)
+        !unwanted && (look.moment == SnapshotMoment::Signal || !later)
     });
     let lost = streams.map(|(look, buffer)| Lost {
         rule: &RULE,
@@ -60,7 +60,7 @@ fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
 fn last_looks<'a>(context: &Context<'a>, pid: u32) -> Vec<(Look<'a>, &'a Buffer)> {
     let last_image = context.process(pid).and_then(|process| process.images.last());
     let since_s = last_image.map_or(0.0, |image| image.started_s);
-    let own = |look: &&Look| look.at_s >= since_s && look.moment != Moment::Exec;
+    let own = |look: &&Look| look.at_s >= since_s && look.moment != SnapshotMoment::Exec;
     let mut told: Vec<(Look, &Buffer)> = Vec::new();
     for look in context.looks(pid).iter().rev().filter(own) {
         let known = told.len();

@@ -5,7 +5,7 @@
 //! knows the buffer: it read in blocks, left without having seen the end, and wrote something else than it
 //! took (Warn: what it used is not known). dd and head -c take exactly what they pass on.
 
-use weir_model::trace::{Buffer, Moment, Op, StreamCounts};
+use weir_model::trace::{Buffer, SnapshotMoment, Op, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
 use crate::context::{Context, Look};
@@ -88,7 +88,7 @@ fn last_look<'a>(
     flow: &StreamCounts,
     next: &StreamCounts,
 ) -> Option<(Look<'a>, &'a Buffer)> {
-    let leaving = |look: &Look| matches!(look.moment, Moment::Exec | Moment::Exit | Moment::Fork);
+    let leaving = |look: &Look| matches!(look.moment, SnapshotMoment::Exec | SnapshotMoment::Exit | SnapshotMoment::Fork);
     let looks = context.looks(flow.pid).iter().filter(|look| {
         look.at_s >= flow.last_s && (look.at_s <= next.first_s || leaving(look) && next.pid != flow.pid)
     });

@@ -5,7 +5,7 @@
 //! of the looks. A look that does not tell of the stream is no evidence of anything. Not meant: a program that
 //! waits in a write (its reader is slow), one that computes, and a copy inherited over a fork.
 
-use weir_model::trace::{Buffer, Moment};
+use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_model::{Direction, Finding, Severity};
 
 use crate::context::{Context, Look, same_beginning};
@@ -115,7 +115,7 @@ impl Wait<'_> {
     /// Whether a look says nothing of this stream: it was at another library's streams.
     fn untold_by(&self, look: &Look) -> bool {
         let told = look.buffers.iter().any(|buffer| buffer.address == self.buffer.address);
-        look.moment == Moment::Sample && !told
+        look.moment == SnapshotMoment::Sample && !told
     }
 }
 

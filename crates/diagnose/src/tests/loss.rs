@@ -2,7 +2,7 @@
 
 use weir_model::Severity::*;
 use weir_model::StreamKind;
-use weir_model::trace::{Exit, Moment};
+use weir_model::trace::{Exit, SnapshotMoment};
 
 use crate::testing::*;
 
@@ -16,7 +16,7 @@ fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -
     tape.call(0.0, 1, weir_model::trace::Op::Openat, -1, file, b"").result = 1;
     let mut at_s = 0.1;
     while at_s <= seconds + 0.1 {
-        tape.look_in(at_s, 1, Moment::Sample, waits_in, &[pending(1, &pending_at(at_s))]);
+        tape.look_in(at_s, 1, SnapshotMoment::Sample, waits_in, &[pending(1, &pending_at(at_s))]);
         at_s += 0.25;
     }
     tape
@@ -86,7 +86,7 @@ fn the_wait_lasts_until_the_write_that_ends_it() {
 #[test]
 fn a_look_at_other_streams_ends_no_wait() {
     let mut tape = sleeping(1.5, "poll", |_| LINE.into());
-    tape.look(0.7, 1, Moment::Sample, &[pending(3, b"")]);
+    tape.look(0.7, 1, SnapshotMoment::Sample, &[pending(3, b"")]);
     tape.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     assert_eq!(tape.severity("stuck-output"), Warn);
 }
@@ -116,7 +116,7 @@ fn what_is_pending_at_a_signal_is_lost() {
         let mut tape = tape(1.0);
         let pipe = tape.file("pipe:[4]", Pipe);
         tape.flow(1, 1, pipe, Out, 3, 4096).last_s = 0.5;
-        tape.look(0.9, 1, Moment::Signal, &[pending(1, LINE)]);
+        tape.look(0.9, 1, SnapshotMoment::Signal, &[pending(1, LINE)]);
         tape.root().exit = Some(Exit::Signal(number));
         if high {
             let finding = tape.one("lost-at-kill");
@@ -139,7 +139,7 @@ fn who_kills_what_it_reads_from_wants_no_more_of_it() {
         tape.flow(2, 1, pipe, Out, 3, 4096);
         let call = tape.call(0.85, 1, weir_model::trace::Op::Kill, -1, 0, b"");
         (call.file, call.args[0]) = (None, whom);
-        tape.look(0.9, 2, Moment::Signal, &[pending(1, LINE)]);
+        tape.look(0.9, 2, SnapshotMoment::Signal, &[pending(1, LINE)]);
         tape
     };
     assert_eq!(run(2).severity("lost-at-kill"), Info);
@@ -158,7 +158,7 @@ fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since
         let file = tape.file("/d/log", File);
         let flow = tape.flow(1, 3, file, Out, 3, 4096);
         (flow.first_s, flow.last_s) = (0.1, last_write_s);
-        tape.look(0.5, 1, Moment::Sample, &[pending(3, LINE)]);
+        tape.look(0.5, 1, SnapshotMoment::Sample, &[pending(3, LINE)]);
         tape.root().exit = Some(Exit::Signal(9));
         tape
     };
@@ -174,11 +174,11 @@ fn a_look_at_the_signal_that_knows_other_streams_only_hides_nothing() {
     let mut tape = tape(1.0);
     tape.file("/d/out", File);
     tape.root().exit = Some(Exit::Signal(9));
-    tape.look(0.3, 1, Moment::Sample, &[pending(1, LINE)]);
-    tape.look(0.9, 1, Moment::Signal, &[pending(2, b"")]);
+    tape.look(0.3, 1, SnapshotMoment::Sample, &[pending(1, LINE)]);
+    tape.look(0.9, 1, SnapshotMoment::Signal, &[pending(2, b"")]);
     assert_eq!(tape.one("lost-at-kill").evidence["lost_bytes"], 17.0);
     // The same stream, empty at last.
-    tape.look(0.9, 1, Moment::Signal, &[pending(1, b"")]);
+    tape.look(0.9, 1, SnapshotMoment::Signal, &[pending(1, b"")]);
     tape.none("lost-at-kill");
 }
 
@@ -186,7 +186,7 @@ fn a_look_at_the_signal_that_knows_other_streams_only_hides_nothing() {
 fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
     let mut tape = tape(1.0);
     tape.file("pipe:[4]", Pipe);
-    tape.look(0.5, 1, Moment::Exec, &[pending(1, LINE)]);
+    tape.look(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE)]);
     tape.none("lost-at-exec");
     tape.exec(0.5001, 1, "sort");
     let finding = tape.one("lost-at-exec");
@@ -197,7 +197,7 @@ fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
 #[test]
 fn an_exec_with_empty_buffers_loses_nothing() {
     let mut tape = tape(1.0);
-    tape.look(0.5, 1, Moment::Exec, &[pending(1, b"")]);
+    tape.look(0.5, 1, SnapshotMoment::Exec, &[pending(1, b"")]);
     tape.exec(0.5001, 1, "sort");
     tape.none("lost-at-exec");
 }
@@ -206,18 +206,18 @@ fn an_exec_with_empty_buffers_loses_nothing() {
 fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
     let mut tape = tape(1.0);
     tape.file("pipe:[4]", Pipe);
-    tape.look(0.3, 1, Moment::Fork, &[pending(1, LINE)]);
+    tape.look(0.3, 1, SnapshotMoment::Fork, &[pending(1, LINE)]);
     tape.fork(0.3, 2);
-    tape.look(0.4, 2, Moment::Exec, &[pending(1, LINE)]);
+    tape.look(0.4, 2, SnapshotMoment::Exec, &[pending(1, LINE)]);
     tape.exec(0.41, 2, "ls");
     tape.fork(0.5, 3);
-    tape.look(0.6, 3, Moment::Exit, &[pending(1, LINE)]);
+    tape.look(0.6, 3, SnapshotMoment::Exit, &[pending(1, LINE)]);
     for id in ["lost-at-exec", "lost-at-exit"] {
         tape.none(id);
     }
     // What the child added of its own is.
     tape.fork(0.7, 4);
-    tape.look(0.8, 4, Moment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
+    tape.look(0.8, 4, SnapshotMoment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
     let finding = tape.one("lost-at-exit");
     assert_eq!((finding.pid, finding.evidence["lost_bytes"]), (4, 5.0));
     assert!(finding.why.contains("mine") && !finding.why.contains("temperature"), "{}", finding.why);
@@ -227,9 +227,9 @@ fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
 fn a_child_of_a_parent_that_nobody_looked_at_is_not_judged() {
     let mut tape = tape(1.0);
     tape.fork(0.3, 2);
-    tape.look(0.6, 2, Moment::Exit, &[pending(1, LINE)]);
+    tape.look(0.6, 2, SnapshotMoment::Exit, &[pending(1, LINE)]);
     tape.none("lost-at-exit");
-    tape.look(0.3, 1, Moment::Fork, &[pending(1, b"")]);
+    tape.look(0.3, 1, SnapshotMoment::Fork, &[pending(1, b"")]);
     assert_eq!(tape.one("lost-at-exit").pid, 2);
 }
 
@@ -239,7 +239,7 @@ fn what_is_pending_at_exit_is_lost_unless_nobody_wants_it() {
         let mut tape = tape(1.0);
         let file = tape.file(path, kind);
         tape.flow(1, 1, file, Out, 3, 4096).last_s = 0.4;
-        tape.look(0.9, 1, Moment::Exit, &[pending(1, LINE)]);
+        tape.look(0.9, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
         tape
     };
     assert_eq!(at_exit("/d/out", File).severity("lost-at-exit"), High);
@@ -260,7 +260,7 @@ fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
         let file = tape.file("/d/log", File);
         tape.flow(1, 1, file, Out, 1, 100).last_s = 0.1;
         tape.fork(0.3, 2);
-        tape.look(0.4, 1, Moment::Exit, &[pending(1, LINE)]);
+        tape.look(0.4, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
         tape.write(0.8, 2, 1, file, child_writes);
         tape
     };
@@ -272,7 +272,7 @@ fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
 fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> Tape {
     let mut tape = tape(1.0);
     let file = tape.file("/d/out", File);
-    tape.look(0.3, 1, Moment::Fork, &[pending(1, pending_bytes)]);
+    tape.look(0.3, 1, SnapshotMoment::Fork, &[pending(1, pending_bytes)]);
     tape.fork(0.3001, 2);
     tape.write(0.4, 2, 1, file, child);
     tape.write(0.5, 1, 1, file, parent);

@@ -1,7 +1,7 @@
 //! over-read, eaten-stdin, mixed-order, torn-records, shared-offset.
 
 use weir_model::Severity::*;
-use weir_model::trace::{Moment, Op};
+use weir_model::trace::{Op, SnapshotMoment};
 
 use crate::testing::*;
 
@@ -19,7 +19,7 @@ fn heading_then_sort(left: &[u8]) -> Tape {
     let mut tape = tape(1.0);
     let file = tape.file("/d/in", File);
     timed(tape.flow(1, 0, file, In, 1, 4096), 0.1, 0.1);
-    tape.look(0.2, 1, Moment::Exec, &[unread(0, left)]);
+    tape.look(0.2, 1, SnapshotMoment::Exec, &[unread(0, left)]);
     tape.exec(0.21, 1, "sort");
     timed(tape.flow(1, 0, file, In, 2, 4096), 0.3, 0.4).image = 1;
     tape
@@ -33,7 +33,7 @@ fn unread_bytes_that_the_next_program_misses_are_over_read() {
     assert!(finding.why.starts_with("prog (1) left"), "{}", finding.why);
     // The look at the read itself came before the stream knew of its bytes.
     let mut early = heading_then_sort(b"3000\n2999\n");
-    early.look(0.101, 1, Moment::Sample, &[unread(0, b"")]);
+    early.look(0.101, 1, SnapshotMoment::Sample, &[unread(0, b"")]);
     early.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     assert_eq!(early.severity("over-read"), High);
 }
@@ -117,7 +117,7 @@ fn a_child_that_takes_nothing_or_leaves_something_is_well() {
 fn heading_and_body(heading: &[u8], last: &[u8], fd: i32) -> Tape {
     let mut tape = tape(1.0);
     let file = tape.file("/d/out", File);
-    tape.look(0.2, 1, Moment::Sample, &[pending(1, heading)]);
+    tape.look(0.2, 1, SnapshotMoment::Sample, &[pending(1, heading)]);
     tape.write(0.2, 1, fd, file, b"alpha 1\n");
     tape.write(0.9, 1, 1, file, last);
     tape
@@ -137,7 +137,7 @@ fn flushed_bytes_are_in_order() {
     // Flushed before the direct write.
     let mut tape = tape(1.0);
     let file = tape.file("/d/out", File);
-    tape.look(0.1, 1, Moment::Sample, &[pending(1, b"name\n")]);
+    tape.look(0.1, 1, SnapshotMoment::Sample, &[pending(1, b"name\n")]);
     tape.write(0.2, 1, 1, file, b"name\n");
     tape.write(0.3, 1, 1, file, b"alpha\n");
     tape.write(0.4, 1, 1, file, b"name\n");
@@ -152,7 +152,7 @@ fn two_openings_of_one_file_that_append_are_in_one_order() {
         for (file, ino) in [(log, 77), (link, number)] {
             (tape.open_file(file).flags, tape.open_file(file).ino) = (flags, ino);
         }
-        tape.look(0.2, 1, Moment::Sample, &[pending(1, b"begin\n")]);
+        tape.look(0.2, 1, SnapshotMoment::Sample, &[pending(1, b"begin\n")]);
         tape.write(0.3, 1, 4, link, b"failed\n");
         tape.write(0.9, 1, 1, log, b"begin\nend\n");
         tape
@@ -171,12 +171,12 @@ fn what_left_with_a_call_that_nobody_saw_is_in_order() {
     let padded = |seen_between: bool| {
         let mut tape = tape(1.0);
         let file = tape.file("/d/out", File);
-        tape.look(0.1, 1, Moment::Sample, &[pending(1, b"------------")]);
+        tape.look(0.1, 1, SnapshotMoment::Sample, &[pending(1, b"------------")]);
         if seen_between {
-            tape.look(0.3, 1, Moment::Sample, &[pending(1, b"inux-x86-64.so.2, stripped")]);
+            tape.look(0.3, 1, SnapshotMoment::Sample, &[pending(1, b"inux-x86-64.so.2, stripped")]);
         }
         tape.write(0.4, 1, 1, file, b"inux-x86-64.so.2, stripped, and more");
-        tape.look(0.5, 1, Moment::Sample, &[pending(1, b"------------POSIX shell script")]);
+        tape.look(0.5, 1, SnapshotMoment::Sample, &[pending(1, b"------------POSIX shell script")]);
         tape
     };
     padded(true).none("mixed-order");
@@ -190,7 +190,7 @@ fn a_childs_output_before_the_parents_heading_is_mixed() {
         let file = tape.file("/d/out", File);
         let heading: &[u8] = if flushed { b"" } else { b"The sysname:\n" };
         tape.write(0.1, 1, 1, file, if flushed { b"The sysname:\n" } else { b"" });
-        tape.look(0.2, 1, Moment::Fork, &[pending(1, heading)]);
+        tape.look(0.2, 1, SnapshotMoment::Fork, &[pending(1, heading)]);
         tape.fork(0.2, 2);
         tape.write(0.3, 2, 1, file, b"Linux\n");
         tape.write(0.9, 1, 1, file, b"The sysname:\nThe machine:\n");
@@ -352,7 +352,7 @@ fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
     let mut tape = tape(1.0);
     let file = tape.file("/d/in", File);
     timed(tape.flow(1, 0, file, In, 1, 4096), 0.1, 0.1);
-    tape.look(0.2, 1, Moment::Fork, &[unread(0, b"3000\n")]);
+    tape.look(0.2, 1, SnapshotMoment::Fork, &[unread(0, b"3000\n")]);
     tape.fork(0.2, 2);
     timed(tape.flow(2, 0, file, In, 2, 4096), 0.3, 0.4);
     tape.none("over-read");

@@ -2,12 +2,18 @@
 
 use proptest::prelude::*;
 use weir_model::StreamKind;
-use weir_model::trace::{EventKind, Exit, Moment, Op};
+use weir_model::trace::{EventKind, Exit, Op, SnapshotMoment};
 
 use crate::testing::*;
 
 const KINDS: [StreamKind; 6] = [File, Pipe, Socket, Terminal, StreamKind::Device, StreamKind::Other];
-const MOMENTS: [Moment; 5] = [Moment::Sample, Moment::Fork, Moment::Exec, Moment::Exit, Moment::Signal];
+const MOMENTS: [SnapshotMoment; 5] = [
+    SnapshotMoment::Sample,
+    SnapshotMoment::Fork,
+    SnapshotMoment::Exec,
+    SnapshotMoment::Exit,
+    SnapshotMoment::Signal,
+];
 
 /// Numbers from which a recording is made; small ones, so that they meet.
 type Seeds = Vec<(u8, u8, u64, u64)>;

@@ -264,7 +264,7 @@ fn gathering_is_offered_only_where_it_helps() {
     assert!(!offered(&|tape| {
         let of_musl =
             weir_model::trace::Buffer { walker: weir_model::trace::RuntimeId::Musl, ..pending(1, b"x") };
-        tape.look(0.1, 1, weir_model::trace::Moment::Exit, &[of_musl]);
+        tape.look(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[of_musl]);
     }));
 }
 

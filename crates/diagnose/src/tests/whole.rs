@@ -1,6 +1,6 @@
 //! Everything together: order, merging, the verdict, pipelines, and ordinary programs that have nothing.
 
-use weir_model::trace::{Exit, Histogram, Moment, Op, StreamTable};
+use weir_model::trace::{Exit, Histogram, Op, SnapshotMoment, StreamTable};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
@@ -145,7 +145,7 @@ fn bytes_that_waited_and_were_lost_are_one_loss() {
     let file = tape.file("/d/log", File);
     tape.call(0.0, 1, Op::Openat, -1, file, b"").result = 3;
     for at_s in [0.5, 1.0, 1.5, 2.0, 2.5] {
-        tape.look_in(at_s, 1, Moment::Sample, "poll", &[pending(3, b"listening\n")]);
+        tape.look_in(at_s, 1, SnapshotMoment::Sample, "poll", &[pending(3, b"listening\n")]);
     }
     tape.root().exit = Some(Exit::Signal(9));
     assert_eq!(tape.found("stuck-output").len(), 1);
@@ -180,7 +180,7 @@ fn a_pipeline_shows_each_hop_and_where_a_line_waits() {
     tape.flow(3, 0, first, In, 50, 40);
     tape.flow(3, 1, second, Out, 1, 4096);
     tape.flow(4, 0, second, In, 1, 4096);
-    tape.look(5.0, 3, Moment::Sample, &[pending(1, b"error: hot\n"), unread(0, b"")]);
+    tape.look(5.0, 3, SnapshotMoment::Sample, &[pending(1, b"error: hot\n"), unread(0, b"")]);
     let found = crate::judge(&tape.0).pipelines;
     assert_eq!(found.len(), 1);
     let hops = &found[0].hops;

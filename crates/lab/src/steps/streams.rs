@@ -1,6 +1,6 @@
 //! The stream buffers of the processes, followed by the looks into them and by the calls that empty them.
 
-use weir_model::trace::{Buffer, Call, Moment};
+use weir_model::trace::{Buffer, Call, SnapshotMoment};
 
 use weir_model::lab::step::{KnownBytes, StepProcess, StepStream};
 
@@ -18,7 +18,7 @@ pub(super) enum Change {
 /// Takes what a look found.
 pub(super) fn take(
     process: &mut StepProcess,
-    moment: Moment,
+    moment: SnapshotMoment,
     buffers: &[Buffer],
     target: impl Fn(i32) -> String,
 ) -> Vec<Change> {
@@ -36,7 +36,7 @@ pub(super) fn take(
         };
         let stream = &mut process.streams[at];
         // A stream that exit(3) has flushed is set to unbuffered: not the program's doing.
-        if !matches!(moment, Moment::Exit | Moment::Signal) {
+        if !matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
             (stream.mode, stream.buffer_bytes) = (buffer.mode, buffer.buffer_bytes);
         }
         changes.extend(change(stream, buffer));

@@ -1,8 +1,8 @@
 //! Steps of runs written down by hand.
 
 use weir_model::trace::{
-    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Moment, Op, OpenFile, Prices, Process,
-    Recording, RuntimeId, StreamCounts,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Prices, Process, Recording,
+    RuntimeId, SnapshotMoment, StreamCounts,
 };
 use weir_model::{Direction, Mode, StreamKind};
 
@@ -62,7 +62,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     }
 }
 
-fn look(moment: Moment, pending: &str) -> EventKind {
+fn look(moment: SnapshotMoment, pending: &str) -> EventKind {
     let buffer = Buffer {
         walker: RuntimeId::Glibc,
         address: 1,
@@ -108,15 +108,15 @@ fn waiting(step: &LabStep) -> Vec<(u32, &[u8])> {
 fn doubled() -> Vec<LabStep> {
     let (one, child, parent) = ("first\n", "first\nchild\n", "first\nparent\n");
     steps(&recording(vec![
-        (812, look(Moment::Fork, one)),
+        (812, look(SnapshotMoment::Fork, one)),
         (812, EventKind::Fork { child: 813 }),
-        (813, look(Moment::Call, child)),
+        (813, look(SnapshotMoment::Call, child)),
         (813, write(child)),
-        (813, look(Moment::Exit, "")),
+        (813, look(SnapshotMoment::Exit, "")),
         (813, EventKind::Exit(Exit::Code(0))),
-        (812, look(Moment::Call, parent)),
+        (812, look(SnapshotMoment::Call, parent)),
         (812, write(parent)),
-        (812, look(Moment::Exit, "")),
+        (812, look(SnapshotMoment::Exit, "")),
         (812, EventKind::Exit(Exit::Code(0))),
         (811, EventKind::Exit(Exit::Code(0))),
     ]))
@@ -148,8 +148,8 @@ fn the_shell_that_starts_the_program_is_not_shown() {
 #[test]
 fn what_nobody_flushed_is_gone_with_the_process() {
     let steps = steps(&recording(vec![
-        (812, look(Moment::Call, "lost")),
-        (812, look(Moment::Signal, "lost")),
+        (812, look(SnapshotMoment::Call, "lost")),
+        (812, look(SnapshotMoment::Signal, "lost")),
         (812, EventKind::Exit(Exit::Signal(9))),
     ]));
     let death = &steps[2];
@@ -162,9 +162,9 @@ fn what_nobody_flushed_is_gone_with_the_process() {
 fn a_long_write_is_known_as_far_as_the_buffer_was() {
     let (long, more) = ("x".repeat(100), "direct");
     let steps = steps(&recording(vec![
-        (812, look(Moment::Call, &long)),
+        (812, look(SnapshotMoment::Call, &long)),
         (812, write(&long)),
-        (812, look(Moment::Call, "")),
+        (812, look(SnapshotMoment::Call, "")),
         (812, write(more)),
     ]));
     assert_eq!(file(&steps[2]), long);

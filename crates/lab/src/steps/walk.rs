@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_model::lab::step::{ByteTransfer, LabStep, StepProcess};
-use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Moment, Recording};
+use weir_model::trace::{Buffer, Event, EventKind, Exit, Image, Recording, SnapshotMoment};
 
 use super::content::Files;
 use super::streams::{self, Change};
@@ -132,7 +132,7 @@ impl<'r> Walk<'r> {
         self.step(pid, words::forks(pid, child, waiting), words::copied(waiting), None);
     }
 
-    fn look(&mut self, pid: u32, moment: Moment, buffers: &[Buffer], waits_in: &str) {
+    fn look(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], waits_in: &str) {
         let targets = self.targets.clone();
         let recording = self.recording;
         let target = |fd: i32| {

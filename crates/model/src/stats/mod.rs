@@ -1,8 +1,7 @@
 //! Statistics of noisy, interleaved measurements.
 //!
-//! Intervals are percentile bootstraps over rounds: no distribution is assumed, and a round that was
-//! slow for everything cancels out of a ratio taken within it (Kalibera and Jones, "Rigorous
-//! benchmarking in reasonable time", 2013).
+//! Intervals are percentile bootstraps over rounds. They assume no distribution, and a round that is slow for all rows
+//! cancels out of the ratios within it (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013).
 
 mod bootstrap;
 mod ratio;

@@ -1,24 +1,24 @@
-//! Ratios of two things measured side by side in the same rounds.
+//! Ratios of two rows that were measured in the same rounds.
 
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::interval;
 use super::summary::median;
 
-/// A ratio with its 95 % interval: the median of the ratios within the rounds. A mean, also a geometric
-/// one, would follow the few samples that a busy host made half as slow again.
+/// The median of the ratios within the rounds, with its 95 % interval. An arithmetic or geometric mean would follow
+/// the few samples that a busy host slows down.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Rounds that had both.
+    /// Number of rounds with samples of both rows.
     pub n: usize,
-    /// The ratio.
+    /// The median ratio.
     pub value: f64,
-    /// Its interval's ends.
+    /// Ends of the 95 % interval.
     pub ci95: [f64; 2],
 }
 
 impl Ratio {
-    /// `a / b` over pairs measured in the same round; `None` without a usable pair.
+    /// Returns `a / b` over pairs of the same round; `None` without a usable pair.
     pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let mut logs: Vec<f64> =
             pairs.into_iter().map(|(a, b)| (a / b).ln()).filter(|log| log.is_finite()).collect();
@@ -29,7 +29,7 @@ impl Ratio {
         Some(Self { n: logs.len(), value: median(&mut logs).exp(), ci95: ends.map(f64::exp) })
     }
 
-    /// `a / b` of samples from different runs, which share no round.
+    /// Returns `a / b` for samples of different runs, which share no rounds.
     pub fn unpaired(a: &[f64], b: &[f64]) -> Option<Self> {
         let logs = |values: &[f64]| -> Vec<f64> {
             values.iter().map(|v| v.ln()).filter(|log| log.is_finite()).collect()
@@ -40,7 +40,7 @@ impl Ratio {
         }
         let (middle_a, middle_b) = (median(&mut a), median(&mut b));
         let (ends_a, ends_b) = (interval(&a, median), interval(&b, median));
-        // The two are independent, so their distances from the medians add as squares.
+        // The samples are independent, so the squares of their distances from the medians add up.
         let low = ((middle_a - ends_a[0]).powi(2) + (ends_b[1] - middle_b).powi(2)).sqrt();
         let high = ((ends_a[1] - middle_a).powi(2) + (middle_b - ends_b[0]).powi(2)).sqrt();
         let value = middle_a - middle_b;
@@ -51,15 +51,15 @@ impl Ratio {
         })
     }
 
-    /// No difference can be claimed: the interval holds 1, or the ratio is inside the noise `floor`
-    /// that two runs of the same thing show (0.03 for 3 %).
+    /// Returns whether no difference can be claimed: the interval contains 1, or the ratio is within the noise `floor` of
+    /// two runs of the same row (0.03 for 3 %).
     pub fn is_tie(&self, floor: f64) -> bool {
         (self.ci95[0] <= 1.0 && self.ci95[1] >= 1.0) || self.value.ln().abs() <= (1.0 + floor).ln()
     }
 }
 
-/// How far two runs of the same thing can seem apart here: the farther end of the 95 % interval of the
-/// median over all A/A pairs, less 1. `None` with fewer than 3 pairs.
+/// Returns the noise of two runs of the same row: the distance from 1 of the farther end of the 95 % interval of the
+/// median over all A/A pairs. `None` with fewer than 3 pairs.
 pub fn pooled_noise(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let ratio = Ratio::paired(pairs)?;
     let farther = ratio.ci95[0].ln().abs().max(ratio.ci95[1].ln().abs());

@@ -1,45 +1,45 @@
-//! One measured figure over its samples.
+//! A measured figure and its spread.
 
 use serde::{Deserialize, Serialize};
 use statrs::statistics::{Data, OrderStatistics, Statistics};
 
 use super::bootstrap::interval;
 
-/// A figure with its spread. Nothing is left out of it: outliers count.
+/// A figure over its samples, outliers included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Samples.
+    /// Number of samples.
     pub n: usize,
-    /// Smallest.
+    /// Smallest sample.
     pub min: f64,
     /// First quartile.
     pub q1: f64,
-    /// Median: the figure to quote.
+    /// Median, the figure that reports quote.
     pub median: f64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Third quartile.
     pub q3: f64,
-    /// Largest.
+    /// Largest sample.
     pub max: f64,
-    /// Standard deviation of the sample (n - 1); 0 for one.
+    /// Sample standard deviation (divisor n - 1); 0 for one sample.
     pub sd: f64,
     /// 95 % bootstrap interval of the median.
     pub ci95: [f64; 2],
 }
 
-/// The `tau` quantile (median-unbiased, type 8 of Hyndman and Fan); NaN for no value.
+/// Returns the `tau` quantile (median-unbiased, type 8 of Hyndman and Fan); NaN without values.
 pub(super) fn quantile(values: &mut [f64], tau: f64) -> f64 {
     if values.is_empty() { f64::NAN } else { Data::new(values).quantile(tau) }
 }
 
-/// The median; NaN for no value. Reorders `values`.
+/// Returns the median; NaN without values. Reorders `values`.
 pub fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() { f64::NAN } else { Data::new(values).median() }
 }
 
 impl Summary {
-    /// Summarises `values`; `None` if there is none.
+    /// Summarises `values`; `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -58,8 +58,8 @@ impl Summary {
         })
     }
 
-    /// Half the width of the interval over the median: 0.02 is "within 2 %". Infinite below 3 samples,
-    /// because two say nothing of a spread.
+    /// Returns half the width of the interval divided by the median: 0.02 means "within 2 %". Infinite for fewer than 3
+    /// samples, which show no spread.
     pub fn relative_half_width(&self) -> f64 {
         match (self.n, self.median) {
             (0..3, _) => f64::INFINITY,
@@ -68,7 +68,7 @@ impl Summary {
         }
     }
 
-    /// Samples beyond 1.5 interquartile ranges outside the quartiles (Tukey): counted, not removed.
+    /// Counts the samples more than 1.5 interquartile ranges outside of the quartiles (Tukey). They are not removed.
     pub fn outliers(&self, values: &[f64]) -> usize {
         let reach = 1.5 * (self.q3 - self.q1);
         values.iter().filter(|&&v| v < self.q1 - reach || v > self.q3 + reach).count()

@@ -1,10 +1,10 @@
-//! What a walker found in a program's own memory: its stream buffers.
+//! Stream buffers that a buffer walker read from a process's memory.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Mode;
 
-/// Whose buffer it is.
+/// Runtime that owns a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeId {
@@ -28,51 +28,50 @@ pub enum RuntimeId {
     Rust,
 }
 
-/// What happened when a walker looked.
+/// Event at which a buffer snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Moment {
-    /// A look at a running program.
+pub enum SnapshotMoment {
+    /// A periodic snapshot of a running process.
     Sample,
-    /// At the entry of a system call, where that was asked for.
+    /// At the entry of a system call (`--every-call`).
     Call,
     /// At fork(2), in the parent, before the child runs.
     Fork,
-    /// At the entry of execve(2); whether it succeeds is seen later.
+    /// At the entry of execve(2), which may still fail.
     Exec,
-    /// At exit_group(2): what is pending now is lost.
+    /// At exit_group(2): bytes that are pending now are lost.
     Exit,
-    /// When a signal ends the process.
+    /// At the delivery of a signal that kills the process.
     Signal,
 }
 
-/// One stream buffer of a process at a moment.
+/// A stream's buffer in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Buffer {
-    /// Whose.
+    /// Runtime that owns the buffer.
     pub walker: RuntimeId,
-    /// Where the stream object is in the program's memory: the same number is the same stream.
+    /// Address of the stream object in the process's memory; identifies the stream.
     pub address: u64,
-    /// The descriptor; -1: none (a memory stream).
+    /// Descriptor; -1 for none (a memory stream).
     pub fd: i32,
-    /// How it is set; None: not yet decided (before its first use).
+    /// Buffering mode; `None` before the first use.
     pub mode: Option<Mode>,
-    /// Size of the buffer; 0: none yet.
+    /// Size of the buffer; 0 before it is allocated.
     pub buffer_bytes: u64,
-    /// Bytes written by the program and not by the kernel yet.
+    /// Bytes written by the program, not yet by the kernel.
     pub pending_bytes: u64,
-    /// The first of them, at most 256.
+    /// The first pending bytes, at most 256.
     pub pending: Vec<u8>,
-    /// Bytes taken from the kernel and not by the program yet.
+    /// Read-ahead bytes: read from the kernel, not yet used by the program.
     pub unread_bytes: u64,
-    /// The first of them, at most 64.
+    /// The first read-ahead bytes, at most 64.
     pub unread: Vec<u8>,
 }
 
 impl Buffer {
-    /// Whether what is in it can be written out from outside: a list of the runtime's leads to it. What a search
-    /// finds (bufio of Go, Rust's BufWriter) may look different to the next, which is enough to tell of, but not to
-    /// write by.
+    /// Returns whether the buffer can be drained from outside: the runtime keeps a list of its streams. Streams found by a
+    /// search of the memory (Go's bufio, Rust's BufWriter) are not certain enough for that.
     pub fn is_listed(&self) -> bool {
         match self.walker {
             RuntimeId::Go => false,

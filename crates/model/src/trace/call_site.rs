@@ -1,51 +1,50 @@
-//! The place in a program that wrote last into a stream's buffer.
+//! Call sites: the functions of a program that write into a stream's buffer.
 
 use serde::{Deserialize, Serialize};
 
-/// A function on the stack of the thread that wrote.
+/// A function on the call stack of a write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Its name, demangled; None: the image tells none.
+    /// Demangled name; `None` without symbols.
     pub function: Option<String>,
-    /// The source file, as the compiler knew it.
+    /// Source file as in the debug information.
     pub file: Option<String>,
-    /// The line in that file.
+    /// Line in the source file.
     pub line: Option<u32>,
-    /// The image that the code is in: a path; empty: in no file.
+    /// Path of the executable or library; empty for code that is in no file.
     pub module: String,
-    /// Of the code in that image, in the image's own addresses.
+    /// Address of the code in the module.
     pub offset: u64,
-    /// It is the C library's or the language's own: not where one would look for a mistake.
+    /// The function belongs to the C library or the language runtime, not to the program.
     pub library: bool,
 }
 
-/// Where a program wrote into a buffer.
+/// The call stack of a write into a buffer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSite {
-    /// When, seconds since the recording began.
+    /// Time of the write.
     pub at_s: f64,
-    /// Nothing was written into the buffer after it, as far as can be known. False: something may have been, unseen.
+    /// No later write into the buffer is possible. Otherwise there may be later writes that were not recorded.
     pub last: bool,
-    /// The function that wrote, its caller, that one's caller …; at most sixteen.
+    /// The function that wrote and its callers, innermost first; at most 16.
     pub frames: Vec<Frame>,
 }
 
-/// A place, with the stream whose buffer it is and how long it was the last that is known.
+/// A call site, its stream, and the time for which it is the last known write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct WriteSite {
-    /// The process.
     pub pid: u32,
-    /// The stream, as in [`super::Buffer::address`].
+    /// Stream, as in [`super::Buffer::address`].
     pub stream: u64,
-    /// When the next write came, or the next program; None: none did.
+    /// Time of the next write or of the next execve(2); `None` if there is none.
     pub until_s: Option<f64>,
-    /// Where.
     #[serde(rename = "place")]
     pub call_site: CallSite,
 }
 
 impl WriteSite {
-    /// Whether it is the last of this stream that is known at a time.
+    /// Returns whether this is the last known write to a stream at a time.
     pub fn is_of(&self, pid: u32, stream: u64, at_s: f64) -> bool {
         let then = self.call_site.at_s <= at_s && self.until_s.is_none_or(|until_s| at_s < until_s);
         self.pid == pid && self.stream == stream && then
@@ -53,7 +52,7 @@ impl WriteSite {
 }
 
 impl CallSite {
-    /// The program's own function that wrote, and who called it; not code that it made at run time, in no file.
+    /// Returns the innermost two frames of the program itself, without libraries and code that is in no file.
     pub fn own_frames(&self) -> impl Iterator<Item = &Frame> {
         let own = self.frames.iter().filter(|frame| !frame.library && !frame.module.is_empty());
         own.take(2)
@@ -61,7 +60,7 @@ impl CallSite {
 }
 
 impl Frame {
-    /// As in a sentence: `report() at report.c:42`, `report() in prog`, `prog+0x11b9`.
+    /// Returns the frame for a sentence: `report() at report.c:42`, `report() in prog`, `prog+0x11b9`.
     pub fn words(&self) -> String {
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_string();
         let module = if self.module.is_empty() { "?".into() } else { name(&self.module) };
@@ -76,7 +75,7 @@ impl Frame {
     }
 }
 
-/// C++ has the types of the arguments in the name.
+/// Returns a function's name with parentheses. Names of C++ functions have them already.
 fn called(function: &str) -> String {
     if function.ends_with(')') { function.into() } else { format!("{function}()") }
 }

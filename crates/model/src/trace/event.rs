@@ -1,21 +1,21 @@
-//! Things that happen seldom, and single calls that were looked at.
+//! Events of a recording: process lifecycle, buffer snapshots and single calls.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Buffer, Exit, Moment};
+use super::{Buffer, Exit, SnapshotMoment};
 
-/// Defines each operation once, with the name of its system call.
+/// Defines each operation once with the name of its system call.
 macro_rules! ops {
     ($($variant:ident = $name:literal;)*) => {
-        /// A system call that weir knows.
+        /// A system call that weir traces.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Op { $(#[doc = $name] #[serde(rename = $name)] $variant,)* }
 
         impl Op {
-            /// All of them.
+            /// All operations.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name of the system call.
+            /// Returns the name of the system call.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -46,151 +46,148 @@ ops! {
 }
 
 impl Op {
-    /// Moves bytes from a descriptor (its first argument) into the program's memory.
+    /// Returns whether the call moves bytes from a descriptor (its first argument) into the program's memory.
     pub fn reads(self) -> bool {
         use Op::*;
         matches!(self, Read | Pread | Readv | Preadv | Preadv2 | Recvfrom | Recvmsg)
     }
 
-    /// Moves bytes from the program's memory to a descriptor.
+    /// Returns whether the call moves bytes from the program's memory to a descriptor.
     pub fn writes(self) -> bool {
         use Op::*;
         matches!(self, Write | Pwrite | Writev | Pwritev | Pwritev2 | Sendto | Sendmsg | Vmsplice)
     }
 
-    /// Moves bytes between two descriptors.
+    /// Returns whether the call moves bytes between two descriptors.
     pub fn copies(self) -> bool {
         matches!(self, Op::Sendfile | Op::Splice | Op::Tee | Op::CopyFileRange)
     }
 
-    /// Has an offset of its own among the arguments, so it leaves the file's alone.
+    /// Returns whether the call has an offset argument and does not use the offset of the open file.
     pub fn positioned(self) -> bool {
         use Op::*;
         matches!(self, Pread | Preadv | Preadv2 | Pwrite | Pwritev | Pwritev2)
     }
 
-    /// Opens a file by its name.
+    /// Returns whether the call opens a file by a path.
     pub fn opens(self) -> bool {
         use Op::*;
         matches!(self, Open | Openat | Openat2 | Creat)
     }
 
-    /// Its result is a new descriptor.
+    /// Returns whether the call's result is a new descriptor.
     pub fn makes_descriptor(self) -> bool {
         use Op::*;
         let makes = matches!(self, MemfdCreate | Eventfd2 | IoUringSetup | Socket | Accept | Accept4);
         makes || self.opens() || matches!(self, Dup | Dup2 | Dup3)
     }
 
-    /// Hands operations to the kernel that move bytes later, of descriptors that the call does not name; its result is
-    /// how many.
+    /// Returns whether the call submits asynchronous operations on descriptors that are not among its arguments. Its
+    /// result is their number.
     pub fn submits(self) -> bool {
         matches!(self, Op::IoUringEnter | Op::IoSubmit)
     }
 
-    /// Waits for the device.
+    /// Returns whether the call waits for the device.
     pub fn syncs(self) -> bool {
         use Op::*;
         matches!(self, Fsync | Fdatasync | SyncFileRange | Sync | Syncfs | Msync)
     }
 }
 
-/// One system call that was looked at.
+/// One recorded system call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Call {
-    /// Which.
     pub op: Op,
-    /// Its descriptor; -1: it has none.
+    /// Descriptor; -1 for none.
     pub fd: i32,
-    /// The open file behind it, where known.
+    /// Open file behind the descriptor, if known: index in [`super::Recording::files`].
     pub file: Option<u32>,
-    /// Its arguments as passed.
     pub args: [u64; 6],
-    /// What it returned: a count, a descriptor, or -errno.
+    /// Return value: a count, a descriptor, or -errno.
     pub result: i64,
-    /// Bytes asked for, of calls that move bytes.
+    /// Requested bytes; 0 for a call that moves none.
     pub asked: u64,
-    /// Where in the file, if the call says so or it is known.
+    /// Offset in the file, if known.
     pub position: Option<u64>,
-    /// The first bytes that were written (or read, where captured), at most 64.
+    /// The first bytes that were written (or read, if captured), at most 64.
     pub head: Vec<u8>,
     /// The last byte that was written.
     pub tail: Option<u8>,
-    /// Paths among the arguments: that of open and unlink; from and to of rename and link.
+    /// Paths among the arguments: one for open and unlink, the old and the new one for rename and link.
     pub paths: Vec<String>,
-    /// Of a rename that was done: what it did. Boxed: there are many calls, and few of them are renames.
+    /// Details of a successful rename. Boxed, because few calls are renames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rename: Option<Box<Rename>>,
 }
 
-/// What a rename did, beyond what the program said.
+/// Details of a rename.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rename {
-    /// The old path, from the root.
+    /// Old absolute path.
     pub from: String,
-    /// The new one.
+    /// New absolute path.
     pub to: String,
-    /// The new name was that of another file, which is gone from there; None: not known.
+    /// The rename replaced an existing file; `None` if unknown.
     pub replaced: Option<bool>,
-    /// Inode of the directory that the new name is in, which may have several paths; None: not known.
+    /// Inode number of the new path's directory, which may have several paths; `None` if unknown.
     pub directory: Option<u64>,
 }
 
-/// What happened.
+/// Kind of an event, with its data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// A call: rare ones all; of reads and writes the first and last of each flow, failures, short ones, and
-    /// the first after fork(2).
+    /// A system call. The recording has all rare calls; of reads and writes it has the first and last of each stream,
+    /// failed and short ones, and the first ones after fork(2).
     Call(Call),
     /// fork(2), vfork(2) or clone(2) of a process, not of a thread.
     Fork {
-        /// The child.
+        /// PID of the child.
         child: u32,
     },
-    /// execve(2) succeeded: the process's next image.
+    /// A successful execve(2).
     Exec {
         /// Index in [`super::Process::images`].
         image: u32,
     },
-    /// The process ended.
+    /// The exit of the process.
     Exit(Exit),
-    /// A signal that ends the process was delivered.
+    /// The delivery of a signal that kills the process.
     Signal {
-        /// Which.
+        /// Signal number.
         number: i32,
     },
-    /// A walker looked.
+    /// A buffer snapshot.
     Buffers {
-        /// When.
-        moment: Moment,
-        /// What it found. Streams with nothing in them are there too.
+        /// Event at which the snapshot was taken.
+        moment: SnapshotMoment,
+        /// Buffers of all streams, also empty ones.
         buffers: Vec<Buffer>,
-        /// The system call that the main thread waited in (samples only).
+        /// System call that blocked the main thread; [`SnapshotMoment::Sample`] only.
         waits_in: Option<Op>,
-        /// The same by its name, also where it is none of [`Op`]; empty: not known.
+        /// Name of the system call, also of one that is not an [`Op`]; empty if unknown.
         waits_in_name: String,
-        /// The open file behind the descriptor of each stream, where known.
+        /// Known open files behind descriptors: descriptor, index in [`super::Recording::files`].
         #[serde(default)]
         files: Vec<(i32, u32)>,
     },
-    /// From here to `until_s` single calls were not seen, only totals.
+    /// A gap: of the time until `until_s` only totals are known.
     Unwatched {
-        /// End of it.
+        /// End of the gap.
         until_s: f64,
     },
 }
 
-/// Something that happened at a time.
+/// An event of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Event {
-    /// Seconds since the recording began.
+    /// Time in seconds since the start of the recording.
     pub at_s: f64,
-    /// The process.
     pub pid: u32,
-    /// The thread.
     pub tid: u32,
-    /// What.
     #[serde(rename = "what")]
     pub kind: EventKind,
 }

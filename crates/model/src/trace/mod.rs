@@ -1,6 +1,7 @@
-//! What was seen of a program's input and output: the one form that every engine fills and every rule reads.
+//! The recording of a program's input and output. Every backend produces it, every diagnosis rule reads it.
 //!
-//! All times are seconds since the recording began. Nothing here is a judgement.
+//! Times are in seconds since the start of the recording. A recording has facts only, no conclusions; only
+//! [`document`], the result of `weir trace`, has both.
 
 mod buffer;
 mod call_site;
@@ -14,11 +15,11 @@ mod stream_counts;
 mod stream_table;
 mod trace_stream;
 
-pub use buffer::{Buffer, Moment, RuntimeId};
+pub use buffer::{Buffer, RuntimeId, SnapshotMoment};
 pub use call_site::{CallSite, Frame, WriteSite};
 pub use document::{TraceDocument, TraceResult};
 pub use event::{Call, Event, EventKind, Op, Rename};
-pub use mode::{Modes, ObservedMode, mode_of_calls};
+pub use mode::{ObservedMode, StreamModes, mode_of_calls};
 pub use other_calls::OtherCalls;
 pub use pipeline::{Hop, PipeEnd, Pipeline};
 pub use prices::Prices;
@@ -32,30 +33,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Direction, StreamKind};
 
-/// Where the calls were seen.
+/// Kind of trace backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendKind {
-    /// In the kernel, by tracepoints.
+    /// eBPF programs on the kernel's tracepoints.
     Ebpf,
-    /// By stopping the program at its calls.
+    /// ptrace(2): stops the program at its calls.
     Ptrace,
-    /// From /proc only.
+    /// Samples of /proc.
     Sample,
 }
 
-/// How a process ended.
+/// Exit of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
-    /// exit(2) with this status.
+    /// The process called exit(2) with this status.
     Code(i32),
-    /// This signal.
+    /// The process was killed by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// As wait(2) says it of one that has ended.
+    /// Decodes the status of wait(2) for a process that has terminated.
     pub fn of_status(status: i32) -> Self {
         match status & 0x7f {
             0 => Self::Code(status >> 8 & 0xff),
@@ -64,43 +65,42 @@ impl Exit {
     }
 }
 
-/// What watching cost, and what it missed.
+/// Cost and gaps of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
-    /// Seconds until the program could start.
+    /// Seconds that the backend delayed the start of the program.
     pub startup_s: f64,
-    /// Seconds in which the calls of the program were seen one by one.
+    /// Seconds inside of sampling windows, in which every call was recorded.
     pub watched_s: f64,
-    /// Seconds in which only totals were kept.
+    /// Seconds inside of gaps, of which only totals are known.
     pub unwatched_s: f64,
-    /// Calls that a handler or a stop saw.
+    /// Calls that the backend handled.
     pub seen_calls: u64,
-    /// Events that found no room.
+    /// Events dropped because a buffer was full.
     pub lost_events: u64,
-    /// Estimated seconds that watching added.
+    /// Estimated seconds that tracing added to the run.
     pub cost_s: f64,
 }
 
-/// Bytes and calls as the kernel counts them for a process (/proc/PID/io), its reaped children left out.
+/// The kernel's totals for a process (/proc/PID/io), without those of its reaped children.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct IoTotals {
-    /// Calls that read.
     pub read_calls: u64,
-    /// Calls that write.
     pub write_calls: u64,
-    /// Bytes read by calls.
+    /// Bytes read by `read_calls`.
     pub read_bytes: u64,
-    /// Bytes written by calls.
+    /// Bytes written by `write_calls`.
     pub written_bytes: u64,
 }
 
 impl IoTotals {
-    /// What was added since.
+    /// Returns the differences to earlier totals; 0 where the earlier total is larger.
     pub fn since(self, before: Self) -> Self {
         self.with(before, u64::saturating_sub)
     }
 
-    /// Both together. Where one is a difference that is less than nothing, as a wrapped number, so may the sum be.
+    /// Returns the sums, modulo 2^64: a negative difference is a wrapped number.
     pub fn plus(self, more: Self) -> Self {
         self.with(more, u64::wrapping_add)
     }
@@ -115,180 +115,180 @@ impl IoTotals {
     }
 }
 
-/// What a process runs, from one execve(2) to the next.
+/// A program that a process runs, from one execve(2) to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Image {
-    /// When it began.
+    /// Time of the execve(2), or the start of the process.
     pub started_s: f64,
-    /// The executable.
+    /// Path of the executable.
     pub exe: String,
-    /// Its name, as in /proc/PID/comm.
+    /// Name as in /proc/PID/comm.
     pub comm: String,
-    /// Its arguments, as far as known.
+    /// Known arguments; may be shortened or empty.
     pub argv: Vec<String>,
 }
 
-/// One process.
+/// A process of the recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Process {
-    /// Its number.
     pub pid: u32,
-    /// Its parent, if that was recorded as well.
+    /// Parent, if it is in the recording too.
     pub parent: Option<u32>,
-    /// Images in order; there is always one. The first is what the process was when it began: of a forked child its
-    /// parent's, of the command that weir starts the command itself.
+    /// Images in order, at least one. The first image of a forked child is its parent's; that of the command which weir
+    /// starts is the command itself.
     pub images: Vec<Image>,
-    /// When it began, or the recording did.
+    /// Start of the process or of the recording.
     pub started_s: f64,
-    /// When it ended; None: it was running at the end.
+    /// Time of the exit; `None` if the process was running at the end of the recording.
     pub ended_s: Option<f64>,
-    /// How it ended.
     pub exit: Option<Exit>,
-    /// Processor time in user mode, seconds.
+    /// CPU time in user mode, in seconds.
     pub user_s: f64,
-    /// Processor time in the kernel, seconds.
+    /// CPU time in the kernel, in seconds.
     pub system_s: f64,
-    /// How long it could have run and had no processor, because others had them, seconds; None: not known.
+    /// Seconds in which the process was runnable but had no CPU; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_s: Option<f64>,
-    /// What the kernel read from devices for it; None: not known.
+    /// Bytes that the kernel read from devices for the process; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetched_bytes: Option<u64>,
-    /// The kernel's own counts, where they could be read.
+    /// The kernel's totals, if they could be read.
     pub io: Option<IoTotals>,
-    /// Most threads it had at a time, as far as seen; 0: not known.
+    /// Largest observed number of threads; 0 if unknown.
     pub threads: u32,
 }
 
 impl Process {
-    /// The name of what it ran last.
+    /// Returns the name of the last image.
     pub fn comm(&self) -> &str {
         self.images.last().map_or("?", |image| &image.comm)
     }
 
-    /// What it ran at a time, with its number: the last that had begun by then. The first has no beginning but the
-    /// process's own.
+    /// Returns the image at a time and its index: the last image that started by then, else the first.
     pub fn image_at(&self, at_s: f64) -> Option<(usize, &Image)> {
         let number = self.images.iter().rposition(|image| image.started_s <= at_s).unwrap_or(0);
         self.images.get(number).map(|image| (number, image))
     }
 }
 
-/// One open file (open(2) says "open file description"): what fork(2) and dup(2) share.
+/// An open file description, see open(2): fork(2) and dup(2) share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct OpenFile {
     /// Index in [`Recording::files`].
     pub id: u32,
-    /// Path, or what /proc/PID/fd shows of it (`pipe:[123]`).
+    /// Path, or the target of the descriptor's link in /proc (`pipe:[123]`).
     pub path: String,
-    /// What it is.
     pub kind: StreamKind,
-    /// Device number of the file system, 0 where not known.
+    /// Device number of the file system; 0 if unknown.
     pub dev: u64,
-    /// Inode number; with `dev` it is the same for two openings of one file.
+    /// Inode number. Two open files of one file have equal `dev` and `ino`.
     pub ino: u64,
     /// Flags of open(2) (O_APPEND, O_SYNC, O_DIRECT …).
     pub flags: i32,
-    /// The process that opened it; None: it was open before.
+    /// Process that opened the file; `None` if it was open before the recording.
     pub opened_by: Option<u32>,
-    /// st_blksize; 0 where not known.
+    /// `st_blksize` of stat(2); 0 if unknown.
     pub block_bytes: u32,
-    /// Size of a regular file when last looked at.
+    /// Size of a regular file at the last check.
     pub size_bytes: Option<u64>,
-    /// Capacity of a pipe, where known.
+    /// Capacity of a pipe, if known.
     pub pipe_bytes: Option<u64>,
-    /// What O_DIRECT needs of addresses and of offsets and lengths (statx STATX_DIOALIGN).
+    /// Alignment that O_DIRECT requires of memory addresses and of file offsets (statx(2), STATX_DIOALIGN).
     pub direct_align: Option<(u32, u32)>,
-    /// The first opening of the same regular file, where that was by another name (a symbolic or hard link, a `..`): both
-    /// names led to one inode when this one was opened. A number alone may be that of a file that is gone.
+    /// The first opening of the same regular file by another path (a symbolic or hard link, a `..`). Both paths led to one
+    /// inode when this file was opened; the inode number alone is not enough, because a deleted file's number is reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<u32>,
 }
 
-/// Everything that was seen of one run.
+/// The recording of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// The command, or empty when attached.
+    /// The command; empty after an attach.
     pub command: Vec<String>,
-    /// The process that was started or attached to.
+    /// Process that weir started or attached to.
     pub root: u32,
-    /// Where the calls were seen.
+    /// Backend that made the recording.
     pub engine: BackendKind,
-    /// Why this engine and no better one; empty when it is the best.
+    /// Why a better backend was not used; empty for the best one.
     pub engine_reason: String,
     /// Every call was counted.
     pub exact: bool,
-    /// How long it lasted.
+    /// Duration of the recording.
     pub elapsed_s: f64,
-    /// How the command ended; None when it was left running.
+    /// Exit of the command; `None` if it was still running.
     pub exit: Option<Exit>,
-    /// What watching cost.
+    /// Cost and gaps of the recording.
     pub overhead: Overhead,
-    /// What could not be seen, in sentences.
+    /// What the recording lacks, in sentences.
     pub blind: Vec<String>,
-    /// What calls and bytes cost here.
+    /// Prices of calls and bytes on this machine.
     pub prices: Prices,
-    /// Processes in order of their beginning.
+    /// Processes by start time.
     pub processes: Vec<Process>,
     /// Open files by id.
     pub files: Vec<OpenFile>,
-    /// Counters per process, image, descriptor, open file and direction.
+    /// Counts by process, image, descriptor, open file and direction.
     #[serde(rename = "flows")]
     pub counts: Vec<StreamCounts>,
-    /// Rare things and the first and last calls of each flow, in order of time.
+    /// Rare events, and the first and last calls of each stream, by time.
     pub events: Vec<Event>,
-    /// Where programs wrote what was seen waiting in their buffers, as far as that is known.
+    /// Known call sites that wrote pending bytes.
     #[serde(rename = "wrote", default, skip_serializing_if = "Vec::is_empty")]
     pub write_sites: Vec<WriteSite>,
-    /// Calls that move no bytes, by process, image and kind.
+    /// Calls that move no bytes, by process, image and system call.
     #[serde(rename = "others", default, skip_serializing_if = "Vec::is_empty")]
     pub other_calls: Vec<OtherCalls>,
 }
 
 impl Recording {
-    /// The process with this number.
+    /// Returns the process with this PID; the first one if the PID was reused.
     pub fn process(&self, pid: u32) -> Option<&Process> {
         self.processes.iter().find(|process| process.pid == pid)
     }
 
-    /// All of them by their numbers, for who asks often; of several that had a number the first, as [`Self::process`].
+    /// Returns an index of the processes for frequent lookups; equal to [`Self::process`] for a reused PID.
     pub fn processes_by_pid(&self) -> HashMap<u32, &Process> {
         self.processes.iter().rev().map(|process| (process.pid, process)).collect()
     }
 
-    /// What a process ran, by the number of its image.
+    /// Returns an image of a process by its index.
     pub fn image(&self, pid: u32, number: u32) -> Option<&Image> {
         self.process(pid)?.images.get(number as usize)
     }
 
-    /// The open file with this id.
+    /// Returns the open file with this id.
     pub fn file(&self, id: u32) -> Option<&OpenFile> {
         self.files.get(id as usize)
     }
 
-    /// The place that wrote last into a stream's buffer before this time, in seconds.
+    /// Returns the call site of the last write into a stream's buffer before `at_s`. `stream` is a
+    /// [`Buffer::address`].
     pub fn write_site(&self, pid: u32, stream: u64, at_s: f64) -> Option<&CallSite> {
         self.write_sites.iter().find(|one| one.is_of(pid, stream, at_s)).map(|one| &one.call_site)
     }
 
-    /// Whether somebody waited for a device often enough that it matters what a wait costs.
+    /// Returns whether waits for a device are frequent enough for their price to matter.
     pub fn waits_for_devices(&self) -> bool {
         const OFTEN: u64 = 10;
-        self.counts.iter().any(|flow| {
-            let in_writes = || self.file(flow.file).is_some_and(OpenFile::waits_for_device);
-            flow.syncs >= OFTEN || flow.direction == Direction::Out && flow.calls >= OFTEN && in_writes()
+        self.counts.iter().any(|counts| {
+            let in_writes = || self.file(counts.file).is_some_and(OpenFile::waits_for_device);
+            counts.syncs >= OFTEN
+                || counts.direction == Direction::Out && counts.calls >= OFTEN && in_writes()
         })
     }
 }
 
 impl OpenFile {
-    /// It was opened in a way that makes the file where there is none, or empties it.
+    /// Returns whether the open flags create or truncate the file.
     pub fn is_made_by_opening(&self) -> bool {
         const O_CREAT_O_TRUNC: i32 = 0o100 | 0o1000;
         self.opened_by.is_some() && self.flags & O_CREAT_O_TRUNC != 0
     }
 
-    /// Opened with O_DSYNC, which O_SYNC contains; the same bit on every architecture that weir is built for.
+    /// Returns whether the file was opened with O_DSYNC, which O_SYNC includes. The bit is equal on x86-64 and aarch64.
     pub fn waits_for_device(&self) -> bool {
         const O_DSYNC: i32 = 0o10000;
         self.flags & O_DSYNC != 0

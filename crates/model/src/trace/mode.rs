@@ -1,129 +1,134 @@
-//! How a stream is buffered: as a walker saw it in the program's memory, else as its calls look.
+//! Buffering mode of a stream: from buffer snapshots, or deduced from its calls.
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Buffer, EventKind, Histogram, Moment, Process, Recording, RuntimeId, StreamCounts};
+use super::{Buffer, EventKind, Histogram, Process, Recording, RuntimeId, SnapshotMoment, StreamCounts};
 use crate::{Direction, Mode};
 
-/// Buffers of C libraries and runtimes are multiples of this; a program's own records seldom are.
+/// Buffer sizes of C libraries and runtimes are multiples of this; sizes of a program's records rarely are.
 const BLOCK: u64 = 512;
 
-/// A stream's mode, and where it is known from.
+/// The mode of a stream and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedMode {
-    /// The mode.
+    /// Observed mode; `Mixed` for several.
     pub mode: Mode,
-    /// Size of the user-space buffer, where a walker saw one.
+    /// Size of the user-space buffer, if a snapshot has it.
     pub buffer_bytes: Option<u64>,
-    /// A walker saw it; false: deduced from the calls.
+    /// The mode is from a snapshot; otherwise it is deduced from the calls.
     pub walked: bool,
 }
 
-/// What the calls of `flow` tell of the buffer they came from; None: there are too few of them to tell.
+/// Deduces the mode from the calls of a stream; `None` if there are too few calls.
 ///
-/// * none: bytes that the kernel moves itself, calls below 512 bytes, or all of one size that no buffer has;
-/// * line: at least 90 % of the writes end in a newline;
-/// * full: all but the last are of one size, a multiple of 512;
+/// * none: copies inside the kernel, calls below 512 bytes, or calls of one size that is no buffer size;
+/// * line: at least 90 % of the writes end with a newline;
+/// * full: all calls but the last have one size, a multiple of 512;
 /// * mixed: anything else.
-pub fn mode_of_calls(flow: &StreamCounts) -> Option<Mode> {
-    let moving = flow.calls.saturating_sub(flow.errors + flow.again + flow.zeros);
+pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
+    let moving = counts.calls.saturating_sub(counts.errors + counts.again + counts.zeros);
     if moving == 0 {
         return None;
     }
-    if flow.in_kernel >= moving || flow.asked_max == 1 {
+    if counts.in_kernel >= moving || counts.asked_max == 1 {
         return Some(Mode::None);
     }
-    let writes = flow.direction == Direction::Out;
-    if writes && moving > 1 && flow.newline_ends * 10 >= moving * 9 {
+    let writes = counts.direction == Direction::Out;
+    if writes && moving > 1 && counts.newline_ends * 10 >= moving * 9 {
         return Some(Mode::Line);
     }
-    let sized = asked_alike(flow, moving);
-    if sized && flow.asked_max >= BLOCK && flow.asked_max.is_multiple_of(BLOCK) && (moving > 1 || !writes) {
+    let sized = asked_alike(counts, moving);
+    if sized && counts.asked_max >= BLOCK && counts.asked_max.is_multiple_of(BLOCK) && (moving > 1 || !writes)
+    {
         return Some(Mode::Full);
     }
-    // One short call may be what an exit flushed, or all that there was to read.
+    // One short call may be the flush at exit or a whole short file.
     if moving == 1 {
         return None;
     }
-    let small = flow.asked.below(BLOCK) == flow.asked.total();
-    Some(if small || (sized && writes && flow.bytes == flow.asked_max * moving) {
+    let small = counts.asked.below(BLOCK) == counts.asked.total();
+    Some(if small || (sized && writes && counts.bytes == counts.asked_max * moving) {
         Mode::None
     } else {
         Mode::Mixed
     })
 }
 
-/// Did all calls but the last ask for as much as the largest did?
-fn asked_alike(flow: &StreamCounts, moving: u64) -> bool {
-    let slot = Histogram::slot(flow.asked_max);
-    let total = flow.asked.total();
-    let alike = flow.asked.0.get(slot).is_some_and(|&count| count + 1 >= total);
-    // The slot holds sizes up to twice its least; what a write moved tells them apart. Reads are often short.
-    let whole = flow.asked_max.saturating_mul(moving);
-    let sums_up = flow.bytes <= whole && flow.bytes >= whole.saturating_sub(flow.asked_max);
-    alike && (flow.direction == Direction::In || !flow.exact || flow.short > 0 || sums_up)
+/// Returns whether all calls but the last request as many bytes as the largest request.
+fn asked_alike(counts: &StreamCounts, moving: u64) -> bool {
+    let slot = Histogram::slot(counts.asked_max);
+    let total = counts.asked.total();
+    let alike = counts.asked.0.get(slot).is_some_and(|&count| count + 1 >= total);
+    // A slot has sizes up to twice its smallest. The moved bytes show whether they are equal, except for reads, which
+    // are often short.
+    let whole = counts.asked_max.saturating_mul(moving);
+    let sums_up = counts.bytes <= whole && counts.bytes >= whole.saturating_sub(counts.asked_max);
+    alike && (counts.direction == Direction::In || !counts.exact || counts.short > 0 || sums_up)
 }
 
-/// What a walker saw of one descriptor.
+/// One stream of a buffer snapshot.
 #[derive(Debug)]
-struct Look<'a> {
+struct SnapshotEntry<'a> {
     at_s: f64,
-    moment: Moment,
+    moment: SnapshotMoment,
     buffer: &'a Buffer,
     files: &'a [(i32, u32)],
 }
 
-/// Modes of many flows of one recording: its looks by process and descriptor, gathered once.
+/// An index of the buffer snapshots of a recording by process and descriptor, to entry up the modes of many streams.
 #[derive(Debug)]
-pub struct Modes<'a> {
+pub struct StreamModes<'a> {
     recording: &'a Recording,
     processes: HashMap<u32, &'a Process>,
-    looks: HashMap<(u32, i32), Vec<Look<'a>>>,
+    snapshots: HashMap<(u32, i32), Vec<SnapshotEntry<'a>>>,
 }
 
 impl Recording {
-    /// To be asked for the modes of its flows.
-    pub fn modes(&self) -> Modes<'_> {
-        let mut looks: HashMap<(u32, i32), Vec<Look>> = HashMap::new();
+    /// Builds the index of the snapshots.
+    pub fn modes(&self) -> StreamModes<'_> {
+        let mut snapshots: HashMap<(u32, i32), Vec<SnapshotEntry>> = HashMap::new();
         for event in &self.events {
             let EventKind::Buffers { moment, buffers, files, .. } = &event.kind else { continue };
-            // The last look is asked first, and in it the first of several streams of one descriptor.
+            // `from_snapshots` reads backwards: the last snapshot first, and in it the first stream of a descriptor.
             for buffer in buffers.iter().rev() {
-                let look = Look { at_s: event.at_s, moment: *moment, buffer, files };
-                looks.entry((event.pid, buffer.fd)).or_default().push(look);
+                let entry = SnapshotEntry { at_s: event.at_s, moment: *moment, buffer, files };
+                snapshots.entry((event.pid, buffer.fd)).or_default().push(entry);
             }
         }
-        Modes { recording: self, processes: self.processes_by_pid(), looks }
+        StreamModes { recording: self, processes: self.processes_by_pid(), snapshots }
     }
 }
 
-impl Modes<'_> {
-    /// The mode of `flow`: what a walker saw last of that descriptor while the same image ran, else
-    /// [`mode_of_calls`].
-    pub fn of(&self, flow: &StreamCounts) -> Option<ObservedMode> {
-        if !flow.is_known() {
+impl StreamModes<'_> {
+    /// Returns the mode of a stream in the last snapshot of its image, else [`mode_of_calls`].
+    pub fn of(&self, counts: &StreamCounts) -> Option<ObservedMode> {
+        if !counts.is_known() {
             return None;
         }
-        let deduced = || Some(ObservedMode { mode: mode_of_calls(flow)?, buffer_bytes: None, walked: false });
-        self.walked(flow).or_else(deduced)
+        let deduced =
+            || Some(ObservedMode { mode: mode_of_calls(counts)?, buffer_bytes: None, walked: false });
+        self.from_snapshots(counts).or_else(deduced)
     }
 
-    fn walked(&self, flow: &StreamCounts) -> Option<ObservedMode> {
-        let looks = self.looks.get(&(flow.pid, flow.fd))?;
-        let process = self.processes.get(&flow.pid);
+    fn from_snapshots(&self, counts: &StreamCounts) -> Option<ObservedMode> {
+        let snapshots = self.snapshots.get(&(counts.pid, counts.fd))?;
+        let process = self.processes.get(&counts.pid);
         let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);
-        let own = looks.iter().rev().filter(|look| {
-            image(look.at_s).is_none_or(|now| now == flow.image as usize) && self.is_behind(flow, look.files)
+        let own = snapshots.iter().rev().filter(|entry| {
+            image(entry.at_s).is_none_or(|now| now == counts.image as usize)
+                && self.leads_to_same_file(counts, entry.files)
         });
-        // exit(3) takes the buffers from glibc's streams when it has written them out: what is seen of them then
-        // says nothing of how they were.
-        let taken = |look: &&Look| {
-            let (moment, buffer) = (look.moment, look.buffer);
-            moment == Moment::Exit && buffer.walker == RuntimeId::Glibc && buffer.mode == Some(Mode::None)
+        // glibc's exit(3) flushes all streams and sets them to unbuffered, so that their mode at exit is not the mode
+        // of the run.
+        let is_exit_of_glibc = |entry: &&SnapshotEntry| {
+            let (moment, buffer) = (entry.moment, entry.buffer);
+            moment == SnapshotMoment::Exit
+                && buffer.walker == RuntimeId::Glibc
+                && buffer.mode == Some(Mode::None)
         };
-        // A stream that was never used has no mode and no buffer: the program goes past it.
-        own.filter(|look| !taken(look))
-            .filter_map(|look| Some((look.buffer.mode?, look.buffer.buffer_bytes)))
+        // A stream without a mode was never used: the program bypasses it.
+        own.filter(|entry| !is_exit_of_glibc(entry))
+            .filter_map(|entry| Some((entry.buffer.mode?, entry.buffer.buffer_bytes)))
             .next()
             .map(|(mode, bytes)| ObservedMode {
                 mode,
@@ -132,14 +137,14 @@ impl Modes<'_> {
             })
     }
 
-    /// Whether the descriptor of `flow` led to the file of `flow` at a look that knows these. Numbers of descriptors are
-    /// given again: one that a stream had may be another file's before or after.
-    fn is_behind(&self, flow: &StreamCounts, files: &[(i32, u32)]) -> bool {
+    /// Returns whether the stream's descriptor led to the stream's file at a snapshot with these open files. The kernel
+    /// reuses descriptors, so that a descriptor may lead to another file before or after.
+    fn leads_to_same_file(&self, counts: &StreamCounts, files: &[(i32, u32)]) -> bool {
         let file = |number: u32| self.recording.file(number);
         let path = |number: u32| file(number).map(|file| file.path.as_str()).filter(|path| !path.is_empty());
         let same =
-            |file: u32| file == flow.file || path(file).is_some_and(|one| Some(one) == path(flow.file));
-        files.iter().find(|(fd, _)| *fd == flow.fd).is_none_or(|&(_, file)| same(file))
+            |file: u32| file == counts.file || path(file).is_some_and(|one| Some(one) == path(counts.file));
+        files.iter().find(|(fd, _)| *fd == counts.fd).is_none_or(|&(_, file)| same(file))
     }
 }
 
@@ -147,20 +152,20 @@ impl Modes<'_> {
 mod tests {
     use super::*;
 
-    fn flow(direction: Direction, sizes: &[u64]) -> StreamCounts {
-        let mut flow = StreamCounts::new(1, 0, 1, 0, direction);
+    fn counts(direction: Direction, sizes: &[u64]) -> StreamCounts {
+        let mut counts = StreamCounts::new(1, 0, 1, 0, direction);
         for &size in sizes {
-            flow.calls += 1;
-            flow.bytes += size;
-            flow.sizes.add(size, 1);
-            flow.asked.add(size, 1);
-            flow.asked_max = flow.asked_max.max(size);
+            counts.calls += 1;
+            counts.bytes += size;
+            counts.sizes.add(size, 1);
+            counts.asked.add(size, 1);
+            counts.asked_max = counts.asked_max.max(size);
         }
-        flow
+        counts
     }
 
     fn of(sizes: &[u64]) -> Option<Mode> {
-        mode_of_calls(&flow(Direction::Out, sizes))
+        mode_of_calls(&counts(Direction::Out, sizes))
     }
 
     #[test]
@@ -168,7 +173,7 @@ mod tests {
         assert_eq!(of(&[1; 50]), Some(Mode::None));
         assert_eq!(of(&[3, 80, 17, 200]), Some(Mode::None));
         assert_eq!(of(&[9999; 4]), Some(Mode::None));
-        let copied = StreamCounts { in_kernel: 3, ..flow(Direction::Out, &[70_000, 80_000, 123]) };
+        let copied = StreamCounts { in_kernel: 3, ..counts(Direction::Out, &[70_000, 80_000, 123]) };
         assert_eq!(mode_of_calls(&copied), Some(Mode::None));
     }
 
@@ -176,11 +181,11 @@ mod tests {
     fn lines_are_told_by_their_ends() {
         let lines = |ends: u64| StreamCounts {
             newline_ends: ends,
-            ..flow(Direction::Out, &[30, 41, 22, 80, 77, 1, 5, 9, 600, 7])
+            ..counts(Direction::Out, &[30, 41, 22, 80, 77, 1, 5, 9, 600, 7])
         };
         assert_eq!(mode_of_calls(&lines(9)), Some(Mode::Line));
         assert_eq!(mode_of_calls(&lines(8)), Some(Mode::Mixed));
-        let bytes = StreamCounts { newline_ends: 40, ..flow(Direction::Out, &[1; 40]) };
+        let bytes = StreamCounts { newline_ends: 40, ..counts(Direction::Out, &[1; 40]) };
         assert_eq!(mode_of_calls(&bytes), Some(Mode::None), "newlines written one at a time");
     }
 
@@ -195,17 +200,17 @@ mod tests {
 
     #[test]
     fn reads_are_told_by_what_they_ask_for() {
-        let mut read = flow(Direction::In, &[4096; 3]);
+        let mut read = counts(Direction::In, &[4096; 3]);
         (read.bytes, read.zeros, read.calls) = (4100, 1, 3);
         assert_eq!(mode_of_calls(&read), Some(Mode::Full));
-        assert_eq!(mode_of_calls(&flow(Direction::In, &[1; 9])), Some(Mode::None));
+        assert_eq!(mode_of_calls(&counts(Direction::In, &[1; 9])), Some(Mode::None));
     }
 
     #[test]
     fn too_little_tells_nothing() {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[100]), None);
-        let ended = StreamCounts { zeros: 1, ..flow(Direction::In, &[0]) };
+        let ended = StreamCounts { zeros: 1, ..counts(Direction::In, &[0]) };
         assert_eq!(mode_of_calls(&ended), None);
     }
 }

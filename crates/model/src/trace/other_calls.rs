@@ -1,4 +1,4 @@
-//! Calls that move no bytes, counted by what they were: they may be most of what a program does.
+//! Counts of calls that move no bytes. They may be most of a program's calls.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use super::Op;
 
-/// How often one program made one kind of call, as far as it was seen.
+/// Calls of one kind by one image of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct OtherCalls {
-    /// The process.
     pub pid: u32,
     /// Index in [`super::Process::images`].
     pub image: u32,
-    /// Which call.
     pub op: Op,
-    /// How often it was made.
     pub calls: u64,
-    /// How often it failed, by the number of the error.
+    /// Failed calls by error number.
     pub errors: BTreeMap<i32, u64>,
-    /// Operations that they handed to the kernel (io_uring_enter, io_submit), whose bytes nobody counts.
+    /// Operations submitted by io_uring_enter(2) and io_submit(2); no stream has their bytes.
     #[serde(default)]
     pub submitted: u64,
-    /// Every one was seen; false: there were times when only totals were kept, and the kernel has none of these.
+    /// Every call was counted. Otherwise the calls in gaps are missing, because the kernel has no totals of them.
     pub exact: bool,
 }
 
 impl OtherCalls {
-    /// How often it failed.
+    /// Returns the number of failed calls.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }

@@ -1,52 +1,47 @@
-//! Processes that write into each other: what `a | b | c` was in a run.
+//! Pipelines: processes connected by pipes, as by `a | b | c`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Mode;
 
-/// One side of a pipe.
+/// The writing or reading end of a pipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct PipeEnd {
-    /// The process.
     pub pid: u32,
-    /// Its name.
     pub comm: String,
-    /// Its descriptor.
     pub fd: i32,
-    /// Calls on it.
     pub calls: u64,
-    /// Bytes that they moved.
     pub bytes: u64,
     /// Mean bytes of a call.
     pub mean_bytes: f64,
-    /// How it buffers; None: it cannot be told.
+    /// Buffering mode; `None` if unknown.
     pub mode: Option<Mode>,
-    /// Size of its buffer, as far as known.
+    /// Size of the user-space buffer, if known.
     pub buffer_bytes: Option<u64>,
-    /// Most bytes seen waiting in that buffer.
+    /// Largest observed number of pending bytes.
     pub waiting_bytes: u64,
 }
 
-/// One pipe between two processes.
+/// A pipe between two processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Hop {
-    /// The pipe, as /proc/PID/fd shows it.
+    /// Name of the pipe in /proc: `pipe:[123]`.
     pub pipe: String,
-    /// What the pipe holds, where known.
+    /// Capacity of the pipe, if known.
     pub pipe_bytes: Option<u64>,
-    /// Who writes.
     pub writer: PipeEnd,
-    /// Who reads.
     pub reader: PipeEnd,
-    /// A line may wait here until a buffer is full.
+    /// The writer's buffer delays a line until it is full.
     pub holds_lines: bool,
 }
 
-/// Processes connected by pipes, from the first to the last.
+/// Processes connected by pipes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pipeline {
-    /// Its pipes in order.
+    /// Pipes from the first process to the last.
     pub hops: Vec<Hop>,
-    /// The hop where a line waits longest.
+    /// Index of the hop that delays a line longest.
     pub waits_at: Option<usize>,
 }

@@ -1,18 +1,17 @@
-//! What calls and bytes cost on this machine, for what a finding's cure would save.
+//! Prices of calls and bytes on a machine, from which the gain of a fix is estimated.
 
 use serde::{Deserialize, Serialize};
 
 use crate::StreamKind;
 
-/// Each price is said once: what it is of, its name, and what it is on one kind of machine.
+/// Defines each price once: documentation, name and typical value.
 macro_rules! prices {
     ($($(#[$about:meta])* $name:ident: $typical:expr,)*) => {
-        /// Prices in nanoseconds, measured once for a machine and a directory.
+        /// Prices in nanoseconds, measured once for each machine and directory.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         pub struct Prices { $($(#[$about])* pub $name: f64,)* }
 
-        /// What one kind of machine was measured to cost (see the design's floors); for tests and where nothing can
-        /// be measured.
+        /// Returns the prices measured on one x86-64 machine, for tests and for machines without a measurement.
         impl Default for Prices {
             fn default() -> Self {
                 Self { $($name: $typical,)* }
@@ -20,12 +19,12 @@ macro_rules! prices {
         }
 
         impl Prices {
-            /// Of several measurements one: of each price what `pick` makes of its values.
+            /// Combines several measurements: applies `pick` to the values of each price.
             pub fn of(measured: &[Self], pick: impl Fn(Vec<f64>) -> f64) -> Self {
                 Self { $($name: pick(measured.iter().map(|one| one.$name).collect()),)* }
             }
 
-            /// All of them.
+            /// Returns the value of every price.
             pub fn values(&self) -> impl Iterator<Item = f64> {
                 [$(self.$name),*].into_iter()
             }
@@ -34,31 +33,30 @@ macro_rules! prices {
 }
 
 prices! {
-    /// A read(2) of one byte of a file in the page cache.
+    /// read(2) of one byte of a file in the page cache.
     file_read_ns: 400.0,
-    /// A write(2) of one byte to a file.
+    /// write(2) of one byte to a file.
     file_write_ns: 900.0,
-    /// A write(2) of 4 KiB behind the end of a file: a page is made for it. Not known (0) of recordings that are older.
+    /// write(2) of 4 KiB at the end of a file, which allocates a page. 0 in recordings of older versions.
     #[serde(default)]
     page_write_ns: 3000.0,
-    /// A write(2) or read(2) of one byte on a pipe, with nobody waiting.
+    /// write(2) or read(2) of one byte on a pipe without a blocked peer.
     pipe_ns: 450.0,
-    /// A write(2) of one byte to /dev/null: what entering the kernel costs.
+    /// write(2) of one byte to /dev/null: the cost of entering the kernel.
     call_ns: 300.0,
-    /// A byte of a large write(2) or read(2) on a file, in the middle of both.
+    /// One byte of a large write(2) or read(2) on a file; the mean of both.
     byte_ns: 0.3,
-    /// A byte that is read again: the processor still has it near, and no page is made for it. Not known (0) of
-    /// recordings that are older.
+    /// One byte that is read again: it is in the CPU's cache, and no page is allocated. 0 in recordings of older versions.
     #[serde(default)]
     again_byte_ns: 0.05,
-    /// An fdatasync(2) after a small write.
+    /// fdatasync(2) after a small write.
     sync_ns: 600_000.0,
-    /// A byte through a buffer of the program's own (stdio unlocked).
+    /// One byte through a user-space buffer (unlocked stdio).
     buffered_byte_ns: 3.0,
 }
 
 impl Prices {
-    /// One small call on what is behind a descriptor.
+    /// Returns the price of a small call on a kind of file.
     pub fn small_call_ns(&self, kind: StreamKind, writes: bool) -> f64 {
         match kind {
             StreamKind::File if writes => self.file_write_ns,
@@ -68,11 +66,11 @@ impl Prices {
         }
     }
 
-    /// All calls of a process cannot have cost more than the time that it had in the kernel: where prices say so
-    /// they are too high, and each call gets its share of what there was. So it does where prices explain much of
-    /// that time and the calls are very many: on a busy machine, or on this file, they are dearer than measured.
+    /// Returns the factor that fits the priced calls of a process to its CPU time in the kernel. Below 1: the prices are too
+    /// high, because all calls together cannot cost more than that time. Above 1: the calls are many and explain most of
+    /// the time, so they cost more than measured, on a busy machine or on this file.
     pub fn scale(priced_s: f64, system_s: f64, calls: u64) -> f64 {
-        // The kernel's time of a process may be a sum of ticks: less says nothing.
+        // The kernel may count CPU time in ticks: a shorter time is not significant.
         const TICK_S: f64 = 0.05;
         const MANY: u64 = 20_000;
         const MOST: f64 = 3.0;
@@ -84,24 +82,25 @@ impl Prices {
             () if scale <= 1.0 => scale,
             () if calls < MANY => 1.0,
             () if scale <= MOST => scale,
-            // The more it is, the less of it can be these calls: no step, on whose edge a run would flicker.
+            // The longer the time, the smaller the part of these calls. The factor decreases steadily, so that equal runs
+            // at a threshold do not differ.
             () => (MOST * MOST / scale).max(1.0),
         }
     }
 
-    /// `calls` that move `bytes` in all, in seconds.
+    /// Returns the seconds of `calls` that move `bytes` in total.
     pub fn transfer_s(&self, kind: StreamKind, writes: bool, calls: u64, bytes: u64) -> f64 {
         (self.small_call_ns(kind, writes) * calls as f64 + self.byte_ns * bytes as f64) / 1e9
     }
 
-    /// A write of so many bytes behind the end of a file.
+    /// Returns the price of a write of `bytes` at the end of a file.
     pub fn append_ns(&self, bytes: f64) -> f64 {
         const PAGE: f64 = 4096.0;
         let page_ns = (self.page_write_ns - self.file_write_ns).max(0.0) * (bytes / PAGE).min(1.0);
         self.file_write_ns + page_ns + (bytes - PAGE).max(0.0) * self.byte_ns
     }
 
-    /// `calls` that read `bytes` in all of a file, most of them not for the first time.
+    /// Returns the seconds of `calls` that read `bytes` of a file in total, most of them not for the first time.
     pub fn again_s(&self, calls: u64, bytes: u64) -> f64 {
         (self.file_read_ns * calls as f64 + self.again_byte_ns * bytes as f64) / 1e9
     }

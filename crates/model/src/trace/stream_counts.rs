@@ -1,23 +1,23 @@
-//! Counters of one stream: one direction of one descriptor of one process.
+//! Counts of the calls and bytes of one stream.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Direction;
 
-/// Counts by powers of two: slot 0 is 0, slot n is 2^(n-1) up to 2^n - 1.
+/// Counts by powers of two: slot 0 is for size 0, slot n for sizes from 2^(n-1) to 2^n - 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram(pub Vec<u64>);
 
 impl Histogram {
-    /// Slots it can have: sizes up to 2^31 - 1, and one for all above.
+    /// Largest number of slots: the last one is for all sizes from 2^31.
     pub const SLOTS: usize = 33;
 
-    /// The slot of a size.
+    /// Returns the slot of a size.
     pub fn slot(size: u64) -> usize {
         ((64 - size.leading_zeros()) as usize).min(Self::SLOTS - 1)
     }
 
-    /// Adds `count` sizes.
+    /// Counts `size` `count` times.
     pub fn add(&mut self, size: u64, count: u64) {
         let slot = Self::slot(size);
         if self.0.len() <= slot {
@@ -26,7 +26,7 @@ impl Histogram {
         self.0[slot] += count;
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -36,86 +36,84 @@ impl Histogram {
         }
     }
 
-    /// How many sizes there are.
+    /// Returns the number of counted sizes.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// How many are below `size`; sizes in the same power of two as `size` are not.
+    /// Returns the number of counted sizes in slots below the slot of `size`.
     pub fn below(&self, size: u64) -> u64 {
         self.0.iter().take(Self::slot(size)).sum()
     }
 
-    /// The smallest size of a slot.
+    /// Returns the smallest size of a slot.
     pub fn floor(slot: usize) -> u64 {
         if slot == 0 { 0 } else { 1 << (slot - 1) }
     }
 }
 
-/// Counters of one descriptor of one image of one process, in one direction.
+/// Counts of one descriptor of one image of one process, in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct StreamCounts {
-    /// The process.
     pub pid: u32,
     /// Index in [`super::Process::images`].
     pub image: u32,
-    /// The descriptor.
+    /// Descriptor, or [`Self::UNKNOWN`].
     pub fd: i32,
-    /// The open file: index in [`super::Recording::files`].
+    /// Open file: index in [`super::Recording::files`].
     pub file: u32,
-    /// In or Out.
+    /// `In` or `Out`.
     pub direction: Direction,
-    /// When its first and last call was seen.
+    /// Time of the first call.
     pub first_s: f64,
-    /// When its last call was seen.
+    /// Time of the last call.
     pub last_s: f64,
-    /// Calls that moved bytes, ended at the end of the file (0) or failed.
+    /// Calls that moved bytes, returned 0 or failed.
     pub calls: u64,
-    /// Bytes moved.
     pub bytes: u64,
-    /// Calls that failed, EAGAIN and EINTR left out.
+    /// Failed calls, without EAGAIN and EINTR.
     pub errors: u64,
     /// Calls that returned EAGAIN or EINTR.
     pub again: u64,
-    /// Calls that returned 0 though something was asked.
+    /// Calls that requested bytes and returned 0.
     pub zeros: u64,
-    /// Calls that moved less than was asked, but something.
+    /// Calls that moved fewer bytes than requested, but at least one.
     pub short: u64,
-    /// What each call moved, errors left out. Sampled where `exact` is false, scaled to `calls`.
+    /// Bytes moved by each call without an error. If not `exact`, sampled and scaled to `calls`.
     pub sizes: Histogram,
-    /// What each call asked for.
+    /// Bytes requested by each call.
     pub asked: Histogram,
-    /// The most that a call asked for.
+    /// Largest request.
     pub asked_max: u64,
     /// Writes whose last byte was a newline.
     pub newline_ends: u64,
-    /// Calls whose offset was not where the last one ended (p*; lseek between).
+    /// Calls at another offset than the end of the previous call (pread(2), pwrite(2), or after lseek(2)).
     pub jumps: u64,
-    /// Bytes read again, below the highest position read before.
+    /// Bytes read below the highest offset that was read before.
     pub again_bytes: u64,
-    /// Calls that began or ended within a 4096-byte block of a regular file, of those whose position is known.
+    /// Calls with a known offset that begin or end inside of a 4096-byte block of a regular file.
     pub unaligned: u64,
-    /// Calls of sendfile(2), splice(2), tee(2) and copy_file_range(2) among `calls`.
+    /// Part of `calls` that copies inside the kernel: sendfile(2), splice(2), tee(2), copy_file_range(2).
     pub in_kernel: u64,
-    /// fsync(2), fdatasync(2), sync_file_range(2) and msync(2) of this descriptor.
+    /// Calls of fsync(2), fdatasync(2), sync_file_range(2) and msync(2).
     pub syncs: u64,
-    /// Those of them whose durations were seen …
+    /// Part of `syncs` with a known duration.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timed_syncs: u64,
-    /// … and how long these took together, seconds.
+    /// Total duration of the `timed_syncs` in seconds.
     #[serde(default, skip_serializing_if = "is_none")]
     pub sync_s: f64,
-    /// lseek(2) calls of this descriptor that moved.
+    /// lseek(2) calls that changed the offset.
     pub seeks: u64,
-    /// Everything here was counted; false: sizes and kinds are from samples, `calls` and `bytes` from totals.
+    /// Every call was counted. Otherwise sizes and kinds are sampled, `calls` and `bytes` come from the kernel's totals.
     pub exact: bool,
-    /// Not even `calls` and `bytes` are exact: they are a share of what the kernel counted for several streams together, or
-    /// reckoned from what was seen.
+    /// `calls` and `bytes` are estimates too: shares of a total that the kernel counted for several streams, or
+    /// extrapolated from samples.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
-/// Of no sync that was timed nothing is said.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -125,19 +123,19 @@ fn is_none(seconds: &f64) -> bool {
 }
 
 impl StreamCounts {
-    /// The descriptor of calls of which it is not known through which streams of a process they went: it opened and closed
-    /// files while nobody looked. Nothing is known of them but how many they were, and their bytes.
+    /// Descriptor of calls in a gap in which the process opened and closed files, so that their streams are unknown. Only
+    /// their number and bytes are known.
     pub const UNKNOWN: i32 = -1;
 
-    /// Where those lead.
+    /// Path of the open file of [`Self::UNKNOWN`].
     pub const UNKNOWN_PATH: &str = "not known which stream";
 
-    /// Whether it is known which stream that is.
+    /// Returns whether the stream is known.
     pub fn is_known(&self) -> bool {
         self.fd != Self::UNKNOWN
     }
 
-    /// A flow that nothing was seen of yet.
+    /// Makes exact counts of zero calls.
     pub fn new(pid: u32, image: u32, fd: i32, file: u32, direction: Direction) -> Self {
         Self {
             pid,
@@ -170,7 +168,7 @@ impl StreamCounts {
         }
     }
 
-    /// Adds another's counters: another opening of the same stream.
+    /// Adds the counts of another opening of the same stream.
     pub fn add(&mut self, more: &Self) {
         let pairs = [
             (&mut self.calls, more.calls),
@@ -199,7 +197,7 @@ impl StreamCounts {
         self.estimated |= more.estimated;
     }
 
-    /// Mean bytes of a call that moved some; 0 when none did.
+    /// Returns the mean bytes of the calls that moved bytes; 0 if none did.
     pub fn mean_bytes(&self) -> f64 {
         let moving = self.calls.saturating_sub(self.errors + self.again + self.zeros);
         if moving == 0 { 0.0 } else { self.bytes as f64 / moving as f64 }

@@ -1,4 +1,5 @@
-//! What readers call a stream: the same descriptor of the same program, however often it opened the file anew.
+//! Streams of a recording. A stream is one descriptor of one program in one direction, also if the program opens the
+//! file several times.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -9,7 +10,7 @@ use foldhash::{HashMap, HashMapExt};
 use super::{BackendKind, OpenFile, Process, Recording, StreamCounts};
 use crate::{Direction, StreamKind};
 
-/// One descriptor of one program in one direction, and where it leads.
+/// Identity of a stream.
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
     pid: u32,
@@ -20,19 +21,18 @@ struct Key<'a> {
     path: &'a str,
 }
 
-/// A stream.
+/// A stream and the sum of its counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamTotals<'a> {
-    /// The name of the program.
+    /// Name of the program.
     pub comm: &'a str,
-    /// Its flows, one for each opening, in order of time; there is always one.
+    /// Counts of each opening by time, at least one.
     pub openings: Vec<&'a StreamCounts>,
-    /// All of them as one; where it leads is the first's. Nearly always there is but one, and nothing to add up.
+    /// Sum of the counts; the file is that of the first opening. Borrowed for a single opening, the most frequent case.
     pub sum: Cow<'a, StreamCounts>,
 }
 
-/// The streams of a recording for several who need them, also on several threads: put together once, when they are asked
-/// for first.
+/// The streams of a recording, built on first use and then shared, also between threads.
 #[derive(Debug)]
 pub struct StreamTable<'a> {
     recording: &'a Recording,
@@ -40,57 +40,58 @@ pub struct StreamTable<'a> {
 }
 
 impl<'a> StreamTable<'a> {
-    /// Those of this recording.
+    /// Makes the table of a recording without building it.
     pub fn of(recording: &'a Recording) -> Self {
         Self { recording, made: OnceLock::new() }
     }
 
-    /// Whose they are.
+    /// Returns the recording.
     pub fn recording(&self) -> &'a Recording {
         self.recording
     }
 
-    /// As [`Recording::streams`] has them.
+    /// Returns the result of [`Recording::streams`].
     pub fn all(&self) -> &[StreamTotals<'a>] {
         self.made.get_or_init(|| self.recording.streams())
     }
 }
 
 impl Recording {
-    /// The streams, in the order in which they were first used; flows of which nothing was seen, not even a call that
-    /// waits for the device, are of none. Whoever says how many streams there were counts these.
+    /// Returns the streams by the time of their first use, without streams that have no calls, bytes and syncs. Every
+    /// report counts the streams in this list.
     pub fn streams(&self) -> Vec<StreamTotals<'_>> {
-        let mut flows: Vec<&StreamCounts> =
-            self.counts.iter().filter(|flow| flow.calls + flow.bytes + flow.syncs > 0).collect();
-        flows.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-        let mut streams: Vec<StreamTotals> = Vec::with_capacity(flows.len());
-        let mut known: HashMap<Key, usize> = HashMap::with_capacity(flows.len());
+        let mut all: Vec<&StreamCounts> =
+            self.counts.iter().filter(|counts| counts.calls + counts.bytes + counts.syncs > 0).collect();
+        all.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
+        let mut streams: Vec<StreamTotals> = Vec::with_capacity(all.len());
+        let mut known: HashMap<Key, usize> = HashMap::with_capacity(all.len());
         let processes = self.processes_by_pid();
-        for flow in flows {
-            match known.entry(self.key(flow, &processes)) {
+        for counts in all {
+            match known.entry(self.key(counts, &processes)) {
                 Entry::Occupied(at) => {
                     let stream = &mut streams[*at.get()];
-                    stream.sum.to_mut().add(flow);
-                    stream.openings.push(flow);
+                    stream.sum.to_mut().add(counts);
+                    stream.openings.push(counts);
                 }
                 Entry::Vacant(free) => {
                     let comm = free.key().comm;
                     free.insert(streams.len());
-                    streams.push(StreamTotals { comm, openings: vec![flow], sum: Cow::Borrowed(flow) });
+                    streams.push(StreamTotals { comm, openings: vec![counts], sum: Cow::Borrowed(counts) });
                 }
             }
         }
-        // Of totals that are not whole themselves nothing is known exactly.
+        // The totals of the sampling backend are incomplete, so no share of them is exact.
         if self.engine != BackendKind::Sample {
             self.settle(&mut streams);
         }
         streams
     }
 
-    /// What several openings of one stream made together, and no other stream, is known exactly.
+    /// Marks the sum of a stream as exact if all estimated openings of a process in one direction belong to that stream.
     fn settle(&self, streams: &mut [StreamTotals]) {
-        let socket =
-            |flow: &StreamCounts| self.file(flow.file).is_some_and(|file| file.kind == StreamKind::Socket);
+        let socket = |counts: &StreamCounts| {
+            self.file(counts.file).is_some_and(|file| file.kind == StreamKind::Socket)
+        };
         let counted = |sum: &StreamCounts| sum.estimated && sum.calls > 0 && !socket(sum);
         let mut shared: HashMap<(u32, Direction), u32> = HashMap::new();
         for sum in streams.iter().map(|stream| &*stream.sum).filter(|sum| counted(sum)) {
@@ -103,25 +104,25 @@ impl Recording {
         }
     }
 
-    /// The name of what a process ran, by the number of its image.
+    /// Returns the name of an image of a process.
     pub fn comm(&self, pid: u32, image: u32) -> &str {
         self.image(pid, image).map_or("?", |image| &image.comm)
     }
 
-    /// The opening by whose name a file is called: the first, where it was opened by several.
+    /// Returns the opening that gives a file its path in reports: the first, if it was opened by several paths.
     pub fn first_name(&self, id: u32) -> Option<&OpenFile> {
         let file = self.file(id)?;
         Some(file.same_as.and_then(|first| self.file(first)).unwrap_or(file))
     }
 
-    fn key<'a>(&'a self, flow: &StreamCounts, processes: &HashMap<u32, &'a Process>) -> Key<'a> {
-        let file = self.first_name(flow.file);
-        let image = processes.get(&flow.pid).and_then(|process| process.images.get(flow.image as usize));
+    fn key<'a>(&'a self, counts: &StreamCounts, processes: &HashMap<u32, &'a Process>) -> Key<'a> {
+        let file = self.first_name(counts.file);
+        let image = processes.get(&counts.pid).and_then(|process| process.images.get(counts.image as usize));
         Key {
-            pid: flow.pid,
+            pid: counts.pid,
             comm: image.map_or("?", |image| &image.comm),
-            fd: flow.fd,
-            direction: flow.direction,
+            fd: counts.fd,
+            direction: counts.direction,
             kind: file.map_or(StreamKind::Other, |file| file.kind),
             path: file.map_or("?", |file| &file.path),
         }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    Histogram, Modes, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamTable, StreamTotals,
+    Histogram, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamModes, StreamTable,
+    StreamTotals,
 };
 use crate::{Direction, StreamKind};
 
@@ -65,7 +66,7 @@ fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
 impl<'a> TraceStream<'a> {
     fn of(
         recording: &'a Recording,
-        modes: &Modes,
+        modes: &StreamModes,
         names: &HashMap<u32, BTreeSet<&'a str>>,
         totals: &StreamTotals<'a>,
     ) -> Self {
@@ -154,7 +155,7 @@ fn waits_s(recording: &Recording, counts: &StreamCounts, file: Option<&OpenFile>
 }
 
 /// Returns the mode of the opening with the most calls among those with a known mode; the first of equals.
-fn mode_of_openings(modes: &Modes, openings: &[&StreamCounts]) -> Option<ObservedMode> {
+fn mode_of_openings(modes: &StreamModes, openings: &[&StreamCounts]) -> Option<ObservedMode> {
     let known = openings.iter().filter_map(|counts| Some((counts.calls, modes.of(counts)?)));
     known.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, mode)| mode)
 }

@@ -1,6 +1,6 @@
 //! Two looks at one moment are one: the kernel walks what it can, and another look from outside finds the rest.
 
-use weir_model::trace::{Buffer, Event, EventKind, Moment};
+use weir_model::trace::{Buffer, Event, EventKind, SnapshotMoment};
 
 /// How far apart the two may be, seconds.
 const APART_S: f64 = 0.25;
@@ -11,12 +11,12 @@ const RECENT: usize = 256;
 pub(super) fn join(
     events: &mut [Event],
     pid: u32,
-    moment: Moment,
+    moment: SnapshotMoment,
     at_s: f64,
     more: &[Buffer],
     more_files: &[(i32, u32)],
 ) -> bool {
-    if matches!(moment, Moment::Sample | Moment::Call) {
+    if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
         return false;
     }
     let recent = events.len().saturating_sub(RECENT);
@@ -63,7 +63,7 @@ mod tests {
         }
     }
 
-    fn look(at_s: f64, moment: Moment, walker: RuntimeId) -> Event {
+    fn look(at_s: f64, moment: SnapshotMoment, walker: RuntimeId) -> Event {
         let what = EventKind::Buffers {
             moment,
             buffers: vec![buffer(walker, 0)],
@@ -76,11 +76,11 @@ mod tests {
 
     #[test]
     fn what_another_look_finds_is_added() {
-        let mut events = vec![look(1.0, Moment::Exit, RuntimeId::Glibc)];
+        let mut events = vec![look(1.0, SnapshotMoment::Exit, RuntimeId::Glibc)];
         assert!(join(
             &mut events,
             1,
-            Moment::Exit,
+            SnapshotMoment::Exit,
             1.01,
             &[buffer(RuntimeId::Cpython, 22), buffer(RuntimeId::Glibc, 0)],
             &[(1, 0)]
@@ -92,10 +92,17 @@ mod tests {
 
     #[test]
     fn another_moment_or_process_is_another_look() {
-        let mut events = vec![look(1.0, Moment::Fork, RuntimeId::Glibc)];
-        assert!(!join(&mut events, 1, Moment::Exit, 1.01, &[], &[]));
-        assert!(!join(&mut events, 2, Moment::Fork, 1.01, &[], &[]));
-        assert!(!join(&mut events, 1, Moment::Fork, 2.0, &[], &[]));
-        assert!(!join(&mut [look(1.0, Moment::Sample, RuntimeId::Glibc)], 1, Moment::Sample, 1.0, &[], &[]));
+        let mut events = vec![look(1.0, SnapshotMoment::Fork, RuntimeId::Glibc)];
+        assert!(!join(&mut events, 1, SnapshotMoment::Exit, 1.01, &[], &[]));
+        assert!(!join(&mut events, 2, SnapshotMoment::Fork, 1.01, &[], &[]));
+        assert!(!join(&mut events, 1, SnapshotMoment::Fork, 2.0, &[], &[]));
+        assert!(!join(
+            &mut [look(1.0, SnapshotMoment::Sample, RuntimeId::Glibc)],
+            1,
+            SnapshotMoment::Sample,
+            1.0,
+            &[],
+            &[]
+        ));
     }
 }

@@ -1,7 +1,7 @@
 //! What the assembler makes of reports.
 
 use weir_model::Direction;
-use weir_model::trace::{Buffer, EventKind, Exit, IoTotals, Moment, Op, RuntimeId, StreamCounts};
+use weir_model::trace::{Buffer, EventKind, Exit, IoTotals, Op, RuntimeId, SnapshotMoment, StreamCounts};
 use weir_sys::proc::ResourceUsage;
 use weir_trace_api::{RawCall, RawCounts, RawEvent, RawEventKind, RawFile};
 
@@ -71,7 +71,7 @@ fn a_stream_that_was_never_written_has_its_file() {
         unread_bytes: 0,
         unread: Vec::new(),
     };
-    let (moment, waits_in) = (Moment::Exit, String::new());
+    let (moment, waits_in) = (SnapshotMoment::Exit, String::new());
     let buffers = vec![buffer(3), buffer(-1)];
     assembler.take(raw(20, RawEventKind::Buffers { moment, buffers, waits_in, behind: Vec::new() }));
     let made = assembler.finish();

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(crate) use allowance::Allowance;
 use sample::Sample;
 use watched::Watched;
-use weir_model::trace::{Buffer, Moment, WriteSite};
+use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
 use weir_sys::clock::now_ns;
 use weir_sys::maps::{MappedRegion, MappingKind as Mapped, regions_of, text};
 use weir_sys::proc;
@@ -221,13 +221,13 @@ impl Places {
     }
 
     /// What a look has found: bytes that wait are worth a place if it is the last look, or they have waited long.
-    pub fn note(&mut self, pid: u32, moment: Moment, buffers: &[Buffer], at_ns: u64) {
+    pub fn note(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], at_ns: u64) {
         let streams = self.processes.get_mut(&pid).map_or(&mut [][..], |process| &mut process.streams);
         for buffer in buffers.iter().filter(|buffer| buffer.pending_bytes > 0) {
             let mut watched = streams.iter_mut().filter(|one| one.stream == buffer.address);
             let serious = match moment {
-                Moment::Sample => watched.next().is_some_and(|one| one.waits(at_ns)),
-                Moment::Call => false,
+                SnapshotMoment::Sample => watched.next().is_some_and(|one| one.waits(at_ns)),
+                SnapshotMoment::Call => false,
                 _ => true,
             };
             if serious {

@@ -181,7 +181,7 @@ fn cut_start(text: &str, most: usize, style: &Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::peek::{Peer, State};
+    use weir_model::peek::{MainThreadState, PipePeer};
     use weir_model::{Mode, StreamKind};
 
     use super::*;
@@ -192,7 +192,7 @@ mod tests {
             fd: 1,
             kind: StreamKind::Pipe,
             path: "pipe:[4711]".into(),
-            peers: vec![Peer { pid: 4712, comm: "tee".into() }],
+            peers: vec![PipePeer { pid: 4712, comm: "tee".into() }],
             mode: Some(Mode::Full),
             buffer_bytes: 8192,
             pending_bytes: 41,
@@ -215,7 +215,7 @@ mod tests {
             comm: "python3".into(),
             command: vec!["python3".into(), "worker.py".into()],
             threads: 1,
-            state: State::Asleep { call: "poll".into(), fd: None },
+            state: MainThreadState::Asleep { call: "poll".into(), fd: None },
             idle_s: Some(723.0),
             streams: vec![stream, quiet],
             unseen: Vec::new(),
@@ -261,7 +261,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
     fn nothing_waits() {
         let mut idle = peek();
         idle.streams.remove(0);
-        idle.state = State::Running;
+        idle.state = MainThreadState::Running;
         let text = screen(&[idle], false, &Style::default());
         assert!(text.starts_with("python3 worker.py (4711), running\n"), "{text}");
         assert!(text.contains("nothing waits in descriptor 2") && !text.contains("weir flush"));

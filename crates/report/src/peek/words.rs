@@ -1,7 +1,7 @@
 //! StreamTable, times and states in words.
 
 use weir_model::duration::format_seconds;
-use weir_model::peek::{Peek, PeekStream, State};
+use weir_model::peek::{MainThreadState, Peek, PeekStream};
 use weir_model::{Mode, Size, StreamKind};
 
 /// `41 B`, `17 B unread`.
@@ -77,11 +77,13 @@ pub(super) fn state(peek: &Peek) -> String {
     let for_time =
         peek.idle_s.filter(|idle| *idle >= 0.1).map_or(String::new(), |idle| format!(" for {}", time(idle)));
     let state = match &peek.state {
-        State::Running => "running".to_string(),
-        State::Stopped => format!("stopped{for_time}; it goes on with: kill -CONT {}", peek.pid),
-        State::Asleep { call, .. } if call.is_empty() => format!("asleep{for_time}"),
-        State::Asleep { call, fd: Some(fd) } => format!("asleep in {call} of descriptor {fd}{for_time}"),
-        State::Asleep { call, fd: None } => format!("asleep in {call}{for_time}"),
+        MainThreadState::Running => "running".to_string(),
+        MainThreadState::Stopped => format!("stopped{for_time}; it goes on with: kill -CONT {}", peek.pid),
+        MainThreadState::Asleep { call, .. } if call.is_empty() => format!("asleep{for_time}"),
+        MainThreadState::Asleep { call, fd: Some(fd) } => {
+            format!("asleep in {call} of descriptor {fd}{for_time}")
+        }
+        MainThreadState::Asleep { call, fd: None } => format!("asleep in {call}{for_time}"),
     };
     state + &threads
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_model::trace::{
-    BackendKind, Buffer, Call, Event, EventKind, Exit, Hop, Image, IoTotals, Moment, Op, OpenFile, Overhead,
-    PipeEnd, Pipeline, Prices, Process, Recording, RuntimeId, StreamCounts,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, Hop, Image, IoTotals, Op, OpenFile, Overhead, PipeEnd,
+    Pipeline, Prices, Process, Recording, RuntimeId, SnapshotMoment, StreamCounts,
 };
 use weir_model::{Direction, Finding, FindingId, Gain, Mode, Severity, StreamKind};
 
@@ -179,7 +179,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         unread: vec![],
     };
     let looked = EventKind::Buffers {
-        moment: Moment::Sample,
+        moment: SnapshotMoment::Sample,
         buffers: vec![buffer],
         waits_in: None,
         waits_in_name: "poll".into(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir_model::trace::{Exit, IoTotals, Moment, Op};
+use weir_model::trace::{Exit, IoTotals, Op, SnapshotMoment};
 use weir_sys::{Error, launch};
 use weir_trace_api::{
     BackendReport, EventSink, RawCall, RawEvent, RawEventKind, TraceBackend, TraceHooks, TraceOptions,
@@ -18,7 +18,7 @@ use weir_trace_ptrace::PtraceBackend;
 /// All that was reported of a run.
 pub struct Seen {
     pub raws: Vec<RawEvent>,
-    pub looks: Vec<(u32, Moment)>,
+    pub looks: Vec<(u32, SnapshotMoment)>,
     pub ticks: usize,
     pub ended: BackendReport,
 }
