@@ -1,4 +1,4 @@
-//! `weir top`: one look for scripts, and the live screen on a terminal.
+//! `weir top`: one table for scripts (--once), and the live screen on a terminal.
 
 mod common;
 #[path = "common/session.rs"]
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use session::Session;
 
-/// Killed at the end.
+/// A child process. Killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -30,14 +30,14 @@ impl Drop for Running {
     }
 }
 
-/// Reads and writes one byte a call, for ever.
-fn bytewise() -> Running {
+/// Starts dd with one byte per call, without end.
+fn start_bytewise_dd() -> Running {
     let mut command = Command::new("dd");
     Running(command.args(["if=/dev/zero", "of=/dev/null", "bs=1", "status=none"]).spawn().expect("dd starts"))
 }
 
-/// Holds "hello\n" in its buffer and waits for more input.
-fn silent() -> Running {
+/// Starts a grep that has "hello\n" in its output buffer and waits for more input.
+fn start_pending_grep() -> Running {
     let mut command = Command::new("grep");
     let mut child =
         command.arg("e").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("grep starts");
@@ -45,7 +45,7 @@ fn silent() -> Running {
     Running(child)
 }
 
-fn look(dir: &Path, arguments: &[&str]) -> Value {
+fn top_once(dir: &Path, arguments: &[&str]) -> Value {
     let output = run(dir, &[&["top", "--once", "--quiet", "--json", "-"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     let document = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
@@ -62,25 +62,25 @@ fn check_schema(document: &Value) {
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
-fn of(document: &Value, pid: u32) -> Value {
+fn process(document: &Value, pid: u32) -> Value {
     let processes = document["processes"].as_array().expect("processes");
     processes.iter().find(|one| one["pid"] == pid).unwrap_or_else(|| panic!("{pid}: {document:#}")).clone()
 }
 
 #[test]
-fn tiny_calls_and_waiting_bytes_are_seen() {
-    let (dir, writer, holder) = (disk_dir(), bytewise(), silent());
-    let document = look(dir.path(), &[]);
-    let seen = of(&document, writer.pid());
-    assert!(seen["tiny_calls_s"].as_f64().unwrap() > 10_000.0, "{seen:#}");
-    assert!((0.9..1.1).contains(&seen["bytes_per_call"].as_f64().unwrap()), "{seen:#}");
-    assert_eq!((&seen["comm"], &seen["foreign"]), (&"dd".into(), &false.into()));
+fn tiny_calls_and_pending_bytes_are_listed() {
+    let (dir, writer, holder) = (disk_dir(), start_bytewise_dd(), start_pending_grep());
+    let document = top_once(dir.path(), &[]);
+    let row = process(&document, writer.pid());
+    assert!(row["tiny_calls_s"].as_f64().unwrap() > 10_000.0, "{row:#}");
+    assert!((0.9..1.1).contains(&row["bytes_per_call"].as_f64().unwrap()), "{row:#}");
+    assert_eq!((&row["comm"], &row["foreign"]), (&"dd".into(), &false.into()));
     let tiny = |one: &Value| one["tiny_calls_s"].as_f64().unwrap();
     let processes = document["processes"].as_array().unwrap();
     assert!(processes.windows(2).all(|pair| tiny(&pair[0]) >= tiny(&pair[1])), "the most tiny calls first");
-    let seen = of(&document, holder.pid());
-    assert_eq!((&seen["pending_bytes"], &seen["command"]), (&6.into(), &"grep e".into()));
-    let stream = &seen["waiting"][0];
+    let row = process(&document, holder.pid());
+    assert_eq!((&row["pending_bytes"], &row["command"]), (&6.into(), &"grep e".into()));
+    let stream = &row["waiting"][0];
     assert_eq!((&stream["fd"], &stream["preview"]), (&1.into(), &"hello\n".into()));
     assert_eq!((&stream["walker"], &stream["from_before"]), (&"glibc".into(), &true.into()));
     assert!(stream["path"].as_str().unwrap().starts_with("pipe:["), "{stream:#}");
@@ -88,10 +88,10 @@ fn tiny_calls_and_waiting_bytes_are_seen() {
 }
 
 #[test]
-fn a_selection_of_processes() {
-    let (dir, writer, holder) = (disk_dir(), bytewise(), silent());
+fn processes_are_selected_sorted_and_filtered() {
+    let (dir, writer, holder) = (disk_dir(), start_bytewise_dd(), start_pending_grep());
     let pids = format!("{},{}", writer.pid(), holder.pid());
-    let with = |more: &[&str]| look(dir.path(), &[&["--pid", &pids, "-i", "200ms"], more].concat());
+    let with = |more: &[&str]| top_once(dir.path(), &[&["--pid", &pids, "-i", "200ms"], more].concat());
     let order = |document: &Value| {
         let processes = document["processes"].as_array().unwrap();
         processes.iter().map(|one| one["pid"].as_u64().unwrap() as u32).collect::<Vec<_>>()
@@ -105,8 +105,8 @@ fn a_selection_of_processes() {
 }
 
 #[test]
-fn a_table_where_there_is_no_terminal() {
-    let (dir, writer, holder) = (disk_dir(), bytewise(), silent());
+fn without_a_terminal_one_table_is_printed() {
+    let (dir, writer, holder) = (disk_dir(), start_bytewise_dd(), start_pending_grep());
     let pids = format!("{},{}", writer.pid(), holder.pid());
     let output = run(dir.path(), &["top", "--pid", &pids, "--json", "t.json", "-i", "300ms"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -135,7 +135,7 @@ fn other_users_processes_are_marked() {
     if !is_root() {
         return skip(test, "needs root");
     }
-    let (dir, holder) = (tempfile::tempdir().unwrap(), silent());
+    let (dir, holder) = (tempfile::tempdir().unwrap(), start_pending_grep());
     let program = dir.path().join("weir");
     std::fs::copy(WEIR, &program).unwrap();
     assert!(Command::new("chmod").arg("755").arg(dir.path()).arg(&program).status().unwrap().success());
@@ -146,14 +146,14 @@ fn other_users_processes_are_marked() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     check_schema(&document);
-    let seen = of(&document, holder.pid());
-    assert_eq!((&seen["foreign"], &seen["uid"]), (&true.into(), &0.into()));
-    assert!(seen["reads"].is_null() && seen["pending_bytes"].is_null(), "{seen:#}");
-    assert!(seen["system_share"].is_number(), "everybody may see the times: {seen:#}");
+    let row = process(&document, holder.pid());
+    assert_eq!((&row["foreign"], &row["uid"]), (&true.into(), &0.into()));
+    assert!(row["reads"].is_null() && row["pending_bytes"].is_null(), "{row:#}");
+    assert!(row["system_share"].is_number(), "any user may read the times: {row:#}");
 }
 
 #[test]
-fn what_cannot_work_says_why() {
+fn wrong_usage_is_explained() {
     let dir = disk_dir();
     for (arguments, status, words) in [
         (&["top", "--once", "--pid", "4194305"][..], 1, "no process 4194305"),
@@ -167,14 +167,14 @@ fn what_cannot_work_says_why() {
         (&["top", "file"], 2, "file"),
     ] {
         let output = run(dir.path(), arguments);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
     }
     assert!(names(dir.path()).is_empty());
 }
 
-/// The live screen of some processes, with what comes after.
+/// Starts the live screen of some processes, with further arguments, on a terminal of `size`.
 fn live(dir: &Path, pids: &[u32], more: &[&str], size: (u16, u16)) -> Session {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let mut command = weir(dir, &["top", "-i", "300ms", "--pid", &pids.join(",")]);
@@ -184,7 +184,7 @@ fn live(dir: &Path, pids: &[u32], more: &[&str], size: (u16, u16)) -> Session {
 
 #[test]
 fn keys_drive_the_live_screen() {
-    let (dir, writer, mut holder) = (disk_dir(), bytewise(), silent());
+    let (dir, writer, mut holder) = (disk_dir(), start_bytewise_dd(), start_pending_grep());
     let pids = [writer.pid(), holder.pid()];
     let mut screen = live(dir.path(), &pids, &["--json", "t.json"], (80, 24));
     let line = |text: &str, pid: u32| {
@@ -232,12 +232,12 @@ fn keys_drive_the_live_screen() {
     screen.until("the terminal is as it was", |_| screen.is_restored());
     let written: Value = serde_json::from_slice(&std::fs::read(dir.path().join("t.json")).unwrap()).unwrap();
     check_schema(&written);
-    assert_eq!(written["processes"].as_array().unwrap().len(), 1, "as it was filtered at the end");
+    assert_eq!(written["processes"].as_array().unwrap().len(), 1, "the filter of the last screen applies");
 }
 
 #[test]
-fn it_ends_well_in_every_way() {
-    let (dir, holder) = (disk_dir(), silent());
+fn keys_and_signals_end_it_and_restore_the_terminal() {
+    let (dir, holder) = (disk_dir(), start_pending_grep());
     for (keys, signal, status) in [
         ("q", None, Some(0)),
         ("\u{3}", None, Some(0)),
@@ -258,8 +258,8 @@ fn it_ends_well_in_every_way() {
 }
 
 #[test]
-fn a_stop_gives_the_terminal_back_for_its_time() {
-    let (dir, holder) = (disk_dir(), silent());
+fn the_terminal_is_restored_while_it_is_stopped() {
+    let (dir, holder) = (disk_dir(), start_pending_grep());
     let mut screen = live(dir.path(), &[holder.pid()], &[], (80, 24));
     screen.until("it is there", |text| text.contains("grep e"));
     screen.keys("\u{1a}");
@@ -277,7 +277,7 @@ fn a_stop_gives_the_terminal_back_for_its_time() {
 }
 
 #[test]
-fn the_screen_cannot_share_standard_output() {
+fn the_live_screen_refuses_json_on_standard_output() {
     let dir = disk_dir();
     let mut screen = Session::start(weir(dir.path(), &["top", "--json", "-"]), 80, 24);
     assert_eq!(screen.end().code(), Some(2));

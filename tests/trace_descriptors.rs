@@ -1,5 +1,5 @@
-//! `weir trace`: the counters of a stream are those of one open file behind one descriptor, whatever its number is, and
-//! however it is closed.
+//! `weir trace`: each open file behind each descriptor has its own counters, for low and high descriptors, however the
+//! descriptor is closed.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -11,11 +11,12 @@ use common::{disk_dir, text};
 use serde_json::Value;
 use trace::{compile, engines, list, path, traced};
 
-/// Descriptors at both sides of the limits of a word of bits, and far above them.
+/// Descriptors on both sides of the boundaries of 32-bit and 64-bit words, and one far above.
 const DESCRIPTORS: [u64; 9] = [5, 6, 31, 32, 33, 62, 63, 64, 900];
 
-/// Each descriptor gets a file of its own three times: closed by close_range(2), by dup2(2) over it, and by the end. The
-/// n-th is written to by n + 1, n + 2 and n + 3 calls of a byte. A child that is forked in between ends at once.
+/// Opens a new file behind each descriptor three times. The first is closed by close_range(2), the second by dup2(2), the
+/// third by the exit. The n-th descriptor, from 0, gets n + 1, n + 2 and n + 3 writes of a byte. A forked child exits at
+/// once between the second and the third time.
 const PROGRAM: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,16 +63,16 @@ fn each_file_behind_each_descriptor_has_its_own_calls() {
         let (output, document) = traced(dir.path(), &["--exact", "--engine", engine], &[path(&program)]);
         assert!(output.status.success(), "{engine}: {}\n{}", output.status, text(&output.stderr));
         let name = |stream: &Value| stream["path"].as_str().unwrap().rsplit('/').next().unwrap().to_string();
-        let seen: BTreeMap<(String, u64), u64> = list(&document, "streams")
+        let counted: BTreeMap<(String, u64), u64> = list(&document, "streams")
             .iter()
             .filter(|stream| stream["direction"] == "out" && stream["fd"].as_u64().unwrap() >= 5)
             .map(|stream| ((name(stream), stream["fd"].as_u64().unwrap()), stream["calls"].as_u64().unwrap()))
             .collect();
-        let meant: BTreeMap<(String, u64), u64> = (0..3)
+        let expected: BTreeMap<(String, u64), u64> = (0..3)
             .flat_map(|turn| {
                 DESCRIPTORS.iter().zip(1..).map(move |(&fd, n)| ((format!("{fd}.{turn}"), fd), n + turn))
             })
             .collect();
-        assert_eq!(seen, meant, "{engine}");
+        assert_eq!(counted, expected, "{engine}");
     }
 }

@@ -1,5 +1,5 @@
-//! `weir trace` ends well, with each engine, whatever the program is: 32-bit, static, set-user-ID, a tracer itself, one
-//! that cannot be executed; and buffers are seen from the very first write on.
+//! `weir trace` ends with the program's status for every kind of program: 32-bit, static, set-user-ID, a tracer itself,
+//! one that cannot be executed. It reads buffers from the first write on.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use trace::{compile, engines, finding, path, traced};
 
-/// `weir trace --engine ENGINE -- COMMAND…` in `dir`: how it ended, and the document if there is one.
+/// Runs `weir trace --engine ENGINE -- COMMAND…` in `dir` and returns its output and the document, or null.
 fn trace(dir: &Path, engine: &str, command: &[&str]) -> (Output, Value) {
     traced(dir, &["-q", "--engine", engine], command)
 }
@@ -25,8 +25,8 @@ const HELLO: &str = "#include <unistd.h>\n\
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_32_bit_program_ends_as_it_would() {
-    // Without a C library, which few systems have for 32 bits: write(1, text, 6), exit(4).
+fn a_32_bit_program_ends_with_its_status() {
+    // write(1, text, 6), exit(4), without a C library: few systems have one for 32 bits.
     let source = "static const char text[] = \"other\\n\";\n\
         void _start(void) { int n; __asm__ volatile(\"int $0x80\" : \"=a\"(n)\n\
         : \"a\"(4), \"b\"(1), \"c\"(text), \"d\"(6) : \"memory\");\n\
@@ -35,21 +35,21 @@ fn a_32_bit_program_ends_as_it_would() {
     let flags = ["-m32", "-static", "-nostdlib", "-ffreestanding"];
     let program = compile(dir.path(), "small", source, &flags);
     let Some(program) = program.filter(|program| Command::new(program).status().is_ok()) else {
-        return skip("a_32_bit_program_ends_as_it_would", "no 32-bit programs here");
+        return skip("a_32_bit_program_ends_with_its_status", "this machine runs no 32-bit programs");
     };
     for engine in engines() {
-        let (output, seen) = trace(dir.path(), engine, &[path(&program)]);
+        let (output, document) = trace(dir.path(), engine, &[path(&program)]);
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(4), "other\n".into()), "{engine}");
-        let said = seen["blind"].to_string().contains("32-bit");
-        assert!(said, "{engine}: {}", seen["blind"]);
+        let is_reported = document["blind"].to_string().contains("32-bit");
+        assert!(is_reported, "{engine}: {}", document["blind"]);
     }
 }
 
 #[test]
-fn a_static_program_ends_as_it_would() {
+fn a_static_program_ends_with_its_status() {
     let dir = disk_dir();
     let Some(program) = compile(dir.path(), "alone", HELLO, &["-static"]) else {
-        return skip("a_static_program_ends_as_it_would", "cc makes no static programs");
+        return skip("a_static_program_ends_with_its_status", "cc makes no static programs");
     };
     for engine in engines() {
         let (output, _) = trace(dir.path(), engine, &[path(&program)]);
@@ -58,8 +58,8 @@ fn a_static_program_ends_as_it_would() {
 }
 
 #[test]
-fn the_command_has_ended_when_weir_has() {
-    // Its memory takes the kernel a while, and what it has locked is free behind that.
+fn the_command_has_ended_when_weir_ends() {
+    // The kernel takes a while to free the memory, and releases the lock after that.
     let source = "#include <fcntl.h>\n#include <sys/file.h>\n#include <sys/mman.h>\n\
         int main(void) { int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;\n\
         int lock = open(\"lock\", O_RDWR | O_CREAT, 0600);\n\
@@ -68,16 +68,16 @@ fn the_command_has_ended_when_weir_has() {
     let dir = disk_dir();
     let program = compile(dir.path(), "large", source, &[]).expect("cc");
     for engine in engines() {
-        let (output, seen) = trace(dir.path(), engine, &[path(&program)]);
-        let lock = fs::File::open(dir.path().join("lock")).expect("the program has made it");
-        lock.try_lock().unwrap_or_else(|error| panic!("{engine}: {error}: somebody has it still"));
-        assert_eq!((output.status.code(), &seen["exit"]["code"]), (Some(7), &7.into()), "{engine}");
+        let (output, document) = trace(dir.path(), engine, &[path(&program)]);
+        let lock = fs::File::open(dir.path().join("lock")).expect("the program has created it");
+        lock.try_lock().unwrap_or_else(|error| panic!("{engine}: {error}: the lock is still held"));
+        assert_eq!((output.status.code(), &document["exit"]["code"]), (Some(7), &7.into()), "{engine}");
     }
 }
 
 #[test]
-fn root_takes_no_privilege_from_a_set_user_id_program() {
-    let name = "root_takes_no_privilege_from_a_set_user_id_program";
+fn a_set_user_id_program_keeps_its_privilege_under_root() {
+    let name = "a_set_user_id_program_keeps_its_privilege_under_root";
     if !is_root() || !has("setpriv") {
         return skip(name, "needs root and setpriv");
     }
@@ -88,11 +88,12 @@ fn root_takes_no_privilege_from_a_set_user_id_program() {
     std::os::unix::fs::chown(&program, Some(65533), None).expect("another owner");
     fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("a mode");
     let nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all", path(&program)];
-    // The directory of the tests may be closed to nobody: root runs it then.
-    let own = Command::new(nobody[0]).args(&nobody[1..]).output().is_ok_and(|ran| ran.status.success());
+    // Runs the program as nobody only if the directory of the tests is open to other users.
+    let is_reachable =
+        Command::new(nobody[0]).args(&nobody[1..]).output().is_ok_and(|ran| ran.status.success());
     for engine in engines() {
         let alone = [path(&program)];
-        let commands = [&alone[..], &nobody].into_iter().take(1 + usize::from(own));
+        let commands = [&alone[..], &nobody].into_iter().take(1 + usize::from(is_reachable));
         for command in commands {
             let (output, _) = trace(dir.path(), engine, command);
             assert_eq!(text(&output.stdout), "65533\n", "{engine}: {command:?}: {}", text(&output.stderr));
@@ -101,9 +102,9 @@ fn root_takes_no_privilege_from_a_set_user_id_program() {
 }
 
 #[test]
-fn a_tracer_inside_traces() {
+fn a_tracer_runs_under_weir() {
     if !has("strace") {
-        return skip("a_tracer_inside_traces", "strace is not here");
+        return skip("a_tracer_runs_under_weir", "strace is not installed");
     }
     let dir = disk_dir();
     for engine in engines() {
@@ -116,7 +117,7 @@ fn a_tracer_inside_traces() {
 }
 
 #[test]
-fn ten_thousand_children_and_files() {
+fn ten_thousand_children_and_files_are_traced() {
     let children = "#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n\
         for (int i = 0; i < 10000; i++) { pid_t one = fork(); if (!one) _exit(0);\n\
         if (one < 0 || waitpid(one, 0, 0) != one) return 1; } return 7; }\n";
@@ -126,18 +127,18 @@ fn ten_thousand_children_and_files() {
         for (int i = 0; i < 10000; i++) { sprintf(name, \"f%d\", i); int fd = open(name, O_CREAT | O_RDWR, 0600);\n\
         if (fd < 0 || write(fd, \"x\", 1) != 1 || unlink(name)) return 2; } return 8; }\n";
     let dir = disk_dir();
-    // The other engine stops at each of them: enough of it is in trace_programs.
+    // The first engine only: ptrace stops at each of them, and trace_programs tests it with fewer.
     let engine = engines()[0];
     for (name, source, status) in [("children", children, 7), ("files", files, 8)] {
         let program = compile(dir.path(), name, source, &[]).expect("cc");
-        let (output, seen) = trace(dir.path(), engine, &[path(&program)]);
+        let (output, document) = trace(dir.path(), engine, &[path(&program)]);
         assert_eq!(output.status.code(), Some(status), "{engine}: {name}: {}", text(&output.stderr));
-        assert_eq!(seen["exit"]["code"], status, "{engine}: {name}");
+        assert_eq!(document["exit"]["code"], status, "{engine}: {name}");
     }
 }
 
 #[test]
-fn what_cannot_be_executed_leaves_nothing_behind() {
+fn a_command_that_cannot_be_executed_leaves_no_files() {
     let dir = disk_dir();
     fs::write(dir.path().join("text"), "no program\n").expect("a file");
     for engine in engines() {
@@ -149,23 +150,23 @@ fn what_cannot_be_executed_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_execve_by_a_second_thread_is_not_the_end() {
+fn an_execve_by_a_second_thread_is_not_an_exit() {
     if !has("python3") {
-        return skip("an_execve_by_a_second_thread_is_not_the_end", "python3 is not here");
+        return skip("an_execve_by_a_second_thread_is_not_an_exit", "python3 is not installed");
     }
     let dir = disk_dir();
     let script = "import os, threading\nprint('waits')\n\
         threading.Thread(target=lambda: os.execv('/bin/sh', ['sh', '-c', 'sleep 0.3; exit 6'])).start()\n";
     for engine in engines() {
-        let (output, seen) = trace(dir.path(), engine, &["python3", "-c", script]);
+        let (output, document) = trace(dir.path(), engine, &["python3", "-c", script]);
         assert_eq!(output.status.code(), Some(6), "{engine}: {}", text(&output.stderr));
-        assert!(finding(&seen, "lost-at-exit").is_none(), "{engine}: {}", seen["findings"]);
+        assert!(finding(&document, "lost-at-exit").is_none(), "{engine}: {}", document["findings"]);
     }
 }
 
 #[test]
-fn the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it() {
-    let name = "the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it";
+fn the_first_write_of_a_runtime_has_its_pending_bytes() {
+    let name = "the_first_write_of_a_runtime_has_its_pending_bytes";
     if !is_root() || !has("perl") {
         return skip(name, "needs root and perl");
     }
@@ -173,14 +174,14 @@ fn the_first_write_of_a_runtime_is_seen_with_what_waits_behind_it() {
     let script =
         "open my $out, '>', 'out' or die; print $out \"first\\n\"; syswrite $out, \"second\\n\"; close $out";
     for _ in 0..5 {
-        let (_, seen) = trace(dir.path(), "ebpf", &["perl", "-e", script]);
+        let (_, document) = trace(dir.path(), "ebpf", &["perl", "-e", script]);
         assert_eq!(fs::read_to_string(dir.path().join("out")).expect("out"), "second\nfirst\n");
-        assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
+        assert!(finding(&document, "mixed-order").is_some(), "{}", document["findings"]);
     }
 }
 
-/// A service is stopped by a signal to the process that was started, which is weir: the command gets it, ends as it likes,
-/// and the report comes.
+/// weir passes a signal that it receives, such as that which stops a service, on to the command, waits until the command
+/// ends, and writes the report.
 #[test]
 fn signals_to_weir_reach_the_command() {
     let signals = [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2];
@@ -193,18 +194,19 @@ fn signals_to_weir_reach_the_command() {
                 weir(dir.path(), &["trace", "-q", "--engine", engine, "--json", "t.json", "--"]);
             command.args(["bash", "-c", &script]).stdout(Stdio::piped());
             let child = with_signals(&mut command).spawn().expect("weir");
-            wait_for("the command to be there", || dir.path().join("ready").exists());
+            wait_for("the command to start", || dir.path().join("ready").exists());
             let pid = Pid::from_raw(child.id() as i32).expect("a process");
             kill_process(pid, signal).expect("kill");
-            let output = child.wait_with_output().expect("its end");
+            let output = child.wait_with_output().expect("weir ends");
             assert_eq!(
                 (output.status.code(), text(&output.stdout)),
                 (Some(3), "got\n".into()),
                 "{engine} {name}"
             );
-            let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("t.json")).expect("a report"))
-                .expect("JSON");
-            assert!(seen["streams"].is_array(), "{engine} {name}");
+            let document: Value =
+                serde_json::from_slice(&fs::read(dir.path().join("t.json")).expect("a report"))
+                    .expect("JSON");
+            assert!(document["streams"].is_array(), "{engine} {name}");
         }
     }
 }
