@@ -28,7 +28,7 @@ pub struct Observation {
     pub blocks: f64,
     /// Sync calls, or writes to a file opened with O_SYNC or O_DSYNC.
     pub syncs: f64,
-    /// Measured seconds.
+    /// Measured time in seconds.
     pub seconds: f64,
 }
 
@@ -50,7 +50,7 @@ pub struct CostModel {
 /// Errors of the model on the rows that it was fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// Number of rows.
+    /// Number of fitted rows.
     pub rows: usize,
     /// Median of |predicted - measured| / measured.
     pub median_error: f64,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::{median, resamples};
 
-/// Record sizes within this share of the best time count as equally good: the noise of most machines.
+/// Record sizes within this share of the best time are equally good: a smaller difference is noise on most machines.
 pub const TOLERANCE: f64 = 0.05;
 
 /// The smallest record size within [`TOLERANCE`] of the best time, with its 95 % interval.

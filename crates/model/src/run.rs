@@ -57,7 +57,7 @@ pub struct ProgramProperties {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Technique {
-    /// The preloaded library.
+    /// The library that is loaded into the program.
     Library,
     /// The supervising parent, from outside of the process.
     Outside,

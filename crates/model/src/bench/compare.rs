@@ -1,4 +1,4 @@
-//! Two runs side by side: what changed, and what is only noise.
+//! Comparison of two runs of `weir bench` (schema weir-bench-compare/1).
 
 use crate::Ratio;
 use serde::{Deserialize, Serialize};
@@ -8,64 +8,63 @@ use super::{BenchDocument, BenchRow, GroupKey, UNKNOWN_NOISE};
 /// Value of [`BenchComparison::schema`].
 pub const SCHEMA: &str = "weir-bench-compare/1";
 
-/// Rows of two runs side by side.
+/// The rows of two runs side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchComparison {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The first file's name.
+    /// Name of the first file.
     pub a: String,
-    /// The second file's name.
+    /// Name of the second file.
     pub b: String,
-    /// A difference inside this share is a tie: the larger A/A noise of the two runs.
+    /// The larger A/A noise of the two runs. A difference within this share is a tie.
     pub noise: f64,
-    /// Rows that both have.
+    /// Rows of both runs.
     pub rows: Vec<ComparedRow>,
-    /// Labels of rows that only the first has.
+    /// Labels of rows that only the first run has.
     pub only_a: Vec<String>,
-    /// Labels of rows that only the second has.
+    /// Labels of rows that only the second run has.
     pub only_b: Vec<String>,
-    /// What makes the comparison doubtful.
+    /// Reasons to doubt the comparison, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// One row of two runs.
+/// One row of both runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRow {
-    /// What the row is about.
+    /// Properties shared with the row's group.
     #[serde(flatten)]
     pub group: GroupKey,
-    /// Method.
+    /// Name of the method.
     pub method: String,
-    /// What one call of the program moves.
+    /// Bytes that each call of the program moves.
     pub record_bytes: u64,
-    /// User-space buffer, where not the default.
+    /// Size of the user-space buffer; `None` for no buffer or the default.
     pub buffer_bytes: Option<u64>,
-    /// setvbuf(3) mode, where not the default.
+    /// setvbuf(3) mode; `None` for the default.
     pub mode: Option<String>,
     /// Median elapsed seconds of the first run.
     pub a_s: f64,
     /// Median elapsed seconds of the second run.
     pub b_s: f64,
-    /// Second over first: below 1 the second is faster.
+    /// Second run divided by the first: below 1 the second is faster.
     pub ratio: Ratio,
-    /// What can be said.
+    /// Conclusion from the ratio and its interval.
     pub verdict: ComparisonVerdict,
 }
 
-/// What a ratio with its interval allows to be said of the second run.
+/// Conclusion about the second run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
 pub enum ComparisonVerdict {
-    /// The second run took less time.
     Faster,
-    /// The second run took more time.
     Slower,
-    /// No difference can be claimed.
+    /// The difference is not significant.
     Tie,
 }
 
-/// The same cell in two runs: all but the directory, which may differ between machines.
+/// Returns whether two rows are the same cell. Ignores the directory, which may differ between machines.
 fn same_cell(a: &BenchRow, b: &BenchRow) -> bool {
     let key = |row: &BenchRow| {
         let GroupKey {
@@ -88,7 +87,7 @@ fn same_cell(a: &BenchRow, b: &BenchRow) -> bool {
     key(a) == key(b)
 }
 
-/// A row in one line.
+/// Returns the label of a row on one line.
 pub fn label(row: &BenchRow) -> String {
     let mut text = format!("{} {} {}", row.group.workload, row.method, crate::Size(row.record_bytes));
     if let Some(bytes) = row.buffer_bytes {
@@ -102,7 +101,7 @@ pub fn label(row: &BenchRow) -> String {
     text + &format!(" ({}, {}, sync {})", row.group.fs, row.group.cache, row.group.sync)
 }
 
-/// Compares the rows of two runs; `names` are their files'.
+/// Compares the rows of two runs; `names` are the names of their files.
 pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchComparison {
     let noise = a.noise.floor().max(b.noise.floor());
     let mut rows = Vec::new();

@@ -1,7 +1,7 @@
-//! What a run of the benchmark leaves behind: the document `weir-bench/1`.
+//! The result of `weir bench` (schema weir-bench/1).
 //!
-//! Field names are the interface (docs/schemas/weir-bench-1.schema.json). Times are seconds, sizes bytes;
-//! every figure of a row is for the row's whole `bytes`, scaled up where `extrapolated` says so.
+//! Field names are the interface (docs/schemas/weir-bench-1.schema.json). Times are in seconds, sizes in bytes. The
+//! figures of a row are for the whole `bytes` of the row, scaled up if `extrapolated` is true.
 
 pub mod compare;
 
@@ -13,156 +13,155 @@ use serde::{Deserialize, Serialize};
 /// Value of [`BenchDocument::schema`].
 pub const SCHEMA: &str = "weir-bench/1";
 
-/// A whole run.
+/// One run of the benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchDocument {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The command line, program name first.
+    /// Command line, program name first.
     pub command: Vec<String>,
-    /// When it started, UTC, as in RFC 3339.
+    /// Start of the run in UTC, as in RFC 3339.
     pub started: String,
-    /// Wall-clock seconds that it took.
+    /// Duration of the run.
     pub took_s: f64,
-    /// `false`: interrupted or failed; the rows hold what was measured until then.
+    /// The run measured every row. Otherwise it was interrupted or failed, and some rows have few samples or none.
     pub complete: bool,
-    /// Where it ran.
+    /// Machine of the run.
     pub machine: Machine,
-    /// What two runs of the same thing differ by here.
+    /// Differences between two measurements of the same row.
     pub noise: Noise,
-    /// Rows that can be compared with each other, in the order of the tables.
+    /// Groups of comparable rows, in the order of the tables.
     pub groups: Vec<RowGroup>,
-    /// One for each cell asked for, measured or not.
+    /// One row for each requested cell, measured or not.
     pub rows: Vec<BenchRow>,
-    /// The first group's.
+    /// Cost model of the first group.
     pub model: Option<CostModel>,
-    /// The first group's.
+    /// Knee of the first group.
     pub knee_bytes: Option<u64>,
-    /// In sentences.
+    /// Conclusions in sentences.
     pub answers: Vec<BenchAnswer>,
-    /// Others' figures beside ours.
+    /// Published figures beside this machine's.
     pub published: Vec<PublishedComparison>,
-    /// The rounds, with what disturbed them.
+    /// Rounds, with their disturbances.
     pub rounds: Vec<Round>,
-    /// What the reader should know before trusting the figures.
+    /// Reasons to doubt the figures, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// Where it ran.
+/// Hardware and system of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Model name of the processor.
+    /// Model name of the CPU.
     pub cpu: String,
-    /// Processors that this process may use.
+    /// Number of CPUs that this process may use.
     pub cpus: usize,
     /// `x86_64`, `aarch64`, …
     pub arch: String,
     /// Kernel release.
     pub kernel: String,
-    /// C library and version.
+    /// C library and its version.
     pub libc: String,
-    /// Bytes of memory.
+    /// Size of the memory.
     pub memory_bytes: u64,
-    /// Hypervisor or container, where one is seen.
+    /// Hypervisor or container, if detected.
     pub virtualization: Option<String>,
-    /// Frequency governor, where the machine shows one.
+    /// Frequency governor, if the machine has one.
     pub governor: Option<String>,
 }
 
-/// What the same cell measured twice in each round shows.
+/// Noise, from a cell that each round measures twice (A/A pairs).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Noise {
-    /// A/A pairs in all.
+    /// Number of A/A pairs.
     pub pairs: usize,
-    /// Rounds that they came from.
+    /// Number of rounds with A/A pairs.
     pub rounds: usize,
-    /// Share by which the CPU time of the same thing can seem to differ (0.02: 2 %); `None`: too few pairs.
+    /// Noise of CPU time as a share (0.02: 2 %); `None` with too few pairs.
     pub cpu: Option<f64>,
-    /// The same of wall-clock time.
+    /// Noise of wall-clock time as a share.
     pub wall: Option<f64>,
 }
 
-/// Noise assumed of a run that measured too few A/A pairs to know its own.
+/// Noise assumed for a run with too few A/A pairs: the wall-clock noise measured on a busy virtual machine.
 pub const UNKNOWN_NOISE: f64 = 0.10;
 
 impl Noise {
-    /// Share of wall-clock time within which two figures are one.
+    /// Returns the share of wall-clock time within which two figures count as equal.
     pub fn floor(&self) -> f64 {
         self.wall.unwrap_or(UNKNOWN_NOISE)
     }
 }
 
-/// Rows that differ in method and sizes only.
+/// A group of rows that differ in method and sizes only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowGroup {
-    /// What every row of it has.
+    /// Properties that all rows of the group share.
     #[serde(flatten)]
     pub key: GroupKey,
-    /// Cost of calls, bytes and syncs.
+    /// Prices of calls, bytes and syncs.
     pub model: Option<CostModel>,
-    /// The method that `model` and `knee` are of.
+    /// Method of `model` and `knee`.
     pub model_method: Option<String>,
-    /// Nanoseconds that each other method spends in user space for one record, beside the model's calls
-    /// and bytes.
+    /// Nanoseconds in user space for each record that the model does not explain, by method.
     pub pass_ns: BTreeMap<String, f64>,
-    /// Where gains stop.
+    /// Smallest record size that is as good as the best.
     pub knee: Option<Knee>,
     /// Mount options of the file system.
     pub mount_options: String,
 }
 
-/// What rows must share to be compared.
+/// Properties that comparable rows share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupKey {
     /// `copy`, `write`, `read`, `translate` or `log`.
     pub workload: String,
     /// Bytes of the whole job.
     pub bytes: u64,
-    /// File system type, as mounted.
+    /// Type of the mounted file system.
     pub fs: String,
-    /// Directory that the private one was made in; for a loop image, the file system's name.
+    /// Directory of the private working directory; for a loop image, the file system's name.
     pub dir: String,
     /// `warm` or `cold`.
     pub cache: String,
     /// Sync policy: `none`, `end`, `fsync`, `fdatasync`, `o_dsync`, `o_sync`, `rwf_dsync`, `sync_file_range`.
     pub sync: String,
-    /// For a policy that repeats: after how many records; `None`: not counted in records.
+    /// Records between two syncs; `None` for a policy that does not count records.
     pub sync_every_records: Option<u64>,
-    /// For a policy that repeats: after how many bytes; `None`: not counted in bytes.
+    /// Bytes between two syncs; `None` for a policy that does not count bytes.
     pub sync_every_bytes: Option<u64>,
     /// posix_fadvise(2) advice on the input.
     pub advice: Option<String>,
 }
 
-/// One cell.
+/// One cell of the benchmark and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
-    /// What it shares with its group; flattened: `workload`, `bytes`, `sync`, `cache`, `fs`, `dir` …
+    /// Properties shared with the group; flattened: `workload`, `bytes`, `sync`, `cache`, `fs`, `dir` …
     #[serde(flatten)]
     pub group: GroupKey,
-    /// Method.
+    /// Name of the method.
     pub method: String,
-    /// What one call of the program moves.
+    /// Bytes that each call of the program moves.
     pub record_bytes: u64,
-    /// User-space buffer of the method; `None`: it has none, or the C library's default.
+    /// Size of the user-space buffer; `None` for no buffer or the C library's default.
     pub buffer_bytes: Option<u64>,
-    /// setvbuf(3) mode of a stdio method; `None`: the default.
+    /// setvbuf(3) mode of a stdio method; `None` for the default.
     pub mode: Option<String>,
-    /// Records a readv/writev call.
+    /// Records in each readv(2) or writev(2) call.
     pub vector_records: Option<u32>,
     /// io_uring requests in flight.
     pub queue_depth: Option<u32>,
-    /// Why this machine, file system or method cannot do it; the figures are then absent.
+    /// Why this machine, file system or method cannot run the cell; all figures are then absent.
     pub cannot: Option<String>,
-    /// What the measured loop found worth saying, e.g. that blocks were shared.
+    /// Remark of the measured loop, for example that the file system shared blocks.
     pub remark: Option<String>,
     /// Bytes that a sample moved.
     pub measured_bytes: u64,
-    /// A sample moved less than `bytes` and was scaled up; `~` in the table.
+    /// A sample moved fewer than `bytes` and was scaled up; `~` in the table.
     pub extrapolated: bool,
-    /// The output was compared with what it must be.
+    /// The output was compared with the expected content.
     pub verified: bool,
-    /// From before open to after close.
+    /// Time from before open to after close.
     pub elapsed_s: Option<Summary>,
     /// User and system time together.
     pub cpu_s: Option<Summary>,
@@ -170,11 +169,11 @@ pub struct BenchRow {
     pub user_s: Option<Summary>,
     /// Time in the kernel.
     pub system_s: Option<Summary>,
-    /// The loop without its syncs; for `write` and `log` the time in write.
+    /// Time of the loop without its syncs; for `write` and `log` the time in write.
     pub transfer_s: Option<Summary>,
     /// Time in sync calls.
     pub sync_s: Option<Summary>,
-    /// Time in close, with what leaves the user-space buffer there.
+    /// Time in close, with the flush of the user-space buffer.
     pub close_s: Option<Summary>,
     /// System calls by name, median over samples.
     pub calls: BTreeMap<String, u64>,
@@ -184,124 +183,124 @@ pub struct BenchRow {
     pub context_switches: ContextSwitches,
     /// Page faults of a sample (not scaled).
     pub page_faults: Option<Summary>,
-    /// Bytes of the output that were only in memory when the sample had ended (scaled); `None`: this
-    /// kernel cannot say.
+    /// Dirty bytes of the output in the page cache at the end of the sample (scaled); `None` on a kernel without
+    /// cachestat(2).
     pub dirty_bytes: Option<u64>,
-    /// Elapsed time against the group's best row, within rounds.
+    /// Ratio of the elapsed time to the group's best row, within rounds.
     pub vs_best: Option<Ratio>,
-    /// The difference to the best row is inside the noise.
+    /// The difference to the best row is within the noise.
     pub ties_with_best: bool,
-    /// What the group's model predicts.
+    /// Elapsed time that the group's model predicts.
     pub predicted_s: Option<f64>,
-    /// Samples beyond 1.5 interquartile ranges: kept and counted.
+    /// Samples beyond 1.5 interquartile ranges. They are included in the figures.
     pub outliers: usize,
-    /// Cold rows: the largest share of the input still cached before a sample.
+    /// Cold rows: the largest share of the input that was still cached before a sample.
     pub cached_before: Option<f64>,
     /// Elapsed seconds of each sample, in the order of `rounds_of`.
     pub samples_s: Vec<f64>,
     /// CPU seconds of each sample.
     pub samples_cpu_s: Vec<f64>,
-    /// The round of each sample.
+    /// Index of the round of each sample.
     pub rounds_of: Vec<usize>,
 }
 
 impl BenchRow {
-    /// Is it the row that its group's ratios are taken against? Only its ratio to itself is 1 in every round.
+    /// Returns whether this is the row that the group's ratios refer to: only its ratio is 1 in every round.
     pub fn is_best(&self) -> bool {
         self.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2])
     }
 }
 
-/// Context switches, see getrusage(2).
+/// Context switches by getrusage(2).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ContextSwitches {
-    /// The process waited.
+    /// The process blocked.
     pub voluntary: Option<Summary>,
-    /// The scheduler took the processor away.
+    /// The scheduler preempted the process.
     pub involuntary: Option<Summary>,
 }
 
-/// A sentence made from figures.
+/// A question and its answer from the figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BenchAnswer {
-    /// Which group it is about, as an index of [`BenchDocument::groups`].
+    /// Index in [`BenchDocument::groups`].
     pub group: usize,
-    /// What one would ask.
+    /// A question of the reader.
     pub question: String,
-    /// What the figures say.
+    /// The answer in sentences.
     pub answer: String,
-    /// The figures, each with its row.
+    /// Figures that the answer is based on.
     pub evidence: Vec<Evidence>,
 }
 
-/// One figure behind an answer.
+/// One figure of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Index of [`BenchDocument::rows`]; `None` for a figure of the group.
+    /// Index in [`BenchDocument::rows`]; `None` for a figure of the group.
     pub row: Option<usize>,
-    /// What it is, with its unit, e.g. `elapsed_s`.
+    /// Name with unit, for example `elapsed_s`.
     pub figure: String,
-    /// Its value.
+    /// Value in that unit.
     pub value: f64,
 }
 
-/// A published table beside ours.
+/// A published table beside this machine's figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedComparison {
-    /// Its name, e.g. `tlpi-13-1`.
+    /// Identifier, for example `tlpi-13-1`.
     pub id: String,
-    /// Its title.
+    /// Title of the table.
     pub title: String,
-    /// Where it was published.
+    /// Book, paper or page that published it.
     pub source: String,
-    /// On what it was measured.
+    /// System that the published figures were measured on.
     pub setting: String,
-    /// Row by row.
+    /// Rows of the published table.
     pub rows: Vec<PublishedRow>,
-    /// What agrees and what does not, in sentences.
+    /// Agreement and differences, in sentences.
     pub verdict: Vec<String>,
 }
 
-/// One row of a published table beside ours.
+/// One row of a published table beside this machine's figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedRow {
-    /// The method it is about.
+    /// Name of the method.
     pub method: String,
-    /// Bytes a call.
+    /// Bytes that each call moves.
     pub record_bytes: u64,
-    /// Their elapsed seconds.
+    /// Published elapsed seconds.
     pub theirs_s: f64,
-    /// Ours, for the same bytes; `None`: not measured in this run.
+    /// Elapsed seconds here for the same bytes; `None` if the run did not measure the row.
     pub ours_s: Option<f64>,
-    /// Their seconds over their own best row.
+    /// Published seconds divided by those of the best published row.
     pub theirs_vs_best: f64,
-    /// Ours over our best row.
+    /// Seconds here divided by those of the best row here.
     pub ours_vs_best: Option<f64>,
 }
 
-/// One pass over the cells in random order.
+/// One pass over all cells in random order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Round {
-    /// Samples taken.
+    /// Number of samples.
     pub samples: usize,
-    /// Wall-clock seconds.
+    /// Duration of the round.
     pub took_s: f64,
-    /// Share of processor time stolen by the hypervisor.
+    /// Share of CPU time stolen by the hypervisor.
     pub steal: f64,
-    /// Share of processor time used by other processes.
+    /// Share of CPU time used by other processes.
     pub foreign_cpu: f64,
-    /// Share of the round in which some task waited for a processor (PSI); `None`: no PSI.
+    /// Share of the round in which a task waited for a CPU (PSI); `None` on a kernel without PSI.
     pub pressure_cpu: Option<f64>,
-    /// The same for input and output; our own syncs are in it.
+    /// Share of the round in which a task waited for input or output, weir's own syncs included.
     pub pressure_io: Option<f64>,
-    /// The same for memory.
+    /// Share of the round in which a task waited for memory.
     pub pressure_memory: Option<f64>,
-    /// Microseconds that a cgroup limit held us back, or thermal throttle events.
+    /// Microseconds of throttling by a cgroup limit, plus thermal throttle events.
     pub throttled_us: u64,
-    /// Current frequency of the processors, mean, where shown.
+    /// Mean frequency of the CPUs, if the machine shows it.
     pub mhz: Option<f64>,
-    /// Why it counts as disturbed; empty: it does not.
+    /// Reasons why the round counts as disturbed; empty for none.
     pub disturbed: Vec<String>,
-    /// Disturbed and measured again: its samples are in no figure.
+    /// The round was disturbed and measured again; no figure includes its samples.
     pub repeated: bool,
 }

@@ -29,7 +29,7 @@ pub struct CheckReport {
 /// One requirement and its result.
 #[derive(Debug, Serialize)]
 pub struct JudgedRequirement {
-    /// Short name.
+    /// Short name, unique in the exercise.
     pub id: &'static str,
     /// The requirement in a sentence.
     pub what: &'static str,

@@ -39,7 +39,7 @@ pub struct LabRow {
     pub name: String,
     /// Letter of the theme, `A` to `F`.
     pub theme: String,
-    /// One-line description.
+    /// One-line description in the list.
     pub about: String,
     /// What most people expect.
     pub expected: String,
@@ -90,13 +90,13 @@ impl ProgramVersion {
 pub struct LabOutcome {
     /// The version that the check observed.
     pub version: ProgramVersion,
-    /// The observed quantity.
+    /// Name of the observed quantity.
     pub what: String,
     /// What most people expect; empty if there is no expectation.
     pub expected: String,
     /// Value or pattern that lab.toml states.
     pub stated: String,
-    /// Observed value.
+    /// Value that the check printed.
     pub seen: String,
     /// `seen` fits `stated`.
     pub agrees: bool,

@@ -44,7 +44,7 @@ pub struct StepProcess {
     pub streams: Vec<StepStream>,
 }
 
-/// One stream buffer.
+/// A stream buffer of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepStream {
     /// Descriptor of the stream.
@@ -68,7 +68,7 @@ pub struct StepStream {
 /// A number of bytes, and the first of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownBytes {
-    /// Number of bytes.
+    /// Number of bytes, known and unknown.
     pub count: u64,
     /// The first bytes; at most `count`.
     pub head: Vec<u8>,
@@ -79,7 +79,7 @@ pub struct KnownBytes {
 pub struct StepFile {
     /// File name without its directory.
     pub name: String,
-    /// Kind of file.
+    /// Kind of the file.
     pub kind: StreamKind,
     /// Size in bytes; for a pipe, the bytes that are not read yet.
     pub bytes: u64,

@@ -11,7 +11,7 @@ use super::summary::median;
 pub struct Ratio {
     /// Number of rounds with samples of both rows.
     pub n: usize,
-    /// The median ratio.
+    /// Median of the ratios within rounds.
     pub value: f64,
     /// Ends of the 95 % interval.
     pub ci95: [f64; 2],

@@ -5,22 +5,17 @@ use statrs::statistics::{Data, OrderStatistics, Statistics};
 
 use super::bootstrap::interval;
 
-/// A figure over its samples, outliers included.
+/// A figure over its `n` samples, outliers included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Summary {
-    /// Number of samples.
     pub n: usize,
-    /// Smallest sample.
     pub min: f64,
-    /// First quartile.
     pub q1: f64,
     /// Median, the figure that reports quote.
     pub median: f64,
-    /// Arithmetic mean.
     pub mean: f64,
-    /// Third quartile.
     pub q3: f64,
-    /// Largest sample.
     pub max: f64,
     /// Sample standard deviation (divisor n - 1); 0 for one sample.
     pub sd: f64,

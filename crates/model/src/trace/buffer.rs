@@ -7,24 +7,16 @@ use crate::Mode;
 /// Runtime that owns a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
 pub enum RuntimeId {
-    /// glibc's FILE.
     Glibc,
-    /// musl's FILE.
     Musl,
-    /// libweir's stream.
     Libweir,
-    /// CPython's io objects.
     Cpython,
-    /// Perl's file handles.
     Perl,
-    /// Ruby's IO objects.
     Ruby,
-    /// Tcl's channels.
     Tcl,
-    /// Go's bufio.
     Go,
-    /// Rust's BufWriter, LineWriter.
     Rust,
 }
 

@@ -17,8 +17,8 @@ pub const SCHEMA: &str = "weir-trace/1";
 
 /// A recording with the conclusions drawn from it: the input of the screen and of the document.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct TraceResult<'a> {
-    /// The recorded run.
     pub recording: &'a Recording,
     /// Problems found in the recording.
     pub findings: &'a [Finding],

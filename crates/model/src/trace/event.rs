@@ -12,7 +12,7 @@ macro_rules! ops {
         pub enum Op { $(#[doc = $name] #[serde(rename = $name)] $variant,)* }
 
         impl Op {
-            /// All operations.
+            /// Every operation once.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Returns the name of the system call.
@@ -125,9 +125,9 @@ pub struct Call {
 /// Details of a rename.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rename {
-    /// Old absolute path.
+    /// Old path, starting at the root directory.
     pub from: String,
-    /// New absolute path.
+    /// New path, starting at the root directory.
     pub to: String,
     /// The rename replaced an existing file; `None` if unknown.
     pub replaced: Option<bool>,
@@ -147,7 +147,7 @@ pub enum EventKind {
         /// PID of the child.
         child: u32,
     },
-    /// A successful execve(2).
+    /// execve(2) succeeded and the process runs another image.
     Exec {
         /// Index in [`super::Process::images`].
         image: u32,
@@ -156,10 +156,10 @@ pub enum EventKind {
     Exit(Exit),
     /// The delivery of a signal that kills the process.
     Signal {
-        /// Signal number.
+        /// Number of the signal, see signal(7).
         number: i32,
     },
-    /// A buffer snapshot.
+    /// A buffer snapshot of the process.
     Buffers {
         /// Event at which the snapshot was taken.
         moment: SnapshotMoment,

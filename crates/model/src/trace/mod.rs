@@ -41,7 +41,7 @@ pub enum BackendKind {
     Ebpf,
     /// ptrace(2): stops the program at its calls.
     Ptrace,
-    /// Samples of /proc.
+    /// Periodic samples of /proc.
     Sample,
 }
 

@@ -84,7 +84,7 @@ pub struct StreamCounts {
     pub sizes: Histogram,
     /// Bytes requested by each call.
     pub asked: Histogram,
-    /// Largest request.
+    /// Bytes of the largest request.
     pub asked_max: u64,
     /// Writes whose last byte was a newline.
     pub newline_ends: u64,

@@ -45,7 +45,7 @@ impl<'a> StreamTable<'a> {
         Self { recording, made: OnceLock::new() }
     }
 
-    /// Returns the recording.
+    /// Returns the recording of the table.
     pub fn recording(&self) -> &'a Recording {
         self.recording
     }

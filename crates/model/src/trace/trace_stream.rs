@@ -11,6 +11,7 @@ use crate::{Direction, StreamKind};
 
 /// A stream, its buffering mode and its cost.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
 pub struct TraceStream<'a> {
     /// Name of the program.
     pub comm: &'a str,
@@ -18,7 +19,6 @@ pub struct TraceStream<'a> {
     pub path: &'a str,
     /// Other paths by which any process of the run opened the same file.
     pub also: Vec<&'a str>,
-    /// Kind of file.
     pub kind: StreamKind,
     /// Open files: indexes in [`Recording::files`], ascending.
     pub openings: Vec<u32>,
