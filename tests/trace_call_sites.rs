@@ -1,5 +1,5 @@
-//! `weir trace` says which place in a program wrote last what waits in its buffer, with each engine and of each kind of
-//! program.
+//! `weir trace` reports the call site that last wrote to a buffer with pending bytes, with each engine and for each kind
+//! of program.
 
 #[path = "common/call_sites.rs"]
 mod call_sites;
@@ -17,7 +17,7 @@ use common::{disk_dir, has, is_root, skip, text, weir};
 use serde_json::Value;
 use trace::{compile, compile_by, engines, path};
 
-/// One function writes, another waits; then the bytes are lost.
+/// One function writes, another sleeps; then the bytes are lost.
 const WAITS: &str = r#"#include <stdio.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ int main(void)
 }
 "#;
 
-/// The same in a loop that is longer than anybody watches.
+/// Writes in a loop that outlasts the watchpoint.
 const LOOPS: &str = r#"#include <stdio.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ int main(void)
 }
 "#;
 
-/// A log of its own, with a line now and then.
+/// Writes a line to a log file every 300 ms.
 const LOGS: &str = r#"#include <stdio.h>
 #include <unistd.h>
 
@@ -80,8 +80,8 @@ int main(void)
 "#;
 
 #[test]
-fn with_debug_information_it_is_function_file_and_line() {
-    if !can_watch("with_debug_information_it_is_function_file_and_line") {
+fn with_debug_information_the_call_site_has_function_file_and_line() {
+    if !can_watch("with_debug_information_the_call_site_has_function_file_and_line") {
         return;
     }
     let dir = disk_dir();
@@ -90,13 +90,17 @@ fn with_debug_information_it_is_function_file_and_line() {
         for id in ["stuck-output", "lost-at-exit"] {
             let found = finding(dir.path(), engine, &[path(&program)], id);
             let frames = own(&found);
-            let said = |frame: &Value| (frame["function"].clone(), frame["line"].clone());
+            let function_and_line = |frame: &Value| (frame["function"].clone(), frame["line"].clone());
             assert_eq!(
-                said(frames[0]),
+                function_and_line(frames[0]),
                 ("report".into(), line(WAITS, "writes").into()),
                 "{engine}: {found:#}"
             );
-            assert_eq!(said(frames[1]), ("main".into(), line(WAITS, "calls").into()), "{engine}: {found:#}");
+            assert_eq!(
+                function_and_line(frames[1]),
+                ("main".into(), line(WAITS, "calls").into()),
+                "{engine}: {found:#}"
+            );
             assert!(frames[0]["file"].as_str().is_some_and(|file| file.ends_with("waits.c")));
             assert_eq!(found["wrote"]["last"], true, "{engine}: {found:#}");
             let sentence = format!(
@@ -110,8 +114,8 @@ fn with_debug_information_it_is_function_file_and_line() {
 }
 
 #[test]
-fn the_report_says_it() {
-    if !can_watch("the_report_says_it") {
+fn the_report_names_the_call_site() {
+    if !can_watch("the_report_names_the_call_site") {
         return;
     }
     let dir = disk_dir();
@@ -124,8 +128,8 @@ fn the_report_says_it() {
 }
 
 #[test]
-fn without_lines_it_is_the_function() {
-    if !can_watch("without_lines_it_is_the_function") {
+fn without_line_numbers_the_call_site_is_the_function() {
+    if !can_watch("without_line_numbers_the_call_site_is_the_function") {
         return;
     }
     let dir = disk_dir();
@@ -141,8 +145,8 @@ fn without_lines_it_is_the_function() {
 }
 
 #[test]
-fn without_any_names_it_is_the_address() {
-    if !can_watch("without_any_names_it_is_the_address") {
+fn without_symbols_the_call_site_is_the_address() {
+    if !can_watch("without_symbols_the_call_site_is_the_address") {
         return;
     }
     let dir = disk_dir();
@@ -154,7 +158,7 @@ fn without_any_names_it_is_the_address() {
         let found = finding(dir.path(), engine, &[path(&bare)], "stuck-output");
         let frames = own(&found);
         assert!(frames.len() >= 2 && frames.iter().all(|frame| frame["function"].is_null()), "{found:#}");
-        // The address means the same in the file that has names.
+        // The unstripped program has the same addresses.
         for (frame, function) in frames.iter().zip(["report", "main"]) {
             let address = format!("{:#x}", frame["offset"].as_u64().expect("an address"));
             let named = Command::new("addr2line").args(["-f", "-e"]).arg(&full).arg(&address).output();
@@ -171,8 +175,8 @@ fn without_any_names_it_is_the_address() {
 }
 
 #[test]
-fn it_is_known_of_a_static_program() {
-    let name = "it_is_known_of_a_static_program";
+fn a_static_program_has_a_call_site() {
+    let name = "a_static_program_has_a_call_site";
     if !can_watch(name) {
         return;
     }
@@ -180,13 +184,13 @@ fn it_is_known_of_a_static_program() {
     let Some(program) = compile(dir.path(), "waits", WAITS, &["-g", "-static"]) else {
         return skip(name, "cc makes no static programs");
     };
-    is_at_writes(dir.path(), &program);
+    assert_call_site(dir.path(), &program);
 }
 
-/// musl has no unwind tables: who called it cannot be told, and nothing is made up.
+/// musl has no unwind tables, so its callers are unknown. weir reports either no caller or the right ones.
 #[test]
-fn of_a_musl_program_nothing_untrue_is_said() {
-    let name = "of_a_musl_program_nothing_untrue_is_said";
+fn a_musl_program_has_no_wrong_call_site() {
+    let name = "a_musl_program_has_no_wrong_call_site";
     if !can_watch(name) {
         return;
     }
@@ -197,7 +201,7 @@ fn of_a_musl_program_nothing_untrue_is_said() {
         };
         for engine in engines() {
             let found = finding(dir.path(), engine, &[path(&program)], "stuck-output");
-            let frames = found["wrote"]["frames"].as_array().expect("a place in the library");
+            let frames = found["wrote"]["frames"].as_array().expect("a call site in the library");
             assert!(frames[0]["library"] == true, "{engine} {flags:?}: {found:#}");
             let right = ["report", "main"].map(Value::from);
             let own: Vec<&Value> = own(&found).into_iter().map(|frame| &frame["function"]).collect();
@@ -209,7 +213,7 @@ fn of_a_musl_program_nothing_untrue_is_said() {
     }
 }
 
-fn is_at_writes(dir: &Path, program: &Path) {
+fn assert_call_site(dir: &Path, program: &Path) {
     for engine in engines() {
         let found = finding(dir, engine, &[path(program)], "stuck-output");
         let frames = own(&found);
@@ -220,8 +224,8 @@ fn is_at_writes(dir: &Path, program: &Path) {
 }
 
 #[test]
-fn a_loop_is_not_watched_to_its_end_and_that_is_said() {
-    if !can_watch("a_loop_is_not_watched_to_its_end_and_that_is_said") {
+fn the_report_says_when_a_loop_outlasts_the_watchpoint() {
+    if !can_watch("the_report_says_when_a_loop_outlasts_the_watchpoint") {
         return;
     }
     let dir = disk_dir();
@@ -237,8 +241,8 @@ fn a_loop_is_not_watched_to_its_end_and_that_is_said() {
 }
 
 #[test]
-fn a_log_file_is_watched_once_something_waits_in_it() {
-    if !can_watch("a_log_file_is_watched_once_something_waits_in_it") {
+fn a_log_file_is_watched_once_it_has_pending_bytes() {
+    if !can_watch("a_log_file_is_watched_once_it_has_pending_bytes") {
         return;
     }
     let dir = disk_dir();
@@ -252,7 +256,6 @@ fn a_log_file_is_watched_once_something_waits_in_it() {
     }
 }
 
-/// Rust, Go: a writer of the language's own.
 const RUST: &str = r#"use std::{fs::File, io::{BufWriter, Write}, thread::sleep, time::Duration};
 
 #[inline(never)]
@@ -294,8 +297,8 @@ func main() {
 "#;
 
 #[test]
-fn it_is_known_of_a_rust_program() {
-    let name = "it_is_known_of_a_rust_program";
+fn a_rust_program_has_a_call_site() {
+    let name = "a_rust_program_has_a_call_site";
     if !has("rustc") || !can_watch(name) {
         return skip(name, "needs rustc and watchpoints");
     }
@@ -313,8 +316,8 @@ fn it_is_known_of_a_rust_program() {
 }
 
 #[test]
-fn it_is_known_of_a_go_program() {
-    let name = "it_is_known_of_a_go_program";
+fn a_go_program_has_a_call_site() {
+    let name = "a_go_program_has_a_call_site";
     if !has("go") || !can_watch(name) {
         return skip(name, "needs go and watchpoints");
     }
@@ -333,21 +336,21 @@ fn it_is_known_of_a_go_program() {
 }
 
 #[test]
-fn it_is_known_of_what_a_shell_starts() {
-    if !can_watch("it_is_known_of_what_a_shell_starts") {
+fn a_child_of_a_shell_has_a_call_site() {
+    if !can_watch("a_child_of_a_shell_has_a_call_site") {
         return;
     }
     let dir = disk_dir();
     let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let command = format!("{}; true", path(&program));
-    // With eBPF the program may have written before its beginning is told of.
+    // With eBPF the program may write before weir receives the event of its start.
     let found = finding(dir.path(), "ptrace", &["sh", "-c", &command], "stuck-output");
     assert_eq!(own(&found)[0]["function"], "report", "{found:#}");
 }
 
 #[test]
-fn who_has_no_privilege_reads_it_too() {
-    let name = "who_has_no_privilege_reads_it_too";
+fn call_sites_need_no_privilege() {
+    let name = "call_sites_need_no_privilege";
     if !is_root() || !has("setpriv") || !can_watch(name) {
         return skip(name, "needs root, setpriv and watchpoints");
     }
@@ -356,10 +359,10 @@ fn who_has_no_privilege_reads_it_too() {
         return skip(name, "perf_event_paranoid is above 2");
     }
     let dir = tempfile::tempdir().expect("a directory");
-    fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("its mode");
+    fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).expect("chmod");
     let program = compile(dir.path(), "waits", WAITS, &["-g"]).expect("cc");
     let binary = dir.path().join("weir");
-    fs::copy(common::WEIR, &binary).expect("a copy that everybody may execute");
+    fs::copy(common::WEIR, &binary).expect("a copy of weir");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--clear-groups", "--inh-caps=-all"]).arg(&binary);
     command.args(["trace", "-q", "--json", "-", "--"]).arg(&program).current_dir(dir.path());

@@ -1,4 +1,4 @@
-//! `weir trace` on real programs: exact counts against strace, and endings of every kind, with each engine.
+//! `weir trace` on real programs with each engine: counts compared with strace, exits of every kind, attach and detach.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -10,20 +10,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{WEIR, disk_dir, has, is_root, skip, text, wait_for, weir};
+use common::{KillOnDrop, WEIR, disk_dir, has, is_root, skip, text, wait_for, weir};
 use serde_json::Value;
 use trace::{compile, document, engines, finding, list, path, traced};
 
-/// `weir trace --engine ENGINE --exact --json t.json -- sh -c SCRIPT`, which must end well.
+/// Runs `weir trace --engine ENGINE --exact -- sh -c SCRIPT` and returns the document. Panics if the script fails.
 fn trace(dir: &Path, engine: &str, script: &str) -> Value {
     let (output, seen) = traced(dir, &["-q", "--exact", "--engine", engine], &["sh", "-c", script]);
     assert!(output.status.success(), "{engine}: {script}: {}\n{}", output.status, text(&output.stderr));
     seen
 }
 
-/// Calls by what strace says of them, those that move bytes.
+/// Returns how many calls that move bytes strace counts, by direction.
 fn strace(dir: &Path, script: &str) -> BTreeMap<&'static str, u64> {
-    // The last four have both sides.
+    // The last four are in both lists: they read and write.
     const READS: &str = "read,pread64,readv,preadv,recvfrom,recvmsg,copy_file_range,sendfile,splice,tee";
     const WRITES: &str = "write,pwrite64,writev,pwritev,sendto,sendmsg,copy_file_range,sendfile,splice,tee";
     let mut counts = BTreeMap::new();
@@ -45,9 +45,9 @@ fn calls(document: &Value, direction: &str) -> u64 {
     of_side.map(|stream| stream["calls"].as_u64().expect("calls")).sum()
 }
 
-/// Of a program that it has met before the kernel wakes weir no more.
+/// For an image that it has already seen, the BPF program does not wake weir at execve(2).
 #[test]
-fn a_program_that_is_executed_again_and_again_is_seen_each_time() {
+fn an_image_that_is_executed_repeatedly_is_recorded_each_time() {
     const TIMES: u64 = 40;
     let dir = disk_dir();
     let source = "#include <stdio.h>\n#include <unistd.h>\n\
@@ -70,16 +70,16 @@ fn a_program_that_is_executed_again_and_again_is_seen_each_time() {
 }
 
 #[test]
-fn exact_counts_are_those_of_strace() {
+fn exact_counts_equal_those_of_strace() {
     if !has("strace") {
-        return skip("exact_counts_are_those_of_strace", "strace is not here");
+        return skip("exact_counts_equal_those_of_strace", "strace is not installed");
     }
     let dir = disk_dir();
     fs::write(dir.path().join("in"), "one line\n".repeat(2000)).unwrap();
     let scripts = [
         "dd if=in of=out bs=1 count=1000 status=none",
         "cat in in > out",
-        // Between processes the number of reads depends on the weather: files only.
+        // Files only: between processes the number of reads depends on the scheduler.
         "tr a-z A-Z < in > big; wc -c < big > out",
         "while read line; do echo $line; done < in > out; sort in > sorted; uniq sorted > out",
         "head -n 3 in > out; tail -n 3 in >> out; tee copy < in > out",
@@ -96,13 +96,13 @@ fn exact_counts_are_those_of_strace() {
     }
 }
 
-/// Bytes by path and direction of the stream that has most of them.
+/// Returns the bytes of the streams of one direction whose path ends with `ending`.
 fn bytes_of(document: &Value, ending: &str, direction: &str) -> u64 {
     let streams = document["streams"].as_array().expect("streams");
-    let right = |stream: &&Value| {
+    let matches = |stream: &&Value| {
         stream["direction"] == direction && stream["path"].as_str().is_some_and(|path| path.ends_with(ending))
     };
-    streams.iter().filter(right).map(|stream| stream["bytes"].as_u64().expect("bytes")).sum()
+    streams.iter().filter(matches).map(|stream| stream["bytes"].as_u64().expect("bytes")).sum()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn each_file_gets_its_own_bytes() {
 }
 
 #[test]
-fn the_command_ends_as_it_would_without_weir() {
+fn the_command_ends_with_the_same_status() {
     let dir = disk_dir();
     let endings = [
         ("exit 0", 0),
@@ -146,9 +146,9 @@ fn the_command_ends_as_it_would_without_weir() {
     }
 }
 
-/// It is stopped once before its own code begins, by a signal, which is taken away.
+/// weir stops the command once before its first instruction, by a signal that it then discards.
 #[test]
-fn a_command_notices_nothing_of_the_stop_at_its_beginning() {
+fn a_command_does_not_notice_the_stop_at_its_start() {
     let dir = disk_dir();
     let source = r#"#include <stdio.h>
         #include <string.h>
@@ -180,13 +180,13 @@ fn a_command_notices_nothing_of_the_stop_at_its_beginning() {
             let without =
                 |text: &str| text.lines().filter(|line| !line.starts_with("Tracer")).collect::<String>();
             assert_eq!(without(&seen), without(&bare), "{option} {engine}");
-            assert_eq!(seen == bare, engine == "ebpf", "{option} {engine}: it is let go:\n{seen}");
+            assert_eq!(seen == bare, engine == "ebpf", "{option} {engine}: TracerPid:\n{seen}");
         }
     }
 }
 
 #[test]
-fn input_and_output_are_the_commands_own() {
+fn input_and_output_are_passed_on_unchanged() {
     let dir = disk_dir();
     fs::write(dir.path().join("in"), "a\nb\nc\n").unwrap();
     for engine in engines() {
@@ -202,7 +202,7 @@ fn input_and_output_are_the_commands_own() {
 }
 
 #[test]
-fn thousands_of_children_and_files_are_followed() {
+fn thousands_of_children_and_files_are_traced() {
     let dir = disk_dir();
     for engine in engines() {
         let script = "i=0; while [ $i -lt 1000 ]; do (echo $i > file); i=$((i+1)); done";
@@ -218,15 +218,15 @@ fn thousands_of_children_and_files_are_followed() {
 }
 
 #[test]
-fn files_are_told_apart_when_weir_is_far_behind() {
+fn files_are_kept_apart_when_events_are_lost() {
     if !is_root() {
         return skip(
-            "files_are_told_apart_when_weir_is_far_behind",
+            "files_are_kept_apart_when_events_are_lost",
             "needs root, to load programs into the kernel",
         );
     }
     let dir = disk_dir();
-    // weir stands still meanwhile, as it does for a moment on a busy machine: there is no room for all that happens.
+    // weir is stopped meanwhile, as it can be for a moment on a busy machine, so that the ring buffer overflows.
     let script = "kill -STOP $PPID; i=0; while [ $i -lt 8000 ]; do echo x > f$i; i=$((i+1)); done; rm f*; kill -CONT $PPID";
     let seen = trace(dir.path(), "ebpf", script);
     assert!(seen["overhead"]["lost_events"].as_u64().is_some_and(|lost| lost > 0), "{}", seen["overhead"]);
@@ -237,7 +237,7 @@ fn files_are_told_apart_when_weir_is_far_behind() {
 }
 
 #[test]
-fn a_program_that_is_stopped_and_continued_goes_on() {
+fn a_stopped_program_runs_on_after_sigcont() {
     let dir = disk_dir();
     for engine in engines() {
         let script = "(sleep 0.3; kill -CONT $$) & kill -STOP $$; wait; echo on > out";
@@ -247,19 +247,17 @@ fn a_program_that_is_stopped_and_continued_goes_on() {
 }
 
 #[test]
-fn a_killed_weir_leaves_the_program_unharmed() {
+fn the_program_runs_on_after_weir_is_killed() {
     let dir = disk_dir();
     let out = dir.path().join("out");
     for engine in engines() {
         let script = "for i in $(seq 4000); do echo $i; done > out; echo end >> out";
         let arguments = ["trace", "-q", "--engine", engine, "--", "bash", "-c", script];
         let mut weir = weir(dir.path(), &arguments).stdin(Stdio::null()).spawn().unwrap();
-        wait_for("the program has begun", || out.metadata().is_ok_and(|status| status.len() > 100));
+        wait_for("the program to start", || out.metadata().is_ok_and(|status| status.len() > 100));
         weir.kill().unwrap();
         assert_eq!(weir.wait().unwrap().signal(), Some(9));
-        wait_for("the program has ended", || {
-            fs::read_to_string(&out).is_ok_and(|text| text.ends_with("end\n"))
-        });
+        wait_for("the program to end", || fs::read_to_string(&out).is_ok_and(|text| text.ends_with("end\n")));
         let expected: String = (1..=4000).map(|number| format!("{number}\n")).collect();
         assert_eq!(fs::read_to_string(&out).unwrap(), expected + "end\n", "{engine}");
         fs::remove_file(&out).unwrap();
@@ -267,22 +265,26 @@ fn a_killed_weir_leaves_the_program_unharmed() {
 }
 
 #[test]
-fn a_busy_process_is_attached_to_and_let_go_and_loses_nothing() {
+fn a_busy_process_loses_nothing_when_weir_attaches_and_detaches() {
     let dir = disk_dir();
     let (out, stop) = (dir.path().join("out"), dir.path().join("stop"));
     for engine in engines() {
         let script = "i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i; done > out";
-        let mut writer = Command::new("bash").args(["-c", script]).current_dir(dir.path()).spawn().unwrap();
-        wait_for("the writer writes", || out.metadata().is_ok_and(|status| status.len() > 1000));
+        let writer = Command::new("bash").args(["-c", script]).current_dir(dir.path()).spawn().unwrap();
+        let mut writer = KillOnDrop(writer);
+        wait_for("the writer to write", || out.metadata().is_ok_and(|status| status.len() > 1000));
         for _ in 0..20 {
-            let pid = writer.id().to_string();
+            let pid = writer.0.id().to_string();
             let arguments = ["trace", "-q", "--engine", engine, "-t", "50ms", "--json", "t.json", "-p", &pid];
             let output = Command::new(WEIR).args(arguments).current_dir(dir.path()).output().unwrap();
             assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
-            assert!(bytes_of(&document(dir.path()), "/out", "out") > 0, "{engine}: it saw the writer");
+            assert!(
+                bytes_of(&document(dir.path()), "/out", "out") > 0,
+                "{engine}: no byte of the writer is counted"
+            );
         }
         fs::write(&stop, "").unwrap();
-        assert!(writer.wait().unwrap().success());
+        assert!(writer.0.wait().unwrap().success());
         let written = fs::read_to_string(&out).unwrap();
         let wrong = written.lines().zip(1..).find(|(line, number): &(&str, u64)| *line != number.to_string());
         assert_eq!(wrong, None, "{engine}");
@@ -292,14 +294,11 @@ fn a_busy_process_is_attached_to_and_let_go_and_loses_nothing() {
 }
 
 #[test]
-fn without_privilege_another_engine_takes_over_and_says_why() {
+fn without_privilege_another_engine_is_used_with_a_reason() {
     if !is_root() || !has("setpriv") {
-        return skip(
-            "without_privilege_another_engine_takes_over",
-            "needs root and setpriv, to become nobody",
-        );
+        return skip("without_privilege_another_engine_is_used", "needs root and setpriv, to become nobody");
     }
-    let dir = tempfile::tempdir().unwrap(); // where nobody can come
+    let dir = tempfile::tempdir().unwrap(); // reachable for the user nobody
     let binary = dir.path().join("weir");
     fs::copy(WEIR, &binary).unwrap();
     Command::new("chmod").arg("0777").arg(dir.path()).status().unwrap();

@@ -1,5 +1,5 @@
-//! `weir trace --engine ptrace`, which is for everybody: what it finds of programs that make more calls than it looks at,
-//! and what it knows of files without being told by the kernel. And what the engine sample says that it does not know.
+//! `weir trace --engine ptrace`, which needs no privilege: findings in sampled programs, and offsets of files without
+//! events from the kernel. And `--engine sample`: which figures it marks as estimated.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use common::{disk_dir, text, weir};
 use serde_json::Value;
 
-/// `weir trace --engine ptrace MORE… -- COMMAND…` in `dir`, which must end with 0.
+/// Runs `weir trace --engine ptrace MORE… -- COMMAND…` in `dir` and returns the document. Panics if the command fails.
 fn trace(dir: &Path, more: &[&str], command: &[&str]) -> Value {
     let options = [&["trace", "-q", "--engine", "ptrace", "--json", "t.json"], more, &["--"]].concat();
     let mut weir = weir(dir, &[&options, command].concat());
@@ -32,7 +32,7 @@ fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
     document["findings"].as_array().expect("findings").iter().find(|finding| finding["id"] == id)
 }
 
-/// Records of a size over a file that is there, from its beginning.
+/// Overwrites an existing file from its start with records of a given size.
 const RECORDS: &str = "#include <fcntl.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
     static char record[8192];\n\
     int main(int count, char **words) { int size = atoi(words[2]), out = open(words[1], O_WRONLY);\n\
@@ -40,7 +40,7 @@ const RECORDS: &str = "#include <fcntl.h>\n#include <stdlib.h>\n#include <unistd
     return 0; }\n";
 
 #[test]
-fn where_a_file_stands_is_known_without_a_seek() {
+fn the_offset_of_a_file_is_known_without_a_seek() {
     let dir = disk_dir();
     let program = compile(dir.path(), "records", RECORDS);
     let program = program.to_str().expect("a name");
@@ -55,7 +55,7 @@ fn where_a_file_stands_is_known_without_a_seek() {
 }
 
 #[test]
-fn what_waits_when_memory_is_lent_to_a_child_is_seen() {
+fn pending_bytes_are_read_before_a_vfork() {
     let source = "#include <spawn.h>\n#include <stdio.h>\n#include <sys/wait.h>\nextern char **environ;\n\
         int main(void) { char *words[] = {\"echo\", \"from the child\", 0}; pid_t child;\n\
         puts(\"a heading\");\n\
@@ -64,12 +64,12 @@ fn what_waits_when_memory_is_lent_to_a_child_is_seen() {
     let dir = disk_dir();
     let program = compile(dir.path(), "heading", source);
     let seen = trace(dir.path(), &[], &[program.to_str().expect("a name")]);
-    let out = fs::read_to_string(dir.path().join("out")).expect("what it wrote");
+    let out = fs::read_to_string(dir.path().join("out")).expect("the output");
     assert_eq!(out, "from the child\na heading\n");
     assert!(finding(&seen, "mixed-order").is_some(), "{}", seen["findings"]);
 }
 
-/// Tiny writes by a child, which is one of fork(2): more than are looked at.
+/// Writes many small records in each of two forked children, more than a sampling window contains.
 const FORKS: &str = "#include <fcntl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
     static char record[100];\n\
     int main(void) { int out = open(\"o\", O_WRONLY | O_CREAT | O_TRUNC, 0666);\n\
@@ -78,7 +78,7 @@ const FORKS: &str = "#include <fcntl.h>\n#include <sys/wait.h>\n#include <unistd
     int status = 0; while (wait(&status) > 0) if (status) return 1; return 0; }\n";
 
 #[test]
-fn what_a_child_did_before_nobody_looked_counts_too() {
+fn calls_of_forked_children_within_gaps_are_counted() {
     let dir = disk_dir();
     let program = compile(dir.path(), "forks", FORKS);
     let seen = trace(dir.path(), &[], &[program.to_str().expect("a name")]);
@@ -89,20 +89,20 @@ fn what_a_child_did_before_nobody_looked_counts_too() {
 }
 
 #[test]
-fn who_looks_at_no_call_says_so() {
+fn the_sample_engine_reports_estimated_figures() {
     let dir = disk_dir();
     let line = "exec dd if=/dev/zero of=o bs=1 count=300000 status=none";
     let mut weir =
         weir(dir.path(), &["trace", "--json", "s.json", "--engine", "sample", "--", "sh", "-c", line]);
     let output = weir.output().expect("weir starts");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{report}");
     let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("s.json")).expect("it is written"))
         .expect("it is JSON");
     let streams = seen["streams"].as_array().expect("streams");
     assert!(!streams.is_empty() && streams.iter().all(|one| one["estimated"] == true), "{}", seen["streams"]);
     for wrong in ["No stream was seen", "* exact", "totals exact", "two bursts", "--exact sees it"] {
-        assert!(!said.contains(wrong), "{wrong}: {said}");
+        assert!(!report.contains(wrong), "{wrong}: {report}");
     }
     let refused =
         common::weir(dir.path(), &["trace", "--engine", "sample", "--exact", "--", "true"]).output();

@@ -1,4 +1,4 @@
-//! What `weir trace` says of files that are renamed into place: how bad it is, and which directory was synced.
+//! Findings of `weir trace` about renamed files: their severity, and whether the directory was synced.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn engines() -> Vec<&'static str> {
     if is_root() { vec!["ebpf", "ptrace"] } else { vec!["ptrace"] }
 }
 
-/// What `weir trace --exact -- sh -c SCRIPT` finds about renames: which finding, how bad, for which name.
+/// Runs `weir trace --exact -- sh -c SCRIPT` and returns the findings about renames: id, severity and file name.
 fn found(dir: &Path, engine: &str, script: &str) -> Vec<(String, String, String)> {
     let arguments =
         ["trace", "-q", "--exact", "--engine", engine, "--json", "t.json", "--", "sh", "-c", script];
@@ -38,7 +38,7 @@ fn one(id: &str, severity: &str, name: &str) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn a_new_name_is_a_hint_and_an_older_file_a_warning() {
+fn a_new_file_is_a_hint_and_a_replaced_file_a_warning() {
     let dir = disk_dir();
     let id = "missing-sync-before-rename";
     for engine in engines() {
@@ -50,24 +50,28 @@ fn a_new_name_is_a_hint_and_an_older_file_a_warning() {
             "{engine}"
         );
         assert_eq!(found(dir.path(), engine, "echo a > new; mv new old"), one(id, "warn", "old"), "{engine}");
-        // What the program has found out itself.
+        // The program itself looks up the target before it renames.
         fs::create_dir_all(dir.path().join("sub")).unwrap();
         let _absent = fs::remove_file(dir.path().join("sub/name"));
-        let looks = "cd sub; { read x < name; } 2> /dev/null; echo a > new; mv new name";
-        assert_eq!(found(dir.path(), engine, looks), one(id, "info", "name"), "{engine}");
-        assert_eq!(found(dir.path(), engine, looks), one(id, "warn", "name"), "{engine}: it is there now");
+        let script = "cd sub; { read x < name; } 2> /dev/null; echo a > new; mv new name";
+        assert_eq!(found(dir.path(), engine, script), one(id, "info", "name"), "{engine}");
+        assert_eq!(
+            found(dir.path(), engine, script),
+            one(id, "warn", "name"),
+            "{engine}: the target exists now"
+        );
     }
 }
 
 #[test]
-fn what_a_build_makes_is_one_hint() {
+fn files_of_a_build_are_one_hint() {
     if !has("python3") {
-        return skip("what_a_build_makes_is_one_hint", "python3 is not here");
+        return skip("files_of_a_build_are_one_hint", "python3 is not installed");
     }
     for engine in engines() {
         let dir = disk_dir();
         let id = "missing-sync-before-rename";
-        // First into a directory that it makes, then over what it has made: that comes of sources, which are still there.
+        // The first run creates the files; the second replaces files that can be made again from their sources.
         for text in ["x = 1\n", "x = 2\nprint('a longer one')\n"] {
             fs::create_dir_all(dir.path().join("p")).unwrap();
             for number in 0..4 {
@@ -83,9 +87,9 @@ fn what_a_build_makes_is_one_hint() {
 }
 
 #[test]
-fn a_directory_is_known_by_any_of_its_paths() {
+fn a_directory_is_recognized_by_each_of_its_paths() {
     if !has("sync") {
-        return skip("a_directory_is_known_by_any_of_its_paths", "sync is not here");
+        return skip("a_directory_is_recognized_by_each_of_its_paths", "sync is not installed");
     }
     let dir = disk_dir();
     fs::create_dir(dir.path().join("d")).unwrap();
@@ -105,8 +109,8 @@ fn a_directory_is_known_by_any_of_its_paths() {
 }
 
 #[test]
-fn a_directory_that_is_mounted_elsewhere_too_is_the_same() {
-    let name = "a_directory_that_is_mounted_elsewhere_too_is_the_same";
+fn a_directory_is_recognized_by_a_bind_mount() {
+    let name = "a_directory_is_recognized_by_a_bind_mount";
     if !is_root() || !has("unshare") || !has("mount") {
         return skip(name, "needs root, unshare and mount");
     }
@@ -121,9 +125,9 @@ fn a_directory_that_is_mounted_elsewhere_too_is_the_same() {
 }
 
 #[test]
-fn a_directory_that_is_synced_a_hundred_times_is_known_to_be() {
+fn a_directory_that_is_synced_a_hundred_times_has_no_finding() {
     if !has("python3") {
-        return skip("a_directory_that_is_synced_a_hundred_times_is_known_to_be", "python3 is not here");
+        return skip("a_directory_that_is_synced_a_hundred_times_has_no_finding", "python3 is not installed");
     }
     let dir = disk_dir();
     let source = "import os\nd = os.open('.', os.O_RDONLY)\nfor i in range(100):\n    f = open('new', 'w'); f.write('x')\n    \

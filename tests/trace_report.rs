@@ -1,4 +1,4 @@
-//! `weir trace` behind the engines: what it makes of a recording, where it writes it, how it ends.
+//! `weir trace` after the recording: the report, the output files, and the exit status.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use common::{disk_dir, names, run, skip, text, weir};
 use serde_json::{Value, json};
 
-/// A recording of `tr`, byte by byte, as an engine would write it with --record.
+/// Returns a recording, as --record writes it, of a `tr` that reads and writes single bytes.
 fn recording() -> Value {
     let mut sizes = vec![0u64; 2];
     sizes[1] = 5_000_000;
@@ -48,7 +48,7 @@ fn recording() -> Value {
     })
 }
 
-fn written(dir: &Path) {
+fn write_recording(dir: &Path) {
     std::fs::write(dir.join("r.json"), recording().to_string()).unwrap();
 }
 
@@ -67,10 +67,10 @@ fn read_json(path: &Path) -> Value {
 #[test]
 fn a_replayed_recording_is_shown_on_standard_error() {
     let dir = disk_dir();
-    written(dir.path());
+    write_recording(dir.path());
     let output = run(dir.path(), &["trace", "--replay", "r.json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(output.stdout.is_empty(), "standard output is the command's");
+    assert!(output.stdout.is_empty(), "standard output is not empty");
     let screen = text(&output.stderr);
     assert!(screen.starts_with("weir: "), "{screen}");
     for word in ["tr2u 4711", "5,000,001", "/tmp/in", "engine ebpf", "every call counted"] {
@@ -83,7 +83,7 @@ fn a_replayed_recording_is_shown_on_standard_error() {
 #[test]
 fn json_obeys_its_schema_on_standard_output_and_in_a_file() {
     let dir = disk_dir();
-    written(dir.path());
+    write_recording(dir.path());
     let output = run(dir.path(), &["trace", "--quiet", "--json", "-", "--replay", "r.json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
     check_schema(&document);
@@ -97,7 +97,7 @@ fn json_obeys_its_schema_on_standard_output_and_in_a_file() {
 #[test]
 fn screen_timeline_and_recording_go_to_files() {
     let dir = disk_dir();
-    written(dir.path());
+    write_recording(dir.path());
     let arguments =
         ["trace", "-o", "screen", "--timeline", "time.json", "--record", "again.json", "--replay", "r.json"];
     let output = run(dir.path(), &arguments);
@@ -108,23 +108,23 @@ fn screen_timeline_and_recording_go_to_files() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_is_no_success() {
+fn a_full_disk_is_an_error() {
     if !Path::new("/dev/full").exists() {
-        return skip("a_full_disk_is_said_and_is_no_success", "no /dev/full");
+        return skip("a_full_disk_is_an_error", "no /dev/full");
     }
     let dir = disk_dir();
-    written(dir.path());
+    write_recording(dir.path());
     let output =
         run(dir.path(), &["trace", "--json", "/dev/full", "--timeline", "t.json", "--replay", "r.json"]);
     assert_eq!(output.status.code(), Some(125));
-    let said = text(&output.stderr);
-    assert!(said.contains("/dev/full: write: ENOSPC"), "{said}");
-    assert!(said.contains("tr2u 4711"), "the screen is there all the same: {said}");
-    assert!(dir.path().join("t.json").exists(), "and so is the other file");
+    let errors = text(&output.stderr);
+    assert!(errors.contains("/dev/full: write: ENOSPC"), "{errors}");
+    assert!(errors.contains("tr2u 4711"), "the report is missing: {errors}");
+    assert!(dir.path().join("t.json").exists(), "the other file is missing");
 }
 
 #[test]
-fn what_cannot_work_says_why() {
+fn wrong_usage_is_explained() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("bad.json"), "{}").unwrap();
     for (arguments, status, words) in [
@@ -140,24 +140,24 @@ fn what_cannot_work_says_why() {
         (&["trace", "--json", "no/such/file", "true"], 125, "no/such/file: open: ENOENT"),
     ] {
         let output = run(dir.path(), arguments);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {errors}");
+        assert!(errors.contains(words), "{arguments:?}: {errors}");
     }
-    assert_eq!(names(dir.path()), ["bad.json"], "no file is made for a result that never came");
+    assert_eq!(names(dir.path()), ["bad.json"], "a file is left without a result");
 }
 
 #[test]
 fn colour_is_never_forced_into_a_file() {
     let dir = disk_dir();
-    written(dir.path());
+    write_recording(dir.path());
     let mut command = weir(dir.path(), &["trace", "-o", "screen", "--replay", "r.json"]);
     command.env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(!std::fs::read_to_string(dir.path().join("screen")).unwrap().contains('\u{1b}'));
 }
 
 #[test]
-fn what_every_engine_records_obeys_the_schema_and_is_replayed_alike() {
+fn recordings_of_every_engine_obey_the_schema_and_replay_equally() {
     let dir = disk_dir();
     for engine in ["ebpf", "ptrace", "sample"] {
         let arguments = ["--json", "t.json", "--record", "r.json", "--timeline", "time.json"];
@@ -165,7 +165,7 @@ fn what_every_engine_records_obeys_the_schema_and_is_replayed_alike() {
         let output =
             run(dir.path(), &[&["trace", "--engine", engine][..], &arguments[..], &command[..]].concat());
         if output.status.code() == Some(125) {
-            skip("what_every_engine_records_obeys_the_schema_and_is_replayed_alike", &text(&output.stderr));
+            skip("recordings_of_every_engine_obey_the_schema_and_replay_equally", &text(&output.stderr));
             continue;
         }
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), "9999\n".into()), "{engine}");
@@ -181,14 +181,14 @@ fn what_every_engine_records_obeys_the_schema_and_is_replayed_alike() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_ends_as_with_env() {
+fn a_command_that_cannot_be_started_has_the_status_of_env() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("plain"), "text").unwrap();
     for (command, status, words) in [("./nothing", 127, "ENOENT"), ("./plain", 126, "EACCES")] {
         let output = run(dir.path(), &["trace", "--engine", "ptrace", "--json", "t.json", "--", command]);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(status), "{said}");
-        assert!(said.contains(command) && said.contains(words), "{said}");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{errors}");
+        assert!(errors.contains(command) && errors.contains(words), "{errors}");
     }
     assert_eq!(names(dir.path()), ["plain"]);
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,16 @@ pub fn disk_dir() -> tempfile::TempDir {
         .prefix("weir-test-")
         .tempdir_in(target)
         .expect("the target directory is writable")
+}
+
+/// A child process that is killed on drop, so that a failed test leaves no process.
+pub struct KillOnDrop(pub Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 pub fn is_root() -> bool {
