@@ -1,4 +1,4 @@
-//! `weir trace`: what it cannot see it says, and what it does not know it does not call exact.
+//! `weir trace` reports the bytes that it cannot count, and marks incomplete figures as not exact.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -12,7 +12,7 @@ use common::{disk_dir, has, skip, text, weir};
 use serde_json::Value;
 use trace::{compile, engines, list, path, traced};
 
-/// Writes `argv[1]` with one operation of io_uring a call; where a second argument is given, under a polled ring.
+/// Writes `argv[1]` by io_uring, one operation per call. With a second argument it sets up a polled ring and exits.
 const RING: &str = r#"
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Writes `argv[1]` with aio, three operations a call.
+/// Writes `argv[1]` by Linux aio, three operations per call.
 const AIO: &str = r#"
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Writes `argv[1]` as memory.
+/// Writes `argv[1]` through a shared mapping.
 const MAPPED: &str = r#"
 #include <fcntl.h>
 #include <string.h>
@@ -99,7 +99,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// What `weir trace --exact` says of a program that is made of this source: screen and document; None: it cannot be here.
+/// Compiles `source`, traces it with --exact, and returns standard error and the document. Returns None if it cannot be
+/// compiled or exits with 77: the kernel lacks the feature.
 fn exactly(dir: &Path, engine: &str, source: &str, more: &[&str]) -> Option<(String, Value)> {
     let program = compile(dir, "program", source, &[])?;
     let command = [&[path(&program), "out"], more].concat();
@@ -111,14 +112,14 @@ fn exactly(dir: &Path, engine: &str, source: &str, more: &[&str]) -> Option<(Str
     }
 }
 
-/// The descriptor of what went through nobody knows which.
+/// The descriptor of bytes whose stream is unknown.
 const UNKNOWN: i64 = weir_model::trace::StreamCounts::UNKNOWN as i64;
 
 fn blind(document: &Value) -> String {
     list(document, "blind").iter().map(|said| said.as_str().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// How often a call was made, and how much it submitted.
+/// Returns how often a call was made and how many operations it submitted.
 fn submitted(document: &Value, call: &str) -> (u64, u64) {
     let calls = list(document, "other_calls").iter().filter(|one| one["call"] == call);
     calls.fold((0, 0), |sum, one| {
@@ -126,27 +127,30 @@ fn submitted(document: &Value, call: &str) -> (u64, u64) {
     })
 }
 
-/// Two lines of a screen may be one sentence.
+/// Joins the lines of a screen, because a sentence may be broken over two lines.
 fn flat(screen: &str) -> String {
     screen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn submissions_are_counted_and_that_their_bytes_are_unseen_is_said() {
+fn submissions_are_counted_and_their_bytes_reported_as_uncounted() {
     let dir = disk_dir();
     let kinds = [
         ("io_uring", RING, "io_uring_enter", (10, 10), "10 operations to the kernel, in 10 calls"),
         ("aio", AIO, "io_submit", (4, 12), "12 operations to the kernel, in 4 calls"),
     ];
-    for (how, source, call, expected, said) in kinds {
+    for (how, source, call, expected, sentence) in kinds {
         for engine in engines() {
             let Some((screen, document)) = exactly(dir.path(), engine, source, &[]) else {
-                skip("submissions_are_counted_and_that_their_bytes_are_unseen_is_said", how);
+                skip("submissions_are_counted_and_their_bytes_reported_as_uncounted", how);
                 continue;
             };
             assert_eq!(submitted(&document, call), expected, "{engine}: {screen}");
             let blind = blind(&document);
-            assert!(blind.contains(&format!("what went through {how}: 1 process handed {said}")), "{blind}");
+            assert!(
+                blind.contains(&format!("what went through {how}: 1 process handed {sentence}")),
+                "{blind}"
+            );
             assert_eq!(document["exact"], false, "{engine}: {call}");
             assert!(!screen.contains("every call counted"), "{engine}: {screen}");
             let line = format!("{} operations handed to the kernel, whose bytes are in no row", expected.1);
@@ -156,11 +160,11 @@ fn submissions_are_counted_and_that_their_bytes_are_unseen_is_said() {
 }
 
 #[test]
-fn a_ring_that_the_kernel_polls_is_said() {
+fn a_polled_ring_is_reported() {
     let dir = disk_dir();
     for engine in engines() {
         let Some((screen, document)) = exactly(dir.path(), engine, RING, &["polled"]) else {
-            skip("a_ring_that_the_kernel_polls_is_said", "no polled rings here");
+            skip("a_polled_ring_is_reported", "the kernel has no polled rings");
             continue;
         };
         assert!(blind(&document).contains("IORING_SETUP_SQPOLL"), "{engine}: {screen}");
@@ -170,11 +174,11 @@ fn a_ring_that_the_kernel_polls_is_said() {
 }
 
 #[test]
-fn a_shared_mapping_that_is_written_is_said() {
+fn a_written_shared_mapping_is_reported() {
     let dir = disk_dir();
     for engine in engines() {
         let Some((_, document)) = exactly(dir.path(), engine, MAPPED, &[]) else {
-            skip("a_shared_mapping_that_is_written_is_said", "no compiler");
+            skip("a_written_shared_mapping_is_reported", "there is no C compiler");
             continue;
         };
         let blind = blind(&document);
@@ -184,7 +188,7 @@ fn a_shared_mapping_that_is_written_is_said() {
 }
 
 #[test]
-fn what_has_ended_cannot_be_attached_to() {
+fn attaching_to_an_ended_process_is_an_error() {
     let dir = disk_dir();
     let mut zombie = Command::new("true").spawn().unwrap();
     let id = zombie.id().to_string();
@@ -196,15 +200,15 @@ fn what_has_ended_cannot_be_attached_to() {
         for pid in [id.as_str(), "4194999"] {
             let options = ["trace", "--time", "1", "--engine", engine, "-p", pid];
             let output = weir(dir.path(), &options).stdin(Stdio::null()).output().unwrap();
-            let said = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(125), "{engine} {pid}: {said}");
-            assert!(said.contains("ESRCH") && said.contains("it has ended"), "{engine} {pid}: {said}");
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(125), "{engine} {pid}: {errors}");
+            assert!(errors.contains("ESRCH") && errors.contains("it has ended"), "{engine} {pid}: {errors}");
         }
     }
     zombie.wait().unwrap();
 }
 
-/// What a program of this name has read by all that is said of its streams: calls and bytes.
+/// Returns the sums of calls and bytes that a program read, over its streams.
 fn read_by(document: &Value, comm: &str) -> (u64, u64) {
     let own = |stream: &&Value| stream["comm"] == comm && stream["direction"] == "in";
     let number = |stream: &Value, of: &str| stream[of].as_u64().unwrap();
@@ -212,9 +216,9 @@ fn read_by(document: &Value, comm: &str) -> (u64, u64) {
     streams.fold((0, 0), |sum, stream| (sum.0 + number(stream, "calls"), sum.1 + number(stream, "bytes")))
 }
 
-/// What the kernel reads of a program at its execve(2) is not the program's: what comes of totals is what calls add up to.
+/// The kernel's own reads at execve(2) are not attributed to the program: the totals equal the sums of the calls.
 #[test]
-fn what_execve_reads_is_nobodys() {
+fn reads_of_execve_are_not_the_programs() {
     let dir = disk_dir();
     fs::write(dir.path().join("nums"), "123456\n".repeat(100_000)).unwrap();
     fs::write(dir.path().join("script"), "#!/bin/sh\nexec dd if=nums of=o bs=10 status=none\n").unwrap();
@@ -222,7 +226,7 @@ fn what_execve_reads_is_nobodys() {
     assert!(runs.unwrap().success() && has("dd"));
     let dd = "dd if=nums of=o bs=10 status=none";
     for script in [format!("{dd}; true"), format!("exec {dd}"), "./script; true".into()] {
-        // With ptrace it is known by stops; there tests of its totals see to it.
+        // eBPF only: tests of the ptrace backend check its totals.
         for engine in engines().into_iter().filter(|engine| *engine == "ebpf") {
             let run = |more: &[&str]| {
                 let options = [&["--engine", engine], more].concat();
@@ -230,16 +234,16 @@ fn what_execve_reads_is_nobodys() {
                 assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
                 document
             };
-            let (seen, told) = (run(&["--exact"]), run(&[]));
-            assert!(read_by(&seen, "dd").1 >= 700_000, "{engine}: {seen}");
-            assert_eq!(read_by(&told, "dd"), read_by(&seen, "dd"), "{engine}: {script}");
+            let (exact, sampled) = (run(&["--exact"]), run(&[]));
+            assert!(read_by(&exact, "dd").1 >= 700_000, "{engine}: {exact}");
+            assert_eq!(read_by(&sampled, "dd"), read_by(&exact, "dd"), "{engine}: {script}");
         }
     }
 }
 
-/// Where a part of what a process moved went through nobody knows which streams, none of its streams is exact.
+/// If some bytes of a process are of an unknown stream, none of its streams is exact.
 #[test]
-fn a_stream_beside_an_unknown_one_is_not_exact() {
+fn streams_beside_an_unknown_one_are_not_exact() {
     let dir = disk_dir();
     fs::write(dir.path().join("nums"), "123456\n".repeat(20_000)).unwrap();
     for engine in engines() {

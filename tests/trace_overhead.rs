@@ -1,4 +1,4 @@
-//! What `weir trace` weighs: it keeps up with programs that do much, and rests with those that do nothing.
+//! The overhead of `weir trace`: it samples programs that make very many calls, and sleeps while a program sleeps.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::{disk_dir, has, is_root, skip, weir};
 use trace::{compile, path, traced};
 
-/// Several processes that open, read and close a file, and look for one that is not there, as fast as they can.
+/// Four processes that open, read and close a file and try to open a missing one, as fast as they can.
 const STORM: &str = r#"
 #include <fcntl.h>
 #include <unistd.h>
@@ -39,30 +39,32 @@ int main(void)
 "#;
 
 #[test]
-fn weir_looks_away_where_several_processes_open_files_as_fast_as_they_can() {
-    let name = "weir_looks_away_where_several_processes_open_files_as_fast_as_they_can";
+fn several_processes_that_open_files_very_fast_are_sampled() {
+    let name = "several_processes_that_open_files_very_fast_are_sampled";
     if !is_root() {
-        return skip(name, "it needs root");
+        return skip(name, "needs root");
     }
     let dir = disk_dir();
-    let Some(storm) = compile(dir.path(), "storm", STORM, &[]) else { return skip(name, "no C compiler") };
+    let Some(storm) = compile(dir.path(), "storm", STORM, &[]) else {
+        return skip(name, "there is no C compiler");
+    };
     for options in [&["-q", "--engine", "ebpf"][..], &["-q", "--engine", "ebpf", "--exact"]] {
         let (output, seen) = traced(dir.path(), options, &[path(&storm)]);
         assert!(output.status.success(), "{output:?}");
         let of = |name: &str| seen["overhead"][name].as_u64().unwrap();
         let (calls, lost) = (of("seen_calls"), of("lost_events"));
         if options.contains(&"--exact") {
-            // What finds no room is said, and every call is counted.
+            // With --exact every call is counted; lost events are reported.
             assert!(calls >= 4 * 40_000 * 4, "{calls} calls seen of all");
         } else {
-            // Two to three events a call. When weir took events as long as there were any, it saw nearly all calls, and
-            // four of five of their events were lost.
+            // A call has two to three events. Without sampling weir would count nearly all calls and lose four of five
+            // events.
             assert!(calls < 4 * 40_000 * 2 && lost <= calls, "{lost} events lost, {calls} calls seen");
         }
     }
 }
 
-/// How often the threads of a process have gone to sleep.
+/// Returns the number of voluntary context switches of all threads of a process.
 fn sleeps(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("weir runs");
     let of_thread = |task: fs::DirEntry| {
@@ -76,7 +78,7 @@ fn sleeps(pid: u32) -> u64 {
 #[test]
 fn weir_sleeps_while_an_interpreter_does() {
     if !is_root() || !has("python3") {
-        return skip("weir_sleeps_while_an_interpreter_does", "it needs root and python3");
+        return skip("weir_sleeps_while_an_interpreter_does", "needs root and python3");
     }
     let dir = disk_dir();
     let script = "import time; open('here', 'w').close(); time.sleep(4)";
@@ -91,6 +93,6 @@ fn weir_sleeps_while_an_interpreter_does() {
     thread::sleep(Duration::from_secs(2));
     let each_second = (sleeps(weir.id()) - before) as f64 / since.elapsed().as_secs_f64();
     assert!(weir.wait().expect("weir ends").success());
-    // Looks at what waits come every 20 ms; who asks for each stop wakes a thousand times.
-    assert!(each_second < 300.0, "weir has woken {each_second:.0} times a second");
+    // One buffer snapshot every 20 ms makes 50 wakeups. A wakeup for each stop would make a thousand.
+    assert!(each_second < 300.0, "weir wakes up {each_second:.0} times a second");
 }

@@ -1,5 +1,5 @@
-//! `weir trace --exact --seccomp`: sees what it sees without the filter, changes nothing else, and leaves no program
-//! behind whose calls would fail.
+//! `weir trace --exact --seccomp`: the same counts as without the filter, no other change to the program, and no program
+//! that outlives weir, because its filtered calls would fail.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -20,13 +20,14 @@ use trace::{compile, document, list, path, traced};
 
 const FILTER: [&str; 8] = ["trace", "-q", "--exact", "--seccomp", "--json", "t.json", "--", "sh"];
 
-/// `weir trace --exact … -- COMMAND…` in `dir`, with the filter or without: how it ended, and the document.
+/// Runs `weir trace --exact -- COMMAND…` in `dir`, with the seccomp filter or with plain ptrace, and returns its output and
+/// the document.
 fn trace(dir: &Path, filter: bool, command: &[&str]) -> (Output, Value) {
     let how = if filter { "--seccomp" } else { "--engine=ptrace" };
     traced(dir, &["-q", "--exact", how], command)
 }
 
-/// Calls, bytes and errors of each stream, by program, path and direction.
+/// Returns the sums of calls, bytes and errors of the streams by program, path and direction.
 fn streams(document: &Value) -> BTreeMap<[String; 3], [u64; 3]> {
     let mut sums: BTreeMap<_, [u64; 3]> = BTreeMap::new();
     for stream in list(document, "streams") {
@@ -43,7 +44,7 @@ fn blind(document: &Value) -> String {
     document["blind"].to_string()
 }
 
-/// Four threads that write 500 bytes one by one, each to its own place.
+/// Runs four threads, each of which writes 500 single bytes to its own part of a file.
 const THREADS: &str = "#include <fcntl.h>\n#include <pthread.h>\n#include <unistd.h>\nstatic int out;\n\
     static void *work(void *at) { for (int n = 0; n < 500; n++) {\n\
     if (pwrite(out, \"x\", 1, (long)at * 500 + n) != 1) _exit(1); getppid(); } return 0; }\n\
@@ -54,7 +55,7 @@ const THREADS: &str = "#include <fcntl.h>\n#include <pthread.h>\n#include <unist
     return close(out) ? 3 : 7; }\n";
 
 #[test]
-fn counts_are_those_without_the_filter() {
+fn counts_equal_those_without_the_filter() {
     let dir = disk_dir();
     let threads = compile(dir.path(), "threads", THREADS, &["-pthread"]).expect("cc");
     fs::write(dir.path().join("in"), "one line\n".repeat(2000)).expect("a file");
@@ -79,7 +80,7 @@ fn counts_are_those_without_the_filter() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_call_of_another_architecture_is_told() {
+fn a_32_bit_call_of_a_64_bit_program_is_reported() {
     // getpid(2) of i386, in a program of 64 bits, between two writes.
     let source = "#include <unistd.h>\nint main(void) { int pid;\n\
         if (write(1, \"one\\n\", 4) != 4) return 1;\n\
@@ -88,12 +89,12 @@ fn a_call_of_another_architecture_is_told() {
         return write(1, \"two\\n\", 4) == 4 ? 4 : 3; }\n";
     let dir = disk_dir();
     let program = compile(dir.path(), "mixed", source, &[]).expect("cc");
-    match Command::new(&program).output().expect("it starts").status.code() {
+    match Command::new(&program).output().expect("the program starts").status.code() {
         Some(4) => {}
         other => {
             return skip(
-                "a_call_of_another_architecture_is_told",
-                &format!("no 32-bit calls here: {other:?}"),
+                "a_32_bit_call_of_a_64_bit_program_is_reported",
+                &format!("this machine has no 32-bit calls: {other:?}"),
             );
         }
     }
@@ -105,7 +106,7 @@ fn a_call_of_another_architecture_is_told() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_32_bit_program_ends_as_it_would() {
+fn a_32_bit_program_ends_with_its_status() {
     let source = "static const char text[] = \"other\\n\";\n\
         void _start(void) { int n; __asm__ volatile(\"int $0x80\" : \"=a\"(n)\n\
         : \"a\"(4), \"b\"(1), \"c\"(text), \"d\"(6) : \"memory\");\n\
@@ -114,14 +115,18 @@ fn a_32_bit_program_ends_as_it_would() {
     let flags = ["-m32", "-static", "-nostdlib", "-ffreestanding"];
     let program = compile(dir.path(), "small", source, &flags);
     let Some(program) = program.filter(|program| Command::new(program).output().is_ok()) else {
-        return skip("a_32_bit_program_ends_as_it_would (filter)", "no 32-bit programs here");
+        return skip(
+            "a_32_bit_program_ends_with_its_status (filter)",
+            "this machine runs no 32-bit programs",
+        );
     };
     let (output, seen) = trace(dir.path(), true, &[path(&program)]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(4), "other\n".into()));
     assert!(blind(&seen).contains("32-bit"), "{}", blind(&seen));
 }
 
-/// Filters itself: getppid(2) and write(2) to descriptor 9 ask for a tracer, which it has not; dup(2) is refused.
+/// Installs a filter of its own: getppid(2) and write(2) to descriptor 9 return RET_TRACE without a tracer, so they fail
+/// with ENOSYS; dup(2) fails with EPERM.
 const SANDBOX: &str = "#include <errno.h>\n#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <stddef.h>\n\
     #include <sys/prctl.h>\n#include <sys/syscall.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
     #define LOAD(what) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, what))\n\
@@ -143,20 +148,20 @@ const SANDBOX: &str = "#include <errno.h>\n#include <linux/filter.h>\n#include <
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_program_that_filters_itself_gets_what_it_would() {
+fn a_program_with_its_own_filter_gets_the_same_results() {
     let dir = disk_dir();
     let program = compile(dir.path(), "sandbox", SANDBOX, &[]).expect("cc");
-    let alone = Command::new(&program).output().expect("it starts");
+    let alone = Command::new(&program).output().expect("the program starts");
     assert_eq!(alone.status.code(), Some(8), "alone");
     let (output, seen) = trace(dir.path(), true, &["sh", "-c", &format!("{} > out", path(&program))]);
     assert_eq!(output.status.code(), Some(8), "{}", text(&output.stderr));
     assert_eq!(fs::read(dir.path().join("out")).expect("out"), alone.stdout);
     let written = streams(&seen).into_iter().find(|(key, _)| key[0] == "\"sandbox\"" && key[2] == "\"out\"");
-    // 100 and the child's; the one that its filter refuses was not made.
+    // 100 and that of the child; the write that the filter refuses does not count.
     assert_eq!(written.map(|(_, sums)| [sums[0], sums[1]]), Some([101, 406]), "{seen}");
 }
 
-/// Children that must not be traced: by clone(2), and by clone3(2) with arguments that cannot be written.
+/// Starts children with CLONE_UNTRACED: by clone(2), and by clone3(2) with arguments in read-only memory.
 const UNTRACED: &str = "#include <errno.h>\n#include <linux/sched.h>\n#include <signal.h>\n#include <sys/syscall.h>\n\
     #include <sys/wait.h>\n#include <unistd.h>\n\
     static const struct clone_args hidden = {.flags = CLONE_UNTRACED, .exit_signal = SIGCHLD};\n\
@@ -170,19 +175,22 @@ const UNTRACED: &str = "#include <errno.h>\n#include <linux/sched.h>\n#include <
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_child_that_hides_from_tracers_does_not_lose_its_calls() {
+fn a_child_with_clone_untraced_keeps_its_calls() {
     let dir = disk_dir();
     let program = compile(dir.path(), "hides", UNTRACED, &[]).expect("cc");
-    let alone = Command::new(&program).output().expect("it starts");
+    let alone = Command::new(&program).output().expect("the program starts");
     if alone.status.code() != Some(9) {
-        return skip("a_child_that_hides_from_tracers", &format!("no clone3(2) here: {}", alone.status));
+        return skip(
+            "a_child_with_clone_untraced_keeps_its_calls",
+            &format!("this machine has no clone3(2): {}", alone.status),
+        );
     }
     let (output, _) = trace(dir.path(), true, &[path(&program)]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(9), "child\nchild\n".into()));
 }
 
 #[test]
-fn nobody_else_can_trace_and_that_is_said() {
+fn a_second_tracer_is_refused_and_reported() {
     let source = "#include <errno.h>\n#include <sys/ptrace.h>\n#include <unistd.h>\n\
         int main(void) { if (ptrace(PTRACE_TRACEME, 0, 0, 0) != -1 || errno != EPERM) return 1;\n\
         return write(1, \"on\\n\", 3) == 3 ? 5 : 2; }\n";
@@ -195,30 +203,30 @@ fn nobody_else_can_trace_and_that_is_said() {
 }
 
 #[test]
-fn weir_stays_until_the_last_of_them_has_ended() {
+fn weir_waits_for_the_last_process() {
     let dir = disk_dir();
-    // The child outlives the command by as long as it takes to be asked.
+    // The child runs until the file `go` exists, longer than the command.
     let script = "(while [ ! -e go ]; do sleep 0.05; done; echo late > late; cat late late > twice) & exit 5";
     let mut weir = weir(dir.path(), &[&FILTER[..], &["-c", script]].concat());
     let mut weir = weir.stdin(Stdio::null()).spawn().expect("weir starts");
     sleep(Duration::from_millis(300));
-    assert_eq!(weir.try_wait().expect("a status"), None, "weir has left it alone");
+    assert_eq!(weir.try_wait().expect("a status"), None, "weir ended before the child");
     fs::write(dir.path().join("go"), "").expect("a file");
     assert_eq!(weir.wait().expect("a status").code(), Some(5));
-    assert_eq!(fs::read_to_string(dir.path().join("twice")).expect("it has ended"), "late\nlate\n");
+    assert_eq!(fs::read_to_string(dir.path().join("twice")).expect("the child has ended"), "late\nlate\n");
     let seen = document(dir.path());
     assert_eq!((&seen["exit"]["code"], &seen["exact"]), (&5.into(), &true.into()));
     assert!(streams(&seen).keys().any(|key| key[1].ends_with("/twice\"")), "{seen}");
 }
 
-/// Whether there is no such process, or only its status is left.
-fn is_gone(pid: &str) -> bool {
+/// Returns true if the process does not exist or is a zombie.
+fn has_ended(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Two processes that write without end, and make a directory, by a call that no filter stops, if one of their calls
-/// fails.
+/// Runs two processes that write without end. When a call fails they make a directory, with a call that the filter does
+/// not stop.
 const WRITERS: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/stat.h>\n#include <unistd.h>\n\
     int main(int count, char **words) { int out = open(\"/dev/null\", O_WRONLY);\n\
     int me = fork() == 0; FILE *file = fopen(words[me + 1], \"w\");\n\
@@ -227,7 +235,7 @@ const WRITERS: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/sta
     return mkdir(words[count - 1], 0700); }\n";
 
 #[test]
-fn a_killed_weir_takes_filtered_programs_with_it() {
+fn filtered_programs_are_killed_with_weir() {
     let dir = disk_dir();
     let program = compile(dir.path(), "writers", WRITERS, &[]).expect("cc");
     let script = format!("{} one two failed", path(&program));
@@ -236,24 +244,24 @@ fn a_killed_weir_takes_filtered_programs_with_it() {
     for round in 0..10u64 {
         let mut weir = weir(dir.path(), &[&FILTER[..], &["-c", &script]].concat());
         let mut weir = weir.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("weir starts");
-        wait_for("they run", || pids.iter().all(|file| read(file).ends_with('\n')));
+        wait_for("both processes to run", || pids.iter().all(|file| read(file).ends_with('\n')));
         sleep(Duration::from_micros(round * 1777));
         weir.kill().expect("killed");
         assert_eq!(weir.wait().expect("a status").signal(), Some(9));
         for file in &pids {
             let pid = read(file).trim().to_string();
             assert!(pid.parse::<u32>().is_ok(), "{pid}");
-            wait_for("it is gone as well", || is_gone(&pid));
+            wait_for("the process to end", || has_ended(&pid));
             fs::remove_file(file).expect("removed");
         }
-        assert!(!dir.path().join("failed").exists(), "a call failed before the end");
+        assert!(!dir.path().join("failed").exists(), "a call failed before weir was killed");
     }
 }
 
 #[test]
-fn an_ordinary_user_has_it_too() {
+fn the_filter_needs_no_privilege() {
     if !is_root() {
-        return skip("an_ordinary_user_has_it_too", "needs root, to become one");
+        return skip("the_filter_needs_no_privilege", "needs root, to become one");
     }
     let dir = for_nobody();
     let source = "#include <stdio.h>\n#include <unistd.h>\n\
@@ -274,7 +282,7 @@ fn an_ordinary_user_has_it_too() {
 }
 
 #[test]
-fn a_command_that_cannot_be_executed_is_told_as_ever() {
+fn a_command_that_cannot_be_executed_has_the_status_of_env() {
     let dir = disk_dir();
     fs::write(dir.path().join("text"), "no program\n").expect("a file");
     for (command, status) in [("./text", 126), ("./none", 127), ("no-such-command-here", 127)] {
@@ -284,7 +292,7 @@ fn a_command_that_cannot_be_executed_is_told_as_ever() {
 }
 
 #[test]
-fn it_goes_with_exact_and_a_command_of_ones_own() {
+fn the_filter_needs_exact_and_a_command() {
     let dir = disk_dir();
     let wrong: [&[&str]; 6] = [
         &["--seccomp", "--", "true"],

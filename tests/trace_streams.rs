@@ -1,4 +1,4 @@
-//! `weir trace`: what is one stream and one file, what else a program calls, and that words and figures agree.
+//! `weir trace`: the identity of streams and files, calls that move no bytes, and consistent figures in the report.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -13,7 +13,8 @@ use common::{disk_dir, has, skip, text, weir};
 use serde_json::Value;
 use trace::{compile, engines, list, path, traced};
 
-/// What was said on standard error, and the document of `weir trace --exact --engine ENGINE MORE… -- sh -c SCRIPT`.
+/// Runs `weir trace --exact --engine ENGINE MORE… -- sh -c SCRIPT` and returns standard error and the document. Panics if
+/// the script fails.
 fn trace(dir: &Path, engine: &str, more: &[&str], script: &str) -> (String, Value) {
     let options = [&["--exact", "--engine", engine], more].concat();
     let (output, document) = traced(dir, &options, &["sh", "-c", script]);
@@ -22,7 +23,7 @@ fn trace(dir: &Path, engine: &str, more: &[&str], script: &str) -> (String, Valu
 }
 
 #[test]
-fn a_file_by_several_names_is_one_stream() {
+fn a_file_with_several_names_is_one_stream() {
     let dir = disk_dir();
     let script = "mkdir sub; echo one > real; ln -s real link; ln real hard; \
                   echo two >> link; echo three >> sub/../real; echo four >> hard; echo five > other";
@@ -62,7 +63,7 @@ fn a_file_by_several_names_is_one_stream() {
 }
 
 #[test]
-fn a_file_that_took_the_number_of_one_that_is_gone_is_another() {
+fn files_that_reuse_an_inode_number_are_different() {
     let dir = disk_dir();
     let script = "for name in a b c d; do echo $name > $name; rm $name; done";
     for engine in engines() {
@@ -77,9 +78,9 @@ fn a_file_that_took_the_number_of_one_that_is_gone_is_another() {
 }
 
 #[test]
-fn two_names_hide_no_mixed_order() {
+fn mixed_order_is_found_through_two_names() {
     if !has("python3") {
-        return skip("two_names_hide_no_mixed_order", "python3 is not here");
+        return skip("mixed_order_is_found_through_two_names", "python3 is not installed");
     }
     let dir = disk_dir();
     fs::write(dir.path().join("log"), "").unwrap();
@@ -124,7 +125,7 @@ fn the_first_image_of_the_command_is_the_command() {
         let processes = list(&document, "processes");
         assert_eq!(images(&processes[0]), ["sh", "sleep"], "{engine}: {}", processes[0]);
         assert_eq!(processes[0]["images"][0]["argv"], serde_json::json!(command), "{engine}");
-        // A forked child is its parent's program until it runs another.
+        // A forked child has its parent's image until its first execve(2).
         let child = &processes[1];
         assert_eq!(images(child).last().map(String::as_str), Some("sleep"), "{engine}: {child}");
         let events = timeline["traceEvents"].as_array().unwrap();
@@ -135,7 +136,7 @@ fn the_first_image_of_the_command_is_the_command() {
     }
 }
 
-/// How often each of these calls was made, and failed, by strace.
+/// Returns how often each call was made and how often it failed, counted by strace.
 fn strace(dir: &Path, calls: &str, script: &str) -> BTreeMap<String, (u64, u64)> {
     let arguments = ["-f", "-qq", "-e", &format!("trace={calls}"), "-e", "signal=none", "-o", "s.log"];
     let status = Command::new("strace").args(arguments).args(["sh", "-c", script]).current_dir(dir).status();
@@ -143,7 +144,7 @@ fn strace(dir: &Path, calls: &str, script: &str) -> BTreeMap<String, (u64, u64)>
     let log = fs::read_to_string(dir.join("s.log")).expect("strace's log");
     let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for line in log.lines().filter(|line| line.contains(" = ")) {
-        // `7 close(3) = 0`, or `7 <... close resumed>) = 0` where another process made a call meanwhile.
+        // `7 close(3) = 0`, or `7 <... close resumed>) = 0` if another process made a call meanwhile.
         let words = line.split_whitespace().skip(1).find(|word| *word != "<...");
         let call = words.unwrap().split('(').next().unwrap();
         let count = counts.entry(call.to_string()).or_default();
@@ -154,40 +155,40 @@ fn strace(dir: &Path, calls: &str, script: &str) -> BTreeMap<String, (u64, u64)>
 }
 
 #[test]
-fn calls_that_move_no_bytes_are_counted_as_strace_counts_them() {
+fn calls_that_move_no_bytes_are_counted_as_by_strace() {
     if !has("strace") {
-        return skip("calls_that_move_no_bytes_are_counted_as_strace_counts_them", "strace is not here");
+        return skip("calls_that_move_no_bytes_are_counted_as_by_strace", "strace is not installed");
     }
     let dir = disk_dir();
     let calls = "openat,close,dup2,lseek,unlinkat,fsync,pipe2,renameat2";
-    // Looks for what is not there, seeks where it cannot, and one thing after the other.
+    // Opens missing files, seeks in a pipe, and runs one process after the other.
     let script = "for f in 1 2 3 4 5; do true < missing$f; done 2> errors; tail -c 1 errors > last; \
                   cat errors | tail -c 1 > last; dd if=errors of=copy conv=fsync status=none; rm copy last errors; true";
     let expected = strace(dir.path(), calls, script);
     for engine in engines() {
         let (screen, document) = trace(dir.path(), engine, &[], script);
-        let mut seen: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let mut counted: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for one in list(&document, "other_calls") {
             assert_eq!(one["exact"], true, "{engine}: {one}");
-            let count = seen.entry(one["call"].as_str().unwrap().to_string()).or_default();
+            let count = counted.entry(one["call"].as_str().unwrap().to_string()).or_default();
             count.0 += one["calls"].as_u64().unwrap();
             count.1 += one["failed"].as_u64().unwrap();
             let errors = one["errors"].as_object().unwrap().values().map(|times| times.as_u64().unwrap());
             assert_eq!(errors.sum::<u64>(), one["failed"].as_u64().unwrap(), "{engine}: {one}");
         }
         for (call, count) in &expected {
-            assert_eq!(seen.get(call), Some(count), "{engine}: {call}: {seen:?}");
+            assert_eq!(counted.get(call), Some(count), "{engine}: {call}: {counted:?}");
         }
-        let all: u64 = seen.values().map(|count| count.0).sum();
+        let all: u64 = counted.values().map(|count| count.0).sum();
         assert!(screen.contains(&format!("{all} calls that move no bytes (")), "{engine}: {screen}");
         assert!(expected["openat"].1 >= 5 && expected["lseek"].1 >= 1, "{expected:?}");
     }
 }
 
 #[test]
-fn many_moves_of_an_offset_are_counted_each() {
+fn each_of_many_seeks_is_counted() {
     if !has("python3") {
-        return skip("many_moves_of_an_offset_are_counted_each", "python3 is not here");
+        return skip("each_of_many_seeks_is_counted", "python3 is not installed");
     }
     let dir = disk_dir();
     fs::write(dir.path().join("in"), vec![b'x'; 1 << 16]).unwrap();
@@ -204,7 +205,7 @@ fn many_moves_of_an_offset_are_counted_each() {
     assert!(seeks.windows(2).all(|pair| pair[0] == pair[1]), "the engines agree: {seeks:?}");
 }
 
-/// Reads 30 files without a stream, as a compiler does, then one by a stream, to its end.
+/// Reads 30 files by read(2), as a compiler does, then one through a stream to its end.
 const READS: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -227,10 +228,10 @@ int main(void)
 "#;
 
 #[test]
-fn a_stream_behind_many_files_without_one_is_seen() {
+fn a_stream_after_many_files_without_one_is_found() {
     let dir = disk_dir();
     let Some(program) = compile(dir.path(), "reads", READS, &[]) else {
-        return skip("a_stream_behind_many_files_without_one_is_seen", "no C compiler is here");
+        return skip("a_stream_after_many_files_without_one_is_found", "there is no C compiler");
     };
     let names: Vec<String> = (0..30).map(|i| format!("plain{i}")).chain(["streamed".into()]).collect();
     for name in &names {
@@ -243,9 +244,9 @@ fn a_stream_behind_many_files_without_one_is_seen() {
             let is = |stream: &&Value| stream["path"].as_str().unwrap().ends_with(&format!("/{name}"));
             let stream = streams.iter().find(is).unwrap_or_else(|| panic!("{engine}: {name}"));
             let calls = if name == "streamed" { 2 } else { 1 };
-            // The other engine looks at writes and at ends, where this stream is closed.
-            let seen = name == "streamed" && engine == "ebpf";
-            let size = if seen { 4096.into() } else { Value::Null };
+            // ptrace reads buffers at writes and at exit, when this stream is closed.
+            let is_known = name == "streamed" && engine == "ebpf";
+            let size = if is_known { 4096.into() } else { Value::Null };
             assert_eq!(
                 (&stream["calls"], &stream["bytes"], &stream["buffer_bytes"]),
                 (&calls.into(), &6.into(), &size),
@@ -255,15 +256,15 @@ fn a_stream_behind_many_files_without_one_is_seen() {
     }
 }
 
-/// The number at the beginning of what follows `before`.
-fn number_behind(text: &str, before: &str) -> u64 {
+/// Returns the number that follows the words `before`.
+fn number_after(text: &str, before: &str) -> u64 {
     let rest = text.split(before).nth(1).unwrap_or_else(|| panic!("{before}: {text}"));
     let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
     digits.replace(',', "").parse().unwrap_or_else(|_| panic!("{before}: {text}"))
 }
 
 #[test]
-fn words_and_figures_agree() {
+fn sentences_and_tables_agree() {
     let dir = disk_dir();
     for part in 0..9 {
         fs::create_dir_all(dir.path().join(format!("data/part{part}"))).unwrap();
@@ -271,22 +272,22 @@ fn words_and_figures_agree() {
             fs::write(dir.path().join(format!("data/part{part}/file{number}")), "a line\nand one\n").unwrap();
         }
     }
-    // Every file is opened twice by the same program.
+    // grep opens every file twice.
     let script = "grep -c one -r data data > counts; for n in 1 2 3; do echo $n > again; done";
     for engine in engines() {
         let (screen, document) = trace(dir.path(), engine, &[], script);
         let streams = list(&document, "streams");
         let verdict = screen.lines().take(2).collect::<Vec<_>>().join(" ");
-        assert_eq!(number_behind(&verdict, "with the "), streams.len() as u64, "{engine}: {verdict}");
+        assert_eq!(number_after(&verdict, "with the "), streams.len() as u64, "{engine}: {verdict}");
         assert!(streams.len() >= 360, "each file has its row: {}", streams.len());
         let again =
             streams.iter().find(|stream| stream["path"].as_str().unwrap().ends_with("/again")).unwrap();
         assert_eq!((&again["calls"], &again["openings"]), (&3.into(), &3.into()), "{engine}");
 
-        // The rows of the table, and the table of the others.
+        // The rows of the first table, and the sums in the second.
         let mut lines = screen.lines().skip_while(|line| !line.trim_start().starts_with("process "));
         let rows = lines.by_ref().skip(2).take_while(|line| !line.starts_with("  time:")).count() as u64;
-        let others = number_behind(&screen, "  the ");
+        let others = number_after(&screen, "  the ");
         let paths = streams.iter().map(|stream| stream["path"].as_str().unwrap());
         assert!(
             !paths.clone().any(|path| path.contains("/../")),
@@ -313,7 +314,7 @@ fn words_and_figures_agree() {
     }
 }
 
-/// Half a second of small calls; how many of each size, and how many microseconds they took.
+/// Makes small calls for half a second, then prints how many rounds and how many microseconds.
 const LOOP: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
@@ -340,18 +341,18 @@ int main(void)
     return 0;
 }"#;
 
-/// Where very many calls come, the clock is not read at each: sums and the time of the last must be right all the same.
+/// With very many calls weir does not read the clock at each; the sums and the time of the last call are exact anyway.
 #[test]
-fn a_loop_of_all_small_sizes_is_summed_exactly_and_ends_when_it_ends() {
+fn a_fast_loop_has_exact_sums_and_an_exact_end() {
     let dir = disk_dir();
     let program = compile(dir.path(), "loop", LOOP, &[]).expect("a C compiler");
     for engine in engines() {
         let options = ["--exact", "--all", "--engine", engine, "--timeline", "time.json"];
         let (output, document) = traced(dir.path(), &options, &[path(&program)]);
         assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
-        let said: Vec<u64> =
+        let printed: Vec<u64> =
             text(&output.stdout).split_whitespace().map(|word| word.parse().unwrap()).collect();
-        let [rounds, micros] = said[..] else { panic!("{engine}: {said:?}") };
+        let [rounds, micros] = printed[..] else { panic!("{engine}: {printed:?}") };
         let timeline: Value =
             serde_json::from_slice(&fs::read(dir.path().join("time.json")).unwrap()).unwrap();
         for name in ["/dev/null", "/dev/zero"] {
@@ -368,7 +369,7 @@ fn a_loop_of_all_small_sizes_is_summed_exactly_and_ends_when_it_ends() {
                 .filter(|event| event["cat"] == "stream" && event["name"].as_str().unwrap().ends_with(name));
             let at: Vec<f64> = ends.map(|event| event["ts"].as_f64().unwrap()).collect();
             let [began, ended] = at[..] else { panic!("{engine}: {name}: {at:?}") };
-            // Behind the loop it sleeps for 300 ms.
+            // The program sleeps for 300 ms after the loop.
             let span = ended - began;
             assert!((span - micros as f64).abs() < 100e3, "{engine}: {name}: {span} of {micros} us");
         }
