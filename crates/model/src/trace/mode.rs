@@ -89,7 +89,7 @@ impl Recording {
         let mut snapshots: HashMap<(u32, i32), Vec<SnapshotEntry>> = HashMap::new();
         for event in &self.events {
             let EventKind::Buffers { moment, buffers, files, .. } = &event.kind else { continue };
-            // `from_snapshots` reads backwards: the last snapshot first, and in it the first stream of a descriptor.
+            // `snapshot_mode` reads backwards: the last snapshot first, and in it the first stream of a descriptor.
             for buffer in buffers.iter().rev() {
                 let entry = SnapshotEntry { at_s: event.at_s, moment: *moment, buffer, files };
                 snapshots.entry((event.pid, buffer.fd)).or_default().push(entry);
@@ -107,10 +107,10 @@ impl StreamModes<'_> {
         }
         let deduced =
             || Some(ObservedMode { mode: mode_of_calls(counts)?, buffer_bytes: None, walked: false });
-        self.from_snapshots(counts).or_else(deduced)
+        self.snapshot_mode(counts).or_else(deduced)
     }
 
-    fn from_snapshots(&self, counts: &StreamCounts) -> Option<ObservedMode> {
+    fn snapshot_mode(&self, counts: &StreamCounts) -> Option<ObservedMode> {
         let snapshots = self.snapshots.get(&(counts.pid, counts.fd))?;
         let process = self.processes.get(&counts.pid);
         let image = |at_s: f64| process.and_then(|process| process.image_at(at_s)).map(|(number, _)| number);

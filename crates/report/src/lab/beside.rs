@@ -17,7 +17,7 @@ pub(super) fn blocks(published: &PublishedTable, brief: bool) -> Vec<Block> {
     if measured.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![Block::Title(format!("PublishedTable beside ours: {}", published.id))];
+    let mut blocks = vec![Block::Title(format!("Published beside ours: {}", published.id))];
     blocks.push(Block::Aside(published.title.clone()));
     if !brief {
         blocks.push(Block::Aside(format!("theirs: {}", published.setting)));

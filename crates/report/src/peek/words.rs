@@ -1,4 +1,4 @@
-//! StreamTable, times and states in words.
+//! Streams, times and states in words.
 
 use weir_model::duration::format_seconds;
 use weir_model::peek::{MainThreadState, Peek, PeekStream};
