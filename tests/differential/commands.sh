@@ -1,5 +1,5 @@
-# One command of a shell a line, run in a copy of the folder that tests/run_differential.rs makes, with `in`
-# (numbers 1 to 3000) as standard input. `words`, `lines.csv`, `prog.c`, `text` and the folder `tree` are there.
+# Shell commands, one per line. tests/run_differential.rs runs each in a directory with the files `in` (the numbers 1 to
+# 3000, also standard input), `words`, `lines.csv`, `prog.c`, `text` and others, and the directory `tree`.
 cat in
 cat < in > out
 cat in words > out; wc out

@@ -1,4 +1,4 @@
-/* count.c: counts with putc_unlocked, which keeps the place in the buffer in a register. */
+/* count.c: writes with putc_unlocked, which keeps the write pointer in a register. */
 #include <stdio.h>
 
 int main(void)

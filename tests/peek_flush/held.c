@@ -1,5 +1,5 @@
-/* held.c: a thread holds the lock of stdout, with bytes in it, until stdin ends; then there are bytes and no lock
- * until it is killed. */
+/* held.c: a thread holds the lock of stdout, which has pending bytes, until stdin ends. Then the lock is free, and the
+ * bytes are pending until the program is killed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

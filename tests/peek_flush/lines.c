@@ -1,4 +1,4 @@
-/* lines.c: prints numbered lines, as many as the argument says, with a pause now and then. */
+/* lines.c: prints as many numbered lines as the argument says, and sleeps now and then. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

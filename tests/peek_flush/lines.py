@@ -1,4 +1,4 @@
-"""Prints numbered lines, as many as the argument says, with a pause now and then."""
+"""Prints as many numbered lines as the argument says, and sleeps now and then."""
 import sys
 import time
 

@@ -1,6 +1,6 @@
-/* waits.c: leaves bytes in stdout, says so with a byte on stderr, waits in the call that the first argument names
- * until its stdin ends, and says the rest. Ends with 9 if the call did not go as it should. The second argument:
- * so many bytes are left, in a buffer of 64 KiB. */
+/* waits.c: leaves bytes in stdout, writes a byte to stderr, blocks in the call that the first argument names until stdin
+ * ends, and prints the rest. Exits with 9 if the call returns an unexpected result. With a second argument it leaves
+ * that many bytes, in a buffer of 64 KiB. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

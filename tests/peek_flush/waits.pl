@@ -1,4 +1,4 @@
-# Leaves bytes in two handles, says so on stderr, waits until stdin ends, and says the rest.
+# Leaves bytes in two handles, writes a byte to stderr, waits for the end of stdin, and prints the rest.
 use strict;
 use warnings;
 open my $file, '>', 'file' or die;

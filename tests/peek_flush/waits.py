@@ -1,4 +1,4 @@
-"""Leaves bytes in a text stream and in a binary one, says so on stderr, waits until stdin ends, and says the rest."""
+"""Leaves bytes in a text and a binary stream, writes a byte to stderr, waits for the end of stdin, and prints the rest."""
 import os
 import sys
 

@@ -1,4 +1,5 @@
-//! Leaves bytes in standard output, whose lock it holds, says so on stderr, waits until stdin ends, and says the rest.
+//! Leaves bytes in standard output and holds its lock, writes a byte to stderr, waits for the end of stdin, and prints the
+//! rest.
 
 use std::io::{Read, Write};
 

@@ -1,4 +1,4 @@
-/* fails same-bytes: in a char the byte 255 is EOF. */
+/* fails same-bytes: in a char the byte 255 equals EOF. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

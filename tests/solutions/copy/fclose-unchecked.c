@@ -1,4 +1,4 @@
-/* fails full-disk, short-write: the last write is made by fclose, and nobody asks how it went. */
+/* fails full-disk, short-write: fclose makes the last write, and its result is not checked. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fails same-bytes, empty, block-borders, pieces, truncate: feof is true only after a read: one byte too many. */
+/* fails same-bytes, empty, block-borders, pieces, truncate: feof is true only after a read fails. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fails same-file: empties the target before it knows which file that is. */
+/* fails same-file: empties the target before it compares it with the source. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails pieces: its clock for a progress line interrupts a slow read, and EINTR is no error of the file. */
+/* fails pieces: the timer of its progress line interrupts a slow read, and it treats EINTR as an error of the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

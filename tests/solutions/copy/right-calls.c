@@ -1,4 +1,4 @@
-/* fails nothing: read and write in blocks, every result looked at. */
+/* fails nothing: read and write in blocks, with every result checked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

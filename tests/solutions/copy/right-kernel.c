@@ -1,4 +1,4 @@
-/* fails nothing: the kernel copies, where it can; blocks of 64 KiB elsewhere. */
+/* fails nothing: copies in the kernel if possible, otherwise in blocks of 64 KiB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails nothing: getc and putc, whose buffers make blocks of it. */
+/* fails nothing: getc and putc, whose buffers gather the bytes into blocks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

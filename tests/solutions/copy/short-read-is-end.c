@@ -1,4 +1,4 @@
-/* fails pieces: takes a read that brought less than a block for the last. */
+/* fails pieces: treats a read of less than a block as the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails short-write: takes a write that was only a part for a whole one. */
+/* fails short-write: treats a short write as a complete one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

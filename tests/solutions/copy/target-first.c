@@ -1,4 +1,4 @@
-/* fails missing, same-file: has emptied the target before it knows that there is a source. */
+/* fails missing, same-file: empties the target before it opens the source. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails same-bytes, block-borders, pieces, truncate: writes the whole block also when less was read. */
+/* fails same-bytes, block-borders, pieces, truncate: writes a whole block after a shorter read. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fails pace, one-by-one, usage: atoi makes 0 of 0.1 and of "many", and nothing is waited for. */
+/* fails pace, one-by-one, usage: atoi returns 0 for 0.1 and for "many", so that it does not wait. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

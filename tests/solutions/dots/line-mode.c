@@ -1,4 +1,4 @@
-/* fails one-by-one, killed, calls, full-disk: line mode needs a newline, and a dot is none. */
+/* fails one-by-one, killed, calls, full-disk: line mode writes at a newline, and there is none between dots. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fails one-by-one, killed, calls: the dots wait in the buffer. */
+/* fails one-by-one, killed, calls: the dots stay in the buffer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fails output, calls: <= in place of <. */
+/* fails output, calls: <= instead of <. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fails nothing: fflush behind each dot. */
+/* fails nothing: fflush after each dot. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

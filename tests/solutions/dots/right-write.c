@@ -1,4 +1,4 @@
-/* fails nothing: no buffer at all; the wait comes first. */
+/* fails nothing: no buffer; waits before it writes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fails full-disk: nobody asks whether the dots arrived. */
+/* fails full-disk: the results of the writes are not checked. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

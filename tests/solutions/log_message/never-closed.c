@@ -1,4 +1,4 @@
-/* fails closed: opens for each message and never closes. */
+/* fails closed: opens the log for each message and never closes it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     double seconds = 0;
     for (int option; (option = getopt(argc, argv, "lw:")) != -1;)
         switch (option) {
-        case 'l': break; /* it always is */
+        case 'l': break; /* the default already */
         case 'w': seconds = atof(optarg); break;
         default: return 2;
         }

@@ -1,4 +1,4 @@
-/* fails append, shared: each start empties the log, and its own offset overwrites what others append. */
+/* fails append, shared: each start empties the log, and without O_APPEND it overwrites lines of other writers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     double seconds = 0;
     for (int option; (option = getopt(argc, argv, "lw:")) != -1;)
         switch (option) {
-        case 'l': break; /* it always is */
+        case 'l': break; /* the default already */
         case 'w': seconds = atof(optarg); break;
         default: return 2;
         }

@@ -1,4 +1,4 @@
-/* fails unwritable: fopen may return NULL, and then it crashes. */
+/* fails unwritable: crashes if fopen returns NULL. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     double seconds = 0;
     for (int option; (option = getopt(argc, argv, "lw:")) != -1;)
         switch (option) {
-        case 'l': break; /* it always is */
+        case 'l': break; /* the default already */
         case 'w': seconds = atof(optarg); break;
         default: return 2;
         }

@@ -1,4 +1,4 @@
-/* fails nothing: appended, in line mode, every result looked at. */
+/* fails nothing: appends in line mode and checks every result. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     double seconds = 0;
     for (int option; (option = getopt(argc, argv, "lw:")) != -1;)
         switch (option) {
-        case 'l': break; /* it always is */
+        case 'l': break; /* the default already */
         case 'w': seconds = atof(optarg); break;
         default: return 2;
         }

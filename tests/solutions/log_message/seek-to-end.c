@@ -1,4 +1,4 @@
-/* fails shared: a seek to the end is not O_APPEND: the end moves. */
+/* fails shared: a seek to the end is not O_APPEND: other writers move the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     double seconds = 0;
     for (int option; (option = getopt(argc, argv, "lw:")) != -1;)
         switch (option) {
-        case 'l': break; /* it always is */
+        case 'l': break; /* the default already */
         case 'w': seconds = atof(optarg); break;
         default: return 2;
         }

@@ -1,4 +1,4 @@
-/* fails at-once, killed, one-write: the lines wait in the buffer for 13 minutes. */
+/* fails at-once, killed, one-write: the lines stay in the buffer for 13 minutes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int read_sensor(const char *name, long *degrees)
     return got == 1 ? 0 : -1;
 }
 
-/* A torn last line must not swallow the first new one. */
+/* Ends a torn last line, so that the first new line stays whole. */
 static void begin_line(FILE *csv)
 {
     int torn = fseek(csv, -1, SEEK_END) == 0 && getc(csv) != '\n';

@@ -1,4 +1,4 @@
-/* fails append, emptied: "w" takes the readings of yesterday, and keeps its own offset. */
+/* fails append, emptied: "w" empties yesterday's log, and without O_APPEND the log has an offset of its own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@ static int read_sensor(const char *name, long *degrees)
     return got == 1 ? 0 : -1;
 }
 
-/* A torn last line must not swallow the first new one. */
+/* Ends a torn last line, so that the first new line stays whole. */
 static void begin_line(FILE *csv)
 {
     int torn = fseek(csv, -1, SEEK_END) == 0 && getc(csv) != '\n';

@@ -1,4 +1,4 @@
-/* fails torn: goes on in the middle of a torn line. */
+/* fails torn: appends to a torn line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fails calls, pipe: a read of one byte after the other, from the end on. */
+/* fails calls, pipe: reads single bytes backwards from the end. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

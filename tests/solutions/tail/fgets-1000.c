@@ -1,4 +1,4 @@
-/* fails huge-line, block-borders, binary, from-the-end: fgets gives a part of a long line; strings end at a NUL. */
+/* fails huge-line, block-borders, binary, from-the-end: fgets returns a part of a long line; strings end at a NUL. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

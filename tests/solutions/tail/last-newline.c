@@ -1,4 +1,4 @@
-/* fails lines, blank-lines, huge-line, block-borders: takes the newline at the very end for the start of a line. */
+/* fails lines, blank-lines, huge-line, block-borders: treats the last newline as the start of a line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void put(const char *from, ssize_t bytes)
             give_up("standard output");
 }
 
-/* Where the last `wanted` lines begin in what ends at `end`. */
+/* Returns the offset of the last `wanted` lines before `end`. */
 static off_t start(int fd, off_t end, long wanted)
 {
     char block[BLOCK];
@@ -38,7 +38,7 @@ static off_t start(int fd, off_t end, long wanted)
     return 0;
 }
 
-/* What cannot be seeked is gathered whole. */
+/* Prints the last `wanted` lines of a file that cannot seek. */
 static void tail_of_pipe(int fd, long wanted)
 {
     size_t room = 1 << 16, size = 0;

@@ -1,4 +1,4 @@
-/* fails pipe: seeks where nothing can be seeked. */
+/* fails pipe: seeks in a pipe. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void put(const char *from, ssize_t bytes)
             give_up("standard output");
 }
 
-/* Where the last `wanted` lines begin in what ends at `end`. */
+/* Returns the offset of the last `wanted` lines before `end`. */
 static off_t start(int fd, off_t end, long wanted)
 {
     char block[BLOCK];

@@ -1,4 +1,4 @@
-/* fails from-the-end: keeps the last lines in a ring, and reads everything for it. */
+/* fails from-the-end: keeps the last lines in a ring buffer, and reads the whole file for it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fails short-write: takes a write that was only a part for a whole one. */
+/* fails short-write: treats a short write as a complete one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void put(const char *from, ssize_t bytes)
         give_up("standard output");
 }
 
-/* Where the last `wanted` lines begin in what ends at `end`. */
+/* Returns the offset of the last `wanted` lines before `end`. */
 static off_t start(int fd, off_t end, long wanted)
 {
     char block[BLOCK];
@@ -37,7 +37,7 @@ static off_t start(int fd, off_t end, long wanted)
     return 0;
 }
 
-/* What cannot be seeked is gathered whole. */
+/* Prints the last `wanted` lines of a file that cannot seek. */
 static void tail_of_pipe(int fd, long wanted)
 {
     size_t room = 1 << 16, size = 0;

@@ -1,4 +1,4 @@
-/* fails output: in a char the byte 255 is EOF. */
+/* fails output: in a char the byte 255 equals EOF. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

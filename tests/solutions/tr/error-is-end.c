@@ -1,4 +1,4 @@
-/* fails unreadable: EOF may be an error. */
+/* fails unreadable: treats a read error as the end. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fails output: fgets and fputs make strings of it, which end at a NUL. */
+/* fails output: fgets and fputs treat the bytes as strings, which end at a NUL. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fails calls: setbuf(stdout, NULL) makes a write for every byte. */
+/* fails calls: setbuf(stdout, NULL) causes a write for every byte. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

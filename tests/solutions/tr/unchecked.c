@@ -1,4 +1,4 @@
-/* fails full-disk, short-write: what the program's end writes is looked at by nobody. */
+/* fails full-disk, short-write: the writes at exit are not checked. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fails large: an int ends at 2147483647. */
+/* fails large: an int overflows at 2147483647. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

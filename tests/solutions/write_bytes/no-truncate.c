@@ -1,4 +1,4 @@
-/* fails truncate: of a longer file the end stays. */
+/* fails truncate: keeps the end of a longer file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails length, calls, large: BYTES / SIZE calls, and the rest is forgotten. */
+/* fails length, calls, large: makes BYTES / SIZE calls, and does not write the rest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails nothing: fdatasync behind each write. */
+/* fails nothing: fdatasync after each write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

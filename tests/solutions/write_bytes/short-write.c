@@ -1,4 +1,4 @@
-/* fails short-write: counts what it asked for, not what was written. */
+/* fails short-write: counts the bytes of the request, not those written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* fails size-zero: writes nothing for ever. */
+/* fails size-zero: loops without end and writes nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

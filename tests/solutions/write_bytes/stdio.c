@@ -1,4 +1,4 @@
-/* fails calls, sync: stdio gathers the calls, and the word sync is not looked at. */
+/* fails calls, sync: stdio gathers the calls, and the option sync is ignored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

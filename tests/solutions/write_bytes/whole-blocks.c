@@ -1,4 +1,4 @@
-/* fails length, large: the last call writes SIZE too. */
+/* fails length, large: the last call also writes SIZE bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
