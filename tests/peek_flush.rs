@@ -254,8 +254,8 @@ fn unreachable_processes_are_errors() {
         for (pid, status, expected) in [
             ("2147483000", 1, "2147483000: kill: ESRCH: there is no such process"),
             (zombie.as_str(), 1, "is a zombie: it has ended"),
-            ("0", 2, "0 is not in 1.."),
-            ("x", 2, "invalid digit"),
+            ("0", 2, "'0' is not a PID"),
+            ("x", 2, "'x' is not a PID"),
         ] {
             let output = run(dir.path(), &[verb, pid]);
             let errors = text(&output.stderr);

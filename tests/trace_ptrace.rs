@@ -108,5 +108,5 @@ fn the_sample_engine_reports_estimated_figures() {
         common::weir(dir.path(), &["trace", "--engine", "sample", "--exact", "--", "true"]).output();
     let refused = refused.expect("weir starts");
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
-    assert!(text(&refused.stderr).contains("--exact looks at every call"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("--exact records every call"), "{}", text(&refused.stderr));
 }

@@ -131,12 +131,12 @@ fn wrong_usage_is_explained() {
         (&["trace"][..], 2, "COMMAND"),
         (&["trace", "--pid", "0"], 2, "0"),
         (&["trace", "--pid", "1", "true"], 2, "cannot be used with"),
-        (&["trace", "--time", "0s", "true"], 2, "0: give it"),
+        (&["trace", "--time", "0s", "true"], 2, "0: use a longer time"),
         (&["trace", "--engine", "magic", "true"], 2, "magic"),
         (&["trace", "--bogus", "true"], 2, "--bogus"),
         (&["trace", "--json", "-", "--timeline", "-", "true"], 2, "standard output"),
         (&["trace", "--replay", "missing.json"], 125, "missing.json: read: ENOENT"),
-        (&["trace", "--replay", "bad.json"], 125, "bad.json: no recording"),
+        (&["trace", "--replay", "bad.json"], 125, "bad.json: not a recording"),
         (&["trace", "--json", "no/such/file", "true"], 125, "no/such/file: open: ENOENT"),
     ] {
         let output = run(dir.path(), arguments);

@@ -1,8 +1,8 @@
 //! Workloads × methods → samples: what buffering costs on this machine.
 //!
-//! [`plan`] makes cells from axes, [`place`] a private directory for each place, [`run`] measures the
-//! cells in interleaved rounds of one-process samples, [`document`] makes the result from what was
-//! measured. The measured loops are C, one file a method, in `methods/`.
+//! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`place`] creates a private directory for
+//! each place, [`run`] measures the cells in interleaved rounds of one-process samples, and [`document`] turns the
+//! samples into the result. The measured loops are C, one file a method, in `methods/`.
 
 #![deny(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod rounds;
 mod rows;
 pub mod run;
 pub mod sample;
+pub mod selection;
 mod verify;
 
 pub use error::{Error, Result};

@@ -1,5 +1,5 @@
-//! Hidden verb for `make install` and packages: man pages and shell completions, from the one definition
-//! of the command line.
+//! `weir dist`: generates man pages and shell completions from the definition of the command line. A hidden verb for
+//! `make install` and packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,13 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::{Cli, FAILED};
+use crate::Cli;
+use crate::exit_status::FAILED;
 
-/// Write man pages and shell completions into a directory.
+/// Write man pages and shell completions into a directory
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to; made if missing.
+    /// Directory to write to; created if missing
     dir: PathBuf,
 }
 
@@ -22,7 +23,7 @@ pub fn run(args: &Args) -> ExitCode {
     match write_all(&args.dir) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain!("weir: {}: {error}; check that it can be written", args.dir.display());
+            eprintln_lossy!("weir: {}: {error}; choose a writable directory", args.dir.display());
             ExitCode::from(FAILED)
         }
     }

@@ -10,9 +10,11 @@ use weir_model::{Size, duration};
 use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
 
+use crate::console;
+use crate::exit_status::{FAILED, USAGE};
 use crate::output::{OutputFiles, OutputOptions};
 use crate::signals::stop_flag;
-use crate::{FAILED, USAGE, console};
+use crate::values::parse_pid;
 
 /// Write out now what a running process holds in its buffers
 ///
@@ -27,7 +29,7 @@ use crate::{FAILED, USAGE, console};
 #[command(mut_arg("quiet", |arg| arg.help("Say nothing but errors")))]
 pub struct Args {
     /// Processes
-    #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "PID", required = true, value_parser = parse_pid)]
     pids: Vec<u32>,
 
     /// Do it again and again, e.g. every 1s, until the processes have ended or Ctrl-C
@@ -70,14 +72,14 @@ pub fn run(args: &Args) -> ExitCode {
     let stop = match stop_flag() {
         Ok(stop) => stop,
         Err(error) => {
-            complain!("weir: {error}");
+            eprintln_lossy!("weir: {error}");
             return ExitCode::from(FAILED);
         }
     };
     let output = match args.output.open() {
         Ok(output) => output,
         Err(error) => {
-            complain!("weir: {error}");
+            eprintln_lossy!("weir: {error}");
             return ExitCode::from(USAGE);
         }
     };
@@ -114,7 +116,7 @@ fn once(args: &Args, mut output: OutputFiles, stop: &AtomicBool) -> ExitCode {
     }
     let document = FlushDocument::new(processes);
     if let Err(error) = output.write_json(&document) {
-        complain!("weir: {error}");
+        eprintln_lossy!("weir: {error}");
         failed = true;
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
@@ -173,10 +175,10 @@ fn tell(pid: u32, name: &str, flushed: &DrainResult, named: bool, quiet: bool) -
         return true;
     }
     for line in left(name, pid, flushed) {
-        complain!("weir: {line}");
+        eprintln_lossy!("weir: {line}");
     }
     if named && !quiet {
-        flushed.unseen.iter().for_each(|one| complain!("weir: {one}"));
+        flushed.unseen.iter().for_each(|one| eprintln_lossy!("weir: {one}"));
     }
     flushed.is_partial()
 }
@@ -204,7 +206,7 @@ fn tell_error(error: &DrainError, named: bool) -> bool {
                 | DrainError::AccessProblem(AccessProblem::Gone(_) | AccessProblem::Zombie { .. })
         );
     if counts {
-        complain!("weir: {error}");
+        eprintln_lossy!("weir: {error}");
     }
     counts
 }

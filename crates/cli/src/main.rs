@@ -1,16 +1,17 @@
 //! The `weir` binary: one module per verb parses the command line, calls the other crates and sets the exit status.
 
-/// A line on standard error. One that cannot be written (a full disk, a closed pipe) is lost: the status of a command
-/// that was run is not to be lost with it, as `eprintln!` would.
-macro_rules! complain {
+/// Prints a line to standard error and ignores write errors. `eprintln!` would panic on a full disk or a closed pipe,
+/// and the exit status of the command that weir ran would be lost.
+macro_rules! eprintln_lossy {
     ($($line:tt)*) => {{
-        let _lost = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($line)*)));
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($line)*)));
     }};
 }
 
 mod bench;
 mod console;
 mod dist;
+mod exit_status;
 mod flush;
 mod lab;
 mod output;
@@ -27,14 +28,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// What is said when the command line is understood but wrong.
-pub(crate) const USAGE: u8 = 2;
-/// The requested operation failed.
-pub(crate) const FAILED: u8 = 1;
-/// A signal ended weir or the command: its number is added, as shells do.
-pub(crate) const SIGNAL_STATUS: u8 = 128;
-
-/// Measure, explain and fix what buffering does to a program's bytes.
+/// Measure, explain and fix what buffering does to a program's bytes
 #[derive(Parser)]
 #[command(name = "weir", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -44,17 +38,21 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir bench copy                     what a copy costs here, by record size and method
-  weir bench write --sync none,o_sync what durability costs
-  weir bench --published tlpi-13      the textbook's tables, measured here
-  weir trace -- ./program             what a program does with its bytes, and what is wrong
-  weir run -- ./program               no byte waits longer than 100 ms in it, at full speed
-  weir peek 4711                      what a running process holds in its buffers
-  weir flush 4711                     write that out now
-  weir top                            which processes make tiny calls, and whose bytes wait
+  weir bench copy                      time copying by record size and method
+  weir bench write --sync none,o_sync  time writing with and without O_SYNC
+  weir bench --published tlpi-13       measure the tables of a textbook
+  weir trace -- ./program              report slow or lost reads and writes
+  weir run -- ./program                write all bytes within 100 ms, at full speed
+  weir peek 4711                       show the buffers of a running process
+  weir flush 4711                      write its buffers now
+  weir top                             list tiny calls and pending bytes, live
 
-Exit status: 0 well; 1 the thing asked for failed; 2 wrong usage; 130 stopped by Ctrl-C.
-With 'weir trace' and 'weir run' the command's own; see their --help.";
+Exit status:
+  0    success
+  1    failure
+  2    wrong usage
+  130  stopped by Ctrl-C
+'weir trace' and 'weir run' return the status of the command; see their --help.";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -71,31 +69,33 @@ enum Verb {
     Dist(dist::Args),
 }
 
-/// `weir run` stands before other commands and is to start at once: the tables of the other verbs' options are not
-/// made for it, which take longer than all that it does.
-fn verb() -> Verb {
-    if std::env::args_os().nth(1).is_none_or(|word| word != "run") {
+/// Parses the command line.
+///
+/// `weir run` is parsed without the other verbs: building their option tables takes longer than all other work that
+/// `weir run` does before the command starts.
+fn parse_verb() -> Verb {
+    if std::env::args_os().nth(1).is_none_or(|verb| verb != "run") {
         return Cli::parse().verb;
     }
     let run = run::Args::augment_args(clap::Command::new("run"));
     let matches = clap::Command::new("weir").subcommand(run).subcommand_required(true).get_matches();
-    let (_, of_run) = matches.subcommand().expect("the only word that is a verb");
-    match run::Args::from_arg_matches(of_run) {
+    let (_, run_matches) = matches.subcommand().expect("the first argument is 'run'");
+    match run::Args::from_arg_matches(run_matches) {
         Ok(args) => Verb::Run(Box::new(args)),
         Err(error) => error.format(&mut Cli::command()).exit(),
     }
 }
 
 fn main() -> ExitCode {
-    // A sample is this program started again: before anything else, so that it starts as fast as it can.
-    if std::env::args_os().nth(1).is_some_and(|word| word == weir_bench::sample::CHILD_ARGUMENT) {
+    // A sample of `weir bench` runs this program again. This comes first so that the sample starts fast.
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == weir_bench::sample::CHILD_ARGUMENT) {
         return ExitCode::from(weir_bench::sample::child_main() as u8);
     }
-    match verb() {
+    match parse_verb() {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
-        Verb::Lab(args) => lab::run(args),
-        Verb::Run(args) => run::run(*args),
+        Verb::Lab(args) => lab::run(&args),
+        Verb::Run(args) => run::run(&args),
         Verb::Peek(args) => peek::run(&args),
         Verb::Flush(args) => flush::run(&args),
         Verb::Top(args) => top::run(&args),

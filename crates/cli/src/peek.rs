@@ -1,4 +1,4 @@
-//! `weir peek`: the command line, and what is shown.
+//! `weir peek`: parses the command line, reads the buffers of the processes, prints them.
 
 use std::process::ExitCode;
 
@@ -8,28 +8,32 @@ use weir_sys::proc;
 use weir_sys::process_access::AccessProblem;
 use weir_tui::style::stdout_style;
 
+use crate::console;
+use crate::exit_status::{FAILED, USAGE};
 use crate::output::OutputOptions;
-use crate::{FAILED, USAGE, console};
+use crate::values::parse_pid;
 
-/// See what a running process holds in its buffers
+/// Show what a running process has in its buffers
 ///
-/// Each stream with bytes that the program has written and nobody has seen: where they go, who reads there, how the
-/// stream is buffered, how long they have waited at least, when they would appear, and the bytes themselves; and where
-/// the process is blocked. It is only read: not stopped, not changed. For glibc, musl (static and stripped programs
-/// too), CPython, Perl, libweir and Rust's standard output.
+/// weir lists each stream with pending bytes: bytes that the program has written but the kernel has not received yet.
+/// It shows where the stream leads, which process reads there, the buffering mode, how old the bytes are at least, when
+/// they would be written, and the bytes themselves. It also shows what the process is waiting for.
+///
+/// weir only reads. It does not stop or change the process. It knows the buffers of glibc, musl (also in static and
+/// stripped programs), CPython, Perl, libweir and Rust's standard output.
 #[derive(clap::Args)]
 #[command(override_usage = "weir peek [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
-#[command(mut_arg("json", |arg| arg.help("Write what was seen as JSON (schema weir-peek/1); - is standard output")))]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-peek/1); - is standard output")))]
 pub struct Args {
-    /// Processes
-    #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Processes to read
+    #[arg(value_name = "PID", required = true, value_parser = parse_pid)]
     pids: Vec<u32>,
 
-    /// Their children too, and theirs
+    /// Include all descendants of the processes
     #[arg(long)]
     children: bool,
 
-    /// Show all bytes that wait, not only the first
+    /// Show all pending bytes, not only the first ones
     #[arg(long)]
     full: bool,
 
@@ -39,52 +43,56 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir peek 4711                    why is it silent? what is in there?
-  weir peek --full 4711             all of it
-  weir peek --children $(pgrep make)
-  weir peek --json - 4711           for other programs
+  weir peek 4711                      show what a silent process has buffered
+  weir peek --full 4711               show all of it
+  weir peek --children $(pgrep make)  include the processes that make started
+  weir peek --json - 4711             for other programs
 
-To write it out: weir flush PID.
+To write the bytes: weir flush PID.
 
-Exit status: 0 well; 1 a process could not be looked into: standard error says why; 2 wrong usage.";
+Exit status:
+  0  success
+  1  a process could not be read; standard error says why
+  2  wrong usage";
 
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let mut output = match args.output.open() {
         Ok(output) => output,
         Err(error) => {
-            complain!("weir: {error}");
+            eprintln_lossy!("weir: {error}");
             return ExitCode::from(USAGE);
         }
     };
-    let (processes, mut failed) = look(args);
-    if output.shows_screen()
-        && let Err(error) = console::print_screen(&screen(&processes, args.full, &stdout_style()))
+    let (processes, mut failed) = peek_all(args);
+    let printed = match output.shows_screen() {
+        true => console::print_screen(&screen(&processes, args.full, &stdout_style())),
+        false => Ok(()),
+    };
+    for error in
+        [printed, output.write_json(&PeekDocument::new(&processes))].into_iter().filter_map(Result::err)
     {
-        complain!("weir: {error}");
-        failed = true;
-    }
-    if let Err(error) = output.write_json(&PeekDocument::new(&processes)) {
-        complain!("weir: {error}");
+        eprintln_lossy!("weir: {error}");
         failed = true;
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
-/// A child that ended meanwhile is nothing to complain of.
-fn look(args: &Args) -> (Vec<Peek>, bool) {
+/// Returns the buffers of all processes, and whether a process could not be read. A descendant that ended in the
+/// meantime is no failure.
+fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
     let (mut processes, mut failed): (Vec<Peek>, bool) = (Vec::new(), false);
-    for named in &args.pids {
-        let children = if args.children { proc::descendants(*named) } else { Vec::new() };
-        for pid in std::iter::once(*named).chain(children) {
-            if processes.iter().any(|one| one.pid == pid) {
+    for named_pid in &args.pids {
+        let descendants = if args.children { proc::descendants(*named_pid) } else { Vec::new() };
+        for pid in std::iter::once(*named_pid).chain(descendants) {
+            if processes.iter().any(|process| process.pid == pid) {
                 continue;
             }
             match weir_probe::peek::peek(pid, args.full) {
                 Ok(peek) => processes.push(peek),
-                Err(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }) if pid != *named => {}
+                Err(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }) if pid != *named_pid => {}
                 Err(error) => {
-                    complain!("weir: {error}");
+                    eprintln_lossy!("weir: {error}");
                     failed = true;
                 }
             }

@@ -1,4 +1,4 @@
-//! The progress bar: on standard error, and only on a terminal.
+//! The progress bar on standard error.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -6,15 +6,16 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_bench::run::Progress;
 
-const STEPS: u64 = 1000;
+/// Positions of the bar: a tenth of a percent each.
+const POSITIONS: u64 = 1000;
 
-/// A bar with the time left.
-pub struct Bar(ProgressBar);
+/// A progress bar with the estimated time left.
+pub struct TerminalProgress(ProgressBar);
 
-impl Bar {
-    /// A bar, or nothing to see when `quiet` or not on a terminal.
+impl TerminalProgress {
+    /// Returns a bar. It is hidden with `quiet`, and if standard error is not a terminal.
     pub fn new(quiet: bool) -> Self {
-        let bar = ProgressBar::new(STEPS);
+        let bar = ProgressBar::new(POSITIONS);
         if quiet || !stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
@@ -26,16 +27,16 @@ impl Bar {
         Self(bar)
     }
 
-    /// Removes the bar from the screen.
+    /// Removes the bar from the terminal.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }
 }
 
-impl Progress for Bar {
+impl Progress for TerminalProgress {
     fn advance(&mut self, share: f64, left: Duration, next: &str) {
         self.0.set_prefix(format!("{} s", left.as_secs()));
         self.0.set_message(next.to_string());
-        self.0.set_position((share * STEPS as f64) as u64);
+        self.0.set_position((share * POSITIONS as f64) as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! Signals as flags, so that what was begun can be ended well.
+//! Signal handlers that only set flags, so that a verb can clean up before it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -6,35 +6,39 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
-/// Set by the signals that ask a program to end.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::default();
-    set_by(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
+    set_on_signals(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
     Ok(stop)
 }
 
-/// The same for a tracer, Ctrl-\ too: what it watches is to be let go. What is typed is meant for its command, when
-/// it has started one, and passed over.
-pub fn stop_flag_of_tracer(has_command: bool) -> Result<Arc<AtomicBool>, String> {
-    let (stop, passed_over) = (Arc::default(), Arc::default());
-    set_by(&[SIGTERM, SIGHUP], &stop)?;
-    set_by(&[SIGINT, SIGQUIT], if has_command { &passed_over } else { &stop })?;
+/// Returns a flag that tells a tracer to detach. SIGTERM and SIGHUP set it. SIGINT and SIGQUIT set it only without
+/// a command: with a command the terminal sends them to the command as well, and weir ignores them.
+pub fn tracer_stop_flag(has_command: bool) -> Result<Arc<AtomicBool>, String> {
+    let (stop, ignored) = (Arc::default(), Arc::default());
+    set_on_signals(&[SIGTERM, SIGHUP], &stop)?;
+    set_on_signals(&[SIGINT, SIGQUIT], if has_command { &ignored } else { &stop })?;
     Ok(stop)
 }
 
-/// Holds the number of the signal that is to end weir, with Ctrl-\ among them; 0: none has come.
+/// Returns a variable that receives the number of the signal that stops weir: SIGHUP, SIGINT, SIGQUIT or SIGTERM.
+/// It is 0 until then.
 pub fn stop_signal() -> Result<Arc<AtomicUsize>, String> {
     let number = Arc::default();
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-        flag::register_usize(signal, Arc::clone(&number), signal as usize)
-            .map_err(|error| format!("sigaction: {error}"))?;
+        flag::register_usize(signal, Arc::clone(&number), signal as usize).map_err(error_text)?;
     }
     Ok(number)
 }
 
-fn set_by(signals: &[i32], set: &Arc<AtomicBool>) -> Result<(), String> {
+fn set_on_signals(signals: &[i32], flag: &Arc<AtomicBool>) -> Result<(), String> {
     for signal in signals {
-        flag::register(*signal, Arc::clone(set)).map_err(|error| format!("sigaction: {error}"))?;
+        flag::register(*signal, Arc::clone(flag)).map_err(error_text)?;
     }
     Ok(())
+}
+
+fn error_text(error: std::io::Error) -> String {
+    format!("sigaction: {error}")
 }

@@ -12,9 +12,10 @@ use weir_probe::survey::{Scope, Surveyor};
 use weir_report::top::{Selection, Sort};
 use weir_tui::style::stdout_style;
 
+use crate::exit_status::{FAILED, SIGNAL_BASE, USAGE};
 use crate::output::OutputOptions;
 use crate::values::parse_pid;
-use crate::{FAILED, SIGNAL_STATUS, USAGE, console, signals};
+use crate::{console, signals};
 
 /// Show the processes that make tiny calls or hold pending bytes, live
 ///
@@ -117,18 +118,18 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 pub fn run(args: &Args) -> ExitCode {
     let live = !args.once && console::stdout_is_terminal();
     if live && args.output.json_to_stdout() {
-        complain!(
+        eprintln_lossy!(
             "weir: --json - needs --once: the live screen uses standard output\nweir: try 'weir top --help'"
         );
         return ExitCode::from(USAGE);
     }
     if !live && !args.once {
-        complain!("weir: standard output is not a terminal: printing one table, as with --once");
+        eprintln_lossy!("weir: standard output is not a terminal: printing one table, as with --once");
     }
     match survey(args, live) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            complain!("weir: {error}");
+            eprintln_lossy!("weir: {error}");
             ExitCode::from(FAILED)
         }
     }
@@ -173,7 +174,7 @@ fn show_live(
         .map_err(|error| format!("terminal: {error}; without a terminal use 'weir top --once'"))?;
     let status = match signal.load(Ordering::Relaxed) {
         0 => 0,
-        number => SIGNAL_STATUS + number as u8,
+        number => SIGNAL_BASE + number as u8,
     };
     Ok((session.survey, session.selection, status))
 }

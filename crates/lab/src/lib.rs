@@ -10,6 +10,7 @@ mod judge;
 mod library;
 pub mod look;
 mod many;
+pub mod prediction;
 pub mod published;
 mod run;
 mod stage;

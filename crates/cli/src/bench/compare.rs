@@ -1,4 +1,4 @@
-//! `weir bench compare A.json B.json`.
+//! `weir bench compare A.json B.json`: parses the command line, compares two results, prints and writes the ratios.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use weir_bench::{Error, Result};
 use weir_model::bench::compare::{BenchComparison, compare};
 use weir_model::bench::{BenchDocument, SCHEMA};
-
 use weir_tui::style::stdout_style;
 
 use crate::console;
@@ -14,23 +13,24 @@ use crate::output::{OutputFiles, OutputOptions, TableFiles};
 
 /// Compare two results that --json wrote, with intervals and ties
 #[derive(clap::Args)]
-#[command(mut_arg("json", |arg| arg.help(JSON_HELP)))]
-#[command(after_help = "\
-Examples:
-  weir bench compare before.json after.json
-  weir bench compare --json - before.json after.json
-
-A ratio below 1 means that the second is faster. 'tie': the interval holds 1, or the difference is inside
-the noise of the two runs.")]
+#[command(mut_arg("json", |arg| arg.help(JSON_HELP)), after_help = EXAMPLES)]
 pub struct Args {
-    /// The result to compare with
+    /// JSON result to compare with
     a: PathBuf,
-    /// The result to compare
+    /// JSON result to compare
     b: PathBuf,
 
     #[command(flatten)]
     output: OutputOptions<TableFiles>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench compare before.json after.json
+  weir bench compare --json - before.json after.json
+
+A ratio below 1 means that the second result is faster. 'tie' means that the
+interval contains 1, or that the difference is within the noise of the two runs.";
 
 const JSON_HELP: &str = "Write the comparison as JSON (schema weir-bench-compare/1); - is standard output";
 
@@ -61,15 +61,13 @@ fn write_results(mut files: OutputFiles, comparison: &BenchComparison) -> std::r
 }
 
 fn read(path: &Path) -> Result<BenchDocument> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::system("read", path, &error, "give a file that 'weir bench --json' wrote"))?;
-    let wrong = |what: String| {
-        Error::Failed(format!("{}: {what}; give a file that 'weir bench --json' wrote", path.display()))
-    };
+    const ADVICE: &str = "give a file that 'weir bench --json' wrote";
+    let text = std::fs::read_to_string(path).map_err(|error| Error::system("read", path, &error, ADVICE))?;
+    let invalid = |problem: String| Error::Failed(format!("{}: {problem}; {ADVICE}", path.display()));
     let document: BenchDocument = serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("not a result of weir bench ({error})")))?;
+        .map_err(|error| invalid(format!("not a result of weir bench ({error})")))?;
     if document.schema != SCHEMA {
-        return Err(wrong(format!("its schema is '{}', not '{SCHEMA}'", document.schema)));
+        return Err(invalid(format!("its schema is '{}', not '{SCHEMA}'", document.schema)));
     }
     Ok(document)
 }

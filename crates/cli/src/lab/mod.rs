@@ -1,35 +1,37 @@
-//! `weir lab`: the command line, and what is done with it.
+//! `weir lab`: parses the command line, runs experiments, prints and writes the results.
 
 mod check;
 mod new;
-mod predict;
-mod show;
+mod pages;
 mod step;
 pub mod tool;
 
+use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use weir_bench::run::Progress;
-use weir_lab::history;
-use weir_lab::{Error, Experiment, Options, Result};
-use weir_model::lab::{LabDocument, LabVerdict};
-
-use predict::Answer;
-
-use crate::output::{OutputFiles, OutputOptions};
-use crate::progress::Bar;
-use crate::{FAILED, USAGE, console, signals};
+use weir_lab::prediction::{self, Prediction};
+use weir_lab::{Error, Experiment, Options, Result, history};
+use weir_model::lab::{LabDocument, LabVerdict, ProgramVersion};
 use weir_tui::style::stdout_style;
 
-/// Run the experiments about buffering, for real, here
+use crate::exit_status::{FAILED, INTERRUPTED, USAGE};
+use crate::output::{OutputFiles, OutputOptions};
+use crate::progress::TerminalProgress;
+use crate::{console, signals};
+
+/// Run experiments about buffering on this machine
 ///
-/// Each is a small program that shows what most people do not expect, the same program mended, and one check for
-/// both; weir compiles and runs them in a private directory, watches them with its own tracer, and says whether what
-/// happened is what the experiment states. Nothing is left behind but how each ended, for the list: a small file in
-/// $XDG_STATE_HOME/weir/lab, by default ~/.local/state/weir/lab.
+/// An experiment is a small program with a surprising effect, the fixed program, and one check for both. weir compiles
+/// and runs both programs in a private directory, observes them with its own tracer, and compares what happens with
+/// what the experiment states.
+///
+/// weir keeps only the last result of each experiment, for the list: a small file in $XDG_STATE_HOME/weir/lab, by
+/// default ~/.local/state/weir/lab.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-lab/1); - is standard output")))]
@@ -38,27 +40,27 @@ pub struct Args {
     #[command(subcommand)]
     verb: Option<SubVerb>,
 
-    /// The experiment, a folder with one (./mine), or all; without a name the list is shown
+    /// Experiment, folder of an experiment (./mine), or all; without NAME weir lists the experiments
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
-    /// Small sizes and few repetitions
+    /// Use small sizes and few repetitions
     #[arg(long)]
     quick: bool,
 
-    /// Show the program, and how it is compiled
+    /// Print the program and how it is compiled
     #[arg(long, requires = "name", conflicts_with_all = ["fixed", "json"])]
     source: bool,
 
-    /// Show the fixed program
+    /// Print the fixed program
     #[arg(long, requires = "name", conflicts_with = "json")]
     fixed: bool,
 
-    /// Go through the run of the program one call at a time, with its buffers drawn; with --fixed, of the fixed one
+    /// Show the run of the program call by call, with its buffers; with --fixed the run of the fixed program
     #[arg(long, requires = "name", conflicts_with_all = ["source", "json"])]
     step: bool,
 
-    /// Say first what you think will happen, then see
+    /// Ask first what you think will happen, then run the experiment
     #[arg(long, requires = "name", conflicts_with_all = ["source", "fixed", "step", "quiet", "json"])]
     predict: bool,
 
@@ -74,124 +76,143 @@ enum SubVerb {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir lab                            the list, and what was already run here
-  weir lab doubled-at-fork            one experiment
-  weir lab doubled-at-fork --source   its program
-  weir lab doubled-at-fork --step     call by call, with the buffers drawn
-  weir lab doubled-at-fork --predict  what do you think? Then see
-  weir lab all --quick                all of them, in about a minute
-  weir lab all --json lab.json        in full, with every published table beside ours
-  weir lab check copy.c               your own solution of an exercise, judged
-  weir lab new mine; weir lab ./mine  an experiment of your own
+  weir lab                            list the experiments and their last results
+  weir lab doubled-at-fork            run one experiment
+  weir lab doubled-at-fork --source   print its program
+  weir lab doubled-at-fork --step     show it call by call, with the buffers
+  weir lab doubled-at-fork --predict  say what you think, then compare
+  weir lab all --quick                run all of them in about a minute
+  weir lab all --json lab.json        run all in full, with the published tables
+  weir lab check copy.c               judge your own solution of an exercise
+  weir lab new mine; weir lab ./mine  create and run your own experiment
 
-Exit status: 0 all agree with what they state, or say what this machine lacks; 1 one does not agree;
-2 wrong usage; 130 stopped by Ctrl-C.";
+Exit status:
+  0    all outcomes are as stated, or this machine lacks something (weir says what)
+  1    an outcome is not as stated
+  2    wrong usage
+  130  stopped by Ctrl-C";
 
 /// Runs the verb.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: &Args) -> ExitCode {
     match &args.verb {
         Some(SubVerb::Check(args)) => return check::run(args),
         Some(SubVerb::New(args)) => return new::run(args),
         None => {}
     }
-    match done(&args) {
+    match list_show_or_run(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
-        Err(Error::Stopped) => ExitCode::from(130),
+        Err(Error::Stopped) => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            complain!("weir: {error}");
+            eprintln_lossy!("weir: {error}");
             ExitCode::from(if matches!(error, Error::Unknown { .. }) { USAGE } else { FAILED })
         }
     }
 }
 
-fn done(args: &Args) -> std::result::Result<bool, Error> {
+/// Returns false if an outcome is not as stated, or if an error was reported.
+fn list_show_or_run(args: &Args) -> std::result::Result<bool, Error> {
     let Some(name) = &args.name else {
-        let kept = history::directory(|name| std::env::var_os(name));
-        return Ok(print(&show::list(&weir_lab::all()?, kept.as_deref(), &stdout_style())));
+        let state_dir = history::directory(|name| std::env::var_os(name));
+        return Ok(print_or_report(&pages::list(&weir_lab::all()?, state_dir.as_deref(), &stdout_style())));
     };
+    let version = if args.fixed { ProgramVersion::Fixed } else { ProgramVersion::Broken };
     if args.step {
-        return step::run(&weir_lab::find(name)?, args.fixed, args.quick);
+        return step::run(&weir_lab::find(name)?, version, args.quick);
     }
     if args.source || args.fixed {
-        return Ok(print(&show::source(&weir_lab::find(name)?, args.fixed)));
+        return Ok(print_or_report(&weir_lab::source(&weir_lab::find(name)?, version)));
     }
     let chosen = if name == "all" { weir_lab::all()? } else { vec![weir_lab::find(name)?] };
-    let output = match args.output.open() {
-        Ok(output) => output,
-        Err(text) => return Ok(complained(&text)),
+    let files = match args.output.open() {
+        Ok(files) => files,
+        Err(error) => return Ok(report(&error)),
     };
     if args.predict && chosen.len() > 1 {
-        return Ok(complained("--predict asks about one experiment: name it; 'weir lab' lists them"));
+        return Ok(report("--predict asks about one experiment: name it; 'weir lab' lists them"));
     }
-    let answers = if args.predict { predict::ask(&chosen[0]) } else { Ok(Vec::new()) };
-    match answers {
-        Ok(answers) => run_all(args, &chosen, output, &answers),
-        Err(error) => Ok(complained(&format!("standard input: {error}"))),
+    let predictions = match args.predict {
+        true => prediction::ask(&chosen[0], &mut io::stdin().lock(), &mut io::stdout().lock()),
+        false => Ok(Vec::new()),
+    };
+    match predictions {
+        Ok(predictions) => run_chosen(args, &chosen, files, &predictions),
+        Err(error) => Ok(report(&format!("standard input: {error}"))),
     }
 }
 
-fn run_all(
+fn run_chosen(
     args: &Args,
     chosen: &[Experiment],
-    mut output: OutputFiles,
-    answers: &[Answer],
+    mut files: OutputFiles,
+    predictions: &[Prediction],
 ) -> std::result::Result<bool, Error> {
-    let stop = stop_flag();
-    let options = Options { weir: executable(), quick: args.quick, stop: &stop };
-    let to_screen = output.shows_screen();
-    let mut bar = Bar::new(!to_screen || chosen.len() == 1);
-    let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
-    let (begun, mut ended) = (Instant::now(), 0.0);
-    weir_lab::run_all(chosen, &options, &mut |at, result| {
-        keep(&chosen[at], &result, args.quick);
-        results[at] = Some(result);
-        ended += 1.0;
-        let left = begun.elapsed().mul_f64(chosen.len() as f64 / ended - 1.0);
-        bar.advance(ended / chosen.len() as f64, left, &chosen[at].name);
-    })?;
-    let results: Vec<_> = chosen.iter().zip(results.into_iter().flatten()).collect();
+    let results = run_with_progress(args, chosen, !files.shows_screen() || chosen.len() == 1)?;
     let mut document = LabDocument::new(args.quick);
     let mut lines = Vec::new();
     for (experiment, result) in &results {
         let row = weir_lab::row(experiment, result);
-        lines.push(show::line(experiment, result, &row.seen));
+        lines.push(pages::summary_line(experiment, result, &row.seen));
         document.experiments.push(row);
     }
-    let well = !results.iter().any(|one| matches!(one.1.verdict, LabVerdict::Differs(_)));
-    bar.finish();
-    match results.as_slice() {
-        _ if !to_screen => true,
-        [(experiment, result)] => print(&show::page(experiment, result, answers, &stdout_style())),
-        _ => print(&show::summary(&lines, &results, &stdout_style())),
-    };
-    let written = output.write_json(&document);
-    Ok(written.map_or_else(|text| complained(&text), |()| true) && well)
+    let as_stated = !results.iter().any(|(_, result)| matches!(result.verdict, LabVerdict::Differs(_)));
+    if files.shows_screen() {
+        print_or_report(&match results.as_slice() {
+            [(experiment, result)] => pages::page(experiment, result, predictions, &stdout_style()),
+            results => pages::summary(&lines, results, &stdout_style()),
+        });
+    }
+    let written = files.write_json(&document).map_or_else(|error| report(&error), |()| true);
+    Ok(written && as_stated)
 }
 
-/// For the list. Where it cannot be written the list says less, and that is all.
-fn keep(experiment: &Experiment, result: &Result, quick: bool) {
-    let directory = history::directory(|name| std::env::var_os(name));
-    if let Some(directory) = directory.filter(|_| experiment.folder.is_none()) {
-        let _ = history::keep(&directory, &experiment.name, &history::run_now(&result.verdict, quick));
+/// Runs the experiments and returns their results in the order of `chosen`.
+fn run_with_progress<'a>(
+    args: &Args,
+    chosen: &'a [Experiment],
+    hide_progress: bool,
+) -> std::result::Result<Vec<(&'a Experiment, Result)>, Error> {
+    let stop = stop_flag();
+    let options = Options { weir: executable(), quick: args.quick, stop: &stop };
+    let mut progress = TerminalProgress::new(hide_progress);
+    let mut results: Vec<Option<Result>> = chosen.iter().map(|_| None).collect();
+    let (start, count, mut ended) = (Instant::now(), chosen.len() as f64, 0.0);
+    weir_lab::run_all(chosen, &options, &mut |index, result| {
+        save_result(&chosen[index], &result, args.quick);
+        results[index] = Some(result);
+        ended += 1.0;
+        let time_left = start.elapsed().mul_f64(count / ended - 1.0);
+        progress.advance(ended / count, time_left, &chosen[index].name);
+    })?;
+    progress.finish();
+    Ok(chosen.iter().zip(results.into_iter().flatten()).collect())
+}
+
+/// Saves the result of a built-in experiment for the list. A write error is ignored: the list then lacks this result.
+fn save_result(experiment: &Experiment, result: &Result, quick: bool) {
+    let state_dir = history::directory(|name| std::env::var_os(name));
+    if let Some(state_dir) = state_dir.filter(|_| experiment.folder.is_none()) {
+        let _ = history::keep(&state_dir, &experiment.name, &history::run_now(&result.verdict, quick));
     }
 }
 
-fn print(text: &str) -> bool {
-    console::print_screen(text).map_or_else(|error| complained(&error), |()| true)
+/// Prints to standard output. Returns false if that failed and the error was reported.
+fn print_or_report(text: &str) -> bool {
+    console::print_screen(text).map_or_else(|error| report(&error), |()| true)
 }
 
-fn complained(text: &str) -> bool {
-    complain!("weir: {text}");
+/// Reports an error on standard error. Returns false.
+fn report(error: &str) -> bool {
+    eprintln_lossy!("weir: {error}");
     false
 }
 
 /// Returns the path of this program, which the experiments run.
-fn executable() -> std::path::PathBuf {
+fn executable() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "weir".into())
 }
 
-/// Without it a signal ends weir at once, as it would anyone.
+/// Returns a flag that the stop signals set. If no handler can be installed, the flag stays unset and a signal ends weir.
 fn stop_flag() -> Arc<AtomicBool> {
     signals::stop_flag().unwrap_or_default()
 }

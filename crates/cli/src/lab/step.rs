@@ -9,15 +9,14 @@ use weir_model::lab::ProgramVersion;
 use weir_tui::lab_step::{ExperimentTexts, StepViewer};
 
 /// Shows the steps: on a terminal with keys, elsewhere all of them as text. Returns false if an error was reported.
-pub fn run(experiment: &Experiment, fixed: bool, quick: bool) -> Result<bool, Error> {
+pub fn run(experiment: &Experiment, version: ProgramVersion, quick: bool) -> Result<bool, Error> {
     let stop = super::stop_flag();
-    let version = if fixed { ProgramVersion::Fixed } else { ProgramVersion::Broken };
     let options = Options { weir: super::executable(), quick, stop: &stop };
     let recording = weir_lab::record(experiment, version, &options)?;
     let Experiment { name, expect, why, fix, .. } = experiment;
     let viewer = StepViewer::new(&ExperimentTexts { name, expect, why, fix }, version, steps(&recording));
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        return Ok(super::print(&viewer.text()));
+        return Ok(super::print_or_report(&viewer.text()));
     }
     let result = viewer.run(&stop);
     // Closing the terminal window sends SIGHUP and makes the terminal fail: the signal is the reason to report.

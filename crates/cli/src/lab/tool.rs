@@ -1,4 +1,4 @@
-//! What the checks of experiments are written with: not a verb for people.
+//! `weir lab-tool`: what the check.sh of an experiment calls to read figures. A hidden verb.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use weir_lab::{Error, look, timing};
 
-use super::print;
-use crate::FAILED;
+use crate::console;
+use crate::exit_status::FAILED;
 
-/// Tools of the experiments' checks
+/// Tools for the checks of experiments
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -18,13 +18,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Tool {
-    /// Figures of the entries of an array of a JSON file, a line each
+    /// Print figures of the entries of an array in a JSON file, one line per entry
     Look { file: PathBuf, array: String, figures: String, conditions: Vec<String> },
-    /// The sum of a figure over such entries
+    /// Print the sum of a figure over these entries
     Sum { file: PathBuf, array: String, figure: String, conditions: Vec<String> },
-    /// How many such entries there are
+    /// Print the number of these entries
     Count { file: PathBuf, array: String, conditions: Vec<String> },
-    /// Elapsed, user and system seconds of a run, the mean of so many, written to a file
+    /// Run a command several times and write its mean elapsed, user and system seconds to a file
     Time {
         file: PathBuf,
         runs: u32,
@@ -35,17 +35,18 @@ enum Tool {
 
 /// Runs the tool.
 pub fn run(args: &Args) -> ExitCode {
-    match done(&args.tool) {
-        Ok(text) if text.is_empty() || print(&text) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(FAILED),
+    let output = output_of(&args.tool).map_err(|error| error.to_string());
+    match output.and_then(|text| if text.is_empty() { Ok(()) } else { console::print_screen(&text) }) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain!("weir: {error}");
+            eprintln_lossy!("weir: {error}");
             ExitCode::from(FAILED)
         }
     }
 }
 
-fn done(tool: &Tool) -> Result<String, Error> {
+/// Runs the tool and returns its text for standard output.
+fn output_of(tool: &Tool) -> Result<String, Error> {
     match tool {
         Tool::Look { file, array, figures, conditions } => {
             let lines = look::lines(&look::entries(file, array, conditions)?, figures);
@@ -60,8 +61,8 @@ fn done(tool: &Tool) -> Result<String, Error> {
         Tool::Time { file, runs, command } => {
             let seconds = timing::time(command, *runs)?;
             let text = format!("{:.9} {:.9} {:.9}\n", seconds.elapsed, seconds.user, seconds.system);
-            let failed = |source| Error::File { path: file.clone(), call: "write", source };
-            fs::write(file, text).map(|()| String::new()).map_err(failed)
+            let write_error = |source| Error::File { path: file.clone(), call: "write", source };
+            fs::write(file, text).map(|()| String::new()).map_err(write_error)
         }
     }
 }

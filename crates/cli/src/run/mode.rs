@@ -1,13 +1,13 @@
-//! MODE of --stdin and the others: weir's words, and stdbuf's letters and sizes.
+//! Parses MODE of `--stdin`, `--stdout`, `--stderr` and `--file`: weir's words, and the letters and sizes of stdbuf(1).
 
 use weir_control::plan::request::BufferMode;
 use weir_model::Size;
 
-/// A mode, or none: `auto` leaves it to the program.
-pub type Asked = Option<BufferMode>;
+/// A buffering mode; `None` is `auto`, which leaves the mode to the program.
+pub type RequestedMode = Option<BufferMode>;
 
-/// `none`, `line`, `full[:SIZE]`, `auto`; or as stdbuf(1) has it: `0`, `L`, a size.
-pub fn parse(text: &str) -> Result<Asked, String> {
+/// Parses `none`, `line`, `full[:SIZE]`, `auto`, or as in stdbuf(1) `0`, `L` or a size.
+pub fn parse(text: &str) -> Result<RequestedMode, String> {
     match text {
         "auto" => Ok(None),
         "none" | "0" => Ok(Some(BufferMode::None)),
@@ -16,28 +16,26 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         _ => {
             let size = text.strip_prefix("full:").unwrap_or(text);
             let size: Size = size.parse().map_err(|error| {
-                format!(
-                    "{error}; a mode is none, line, full, full:SIZE or auto, or 0, L or SIZE as in stdbuf"
-                )
+                format!("{error}; modes: none, line, full, full:SIZE, auto, or 0, L, SIZE as in stdbuf")
             })?;
             Ok(Some(if size.0 == 0 { BufferMode::None } else { BufferMode::Full(Some(size)) }))
         }
     }
 }
 
-/// The same for what is read: there are no lines to wait for.
-pub fn parse_input(text: &str) -> Result<Asked, String> {
+/// Parses a mode of standard input, which has no line mode.
+pub fn parse_input(text: &str) -> Result<RequestedMode, String> {
     match parse(text)? {
-        Some(BufferMode::Line) => Err("line: input is taken as it comes; use none, full or full:SIZE".into()),
-        other => Ok(other),
+        Some(BufferMode::Line) => Err("line: input has no line mode; use none, full or full:SIZE".into()),
+        mode => Ok(mode),
     }
 }
 
-/// `GLOB=MODE`; the pattern may hold further `=`.
-pub fn parse_file(text: &str) -> Result<(String, Asked), String> {
+/// Parses `GLOB=MODE`. The pattern may contain further `=`.
+pub fn parse_file(text: &str) -> Result<(String, RequestedMode), String> {
     let (glob, mode) = text.rsplit_once('=').ok_or("write GLOB=MODE, such as '*.log=line'")?;
     if glob.is_empty() || glob.contains('\n') {
-        return Err("the pattern in front of '=' must be a line of text".into());
+        return Err("write one line of text before '=', such as '*.log=line'".into());
     }
     Ok((glob.into(), parse(mode)?))
 }
@@ -47,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_stdbufs_letters() {
+    fn modes_are_words_or_as_in_stdbuf() {
         for (text, mode) in [
             ("auto", None),
             ("none", Some(BufferMode::None)),

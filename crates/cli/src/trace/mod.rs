@@ -1,32 +1,35 @@
-//! `weir trace`: the command line, and what is done with it.
+//! `weir trace`: parses the command line, records the run, judges the recording, reports.
 
-mod show;
-pub(crate) mod status;
+mod report;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use weir_bench::{Error, prices};
 use weir_diagnose::judge_with_streams;
-use weir_model::trace::{Recording, StreamTable};
-use weir_model::{Severity, duration};
+use weir_model::Severity;
+use weir_model::trace::{Prices, Recording, StreamTable};
 use weir_sys::inherited::InheritedFds;
 use weir_trace_api::{BackendChoice, DeferredCleanup, TraceOptions, TraceTarget};
 
+use crate::exit_status::{self, CommandFailure, USAGE};
 use crate::output::OutputOptions;
-use crate::{USAGE, signals};
-use show::Outputs;
-use status::{FailOn, Failure};
+use crate::output_file::is_stdout;
+use crate::signals;
+use crate::values::{parse_nonzero_duration, parse_pid};
+use report::TraceReport;
 
-/// See what a program does with its bytes, what is wrong, and what would fix it
+/// Report what a program does with its bytes, what is wrong, and how to fix it
 ///
-/// Runs a command, or attaches to a process, and follows its children and threads. At the end comes the verdict,
-/// a table of streams (calls, bytes, sizes, how each is buffered), what is wrong with a fix and its gain, and
-/// what could not be seen. The command's input, output, terminal, signals and exit status are its own; weir
-/// writes to standard error or a file.
+/// weir runs a command, or attaches to a process, and traces all threads and children. At the end it prints the
+/// verdict, a table of streams (calls, bytes, sizes, buffering mode), the findings with a fix and its gain, and what
+/// weir could not observe.
+///
+/// The command keeps its input, output, terminal, signals and exit status. weir writes to standard error or to files.
 #[derive(clap::Args)]
 #[command(
     override_usage = "weir trace [OPTIONS] [--] COMMAND...\n       weir trace [OPTIONS] --pid PID [--time TIME]",
@@ -34,211 +37,235 @@ use status::{FailOn, Failure};
     after_long_help = EXAMPLES
 )]
 #[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-trace/1); - is standard output")))]
-#[command(mut_arg("quiet", |arg| arg.help("No screen: only the files and errors")))]
 pub struct Args {
     /// Command to run, with its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["pid", "replay"], conflicts_with_all = ["pid", "replay"], value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 
-    /// Attach to a process, all its threads and what it starts from now on, until Ctrl-C
-    #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "replay")]
+    /// Attach to a process, its threads and the processes that it starts from now on, until Ctrl-C
+    #[arg(long, short, value_name = "PID", value_parser = parse_pid, conflicts_with = "replay")]
     pid: Option<u32>,
 
-    /// Stop watching after this time, e.g. 10s; the program goes on
-    #[arg(long, short, value_name = "TIME", value_parser = parse_time, conflicts_with = "replay")]
+    /// Stop tracing after this time, e.g. 10s; the program continues
+    #[arg(long, short, value_name = "TIME", value_parser = parse_nonzero_duration, conflicts_with = "replay")]
     time: Option<Duration>,
 
-    /// Where to see the calls: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and Linux 6.16 or later), ptrace (needs
-    /// nothing), sample (only looks into /proc), auto (the best that works here)
+    /// How to trace: ebpf (needs root, or CAP_BPF and CAP_PERFMON, and Linux 6.16 or later), ptrace (needs no
+    /// privilege), sample (only reads /proc), auto (the best that works here)
     #[arg(
         long,
         value_name = "ENGINE",
         default_value = "auto",
-        value_parser = backend_choice(),
+        value_parser = engine_parser(),
         hide_possible_values = true,
         conflicts_with = "replay"
     )]
     engine: BackendChoice,
 
-    /// Look at every call, whatever it costs: no bursts
+    /// Record every call, whatever it costs: no sampling
     #[arg(long, conflicts_with = "replay")]
     exact: bool,
 
-    /// With --exact, stop the command only at the calls that weir follows, by a seccomp filter: programs that make
-    /// many others are slowed far less (engine ptrace)
+    /// With --exact, stop the command only at the calls that weir records, by a seccomp filter (engine ptrace); a
+    /// command with many other calls then runs much faster
     ///
-    /// The filter stays with the command and all that it starts, and without weir their calls would fail. So if weir is
-    /// killed by SIGKILL, they are killed as well; weir stays until the last of them has ended, also in the background;
-    /// and under it nobody else can trace them (strace, gdb).
+    /// The filter stays in the command and in all its descendants; without weir their calls would fail. Therefore: if
+    /// SIGKILL ends weir, they are killed too. weir runs until the last of them has ended, also in the background. No
+    /// other tracer (strace, gdb) can trace them.
     #[arg(long, requires_all = ["exact", "command"], conflicts_with_all = ["pid", "time", "every_call", "replay"])]
     seccomp: bool,
 
-    /// Record each call, with a look into the buffers before it: what `weir lab --step` goes through
+    /// Record each call with a buffer snapshot before it; `weir lab --step` needs this
     #[arg(long, requires = "record", conflicts_with = "replay", hide = true)]
     every_call: bool,
 
-    /// Show all streams and sizes, not only those that matter most
+    /// Show all streams and sizes, not only the most important ones
     #[arg(long)]
     all: bool,
 
-    /// Exit with 1 when there is a finding of this severity or a worse one: high, warn
+    /// Exit with 1 if there is a finding of this severity or worse: high, warn
     #[arg(long, value_name = "SEVERITY", hide_possible_values = true)]
     fail_on: Option<FailOn>,
 
     #[command(flatten)]
     result: OutputOptions,
 
-    /// Write what happened when, for ui.perfetto.dev or chrome://tracing
+    /// Write a timeline of the run, for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
 
-    /// Write the screen to a file, not to standard error
+    /// Write the screen to a file instead of standard error
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write all that was seen, for a report about weir itself
+    /// Write the whole recording, for a bug report about weir
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Judge and show what --record wrote; no program is run
+    /// Judge and show a file that --record wrote; run no program
     #[arg(long, value_name = "FILE", hide = true)]
     replay: Option<PathBuf>,
 }
 
-/// Parses `--engine`.
-fn backend_choice() -> impl TypedValueParser<Value = BackendChoice> {
-    const HELP: [&str; 4] =
-        ["The best that works here", "In the kernel", "By stopping the program", "From /proc"];
+/// Returns the parser of `--engine`.
+fn engine_parser() -> impl TypedValueParser<Value = BackendChoice> {
+    const HELP: [&str; 4] = [
+        "The best engine that works here",
+        "eBPF programs in the kernel",
+        "Stops at system calls",
+        "Samples of /proc",
+    ];
     let values = BackendChoice::NAMES.into_iter().zip(HELP);
     PossibleValuesParser::new(values.map(|(name, help)| PossibleValue::new(name).help(help)))
         .try_map(|name| name.parse::<BackendChoice>())
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  weir trace -- ./program < input > output      its streams, what is wrong, what would fix it
-  weir trace -p 4711 -t 10s                     ten seconds of a process that runs
-  weir trace --json trace.json -- make          the result for other programs, the screen as well
-  weir trace --fail-on high -q -- ./test        for CI: status 1 when bytes are lost or time is wasted
-  weir trace --exact --seccomp -- ./program     stopped at the calls that matter, at no others
-  weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
-  weir trace -o report.txt -- sh -c 'a | b'     nothing on the terminal but the program's own
+/// The values of `--fail-on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Bytes are lost, or most of the time.
+    High,
+    /// Time is wasted, or bytes are at risk.
+    Warn,
+}
 
-Signals from the terminal (Ctrl-C, Ctrl-\\) reach the command, and those sent to weir (SIGTERM, SIGHUP, SIGUSR1 ...) are
-passed on to it; the report comes when it has ended.
-
-Exit status: the command's own, 128+N when signal N ended it; 0 with --pid. 1 with --fail-on and such a
-finding, if the command itself ended with 0; 2 wrong usage; 125 weir itself failed, but after a command that
-did not end with 0 its status, with the error on standard error; 126 the command cannot be executed;
-127 it was not found. A report that cannot be written is such a failure: the command is run to its end.";
-
-fn parse_time(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
-        Duration::ZERO => Err("0: give it at least some time, such as 10s".into()),
-        time => Ok(time),
+impl From<FailOn> for Severity {
+    fn from(fail_on: FailOn) -> Self {
+        match fail_on {
+            FailOn::High => Self::High,
+            FailOn::Warn => Self::Warn,
+        }
     }
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  weir trace -- ./program < input > output      its streams, what is wrong, how to fix it
+  weir trace -p 4711 -t 10s                     trace a running process for ten seconds
+  weir trace --json trace.json -- make          write the result for other programs too
+  weir trace --fail-on high -q -- ./test        in CI: status 1 if bytes are lost
+  weir trace --exact --seccomp -- ./program     record every call, at a lower cost
+  weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
+  weir trace -o report.txt -- sh -c 'a | b'     keep the report off the terminal
+
+Signals: Ctrl-C and Ctrl-\\ go to the command. weir passes SIGTERM, SIGHUP, SIGUSR1
+and others on to the command. The report comes when the command has ended.
+
+Exit status: the command's own, or
+  128+N  signal N ended the command
+  0      with --pid
+  1      the command ended with 0, but --fail-on found something
+  2      wrong usage
+  125    weir failed, e.g. it could not write the report; the command ran to its end
+  126    the command cannot be executed
+  127    the command was not found
+If both the command and weir fail, the status is the command's.";
+
 /// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
-    if let Err(text) = one_stdout(&args).and_then(|()| engine_that_sees(&args)) {
-        complain!("weir: {text}\nweir: try 'weir trace --help'");
+    if let Err(error) = check_stdout(&args).and_then(|()| check_engine(&args)) {
+        eprintln_lossy!("weir: {error}\nweir: try 'weir trace --help'");
         return ExitCode::from(USAGE);
     }
-    let traced = Outputs::open(&args).and_then(|outputs| Ok((outputs, obtain(&args)?)));
+    let traced = TraceReport::open(&args).and_then(|report| Ok((report, recording(&args)?)));
     match traced {
-        Ok((outputs, (recording, rest))) => {
-            let status = conclude(&args, outputs, &recording);
-            drop(rest);
-            // Whoever waits for the end of weir would wait for each of its events to be freed.
+        Ok((report, (recording, cleanup))) => {
+            let status = judge_and_report(&args, report, &recording);
+            drop(cleanup);
+            // Never freed: the process ends now, and freeing the events of a long run one by one delays that end.
             std::mem::forget(recording);
             ExitCode::from(status)
         }
         Err(failure) => {
-            complain!("weir: {}", failure.text);
+            eprintln_lossy!("weir: {}", failure.text);
             ExitCode::from(failure.status)
         }
     }
 }
 
-/// Two texts on standard output could not be told apart.
-fn one_stdout(args: &Args) -> Result<(), String> {
-    match to_stdout(args) {
+/// Fails if two results go to standard output: a reader could not separate them.
+fn check_stdout(args: &Args) -> Result<(), String> {
+    match stdout_results(args) {
         0 | 1 => Ok(()),
-        _ => Err("standard output (-) can take one of --json, --timeline, --output and --record".into()),
+        _ => Err("only one of --json, --timeline, --output and --record can use standard output (-)".into()),
     }
 }
 
-/// How many results go to standard output.
-fn to_stdout(args: &Args) -> usize {
+/// Returns the number of results that go to standard output.
+fn stdout_results(args: &Args) -> usize {
     let files = [&args.timeline, &args.output, &args.record].into_iter().flatten();
-    files.filter(|path| path.as_path() == Path::new("-")).count() + usize::from(args.result.json_to_stdout())
+    files.filter(|path| is_stdout(path)).count() + usize::from(args.result.json_to_stdout())
 }
 
-/// Only one engine stops programs at calls, and one sees none.
-fn engine_that_sees(args: &Args) -> Result<(), String> {
+/// Fails if the engine cannot do what the other options ask for.
+fn check_engine(args: &Args) -> Result<(), String> {
+    const ADVICE: &str = "leave out --engine, or use --engine ptrace";
     match args.engine {
         BackendChoice::Ebpf | BackendChoice::Proc if args.seccomp => {
-            Err("--seccomp is of the engine ptrace: leave out --engine, or give it ptrace".into())
+            Err(format!("--seccomp works only with the engine ptrace: {ADVICE}"))
         }
-        BackendChoice::Proc if args.exact => Err(
-            "--exact looks at every call, and the engine sample at none: leave out --engine, or give it ptrace".into(),
-        ),
+        BackendChoice::Proc if args.exact => {
+            Err(format!("--exact records every call, but the engine sample records none: {ADVICE}"))
+        }
         _ => Ok(()),
     }
 }
 
-/// The recording: of a run, or of a file.
-fn obtain(args: &Args) -> Result<(Recording, DeferredCleanup), Failure> {
+/// Records the run, or reads the recording of `--replay`. A traced command has ended when the cleanup is dropped.
+fn recording(args: &Args) -> Result<(Recording, DeferredCleanup), CommandFailure> {
     if let Some(path) = &args.replay {
-        return Ok((replay(path)?, DeferredCleanup::default()));
+        return Ok((read_recording(path)?, DeferredCleanup::default()));
     }
     let directory = Path::new(".");
-    let known = prices::cached(directory);
-    // A command gets the signals of the terminal itself, and weir outlives them.
-    let stop = signals::stop_flag_of_tracer(args.pid.is_none());
+    let cached_prices = prices::cached(directory);
+    let options = trace_options(args, cached_prices.unwrap_or_default())?;
+    let (mut recording, cleanup) = weir_probe::trace::record(&options)?;
+    // Unknown prices are measured after the run, so that the program does not wait for them.
+    recording.prices = cached_prices.unwrap_or_else(|| prices::prices(directory));
+    if recording.waits_for_devices() {
+        recording.prices.sync_ns = prices::sync_ns(directory).unwrap_or(recording.prices.sync_ns);
+    }
+    Ok((recording, cleanup))
+}
+
+fn trace_options(args: &Args, prices: Prices) -> Result<TraceOptions, CommandFailure> {
     let target = match args.pid {
         Some(pid) => TraceTarget::Process(pid),
         None => TraceTarget::Command(args.command.clone()),
     };
-    let options = TraceOptions {
+    let stop = signals::tracer_stop_flag(args.pid.is_none()).map_err(CommandFailure::of_weir)?;
+    Ok(TraceOptions {
         target,
         backend: if args.seccomp { BackendChoice::Ptrace } else { args.engine },
         exact: args.exact,
         every_call: args.every_call,
         seccomp: args.seccomp,
-        inherited: if to_stdout(args) > 0 { InheritedFds::Stdout } else { InheritedFds::Nothing },
+        inherited: if stdout_results(args) > 0 { InheritedFds::Stdout } else { InheritedFds::Nothing },
         limit: args.time,
-        stop: stop.map_err(Failure::own)?,
-        prices: known.unwrap_or_default(),
-    };
-    let (mut recording, rest) = weir_probe::trace::record(&options)?;
-    // Measured behind the run, if they are not known: the program does not wait for them.
-    recording.prices = known.unwrap_or_else(|| prices::prices(directory));
-    if recording.waits_for_devices() {
-        recording.prices.sync_ns = prices::sync_ns(directory).unwrap_or(recording.prices.sync_ns);
-    }
-    Ok((recording, rest))
+        stop,
+        prices,
+    })
 }
 
-fn replay(path: &Path) -> Result<Recording, Failure> {
-    let advice = "give a file that 'weir trace --record' wrote";
+fn read_recording(path: &Path) -> Result<Recording, CommandFailure> {
+    const ADVICE: &str = "give a file that 'weir trace --record' wrote";
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::own(Error::system("read", path, &error, advice).to_string()))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::own(format!("{}: no recording ({error}); {advice}", path.display())))
+        .map_err(|error| CommandFailure::of_weir(Error::system("read", path, &error, ADVICE).to_string()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        CommandFailure::of_weir(format!("{}: not a recording ({error}); {ADVICE}", path.display()))
+    })
 }
 
-/// Judges, writes, and says how weir ends.
-fn conclude(args: &Args, outputs: Outputs, recording: &Recording) -> u8 {
+/// Judges the recording, writes the results and returns the exit status.
+fn judge_and_report(args: &Args, report: TraceReport, recording: &Recording) -> u8 {
     let streams = StreamTable::of(recording);
-    let (judged, streams) = judge_with_streams(&streams);
-    let errors = outputs.write(args, recording, &judged, streams);
+    let (judgement, streams) = judge_with_streams(&streams);
+    let errors = report.write(recording, &judgement, streams);
     for error in &errors {
-        complain!("weir: {error}");
+        eprintln_lossy!("weir: {error}");
     }
-    let worst = judged.findings.iter().map(|finding| finding.severity).max();
-    let failed = args.fail_on.is_some_and(|fail_on| worst >= Some(Severity::from(fail_on)));
-    let ended = if args.replay.is_some() { None } else { recording.exit };
-    status::status(ended, !errors.is_empty(), failed)
+    let worst = judgement.findings.iter().map(|finding| finding.severity).max();
+    let finding_fails = args.fail_on.is_some_and(|fail_on| worst >= Some(Severity::from(fail_on)));
+    let exit = if args.replay.is_some() { None } else { recording.exit };
+    exit_status::after_command(exit, !errors.is_empty(), finding_fails)
 }

@@ -1,0 +1,113 @@
+//! Maps experiments and their results to the pages that `weir-report` draws.
+
+use std::path::Path;
+
+use weir_lab::prediction::Prediction;
+use weir_lab::{Experiment, Result, history};
+use weir_model::duration::format_seconds;
+use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion};
+use weir_report::Style;
+use weir_report::lab::{self, Line, Outcome, Page, Value};
+
+/// Returns the list of experiments with their last results, which are read from `state_dir`.
+pub fn list(experiments: &[Experiment], state_dir: Option<&Path>, style: &Style) -> String {
+    let line = |experiment: &Experiment| Line {
+        theme: theme(experiment),
+        name: experiment.name.clone(),
+        about: experiment.about.clone(),
+        previous: state_dir.and_then(|directory| history::last(directory, &experiment.name)),
+        ..Line::default()
+    };
+    lab::list(&experiments.iter().map(line).collect::<Vec<_>>(), history::now_s(), style)
+}
+
+/// Returns the row of one experiment in the summary of several. `observed` is the outcomes in one line.
+pub fn summary_line(experiment: &Experiment, result: &Result, observed: &str) -> Line {
+    Line {
+        theme: theme(experiment),
+        name: experiment.name.clone(),
+        about: experiment.about.clone(),
+        seen: observed.into(),
+        agrees: result.verdict.agrees(),
+        reason: result.verdict.reason().unwrap_or_default().to_string(),
+        previous: None,
+    }
+}
+
+/// Returns the summary of several experiments.
+pub fn summary(lines: &[Line], results: &[(&Experiment, Result)], style: &Style) -> String {
+    let tables: Vec<_> = results.iter().flat_map(|(_, result)| &result.tables).collect();
+    lab::summary(lines, &tables, style)
+}
+
+/// Returns the page of one experiment.
+pub fn page(experiment: &Experiment, result: &Result, predictions: &[Prediction], style: &Style) -> String {
+    let name = &experiment.name;
+    let mut facts = result.commands.clone();
+    facts.push(format!("took {}", format_seconds(result.elapsed.as_secs_f64())));
+    let trouble = match &result.verdict {
+        LabVerdict::Agrees => None,
+        LabVerdict::Differs(reason) => Some(format!("not as the experiment states: {reason}")),
+        LabVerdict::Absent(reason) => Some(format!("not run: {reason}")),
+    };
+    let page = Page {
+        name: name.clone(),
+        theme: theme(experiment),
+        expect: experiment.expect.clone(),
+        outcomes: outcome_rows(result, predictions),
+        picture: picture(result),
+        tables: result.tables.clone(),
+        why: experiment.why.clone(),
+        fix: experiment.fix.clone(),
+        facts,
+        trouble,
+        see: format!("more: weir lab {name} with --step (call by call), --predict, --source or --fixed"),
+    };
+    lab::page(&page, style)
+}
+
+/// Returns the lines with which the check drew the run.
+fn picture(result: &Result) -> Vec<String> {
+    let facts = result.ran.first().into_iter().flat_map(|run| &run.beside);
+    facts.filter(|fact| fact.what == "picture").map(|fact| fact.value.clone()).collect()
+}
+
+/// Returns one row for each outcome, with the values of both programs and the prediction.
+fn outcome_rows(result: &Result, predictions: &[Prediction]) -> Vec<Outcome> {
+    let mut rows: Vec<Outcome> = Vec::new();
+    // The column of predictions leaves no room for outcomes that --predict does not ask about.
+    let is_shown = |outcome: &&LabOutcome| predictions.is_empty() || !outcome.expected.is_empty();
+    for run in &result.ran {
+        for outcome in run.outcomes.iter().filter(is_shown) {
+            let index = rows.iter().position(|row| row.what == outcome.what).unwrap_or_else(|| {
+                let prediction = predictions.iter().find(|prediction| prediction.what == outcome.what);
+                rows.push(Outcome {
+                    what: outcome.what.clone(),
+                    expect: outcome.expected.clone(),
+                    said: prediction.map(|prediction| marked(prediction, outcome)),
+                    ..Outcome::default()
+                });
+                rows.len() - 1
+            });
+            match run.version {
+                ProgramVersion::Broken => rows[index].broken = Some(value(outcome)),
+                ProgramVersion::Fixed => rows[index].fixed = Some(value(outcome)),
+            }
+        }
+    }
+    rows
+}
+
+fn marked(prediction: &Prediction, outcome: &LabOutcome) -> String {
+    let mark = if prediction.is_right(&outcome.seen) { "✓" } else { "✗" };
+    format!("{} {mark}", prediction.text)
+}
+
+fn value(outcome: &LabOutcome) -> Value {
+    let expected = outcome.expected.is_empty() || weir_lab::fits(&outcome.expected, &outcome.seen);
+    Value { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
+}
+
+fn theme(experiment: &Experiment) -> String {
+    format!("{} · {}", experiment.theme, experiment.theme.title())
+}

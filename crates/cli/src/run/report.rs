@@ -1,0 +1,105 @@
+//! What `weir run` reports: the plan, substitutes, rescued bytes; on standard error or as JSON.
+
+use std::ffi::OsString;
+
+use weir_control::launch::OutputAfterExit;
+use weir_control::plan::Plan;
+use weir_model::Size;
+use weir_model::run::{ProgramProperties, RunDocument, RunOutcome, RunPlan, SCHEMA};
+use weir_report::why::screen;
+use weir_tui::style::{stderr_style, stdout_style};
+
+use super::{Args, WhyMode};
+use crate::console;
+use crate::exit_status::CommandFailure;
+use crate::output::OutputFiles;
+
+/// The reports of one run.
+pub struct RunReport<'a> {
+    args: &'a Args,
+    files: OutputFiles,
+}
+
+impl<'a> RunReport<'a> {
+    /// Opens the output files before the command runs.
+    pub fn open(args: &'a Args) -> Result<Self, CommandFailure> {
+        Ok(Self { args, files: args.output.open().map_err(CommandFailure::of_weir)? })
+    }
+
+    /// Returns what remains to be written when the command has ended.
+    pub fn after_exit(&self) -> OutputAfterExit {
+        match (self.files.wants_json(), self.files.uses_stdout()) {
+            (false, _) => OutputAfterExit::Nothing,
+            (true, false) => OutputAfterExit::File,
+            (true, true) => OutputAfterExit::Stdout,
+        }
+    }
+
+    /// Prints the plan if `--why` asks for it: to standard error before the command runs, or to standard output if the
+    /// command does not run.
+    pub fn print_plan(&self, plan: &Plan) -> Result<(), CommandFailure> {
+        let printed = match self.args.why {
+            None => Ok(()),
+            Some(WhyMode::Only) if self.files.uses_stdout() => Ok(()),
+            Some(WhyMode::Only) => console::print(&screen(&run_plan(plan), &stdout_style())),
+            Some(WhyMode::First) => console::print_error(&screen(&run_plan(plan), &stderr_style())),
+        };
+        printed.map_err(|error| CommandFailure::of_weir(format!("the plan cannot be written: {error}")))
+    }
+
+    /// Prints the substitutes in the plan, and `problems`, which weir found when it started the command.
+    pub fn print_remarks(&self, plan: &Plan, problems: &[String]) {
+        if self.args.output.is_quiet() {
+            return;
+        }
+        let has_printed_plan = self.args.why.is_some();
+        let remarks = if has_printed_plan { Vec::new() } else { plan.remarks() };
+        for remark in remarks.iter().chain(problems) {
+            eprintln_lossy!("weir: {remark}");
+        }
+    }
+
+    /// Prints the rescued bytes and the problems of a run that has ended.
+    pub fn print_outcome(&self, outcome: &RunOutcome) {
+        if self.args.output.is_quiet() {
+            return;
+        }
+        for rescue in &outcome.rescued {
+            let (bytes, comm, pid) = (Size(rescue.bytes), &rescue.comm, rescue.pid);
+            let bytes = format!("{bytes} of {comm} ({pid}), fd {} ({})", rescue.fd, rescue.path);
+            match &rescue.saved {
+                None => eprintln_lossy!("weir: rescued {bytes}"),
+                Some(saved) => eprintln_lossy!("weir: saved {bytes} in {}: {}", saved.path, saved.why),
+            }
+        }
+        for problem in &outcome.unable {
+            eprintln_lossy!("weir: {problem}");
+        }
+    }
+
+    /// Writes the JSON document if `--json` was given. `outcome` is `None` if the command did not run.
+    pub fn write_json(&mut self, plan: &Plan, outcome: Option<&RunOutcome>) -> Result<(), CommandFailure> {
+        let document = RunDocument { schema: SCHEMA.into(), plan: run_plan(plan), outcome: outcome.cloned() };
+        self.files.write_json(&document).map_err(CommandFailure::of_weir)
+    }
+}
+
+/// Returns the part of the plan that is shown and written.
+fn run_plan(plan: &Plan) -> RunPlan {
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let program = &plan.program;
+    let elf = program.elf.as_ref();
+    RunPlan {
+        command: plan.command.iter().map(text).collect(),
+        program: ProgramProperties {
+            path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
+            runtime: plan.runtime.name.into(),
+            script: program.script,
+            linked_statically: elf.is_some_and(|elf| elf.is_static),
+            musl: elf.is_some_and(|elf| elf.musl),
+            foreign: elf.is_some_and(|elf| !elf.native),
+            privileged: program.privileged,
+        },
+        rows: plan.rows.clone(),
+    }
+}
