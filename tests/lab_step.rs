@@ -169,7 +169,7 @@ fn a_prediction_is_compared_with_the_outcome() {
     assert!(output.status.success(), "{shown}");
     assert!(shown.contains("on a terminal?") && shown.contains("in a file?"), "{shown}");
     assert!(
-        shown.contains("you shown")
+        shown.contains("you said")
             && shown.contains("expected")
             && shown.contains("3 lines ✓")
             && shown.contains("5 ✗"),

@@ -69,9 +69,9 @@ pub struct Args {
     /// With --exact, stop the command only at the calls that weir records, by a seccomp filter (engine ptrace); a
     /// command with many other calls then runs much faster
     ///
-    /// The filter stays in the command and in all its descendants; without weir their calls would fail. Therefore: if
-    /// SIGKILL ends weir, they are killed too. weir runs until the last of them has ended, also in the background. No
-    /// other tracer (strace, gdb) can trace them.
+    /// The filter stays in the command and in all its descendants. Without weir their calls would fail, so if weir is
+    /// killed by SIGKILL, they are killed as well. weir runs until the last of them has ended, also in the background.
+    /// Other tracers (strace, gdb) cannot trace them.
     #[arg(long, requires_all = ["exact", "command"], conflicts_with_all = ["pid", "time", "every_call", "replay"])]
     seccomp: bool,
 
