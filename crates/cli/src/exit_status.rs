@@ -50,7 +50,7 @@ impl From<weir_control::launch::LaunchError> for CommandFailure {
     fn from(error: weir_control::launch::LaunchError) -> Self {
         use weir_control::{launch::LaunchError, supervise::SuperviseError};
         match error {
-            LaunchError::Start(error) | LaunchError::Follow(SuperviseError::Probe(error)) => error.into(),
+            LaunchError::Start(error) | LaunchError::Supervise(SuperviseError::Probe(error)) => error.into(),
             other => Self::of_weir(other.to_string()),
         }
     }

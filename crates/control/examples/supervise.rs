@@ -1,10 +1,10 @@
-//! Follows a command by hand: `follow [--rescue] [--max-delay MS] [--fix-fork] -- COMMAND…`.
+//! Supervises a command: `supervise [--rescue] [--max-delay MS] [--fix-fork] -- COMMAND…`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use weir_control::supervise::{SuperviseOptions, follow, unable};
+use weir_control::supervise::{SuperviseOptions, limitations, supervise};
 use weir_model::trace::Exit;
 
 fn main() -> ExitCode {
@@ -26,18 +26,19 @@ fn main() -> ExitCode {
         return usage();
     }
     run(&command, &options).unwrap_or_else(|error| {
-        eprintln!("follow: {error}");
+        eprintln!("supervise: {error}");
         ExitCode::from(125)
     })
 }
 
+/// Runs the command. The variable SUPERVISE_OUTCOME prints its outcome too.
 fn run(command: &[OsString], options: &SuperviseOptions) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let gated = weir_sys::launch::start(command)?;
-    for sentence in unable(&gated, options) {
-        eprintln!("follow: {sentence}");
+    for sentence in limitations(&gated, options) {
+        eprintln!("supervise: {sentence}");
     }
-    let outcome = follow(gated, options, Vec::new())?;
-    if std::env::var_os("FOLLOW_SAYS").is_some() {
+    let outcome = supervise(gated, options, Vec::new())?;
+    if std::env::var_os("SUPERVISE_OUTCOME").is_some() {
         eprintln!("{outcome:?}");
     }
     Ok(ExitCode::from(match outcome.exit {
@@ -47,6 +48,6 @@ fn run(command: &[OsString], options: &SuperviseOptions) -> Result<ExitCode, Box
 }
 
 fn usage() -> ExitCode {
-    eprintln!("follow [--rescue] [--max-delay MS] [--fix-fork] -- COMMAND…");
+    eprintln!("supervise [--rescue] [--max-delay MS] [--fix-fork] -- COMMAND…");
     ExitCode::from(2)
 }

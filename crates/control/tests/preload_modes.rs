@@ -122,7 +122,7 @@ fn a_private_input_is_not_eaten_by_children() {
     let about = std::fs::metadata(&path).unwrap();
     let wishes = PreloadConfig {
         private_stdin: Some((about.dev(), about.ino())),
-        first: Some(std::process::id()),
+        first_pid: Some(std::process::id()),
         ..PreloadConfig::default()
     };
     let input = || std::fs::File::open(&path).unwrap().into();

@@ -14,7 +14,7 @@ fn as_nobody(weir: &Path, program: &Path) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
     command.arg(weir).args(["--max-delay", "20", "--", "sh", "-c", &format!("{} -u; exit 7", text(program))]);
-    output(command.env("FOLLOW_SAYS", "1"))
+    output(command.env("SUPERVISE_OUTCOME", "1"))
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_child_that_loses_its_privilege_runs_and_is_named() {
     let with_mode =
         |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a mode");
     with_mode(folder.path(), 0o755);
-    let (weir, program) = (folder.path().join("follow"), folder.path().join("who"));
+    let (weir, program) = (folder.path().join("supervise"), folder.path().join("who"));
     fs::copy(follower(), &weir).expect("a copy that everybody may run");
     fs::copy("/usr/bin/id", &program).expect("a copy");
     with_mode(&weir, 0o755);

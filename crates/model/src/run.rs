@@ -91,7 +91,8 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRow {
     /// The option as on the command line.
-    pub wish: String,
+    #[serde(rename = "wish")]
+    pub option: String,
     /// Degree of the effect.
     pub effect: Effect,
     /// Means of the effect.
@@ -102,18 +103,18 @@ pub struct PlanRow {
 
 impl PlanRow {
     /// Makes the row of an option that takes full effect.
-    pub fn whole(option: &str, technique: Technique, text: impl Into<String>) -> Self {
-        Self { wish: option.into(), effect: Effect::Whole, technique, text: text.into() }
+    pub fn honoured(option: &str, technique: Technique, text: impl Into<String>) -> Self {
+        Self { option: option.into(), effect: Effect::Whole, technique, text: text.into() }
     }
 
     /// Returns the row with another effect.
-    pub fn but(self, effect: Effect) -> Self {
+    pub fn with_effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
     }
 
     /// Makes the row of an option that cannot be honoured.
-    pub fn not(option: &str, text: impl Into<String>) -> Self {
-        Self { wish: option.into(), effect: Effect::Not, technique: Technique::Nothing, text: text.into() }
+    pub fn refused(option: &str, text: impl Into<String>) -> Self {
+        Self { option: option.into(), effect: Effect::Not, technique: Technique::Nothing, text: text.into() }
     }
 }
 
@@ -127,7 +128,8 @@ pub struct RunOutcome {
     /// Bytes written after the death of their process, in the order of the deaths.
     pub rescued: Vec<RescuedBytes>,
     /// What weir could not do, in sentences.
-    pub unable: Vec<String>,
+    #[serde(rename = "unable")]
+    pub limitations: Vec<String>,
 }
 
 /// Pending bytes of a stream that weir wrote after the process had died.

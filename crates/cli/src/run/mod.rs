@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_control::launch;
 use weir_control::plan::request::{BufferMode, CoalesceScope, RunRequest, StandardStream};
-use weir_control::plan::{self, Plan, host_capabilities};
+use weir_control::plan::{self, HostCapabilities, Plan};
 use weir_model::duration;
 
 use crate::exit_status::{self, CommandFailure, WEIR_FAILED};
@@ -204,7 +204,7 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
         return Err(CommandFailure::of_weir(text));
     }
     let after_exit = report.after_exit();
-    let outcome = launch::carry_out(&plan, after_exit, |problems| report.print_remarks(&plan, problems))?;
+    let outcome = launch::launch(&plan, after_exit, |problems| report.print_remarks(&plan, problems))?;
     report.print_outcome(&outcome);
     report.write_json(&plan, Some(&outcome))?;
     Ok(exit_status::after_command(Some(outcome.exit), false, false))
@@ -212,10 +212,10 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
 
 /// Makes the plan. Fails as a shell does if the command does not exist.
 fn plan(args: &Args) -> Result<Plan, CommandFailure> {
-    let (request, capabilities) = (args.request(), host_capabilities::look());
+    let (request, capabilities) = (args.request(), HostCapabilities::read());
     let mut plan = plan::plan(&args.command, &request, &capabilities);
     if args.has_auto_mode() && request.is_empty() {
-        plan.nothing();
+        plan.clear();
     }
     if plan.program.path.is_none() {
         let command = Path::new(&args.command[0]).display().to_string();

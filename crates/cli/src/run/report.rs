@@ -29,7 +29,7 @@ impl<'a> RunReport<'a> {
     /// Returns what remains to be written when the command has ended.
     pub fn after_exit(&self) -> OutputAfterExit {
         match (self.files.wants_json(), self.files.uses_stdout()) {
-            (false, _) => OutputAfterExit::Nothing,
+            (false, _) => OutputAfterExit::None,
             (true, false) => OutputAfterExit::File,
             (true, true) => OutputAfterExit::Stdout,
         }
@@ -72,7 +72,7 @@ impl<'a> RunReport<'a> {
                 Some(saved) => eprintln_lossy!("weir: saved {bytes} in {}: {}", saved.path, saved.why),
             }
         }
-        for problem in &outcome.unable {
+        for problem in &outcome.limitations {
             eprintln_lossy!("weir: {problem}");
         }
     }
@@ -88,16 +88,16 @@ impl<'a> RunReport<'a> {
 fn run_plan(plan: &Plan) -> RunPlan {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let program = &plan.program;
-    let elf = program.elf.as_ref();
+    let executable = program.executable.as_ref();
     RunPlan {
         command: plan.command.iter().map(text).collect(),
         program: ProgramProperties {
             path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
             runtime: plan.runtime.name.into(),
             script: program.script,
-            linked_statically: elf.is_some_and(|elf| elf.is_static),
-            musl: elf.is_some_and(|elf| elf.musl),
-            foreign: elf.is_some_and(|elf| !elf.native),
+            linked_statically: executable.is_some_and(|executable| executable.is_static),
+            musl: executable.is_some_and(|executable| executable.musl),
+            foreign: program.is_foreign(),
             privileged: program.privileged,
         },
         rows: plan.rows.clone(),

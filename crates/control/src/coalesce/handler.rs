@@ -1,47 +1,48 @@
-//! `--coalesce`: what programs have gathered in the arena is written when they die, and when it gets too old.
+//! `--coalesce`: writes the bytes in the arena when their process dies, or when they are old.
 
 use std::time::Duration;
 
+use weir_model::run::RescuedBytes;
 use weir_model::trace::Exit;
 use weir_sys::proc;
 
-use crate::coalesce::{Arena, UnwrittenBytes};
-use crate::rescue::save;
-use crate::supervise::{LifecycleHandler, RescuedBytes, SavedFile, Tracees};
+use super::{Arena, UnwrittenBytes};
+use crate::rescue::{self, save};
+use crate::supervise::{LifecycleHandler, Tracees};
 
-/// Told before weir's other followers: what is in the arena was written before what is in a stream.
+/// Drains the arena. It must run before the rescue: gathered bytes are older than those of a stream.
 pub struct CoalesceHandler {
     arena: Arena,
-    every: Duration,
+    interval: Duration,
 }
 
 impl CoalesceHandler {
-    /// Bytes wait in the arena for `delay` at most.
+    /// Makes a handler for an arena with this delay.
     pub fn new(arena: Arena, delay: Duration) -> CoalesceHandler {
-        CoalesceHandler { arena, every: (delay / 4).max(Duration::from_millis(1)) }
+        CoalesceHandler { arena, interval: (delay / 4).max(Duration::from_millis(1)) }
     }
 }
 
 impl LifecycleHandler for CoalesceHandler {
-    fn every(&self) -> Option<Duration> {
-        Some(self.every)
+    fn tick_interval(&self) -> Option<Duration> {
+        Some(self.interval)
     }
 
-    fn tick(&mut self, _world: &mut Tracees, now: u64) {
+    fn on_tick(&mut self, _tracees: &mut Tracees, now: u64) {
         self.arena.tick(now / 1000);
     }
 
-    fn exits(&mut self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
+    fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
+        let exit = Exit::of_status(status);
         match self.arena.drain(pid) {
             Ok(drained) => {
-                let missed =
-                    |left: &UnwrittenBytes| !crate::rescue::unread(Exit::of_status(status), &left.why);
+                let missed = |left: &UnwrittenBytes| !rescue::has_no_reader(exit, &left.why);
                 if let Some(left) = drained.left.filter(missed) {
-                    keep(world, pid, tid, status, &left);
+                    save_unwritten(tracees, pid, tid, exit, &left);
                 }
             }
-            Err(error) => world.say(format!(
-                "what process {pid} ({}) had gathered could not be written: {}",
+            Err(error) => tracees.add_limitation(format!(
+                "the gathered bytes of process {pid} ({}) could not be written: {}",
                 proc::names(tid).1,
                 weir_sys::error::errno_text(&error)
             )),
@@ -50,27 +51,18 @@ impl LifecycleHandler for CoalesceHandler {
     }
 }
 
-/// No file took them: they are saved beside a report.
-fn keep(world: &mut Tracees, pid: u32, tid: u32, status: i32, left: &UnwrittenBytes) {
-    let mut about = RescuedBytes {
+/// Saves bytes that their file did not take, as a rescue does.
+fn save_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, exit: Exit, left: &UnwrittenBytes) {
+    let mut rescued = RescuedBytes {
         pid,
         comm: proc::names(tid).1,
         fd: left.fd,
         path: proc::descriptor(tid, left.fd).unwrap_or_default(),
         bytes: left.bytes.len() as u64,
-        exit: Exit::of_status(status),
+        exit,
         saved: None,
     };
     let why = weir_sys::error::errno_text(&left.why);
-    match save::save(world.save_in.as_deref(), &left.bytes, &about, &why) {
-        Ok(path) => about.saved = Some(SavedFile { path: path.to_string_lossy().into_owned(), why }),
-        Err(error) => world.say(format!(
-            "{} bytes of process {pid} ({}) for {} are lost: {why}; and they could not be saved: {}",
-            left.bytes.len(),
-            about.comm,
-            about.path,
-            weir_sys::error::errno_text(&error)
-        )),
-    }
-    world.rescued.push(about);
+    save::save_or_report(tracees, &mut rescued, &left.bytes, why);
+    tracees.rescued.push(rescued);
 }

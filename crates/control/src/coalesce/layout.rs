@@ -1,4 +1,4 @@
-//! The layout of the shared memory, as native/preload/arena.h has it.
+//! The layout of the arena, which native/preload/arena.h defines. A test compares both.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ const HEAD_BYTES: usize = 4096;
 const OUT_BYTES: usize = 65536;
 pub const BYTES: usize = HEAD_BYTES + SLOTS * size_of::<ArenaRegion>();
 
-/// The first page.
+/// The arena's first page.
 #[repr(C)]
 pub struct ArenaHeader {
     magic: AtomicU64,
@@ -21,14 +21,14 @@ pub struct ArenaHeader {
 }
 
 impl ArenaHeader {
-    pub fn begin(&self, weir_pid: u32) {
+    pub fn initialize(&self, weir_pid: u32) {
         self.weir_pid.store(weir_pid, Relaxed);
         self.slots.store(SLOTS as u32, Relaxed);
         self.magic.store(MAGIC, Release);
     }
 }
 
-/// One process's part.
+/// One process's part of the arena. arena.h explains the fields.
 #[repr(C)]
 pub struct ArenaRegion {
     pub head: AtomicU64,
@@ -42,51 +42,51 @@ pub struct ArenaRegion {
     pub in_end: AtomicI64,
     pub in_fd: AtomicI32,
     pub out_limit: AtomicU32,
-    rest: [u8; 4096 - 72],
+    padding: [u8; 4096 - 72],
     out: [u8; OUT_BYTES],
 }
 
-/// A call in flight when its process died.
+/// A call whose result a dying process could not note.
 pub enum InterruptedCall {
-    /// Of gathered bytes.
+    /// A write of gathered bytes.
     Write,
-    /// Of bytes ahead.
+    /// A read into the read-ahead buffer.
     Read,
 }
 
 impl ArenaRegion {
-    /// Bytes that were gathered since it last started over; what a program stores there is not trusted.
+    /// Returns the bytes that were gathered since the region started over, clamped: the program may store any value.
     pub fn length(&self) -> u64 {
         (self.head.load(Acquire) & 0xffff_ffff).min(OUT_BYTES as u64)
     }
 
-    /// How many of them are not out.
-    pub fn pending(&self) -> u64 {
+    /// Returns the number of gathered bytes that are not written.
+    pub fn pending_len(&self) -> u64 {
         self.length().saturating_sub(self.drained.load(Acquire))
     }
 
-    /// The bytes that are not out. They are complete, and their owner only adds behind them.
-    pub fn rest(&self) -> Vec<u8> {
+    /// Returns the gathered bytes that are not written. They are complete, and their owner only appends.
+    pub fn pending_bytes(&self) -> Vec<u8> {
         let (from, to) = (self.drained.load(Acquire) as usize, self.length() as usize);
-        // SAFETY: `from..to` is within `out`; the owner stores behind `to` only, so these bytes do not change.
+        // SAFETY: `from..to` is within `out`; the owner stores only from `to` on, so these bytes do not change.
         (from..to).map(|at| unsafe { self.out.as_ptr().add(at).read_volatile() }).collect()
     }
 
-    /// Bytes that were read ahead and that the program has not got.
-    pub fn unread(&self) -> u64 {
+    /// Returns the number of read-ahead bytes that the program has not read.
+    pub fn unread_len(&self) -> u64 {
         self.in_length.load(Acquire).saturating_sub(self.in_used.load(Acquire) & 0xffff_ffff)
     }
 
-    /// Notes the call that its owner could not note any more.
-    pub fn settle(&self, flight: Option<(InterruptedCall, u64)>) {
-        match flight {
+    /// Notes a call that the owner could not note.
+    pub fn complete(&self, call: Option<(InterruptedCall, u64)>) {
+        match call {
             Some((InterruptedCall::Write, bytes)) => drop(self.drained.fetch_add(bytes, Relaxed)),
             Some((InterruptedCall::Read, bytes)) => drop(self.in_length.fetch_add(bytes, Relaxed)),
             None => {}
         }
     }
 
-    /// Nothing is in it any more.
+    /// Empties the region for its next owner.
     pub fn clear(&self) {
         self.head.store(0, Relaxed);
         self.drained.store(0, Relaxed);
@@ -95,43 +95,42 @@ impl ArenaRegion {
     }
 }
 
-/// The memory, for as long as the arena lives.
+/// The mapped arena. Dropping it unmaps the memory.
 pub struct ArenaMapping {
-    at: *mut u8,
+    base: *mut u8,
 }
 
-// SAFETY: the mapping is this process's as a whole, not a thread's; it goes with its owner.
+// SAFETY: a mapping belongs to the process, not to a thread, and its fields are atomic.
 unsafe impl Send for ArenaMapping {}
 
 impl ArenaMapping {
-    pub fn of(file: &OwnedFd) -> io::Result<ArenaMapping> {
+    pub fn new(file: &OwnedFd) -> io::Result<ArenaMapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let fd = file.as_raw_fd();
-        // SAFETY: a new mapping at a place of the kernel's choice, of a file whose size is sealed.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, fd, 0) };
-        if at == libc::MAP_FAILED {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(ArenaMapping { at: at.cast() })
+        // SAFETY: the kernel chooses the address, and the size of the file is sealed.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, fd, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
         }
+        Ok(ArenaMapping { base: base.cast() })
     }
 
-    pub fn head(&self) -> &ArenaHeader {
-        // SAFETY: the mapping begins with it, is page-aligned and lives as long as self; all fields are atomic.
-        unsafe { &*self.at.cast() }
+    pub fn header(&self) -> &ArenaHeader {
+        // SAFETY: the page-aligned mapping begins with the header and lives as long as self; all fields are atomic.
+        unsafe { &*self.base.cast() }
     }
 
     pub fn region(&self, slot: usize) -> &ArenaRegion {
         assert!(slot < SLOTS);
-        // SAFETY: within the mapping and page-aligned; `out` is only read through `rest`.
-        unsafe { &*self.at.add(HEAD_BYTES + slot * size_of::<ArenaRegion>()).cast() }
+        // SAFETY: the region is within the mapping and page-aligned; only `pending_bytes` reads `out`.
+        unsafe { &*self.base.add(HEAD_BYTES + slot * size_of::<ArenaRegion>()).cast() }
     }
 }
 
 impl Drop for ArenaMapping {
     fn drop(&mut self) {
-        // SAFETY: what `of` has mapped; no reference outlives self.
-        unsafe { libc::munmap(self.at.cast(), BYTES) };
+        // SAFETY: `new` has mapped these bytes, and no reference outlives self.
+        unsafe { libc::munmap(self.base.cast(), BYTES) };
     }
 }
 
@@ -140,9 +139,9 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// The C compiler's own answer for arena.h.
+    /// Compares the offsets with those that the C compiler has for arena.h.
     #[test]
-    fn c_has_the_same_layout() {
+    fn the_layout_is_that_of_arena_h() {
         let dir = tempfile::tempdir().unwrap();
         let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../native/preload/arena.h");
         let text = format!(
@@ -155,8 +154,8 @@ mod tests {
         let built =
             std::process::Command::new("cc").args(["-w", "l.c", "-o", "l"]).current_dir(dir.path()).status();
         assert!(built.unwrap().success());
-        let said = std::process::Command::new(dir.path().join("l")).output().unwrap().stdout;
-        let ours = [
+        let printed = std::process::Command::new(dir.path().join("l")).output().unwrap().stdout;
+        let expected = [
             offset_of!(ArenaHeader, owners),
             offset_of!(ArenaRegion, lock),
             offset_of!(ArenaRegion, flight_back),
@@ -168,6 +167,6 @@ mod tests {
             size_of::<ArenaRegion>(),
             BYTES,
         ];
-        assert_eq!(String::from_utf8(said).unwrap(), ours.map(|n| n.to_string()).join(" "));
+        assert_eq!(String::from_utf8(printed).unwrap(), expected.map(|n| n.to_string()).join(" "));
     }
 }

@@ -1,5 +1,7 @@
-//! The memory that weir shares with the programs whose tiny calls it gathers: what a kill leaves there is written
-//! out, and what is too old. The protocol stands in native/preload/arena.h.
+//! The arena: memory that weir shares with the programs whose tiny calls it gathers.
+//!
+//! Weir writes the bytes that a dead process leaves in the arena, and those that are too old. native/preload/arena.h
+//! defines the protocol.
 
 pub(crate) mod handler;
 mod layout;
@@ -17,79 +19,80 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 use layout::{ArenaMapping, ArenaRegion, SLOTS};
 
-/// How long a death may wait for a full pipe or socket before its bytes are handed to the caller.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest wait for a full pipe or socket at an exit: short for a user who waits for the command's end.
+const EXIT_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes that were promised and that no file took.
+/// Gathered bytes that their file did not take.
 #[derive(Debug)]
 pub struct UnwrittenBytes {
-    /// The descriptor they were written to, as the process knew it.
+    /// The descriptor in the process.
     pub fd: i32,
-    /// What is left, in order.
+    #[allow(missing_docs)]
     pub bytes: Vec<u8>,
-    /// What the file said.
+    /// The error of the write.
     pub why: io::Error,
 }
 
-/// What the end of a process left to do.
+/// The result of draining a process at its exit.
 #[derive(Debug, Default)]
 pub struct ArenaDrain {
-    /// Bytes that weir wrote for it.
+    /// Gathered bytes that weir wrote.
     pub written: u64,
-    /// Bytes that it had read ahead and that a shared file offset got back.
-    pub given_back: u64,
-    /// What could not be written.
+    /// Read-ahead bytes by which weir moved the file's offset back.
+    pub returned: u64,
+    /// Gathered bytes that weir could not write.
     pub left: Option<UnwrittenBytes>,
 }
 
-/// The bytes of a slot that a tick saw waiting.
+/// The time since which a region has had pending bytes.
 struct SlotAge {
-    bytes: u64,
+    /// The region's length then. A smaller length later shows that the region has started over.
+    length: u64,
     since_us: u64,
 }
 
-/// The shared memory, and who uses it.
+/// The shared memory and the age of its pending bytes.
 pub struct Arena {
     file: OwnedFd,
     map: ArenaMapping,
     delay_us: u64,
-    seen: HashMap<usize, SlotAge>,
+    ages: HashMap<usize, SlotAge>,
 }
 
 impl Arena {
-    /// A fresh one; bytes wait in it for `delay` at most, as far as [`Arena::tick`] is called.
+    /// Creates an arena. Bytes stay in it for at most `delay` if [`Arena::tick`] is called often enough.
     pub fn create(delay: Duration) -> io::Result<Arena> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("weir-arena", flags)?;
         rustix::fs::ftruncate(&file, layout::BYTES as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let map = ArenaMapping::of(&file)?;
-        map.head().begin(std::process::id());
-        Ok(Arena { file, map, delay_us: delay.as_micros() as u64, seen: HashMap::new() })
+        let map = ArenaMapping::new(&file)?;
+        map.header().initialize(std::process::id());
+        Ok(Arena { file, map, delay_us: delay.as_micros() as u64, ages: HashMap::new() })
     }
 
-    /// Where a program finds it, for [`crate::preload::PreloadConfig::coalesce`]; good while this process lives.
+    /// Returns the arena's path for [`crate::preload::PreloadConfig::coalesce`]. It is valid while weir lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
-    /// At the exit stop of `pid` (PTRACE_EVENT_EXIT, by the thread that traces it): what it had been promised is
-    /// written to the same open files, what it had read ahead is given back, and its slot is free again.
+    /// Drains the regions of `pid`, which must be in its exit stop under the calling thread. Writes its gathered bytes
+    /// to their open files, moves offsets back by its read-ahead bytes, and frees its slots.
     pub fn drain(&mut self, pid: u32) -> io::Result<ArenaDrain> {
         let mut drained = ArenaDrain::default();
         for slot in self.slots_of(pid) {
             let region = self.map.region(slot);
-            let process = open(pid)?;
-            region.settle(flight(pid, region));
-            drained.given_back += give_back(&process, region)?;
-            if region.pending() > 0 {
-                let sink = writer::of(&process, region.out_fd.load(Relaxed))?;
-                let most = writer::allowance(pid, &sink)?;
-                let (written, error) = writer::write(&sink, region, most, PATIENCE);
+            let process = open_pidfd(pid)?;
+            region.complete(interrupted_call(pid, region));
+            drained.returned += return_read_ahead(&process, region)?;
+            if region.pending_len() > 0 {
+                let file = writer::open(&process, region.out_fd.load(Relaxed))?;
+                let most = writer::size_limit(pid, &file)?;
+                let (written, error) = writer::write(&file, region, most, EXIT_WRITE_TIMEOUT);
                 drained.written += written;
                 drained.left = error.map(|why| UnwrittenBytes {
                     fd: region.out_fd.load(Relaxed),
-                    bytes: region.rest(),
+                    bytes: region.pending_bytes(),
                     why,
                 });
             }
@@ -98,104 +101,104 @@ impl Arena {
         Ok(drained)
     }
 
-    /// Writes out what has waited longer than the delay in programs that make no calls of their own. Never waits: a
-    /// sink without room is looked at again in the next tick. Returns the bytes written.
+    /// Writes bytes that are older than the delay, for programs that make no call meanwhile. Never blocks: the next
+    /// tick tries a full pipe again. Returns the number of bytes written.
     pub fn tick(&mut self, now_us: u64) -> u64 {
         let mut written = 0;
         for slot in 0..SLOTS {
-            let owner = self.map.head().owners[slot].load(Acquire);
-            if owner != 0 && self.too_old(slot, now_us) {
-                written += self.take_out(slot, owner);
+            let owner = self.map.header().owners[slot].load(Acquire);
+            if owner != 0 && self.is_due(slot, now_us) {
+                written += self.write_due(slot, owner);
             }
         }
         written
     }
 
-    fn too_old(&mut self, slot: usize, now_us: u64) -> bool {
-        let bytes = self.map.region(slot).length();
-        if self.map.region(slot).pending() == 0 {
-            self.seen.remove(&slot);
+    fn is_due(&mut self, slot: usize, now_us: u64) -> bool {
+        let length = self.map.region(slot).length();
+        if self.map.region(slot).pending_len() == 0 {
+            self.ages.remove(&slot);
             return false;
         }
-        let seen = self.seen.entry(slot).or_insert(SlotAge { bytes, since_us: now_us });
-        if bytes < seen.bytes {
-            *seen = SlotAge { bytes, since_us: now_us }; // it has started over: these are younger
+        let age = self.ages.entry(slot).or_insert(SlotAge { length, since_us: now_us });
+        if length < age.length {
+            *age = SlotAge { length, since_us: now_us };
         }
-        now_us - seen.since_us >= self.delay_us
+        now_us - age.since_us >= self.delay_us
     }
 
-    /// An error is the program's to find: it meets it at its own flush.
-    fn take_out(&mut self, slot: usize, owner: u32) -> u64 {
+    /// Writes a region's bytes. An error is ignored: the program's own flush meets it again.
+    fn write_due(&mut self, slot: usize, owner: u32) -> u64 {
         let region = self.map.region(slot);
-        let me = std::process::id();
-        if region.lock.compare_exchange(0, me, AcqRel, Relaxed).is_err() {
+        let own_pid = std::process::id();
+        if region.lock.compare_exchange(0, own_pid, AcqRel, Relaxed).is_err() {
             return 0;
         }
-        let written = push(owner, region).unwrap_or(0);
+        let written = write_available(owner, region).unwrap_or(0);
         region.lock.store(0, Release);
-        if region.pending() == 0 {
-            self.seen.remove(&slot);
+        if region.pending_len() == 0 {
+            self.ages.remove(&slot);
         }
         written
     }
 
     fn slots_of(&self, pid: u32) -> Vec<usize> {
-        (0..SLOTS).filter(|slot| self.map.head().owners[*slot].load(Acquire) == pid).collect()
+        (0..SLOTS).filter(|slot| self.map.header().owners[*slot].load(Acquire) == pid).collect()
     }
 
     fn free(&mut self, slot: usize) {
         self.map.region(slot).clear();
-        self.map.head().owners[slot].store(0, Release);
-        self.seen.remove(&slot);
+        self.map.header().owners[slot].store(0, Release);
+        self.ages.remove(&slot);
     }
 }
 
-fn open(pid: u32) -> io::Result<OwnedFd> {
+fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// What goes out at once; under the region's lock.
-fn push(owner: u32, region: &ArenaRegion) -> io::Result<u64> {
-    let sink = writer::of(&open(owner)?, region.out_fd.load(Relaxed))?;
-    let most = writer::allowance(owner, &sink)?;
-    Ok(writer::write(&sink, region, most, Duration::ZERO).0)
+/// Writes as many bytes as fit now. The caller holds the region's lock.
+fn write_available(owner: u32, region: &ArenaRegion) -> io::Result<u64> {
+    let file = writer::open(&open_pidfd(owner)?, region.out_fd.load(Relaxed))?;
+    let most = writer::size_limit(owner, &file)?;
+    Ok(writer::write(&file, region, most, Duration::ZERO).0)
 }
 
-/// The result of a read or write of the region that the kernel has made and the process could not note any more.
+/// Returns the read or write that the kernel has made for the region, and that the dying process could not note.
 #[cfg(target_arch = "x86_64")]
-fn flight(pid: u32, region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
-    // SAFETY: all zero is a value of user_regs_struct, and ptrace writes nothing else.
+fn interrupted_call(pid: u32, region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
+    // SAFETY: zero is a valid value of every field of user_regs_struct.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    // SAFETY: the fourth argument is such a struct, as PTRACE_GETREGS wants.
-    let got = unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid as i32, 0, &raw mut registers) };
-    let within = region.flight_back.load(Relaxed)..region.flight_done.load(Relaxed);
-    if got != 0 || !within.contains(&registers.rip) {
+    // SAFETY: PTRACE_GETREGS fills the struct in the fourth argument.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid as i32, 0, &raw mut registers) };
+    let unnoted = region.flight_back.load(Relaxed)..region.flight_done.load(Relaxed);
+    if result != 0 || !unnoted.contains(&registers.rip) {
         return None;
     }
-    let result = u64::try_from(registers.rax as i64).ok()?;
+    let bytes = u64::try_from(registers.rax as i64).ok()?;
     match registers.orig_rax as i64 {
-        libc::SYS_write => Some((layout::InterruptedCall::Write, result)),
-        libc::SYS_read => Some((layout::InterruptedCall::Read, result)),
+        libc::SYS_write => Some((layout::InterruptedCall::Write, bytes)),
+        libc::SYS_read => Some((layout::InterruptedCall::Read, bytes)),
         _ => None,
     }
 }
 
-/// Nothing is gathered on other machines.
+/// Returns None: other architectures gather no calls.
 #[cfg(not(target_arch = "x86_64"))]
-fn flight(_pid: u32, _region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
+fn interrupted_call(_pid: u32, _region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
     None
 }
 
-/// Sets a file's offset back to what the program has got, unless somebody else has moved it.
-fn give_back(process: &OwnedFd, region: &ArenaRegion) -> io::Result<u64> {
-    let unread = region.unread();
+/// Moves a file's offset back by the bytes that the program has not read, unless another process has moved it.
+fn return_read_ahead(process: &OwnedFd, region: &ArenaRegion) -> io::Result<u64> {
+    let unread = region.unread_len();
     if unread == 0 {
         return Ok(0);
     }
     let file = rustix::process::pidfd_getfd(process, region.in_fd.load(Relaxed), PidfdGetfdFlags::empty())?;
-    let (end, here) = (region.in_end.load(Relaxed), rustix::fs::tell(&file)?);
-    if end >= 0 && here != end as u64 {
+    let (end, offset) = (region.in_end.load(Relaxed), rustix::fs::tell(&file)?);
+    if end >= 0 && offset != end as u64 {
         return Ok(0);
     }
     rustix::fs::seek(&file, SeekFrom::Current(-(unread as i64)))?;

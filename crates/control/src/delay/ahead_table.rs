@@ -1,76 +1,71 @@
-//! What was written ahead of a program: the beginning of what waits in its streams, which it must not write again.
+//! The table of bytes that weir has written ahead of programs, which the programs must not write again.
 
 use std::collections::HashMap;
 
-/// Of one stream, the bytes that the kernel has although the stream still holds them.
+/// The bytes of one stream that are written although the stream still holds them.
 #[derive(Debug, Clone)]
 pub(crate) struct WrittenAhead {
-    /// Where the stream object is.
+    /// The address of the stream object.
     pub stream: u64,
     pub fd: i32,
-    /// What the stream begins with.
+    /// The first pending bytes of the stream.
     pub bytes: Vec<u8>,
 }
 
-/// By the process whose memory it is.
+/// The written-ahead bytes by the process that owns the memory.
 #[derive(Debug, Default)]
 pub(crate) struct AheadTable {
     ahead: HashMap<u32, Vec<WrittenAhead>>,
-    /// In all, ever.
-    pub bytes: u64,
+    /// All bytes that were ever written ahead.
+    pub total_bytes: u64,
 }
 
 impl AheadTable {
-    /// Whether there is something of this memory.
-    pub fn any(&self, owner: u32) -> bool {
+    pub fn contains(&self, owner: u32) -> bool {
         self.ahead.contains_key(&owner)
     }
 
-    /// Whether there is something at all.
     pub fn is_empty(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// How many of the bytes that wait in a stream have been written.
-    pub fn of(&self, owner: u32, stream: u64, pending: &[u8]) -> usize {
-        let ahead = self.ahead.get(&owner).into_iter().flatten().find(|one| one.stream == stream);
+    /// Returns how many of a stream's first pending bytes are written.
+    pub fn prefix_len(&self, owner: u32, stream: u64, pending: &[u8]) -> usize {
+        let ahead = self.streams(owner).find(|one| one.stream == stream);
         ahead.filter(|one| pending.starts_with(&one.bytes)).map_or(0, |one| one.bytes.len())
     }
 
-    /// A stream now holds these bytes that have been written; none: forget it.
+    /// Sets the written first bytes of a stream. Empty bytes remove the stream.
     pub fn set(&mut self, owner: u32, stream: u64, fd: i32, bytes: &[u8]) {
-        let all = self.ahead.entry(owner).or_default();
-        all.retain(|one| one.stream != stream);
+        let streams = self.ahead.entry(owner).or_default();
+        streams.retain(|one| one.stream != stream);
         if !bytes.is_empty() {
-            all.push(WrittenAhead { stream, fd, bytes: bytes.to_vec() });
+            streams.push(WrittenAhead { stream, fd, bytes: bytes.to_vec() });
         }
-        if all.is_empty() {
+        if streams.is_empty() {
             self.ahead.remove(&owner);
         }
     }
 
-    /// What was written ahead of this memory's streams.
-    pub fn of_memory(&self, owner: u32) -> impl Iterator<Item = &WrittenAhead> {
+    pub fn streams(&self, owner: u32) -> impl Iterator<Item = &WrittenAhead> {
         self.ahead.get(&owner).into_iter().flatten()
     }
 
-    /// The streams of this memory are no more.
+    /// Removes a memory that has ended or has a new image.
     pub fn forget(&mut self, owner: u32) {
         self.ahead.remove(&owner);
     }
 
-    /// Forgets what was written ahead of streams that do not hold it any more: the program threw it away. To be
-    /// called only while the process is held.
-    pub fn keep(&mut self, owner: u32, holds: impl Fn(u64, &[u8]) -> bool) {
-        if let Some(all) = self.ahead.get_mut(&owner) {
-            all.retain(|one| holds(one.stream, &one.bytes));
-            if all.is_empty() {
+    /// Keeps the streams that still hold their written bytes. The process must be stopped.
+    pub fn retain(&mut self, owner: u32, holds: impl Fn(u64, &[u8]) -> bool) {
+        if let Some(streams) = self.ahead.get_mut(&owner) {
+            streams.retain(|one| holds(one.stream, &one.bytes));
+            if streams.is_empty() {
                 self.ahead.remove(&owner);
             }
         }
     }
 
-    /// Whose memory has something.
     pub fn owners(&self) -> Vec<u32> {
         self.ahead.keys().copied().collect()
     }

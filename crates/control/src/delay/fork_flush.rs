@@ -1,44 +1,43 @@
-//! What waits in a stream at a fork(2) comes once: it is brought out before the child or the parent goes on.
+//! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
-use crate::delay::write_ahead::{ThreadActivity, doing, forget_purged};
-use crate::supervise::Tracees;
-use crate::supervise::handler::LifecycleHandler;
+use super::write_ahead::{ThreadActivity, forget_purged, thread_activity};
 use crate::supervise::tracee_file::TraceeFile;
+use crate::supervise::{LifecycleHandler, Tracees};
 
-/// Nothing doubles at a fork.
 pub(crate) struct ForkHandler;
 
 impl LifecycleHandler for ForkHandler {
-    fn fork(&mut self, world: &mut Tracees, parent: u32, child: u32, shares_memory: bool) {
+    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) {
         if !shares_memory {
-            if world.hold(parent) {
-                bring_out(world, parent, child);
+            if tracees.hold(parent) {
+                write_common_bytes(tracees, parent, child);
             }
-            world.release(parent);
+            tracees.release(parent);
         }
     }
 }
 
-/// Both stand: the bytes are written once, and neither will write them.
-fn bring_out(world: &mut Tracees, parent: u32, child: u32) {
-    let Some(tid) = world.task(parent) else { return };
-    let here = world.pending(parent, tid);
-    forget_purged(world, parent, &here);
-    if doing(world, parent) == ThreadActivity::Writing {
+/// Writes the bytes that both processes have pending, and marks them as written ahead of both.
+fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) {
+    let Some(tid) = tracees.live_thread(parent) else { return };
+    let parent_pending = tracees.pending(parent, tid);
+    forget_purged(tracees, parent, &parent_pending);
+    if thread_activity(tracees, parent) == ThreadActivity::Writing {
         return;
     }
-    for one in world.pending(child, child) {
-        let same = here.iter().any(|here| here.stream == one.stream && here.bytes == one.bytes);
-        // Another thread may be inside the stream; its bytes are then left to the program, which doubles them.
-        if !same || one.locked == Some(true) {
+    for one in tracees.pending(child, child) {
+        let common = parent_pending.iter().any(|own| own.stream == one.stream && own.bytes == one.bytes);
+        // Another thread may be changing a locked stream. Its bytes are left to the program, which doubles them.
+        if !common || one.locked == Some(true) {
             continue;
         }
-        let before = world.written.of(parent, one.stream, &one.bytes);
-        let Some(sink) = TraceeFile::of(tid, one.fd).ok().filter(TraceeFile::takes_ahead) else { continue };
-        let taken = before + sink.put(&one.bytes[before..]).0;
-        world.written.bytes += (taken - before) as u64;
+        let before = tracees.written_ahead.prefix_len(parent, one.stream, &one.bytes);
+        let file = TraceeFile::open(tid, one.fd).ok().filter(TraceeFile::allows_writing_ahead);
+        let Some(file) = file else { continue };
+        let written = before + file.write_available(&one.bytes[before..]).0;
+        tracees.written_ahead.total_bytes += (written - before) as u64;
         for pid in [parent, child] {
-            world.written.set(pid, one.stream, one.fd, &one.bytes[..taken]);
+            tracees.written_ahead.set(pid, one.stream, one.fd, &one.bytes[..written]);
         }
     }
 }

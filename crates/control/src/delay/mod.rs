@@ -1,12 +1,12 @@
-//! No byte waits longer in a stream than was wished.
+//! `--max-delay` from outside: no byte stays pending in a stream longer than the delay.
 //!
-//! Now and then within that time each process's streams are looked at, without stopping it. What waits there since
-//! an earlier look is brought out: the process is stopped for a moment, and its bytes are written. Where all its
-//! threads wait in system calls, the stream is emptied; else the bytes are written ahead of the program.
+//! Several times within the delay each process's streams are read without stopping it. If bytes are pending since an
+//! earlier snapshot, the process is stopped for a moment and the bytes are written. If all threads block in system
+//! calls, the stream is emptied; otherwise the bytes are written ahead of the program.
 //!
-//! A thread that stands in its program could be anywhere: right behind a write(2) whose bytes are in the stream
-//! still, or between the steps of a putc(3). So nothing is written then unless no write was made since bytes were
-//! first seen waiting, and the thread has run on since – or the stream has got more bytes, which says the same.
+//! A thread in user mode can be between a write(2) and the stream's update, or between two steps of a putc(3). So
+//! bytes are then written only if the process has made no write since their first snapshot, and either its threads
+//! have run on since or the stream has more bytes, which shows the same.
 
 pub(crate) mod ahead_table;
 pub(crate) mod fork_flush;
@@ -19,158 +19,171 @@ use std::time::Duration;
 use weir_sys::proc;
 use weir_walkers::Pending;
 
-use crate::delay::write_ahead::{ThreadActivity, bring_out, doing, forget_purged, settle};
-use crate::supervise::Tracees;
-use crate::supervise::handler::LifecycleHandler;
+use crate::supervise::{LifecycleHandler, Tracees};
+use write_ahead::{ThreadActivity, drain_stream, forget_purged, reclaim_written_ahead, thread_activity};
 
-/// No finer: a look takes some of it.
-const FINEST: Duration = Duration::from_micros(250);
+/// The shortest interval of snapshots. A snapshot takes a part of it.
+const SHORTEST_INTERVAL: Duration = Duration::from_micros(250);
 
-/// A thread that ran this long has left any place in which a stream is not yet what it will be. To be stopped and
-/// to go on takes less.
-const RAN_NS: u64 = 100_000;
+/// The CPU time after which a thread has left any code that changes a stream. A stop and resume takes less.
+const MOVED_ON_NS: u64 = 100_000;
 
-/// The kernel's account of a thread that runs is up to a timer's tick late, which is at most 10 ms.
-const LATE_NS: u64 = 10_000_000;
+/// The error of a running thread's CPU time in schedstat: up to one timer tick, at most 10 ms.
+const SCHEDSTAT_ERROR_NS: u64 = 10_000_000;
 
-/// How often, in looks, it is tried to take out of streams what was written ahead of them.
-const SETTLE_LOOKS: u32 = 8;
+/// The number of ticks between two attempts to reclaim written-ahead bytes. Each attempt stops the process.
+const RECLAIM_TICKS: u32 = 8;
 
-/// Bounded delay, from outside.
+/// Bounds the delay of all tracees.
 pub(crate) struct DelayHandler {
-    every: Duration,
-    /// What was seen so long ago is brought out.
-    old: Duration,
-    seen: HashMap<u32, HashMap<u64, PendingSnapshot>>,
-    looks: u32,
+    interval: Duration,
+    /// The age at which pending bytes are written.
+    due_age: Duration,
+    /// Snapshots by process and stream address.
+    snapshots: HashMap<u32, HashMap<u64, PendingSnapshot>>,
+    ticks: u32,
 }
 
-/// A stream that had bytes at a look.
+/// A stream's pending bytes at one time.
 struct PendingSnapshot {
     bytes: Vec<u8>,
-    /// How many writes the process had made before that look.
-    writes: Option<u64>,
-    /// How long its threads had run after it, at least so long, and at most so much longer.
-    ran_ns: HashMap<u32, u64>,
-    late_ns: u64,
-    at_ns: u64,
+    /// The process's writes before the snapshot; None if the kernel does not count them.
+    write_count: Option<u64>,
+    /// The CPU time of each thread at the snapshot, which may be too low by `error_ns`.
+    cpu_ns: HashMap<u32, u64>,
+    error_ns: u64,
+    taken_at_ns: u64,
 }
 
 impl DelayHandler {
+    /// Makes a handler for a delay. Interval and age are a fifth of it each, which leaves time to stop and write.
     pub fn new(most: Duration) -> DelayHandler {
-        DelayHandler { every: (most / 5).max(FINEST), old: most / 5, seen: HashMap::new(), looks: 0 }
+        DelayHandler {
+            interval: (most / 5).max(SHORTEST_INTERVAL),
+            due_age: most / 5,
+            snapshots: HashMap::new(),
+            ticks: 0,
+        }
     }
 
-    fn look(&mut self, world: &mut Tracees, pid: u32, now: u64) {
-        let Some(tid) = world.task(pid) else { return };
-        let writes = world.writes(pid);
-        let pending = world.pending(pid, tid);
-        let seen = self.seen.entry(pid).or_default();
-        // What a child has from its parent and nothing more, the parent writes; the child may end without.
-        let known =
-            |one: &Pending| world.written.of(pid, one.stream, &one.bytes).max(world.inherited(pid, one));
-        let new = |one: &&Pending| known(one) < one.bytes.len();
-        let waiting: Vec<&Pending> = pending.iter().filter(new).collect();
-        seen.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
+    fn check_process(&mut self, tracees: &mut Tracees, pid: u32, now: u64) {
+        let Some(tid) = tracees.live_thread(pid) else { return };
+        let write_count = tracees.write_count(pid);
+        let pending = tracees.pending(pid, tid);
+        let snapshots = self.snapshots.entry(pid).or_default();
+        // The parent writes bytes that a child has inherited. The child may end without writing them.
+        let settled = |one: &Pending| {
+            let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
+            ahead.max(tracees.inherited_len(pid, one))
+        };
+        let waiting: Vec<&Pending> = pending.iter().filter(|one| settled(one) < one.bytes.len()).collect();
+        snapshots.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;
-        let mut ran: Option<HashMap<u32, u64>> = None;
+        let mut cpu_times: Option<HashMap<u32, u64>> = None;
         for one in waiting {
-            match seen.get(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes)) {
-                Some(before) => due |= now >= before.at_ns + self.old.as_nanos() as u64,
+            match snapshots.get(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes)) {
+                Some(before) => due |= now >= before.taken_at_ns + self.due_age.as_nanos() as u64,
                 None => {
-                    let ran_ns = ran.get_or_insert_with(|| threads_ran_ns(pid)).clone();
-                    let bytes = one.bytes.clone();
-                    seen.insert(
-                        one.stream,
-                        PendingSnapshot { bytes, writes, ran_ns, late_ns: LATE_NS, at_ns: now },
-                    );
+                    let snapshot = PendingSnapshot {
+                        bytes: one.bytes.clone(),
+                        write_count,
+                        cpu_ns: cpu_times.get_or_insert_with(|| threads_cpu_ns(pid)).clone(),
+                        error_ns: SCHEDSTAT_ERROR_NS,
+                        taken_at_ns: now,
+                    };
+                    snapshots.insert(one.stream, snapshot);
                 }
             }
         }
         if due {
-            bring_out_seen(world, pid, tid, seen);
-        } else if self.looks.is_multiple_of(SETTLE_LOOKS) && world.written.any(pid) {
-            settle(world, pid);
+            drain_process(tracees, pid, tid, snapshots);
+        } else if self.ticks.is_multiple_of(RECLAIM_TICKS) && tracees.written_ahead.contains(pid) {
+            reclaim_written_ahead(tracees, pid);
         }
     }
 }
 
 impl LifecycleHandler for DelayHandler {
-    fn every(&self) -> Option<Duration> {
-        Some(self.every)
+    fn tick_interval(&self) -> Option<Duration> {
+        Some(self.interval)
     }
 
-    fn exec(&mut self, _world: &mut Tracees, pid: u32) {
-        self.seen.remove(&pid);
+    fn on_exec(&mut self, _tracees: &mut Tracees, pid: u32) {
+        self.snapshots.remove(&pid);
     }
 
-    fn gone(&mut self, _world: &mut Tracees, pid: u32) {
-        self.seen.remove(&pid);
+    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
+        self.snapshots.remove(&pid);
     }
 
-    fn tick(&mut self, world: &mut Tracees, now: u64) {
-        self.looks = self.looks.wrapping_add(1);
-        for pid in world.pids() {
-            self.look(world, pid, now);
+    fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
+        self.ticks = self.ticks.wrapping_add(1);
+        for pid in tracees.pids() {
+            self.check_process(tracees, pid, now);
         }
     }
 }
 
-/// Stops the process and writes what was seen waiting in it before.
-fn bring_out_seen(world: &mut Tracees, pid: u32, tid: u32, seen: &mut HashMap<u64, PendingSnapshot>) {
-    if world.hold(pid) {
-        let pending = world.pending(pid, tid);
-        forget_purged(world, pid, &pending);
-        let doing = doing(world, pid);
+/// Stops the process and writes the pending bytes of its snapshots.
+fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut HashMap<u64, PendingSnapshot>) {
+    if tracees.hold(pid) {
+        let pending = tracees.pending(pid, tid);
+        forget_purged(tracees, pid, &pending);
+        let activity = thread_activity(tracees, pid);
         for one in &pending {
-            let Some(before) = seen.get_mut(&one.stream).filter(|seen| one.bytes.starts_with(&seen.bytes))
-            else {
-                continue;
-            };
-            let most = match &doing {
+            let snapshot =
+                snapshots.get_mut(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes));
+            let Some(snapshot) = snapshot else { continue };
+            let most = match &activity {
                 ThreadActivity::Writing => continue,
-                ThreadActivity::Waiting | ThreadActivity::Calling => one.bytes.len(),
-                ThreadActivity::Running(tids) if has_moved_on(world, pid, tids, before, one) => {
-                    before.bytes.len()
+                ThreadActivity::Blocked | ThreadActivity::InCalls => one.bytes.len(),
+                ThreadActivity::Running(tids) if has_moved_on(tracees, pid, tids, snapshot, one) => {
+                    snapshot.bytes.len()
                 }
                 ThreadActivity::Running(_) => {
-                    before.see_again(world, pid, one);
+                    snapshot.renew(tracees, pid, one);
                     continue;
                 }
             };
-            bring_out(world, pid, tid, one, most, doing == ThreadActivity::Waiting);
-            seen.remove(&one.stream);
+            drain_stream(tracees, pid, tid, one, most, activity == ThreadActivity::Blocked);
+            snapshots.remove(&one.stream);
         }
     }
-    world.release(pid);
+    tracees.release(pid);
 }
 
 impl PendingSnapshot {
-    /// While the process is held, when the account of its threads is exact.
-    fn see_again(&mut self, world: &Tracees, pid: u32, now: &Pending) {
-        (self.writes, self.ran_ns, self.late_ns) = (world.writes(pid), threads_ran_ns(pid), 0);
+    /// Replaces the snapshot's facts but its time. The process is stopped, so the threads' CPU times are exact.
+    fn renew(&mut self, tracees: &Tracees, pid: u32, now: &Pending) {
+        (self.write_count, self.cpu_ns, self.error_ns) = (tracees.write_count(pid), threads_cpu_ns(pid), 0);
         self.bytes = now.bytes.clone();
     }
 }
 
-/// Whether the bytes that were seen before are all there is to them, see above.
-fn has_moved_on(world: &Tracees, pid: u32, running: &[u32], before: &PendingSnapshot, now: &Pending) -> bool {
-    if before.writes.is_none() || before.writes != world.writes(pid) {
+/// Tells whether the snapshot's bytes are complete in the stream and not yet written: see the module.
+fn has_moved_on(
+    tracees: &Tracees,
+    pid: u32,
+    running: &[u32],
+    before: &PendingSnapshot,
+    now: &Pending,
+) -> bool {
+    if before.write_count.is_none() || before.write_count != tracees.write_count(pid) {
         return false;
     }
-    let ran = |tid: &u32| {
-        let then = before.ran_ns.get(tid).copied().unwrap_or(u64::MAX / 2);
-        ran_ns(pid, *tid).is_some_and(|now| now >= then + before.late_ns + RAN_NS)
+    let has_run = |tid: &u32| {
+        let then = before.cpu_ns.get(tid).copied().unwrap_or(u64::MAX / 2);
+        cpu_ns(pid, *tid).is_some_and(|now| now >= then + before.error_ns + MOVED_ON_NS)
     };
-    now.bytes.len() > before.bytes.len() || running.iter().all(ran)
+    now.bytes.len() > before.bytes.len() || running.iter().all(has_run)
 }
 
-fn threads_ran_ns(pid: u32) -> HashMap<u32, u64> {
-    proc::threads(pid).into_iter().filter_map(|tid| Some((tid, ran_ns(pid, tid)?))).collect()
+fn threads_cpu_ns(pid: u32) -> HashMap<u32, u64> {
+    proc::threads(pid).into_iter().filter_map(|tid| Some((tid, cpu_ns(pid, tid)?))).collect()
 }
 
-/// How long a thread has been on a processor; exact where it is not on one.
-fn ran_ns(pid: u32, tid: u32) -> Option<u64> {
+/// Reads a thread's CPU time, which is exact unless the thread is running.
+fn cpu_ns(pid: u32, tid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok()
 }

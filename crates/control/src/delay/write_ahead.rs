@@ -1,102 +1,104 @@
-//! Bringing out what waits in the streams of a process that is held: out of the stream where that is safe, else
-//! ahead of it.
+//! Writes the pending bytes of a stopped process: out of the stream if that is safe, otherwise ahead of the program.
 
 use weir_sys::ptrace;
 use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_sys::syscalls;
 use weir_walkers::{Pending, Store};
 
+use crate::supervise::Tracees;
 use crate::supervise::tracee_file::TraceeFile;
-use crate::supervise::tracees::Tracees;
 
-/// What the threads of a held process are doing, as far as it matters to their streams.
+/// The activity of a stopped process's threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ThreadActivity {
-    /// One of them is writing: what it writes may be in a stream still, and be written already.
+    /// A thread is in a write, whose bytes may be pending and written at the same time.
     Writing,
-    /// All of them wait in calls that do not write, and nobody else uses their memory.
-    Waiting,
-    /// All of them are in calls that do not write, or on their way back from one.
-    Calling,
-    /// These are in their program.
+    /// All threads block in calls that do not write, and no other process shares their memory.
+    Blocked,
+    /// All threads are in calls that do not write, or return from one.
+    InCalls,
+    /// These threads are in user mode.
     Running(Vec<u32>),
 }
 
-pub(crate) fn doing(world: &Tracees, pid: u32) -> ThreadActivity {
-    let calls = world.calls(pid);
-    let number_writes = |call: &SyscallRegisters| syscalls::op(call.number).is_some_and(|op| op.writes());
-    let skips =
-        world.processes.iter().any(|(other, process)| process.owner == pid && world.is_skipping(*other));
-    if skips || calls.iter().any(|(_, call)| call.is_some_and(|call| number_writes(&call))) {
+pub(crate) fn thread_activity(tracees: &Tracees, pid: u32) -> ThreadActivity {
+    let calls = tracees.thread_calls(pid);
+    let writes = |call: &SyscallRegisters| syscalls::op(call.number).is_some_and(|op| op.writes());
+    let mut sharing = tracees.processes.iter().filter(|(_, process)| process.memory_owner == pid);
+    let skipping = sharing.clone().any(|(other, _)| tracees.in_skipped_call(*other));
+    if skipping || calls.iter().any(|(_, call)| call.is_some_and(|call| writes(&call))) {
         return ThreadActivity::Writing;
     }
-    let running: Vec<u32> = calls.iter().filter(|one| one.1.is_none()).map(|one| one.0).collect();
+    let running: Vec<u32> = calls.iter().filter(|(_, call)| call.is_none()).map(|(tid, _)| *tid).collect();
     if !running.is_empty() {
         return ThreadActivity::Running(running);
     }
-    let shared = world.processes.iter().any(|(other, process)| *other != pid && process.owner == pid);
-    let waits = |call: &SyscallRegisters| {
-        (-516..=-512).contains(&call.result) || call.result == -i64::from(libc::EINTR)
-    };
-    match calls.iter().all(|(_, call)| call.is_some_and(|call| waits(&call))) && !shared {
-        true => ThreadActivity::Waiting,
-        false => ThreadActivity::Calling,
+    let shared = sharing.any(|(other, _)| *other != pid);
+    match calls.iter().all(|(_, call)| call.is_some_and(|call| is_interrupted(&call))) && !shared {
+        true => ThreadActivity::Blocked,
+        false => ThreadActivity::InCalls,
     }
 }
 
-/// Writes the first `most` bytes of what waits in a stream, as far as its file takes them now. With `empty` they
-/// are taken out of the stream where it can be emptied; else they have been written ahead.
-pub(crate) fn bring_out(
-    world: &mut Tracees,
+/// Tells whether a call blocked when the stop came: its result is EINTR or one of the kernel's restart codes.
+fn is_interrupted(call: &SyscallRegisters) -> bool {
+    (-516..=-512).contains(&call.result) || call.result == -i64::from(libc::EINTR)
+}
+
+/// Writes the first `most` pending bytes of a stream, as many as its file takes now. With `empty` they are removed
+/// from the stream if its walker can do that; otherwise they are written ahead.
+pub(crate) fn drain_stream(
+    tracees: &mut Tracees,
     pid: u32,
     tid: u32,
     pending: &Pending,
     most: usize,
     empty: bool,
 ) {
-    let before = world.written.of(pid, pending.stream, &pending.bytes);
+    let before = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let new = pending.bytes.get(before..most).unwrap_or_default();
-    let taken = match TraceeFile::of(tid, pending.fd) {
-        // The error is the program's to see: its own write will meet it.
-        Ok(sink) if sink.takes_ahead() => before + sink.put(new).0,
+    let written = match TraceeFile::open(tid, pending.fd) {
+        // The program's own write meets a write error again.
+        Ok(file) if file.allows_writing_ahead() => before + file.write_available(new).0,
         _ => before,
     };
-    world.written.bytes += (taken - before) as u64;
-    let stores = if empty && pending.locked != Some(true) { without(pending, taken) } else { None };
-    if let Some(stores) = stores.filter(|_| taken > 0)
+    tracees.written_ahead.total_bytes += (written - before) as u64;
+    let stores =
+        if empty && pending.locked != Some(true) { stores_without_prefix(pending, written) } else { None };
+    if let Some(stores) = stores.filter(|_| written > 0)
         && stores.iter().all(|store| ptrace::write_memory(tid, store.address, &store.bytes))
     {
-        return world.written.set(pid, pending.stream, pending.fd, &[]);
+        return tracees.written_ahead.set(pid, pending.stream, pending.fd, &[]);
     }
-    world.written.set(pid, pending.stream, pending.fd, &pending.bytes[..taken]);
+    tracees.written_ahead.set(pid, pending.stream, pending.fd, &pending.bytes[..written]);
 }
 
-/// What makes the stream be without its first `taken` bytes.
-fn without(pending: &Pending, taken: usize) -> Option<Vec<Store>> {
-    if taken == pending.bytes.len() {
+/// Returns the memory changes that remove the first `len` bytes from a stream; None if its walker has none.
+fn stores_without_prefix(pending: &Pending, len: usize) -> Option<Vec<Store>> {
+    if len == pending.bytes.len() {
         return Some(pending.emptied.clone()).filter(|stores| !stores.is_empty());
     }
-    pending.left_after(taken)
+    pending.left_after(len)
 }
 
-/// Takes what was written ahead of a process out of its streams, if it waits in calls now.
-pub(crate) fn settle(world: &mut Tracees, pid: u32) {
-    if let (true, Some(tid)) = (world.hold(pid), world.task(pid)) {
-        let pending = world.pending(pid, tid);
-        forget_purged(world, pid, &pending);
-        if doing(world, pid) == ThreadActivity::Waiting {
+/// Removes written-ahead bytes from a process's streams if all its threads block.
+pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
+    if let (true, Some(tid)) = (tracees.hold(pid), tracees.live_thread(pid)) {
+        let pending = tracees.pending(pid, tid);
+        forget_purged(tracees, pid, &pending);
+        if thread_activity(tracees, pid) == ThreadActivity::Blocked {
             for one in &pending {
-                let ahead = world.written.of(pid, one.stream, &one.bytes);
-                bring_out(world, pid, tid, one, ahead, true);
+                let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
+                drain_stream(tracees, pid, tid, one, ahead, true);
             }
         }
     }
-    world.release(pid);
+    tracees.release(pid);
 }
 
-/// A program may throw away what waits in a stream (fpurge, fclose of a descriptor that is closed).
-pub(crate) fn forget_purged(world: &mut Tracees, pid: u32, pending: &[Pending]) {
-    world.written.keep(pid, |stream, bytes| {
+/// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3).
+pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, pending: &[Pending]) {
+    tracees.written_ahead.retain(pid, |stream, bytes| {
         pending.iter().any(|one| one.stream == stream && one.bytes.starts_with(bytes))
     });
 }

@@ -1,4 +1,4 @@
-//! Carries a plan out: puts files in place, sets the environment, starts the command and stays as far as needed.
+//! Runs the command of a plan: installs files, sets the environment, starts the command and waits for it.
 
 pub(crate) mod signals;
 mod wait;
@@ -6,117 +6,120 @@ mod wait;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use weir_model::run::RunOutcome;
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::launch;
 
 use crate::coalesce::Arena;
 use crate::coalesce::handler::CoalesceHandler;
 use crate::plan::{EnvironmentChanges, InjectedFiles, Plan};
-use crate::preload::{self, install};
+use crate::preload::{self, PreloadConfig, install};
 use crate::pty::Terminals;
-use crate::supervise;
-use crate::supervise::LifecycleHandler;
+use crate::supervise::{self, LifecycleHandler, SuperviseOptions};
 
-pub use crate::supervise::RunOutcome;
-
-/// Why a command did not run, or could not be seen to its end.
+/// The reason why a command did not run, or why weir lost it.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// It could not be started.
+    /// fork(2) or execve(2) failed.
     #[error(transparent)]
     Start(#[from] weir_sys::Error),
-    /// It could not be followed.
     #[error(transparent)]
-    Follow(#[from] supervise::SuperviseError),
-    /// What is loaded into it could be put nowhere.
+    #[allow(missing_docs)]
+    Supervise(#[from] supervise::SuperviseError),
+    /// No directory takes the library or the hooks.
     #[error(transparent)]
-    InjectedFiles(#[from] install::InstallError),
-    /// There is no memory in which calls are gathered.
+    Install(#[from] install::InstallError),
+    /// No memory for the arena of gathered calls.
     #[error("memfd_create: {0}; leave out --coalesce")]
     Arena(std::io::Error),
-    /// There is no terminal for it.
     #[error("a terminal for the command: {0}; leave out --pty")]
+    #[allow(missing_docs)]
     Terminal(std::io::Error),
 }
 
-/// What the caller writes when the command has ended.
+/// The output that the caller writes after the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputAfterExit {
-    /// Nothing.
-    Nothing,
-    /// Something, but not to standard output.
+    #[allow(missing_docs)]
+    None,
+    /// Output to a file. Weir releases its standard output for the time of the command.
     File,
-    /// Something to standard output, which is kept open for it.
+    /// Output to standard output, which stays open.
     Stdout,
 }
 
-/// Runs the command. Where nothing is left to do behind its start, not for the caller either, weir's own process
-/// becomes the command, and this returns only when that failed. `before` is told what following it will not do, before
-/// it starts. Otherwise weir lets go of standard input and output ([`inherited::close_inherited`]).
-pub fn carry_out(
+/// Runs the command and returns its outcome.
+///
+/// If neither the plan nor the caller needs weir after the start, weir's own process becomes the command by execve(2),
+/// and the function returns only the error of a failed execve. Otherwise weir releases its standard input and output
+/// for the time of the command. `before_start` gets a sentence for each limitation of the supervision.
+pub fn launch(
     plan: &Plan,
-    behind: OutputAfterExit,
-    before: impl FnOnce(&[String]),
+    output_after: OutputAfterExit,
+    before_start: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
-    let arena = arena(plan)?;
-    let alone = plan.outside.is_none()
+    let arena = create_arena(plan)?;
+    let becomes_command = plan.supervision.is_none()
         && plan.coalesce.is_none()
         && !plan.terminal
-        && behind == OutputAfterExit::Nothing;
-    // Whose child, or itself, is the command.
-    let first = if alone { std::os::unix::process::parent_id() } else { std::process::id() };
-    let path = arena.as_ref().map(Arena::path);
-    set(plan.settings(&place(plan, first, path)?, |name| std::env::var_os(name)));
-    if alone {
-        before(&[]);
+        && output_after == OutputAfterExit::None;
+    // The command's process if weir becomes the command, else the command's parent.
+    let first_pid = if becomes_command { std::os::unix::process::parent_id() } else { std::process::id() };
+    let arena_path = arena.as_ref().map(Arena::path);
+    let files = install_files(plan, first_pid, arena_path)?;
+    apply(plan.environment_changes(&files, |name| std::env::var_os(name)));
+    if becomes_command {
+        before_start(&[]);
         return Err(launch::replace(&plan.command).into());
     }
-    let others: Handlers = match arena {
+    let handlers: Handlers = match arena {
         Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],
         None => Vec::new(),
     };
-    match plan.terminal {
-        true => in_terminals(plan, others, behind, before),
-        false => started(plan, launch::start(&plan.command)?, others, behind, before),
+    if plan.terminal {
+        run_in_terminals(plan, handlers, output_after, before_start)
+    } else {
+        run(plan, launch::start(&plan.command)?, handlers, output_after, before_start)
     }
 }
 
 type Handlers = Vec<Box<dyn LifecycleHandler + Send>>;
 
-/// Where tiny calls are gathered.
-fn arena(plan: &Plan) -> Result<Option<Arena>, LaunchError> {
+fn create_arena(plan: &Plan) -> Result<Option<Arena>, LaunchError> {
     let create = |_| Arena::create(plan.gathered_delay).map_err(LaunchError::Arena);
     plan.coalesce.map(create).transpose()
 }
 
-/// Files of the library and of the hooks.
-fn place(plan: &Plan, first: u32, arena: Option<PathBuf>) -> Result<InjectedFiles, LaunchError> {
+fn install_files(
+    plan: &Plan,
+    first_pid: u32,
+    arena_path: Option<PathBuf>,
+) -> Result<InjectedFiles, LaunchError> {
     let hooks = plan.hooks_used();
     let paths: Vec<String> = hooks.iter().map(|hook| format!("{}/{}", hook.folder, hook.file)).collect();
     let files: Vec<(&str, &[u8])> =
         paths.iter().zip(&hooks).map(|(path, hook)| (path.as_str(), hook.bytes)).collect();
-    let hooks = if files.is_empty() { None } else { Some(install::place("hooks", &files)?) };
+    let hooks = if files.is_empty() { None } else { Some(install::install("hooks", &files)?) };
     let library = match &plan.library {
         None => None,
-        Some(wishes) => {
-            let coalesce = plan.coalesce.zip(arena);
-            let first = wishes.private_stdin.map(|_| first);
-            Some((library()?, preload::PreloadConfig { first, coalesce, ..wishes.clone() }))
+        Some(config) => {
+            let coalesce = plan.coalesce.zip(arena_path);
+            let first_pid = config.private_stdin.map(|_| first_pid);
+            Some((install_library()?, PreloadConfig { first_pid, coalesce, ..config.clone() }))
         }
     };
     Ok(InjectedFiles { library, hooks })
 }
 
-/// The library's file.
-fn library() -> Result<PathBuf, install::InstallError> {
+fn install_library() -> Result<PathBuf, install::InstallError> {
     const NAME: &str = "libweir-run.so";
-    Ok(install::place("run", &[(NAME, preload::LIBRARY)])?.join(NAME))
+    Ok(install::install("run", &[(NAME, preload::LIBRARY)])?.join(NAME))
 }
 
-/// Weir's own environment is the one that the command gets.
-fn set(settings: EnvironmentChanges) {
-    for (name, value) in settings {
-        // SAFETY: no other thread runs yet: terminals and followers are started behind this.
+/// Changes weir's own environment, which the command inherits.
+fn apply(changes: EnvironmentChanges) {
+    for (name, value) in changes {
+        // SAFETY: this is the only thread: the relay and the supervisor start later.
         unsafe {
             match value {
                 Some(value) => std::env::set_var::<&str, &OsString>(&name, &value),
@@ -126,45 +129,46 @@ fn set(settings: EnvironmentChanges) {
     }
 }
 
-/// Stays until the command has ended.
-fn started(
+/// Releases the started command from its gate and waits until it has ended.
+fn run(
     plan: &Plan,
     gated: launch::GatedCommand,
-    others: Handlers,
-    behind: OutputAfterExit,
-    before: impl FnOnce(&[String]),
+    handlers: Handlers,
+    output_after: OutputAfterExit,
+    before_start: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
-    inherited::close_inherited(if behind == OutputAfterExit::Stdout {
+    inherited::close_inherited(if output_after == OutputAfterExit::Stdout {
         InheritedFds::Stdout
     } else {
         InheritedFds::Nothing
     });
-    let Some(outside) = plan.outside else {
-        before(&[]);
+    let Some(supervision) = plan.supervision else {
+        before_start(&[]);
         return Ok(wait::until_ended(gated)?);
     };
-    let wishes = supervise::SuperviseOptions {
-        rescue: outside.rescue,
-        max_delay: outside.delay,
-        fix_fork: outside.fix_fork,
+    let options = SuperviseOptions {
+        rescue: supervision.rescue,
+        max_delay: supervision.delay,
+        fix_fork: supervision.fix_fork,
         save_in: None,
     };
-    before(&supervise::unable(&gated, &wishes));
-    Ok(supervise::follow(gated, &wishes, others)?)
+    before_start(&supervise::limitations(&gated, &options));
+    Ok(supervise::supervise(gated, &options, handlers)?)
 }
 
-/// The same with terminals; all that was written is out when it returns.
-fn in_terminals(
+/// As [`run`], with terminals as standard output and standard error. Returns when all their output is relayed.
+fn run_in_terminals(
     plan: &Plan,
-    others: Handlers,
-    behind: OutputAfterExit,
-    before: impl FnOnce(&[String]),
+    handlers: Handlers,
+    output_after: OutputAfterExit,
+    before_start: impl FnOnce(&[String]),
 ) -> Result<RunOutcome, LaunchError> {
     let terminals = Terminals::open().map_err(LaunchError::Terminal)?;
-    let (gated, relay) = terminals.during(|| launch::start(&plan.command)).map_err(LaunchError::Terminal)?;
+    let (gated, relay) =
+        terminals.replace_during(|| launch::start(&plan.command)).map_err(LaunchError::Terminal)?;
     let gated = gated?;
-    relay.of(gated.pid);
-    let outcome = started(plan, gated, others, behind, before);
+    relay.set_writer(gated.pid);
+    let outcome = run(plan, gated, handlers, output_after, before_start);
     relay.finish();
     outcome
 }

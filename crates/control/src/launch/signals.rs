@@ -1,17 +1,16 @@
-//! Signals that weir gets are the command's: what a terminal sends comes to both by itself, the rest is passed on. Weir
-//! stops with it, too.
+//! Forwards weir's signals to the command, and stops weir when job control stops the command.
 
 use weir_sys::signals::{self, ASKING, PassedOn};
 
-/// Passes signals on to this process, and does not die of them.
-pub(crate) fn pass_on(pid: u32) -> PassedOn {
-    let mut passed = ASKING.to_vec();
-    passed.push(libc::SIGTSTP);
-    signals::pass_on(pid, &passed)
+/// Forwards signals to a process until the guard is dropped. The terminal sends its signals to both by itself.
+pub(crate) fn forward(pid: u32) -> PassedOn {
+    let mut forwarded = ASKING.to_vec();
+    forwarded.push(libc::SIGTSTP);
+    signals::pass_on(pid, &forwarded)
 }
 
-/// The command was stopped by job control: weir stops as well, by the same signal, so that its shell sees a stopped
-/// job, until the shell continues both – or somebody weir alone, which then continues the command.
+/// Stops weir by the signal that stopped the command, so that the shell sees a stopped job. Returns when weir is
+/// continued, and continues the command unless the shell has continued both.
 pub(crate) fn stop_with(pid: u32, signal: i32) {
     // SAFETY: zeroed is a valid sigaction, the default one; signals to this thread and to its child.
     unsafe {
@@ -22,12 +21,12 @@ pub(crate) fn stop_with(pid: u32, signal: i32) {
         if changed {
             libc::sigaction(signal, &before, std::ptr::null_mut());
         }
-        if still_stopped(pid) {
+        if is_stopped(pid) {
             libc::kill(pid as libc::pid_t, libc::SIGCONT);
         }
     }
 }
 
-pub(crate) fn still_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped(pid: u32) -> bool {
     weir_sys::proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't']))
 }

@@ -1,28 +1,28 @@
-//! Waits for a command that nothing follows.
+//! Waits for a command that is not supervised.
 
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
+use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::launch::GatedCommand;
 
 use super::signals;
-use crate::supervise::RunOutcome;
 
-/// Starts it, passes signals on, and stops with it.
+/// Releases the command, forwards signals to it, stops when it stops, and returns its exit.
 pub(super) fn until_ended(gated: GatedCommand) -> Result<RunOutcome, weir_sys::Error> {
     let pid = gated.pid;
-    let _passed_on = signals::pass_on(pid);
+    let _forwarding = signals::forward(pid);
     gated.release()?;
     loop {
         match waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED) {
             Ok(Some((_, status))) if status.stopped() => {
-                // Continued with weir before weir knew: nothing is to be stopped any more.
-                if let (true, Some(signal)) = (signals::still_stopped(pid), status.stopping_signal()) {
+                // SIGCONT can have continued both processes before this wait returned.
+                if let (true, Some(signal)) = (signals::is_stopped(pid), status.stopping_signal()) {
                     signals::stop_with(pid, signal);
                 }
             }
             Ok(Some((_, status))) => return Ok(outcome(exit(status))),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            // Somebody else has waited for it: nothing is known of its end.
+            // The child was reaped elsewhere, so its status is unknown.
             Err(_) => return Ok(outcome(Exit::Code(0))),
         }
     }
@@ -36,5 +36,5 @@ fn exit(status: WaitStatus) -> Exit {
 }
 
 fn outcome(exit: Exit) -> RunOutcome {
-    RunOutcome { exit, rescued: Vec::new(), emitted_bytes: 0, unable: Vec::new() }
+    RunOutcome { exit, rescued: Vec::new(), emitted_bytes: 0, limitations: Vec::new() }
 }

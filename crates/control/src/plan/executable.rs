@@ -1,37 +1,28 @@
-//! The facts of an ELF file that decide what can be done with the program.
+//! The facts of an ELF executable that a plan depends on.
 
 use std::path::Path;
 
 use weir_sys::elf::{self, ElfSections};
 
-/// Text constants are searched so far for the name of a language.
+use crate::runtimes::SourceLanguage;
+
+/// The length of a section's searched part. Toolchains put their marks near its start.
 const SEARCH_MOST: u64 = 1 << 20;
 
-/// An executable.
+/// The facts of one executable. For a foreign one only `native` is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExecutableFacts {
-    /// Of this machine's architecture, with 64 bits.
+    /// Of this machine's architecture and 64 bits.
     pub native: bool,
-    /// No loader: no library can be put before its own.
+    /// It has no interpreter segment, so LD_PRELOAD has no effect.
     pub is_static: bool,
-    /// Its loader is musl's.
+    /// Its interpreter is musl's loader.
     pub musl: bool,
-    /// Compiled from Go, Rust or C++, as far as the file tells.
+    /// None for C, and if the file does not tell.
     pub language: Option<SourceLanguage>,
 }
 
-/// A language with streams of its own that a program can be compiled from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SourceLanguage {
-    /// Go.
-    Go,
-    /// Rust.
-    Rust,
-    /// C++.
-    Cpp,
-}
-
-/// The facts of a file; None where it is no ELF file, or cannot be read.
+/// Reads the facts of a file; None if it is not an ELF file or cannot be read.
 pub fn read(path: &Path) -> Option<ExecutableFacts> {
     let file = elf::ElfFile::open(path)?;
     if file.is_foreign() {
@@ -67,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_test_is_a_rust_program_of_this_machine() {
+    fn this_test_is_a_native_rust_program() {
         let own = read(&std::env::current_exe().unwrap()).unwrap();
         assert_eq!((own.native, own.is_static, own.language), (true, false, Some(SourceLanguage::Rust)));
     }
 
     #[test]
-    fn what_is_no_elf_file_has_no_facts() {
+    fn a_file_of_another_format_has_no_facts() {
         assert_eq!(read(Path::new("/proc/self/status")), None);
         assert_eq!(read(Path::new("/nowhere")), None);
         let dir = tempfile::tempdir().unwrap();

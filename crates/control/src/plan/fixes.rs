@@ -1,51 +1,51 @@
-//! One remedy of a runtime's table, done and said.
+//! Applies one entry of a runtime's fixes to the plan.
 
 use super::PlanBuilder;
-use crate::plan::rows::{Effect, PlanRow, Technique};
 use crate::runtimes::RuntimeFix;
+use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
-    /// Whatever needs neither the library nor the follower to be weighed against something else.
-    pub(super) fn apply(&mut self, wish: &str, remedy: RuntimeFix) {
+    /// Applies a fix that needs neither the library nor the supervisor. The callers handle those two.
+    pub(super) fn apply(&mut self, option: &str, fix: RuntimeFix) {
         let runtime = self.plan.runtime;
-        match remedy {
-            RuntimeFix::Variables(..) | RuntimeFix::Hook(_) | RuntimeFix::HookStandsIn(_)
-                if (runtime.deaf)(&self.plan.program) =>
+        match fix {
+            RuntimeFix::Environment { .. } | RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_)
+                if runtime.ignores_environment.applies(&self.plan.program.arguments) =>
             {
-                let why = format!("its options keep {} from looking at its environment", runtime.name);
-                self.briefly(wish, &why);
+                let why = format!("its options make {} ignore its environment", runtime.name);
+                self.short_delay_substitute(option, &why);
             }
-            RuntimeFix::Variables(variables, text) => {
+            RuntimeFix::Environment { variables, effect } => {
                 self.plan.variables.extend(variables);
-                self.row(PlanRow::whole(wish, Technique::Environment, text));
+                self.row(PlanRow::honoured(option, Technique::Environment, effect));
             }
-            RuntimeFix::Hook(text) => self.hooked(wish, text, Effect::Whole),
-            RuntimeFix::HookStandsIn(text) => self.hooked(wish, text, Effect::StandIn),
-            RuntimeFix::Options(options, text) => self.options(wish, options, text),
-            RuntimeFix::Already(text) => {
-                self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
+            RuntimeFix::Hook(text) => self.add_hook(option, text, Effect::Whole),
+            RuntimeFix::HookSubstitute(text) => self.add_hook(option, text, Effect::StandIn),
+            RuntimeFix::Options { options, effect } => self.add_options(option, options, effect),
+            RuntimeFix::NotNeeded(text) => {
+                self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
             }
-            RuntimeFix::Not(text) => self.row(PlanRow::not(wish, text)),
-            RuntimeFix::Library | RuntimeFix::Outside | RuntimeFix::OutsidePart(_) => {
-                unreachable!("weighed by those who call")
+            RuntimeFix::Impossible(why) => self.row(PlanRow::refused(option, why)),
+            RuntimeFix::Library | RuntimeFix::Outside | RuntimeFix::OutsideExcept(_) => {
+                unreachable!("the callers handle the library and the supervisor")
             }
         }
     }
 
-    fn hooked(&mut self, wish: &str, text: &str, effect: Effect) {
+    fn add_hook(&mut self, option: &str, text: &str, effect: Effect) {
         self.plan.hooks.get_or_insert_with(|| "line".into());
-        self.row(PlanRow::whole(wish, Technique::Environment, text).but(effect));
+        self.row(PlanRow::honoured(option, Technique::Environment, text).with_effect(effect));
     }
 
-    /// Options are put behind the command's name; a script's own line cannot be changed.
-    fn options(&mut self, wish: &str, options: &[&str], text: &str) {
+    /// Inserts options after the command's name. A script's first line cannot be changed.
+    fn add_options(&mut self, option: &str, options: &[&str], effect: &str) {
         if self.plan.program.script {
-            let text = format!("a script's first line takes no more options; write them there ({text})");
-            return self.row(PlanRow::not(wish, text));
+            let why = format!("weir cannot add options to a script's first line; add them there ({effect})");
+            return self.row(PlanRow::refused(option, why));
         }
         if !self.plan.command[1..].starts_with(&options.iter().map(Into::into).collect::<Vec<_>>()) {
             self.plan.command.splice(1..1, options.iter().map(Into::into));
         }
-        self.row(PlanRow::whole(wish, Technique::Option, text));
+        self.row(PlanRow::honoured(option, Technique::Option, effect));
     }
 }

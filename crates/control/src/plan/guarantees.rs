@@ -1,242 +1,228 @@
-//! Promises about bytes: --max-delay, --coalesce, --rescue, --fix-fork, --fix-order, --private-stdin, --pty.
+//! The options that guarantee something about bytes: --max-delay, --coalesce, --rescue, --fix-fork, --fix-order,
+//! --private-stdin; and --pty.
 
 use std::time::Duration;
 
 use weir_model::duration::format_seconds;
 
+use super::request::CoalesceScope;
 use super::{PlanBuilder, RECOMMENDED_DELAY};
-use crate::plan::request::CoalesceScope;
-use crate::plan::rows::{Effect, PlanRow, Technique};
 use crate::runtimes::RuntimeFix;
+use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
-    pub(super) fn promises(&mut self) {
+    pub(super) fn add_guarantees(&mut self) {
         let recommended = self.request.is_empty().then_some(RECOMMENDED_DELAY);
         if let Some(delay) = self.request.max_delay.or(recommended) {
-            self.max_delay(delay);
+            self.add_max_delay(delay);
         }
-        if let Some(coalesce) = self.request.coalesce {
-            self.coalesce(coalesce);
+        if let Some(scope) = self.request.coalesce {
+            self.add_coalesce(scope);
         }
         if self.request.rescue {
-            self.rescue();
+            self.add_rescue();
         }
         if self.request.fix_fork {
-            self.fix_fork();
+            self.add_fix_fork();
         }
-        self.streams_beside_gathering();
+        self.resolve_coalesce_conflicts();
         if self.request.fix_order {
-            self.fix_order();
+            self.add_fix_order();
         }
         if self.request.private_stdin {
-            self.private_stdin();
+            self.add_private_stdin();
         }
         if self.request.pty {
             self.plan.terminal = true;
-            let text = "terminals of their own for standard output and standard error";
-            self.row(PlanRow::whole("--pty", Technique::Terminal, text));
+            let text = "separate terminals for standard output and standard error";
+            self.row(PlanRow::honoured("--pty", Technique::Terminal, text));
         }
     }
 
-    fn max_delay(&mut self, delay: Duration) {
-        let shown = humantime(delay);
-        let wish = format!("--max-delay {shown}");
-        // A hook does one thing: with a mode that was asked for it keeps no delay, but where that mode is there anyway.
-        let full = self.plan.hooks.as_ref().is_some_and(|does| does.starts_with("full"));
-        if full && matches!(self.plan.runtime.full, RuntimeFix::Already(_)) {
+    fn add_max_delay(&mut self, delay: Duration) {
+        let shown = without_space(delay);
+        let option = format!("--max-delay {shown}");
+        let fixes = self.plan.runtime.fixes;
+        // A hook has one mode. If a full buffer is the runtime's default, the hook is free for the delay.
+        let full = self.plan.hooks.as_ref().is_some_and(|mode| mode.starts_with("full"));
+        if full && matches!(fixes.fully_buffered, RuntimeFix::NotNeeded(_)) {
             self.plan.hooks = None;
         }
-        let hooked = matches!(self.plan.runtime.delay, RuntimeFix::Hook(_) | RuntimeFix::HookStandsIn(_));
+        let hooked = matches!(fixes.max_delay, RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_));
         if hooked && full && self.plan.hooks.is_some() {
             let name = self.plan.runtime.name;
-            let text =
-                format!("{name} has one mode, that of --full: what waits goes out when the buffer is full");
-            return self.row(PlanRow::whole(&wish, Technique::Nothing, text).but(Effect::StandIn));
+            let text = format!("{name} has one mode, that of --full: bytes go out when the buffer is full");
+            let row = PlanRow::honoured(&option, Technique::Nothing, text);
+            return self.row(row.with_effect(Effect::StandIn));
         }
         self.plan.hooks.get_or_insert_with(|| format!("delay:{}", delay.as_secs_f64()));
-        if self.unfollowed().is_none() {
-            self.delay(delay);
+        if self.not_traceable().is_none() {
+            self.bound_delay(delay);
         }
-        match self.plan.runtime.delay {
-            RuntimeFix::Outside => {
-                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None)
+        let text = format!("bytes older than {shown} are written");
+        match fixes.max_delay {
+            RuntimeFix::Outside => self.by_supervisor(&option, &text, None),
+            RuntimeFix::OutsideExcept(unreadable) => self.by_supervisor(&option, &text, Some(unreadable)),
+            // mawk -W interactive costs speed, and gains nothing if all input is there.
+            RuntimeFix::Options { .. } if self.host.stdin_is_file || self.plan.program.script => {
+                self.by_supervisor(&option, &text, None);
             }
-            RuntimeFix::OutsidePart(not) => {
-                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), Some(not));
-            }
-            // It would only make it slower where all its input is there.
-            RuntimeFix::Options(..) if self.around.input_is_whole || self.plan.program.script => {
-                self.follow(&wish, &format!("what waits longer than {shown} is brought out"), None);
-            }
-            other => self.apply(&wish, other),
+            other => self.apply(&option, other),
         }
     }
 
-    /// From outside, or else by a terminal.
-    fn follow(&mut self, wish: &str, text: &str, not: Option<&str>) {
-        match (self.unfollowed(), not) {
-            (Some(why), _) => self.terminal(wish, &why),
-            (None, None) => self.row(PlanRow::whole(wish, Technique::Outside, text)),
-            (None, Some(not)) => {
-                let text = format!("{text}; not {not}");
-                self.row(PlanRow::whole(wish, Technique::Outside, text).but(Effect::Part));
+    /// Adds a row for the supervisor, which cannot reach the buffers `unreadable`; or a terminal as the substitute.
+    fn by_supervisor(&mut self, option: &str, text: &str, unreadable: Option<&str>) {
+        match (self.not_traceable(), unreadable) {
+            (Some(why), _) => self.terminal_substitute(option, &why),
+            (None, None) => self.row(PlanRow::honoured(option, Technique::Outside, text)),
+            (None, Some(unreadable)) => {
+                let text = format!("{text}; not {unreadable}");
+                self.row(PlanRow::honoured(option, Technique::Outside, text).with_effect(Effect::Part));
             }
         }
     }
 
-    fn coalesce(&mut self, what: CoalesceScope) {
-        let (wish, value) = match what {
-            CoalesceScope::All => ("--coalesce", CoalesceScope::All),
-            CoalesceScope::Files => ("--coalesce=files", CoalesceScope::Files),
+    fn add_coalesce(&mut self, scope: CoalesceScope) {
+        let option = match scope {
+            CoalesceScope::All => "--coalesce",
+            CoalesceScope::Files => "--coalesce=files",
         };
-        let never = match self.plan.runtime.name {
-            "Go" => Some("Go makes its system calls itself: they pass by every library"),
-            "Ruby" => Some("Ruby has a handler for SIGSYS, by which calls would be intercepted"),
-            "Java" => {
-                Some("Java has several threads: one could let others see what another has not written yet")
-            }
-            "Node" => {
-                Some("Node has several threads: one could let others see what another has not written yet")
-            }
-            _ => None,
-        };
-        if let Some(why) = self.around.no_dispatch.or(never) {
-            self.row(PlanRow::not(wish, why));
-        } else if let Some(why) = self.unloaded() {
-            self.row(PlanRow::not(wish, why));
-        } else if let Some(why) = self.unfollowed() {
-            self.row(PlanRow::not(wish, format!("{why}: at a kill, what was gathered would be lost")));
+        if let Some(why) = self.host.no_syscall_dispatch.or(self.plan.runtime.coalesce_limit) {
+            self.row(PlanRow::refused(option, why));
+        } else if let Some(why) = self.not_preloadable() {
+            self.row(PlanRow::refused(option, why));
+        } else if let Some(why) = self.not_traceable() {
+            self.row(PlanRow::refused(option, format!("{why}: a kill would lose the gathered bytes")));
         } else {
             self.library();
-            self.plan.coalesce = Some(value);
+            self.plan.coalesce = Some(scope);
             self.plan.gathered_delay = self.request.max_delay.unwrap_or(RECOMMENDED_DELAY);
-            self.outside();
-            let text =
-                "tiny reads and writes are gathered; all is out before a call by which it could be noticed";
-            let row = PlanRow::whole(wish, Technique::Library, text);
-            let musl = self.plan.program.elf.as_ref().is_some_and(|elf| elf.musl);
-            self.row(match musl {
-                false if self.request.rescue => {
-                    let text = format!("{text}; beside --rescue not what the C library's stdio writes");
-                    PlanRow { text, ..row }.but(Effect::Part)
-                }
-                false => row,
-                true => {
-                    let text = format!("{text}; not what musl's stdio writes, which passes by every library");
-                    PlanRow { text, ..row }.but(Effect::Part)
-                }
-            });
+            self.supervision();
+            self.coalesce_row(option);
         }
     }
 
-    /// What is gathered is older than what a stream holds, and a later flush of the stream is gathered as well:
-    /// the follower can neither write ahead of the one nor leave something out of the other.
-    fn streams_beside_gathering(&mut self) {
-        let Some(outside) = self.plan.outside.as_mut().filter(|_| self.plan.coalesce.is_some()) else {
+    fn coalesce_row(&mut self, option: &str) {
+        let text =
+            "tiny reads and writes are gathered, and written before any call that could reveal the delay";
+        let musl = self.plan.program.executable.as_ref().is_some_and(|executable| executable.musl);
+        let limit = match (musl, self.request.rescue) {
+            (true, _) => "not the calls of musl's stdio, which bypass the library",
+            (false, true) => "with --rescue not the calls of the C library's stdio",
+            (false, false) => return self.row(PlanRow::honoured(option, Technique::Library, text)),
+        };
+        let row = PlanRow::honoured(option, Technique::Library, format!("{text}; {limit}"));
+        self.row(row.with_effect(Effect::Part));
+    }
+
+    /// Turns off draining from outside if calls are gathered. Gathered bytes are older than those of a stream, and
+    /// the stream's next flush is gathered too: the supervisor can neither write ahead of the gathered bytes nor
+    /// skip bytes in a flush that it does not see.
+    fn resolve_coalesce_conflicts(&mut self) {
+        let Some(supervision) = self.plan.supervision.as_mut().filter(|_| self.plan.coalesce.is_some())
+        else {
             return;
         };
-        let (delay, fork) = (outside.delay.take(), std::mem::take(&mut outside.fix_fork));
+        let (delay, fork) = (supervision.delay.take(), std::mem::take(&mut supervision.fix_fork));
         if delay.is_some() {
-            self.reword(
-                "--max-delay",
-                Effect::Part,
-                "gathered bytes wait no longer; the program's streams are left alone",
-            );
+            let text = "holds for gathered bytes; the program's streams keep their own buffering";
+            self.replace_outside_row("--max-delay", Effect::Part, text);
         }
         if fork {
             self.library().standard[1].get_or_insert_with(|| "none".into());
             self.plan.hooks = Some("none".into());
-            let text = "standard output holds nothing in the program: its bytes are gathered at once, and out at a fork";
-            self.reword("--fix-fork", Effect::StandIn, text);
+            let text = "standard output is unbuffered: its bytes are gathered at once, and written at a fork";
+            self.replace_outside_row("--fix-fork", Effect::StandIn, text);
         }
     }
 
-    /// What is said of a wish is said otherwise, where it came true.
-    fn reword(&mut self, wish: &str, effect: Effect, text: &str) {
-        let done = |row: &&mut PlanRow| row.wish.starts_with(wish) && row.technique == Technique::Outside;
-        for row in self.plan.rows.iter_mut().filter(done) {
+    /// Replaces the rows of an option that the supervisor honoured.
+    fn replace_outside_row(&mut self, option: &str, effect: Effect, text: &str) {
+        let by_supervisor =
+            |row: &&mut PlanRow| row.option.starts_with(option) && row.technique == Technique::Outside;
+        for row in self.plan.rows.iter_mut().filter(by_supervisor) {
             (row.effect, row.technique, row.text) = (effect, Technique::Library, text.into());
         }
     }
 
-    fn rescue(&mut self) {
-        let wish = "--rescue";
-        if let Some(why) = self.unfollowed() {
-            return self.row(PlanRow::not(wish, format!("{why}: nobody is there when it dies")));
+    fn add_rescue(&mut self) {
+        let option = "--rescue";
+        if let Some(why) = self.not_traceable() {
+            let text = format!("{why}: weir cannot write the program's bytes when it dies");
+            return self.row(PlanRow::refused(option, text));
         }
-        self.outside().rescue = true;
+        self.supervision().rescue = true;
         self.library().exec_flush = true;
-        match self.plan.runtime.rescue {
-            RuntimeFix::Outside => {
-                self.follow(wish, "what waits when it dies is written to where it was meant for", None)
-            }
-            RuntimeFix::OutsidePart(not) => {
-                self.follow(wish, "what waits when it dies is written to where it was meant for", Some(not));
-            }
+        let text = "bytes that are pending when it dies are written to their file, pipe or terminal";
+        match self.plan.runtime.fixes.rescue {
+            RuntimeFix::Outside => self.by_supervisor(option, text, None),
+            RuntimeFix::OutsideExcept(unreadable) => self.by_supervisor(option, text, Some(unreadable)),
             other => {
-                if matches!(other, RuntimeFix::HookStandsIn(_)) {
+                if matches!(other, RuntimeFix::HookSubstitute(_)) {
                     self.plan.hooks.get_or_insert_with(|| "delay:0.01".into());
                 }
-                self.apply(wish, other);
+                self.apply(option, other);
             }
         }
     }
 
-    fn fix_fork(&mut self) {
-        let wish = "--fix-fork";
-        if self.unfollowed().is_none() {
-            self.outside().fix_fork = true;
+    fn add_fix_fork(&mut self) {
+        let option = "--fix-fork";
+        if self.not_traceable().is_none() {
+            self.supervision().fix_fork = true;
         }
-        let text = "what waits at a fork is written then, and by neither process again";
-        match (self.plan.runtime.fork, self.unfollowed()) {
-            (RuntimeFix::Outside, None) => self.follow(wish, text, None),
-            (RuntimeFix::OutsidePart(not), None) => self.follow(wish, text, Some(not)),
-            (RuntimeFix::Outside | RuntimeFix::OutsidePart(_), Some(why)) => {
-                self.row(PlanRow::not(wish, why))
+        let text = "bytes that are pending at a fork are written then, and by neither process again";
+        match (self.plan.runtime.fixes.fork, self.not_traceable()) {
+            (RuntimeFix::Outside, None) => self.by_supervisor(option, text, None),
+            (RuntimeFix::OutsideExcept(unreadable), None) => {
+                self.by_supervisor(option, text, Some(unreadable));
             }
-            (other, _) => self.apply(wish, other),
+            (RuntimeFix::Outside | RuntimeFix::OutsideExcept(_), Some(why)) => {
+                self.row(PlanRow::refused(option, why));
+            }
+            (other, _) => self.apply(option, other),
         }
     }
 
-    fn fix_order(&mut self) {
-        let wish = "--fix-order";
+    fn add_fix_order(&mut self) {
+        let option = "--fix-order";
         self.library().order = true;
-        match (self.plan.runtime.order, self.unloaded()) {
+        match (self.plan.runtime.fixes.order, self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
                 let text = "a stream is flushed before a write(2) to its descriptor";
-                self.row(PlanRow::whole(wish, Technique::Library, text));
+                self.row(PlanRow::honoured(option, Technique::Library, text));
             }
-            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::not(wish, why)),
+            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::refused(option, why)),
             (RuntimeFix::Hook(text), _) => {
-                // By lines is not enough: a write(2) may come in the middle of one.
+                // Line buffering is not enough: a write(2) can come in the middle of a line.
                 self.plan.hooks = Some("none".into());
-                self.apply(wish, RuntimeFix::Hook(text));
+                self.apply(option, RuntimeFix::Hook(text));
             }
-            (other, _) => self.apply(wish, other),
+            (other, _) => self.apply(option, other),
         }
     }
 
-    fn private_stdin(&mut self) {
-        let wish = "--private-stdin";
-        let Some((device, inode)) = self.around.input else {
-            let text = "standard input is closed: there is nothing to take";
-            return self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
+    fn add_private_stdin(&mut self) {
+        let option = "--private-stdin";
+        let Some(inode) = self.host.stdin_inode else {
+            let row = PlanRow::honoured(option, Technique::Nothing, "standard input is closed");
+            return self.row(row.with_effect(Effect::Already));
         };
-        self.library().private_stdin = Some((device, inode));
+        self.library().private_stdin = Some(inode);
         let text = "programs that it starts find the end of the file on standard input";
-        let row = PlanRow::whole(wish, Technique::Library, text);
-        let row = match self.unloaded() {
-            None => row,
+        let row = match self.not_preloadable() {
+            None => PlanRow::honoured(option, Technique::Library, text),
             Some(why) => {
-                let text = format!("{text}, where they are linked dynamically ({why})");
-                PlanRow { text, ..row }.but(Effect::Part)
+                let text = format!("{text}, if they are linked dynamically ({why})");
+                PlanRow::honoured(option, Technique::Library, text).with_effect(Effect::Part)
             }
         };
         self.row(row);
     }
 }
 
-/// As it is typed.
-fn humantime(delay: Duration) -> String {
+/// Formats a duration as users type it: `100ms`.
+fn without_space(delay: Duration) -> String {
     format_seconds(delay.as_secs_f64()).replace(' ', "")
 }

@@ -1,26 +1,43 @@
-//! What this machine, and what weir was started with, allow.
+//! What the kernel and weir's own descriptors offer to a plan.
 
 use std::fs;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use crate::plan::HostCapabilities;
+use rustix::fs::{FileType, Stat};
 
-/// Looks at descriptors 0 and 1, and at who may trace whom.
-pub fn look() -> HostCapabilities {
-    let input = rustix::fs::fstat(std::io::stdin().as_fd()).ok();
-    let kind = |about: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(about.st_mode);
-    HostCapabilities {
-        untraceable: untraceable(),
-        terminal: std::io::stdout().is_terminal(),
-        input_is_whole: input.as_ref().is_some_and(|about| kind(about) == rustix::fs::FileType::RegularFile),
-        no_dispatch: no_dispatch(),
-        input: input.map(|about| (about.st_dev, about.st_ino)),
+/// The facts that a plan depends on besides the program.
+#[derive(Debug, Clone, Default)]
+pub struct HostCapabilities {
+    /// The reason why no process may be traced here; None if processes may be traced.
+    pub not_traceable: Option<String>,
+    /// The reason why system calls cannot be intercepted here; None if they can.
+    pub no_syscall_dispatch: Option<&'static str>,
+    #[allow(missing_docs)]
+    pub stdout_is_terminal: bool,
+    /// Standard input is a regular file, which has all its bytes at once.
+    pub stdin_is_file: bool,
+    /// Device and inode of standard input; None if it is closed.
+    pub stdin_inode: Option<(u64, u64)>,
+}
+
+impl HostCapabilities {
+    /// Reads the kernel's settings and the status of descriptors 0 and 1.
+    pub fn read() -> HostCapabilities {
+        let stdin = rustix::fs::fstat(std::io::stdin().as_fd()).ok();
+        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        HostCapabilities {
+            not_traceable: not_traceable(),
+            no_syscall_dispatch: no_syscall_dispatch(),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stdin_is_file: stdin.as_ref().is_some_and(is_file),
+            stdin_inode: stdin.map(|stat| (stat.st_dev, stat.st_ino)),
+        }
     }
 }
 
-/// Yama lets a parent trace its child at levels 0 and 1.
-fn untraceable() -> Option<String> {
+/// Reads Yama's level. At levels 0 and 1 a parent may trace its child.
+fn not_traceable() -> Option<String> {
     let level = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     let root = rustix::process::geteuid().is_root();
     match level.trim() {
@@ -30,14 +47,14 @@ fn untraceable() -> Option<String> {
     }
 }
 
-/// Why system calls cannot be intercepted here (prctl(2), PR_SET_SYSCALL_USER_DISPATCH); None: they can.
-fn no_dispatch() -> Option<&'static str> {
+/// Returns the reason why prctl(2) has no PR_SET_SYSCALL_USER_DISPATCH here; None if it has.
+fn no_syscall_dispatch() -> Option<&'static str> {
     const PR_SET_SYSCALL_USER_DISPATCH: libc::c_int = 59;
     const OFF: libc::c_ulong = 0;
     if !cfg!(target_arch = "x86_64") {
-        return Some("this machine's kernel cannot hand a program its own system calls: only x86-64's can");
+        return Some("syscall user dispatch exists on x86-64 only");
     }
-    // SAFETY: turning off what is not on changes nothing; an unknown option is answered with EINVAL.
+    // SAFETY: turning off a feature that is off changes nothing; the kernel rejects an unknown option with EINVAL.
     let off = unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, OFF, OFF, OFF, OFF) };
-    (off != 0).then_some("this kernel has no system call user dispatch: it has to be 5.11 or later")
+    (off != 0).then_some("this kernel has no syscall user dispatch: it needs 5.11 or later")
 }

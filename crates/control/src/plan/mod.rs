@@ -1,6 +1,6 @@
-//! From wishes and a program to what will be done: arguments, environment, the library, the follower, a terminal.
+//! From a [`RunRequest`] and a program to a [`Plan`]: arguments, environment, library, supervision, terminals.
 
-mod environment;
+pub mod environment;
 pub mod executable;
 mod fixes;
 mod guarantees;
@@ -8,136 +8,120 @@ pub mod host_capabilities;
 mod modes;
 pub mod program;
 pub mod request;
-pub mod rows;
 #[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::plan::program::ResolvedProgram;
-use crate::plan::request::{CoalesceScope, RunRequest};
-use crate::plan::rows::{Effect, PlanRow, Technique};
-use crate::preload;
+use weir_model::run::{Effect, PlanRow, Technique};
+
+use crate::preload::PreloadConfig;
 use crate::runtimes::{self, RuntimeFacts};
 
 pub use environment::{EnvironmentChanges, InjectedFiles};
+pub use host_capabilities::HostCapabilities;
+use program::ResolvedProgram;
+use request::{CoalesceScope, RunRequest};
 
-/// Where lines cannot be had, what waits is brought out from outside as often as this.
-const STAND_IN_DELAY: Duration = Duration::from_millis(10);
-/// What is done when nothing is asked for.
+/// The delay that substitutes for line buffering or no buffer: a reader does not notice 10 ms.
+const SUBSTITUTE_DELAY: Duration = Duration::from_millis(10);
+/// The delay of `weir run` without options, and of gathered calls without `--max-delay`.
 pub const RECOMMENDED_DELAY: Duration = Duration::from_millis(100);
 
-/// What a plan depends on besides the program.
-#[derive(Debug, Clone, Default)]
-pub struct HostCapabilities {
-    /// Why no process may be traced here; None: it may.
-    pub untraceable: Option<String>,
-    /// Why a program's system calls cannot be intercepted here; None: they can.
-    pub no_dispatch: Option<&'static str>,
-    /// Standard output is a terminal.
-    pub terminal: bool,
-    /// Standard input is a regular file or a device that has all its bytes at once.
-    pub input_is_whole: bool,
-    /// Device and inode of standard input.
-    pub input: Option<(u64, u64)>,
-}
-
-/// What the follower has to do.
+/// The supervisor's part of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SupervisionPlan {
-    /// No byte waits longer.
+    /// The longest time that a byte stays pending; None: no bound.
     pub delay: Option<Duration>,
-    /// Bring out what waits at a kill.
+    /// Write the pending bytes of a killed process.
     pub rescue: bool,
-    /// Bring out what waits before a fork.
+    /// Drain the streams before a fork.
     pub fix_fork: bool,
 }
 
-/// What will be done.
+/// The changes for one command.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The command, with options that were added.
+    /// The command, with the options that the plan adds.
     pub command: Vec<OsString>,
-    /// The runtime that was recognised.
+    #[allow(missing_docs)]
     pub runtime: &'static RuntimeFacts,
-    /// The program that was found.
+    #[allow(missing_docs)]
     pub program: ResolvedProgram,
-    /// What the library does; None: it is not loaded.
-    pub library: Option<preload::PreloadConfig>,
-    /// Which calls are gathered, for which an arena is needed.
+    /// The library's configuration; None: the library is not loaded.
+    pub library: Option<PreloadConfig>,
+    /// The calls to gather, which needs an arena; None: no calls.
     pub coalesce: Option<CoalesceScope>,
-    /// How long bytes may wait where calls are gathered.
+    /// The longest time that a byte stays in the arena.
     pub gathered_delay: Duration,
-    /// For the follower; None: nothing follows.
-    pub outside: Option<SupervisionPlan>,
-    /// Terminals for standard output and error.
+    /// None: the command is not supervised.
+    pub supervision: Option<SupervisionPlan>,
+    /// Terminals replace standard output and standard error.
     pub terminal: bool,
-    /// Variables of runtimes that are set; an empty value takes one away.
+    /// Variables of runtimes. An empty value removes the variable.
     pub variables: Vec<(&'static str, &'static str)>,
-    /// What runtimes' hooks are to do; None: they are not loaded.
+    /// The value of WEIR_HOOK, which tells hooks what to do; None: no hook is loaded.
     pub hooks: Option<String>,
-    /// Every wish and what becomes of it.
+    /// One row for each option.
     pub rows: Vec<PlanRow>,
 }
 
-/// Makes the plan.
-pub fn plan(command: &[OsString], request: &RunRequest, around: &HostCapabilities) -> Plan {
+/// Makes the plan for a command.
+pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities) -> Plan {
     let program = ResolvedProgram::of(command);
-    let mut maker = PlanBuilder {
+    let language = program.executable.as_ref().and_then(|executable| executable.language);
+    let mut builder = PlanBuilder {
         plan: Plan {
             command: command.to_vec(),
-            runtime: runtimes::of(&program),
+            runtime: runtimes::detect(&program.names, language),
             program,
             library: None,
             coalesce: None,
             gathered_delay: RECOMMENDED_DELAY,
-            outside: None,
+            supervision: None,
             terminal: false,
             variables: Vec::new(),
             hooks: None,
             rows: Vec::new(),
         },
         request,
-        around,
+        host,
     };
-    maker.modes();
-    maker.promises();
-    maker.finish()
+    builder.add_modes();
+    builder.add_guarantees();
+    builder.finish()
 }
 
 impl Plan {
-    /// The wishes that nothing can fulfil, a sentence each.
+    /// Returns a sentence for each option that cannot be honoured.
     pub fn refusals(&self) -> Vec<String> {
-        self.said(|effect| effect == Effect::Not)
+        self.sentences(Effect::Not)
     }
 
-    /// The wishes that something else stands in for, a sentence each.
+    /// Returns a sentence for each option that a substitute replaces.
     pub fn remarks(&self) -> Vec<String> {
-        self.said(|effect| effect == Effect::StandIn)
+        self.sentences(Effect::StandIn)
     }
 
-    /// Leaves everything as it is.
-    pub fn nothing(&mut self) {
-        (self.library, self.outside, self.hooks) = (None, None, None);
+    /// Removes every change from the plan.
+    pub fn clear(&mut self) {
+        (self.library, self.supervision, self.hooks) = (None, None, None);
         self.variables.clear();
         self.rows.clear();
     }
 
-    fn said(&self, of: impl Fn(Effect) -> bool) -> Vec<String> {
-        self.rows
-            .iter()
-            .filter(|row| of(row.effect))
-            .map(|row| format!("{}: {}", row.wish, row.text))
-            .collect()
+    fn sentences(&self, effect: Effect) -> Vec<String> {
+        let rows = self.rows.iter().filter(|row| row.effect == effect);
+        rows.map(|row| format!("{}: {}", row.option, row.text)).collect()
     }
 }
 
-/// A plan that is being made.
+/// A plan under construction.
 struct PlanBuilder<'a> {
     plan: Plan,
     request: &'a RunRequest,
-    around: &'a HostCapabilities,
+    host: &'a HostCapabilities,
 }
 
 impl PlanBuilder<'_> {
@@ -145,65 +129,64 @@ impl PlanBuilder<'_> {
         self.plan.rows.push(row);
     }
 
-    /// The library's wishes, which begin with the first of them.
-    fn library(&mut self) -> &mut preload::PreloadConfig {
+    /// Returns the library's configuration, and adds the library to the plan.
+    fn library(&mut self) -> &mut PreloadConfig {
         self.plan.library.get_or_insert_default()
     }
 
-    /// A loader of 32 bits would complain of a library of 64.
+    /// Removes the library for a foreign program, whose 32-bit loader would print a warning about it.
     fn finish(mut self) -> Plan {
-        if self.plan.program.elf.as_ref().is_some_and(|elf| !elf.native) {
+        if self.plan.program.is_foreign() {
             self.plan.library = None;
         }
         self.plan
     }
 
-    /// The follower's wishes, which begin with the first of them.
-    fn outside(&mut self) -> &mut SupervisionPlan {
-        self.plan.outside.get_or_insert_default()
+    /// Returns the supervisor's part, and adds supervision to the plan.
+    fn supervision(&mut self) -> &mut SupervisionPlan {
+        self.plan.supervision.get_or_insert_default()
     }
 
-    /// A bound of the delay from outside: the shortest that is asked for holds.
-    fn delay(&mut self, delay: Duration) {
-        let outside = self.outside();
-        outside.delay = Some(outside.delay.map_or(delay, |other| other.min(delay)));
+    /// Bounds the delay from outside. The shortest bound wins.
+    fn bound_delay(&mut self, delay: Duration) {
+        let supervision = self.supervision();
+        supervision.delay = Some(supervision.delay.map_or(delay, |other| other.min(delay)));
     }
 
-    /// A terminal is the last thing that can stand in: the C library writes lines to it.
-    fn terminal(&mut self, wish: &str, why: &str) {
-        if self.around.terminal {
+    /// Adds the last substitute, a terminal: the C library writes to it line by line.
+    fn terminal_substitute(&mut self, option: &str, why: &str) {
+        if self.host.stdout_is_terminal {
             let text = format!("{why}; standard output is a terminal, where lines go out at once");
-            self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
+            self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
         } else {
             self.plan.terminal = true;
-            let text = format!("{why}: a terminal as its standard output makes it write by lines");
-            self.row(PlanRow::whole(wish, Technique::Terminal, text).but(Effect::StandIn));
+            let text = format!("{why}: a terminal as standard output makes it write line by line");
+            self.row(PlanRow::honoured(option, Technique::Terminal, text).with_effect(Effect::StandIn));
         }
     }
 
-    /// Why nothing can follow the program; None: it can be followed.
-    fn unfollowed(&self) -> Option<String> {
-        let privileged = "it runs with another user's rights, which a tracer would take from it";
-        let foreign = "it is a program for another architecture or of 32 bits";
+    /// Returns the reason why the program cannot be supervised; None if it can.
+    fn not_traceable(&self) -> Option<String> {
         if self.plan.program.privileged {
-            return Some(privileged.into());
+            return Some("it runs with another user's rights, which a tracer would take from it".into());
         }
-        if self.plan.program.elf.as_ref().is_some_and(|elf| !elf.native) {
-            return Some(foreign.into());
+        if self.plan.program.is_foreign() {
+            return Some("it is a program for another architecture or of 32 bits".into());
         }
-        self.around.untraceable.clone()
+        self.host.not_traceable.clone()
     }
 
-    /// Why the library cannot be loaded; None: it can.
-    fn unloaded(&self) -> Option<&'static str> {
+    /// Returns the reason why the library cannot be loaded; None if it can.
+    fn not_preloadable(&self) -> Option<&'static str> {
         let program = &self.plan.program;
-        match &program.elf {
-            _ if program.takes_library() => None,
-            _ if program.privileged => {
-                Some("it runs with another user's rights: no library is loaded into it")
-            }
-            Some(elf) if !elf.native => Some("it is a program for another architecture or of 32 bits"),
-            _ => Some("it is linked statically: no library can be loaded into it"),
+        if program.takes_library() {
+            None
+        } else if program.privileged {
+            Some("it runs with another user's rights: no library is loaded into it")
+        } else if program.is_foreign() {
+            Some("it is a program for another architecture or of 32 bits")
+        } else {
+            Some("it is linked statically: no library can be loaded into it")
         }
     }
 }

@@ -1,121 +1,116 @@
-//! Modes of streams: --stdin, --stdout, --stderr, --file.
+//! The options for modes of streams: --stdin, --stdout, --stderr, --file and --force.
 
-use super::PlanBuilder;
-use crate::plan::request::{BufferMode, StandardStream};
-use crate::plan::rows::{Effect, PlanRow, Technique};
+use super::request::{BufferMode, StandardStream};
+use super::{PlanBuilder, SUBSTITUTE_DELAY};
 use crate::runtimes::RuntimeFix;
+use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
-    pub(super) fn modes(&mut self) {
+    pub(super) fn add_modes(&mut self) {
         for stream in [StandardStream::Input, StandardStream::Output, StandardStream::Error] {
             if let Some(mode) = self.request.mode(stream) {
-                self.mode(stream, mode);
+                self.add_mode(stream, mode);
             }
         }
         for (glob, mode) in &self.request.files {
-            self.file(glob, *mode);
+            self.add_file(glob, *mode);
         }
         if self.request.force && self.plan.library.is_some() {
             self.library().force = true;
-            let text = "setvbuf and its like in the program change nothing";
-            self.row(PlanRow::whole("--force", Technique::Library, text));
+            let text = "setvbuf and its like have no effect in the program";
+            self.row(PlanRow::honoured("--force", Technique::Library, text));
         }
     }
 
-    fn mode(&mut self, stream: StandardStream, mode: BufferMode) {
-        let wish = format!("--{} {mode}", stream.name());
-        // Children are reached as well, whatever the program itself is.
+    fn add_mode(&mut self, stream: StandardStream, mode: BufferMode) {
+        let option = format!("--{} {mode}", stream.name());
+        // The library reaches the program's children even if it does not reach the program.
         self.library().standard[stream as usize] = Some(mode.to_string());
         match stream {
-            StandardStream::Output => self.output(&wish, mode),
-            StandardStream::Input => self.input(&wish, mode),
-            StandardStream::Error => self.error(&wish, mode),
+            StandardStream::Output => self.add_output(&option, mode),
+            StandardStream::Input => self.add_input(&option, mode),
+            StandardStream::Error => self.add_error(&option, mode),
         }
     }
 
-    fn output(&mut self, wish: &str, mode: BufferMode) {
+    fn add_output(&mut self, option: &str, mode: BufferMode) {
         let runtime = self.plan.runtime;
-        let remedy = match mode {
-            BufferMode::None => runtime.none,
-            BufferMode::Line => runtime.line,
-            BufferMode::Full(_) => runtime.full,
+        let fix = match mode {
+            BufferMode::None => runtime.fixes.unbuffered,
+            BufferMode::Line => runtime.fixes.line_buffered,
+            BufferMode::Full(_) => runtime.fixes.fully_buffered,
         };
-        self.hook_children(mode);
-        match remedy {
-            RuntimeFix::Library => self.by_library(wish, StandardStream::Output, mode),
-            RuntimeFix::Outside | RuntimeFix::OutsidePart(_) => {
-                let why = format!("{} cannot be told from outside to write at once", runtime.name);
-                self.briefly(wish, &why);
+        self.configure_hooks(mode);
+        match fix {
+            RuntimeFix::Library => self.by_library(option, StandardStream::Output, mode),
+            RuntimeFix::Outside | RuntimeFix::OutsideExcept(_) => {
+                let why = format!("{}'s buffer cannot be turned off from outside", runtime.name);
+                self.short_delay_substitute(option, &why);
             }
-            other => self.apply(wish, other),
+            other => self.apply(option, other),
         }
     }
 
-    /// setvbuf by the library, or what stands in where it does not get in.
-    fn by_library(&mut self, wish: &str, stream: StandardStream, mode: BufferMode) {
-        match (self.unloaded(), mode) {
+    /// Lets the library call setvbuf, or adds a substitute if the library cannot be loaded.
+    fn by_library(&mut self, option: &str, stream: StandardStream, mode: BufferMode) {
+        match (self.not_preloadable(), mode) {
             (None, _) => {
                 let text = format!("setvbuf on {} before main, in its children too", stream.name());
-                self.row(PlanRow::whole(wish, Technique::Library, text));
+                self.row(PlanRow::honoured(option, Technique::Library, text));
             }
-            (Some(why), BufferMode::Full(_)) => self.row(PlanRow::not(wish, why)),
-            (Some(why), _) => self.briefly(wish, why),
+            (Some(why), BufferMode::Full(_)) => self.row(PlanRow::refused(option, why)),
+            (Some(why), _) => self.short_delay_substitute(option, why),
         }
     }
 
-    /// What waits is brought out so often that it makes no difference to who looks.
-    pub(super) fn briefly(&mut self, wish: &str, why: &str) {
-        match self.unfollowed() {
+    /// Drains the streams so often that a reader does not notice the buffer.
+    pub(super) fn short_delay_substitute(&mut self, option: &str, why: &str) {
+        match self.not_traceable() {
             None => {
-                self.delay(super::STAND_IN_DELAY);
-                let text = format!("{why}: what waits longer than 10 ms is brought out from outside");
-                self.row(PlanRow::whole(wish, Technique::Outside, text).but(Effect::StandIn));
+                self.bound_delay(SUBSTITUTE_DELAY);
+                let text = format!("{why}: bytes older than 10 ms are written from outside");
+                self.row(PlanRow::honoured(option, Technique::Outside, text).with_effect(Effect::StandIn));
             }
-            Some(also) => self.terminal(wish, &both(why, &also)),
+            Some(also) => self.terminal_substitute(option, &joined_reasons(why, &also)),
         }
     }
 
-    fn input(&mut self, wish: &str, mode: BufferMode) {
-        match (self.plan.runtime.others, self.unloaded()) {
-            (RuntimeFix::Library, None) => self.by_library(wish, StandardStream::Input, mode),
-            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::not(wish, why)),
-            (other, _) => self.apply(wish, other),
+    fn add_input(&mut self, option: &str, mode: BufferMode) {
+        match (self.plan.runtime.fixes.other_streams, self.not_preloadable()) {
+            (RuntimeFix::Library, None) => self.by_library(option, StandardStream::Input, mode),
+            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::refused(option, why)),
+            (other, _) => self.apply(option, other),
         }
     }
 
-    fn error(&mut self, wish: &str, mode: BufferMode) {
-        match (self.plan.runtime.others, self.unloaded(), mode) {
-            (RuntimeFix::Library, None, _) => self.by_library(wish, StandardStream::Error, mode),
-            (_, Some(why), BufferMode::Full(_)) => self.row(PlanRow::not(wish, why)),
-            (other, _, BufferMode::Full(_)) => self.apply(wish, other),
+    fn add_error(&mut self, option: &str, mode: BufferMode) {
+        match (self.plan.runtime.fixes.other_streams, self.not_preloadable(), mode) {
+            (RuntimeFix::Library, None, _) => self.by_library(option, StandardStream::Error, mode),
+            (_, Some(why), BufferMode::Full(_)) => self.row(PlanRow::refused(option, why)),
+            (other, _, BufferMode::Full(_)) => self.apply(option, other),
             _ => {
                 let text = "it writes standard error at once, or line by line";
-                self.row(PlanRow::whole(wish, Technique::Nothing, text).but(Effect::Already));
+                self.row(PlanRow::honoured(option, Technique::Nothing, text).with_effect(Effect::Already));
             }
         }
     }
 
-    fn file(&mut self, glob: &str, mode: BufferMode) {
-        let wish = format!("--file {glob}={mode}");
+    fn add_file(&mut self, glob: &str, mode: BufferMode) {
+        let option = format!("--file {glob}={mode}");
         self.library().files.push((glob.into(), mode.to_string()));
-        match (self.plan.runtime.others, self.unloaded()) {
+        match (self.plan.runtime.fixes.other_streams, self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
-                let text = "setvbuf on what fopen, fdopen and freopen give for such a name";
-                self.row(PlanRow::whole(&wish, Technique::Library, text));
+                let text = "setvbuf on streams that fopen, fdopen and freopen open on such a name";
+                self.row(PlanRow::honoured(&option, Technique::Library, text));
             }
-            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::not(&wish, why)),
-            (other, _) => self.apply(&wish, other),
+            (RuntimeFix::Library, Some(why)) => self.row(PlanRow::refused(&option, why)),
+            (other, _) => self.apply(&option, other),
         }
     }
 
-    /// Programs that are started by this one may be of any runtime that takes hooks.
-    fn hook_children(&mut self, mode: BufferMode) {
-        self.plan.hooks = Some(match mode {
-            BufferMode::None => "none".into(),
-            BufferMode::Line => "line".into(),
-            BufferMode::Full(None) => "full".into(),
-            BufferMode::Full(Some(size)) => format!("full:{}", size.0),
-        });
+    /// Sets the mode of all hooks: the program's children may belong to any runtime.
+    fn configure_hooks(&mut self, mode: BufferMode) {
+        self.plan.hooks = Some(mode.to_string());
         match mode {
             BufferMode::None => self.plan.variables.push(("PYTHONUNBUFFERED", "1")),
             BufferMode::Full(_) => self.plan.variables.push(("PYTHONUNBUFFERED", "")),
@@ -124,7 +119,7 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Two reasons in one; they may be the same.
-fn both(why: &str, also: &str) -> String {
+/// Joins two reasons, which may be the same.
+fn joined_reasons(why: &str, also: &str) -> String {
     if why == also { why.into() } else { format!("{why}, and {also}") }
 }

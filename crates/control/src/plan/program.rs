@@ -1,4 +1,4 @@
-//! What a command is: found along PATH, its `#!` lines followed, its ELF file looked at.
+//! Resolves a command: its file along PATH, the interpreters of its `#!` lines, and its ELF executable.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -11,32 +11,32 @@ use weir_sys::command::find;
 
 use crate::plan::executable::{self, ExecutableFacts};
 
-/// A `#!` line is read so far; the kernel's own limit is 256.
+/// The longest `#!` line that is read. The kernel's own limit is 256 bytes.
 const LINE_MOST: u64 = 512;
-/// Scripts that are run by scripts: the kernel follows four, and env(1) may stand between.
+/// The most interpreters that are followed. The kernel follows four, and each may be behind env(1).
 const DEEP: usize = 8;
 
-/// A command, seen before it is run.
+/// A command as execve(2) will find it.
 #[derive(Debug, Clone, Default)]
 pub struct ResolvedProgram {
-    /// The file that execve(2) will be given; None: there is none of this name.
+    /// The command's file; None if PATH has no such file.
     pub path: Option<PathBuf>,
-    /// Names by which the program and those that will interpret it go: as typed first, the last one that of the
-    /// ELF file, behind symbolic links.
+    /// The command as typed, then the file names of its interpreters, and last the ELF file's name. Symbolic links
+    /// are resolved.
     pub names: Vec<String>,
-    /// The words behind the command's name.
+    /// The words after the command's name.
     pub arguments: Vec<OsString>,
-    /// It is a script.
+    #[allow(missing_docs)]
     pub script: bool,
-    /// What is known of the ELF file at the end; None: it cannot be read.
-    pub elf: Option<ExecutableFacts>,
-    /// Set-user-ID, set-group-ID or with capabilities that weir's user has not: the loader ignores LD_PRELOAD,
-    /// and a tracer would take the program's rights away.
+    /// The ELF file that runs in the end; None if it cannot be read.
+    pub executable: Option<ExecutableFacts>,
+    /// Set-user-ID, set-group-ID or with file capabilities: the loader ignores LD_PRELOAD, and a tracer without
+    /// privilege would take the program's rights.
     pub privileged: bool,
 }
 
 impl ResolvedProgram {
-    /// Looks at a command as execvp(3) will find it.
+    /// Resolves a command as execvp(3) does.
     pub fn of(command: &[OsString]) -> ResolvedProgram {
         let Some(name) = command.first() else { return ResolvedProgram::default() };
         let mut program = ResolvedProgram { arguments: command[1..].to_vec(), ..ResolvedProgram::default() };
@@ -46,30 +46,36 @@ impl ResolvedProgram {
         for _ in 0..DEEP {
             let Some(path) = next.take() else { break };
             program.privileged |= privileged(&path);
-            program.name(&path);
+            program.add_name(&path);
             match interpreter(&path) {
                 Some(interpreter) => {
                     program.script = true;
                     program.names.push(base(Path::new(&interpreter)));
                     next = find(&interpreter);
                 }
-                None => program.elf = executable::read(&path),
+                None => program.executable = executable::read(&path),
             }
         }
         program
     }
 
-    /// Adds the name that is behind symbolic links, when it is another.
-    fn name(&mut self, path: &Path) {
+    /// Adds the name that a path has after its symbolic links are resolved.
+    fn add_name(&mut self, path: &Path) {
         let real = base(&fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()));
         if self.names.last() != Some(&real) {
             self.names.push(real);
         }
     }
 
-    /// Whether a library can be loaded into it from outside.
+    /// Tells whether LD_PRELOAD works for the program.
     pub fn takes_library(&self) -> bool {
-        !self.privileged && self.elf.as_ref().is_none_or(|elf| elf.native && !elf.is_static)
+        let dynamic = |executable: &ExecutableFacts| executable.native && !executable.is_static;
+        !self.privileged && self.executable.as_ref().is_none_or(dynamic)
+    }
+
+    /// Tells whether the executable is for another architecture or word size.
+    pub fn is_foreign(&self) -> bool {
+        self.executable.as_ref().is_some_and(|executable| !executable.native)
     }
 }
 
@@ -77,7 +83,7 @@ fn base(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// What the `#!` line names: for `env` the command behind it.
+/// Returns the interpreter of a script. For `#!/usr/bin/env NAME` that is NAME.
 fn interpreter(path: &Path) -> Option<OsString> {
     let mut line = Vec::new();
     File::open(path).ok()?.take(LINE_MOST).read_to_end(&mut line).ok()?;
@@ -90,13 +96,13 @@ fn interpreter(path: &Path) -> Option<OsString> {
     Some(OsStr::from_bytes(word).to_os_string())
 }
 
-/// Whether execve(2) changes the rights of weir's user.
+/// Tells whether execve(2) gives the program other rights than weir has.
 fn privileged(path: &Path) -> bool {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let Ok(about) = fs::metadata(path) else { return false };
-    let owner = about.mode() & libc::S_ISUID != 0 && about.uid() != user.as_raw();
+    let Ok(metadata) = fs::metadata(path) else { return false };
+    let owner = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != user.as_raw();
     let both = libc::S_ISGID | libc::S_IXGRP;
-    let of_group = about.mode() & both == both && about.gid() != group.as_raw();
+    let of_group = metadata.mode() & both == both && metadata.gid() != group.as_raw();
     let mut value = [0u8; 64];
     let mut capabilities = || rustix::fs::getxattr(path, c"security.capability", &mut value).is_ok();
     owner || of_group || !user.is_root() && capabilities()
@@ -115,28 +121,31 @@ mod tests {
     }
 
     #[test]
-    fn interpreters_are_followed_down_to_the_elf_file() {
+    fn interpreters_are_resolved_to_an_elf_file() {
         let dir = tempfile::tempdir().unwrap();
         let inner = script(dir.path(), "perl", "#!/usr/bin/env -S FOO=1 sh -e");
         let outer = script(dir.path(), "tool", &format!("#! {} -w", inner.to_string_lossy()));
         let program = ResolvedProgram::of(&[outer, "x".into()]);
-        assert!(program.script && program.elf.is_some_and(|elf| elf.native && !elf.is_static));
+        assert!(
+            program.script
+                && program.executable.is_some_and(|executable| executable.native && !executable.is_static)
+        );
         assert_eq!(program.names[..3], ["tool", "perl", "sh"]);
         assert_eq!(program.arguments, ["x"]);
     }
 
     #[test]
-    fn what_is_not_there_has_no_path() {
+    fn a_missing_command_has_no_path() {
         let program = ResolvedProgram::of(&["weir-no-such-command".into()]);
-        assert!(program.path.is_none() && program.elf.is_none() && !program.privileged);
+        assert!(program.path.is_none() && program.executable.is_none() && !program.privileged);
         assert!(ResolvedProgram::of(&[]).names.is_empty());
     }
 
     #[test]
-    fn a_script_that_names_itself_ends() {
+    fn resolution_of_a_recursive_script_ends() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("loop");
         let word = script(dir.path(), "loop", &format!("#!{}", path.display()));
-        assert!(ResolvedProgram::of(&[word]).elf.is_none());
+        assert!(ResolvedProgram::of(&[word]).executable.is_none());
     }
 }

@@ -1,18 +1,17 @@
-//! What the user of `weir run` asks for.
+//! The options of `weir run`.
 
 use std::fmt;
 use std::time::Duration;
 
 use weir_model::Size;
 
-/// How a stream is to be buffered.
+/// The buffering of a stream. Its text is the argument of `--stdout` and the library's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum BufferMode {
-    /// Not at all.
     None,
-    /// Out at each end of a line.
     Line,
-    /// Out when the buffer is full; its size, where one is asked for.
+    /// The size; None: the runtime's choice.
     Full(Option<Size>),
 }
 
@@ -27,19 +26,17 @@ impl fmt::Display for BufferMode {
     }
 }
 
-/// One of the three streams that every program has.
+/// A standard stream. Its number is the descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum StandardStream {
-    /// Descriptor 0.
     Input,
-    /// Descriptor 1.
     Output,
-    /// Descriptor 2.
     Error,
 }
 
 impl StandardStream {
-    /// As in the options and in the library's configuration.
+    /// Returns the name in options and in the library's configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Input => "stdin",
@@ -49,47 +46,47 @@ impl StandardStream {
     }
 }
 
-/// Which tiny calls are gathered.
+/// The files whose tiny calls are gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoalesceScope {
-    /// Those on everything.
+    /// Regular files, pipes, terminals and sockets.
     All,
-    /// Those on regular files.
+    /// Regular files only.
     Files,
 }
 
-/// All that was asked for; nothing by default.
+/// The options of one `weir run`. The default asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRequest {
-    /// Modes of standard streams.
+    /// A later mode of the same stream wins.
     pub modes: Vec<(StandardStream, BufferMode)>,
-    /// Modes of files that the program opens, by a pattern of their names.
+    /// A glob of file names and the mode of streams that the program opens on such files.
     pub files: Vec<(String, BufferMode)>,
-    /// The modes hold also against a program that sets its own.
+    /// The modes hold even if the program calls setvbuf(3).
     pub force: bool,
-    /// No byte waits longer than this in the program.
+    /// The longest time that a byte stays in the program.
     pub max_delay: Option<Duration>,
-    /// Gather tiny calls.
+    #[allow(missing_docs)]
     pub coalesce: Option<CoalesceScope>,
-    /// What waits when the program dies, or becomes another, gets to where it was meant for.
+    /// Write the pending bytes when the program dies or calls execve(2).
     pub rescue: bool,
-    /// What waits at a fork is written once.
+    /// Write the bytes that are pending at a fork once.
     pub fix_fork: bool,
-    /// A stream and write(2) on one descriptor keep the program's order.
+    /// Keep the program's order of stdio and write(2) on one descriptor.
     pub fix_order: bool,
-    /// Children do not read the program's standard input.
+    /// Children find standard input at its end.
     pub private_stdin: bool,
-    /// Terminals for standard output and standard error.
+    /// Terminals replace standard output and standard error.
     pub pty: bool,
 }
 
 impl RunRequest {
-    /// Nothing at all was asked for.
+    /// Tells whether no option asks for a change. `--force` alone changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self { force: self.force, ..Self::default() }
     }
 
-    /// The mode of a standard stream, the last one that was asked for.
+    /// Returns the mode of a standard stream.
     pub fn mode(&self, stream: StandardStream) -> Option<BufferMode> {
         self.modes.iter().rev().find(|(of, _)| *of == stream).map(|(_, mode)| *mode)
     }

@@ -1,4 +1,4 @@
-//! What is decided for programs and wishes.
+//! Tests of plans for programs and requests.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -10,20 +10,20 @@ fn words(text: &str) -> Vec<OsString> {
     text.split_whitespace().map(Into::into).collect()
 }
 
-fn with(around: HostCapabilities, command: &str, request: RunRequest) -> Plan {
-    plan(&words(command), &request, &around)
+fn plan_on(host: HostCapabilities, command: &str, request: RunRequest) -> Plan {
+    plan(&words(command), &request, &host)
 }
 
-fn by(command: &str, request: RunRequest) -> Plan {
-    with(HostCapabilities::default(), command, request)
+fn plan_for(command: &str, request: RunRequest) -> Plan {
+    plan_on(HostCapabilities::default(), command, request)
 }
 
 fn lines() -> RunRequest {
     RunRequest { modes: vec![(StandardStream::Output, BufferMode::Line)], ..RunRequest::default() }
 }
 
-/// A static program of no language in particular: only its header counts.
-fn still() -> tempfile::TempPath {
+/// Returns a static executable that consists of an ELF header.
+fn static_executable() -> tempfile::TempPath {
     use std::io::Write;
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let mut header = [0u8; 64];
@@ -37,25 +37,25 @@ fn still() -> tempfile::TempPath {
 }
 
 #[test]
-fn nothing_asked_is_the_recommendation() {
-    let plan = by("cut -c1", RunRequest::default());
-    assert_eq!(plan.outside.unwrap().delay, Some(RECOMMENDED_DELAY));
+fn an_empty_request_gets_the_recommended_delay() {
+    let plan = plan_for("cut -c1", RunRequest::default());
+    assert_eq!(plan.supervision.unwrap().delay, Some(RECOMMENDED_DELAY));
     assert!(plan.library.is_none() && plan.refusals().is_empty() && plan.remarks().is_empty());
 }
 
 #[test]
-fn modes_of_a_dynamic_program_need_nobody_who_stays() {
-    let plan = by("cut -c1", lines());
+fn modes_of_a_dynamic_program_need_no_supervisor() {
+    let plan = plan_for("cut -c1", lines());
     assert_eq!(plan.library.unwrap().standard[1].as_deref(), Some("line"));
-    assert!(plan.outside.is_none() && !plan.terminal);
+    assert!(plan.supervision.is_none() && !plan.terminal);
 }
 
 #[test]
-fn a_static_program_is_met_from_outside_or_refused() {
-    let path = still();
+fn a_static_program_gets_substitutes_or_refusals() {
+    let path = static_executable();
     let command = path.to_str().unwrap();
-    let plan = by(command, lines());
-    assert_eq!(plan.outside.unwrap().delay, Some(STAND_IN_DELAY));
+    let plan = plan_for(command, lines());
+    assert_eq!(plan.supervision.unwrap().delay, Some(SUBSTITUTE_DELAY));
     assert_eq!((plan.remarks().len(), plan.refusals().len()), (1, 0));
     for request in [
         RunRequest { fix_order: true, ..RunRequest::default() },
@@ -63,84 +63,84 @@ fn a_static_program_is_met_from_outside_or_refused() {
         RunRequest { modes: vec![(StandardStream::Output, BufferMode::Full(None))], ..RunRequest::default() },
         RunRequest { files: vec![("*".into(), BufferMode::Line)], ..RunRequest::default() },
     ] {
-        let refusals = by(command, request.clone()).refusals();
+        let refusals = plan_for(command, request.clone()).refusals();
         assert!(refusals.len() == 1 && refusals[0].contains("statically"), "{request:?}: {refusals:?}");
     }
 }
 
 #[test]
-fn where_nobody_may_trace_a_terminal_stands_in() {
-    let around = HostCapabilities { untraceable: Some("forbidden".into()), ..HostCapabilities::default() };
-    let plan = with(around.clone(), "cut -c1", RunRequest::default());
-    assert!(plan.terminal && plan.outside.is_none() && plan.remarks()[0].contains("forbidden"));
-    let plan = with(around, "cut -c1", RunRequest { rescue: true, ..RunRequest::default() });
+fn without_tracing_a_terminal_is_the_substitute() {
+    let host = HostCapabilities { not_traceable: Some("forbidden".into()), ..HostCapabilities::default() };
+    let plan = plan_on(host.clone(), "cut -c1", RunRequest::default());
+    assert!(plan.terminal && plan.supervision.is_none() && plan.remarks()[0].contains("forbidden"));
+    let plan = plan_on(host, "cut -c1", RunRequest { rescue: true, ..RunRequest::default() });
     assert!(plan.refusals()[0].contains("forbidden"));
 }
 
 #[test]
-fn mawk_gets_its_option_once_and_only_where_it_waits() {
+fn mawk_gets_its_option_once_and_only_for_a_pipe() {
     let options = words("mawk -W interactive 1");
     if ResolvedProgram::of(&options).path.is_none() {
-        return; // no mawk here; tests/run_matrix.rs says so
+        return; // mawk is not installed; tests/run_matrix.rs reports it
     }
-    assert_eq!(by("mawk 1", lines()).command, options);
-    assert_eq!(by("mawk -W interactive 1", lines()).command, options);
-    let whole = HostCapabilities { input_is_whole: true, ..HostCapabilities::default() };
+    assert_eq!(plan_for("mawk 1", lines()).command, options);
+    assert_eq!(plan_for("mawk -W interactive 1", lines()).command, options);
+    let whole = HostCapabilities { stdin_is_file: true, ..HostCapabilities::default() };
     let delay = RunRequest { max_delay: Some(Duration::from_millis(5)), ..RunRequest::default() };
-    assert_eq!(with(whole, "mawk 1", delay).command, words("mawk 1"));
+    assert_eq!(plan_on(whole, "mawk 1", delay).command, words("mawk 1"));
 }
 
 #[test]
-fn gathering_and_writing_ahead_exclude_each_other() {
+fn gathering_turns_off_draining_from_outside() {
     let request = RunRequest {
         coalesce: Some(CoalesceScope::All),
         max_delay: Some(Duration::from_millis(5)),
         fix_fork: true,
         ..RunRequest::default()
     };
-    let plan = by("cut -c1", request);
-    assert_eq!(plan.outside, Some(SupervisionPlan::default()));
+    let plan = plan_for("cut -c1", request);
+    assert_eq!(plan.supervision, Some(SupervisionPlan::default()));
     assert_eq!(plan.gathered_delay, Duration::from_millis(5));
-    let effect = |wish: &str| plan.rows.iter().find(|row| row.wish.starts_with(wish)).unwrap().effect;
+    let effect = |option: &str| plan.rows.iter().find(|row| row.option.starts_with(option)).unwrap().effect;
     assert_eq!((effect("--max-delay"), effect("--fix-fork")), (Effect::Part, Effect::StandIn));
 }
 
 #[test]
-fn what_is_not_gathered_is_said() {
+fn runtimes_that_cannot_be_gathered_are_refused() {
     let request = RunRequest { coalesce: Some(CoalesceScope::All), ..RunRequest::default() };
     for (name, why) in [("node", "several threads"), ("java", "several threads"), ("ruby", "SIGSYS")] {
-        let refusals = by(name, request.clone()).refusals();
+        let refusals = plan_for(name, request.clone()).refusals();
         assert!(refusals.len() == 1 && refusals[0].contains(why), "{name}: {refusals:?}");
     }
-    assert_eq!(by("cut -c1", request).rows[0].effect, Effect::Whole);
+    assert_eq!(plan_for("cut -c1", request).rows[0].effect, Effect::Whole);
 }
 
 #[test]
-fn one_hook_does_not_promise_two_things() {
+fn a_hook_has_one_mode() {
     let request = RunRequest {
         modes: vec![(StandardStream::Output, BufferMode::Full(None))],
         max_delay: Some(Duration::from_millis(100)),
         ..RunRequest::default()
     };
-    let plan = by("tclsh x", request.clone());
-    let row = plan.rows.iter().find(|row| row.wish.starts_with("--max-delay")).unwrap();
+    let plan = plan_for("tclsh x", request.clone());
+    let row = plan.rows.iter().find(|row| row.option.starts_with("--max-delay")).unwrap();
     assert!(row.effect == Effect::StandIn && row.text.contains("buffer is full"), "{row:?}");
     assert_eq!(plan.hooks.as_deref(), Some("full"));
-    // Ruby's buffer is full anyway, so its hook is free to keep the delay.
-    let plan = by("ruby x", request);
+    // Ruby's default is a full buffer, so its hook is free for the delay.
+    let plan = plan_for("ruby x", request);
     assert_eq!(plan.hooks.as_deref(), Some("delay:0.1"));
 }
 
 #[test]
-fn a_shell_gives_hooks_and_variables_to_what_it_runs() {
-    let plan = by(
+fn a_shell_passes_hooks_and_variables_to_its_children() {
+    let plan = plan_for(
         "sh -c true",
         RunRequest { modes: vec![(StandardStream::Output, BufferMode::None)], ..RunRequest::default() },
     );
-    let place = InjectedFiles { library: None, hooks: Some("/h".into()) };
-    let settings = plan.settings(&place, |_| None);
+    let files = InjectedFiles { library: None, hooks: Some("/h".into()) };
+    let changes = plan.environment_changes(&files, |_| None);
     let get =
-        |name: &str| settings.iter().rev().find(|(of, _)| of == name).and_then(|(_, value)| value.clone());
+        |name: &str| changes.iter().rev().find(|(of, _)| of == name).and_then(|(_, value)| value.clone());
     assert_eq!(get("PYTHONUNBUFFERED"), Some("1".into()));
     assert_eq!(get("RUBYLIB"), Some("/h/ruby".into()));
     assert_eq!(get("WEIR_HOOK"), Some("none".into()));

@@ -1,8 +1,7 @@
-//! `--pty`: terminals for standard output and standard error, which stay apart, and nothing of what goes
-//! through them is changed.
+//! `--pty`: separate raw terminals for standard output and standard error.
 //!
-//! They are no controlling terminals: the program stays in its session and process group, so that Ctrl-C,
-//! Ctrl-Z and the terminal's own signals reach it as ever.
+//! They are not controlling terminals: the program stays in its session and process group, so Ctrl-C, Ctrl-Z and
+//! the terminal's other signals reach it as before.
 
 mod relay;
 mod size;
@@ -16,60 +15,59 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 pub use relay::Relay;
 
-/// Both ends of a terminal.
+/// Both ends of a pseudoterminal.
 struct PtyPair {
-    /// Where what is written to it is read.
-    outer: OwnedFd,
-    /// What the program gets.
-    inner: OwnedFd,
+    /// The end that weir reads.
+    master: OwnedFd,
+    /// The program's end.
+    slave: OwnedFd,
 }
 
-/// A terminal that changes no byte and echoes none.
-fn pair() -> io::Result<PtyPair> {
-    let outer = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    grantpt(&outer)?;
-    unlockpt(&outer)?;
-    let inner = ioctl_tiocgptpeer(&outer, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    let mut settings = tcgetattr(&inner)?;
+/// Opens a pseudoterminal in raw mode, which changes no byte and echoes none.
+fn open_pair() -> io::Result<PtyPair> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let mut settings = tcgetattr(&slave)?;
     settings.make_raw();
-    tcsetattr(&inner, OptionalActions::Now, &settings)?;
-    Ok(PtyPair { outer, inner })
+    tcsetattr(&slave, OptionalActions::Now, &settings)?;
+    Ok(PtyPair { master, slave })
 }
 
-/// Terminals in place of descriptors 1 and 2 of this process, for a command that it starts next.
+/// Terminals that replace descriptors 1 and 2 while this process starts a command.
 pub struct Terminals {
-    /// The program's ends; closed in this process once it has started.
-    inner: [OwnedFd; 2],
-    /// Weir's own.
-    outer: [OwnedFd; 2],
-    /// What 1 and 2 were.
+    /// The program's ends. This process closes its copies after the start.
+    slaves: [OwnedFd; 2],
+    masters: [OwnedFd; 2],
+    /// Duplicates of weir's descriptors 1 and 2.
     own: [File; 2],
 }
 
 impl Terminals {
-    /// Makes both; nothing of the process is changed yet.
+    /// Opens both terminals. Descriptors 1 and 2 do not change yet.
     pub fn open() -> io::Result<Terminals> {
-        let (out, error) = (pair()?, pair()?);
-        let keep =
+        let (out, error) = (open_pair()?, open_pair()?);
+        let duplicate =
             |fd: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(rustix::io::fcntl_dupfd_cloexec(fd, 3)?));
-        let own = [keep(io::stdout().as_fd())?, keep(io::stderr().as_fd())?];
-        for terminal in [&out.outer, &error.outer] {
-            size::pass(&own, terminal.as_fd());
+        let own = [duplicate(io::stdout().as_fd())?, duplicate(io::stderr().as_fd())?];
+        for terminal in [&out.master, &error.master] {
+            size::copy_window_size(&own, terminal.as_fd());
         }
-        Ok(Terminals { inner: [out.inner, error.inner], outer: [out.outer, error.outer], own })
+        Ok(Terminals { slaves: [out.slave, error.slave], masters: [out.master, error.master], own })
     }
 
-    /// Runs `start` with the terminals as descriptors 1 and 2, which it hands to a child, and gives the relay
-    /// that carries what comes. Descriptors 1 and 2 are as they were when it returns.
-    pub fn during<T>(self, start: impl FnOnce() -> T) -> io::Result<(T, Relay)> {
-        let [out, error] = &self.inner;
+    /// Runs `start` with the terminals as descriptors 1 and 2, which its child inherits, and restores the
+    /// descriptors. Returns the result of `start` and the relay of the terminals' output.
+    pub fn replace_during<T>(self, start: impl FnOnce() -> T) -> io::Result<(T, Relay)> {
+        let [out, error] = &self.slaves;
         rustix::stdio::dup2_stdout(out)?;
         rustix::stdio::dup2_stderr(error)?;
         let started = start();
         rustix::stdio::dup2_stdout(&self.own[0])?;
         rustix::stdio::dup2_stderr(&self.own[1])?;
-        let Terminals { inner, outer, own } = self;
-        drop(inner);
-        Ok((started, Relay::begin(outer, own)?))
+        let Terminals { slaves, masters, own } = self;
+        drop(slaves);
+        Ok((started, Relay::start(masters, own)?))
     }
 }

@@ -1,4 +1,4 @@
-//! Carries what a program writes to its terminals to where weir itself writes.
+//! Copies the output of a program's terminals to weir's standard output and standard error.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,15 +14,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::size;
 
-/// What a terminal hands out at once, at most.
+/// The most bytes that a terminal returns in one read(2).
 const CHUNK: usize = 1 << 16;
-/// How often it is looked whether the window has another size, or the program has ended.
-const LOOK: Duration = Duration::from_millis(50);
+/// The interval at which the window size and the program's end are checked: short for a user who resizes a window.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Two threads, one a stream: a reader of the one that has stopped does not stop the other.
+/// One thread for each stream, so that a blocked reader of one stream does not block the other.
 pub struct Relay {
     threads: Vec<JoinHandle<Option<RelayLane>>>,
+    /// The command has ended.
     ended: Arc<AtomicBool>,
+    /// The process that gets SIGPIPE.
     pid: Arc<AtomicU32>,
 }
 
@@ -35,11 +37,11 @@ struct RelayLane {
 }
 
 impl Relay {
-    pub(super) fn begin(outer: [OwnedFd; 2], own: [File; 2]) -> io::Result<Relay> {
+    pub(super) fn start(masters: [OwnedFd; 2], own: [File; 2]) -> io::Result<Relay> {
         let (ended, pid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let own = Arc::new(own);
         let mut threads = Vec::new();
-        for (number, from) in outer.into_iter().enumerate() {
+        for (number, from) in masters.into_iter().enumerate() {
             let lane = RelayLane {
                 from: File::from(from),
                 to: own[number].try_clone()?,
@@ -52,13 +54,13 @@ impl Relay {
         Ok(Relay { threads, ended, pid })
     }
 
-    /// Who is told when nobody reads any more, as a pipe would tell it.
-    pub fn of(&self, pid: u32) {
+    /// Sets the process that gets SIGPIPE when weir's own output has no reader.
+    pub fn set_writer(&self, pid: u32) {
         self.pid.store(pid, SeqCst);
     }
 
-    /// Waits until all that was written is out. What the program has left behind in the background may hold a
-    /// terminal still: a process of its own then carries on, as long as that one would have held the pipe.
+    /// Waits until all output is copied. If a background process still holds a terminal, a forked child continues
+    /// to copy its output, as a pipe would stay open for it.
     pub fn finish(self) {
         self.ended.store(true, SeqCst);
         let open: Vec<RelayLane> = self.threads.into_iter().filter_map(|one| one.join().ok()?).collect();
@@ -66,35 +68,36 @@ impl Relay {
             return;
         }
         self.ended.store(false, SeqCst);
-        // SAFETY: the threads of the relay have ended, so that none can hold a lock of the allocator's; the
-        // child ends with `_exit` and returns to nobody.
+        // SAFETY: the relay's threads have ended, so none holds an allocator lock; the child ends with `_exit` and
+        // never returns.
         if unsafe { libc::fork() } == 0 {
             let threads: Vec<_> = open.into_iter().map(|lane| thread::spawn(move || lane.run())).collect();
             threads.into_iter().for_each(|one| drop(one.join()));
-            // SAFETY: ends this process only, and runs nothing of the parent's.
+            // SAFETY: ends the child without running the parent's exit handlers.
             unsafe { libc::_exit(0) }
         }
     }
 }
 
 impl RelayLane {
-    /// Itself, when its program has ended and another one has the terminal still.
+    /// Copies until the terminal closes. Returns itself if the command has ended and another process has the
+    /// terminal open.
     fn run(mut self) -> Option<RelayLane> {
         let mut chunk = vec![0; CHUNK];
         loop {
-            // Asked before the terminal is: what was written by then is there.
+            // Read before the poll: everything that the command wrote before its end is then readable.
             let last = self.ended.load(SeqCst);
             match self.ready() {
                 Ok(true) => {}
                 Ok(false) if last => return Some(self),
                 Ok(false) => {
-                    size::pass(&self.own, self.from.as_fd());
+                    size::copy_window_size(&self.own, self.from.as_fd());
                     continue;
                 }
                 Err(_) => return None,
             }
             match self.from.read(&mut chunk) {
-                // EIO: nobody has it open any more, and all has been read.
+                // EIO: no process has the terminal open, and all output is read.
                 Ok(0) | Err(_) => return None,
                 Ok(read) => {
                     if self.write(&chunk[..read]).is_err() {
@@ -107,7 +110,7 @@ impl RelayLane {
 
     fn ready(&self) -> io::Result<bool> {
         let mut polled = [PollFd::new(&self.from, PollFlags::IN)];
-        let wait = if self.ended.load(SeqCst) { Duration::ZERO } else { LOOK };
+        let wait = if self.ended.load(SeqCst) { Duration::ZERO } else { CHECK_INTERVAL };
         let wait = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
         match poll(&mut polled, Some(&wait)) {
             Ok(number) => Ok(number > 0),
@@ -123,7 +126,7 @@ impl RelayLane {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room()?,
                 Err(error) => {
-                    self.tell();
+                    self.send_sigpipe();
                     return Err(error);
                 }
             }
@@ -139,10 +142,10 @@ impl RelayLane {
         }
     }
 
-    /// The program would have got SIGPIPE from a pipe that nobody reads.
-    fn tell(&self) {
+    /// Sends the SIGPIPE that the program would get from a pipe without readers.
+    fn send_sigpipe(&self) {
         if let Some(pid) = Pid::from_raw(self.pid.load(SeqCst) as i32) {
-            let _gone = kill_process(pid, Signal::PIPE);
+            let _ended = kill_process(pid, Signal::PIPE);
         }
     }
 }

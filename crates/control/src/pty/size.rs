@@ -1,4 +1,4 @@
-//! The size of the window that the user sees, passed on to the program's terminals.
+//! Copies the size of the user's terminal window to the program's terminals.
 
 use std::fs::File;
 use std::io;
@@ -6,19 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
-/// The window that weir itself is in: of what it writes to, or reads from, or its controlling terminal.
-fn window(own: &[File; 2]) -> Option<Winsize> {
-    let of = |fd: BorrowedFd<'_>| tcgetwinsize(fd).ok().filter(|size| size.ws_col > 0);
+/// Returns the window size of weir's standard streams or controlling terminal.
+fn window_size(own: &[File; 2]) -> Option<Winsize> {
+    let size = |fd: BorrowedFd<'_>| tcgetwinsize(fd).ok().filter(|size| size.ws_col > 0);
     let [out, error] = own;
-    of(out.as_fd())
-        .or_else(|| of(error.as_fd()))
-        .or_else(|| of(io::stdin().as_fd()))
-        .or_else(|| of(File::open("/dev/tty").ok()?.as_fd()))
+    size(out.as_fd())
+        .or_else(|| size(error.as_fd()))
+        .or_else(|| size(io::stdin().as_fd()))
+        .or_else(|| size(File::open("/dev/tty").ok()?.as_fd()))
 }
 
-/// Gives a terminal that size, if there is one to give.
-pub(super) fn pass(own: &[File; 2], terminal: BorrowedFd<'_>) {
-    if let Some(size) = window(own) {
-        let _gone = tcsetwinsize(terminal, size);
+/// Sets a terminal's window size to that of weir's terminal, if weir has one.
+pub(super) fn copy_window_size(own: &[File; 2], terminal: BorrowedFd<'_>) {
+    if let Some(size) = window_size(own) {
+        let _unsupported = tcsetwinsize(terminal, size);
     }
 }

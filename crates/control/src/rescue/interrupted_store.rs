@@ -1,66 +1,82 @@
-//! The byte that putc(3) was just storing: a stream counts it, and has it only one instruction later.
+//! Completes the store of putc(3): a stream counts a byte one instruction before it stores the byte.
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_walkers::Pending;
 
-use crate::rescue::replay::KilledThread;
+use super::replay::KilledThread;
 
-/// `write_ptr` of glibc's FILE, and `wpos` of musl's.
-const NEXT: u64 = 40;
+/// The offset of `_IO_write_ptr` in glibc's FILE and of `wpos` in musl's.
+const WRITE_POINTER: u64 = 40;
 
-/// Puts it into what a stream holds, if one of these threads was about to.
-pub(crate) fn stored(tid: u32, torn: &[KilledThread], pending: &mut Pending) {
+/// Replaces the last pending byte by the byte that one of the killed threads was about to store there.
+pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut Pending) {
     if !matches!(pending.walker, RuntimeId::Glibc | RuntimeId::Musl) {
         return;
     }
     let memory = ProcessMemory { pid: tid };
-    let next = memory.u64(pending.stream + NEXT);
-    for (at, byte) in torn.iter().filter_map(|torn| about_to(&memory, torn)) {
-        if let Some(last) = pending.bytes.last_mut().filter(|_| next == at.checked_add(1)) {
+    let write_pointer = memory.u64(pending.stream + WRITE_POINTER);
+    for (address, byte) in threads.iter().filter_map(|thread| decode_store(&memory, thread)) {
+        let is_last = write_pointer == address.checked_add(1);
+        if let Some(last) = pending.bytes.last_mut().filter(|_| is_last) {
             *last = byte;
         }
     }
 }
 
-/// `mov %r8, (…)` or `movb $…, (…)`: where to, and which byte.
-fn about_to(memory: &ProcessMemory, torn: &KilledThread) -> Option<(u64, u8)> {
-    let code = memory.bytes(torn.at(), 15);
+/// Decodes the next instruction if it is `mov %r8, (…)` or `movb $…, (…)`. Returns its address and byte.
+fn decode_store(memory: &ProcessMemory, thread: &KilledThread) -> Option<(u64, u8)> {
+    let code = memory.bytes(thread.instruction_pointer(), 15);
     let (rex, rest) = match *code.first()? {
         rex @ 0x40..=0x4f => (rex, &code[1..]),
         _ => (0, &code[..]),
     };
-    let (&[operation, modes], mut rest) = rest.split_first_chunk()?;
-    let general = |number: u8, more: u8| torn.general(number | if rex & more != 0 { 8 } else { 0 });
-    let (mode, base) = (modes >> 6, modes & 7);
-    let mut at = match base {
+    let (&[opcode, modrm], rest) = rest.split_first_chunk()?;
+    let (address, rest) = decode_address(thread, rex, modrm, rest)?;
+    let register = modrm >> 3 & 7;
+    match opcode {
+        // Without a REX prefix, the numbers 4 to 7 are the second bytes of the first four registers.
+        0x88 if rex == 0 && register >= 4 => Some((address, (thread.register(register - 4) >> 8) as u8)),
+        0x88 => Some((address, thread.register(extended(register, rex, 4)) as u8)),
+        0xc6 if register == 0 => Some((address, *rest.first()?)),
+        _ => None,
+    }
+}
+
+/// Decodes the memory operand of a ModRM byte, and returns its address and the code after it.
+fn decode_address<'c>(
+    thread: &KilledThread,
+    rex: u8,
+    modrm: u8,
+    mut code: &'c [u8],
+) -> Option<(u64, &'c [u8])> {
+    let (mode, base) = (modrm >> 6, modrm & 7);
+    let mut address = match base {
         _ if mode == 3 || mode == 0 && base == 5 => return None,
         4 => {
-            let (&sib, behind) = rest.split_first()?;
-            rest = behind;
+            let (&sib, rest) = code.split_first()?;
+            code = rest;
             let index = sib >> 3 & 7;
-            let none = index == 4 && rex & 2 == 0;
-            let scaled = if none { 0 } else { general(index, 2) << (sib >> 6) };
+            let has_index = index != 4 || rex & 2 != 0;
+            let scaled = if has_index { thread.register(extended(index, rex, 2)) << (sib >> 6) } else { 0 };
             if mode == 0 && sib & 7 == 5 {
                 return None;
             }
-            general(sib & 7, 1).wrapping_add(scaled)
+            thread.register(extended(sib & 7, rex, 1)).wrapping_add(scaled)
         }
-        _ => general(base, 1),
+        _ => thread.register(extended(base, rex, 1)),
     };
     if mode == 1 {
-        at = at.wrapping_add_signed(i64::from(*rest.first()? as i8));
-        rest = &rest[1..];
+        address = address.wrapping_add_signed(i64::from(*code.first()? as i8));
+        code = &code[1..];
     } else if mode == 2 {
-        at = at.wrapping_add_signed(i64::from(i32::from_le_bytes(*rest.first_chunk()?)));
-        rest = &rest[4..];
+        address = address.wrapping_add_signed(i64::from(i32::from_le_bytes(*code.first_chunk()?)));
+        code = &code[4..];
     }
-    let from = modes >> 3 & 7;
-    match operation {
-        // Without the prefix, numbers from 4 on are the second bytes of the first four registers.
-        0x88 if rex == 0 && from >= 4 => Some((at, (general(from - 4, 0) >> 8) as u8)),
-        0x88 => Some((at, general(from, 4) as u8)),
-        0xc6 if from == 0 => Some((at, *rest.first()?)),
-        _ => None,
-    }
+    Some((address, code))
+}
+
+/// Returns a register number with the bit that a REX prefix adds.
+fn extended(number: u8, rex: u8, rex_bit: u8) -> u8 {
+    number | if rex & rex_bit != 0 { 8 } else { 0 }
 }

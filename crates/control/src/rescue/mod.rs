@@ -1,8 +1,11 @@
-//! What a death would lose reaches the file, pipe or terminal it was meant for, once and in order.
+//! `--rescue`: writes the pending bytes of a process that dies to their file, pipe or terminal, once and in order.
+//!
+//! In the exit stop the process's memory and descriptors still exist. Bytes that the file does not take are saved in
+//! a file of their own. A running program costs nothing.
 
-pub(crate) mod cpython_handoff;
+mod cpython_handoff;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod interrupted_store;
+mod interrupted_store;
 pub(crate) mod last_write;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod replay;
@@ -12,6 +15,7 @@ mod single_step_test;
 
 use std::collections::HashMap;
 
+use weir_model::run::RescuedBytes;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 #[cfg(target_arch = "x86_64")]
@@ -19,127 +23,133 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
 use weir_walkers::Pending;
 
-use crate::rescue::cpython_handoff::in_flight;
-use crate::supervise::handler::LifecycleHandler;
 use crate::supervise::tracee_file::TraceeFile;
-use crate::supervise::{RescuedBytes, SavedFile, Tracees};
+use crate::supervise::{LifecycleHandler, Tracees};
 
-/// How long a pipe or terminal that takes nothing is waited for.
-const PATIENCE_NS: u64 = 5_000_000_000;
+/// The time without progress after which a full pipe or terminal is given up and its bytes are saved.
+const WRITE_TIMEOUT_NS: u64 = 5_000_000_000;
 
-/// Rescues at deaths.
+/// Rescues the pending bytes of dying processes.
 #[derive(Default)]
 pub(crate) struct RescueHandler {
-    /// Of processes that wait for their end.
+    /// The unfinished jobs of processes in their exit stop.
     jobs: HashMap<u32, Vec<RescueJob>>,
 }
 
-/// The bytes of a stream on their way.
+/// The bytes of one stream that a dead process has not written.
+pub(crate) struct UnwrittenStream {
+    /// The address of the stream object; 0 if the bytes belong to no known stream.
+    pub stream: u64,
+    pub fd: i32,
+    pub bytes: Vec<u8>,
+}
+
+/// The write of one stream's bytes.
 struct RescueJob {
-    about: RescuedBytes,
-    sink: std::io::Result<TraceeFile>,
+    rescued: RescuedBytes,
+    file: std::io::Result<TraceeFile>,
     bytes: Vec<u8>,
-    done: usize,
-    /// Since when nothing was taken.
-    since: u64,
+    written: usize,
+    last_progress_ns: u64,
 }
 
 impl LifecycleHandler for RescueHandler {
-    fn exits(&mut self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
+    fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         let mut jobs = match self.jobs.remove(&pid) {
             Some(jobs) => jobs,
-            None => self.jobs(world, pid, tid, status),
+            None => new_jobs(tracees, pid, tid, status),
         };
         while let Some(job) = jobs.first_mut() {
-            if !job.goes_on(world) {
+            if !job.advance(tracees) {
                 self.jobs.insert(pid, jobs);
                 return false;
             }
-            let about = jobs.remove(0).about;
-            if about.bytes > 0 {
-                world.rescued.push(about);
+            let rescued = jobs.remove(0).rescued;
+            if rescued.bytes > 0 {
+                tracees.rescued.push(rescued);
             }
         }
         true
     }
 
-    fn gone(&mut self, _world: &mut Tracees, pid: u32) {
+    fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
         self.jobs.remove(&pid);
     }
 }
 
-impl RescueHandler {
-    fn jobs(&self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> Vec<RescueJob> {
-        let pending = world.last_pending(pid, tid);
-        let lost = missing(world, pid, tid, pending);
-        lost.into_iter().filter_map(|(_, fd, bytes)| RescueJob::new(pid, tid, status, fd, bytes)).collect()
-    }
+fn new_jobs(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> Vec<RescueJob> {
+    let pending = tracees.final_pending(pid, tid);
+    let unwritten = unwritten_streams(tracees, pid, tid, pending);
+    unwritten.into_iter().filter_map(|one| RescueJob::new(pid, tid, status, one.fd, one.bytes)).collect()
 }
 
-/// What a process has not written whose threads have ended or are about to: stream, descriptor and bytes.
-pub(crate) fn missing(
-    world: &Tracees,
+/// Returns the unwritten bytes of a process whose threads are all in their exit stop or reaped.
+pub(crate) fn unwritten_streams(
+    tracees: &Tracees,
     pid: u32,
     tid: u32,
     pending: Vec<Pending>,
-) -> Vec<(u64, i32, Vec<u8>)> {
+) -> Vec<UnwrittenStream> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(all) = lived_on(world, pid, tid) {
-        return all;
+    if let Some(streams) = replayed_streams(tracees, pid, tid) {
+        return streams;
     }
-    let mut lost: Vec<(u64, i32, Vec<u8>)> = Vec::new();
+    let mut unwritten: Vec<UnwrittenStream> = Vec::new();
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
     for mut one in pending {
         #[cfg(target_arch = "x86_64")]
-        if let Some(process) = world.processes.get(&pid) {
-            interrupted_store::stored(tid, &process.torn, &mut one);
+        if let Some(process) = tracees.processes.get(&pid) {
+            interrupted_store::complete(tid, &process.killed_threads, &mut one);
         }
-        let skipped = last_write::written(world, pid, tid, &one).max(world.inherited(pid, &one));
-        lost.push((one.stream, one.fd, one.bytes[skipped.min(one.bytes.len())..].to_vec()));
+        let written = last_write::written_len(tracees, pid, tid, &one).max(tracees.inherited_len(pid, &one));
+        let bytes = one.bytes[written.min(one.bytes.len())..].to_vec();
+        unwritten.push(UnwrittenStream { stream: one.stream, fd: one.fd, bytes });
     }
-    for one in in_flight(world, pid, tid) {
-        match lost.iter_mut().find(|lost| lost.0 == one.stream) {
-            Some(lost) => lost.2.extend(one.bytes),
-            None => lost.push((one.stream, one.fd, one.bytes)),
+    for one in cpython_handoff::unwritten_objects(tracees, pid, tid) {
+        match unwritten.iter_mut().find(|known| known.stream == one.stream) {
+            Some(known) => known.bytes.extend(one.bytes),
+            None => unwritten.push(one),
         }
     }
-    lost
+    unwritten
 }
 
-/// The same where a thread was killed inside of a stream of CPython: it is let come out of that, in a copy.
+/// Returns the unwritten bytes of a CPython process that was killed inside of a stream, by replaying the killed
+/// thread; None if no thread was, or the replay failed.
 #[cfg(target_arch = "x86_64")]
-fn lived_on(world: &Tracees, pid: u32, tid: u32) -> Option<Vec<(u64, i32, Vec<u8>)>> {
-    /// How much of a stack is searched for a stream.
+fn replayed_streams(tracees: &Tracees, pid: u32, tid: u32) -> Option<Vec<UnwrittenStream>> {
+    /// The part of a stack that is searched for a stream's address: a flush is a few calls deep.
     const STACK_BYTES: usize = 16 << 10;
-    let (outside, streams) = world.outside(pid, tid)?;
+    let (interpreter_code, streams) = tracees.interpreter_code(pid, tid)?;
     let memory = ProcessMemory { pid: tid };
-    let inside = |torn: &&replay::KilledThread| {
-        let stack = memory.bytes(torn.stack(), STACK_BYTES);
+    let in_stream = |thread: &&replay::KilledThread| {
+        let stack = memory.bytes(thread.stack_pointer(), STACK_BYTES);
         let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        words.chain(torn.words()).any(|word| streams.contains(&word))
+        words.chain(thread.general_registers()).any(|word| streams.contains(&word))
     };
-    let torn = world.processes.get(&pid)?.torn.iter().find(inside)?;
-    let life = replay::replay(tid, torn, &outside)?;
-    let mut all: Vec<(u64, i32, Vec<u8>)> =
-        world.pending_in(pid, &life).into_iter().map(|one| (one.stream, one.fd, one.bytes)).collect();
-    for (fd, bytes) in life.written.iter().rev() {
-        match all.iter_mut().find(|one| one.1 == *fd) {
-            Some(one) => drop(one.2.splice(0..0, bytes.iter().copied())),
-            None => all.push((0, *fd, bytes.clone())),
+    let thread = tracees.processes.get(&pid)?.killed_threads.iter().find(in_stream)?;
+    let replayed = replay::replay(tid, thread, &interpreter_code)?;
+    let pending = tracees.pending_in_memory(pid, &replayed).into_iter();
+    let mut unwritten: Vec<UnwrittenStream> =
+        pending.map(|one| UnwrittenStream { stream: one.stream, fd: one.fd, bytes: one.bytes }).collect();
+    for (fd, bytes) in replayed.writes.iter().rev() {
+        match unwritten.iter_mut().find(|one| one.fd == *fd) {
+            Some(one) => drop(one.bytes.splice(0..0, bytes.iter().copied())),
+            None => unwritten.push(UnwrittenStream { stream: 0, fd: *fd, bytes: bytes.clone() }),
         }
     }
-    for (stream, fd, bytes) in &mut all {
-        let skipped = world.written_before(pid, *stream, *fd, bytes);
-        bytes.drain(..skipped);
+    for one in &mut unwritten {
+        let settled = tracees.settled_len(pid, one.stream, one.fd, &one.bytes);
+        one.bytes.drain(..settled);
     }
-    Some(all)
+    Some(unwritten)
 }
 
 impl RescueJob {
-    /// A descriptor that the program has closed takes nothing, and did not without weir.
+    /// Makes a job; None if there are no bytes, or the program has closed the descriptor.
     fn new(pid: u32, tid: u32, status: i32, fd: i32, bytes: Vec<u8>) -> Option<RescueJob> {
         let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
-        let about = RescuedBytes {
+        let rescued = RescuedBytes {
             pid,
             comm: proc::names(tid).1,
             fd,
@@ -148,25 +158,25 @@ impl RescueJob {
             exit: Exit::of_status(status),
             saved: None,
         };
-        Some(RescueJob { about, sink: TraceeFile::of(tid, fd), bytes, done: 0, since: now_ns() })
+        let file = TraceeFile::open(tid, fd);
+        Some(RescueJob { rescued, file, bytes, written: 0, last_progress_ns: now_ns() })
     }
 
-    /// True: it is done, one way or another.
-    fn goes_on(&mut self, world: &mut Tracees) -> bool {
-        let why = match &self.sink {
-            Ok(sink) => {
-                let (taken, error) = sink.put(&self.bytes[self.done..]);
-                self.done += taken;
-                if taken > 0 {
-                    self.since = now_ns();
+    /// Writes or saves bytes. Returns whether the job is finished.
+    fn advance(&mut self, tracees: &mut Tracees) -> bool {
+        let why = match &self.file {
+            Ok(file) => {
+                let (written, result) = file.write_available(&self.bytes[self.written..]);
+                self.written += written;
+                if written > 0 {
+                    self.last_progress_ns = now_ns();
                 }
-                match error {
-                    Ok(()) if self.done == self.bytes.len() => return true,
-                    Ok(()) if now_ns() < self.since + PATIENCE_NS => return false,
-                    Ok(()) => "it took nothing for 5 s".to_string(),
-                    // It died because nobody reads any more, and so nobody misses them.
-                    Err(error) if unread(self.about.exit, &error) => {
-                        self.about.bytes = self.done as u64;
+                match result {
+                    Ok(()) if self.written == self.bytes.len() => return true,
+                    Ok(()) if now_ns() < self.last_progress_ns + WRITE_TIMEOUT_NS => return false,
+                    Ok(()) => "it took no bytes for 5 s".to_string(),
+                    Err(error) if has_no_reader(self.rescued.exit, &error) => {
+                        self.rescued.bytes = self.written as u64;
                         return true;
                     }
                     Err(error) => weir_sys::error::errno_text(&error),
@@ -174,27 +184,12 @@ impl RescueJob {
             }
             Err(error) => format!("it could not be opened: {}", weir_sys::error::errno_text(error)),
         };
-        self.save(world, why);
+        save::save_or_report(tracees, &mut self.rescued, &self.bytes[self.written..], why);
         true
-    }
-
-    fn save(&mut self, world: &mut Tracees, why: String) {
-        let rest = &self.bytes[self.done..];
-        match save::save(world.save_in.as_deref(), rest, &self.about, &why) {
-            Ok(path) => self.about.saved = Some(SavedFile { path: path.to_string_lossy().into_owned(), why }),
-            Err(error) => world.say(format!(
-                "{} bytes of process {} ({}) for {} are lost: {why}; and they could not be saved: {}",
-                rest.len(),
-                self.about.pid,
-                self.about.comm,
-                self.about.path,
-                weir_sys::error::errno_text(&error)
-            )),
-        }
     }
 }
 
-/// Whether a process ended by SIGPIPE and its bytes find a pipe without a reader.
-pub(crate) fn unread(exit: Exit, error: &std::io::Error) -> bool {
+/// Tells whether a process ended by SIGPIPE and its pipe still has no reader: then no reader misses the bytes.
+pub(crate) fn has_no_reader(exit: Exit, error: &std::io::Error) -> bool {
     exit == Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
 }

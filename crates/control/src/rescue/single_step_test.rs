@@ -1,5 +1,5 @@
-//! A program is stopped before every instruction around its flushes, and at each of them what it has written and what
-//! a rescue would write are all that it had printed, once and in order.
+//! Single-steps a program through its flushes. At each instruction the bytes that it has written and those that a
+//! rescue would write must together be its output, once and in order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,28 +14,30 @@ use weir_sys::ptrace::{self, registers};
 
 use super::{last_write, replay};
 use crate::supervise::event_loop::Supervisor;
-use crate::supervise::tracees::ThreadState;
+use crate::supervise::tracee::ThreadState;
 
-/// What the program's output goes through, and how it is told how far it came.
-struct Subject {
-    run: Supervisor,
+/// A program that prints numbered lines, under the supervisor.
+struct SteppedProgram {
+    supervisor: Supervisor,
     pid: u32,
     output: File,
+    /// A file in which the program stores the number of its complete lines.
     counter: File,
-    /// All that came through the pipe.
+    /// The bytes read from `output`.
     written: Vec<u8>,
-    /// All that it prints, and where its lines end.
+    /// The program's complete output, and the ends of its lines.
     expected: Vec<u8>,
-    ends: Vec<usize>,
-    bad: BTreeMap<String, u64>,
-    first_bad: Vec<String>,
+    line_ends: Vec<usize>,
+    /// Failures, by kind and instruction.
+    failures: BTreeMap<String, u64>,
+    first_failures: Vec<String>,
     steps: u64,
-    /// Of the instructions, so many are passed over for one at which it is checked.
-    every: u64,
+    /// The number of steps from one check to the next.
+    check_interval: u64,
 }
 
-/// Of so many lines that are `longer` by so much.
-fn text(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
+/// Returns the output of a program and the ends of its lines. `lines` holds counts and additional lengths.
+fn expected_output(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
     let (mut text, mut ends) = (Vec::new(), vec![0]);
     for longer in lines.iter().flat_map(|(count, longer)| std::iter::repeat_n(longer, *count)) {
         let line = if same {
@@ -49,14 +51,14 @@ fn text(same: bool, lines: &[(usize, usize)]) -> (Vec<u8>, Vec<usize>) {
     (text, ends)
 }
 
-impl Subject {
-    /// `command` has its output in `output`, a file or a pipe with a name.
+impl SteppedProgram {
+    /// Starts `command` with its output in a file or named pipe.
     fn start(
         command: Vec<OsString>,
         folder: &Path,
         to_pipe: bool,
-        (expected, ends): (Vec<u8>, Vec<usize>),
-    ) -> Subject {
+        (expected, line_ends): (Vec<u8>, Vec<usize>),
+    ) -> SteppedProgram {
         let (counter, path) = (folder.join("counter"), folder.join("output"));
         std::fs::write(&counter, [0; 8]).expect("the counter");
         match to_pipe {
@@ -70,43 +72,42 @@ impl Subject {
         words.extend(command);
         let gated = launch::start(&words).expect("it starts");
         let pid = gated.pid;
-        let mut run = Supervisor::new(gated.pid, Vec::new(), None).expect("a world");
-        run.take(gated).expect("it is traced");
+        let mut supervisor = Supervisor::new(gated.pid, Vec::new(), None).expect("a supervisor");
+        supervisor.attach(gated).expect("it is traced");
         let counter = File::open(counter).expect("the counter");
-        Subject {
-            run,
+        SteppedProgram {
+            supervisor,
             pid,
             output,
             counter,
             written: Vec::new(),
             expected,
-            ends,
-            bad: BTreeMap::new(),
-            first_bad: Vec::new(),
+            line_ends,
+            failures: BTreeMap::new(),
+            first_failures: Vec::new(),
             steps: 0,
-
-            every: 1,
+            check_interval: 1,
         }
     }
 
-    /// Runs to the next mark, at which it stands.
+    /// Runs to the next mark (SIGWINCH), and leaves the program stopped there.
     fn run_to_mark(&mut self) {
         loop {
             let stop = ptrace::wait().expect("a stop").expect("no signal");
             assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
             if is_mark(stop.status) {
-                if let Some(thread) = self.run.world.threads.get_mut(&stop.tid) {
+                if let Some(thread) = self.supervisor.tracees.threads.get_mut(&stop.tid) {
                     thread.state = ThreadState::Stopped;
                 }
                 return;
             }
-            self.run.on_stop(stop);
+            self.supervisor.on_stop(stop);
         }
     }
 
-    /// To the next instruction, or behind a system call. False: there is a mark.
+    /// Executes one instruction or system call. Returns false at a mark.
     fn step(&mut self) -> bool {
-        // SAFETY: lets a tracee that stands go on.
+        // SAFETY: PTRACE_SINGLESTEP resumes a stopped tracee and takes numbers.
         unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid as libc::pid_t, 0, 0) };
         let stop = ptrace::wait_for(self.pid).expect("a stop").expect("no signal");
         assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
@@ -115,74 +116,78 @@ impl Subject {
         !is_mark(stop.status)
     }
 
-    /// What is wrong if it is killed now, with `fewer` bytes of what came through the pipe not written.
-    fn check(&mut self, what: &str, fewer: usize) {
-        let (pid, world) = (self.pid, &mut self.run.world);
-        let pending = world.pending(pid, pid);
-        if let Some(process) = world.processes.get_mut(&pid) {
-            process.lasts = last_write::last(pid, None).into_iter().collect();
-            process.torn = replay::KilledThread::of(pid).into_iter().collect();
-            process.stacks = registers::stack(pid).into_iter().collect();
+    /// Checks what a rescue would write if the program were killed now. The last `unwritten` bytes of the output count
+    /// as not written.
+    fn check(&mut self, moment: &str, unwritten: usize) {
+        let (pid, tracees) = (self.pid, &mut self.supervisor.tracees);
+        let pending = tracees.pending(pid, pid);
+        if let Some(process) = tracees.processes.get_mut(&pid) {
+            process.last_writes = last_write::read(pid, None).into_iter().collect();
+            process.killed_threads = replay::KilledThread::read(pid).into_iter().collect();
+            process.final_stacks = registers::stack(pid).into_iter().collect();
         }
-        let missing = super::missing(world, pid, pid, pending);
-        let mut rescued = self.written[..self.written.len() - fewer].to_vec();
-        rescued.extend(missing.into_iter().filter(|one| one.1 == 1).flat_map(|one| one.2));
+        let streams = super::unwritten_streams(tracees, pid, pid, pending);
+        let mut rescued = self.written[..self.written.len() - unwritten].to_vec();
+        rescued.extend(streams.into_iter().filter(|one| one.fd == 1).flat_map(|one| one.bytes));
         let mut complete = [0; 8];
         self.counter.read_exact_at(&mut complete, 0).expect("the counter");
         let complete = u64::from_le_bytes(complete) as usize;
-        let begins = self.expected.starts_with(&rescued);
-        let [least, most] = [complete, complete + 1].map(|line| self.ends[line.min(self.ends.len() - 1)]);
-        if begins && (least..=most).contains(&rescued.len()) {
+        let in_order = self.expected.starts_with(&rescued);
+        let [least, most] =
+            [complete, complete + 1].map(|line| self.line_ends[line.min(self.line_ends.len() - 1)]);
+        if in_order && (least..=most).contains(&rescued.len()) {
             return;
         }
         let wrong = match rescued.len() {
-            _ if !begins => "mixed",
+            _ if !in_order => "mixed",
             length if length < least => "lost",
             _ => "doubled",
         };
-        let place = place(pid);
-        *self.bad.entry(format!("{what}: {wrong}, {place}")).or_default() += 1;
-        if self.first_bad.len() < 40 {
-            let (there, at) = (rescued.len(), self.steps);
-            self.first_bad.push(format!("step {at}, {what}: {wrong}: {there} of {least} to {most}, {place}"));
+        let location = code_location(pid);
+        *self.failures.entry(format!("{moment}: {wrong}, {location}")).or_default() += 1;
+        if self.first_failures.len() < 40 {
+            let (length, step) = (rescued.len(), self.steps);
+            let failure =
+                format!("step {step}, {moment}: {wrong}: {length} of {least} to {most}, {location}");
+            self.first_failures.push(failure);
         }
     }
 
-    /// The same for a write(2) that has just come back, were it killed inside.
-    fn check_partly(&mut self) {
+    /// Checks after a write(2) the results that a kill inside of the call would have left.
+    fn check_partial_writes(&mut self) {
         let Some(call) = registers::call(self.pid) else { return };
         if matches!(call.number, libc::SYS_write | libc::SYS_writev) && call.args[0] == 1 && call.result > 0 {
             let whole = call.result;
             for part in [-libc::ENOSYS as i64, -512, -libc::EINTR as i64, 1, whole / 2, whole - 1] {
-                show(self.pid, part);
+                set_result(self.pid, part);
                 self.check("part of a write", (whole - part.max(0)) as usize);
             }
-            show(self.pid, whole);
+            set_result(self.pid, whole);
         }
     }
 
-    /// Steps to the next mark; what was wrong.
-    fn through(mut self) {
+    /// Steps to the next mark, kills the program, and fails if a check failed.
+    fn check_to_next_mark(mut self) {
         self.run_to_mark();
         let _empty = self.output.read_to_end(&mut self.written);
         self.check("at the mark", 0);
-        // A look at the clock there is begun anew when the time has moved on meanwhile.
-        let clock = mapping(self.pid, |line| line.ends_with("[vdso]")).unwrap_or(0..0);
+        // The vDSO restarts a reading of the clock if the time has changed meanwhile.
+        let vdso = mapping(self.pid, |line| line.ends_with("[vdso]")).unwrap_or(0..0);
         while self.step() {
-            if clock.contains(&all_registers(self.pid).rip) {
+            if vdso.contains(&all_registers(self.pid).rip) {
                 continue;
             }
-            if self.steps.is_multiple_of(self.every) {
+            if self.steps.is_multiple_of(self.check_interval) {
                 self.check("a step", 0);
             }
-            self.check_partly();
+            self.check_partial_writes();
             if let Some(call) = registers::call(self.pid) {
-                // As it is when the thread is in its program again, and nothing of that has run.
+                // Sets the registers that the thread has after its return, before the next instruction.
                 registers::answer(self.pid, &call.args, call.result);
-                self.check("behind a call", 0);
+                self.check("after a call", 0);
             }
         }
-        // SAFETY: ends a child.
+        // SAFETY: a signal to a child that has not been reaped.
         unsafe { libc::kill(self.pid as libc::pid_t, libc::SIGKILL) };
         while let Ok(Some(stop)) = ptrace::wait_for(self.pid) {
             if !libc::WIFSTOPPED(stop.status) {
@@ -191,8 +196,14 @@ impl Subject {
             ptrace::resume(self.pid, false, 0);
         }
         assert!(self.steps > 1000);
-        let lines: Vec<String> = self.bad.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
-        assert!(self.bad.is_empty(), "first:\n{}\nall:\n{}", self.first_bad.join("\n"), lines.join("\n"));
+        let lines: Vec<String> =
+            self.failures.iter().map(|(what, times)| format!("{times:6} {what}")).collect();
+        assert!(
+            self.failures.is_empty(),
+            "first:\n{}\nall:\n{}",
+            self.first_failures.join("\n"),
+            lines.join("\n")
+        );
     }
 }
 
@@ -201,50 +212,56 @@ fn is_mark(status: i32) -> bool {
 }
 
 fn all_registers(pid: u32) -> libc::user_regs_struct {
-    ptrace::registers(pid).expect("a tracee that stands")
+    ptrace::registers(pid).expect("a stopped tracee")
 }
 
-/// As if the call had come back with this.
-fn show(pid: u32, result: i64) {
+/// Sets the result of the call that the tracee has just made.
+fn set_result(pid: u32, result: i64) {
     let mut all = all_registers(pid);
     all.rax = result as u64;
-    assert!(ptrace::set_registers(pid, &all), "a tracee that stands");
+    assert!(ptrace::set_registers(pid, &all), "a stopped tracee");
 }
 
-/// Which instruction of which file.
-fn place(pid: u32) -> String {
-    let at = all_registers(pid).rip;
+/// Returns the file and offset of the next instruction.
+fn code_location(pid: u32) -> String {
+    let address = all_registers(pid).rip;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
-    let of = maps.lines().find_map(|line| {
+    let location = maps.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (start, end) = words.first()?.split_once('-')?;
-        let inside = (number(start)..number(end)).contains(&at);
+        let inside = (number(start)..number(end)).contains(&address);
         let name = words.last()?.rsplit('/').next()?;
-        inside.then(|| format!("{name}+{:x}", at - number(start) + number(words[2])))
+        inside.then(|| format!("{name}+{:x}", address - number(start) + number(words[2])))
     });
-    of.unwrap_or_default()
+    location.unwrap_or_default()
 }
 
-/// Where a line of its map says that something is.
-fn mapping(pid: u32, is: impl Fn(&str) -> bool) -> Option<std::ops::Range<u64>> {
+/// Returns the address range of the first mapping whose line in maps matches.
+fn mapping(pid: u32, matches: impl Fn(&str) -> bool) -> Option<std::ops::Range<u64>> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let (start, end) = maps.lines().find(|line| is(line))?.split_whitespace().next()?.split_once('-')?;
+    let (start, end) = maps.lines().find(|line| matches(line))?.split_whitespace().next()?.split_once('-')?;
     Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
 }
 
-fn through(command: Vec<OsString>, folder: &Path, to_pipe: bool, every: u64, text: (Vec<u8>, Vec<usize>)) {
-    let mut subject = Subject::start(command, folder, to_pipe, text);
-    subject.every = every;
-    subject.through();
+fn check_flushes(
+    command: Vec<OsString>,
+    folder: &Path,
+    to_pipe: bool,
+    check_interval: u64,
+    expected: (Vec<u8>, Vec<usize>),
+) {
+    let mut program = SteppedProgram::start(command, folder, to_pipe, expected);
+    program.check_interval = check_interval;
+    program.check_to_next_mark();
 }
 
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
-/// At each check the thread may have to be let live on in a copy, which takes a moment.
-const EVERY: u64 = 97;
+/// The check interval for CPython, where a check can need a replay of several milliseconds.
+const CPYTHON_CHECK_INTERVAL: u64 = 97;
 
 fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize; 4]) {
     let folder = tempfile::tempdir().expect("a directory");
@@ -258,16 +275,22 @@ fn cpython(same: bool, to_pipe: bool, [buffered, chunk, before, between]: [usize
         before.to_string(),
         between.to_string(),
     ];
-    let text = text(same, &[(before + between + 1, 0), (1, 3 * buffered), (1, 0)]);
-    through(words.map(OsString::from).to_vec(), folder.path(), to_pipe, EVERY, text);
+    let expected = expected_output(same, &[(before + between + 1, 0), (1, 3 * buffered), (1, 0)]);
+    check_flushes(
+        words.map(OsString::from).to_vec(),
+        folder.path(),
+        to_pipe,
+        CPYTHON_CHECK_INTERVAL,
+        expected,
+    );
 }
 
-/// The interpreter itself.
+/// Returns the path of the interpreter, which python3 may be a wrapper of.
 fn python() -> String {
-    let asked = std::env::var("WEIR_PYTHON").unwrap_or("python3".to_string());
-    let said =
-        Command::new(asked).args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
-    String::from_utf8(said.stdout).expect("a path").trim().to_string()
+    let name = std::env::var("WEIR_PYTHON").unwrap_or("python3".to_string());
+    let output =
+        Command::new(name).args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
+    String::from_utf8(output.stdout).expect("a path").trim().to_string()
 }
 
 #[test]
@@ -275,7 +298,7 @@ fn cpython_counted() {
     cpython(false, true, [40, 16, 50, 14]);
 }
 
-/// The list of what is held grows.
+/// The text layer's list of pending strings grows.
 #[test]
 fn cpython_list() {
     cpython(false, true, [4096, 1000, 20, 60]);
@@ -286,11 +309,11 @@ fn cpython_same() {
     cpython(true, true, [42, 42, 50, 14]);
 }
 
-/// Says that a test could not be made here.
+/// Notes a test that this machine cannot run.
 fn skip(why: &str) {
     let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
     let mut file = File::options().create(true).append(true).open(path).expect("the list of skips");
-    writeln!(file, "stepped: {why}").expect("a line");
+    writeln!(file, "single_step: {why}").expect("a line");
 }
 
 fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
@@ -313,7 +336,13 @@ fn c_program(compiler: &[&str], same: bool, to_pipe: bool, mode: &str) {
     let mut lines = vec![(114, 0)];
     lines.extend((0..8).map(|each| (1, 3 * BUFFER + each)));
     lines.push((2, 0));
-    through(words.map(OsString::from).to_vec(), folder.path(), to_pipe, 1, text(same, &lines));
+    check_flushes(
+        words.map(OsString::from).to_vec(),
+        folder.path(),
+        to_pipe,
+        1,
+        expected_output(same, &lines),
+    );
 }
 
 #[test]

@@ -1,26 +1,27 @@
-//! Go: os.Stdout has no buffer, a bufio.Writer is the program's own; it makes its system calls itself.
+//! Go: os.Stdout has no buffer; a bufio.Writer belongs to the program. System calls bypass libc.
 
-use super::{RuntimeFacts, RuntimeFix, never};
-use crate::plan::executable::SourceLanguage;
+use super::{Detection, Fixes, IgnoresEnvironment, RuntimeFacts, RuntimeFix, SourceLanguage};
 
-const AT_ONCE: RuntimeFix = RuntimeFix::Already(
-    "os.Stdout writes at once; what a bufio.Writer of the program's own holds is out of reach",
-);
-const CANNOT: RuntimeFix = RuntimeFix::Not(
-    "Go makes its system calls itself and has no streams to change: only a bufio.Writer in the program helps",
+const NOT_NEEDED: RuntimeFix =
+    RuntimeFix::NotNeeded("os.Stdout writes at once; weir cannot reach the program's own bufio.Writer");
+const IMPOSSIBLE: RuntimeFix = RuntimeFix::Impossible(
+    "Go makes its system calls itself and has no streams to change: use a bufio.Writer in the program",
 );
 
-pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
+pub(super) static GO: RuntimeFacts = RuntimeFacts {
     name: "Go",
-    is: |program| program.elf.as_ref().is_some_and(|elf| elf.language == Some(SourceLanguage::Go)),
-    none: AT_ONCE,
-    line: AT_ONCE,
-    full: CANNOT,
-    delay: AT_ONCE,
-    rescue: AT_ONCE,
-    fork: AT_ONCE,
-    order: AT_ONCE,
-    others: CANNOT,
+    detection: Detection::Language(SourceLanguage::Go),
+    fixes: Fixes {
+        unbuffered: NOT_NEEDED,
+        line_buffered: NOT_NEEDED,
+        fully_buffered: IMPOSSIBLE,
+        max_delay: NOT_NEEDED,
+        rescue: NOT_NEEDED,
+        fork: NOT_NEEDED,
+        order: NOT_NEEDED,
+        other_streams: IMPOSSIBLE,
+    },
+    coalesce_limit: Some("Go makes its system calls itself: they bypass libc"),
     hook: None,
-    deaf: never,
+    ignores_environment: IgnoresEnvironment::Never,
 };

@@ -1,55 +1,58 @@
-//! A file that a runtime loads when it starts, and the variables that lead it there.
+//! A file that a runtime loads at its start, and the environment variables that make it do so.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// A file that a runtime loads when it starts.
+/// A file that a runtime loads at its start.
 #[derive(Debug)]
 pub struct Hook {
-    /// Its folder, which must hold nothing else.
+    /// The name of a folder that holds nothing but the file.
     pub folder: &'static str,
-    /// Its name, which is the runtime's choice.
+    /// The file's name, which the runtime prescribes.
     pub file: &'static str,
-    /// What is in it.
+    #[allow(missing_docs)]
     pub bytes: &'static [u8],
-    /// The variables that lead to it.
-    pub variables: &'static [Variable],
+    /// The variables that make the runtime load the file.
+    pub variables: &'static [HookVariable],
+    /// A walker reads this runtime's buffers, so `--max-delay` needs no hook.
+    pub walker_bounds_delay: bool,
 }
 
-/// How a variable comes to lead to a hook.
+/// The way in which an environment variable names a hook.
 #[derive(Debug, Clone, Copy)]
-pub enum Variable {
-    /// The folder goes in front of a list with colons.
-    List(&'static str),
-    /// A word goes behind those that are there.
-    Word(&'static str, &'static str),
-    /// The folder takes the place of what was there, which is kept under another name.
-    Folder(&'static str, &'static str),
+pub enum HookVariable {
+    /// The hook's folder goes to the front of a colon-separated list.
+    PathList(&'static str),
+    /// A word goes after the words of the variable.
+    AppendedWord(&'static str, &'static str),
+    /// The hook's folder replaces the value, which moves to the variable `saved_as`.
+    #[allow(missing_docs)]
+    ReplacedFolder { variable: &'static str, saved_as: &'static str },
 }
 
-impl Variable {
-    /// The settings, for a hook that lies in `folder`.
+impl HookVariable {
+    /// Returns the variables to set for a hook in `folder`. `get` reads the present environment.
     pub fn settings(self, folder: &Path, get: impl Fn(&str) -> Option<OsString>) -> Vec<(String, OsString)> {
         let folder = folder.as_os_str();
         match self {
-            Self::List(name) => vec![(name.into(), joined(folder, ":", get(name)))],
-            Self::Word(name, word) => {
+            Self::PathList(name) => vec![(name.into(), joined(folder, ":", get(name)))],
+            Self::AppendedWord(name, word) => {
                 let old = get(name).filter(|old| !old.is_empty());
                 let value = old.map_or_else(|| word.into(), |old| joined(&old, " ", Some(word.into())));
                 vec![(name.into(), value)]
             }
-            Self::Folder(name, keep) => {
-                let kept = get(name).filter(|old| old != folder).map(|old| (keep.to_string(), old));
-                kept.into_iter().chain([(name.into(), folder.into())]).collect()
+            Self::ReplacedFolder { variable, saved_as } => {
+                let saved = get(variable).filter(|old| old != folder).map(|old| (saved_as.to_string(), old));
+                saved.into_iter().chain([(variable.into(), folder.into())]).collect()
             }
         }
     }
 }
 
-fn joined(first: &OsStr, between: &str, second: Option<OsString>) -> OsString {
+fn joined(first: &OsStr, separator: &str, second: Option<OsString>) -> OsString {
     let mut value = first.to_os_string();
     if let Some(second) = second.filter(|second| !second.is_empty()) {
-        value.push(between);
+        value.push(separator);
         value.push(second);
     }
     value
@@ -60,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_has_set_is_kept() {
+    fn values_of_the_user_are_kept() {
         let get = |name: &str| (name != "NEW").then(|| OsString::from("/own"));
-        let set = |variable: Variable| variable.settings(Path::new("/h"), get);
-        assert_eq!(set(Variable::List("P")), [("P".into(), "/h:/own".into())]);
-        assert_eq!(set(Variable::List("NEW")), [("NEW".into(), "/h".into())]);
-        assert_eq!(set(Variable::Word("O", "-rx")), [("O".into(), "/own -rx".into())]);
-        assert_eq!(set(Variable::Word("NEW", "-rx")), [("NEW".into(), "-rx".into())]);
+        let set = |variable: HookVariable| variable.settings(Path::new("/h"), get);
+        assert_eq!(set(HookVariable::PathList("P")), [("P".into(), "/h:/own".into())]);
+        assert_eq!(set(HookVariable::PathList("NEW")), [("NEW".into(), "/h".into())]);
+        assert_eq!(set(HookVariable::AppendedWord("O", "-rx")), [("O".into(), "/own -rx".into())]);
+        assert_eq!(set(HookVariable::AppendedWord("NEW", "-rx")), [("NEW".into(), "-rx".into())]);
         let kept = [("KEPT".into(), "/own".into()), ("T".into(), "/h".into())];
-        assert_eq!(set(Variable::Folder("T", "KEPT")), kept);
+        assert_eq!(set(HookVariable::ReplacedFolder { variable: "T", saved_as: "KEPT" }), kept);
     }
 }

@@ -1,23 +1,26 @@
-//! Java: System.out writes at once; a BufferedWriter of the program's own is out of reach.
+//! Java: System.out has no buffer; a BufferedWriter belongs to the program and no walker reads it.
 
-use super::{RuntimeFacts, RuntimeFix, named, never};
+use super::{Detection, Fixes, IgnoresEnvironment, RuntimeFacts, RuntimeFix};
 
-const AT_ONCE: RuntimeFix =
-    RuntimeFix::Already("System.out writes at once; a BufferedWriter of the program's own is out of reach");
+const NOT_NEEDED: RuntimeFix =
+    RuntimeFix::NotNeeded("System.out writes at once; weir cannot reach the program's own BufferedWriter");
 
-pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
+pub(super) static JAVA: RuntimeFacts = RuntimeFacts {
     name: "Java",
-    is: |program| named(program, &["java"]),
-    none: AT_ONCE,
-    line: AT_ONCE,
-    full: RuntimeFix::Not("System.out has no buffer"),
-    delay: AT_ONCE,
-    rescue: AT_ONCE,
-    fork: AT_ONCE,
-    order: AT_ONCE,
-    others: RuntimeFix::Not(
-        "Java makes its calls itself: its own streams cannot be given another buffer from outside",
-    ),
+    detection: Detection::ProgramNames(&["java"]),
+    fixes: Fixes {
+        unbuffered: NOT_NEEDED,
+        line_buffered: NOT_NEEDED,
+        fully_buffered: RuntimeFix::Impossible("System.out has no buffer"),
+        max_delay: NOT_NEEDED,
+        rescue: NOT_NEEDED,
+        fork: NOT_NEEDED,
+        order: NOT_NEEDED,
+        other_streams: RuntimeFix::Impossible(
+            "Java makes its calls itself: its streams cannot get another buffer from outside",
+        ),
+    },
+    coalesce_limit: Some("Java has several threads: one could reveal what another has not written yet"),
     hook: None,
-    deaf: never,
+    ignores_environment: IgnoresEnvironment::Never,
 };

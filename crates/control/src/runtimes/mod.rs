@@ -1,137 +1,181 @@
-//! What each runtime does with its bytes and what makes it do otherwise: one file a runtime, one table.
+//! The table of runtimes: how a program of each buffers its output, and how `weir run` changes that.
+//!
+//! Pure data: an entry names its programs, its fixes and its hook file. [`crate::plan`] chooses and applies a fix.
 
-mod c;
-mod cpp;
-mod cpython;
-mod gawk;
 mod go;
-mod grep;
 mod hook;
 mod java;
-mod lua;
-mod mawk;
 mod node;
 mod perl;
 mod php;
-mod pypy;
-mod r;
+mod python;
 mod ruby;
 mod rust;
-mod sed;
-mod shell;
+mod stdio;
 mod tcl;
 
-use crate::plan::program::ResolvedProgram;
+use std::ffi::OsString;
 
-pub use hook::{Hook, Variable};
+pub use hook::{Hook, HookVariable};
 
-/// How a wish comes true in a runtime.
+/// A language whose compiled programs have their own streams. The ELF file tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum SourceLanguage {
+    Go,
+    Rust,
+    Cpp,
+}
+
+/// How the program of a runtime is recognised.
+#[derive(Debug, Clone, Copy)]
+pub enum Detection {
+    /// By a name of the program or of its interpreter, with or without a version after it.
+    ProgramNames(&'static [&'static str]),
+    /// By the language that it was compiled from.
+    Language(SourceLanguage),
+    /// Matches every program.
+    AnyProgram,
+}
+
+/// The way in which a runtime honours an option of `weir run`. Each text is a sentence for `weir run --why`.
 #[derive(Debug, Clone, Copy)]
 pub enum RuntimeFix {
-    /// The library reaches it: its streams are the C library's.
+    /// The preload library calls setvbuf(3) and its like.
     Library,
-    /// From outside: a walker reads its buffers.
+    /// The supervisor drains the runtime's buffers, which a walker reads.
     Outside,
-    /// The same, but not for all that it may hold; what not.
-    OutsidePart(&'static str),
-    /// Variables that it knows, what they are set to, and what that does.
-    Variables(&'static [(&'static str, &'static str)], &'static str),
-    /// Its hook; what that does.
+    /// As `Outside`, but not for these buffers.
+    OutsideExcept(&'static str),
+    /// Environment variables of the runtime.
+    #[allow(missing_docs)]
+    Environment { variables: &'static [(&'static str, &'static str)], effect: &'static str },
+    /// The runtime's hook.
     Hook(&'static str),
-    /// The hook does something else that stands in.
-    HookStandsIn(&'static str),
-    /// Options behind the command's name; what they do.
-    Options(&'static [&'static str], &'static str),
-    /// Nothing is to be done, and why.
-    Already(&'static str),
-    /// Nothing can be done, and why.
-    Not(&'static str),
+    /// The hook cannot do exactly this, and does something close to it.
+    HookSubstitute(&'static str),
+    /// Options after the command's name.
+    #[allow(missing_docs)]
+    Options { options: &'static [&'static str], effect: &'static str },
+    /// The runtime does it already.
+    NotNeeded(&'static str),
+    /// No fix exists.
+    Impossible(&'static str),
 }
 
-/// What is known of a runtime.
+/// The fixes of a runtime, one for each kind of option.
+#[derive(Debug, Clone, Copy)]
+pub struct Fixes {
+    /// `--stdout none`.
+    pub unbuffered: RuntimeFix,
+    /// `--stdout line`.
+    pub line_buffered: RuntimeFix,
+    /// `--stdout full`.
+    pub fully_buffered: RuntimeFix,
+    /// `--max-delay`.
+    pub max_delay: RuntimeFix,
+    /// `--rescue`.
+    pub rescue: RuntimeFix,
+    /// `--fix-fork`.
+    pub fork: RuntimeFix,
+    /// `--fix-order`.
+    pub order: RuntimeFix,
+    /// `--stdin`, `--stderr` and `--file`.
+    pub other_streams: RuntimeFix,
+}
+
+/// Arguments with which a program ignores the variables and the hook of its runtime.
+#[derive(Debug, Clone, Copy)]
+pub enum IgnoresEnvironment {
+    /// No argument has this effect.
+    Never,
+    /// One of these letters in an option before the script or one of the words `end`.
+    #[allow(missing_docs)]
+    OptionLetters { letters: &'static [char], end: &'static [&'static str] },
+    /// One of these words anywhere.
+    Words(&'static [&'static str]),
+}
+
+impl IgnoresEnvironment {
+    /// Tells whether a program with these arguments ignores its environment.
+    pub fn applies(&self, arguments: &[OsString]) -> bool {
+        let mut words = arguments.iter().map(|word| word.to_string_lossy());
+        match self {
+            Self::Never => false,
+            Self::OptionLetters { letters, end } => words
+                .take_while(|word| word.starts_with('-') && !end.contains(&word.as_ref()))
+                .any(|word| !word.starts_with("--") && word.contains(*letters)),
+            Self::Words(known) => words.any(|word| known.contains(&word.as_ref())),
+        }
+    }
+}
+
+/// One runtime's entry in the table.
 #[derive(Debug)]
 pub struct RuntimeFacts {
-    /// Its name for people.
+    /// The name in reports.
     pub name: &'static str,
-    /// Whether a program is run by it.
-    pub is: fn(&ResolvedProgram) -> bool,
-    /// Standard output without buffer.
-    pub none: RuntimeFix,
-    /// Standard output by lines.
-    pub line: RuntimeFix,
-    /// Standard output with a full buffer.
-    pub full: RuntimeFix,
-    /// No byte waits longer than a given time.
-    pub delay: RuntimeFix,
-    /// What waits at a kill is brought out.
-    pub rescue: RuntimeFix,
-    /// What waits at a fork is written once.
-    pub fork: RuntimeFix,
-    /// print and write(2) keep their order.
-    pub order: RuntimeFix,
-    /// Standard input, and files by name.
-    pub others: RuntimeFix,
-    /// What it loads when it starts.
+    #[allow(missing_docs)]
+    pub detection: Detection,
+    #[allow(missing_docs)]
+    pub fixes: Fixes,
+    /// The reason why `--coalesce` cannot gather this runtime's calls; None if it can.
+    pub coalesce_limit: Option<&'static str>,
+    #[allow(missing_docs)]
     pub hook: Option<&'static Hook>,
-    /// Whether these arguments keep it from looking at variables and hooks.
-    pub deaf: fn(&ResolvedProgram) -> bool,
+    #[allow(missing_docs)]
+    pub ignores_environment: IgnoresEnvironment,
 }
 
-/// All that are known, those that are recognised by a name first. A new runtime is a file and a line here.
-pub static ALL: [&RuntimeFacts; 19] = [
-    &cpython::RUNTIME,
-    &pypy::RUNTIME,
-    &ruby::RUNTIME,
-    &perl::RUNTIME,
-    &tcl::RUNTIME,
-    &node::RUNTIME,
-    &java::RUNTIME,
-    &gawk::RUNTIME,
-    &mawk::RUNTIME,
-    &sed::RUNTIME,
-    &grep::RUNTIME,
-    &php::RUNTIME,
-    &r::RUNTIME,
-    &lua::RUNTIME,
-    &shell::RUNTIME,
-    &go::RUNTIME,
-    &rust::RUNTIME,
-    &cpp::RUNTIME,
-    &c::RUNTIME,
-];
-
-/// The one that runs a program: the last of the table fits every program.
-pub fn of(program: &ResolvedProgram) -> &'static RuntimeFacts {
-    ALL.iter().copied().find(|runtime| (runtime.is)(program)).unwrap_or(&c::RUNTIME)
+impl RuntimeFacts {
+    /// Tells whether a program with these names and of this language belongs to the runtime.
+    fn matches(&self, program_names: &[String], language: Option<SourceLanguage>) -> bool {
+        match self.detection {
+            Detection::ProgramNames(known) => {
+                program_names.iter().any(|name| known.contains(&without_version(name)))
+            }
+            Detection::Language(of) => language == Some(of),
+            Detection::AnyProgram => true,
+        }
+    }
 }
 
-/// Whether one of the program's names is one of these, with or without a version behind it.
-fn named(program: &ResolvedProgram, names: &[&str]) -> bool {
-    program.names.iter().any(|name| names.contains(&name.trim_end_matches(version)))
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
 }
 
-fn version(letter: char) -> bool {
-    letter.is_ascii_digit() || letter == '.' || letter == '-'
+/// Returns all runtimes in the order of detection: by name, then by language, then [`stdio::C`], which matches all.
+pub fn all() -> impl Iterator<Item = &'static RuntimeFacts> {
+    let interpreters = [
+        &python::CPYTHON,
+        &python::PYPY,
+        &ruby::RUBY,
+        &perl::PERL,
+        &tcl::TCL,
+        &node::NODE,
+        &java::JAVA,
+        &php::PHP,
+    ];
+    let compiled = [&go::GO, &rust::RUST, &stdio::CPP, &stdio::C];
+    interpreters.into_iter().chain(&stdio::NAMED).chain(compiled)
 }
 
-/// It looks at its variables whatever its arguments are.
-fn never(_: &ResolvedProgram) -> bool {
-    false
+/// Returns the runtime of a program. `program_names` are its own name and those of its interpreters.
+pub fn detect(program_names: &[String], language: Option<SourceLanguage>) -> &'static RuntimeFacts {
+    all().find(|runtime| runtime.matches(program_names, language)).unwrap_or(&stdio::C)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::executable::{ExecutableFacts, SourceLanguage};
 
-    fn name_of(names: &[&str], elf: ExecutableFacts) -> &'static str {
-        let names = names.iter().map(|name| name.to_string()).collect();
-        of(&ResolvedProgram { names, elf: Some(elf), ..ResolvedProgram::default() }).name
+    fn detected(names: &[&str], language: Option<SourceLanguage>) -> &'static str {
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        detect(&names, language).name
     }
 
     #[test]
-    fn a_program_is_recognised_by_what_interprets_it() {
-        let c = ExecutableFacts { native: true, ..ExecutableFacts::default() };
+    fn a_program_is_recognised_by_its_interpreter() {
         for (names, runtime) in [
             (&["python3", "bash"][..], "Python"),
             (&["tool.py", "python3.11"], "Python"),
@@ -148,15 +192,12 @@ mod tests {
             (&["sh", "dash"], "shell"),
             (&["cut"], "C"),
         ] {
-            assert_eq!(name_of(names, c.clone()), runtime, "{names:?}");
+            assert_eq!(detected(names, None), runtime, "{names:?}");
         }
         for (language, runtime) in
             [(SourceLanguage::Go, "Go"), (SourceLanguage::Rust, "Rust"), (SourceLanguage::Cpp, "C++")]
         {
-            assert_eq!(
-                name_of(&["prog"], ExecutableFacts { language: Some(language), ..c.clone() }),
-                runtime
-            );
+            assert_eq!(detected(&["prog"], Some(language)), runtime);
         }
     }
 }

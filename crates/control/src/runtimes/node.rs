@@ -1,24 +1,27 @@
-//! Node: writes to standard output at once.
+//! Node: process.stdout has no buffer.
 
-use super::{RuntimeFacts, RuntimeFix, named, never};
+use super::{Detection, Fixes, IgnoresEnvironment, RuntimeFacts, RuntimeFix};
 
-const AT_ONCE: RuntimeFix = RuntimeFix::Already(
-    "process.stdout writes to files and pipes at once; what a program collects itself is not seen",
+const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded(
+    "process.stdout writes to files and pipes at once; weir cannot see what the program collects itself",
 );
 
-pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
+pub(super) static NODE: RuntimeFacts = RuntimeFacts {
     name: "Node",
-    is: |program| named(program, &["node", "nodejs"]),
-    none: AT_ONCE,
-    line: AT_ONCE,
-    full: RuntimeFix::Not("process.stdout has no buffer"),
-    delay: AT_ONCE,
-    rescue: AT_ONCE,
-    fork: AT_ONCE,
-    order: AT_ONCE,
-    others: RuntimeFix::Not(
-        "Node makes its calls itself: its own streams cannot be given another buffer from outside",
-    ),
+    detection: Detection::ProgramNames(&["node", "nodejs"]),
+    fixes: Fixes {
+        unbuffered: NOT_NEEDED,
+        line_buffered: NOT_NEEDED,
+        fully_buffered: RuntimeFix::Impossible("process.stdout has no buffer"),
+        max_delay: NOT_NEEDED,
+        rescue: NOT_NEEDED,
+        fork: NOT_NEEDED,
+        order: NOT_NEEDED,
+        other_streams: RuntimeFix::Impossible(
+            "Node makes its calls itself: its streams cannot get another buffer from outside",
+        ),
+    },
+    coalesce_limit: Some("Node has several threads: one could reveal what another has not written yet"),
     hook: None,
-    deaf: never,
+    ignores_environment: IgnoresEnvironment::Never,
 };

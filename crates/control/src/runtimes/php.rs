@@ -1,25 +1,28 @@
-//! PHP: the command line's output is written at once.
+//! PHP: the command line's output has no buffer.
 
-use super::{RuntimeFacts, RuntimeFix, named, never};
+use super::{Detection, Fixes, IgnoresEnvironment, RuntimeFacts, RuntimeFix};
 
-const AT_ONCE: RuntimeFix =
-    RuntimeFix::Already("PHP writes at once on the command line, unless output_buffering is set");
+const NOT_NEEDED: RuntimeFix =
+    RuntimeFix::NotNeeded("PHP writes at once on the command line, unless output_buffering is set");
 
-pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
+pub(super) static PHP: RuntimeFacts = RuntimeFacts {
     name: "PHP",
-    is: |program| named(program, &["php"]),
-    none: AT_ONCE,
-    line: AT_ONCE,
-    full: RuntimeFix::Not(
-        "PHP has no buffer on the command line: --coalesce gathers its calls, ob_start() its output",
-    ),
-    delay: AT_ONCE,
-    rescue: AT_ONCE,
-    fork: AT_ONCE,
-    order: AT_ONCE,
-    others: RuntimeFix::Not(
-        "PHP makes its calls itself: its own streams cannot be given another buffer from outside",
-    ),
+    detection: Detection::ProgramNames(&["php"]),
+    fixes: Fixes {
+        unbuffered: NOT_NEEDED,
+        line_buffered: NOT_NEEDED,
+        fully_buffered: RuntimeFix::Impossible(
+            "PHP has no buffer on the command line: use --coalesce, or ob_start() in the program",
+        ),
+        max_delay: NOT_NEEDED,
+        rescue: NOT_NEEDED,
+        fork: NOT_NEEDED,
+        order: NOT_NEEDED,
+        other_streams: RuntimeFix::Impossible(
+            "PHP makes its calls itself: its streams cannot get another buffer from outside",
+        ),
+    },
+    coalesce_limit: None,
     hook: None,
-    deaf: never,
+    ignores_environment: IgnoresEnvironment::Never,
 };

@@ -1,23 +1,28 @@
-//! Rust: standard output goes by lines, a BufWriter is the program's own.
+//! Rust: stdout is line-buffered, which a walker reads; a BufWriter belongs to the program.
 
-use super::{RuntimeFacts, RuntimeFix, never};
-use crate::plan::executable::SourceLanguage;
+use super::{Detection, Fixes, IgnoresEnvironment, RuntimeFacts, RuntimeFix, SourceLanguage};
 
-const BY_LINES: RuntimeFix =
-    RuntimeFix::Already("Rust's stdout writes each line; a BufWriter of the program's own is out of reach");
-const OWN: &str = "what a BufWriter of the program's own holds, and stdout's when the program has no symbols";
+const UNREADABLE: &str = "the program's own BufWriter, nor stdout when the program has no symbols";
+const OUTSIDE: RuntimeFix = RuntimeFix::OutsideExcept(UNREADABLE);
 
-pub(super) static RUNTIME: RuntimeFacts = RuntimeFacts {
+pub(super) static RUST: RuntimeFacts = RuntimeFacts {
     name: "Rust",
-    is: |program| program.elf.as_ref().is_some_and(|elf| elf.language == Some(SourceLanguage::Rust)),
-    none: RuntimeFix::OutsidePart(OWN),
-    line: BY_LINES,
-    full: RuntimeFix::Not("Rust's stdout writes each line whatever it is: --coalesce gathers its calls"),
-    delay: RuntimeFix::OutsidePart(OWN),
-    rescue: RuntimeFix::OutsidePart(OWN),
-    fork: RuntimeFix::OutsidePart(OWN),
-    order: RuntimeFix::Not("Rust's stdout has a buffer of its own, which nothing from outside can take away"),
-    others: RuntimeFix::Not("Rust has buffers of its own for what it reads and opens"),
+    detection: Detection::Language(SourceLanguage::Rust),
+    fixes: Fixes {
+        unbuffered: OUTSIDE,
+        line_buffered: RuntimeFix::NotNeeded(
+            "Rust's stdout writes each line; weir cannot reach the program's own BufWriter",
+        ),
+        fully_buffered: RuntimeFix::Impossible("Rust's stdout always writes line by line: use --coalesce"),
+        max_delay: OUTSIDE,
+        rescue: OUTSIDE,
+        fork: OUTSIDE,
+        order: RuntimeFix::Impossible(
+            "Rust's stdout has its own buffer, which cannot be removed from outside",
+        ),
+        other_streams: RuntimeFix::Impossible("Rust buffers what it reads and opens itself"),
+    },
+    coalesce_limit: None,
     hook: None,
-    deaf: never,
+    ignores_environment: IgnoresEnvironment::Never,
 };

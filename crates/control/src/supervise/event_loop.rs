@@ -1,95 +1,113 @@
-//! The follower's loop, and how it begins and ends.
+//! The supervisor's event loop: waits for stops and timers until the command has ended.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::proc;
 use weir_sys::ptrace;
 
-use super::{RunOutcome, SuperviseError};
-use crate::delay::write_ahead::settle;
-use crate::supervise::handler::LifecycleHandler;
-use crate::supervise::tracees::{TracedProcess, Tracees};
+use super::SuperviseError;
+use super::handler::LifecycleHandler;
+use super::tracee::TracedProcess;
+use super::tracees::Tracees;
+use crate::delay::write_ahead::reclaim_written_ahead;
 
-/// How soon a process that waits for its end, or to be known, is looked at again.
-const SOON_NS: u64 = 2_000_000;
+/// The retry interval for exits that a handler defers and for stops of unknown threads: short for a user.
+const RETRY_NS: u64 = 2_000_000;
 
-/// How often it is tried, when the command has ended, to take out of streams what was written ahead of them.
-const LAST_NS: u64 = 20_000_000;
+/// The interval at which written-ahead bytes are reclaimed after the command's end. Each attempt stops a process.
+const RECLAIM_NS: u64 = 20_000_000;
 
-pub(crate) struct Supervisor {
-    pub world: Tracees,
-    pub followers: Vec<Box<dyn LifecycleHandler + Send>>,
-    /// The root, until it has become the command.
-    pub gated: Option<GatedCommand>,
-    /// Processes whose last thread waits for a follower: process, thread, status, and which follower.
-    pub ending: Vec<(u32, u32, i32, usize)>,
-    pub exit: Option<Exit>,
-    /// How often the followers want their tick, and when the next one is.
-    every: Option<Duration>,
-    tick_at: u64,
+/// An exit that a handler has deferred.
+pub(crate) struct DeferredExit {
+    pub pid: u32,
+    pub tid: u32,
+    pub status: i32,
+    /// The index of the handler.
+    pub handler: usize,
 }
 
-/// Follows a command from its gate to its end.
+pub(crate) struct Supervisor {
+    pub tracees: Tracees,
+    pub handlers: Vec<Box<dyn LifecycleHandler + Send>>,
+    /// The root process, until it has executed the command.
+    pub gated: Option<GatedCommand>,
+    pub deferred_exits: Vec<DeferredExit>,
+    /// The command's exit; None while it runs.
+    pub exit: Option<Exit>,
+    tick_interval: Option<Duration>,
+    next_tick_ns: u64,
+}
+
+/// Supervises a command from its gate to its end.
 pub(crate) fn run(
     gated: GatedCommand,
-    followers: Vec<Box<dyn LifecycleHandler + Send>>,
+    handlers: Vec<Box<dyn LifecycleHandler + Send>>,
     save_in: Option<PathBuf>,
 ) -> Result<RunOutcome, SuperviseError> {
-    let mut run = Supervisor::new(gated.pid, followers, save_in)?;
-    run.take(gated)?;
-    run.watch()?;
-    if let Some(mut gated) = run.gated.take() {
-        // It ended before it became the command: the gate's pipe says why.
+    let mut supervisor = Supervisor::new(gated.pid, handlers, save_in)?;
+    supervisor.attach(gated)?;
+    supervisor.handle_events()?;
+    if let Some(mut gated) = supervisor.gated.take() {
+        // The child ended before its execve(2). Its answer holds the error.
         gated.answer()?;
     }
-    Ok(run.outcome())
+    Ok(supervisor.outcome())
 }
 
 impl Supervisor {
     pub(crate) fn new(
         root: u32,
-        followers: Vec<Box<dyn LifecycleHandler + Send>>,
+        handlers: Vec<Box<dyn LifecycleHandler + Send>>,
         save_in: Option<PathBuf>,
     ) -> Result<Supervisor, SuperviseError> {
-        let world = Tracees::new(root, save_in).map_err(|error| {
+        let tracees = Tracees::new(root, save_in).map_err(|error| {
             SuperviseError::Refused(format!("timer_create: {error}: fewer timers may help"))
         })?;
-        let every = followers.iter().filter_map(|follower| follower.every()).min();
-        Ok(Supervisor { world, followers, gated: None, ending: Vec::new(), exit: None, every, tick_at: 0 })
+        let tick_interval = handlers.iter().filter_map(|handler| handler.tick_interval()).min();
+        Ok(Supervisor {
+            tracees,
+            handlers,
+            gated: None,
+            deferred_exits: Vec::new(),
+            exit: None,
+            tick_interval,
+            next_tick_ns: 0,
+        })
     }
 
-    /// Takes the child at its gate, and opens it.
-    pub(crate) fn take(&mut self, mut gated: GatedCommand) -> Result<(), SuperviseError> {
+    /// Attaches to the child at its gate, and opens the gate.
+    pub(crate) fn attach(&mut self, mut gated: GatedCommand) -> Result<(), SuperviseError> {
         let pid = gated.pid;
-        ptrace::seize(pid).map_err(|error| refused(pid, error))?;
+        ptrace::seize(pid).map_err(|error| attach_error(pid, error))?;
         let mut process = TracedProcess::new(pid);
-        process.hidden = true;
-        self.world.processes.insert(pid, process);
+        process.before_exec = true;
+        self.tracees.processes.insert(pid, process);
         self.add_thread(pid, pid);
         gated.open()?;
         self.gated = Some(gated);
-        self.tick_at = self.every.map_or(0, |every| now_ns() + every.as_nanos() as u64);
+        self.next_tick_ns = self.tick_interval.map_or(0, |interval| now_ns() + interval.as_nanos() as u64);
         Ok(())
     }
 
-    fn watch(&mut self) -> Result<(), SuperviseError> {
-        while self.exit.is_none() || !self.world.written.is_empty() {
-            self.on_time();
-            if let Some(stop) = self.world.deferred.pop_front() {
+    fn handle_events(&mut self) -> Result<(), SuperviseError> {
+        while self.exit.is_none() || !self.tracees.written_ahead.is_empty() {
+            self.handle_timers();
+            if let Some(stop) = self.tracees.deferred_stops.pop_front() {
                 self.on_stop(stop);
                 continue;
             }
-            self.world.timer.set(self.due());
+            self.tracees.timer.set(self.next_timer_ns());
             match ptrace::wait() {
                 Ok(Some(stop)) => self.on_stop(stop),
                 Ok(None) => {}
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => break,
                 Err(source) => {
-                    let pid = self.world.root;
+                    let pid = self.tracees.root;
                     return Err(weir_sys::Error::Process { call: "waitpid", pid, source }.into());
                 }
             }
@@ -97,55 +115,56 @@ impl Supervisor {
         Ok(())
     }
 
-    /// What is to be done at times, not at stops.
-    fn on_time(&mut self) {
+    fn handle_timers(&mut self) {
         let now = now_ns();
-        if !self.ending.is_empty() {
-            self.go_on_ending();
+        if !self.deferred_exits.is_empty() {
+            self.retry_deferred_exits();
         }
-        self.adopt_those_waiting();
+        self.adopt_orphans();
         if self.exit.is_some() {
-            // Descendants are let go once nothing was written ahead of them.
-            self.world.written.owners().into_iter().for_each(|pid| settle(&mut self.world, pid));
+            // A descendant is detached once no bytes are written ahead of it.
+            let owners = self.tracees.written_ahead.owners();
+            owners.into_iter().for_each(|pid| reclaim_written_ahead(&mut self.tracees, pid));
         }
-        if let Some(every) = self.every.filter(|_| now >= self.tick_at) {
-            self.each(|follower, world| follower.tick(world, now));
-            // What is late is not made up for.
-            self.tick_at = now_ns().max(now + every.as_nanos() as u64);
+        if let Some(interval) = self.tick_interval.filter(|_| now >= self.next_tick_ns) {
+            self.each_handler(|handler, tracees| handler.on_tick(tracees, now));
+            // A late tick is not repeated.
+            self.next_tick_ns = now_ns().max(now + interval.as_nanos() as u64);
         }
     }
 
-    /// When something is to be done next; 0: never.
-    fn due(&self) -> u64 {
-        let soon = (!self.ending.is_empty() || !self.world.early.is_empty()).then(|| now_ns() + SOON_NS);
-        let last = self.exit.map(|_| now_ns() + LAST_NS);
-        let tick = self.every.map(|_| self.tick_at);
-        soon.into_iter().chain(last).chain(tick).min().unwrap_or(0)
+    /// Returns the time of the next timer; 0 if there is none.
+    fn next_timer_ns(&self) -> u64 {
+        let retries = !self.deferred_exits.is_empty() || !self.tracees.early_stops.is_empty();
+        let retry = retries.then(|| now_ns() + RETRY_NS);
+        let reclaim = self.exit.map(|_| now_ns() + RECLAIM_NS);
+        let tick = self.tick_interval.map(|_| self.next_tick_ns);
+        retry.into_iter().chain(reclaim).chain(tick).min().unwrap_or(0)
     }
 
-    /// Tells every follower.
-    pub fn each(&mut self, mut tell: impl FnMut(&mut dyn LifecycleHandler, &mut Tracees)) {
-        for follower in &mut self.followers {
-            tell(follower.as_mut(), &mut self.world);
+    /// Calls a method of every handler, in order.
+    pub fn each_handler(&mut self, mut call: impl FnMut(&mut dyn LifecycleHandler, &mut Tracees)) {
+        for handler in &mut self.handlers {
+            call(handler.as_mut(), &mut self.tracees);
         }
     }
 
     fn outcome(self) -> RunOutcome {
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
-            rescued: self.world.rescued,
-            emitted_bytes: self.world.written.bytes,
-            unable: self.world.unable.into_iter().collect(),
+            rescued: self.tracees.rescued,
+            emitted_bytes: self.tracees.written_ahead.total_bytes,
+            limitations: self.tracees.limitations.into_iter().collect(),
         }
     }
 }
 
-fn refused(pid: u32, error: std::io::Error) -> SuperviseError {
+fn attach_error(pid: u32, error: std::io::Error) -> SuperviseError {
     match proc::status(pid) {
         Some(status) if status.tracerpid > 0 => {
             let tracer = proc::label(status.tracerpid as u32);
             SuperviseError::Refused(format!(
-                "{tracer} traces it already, and one tracer is all that a process can have"
+                "{tracer} traces it already, and a process can have only one tracer"
             ))
         }
         _ => weir_sys::Error::Process { call: "ptrace(PTRACE_SEIZE)", pid, source: error }.into(),

@@ -1,42 +1,43 @@
-//! What a follower is told, one method a moment. Everything is empty by default.
+//! The interface between the supervisor and the features that act on its events.
 
 use std::time::Duration;
 
-use crate::supervise::Tracees;
+use super::Tracees;
 
-/// Does something for a command that is followed. A process is named by its number, `pid`; in these moments the
-/// thread that came into it is stopped, and nothing of what it does next has happened.
+/// Acts on lifecycle events of supervised processes. During an event the thread that caused it is stopped.
+///
+/// `pid` is a process and `tid` one of its threads. The default methods do nothing.
 pub trait LifecycleHandler {
-    /// How often `tick` is wanted; None: never, and then nothing wakes weir between the other moments.
-    fn every(&self) -> Option<Duration> {
+    /// Returns the interval of `on_tick`; None if the handler needs no ticks.
+    fn tick_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// A new image, of which nothing has run.
-    fn exec(&mut self, world: &mut Tracees, pid: u32) {
-        let _ = (world, pid);
+    /// A process has executed a new image and has not run its first instruction.
+    fn on_exec(&mut self, tracees: &mut Tracees, pid: u32) {
+        let _ = (tracees, pid);
     }
 
-    /// A new process. With `shares_memory` (vfork and its kin) the child runs in the parent's memory.
-    fn fork(&mut self, world: &mut Tracees, parent: u32, child: u32, shares_memory: bool) {
-        let _ = (world, parent, child, shares_memory);
+    /// A process exists that has not run. `shares_memory` is set for vfork(2) and clone(2) with CLONE_VM.
+    fn on_fork(&mut self, tracees: &mut Tracees, parent: u32, child: u32, shares_memory: bool) {
+        let _ = (tracees, parent, child, shares_memory);
     }
 
-    /// The last thread of a process is about to end, with this wait status: the memory and the descriptors of the
-    /// thread `tid` are there still, and no parent knows of the end yet. Not called for a process that runs in
-    /// another's memory. False: it is to wait, and is asked again in a moment.
-    fn exits(&mut self, world: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
-        let _ = (world, pid, tid, status);
+    /// The last thread of a process is in its exit stop: its memory and descriptors still exist. `status` is the wait
+    /// status. Not called for a process that shares its parent's memory. Returns false to be called again soon; the
+    /// thread stays stopped meanwhile.
+    fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
+        let _ = (tracees, pid, tid, status);
         true
     }
 
-    /// The process is gone.
-    fn gone(&mut self, world: &mut Tracees, pid: u32) {
-        let _ = (world, pid);
+    /// A process has been reaped.
+    fn on_reaped(&mut self, tracees: &mut Tracees, pid: u32) {
+        let _ = (tracees, pid);
     }
 
-    /// It is time; `now` as of [`weir_sys::clock::now_ns`].
-    fn tick(&mut self, world: &mut Tracees, now: u64) {
-        let _ = (world, now);
+    /// The interval has passed. `now` is [`weir_sys::clock::now_ns`].
+    fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
+        let _ = (tracees, now);
     }
 }

@@ -1,4 +1,4 @@
-//! In which waits a thread may be stopped for a moment without that its program sees it.
+//! Decides which blocking system calls a stop may interrupt unnoticed, and restarts interrupted calls.
 
 use std::os::fd::OwnedFd;
 
@@ -10,45 +10,46 @@ use weir_sys::{proc, syscalls};
 
 use super::tracee_file;
 
-/// A time that begins anew lasts a fraction of the delay longer; for one of this length or more that is little.
-const LONG_MS: i32 = 1000;
+/// The shortest timeout that may restart. A restarted timeout ends later by at most a fraction of the delay.
+const LONG_TIMEOUT_MS: i32 = 1000;
 
-/// A thread that waits to write is left alone: what it writes is on its way.
-pub(crate) fn may_stop(pid: u32, tid: u32) -> bool {
-    let again = match proc::thread_state(tid) {
+/// Tells whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
+/// their way.
+pub(super) fn can_interrupt(pid: u32, tid: u32) -> bool {
+    let restarts = match proc::thread_state(tid) {
         proc::ThreadState::Waiting { number, .. } if syscalls::op(number).is_some_and(Op::writes) => {
             return false;
         }
-        proc::ThreadState::Waiting { number, args } => begins_again(tid, number, &args),
+        proc::ThreadState::Waiting { number, args } => restarts_unchanged(tid, number, &args),
         _ => false,
     };
-    again || may_interrupt(pid, tid, false)
+    restarts || may_interrupt(pid, tid, false)
 }
 
-/// Whether the call, ended by a stop, has done nothing and is made again when the thread goes on.
-fn begins_again(tid: u32, number: i64, args: &[u64; 6]) -> bool {
-    // Elsewhere it is not seen that a call was broken.
+/// Tells whether an interrupted call has done nothing and can be made again with the same result.
+fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6]) -> bool {
+    // On other architectures weir does not see that a call was interrupted.
     if !cfg!(target_arch = "x86_64") || !syscalls::may_be_made_again(number) {
         return false;
     }
-    let may_end_with_a_part = |flags: u64| flags & libc::MSG_WAITALL as u64 != 0;
+    let may_return_part = |flags: u64| flags & libc::MSG_WAITALL as u64 != 0;
     match syscalls::op(number) {
-        Some(Op::Read | Op::Readv | Op::Accept | Op::Accept4) => waits_for_ever(tid, args[0] as i32),
-        Some(Op::Recvfrom) => !may_end_with_a_part(args[3]) && waits_for_ever(tid, args[0] as i32),
-        Some(Op::Recvmsg) => !may_end_with_a_part(args[2]) && waits_for_ever(tid, args[0] as i32),
+        Some(Op::Read | Op::Readv | Op::Accept | Op::Accept4) => has_no_timeout(tid, args[0] as i32),
+        Some(Op::Recvfrom) => !may_return_part(args[3]) && has_no_timeout(tid, args[0] as i32),
+        Some(Op::Recvmsg) => !may_return_part(args[2]) && has_no_timeout(tid, args[0] as i32),
         Some(_) => false,
-        None => has_no_short_time(number, args),
+        None => has_no_short_timeout(number, args),
     }
 }
 
-/// The descriptor is of a socket without a timeout (SO_RCVTIMEO).
-fn waits_for_ever(tid: u32, fd: i32) -> bool {
+/// Tells whether a descriptor is a socket without SO_RCVTIMEO.
+fn has_no_timeout(tid: u32, fd: i32) -> bool {
     let timeout = |file: OwnedFd| socket_timeout(file, Timeout::Recv).ok();
-    tracee_file::taken(tid, fd).ok().and_then(timeout) == Some(None)
+    tracee_file::duplicate(tid, fd).ok().and_then(timeout) == Some(None)
 }
 
-fn has_no_short_time(number: i64, args: &[u64; 6]) -> bool {
-    let is_long = |milliseconds: u64| !(0..LONG_MS).contains(&(milliseconds as i32));
+fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
+    let is_long = |milliseconds: u64| !(0..LONG_TIMEOUT_MS).contains(&(milliseconds as i32));
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_epoll_wait {
         return is_long(args[3]);
@@ -57,17 +58,17 @@ fn has_no_short_time(number: i64, args: &[u64; 6]) -> bool {
         libc::SYS_epoll_pwait => is_long(args[3]),
         libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => args[3] == 0,
         libc::SYS_rt_sigtimedwait => args[2] == 0,
-        // The time of mq_timedreceive is one of the clock.
+        // mq_timedreceive(2) has an absolute timeout, which a restart does not change.
         libc::SYS_semop | libc::SYS_msgrcv | libc::SYS_mq_timedreceive => true,
         _ => false,
     }
 }
 
-/// Undoes what a stop that was asked for did to the call that it came into: some end with EINTR.
-pub(crate) fn mend_call(tid: u32) {
+/// Makes a call again that a requested stop ended with EINTR, unless a signal is pending.
+pub(super) fn restart_interrupted_call(tid: u32) {
     let Some((number, result)) = registers::broken_call(tid) else { return };
-    let broken = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
-    if broken && !proc::has_signal(tid) {
+    let interrupted = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
+    if interrupted && !proc::has_signal(tid) {
         registers::make_again(tid);
     }
 }

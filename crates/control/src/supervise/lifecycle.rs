@@ -1,4 +1,4 @@
-//! Births, changes of image and deaths, and whom it does not work for.
+//! Handles clone, exec and exit stops, and reaped threads.
 
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
@@ -6,205 +6,218 @@ use weir_sys::launch::GatedCommand;
 use weir_sys::proc;
 use weir_sys::ptrace::{self, registers};
 
+use super::event_loop::{DeferredExit, Supervisor};
+use super::tracee::{ThreadState, TracedProcess, TracedThread};
 #[cfg(target_arch = "x86_64")]
 use crate::delay::skip::SkippedCall;
 use crate::rescue::last_write;
 #[cfg(target_arch = "x86_64")]
 use crate::rescue::replay::KilledThread;
-use crate::supervise::event_loop::Supervisor;
-use crate::supervise::tracees::{ThreadState, TracedProcess, TracedThread};
 
 impl Supervisor {
-    /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
-    pub(crate) fn on_birth(&mut self, tid: u32, event: i32) {
-        let Some(pid) = self.world.threads.get(&tid).map(|thread| thread.pid) else { return };
+    /// Handles fork(2), vfork(2) or clone(2): the caller is stopped, and the child has not run.
+    pub(super) fn on_clone(&mut self, tid: u32, event: i32) {
+        let Some(pid) = self.tracees.threads.get(&tid).map(|thread| thread.pid) else { return };
         let child = ptrace::message(tid).unwrap_or(0) as u32;
-        if child != 0 && !self.world.threads.contains_key(&child) {
-            let same = event == libc::PTRACE_EVENT_CLONE
+        if child != 0 && !self.tracees.threads.contains_key(&child) {
+            let same_process = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
-            match same {
+            match same_process {
                 true => self.add_thread(pid, child),
-                false => self.born(pid, tid, child, event == libc::PTRACE_EVENT_VFORK),
+                false => self.add_process(pid, tid, child, event == libc::PTRACE_EVENT_VFORK),
             }
-            self.handle_early(child);
+            self.handle_early_stop(child);
         }
-        self.world.go_on(tid, 0);
+        self.tracees.resume(tid, 0);
     }
 
-    fn born(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) {
+    fn add_process(&mut self, parent: u32, tid: u32, child: u32, vforked: bool) {
         let shares_memory = vforked || ptrace::share_memory(tid, child);
-        let owner = self.world.processes.get(&parent).map_or(parent, |process| process.owner);
-        let mut process = TracedProcess::new(if shares_memory { owner } else { child });
-        process.hidden = self.world.processes.get(&parent).is_some_and(|process| process.hidden);
-        process.vforked_by = vforked.then_some(parent);
-        let hidden = process.hidden;
-        self.world.processes.insert(child, process);
+        let parent_process = self.tracees.processes.get(&parent);
+        let memory_owner = parent_process.map_or(parent, |process| process.memory_owner);
+        let before_exec = parent_process.is_some_and(|process| process.before_exec);
+        let mut process = TracedProcess::new(if shares_memory { memory_owner } else { child });
+        process.before_exec = before_exec;
+        process.vfork_parent = vforked.then_some(parent);
+        self.tracees.processes.insert(child, process);
         self.add_thread(child, child);
         if !shares_memory {
-            self.world.inherit(owner, child);
+            self.tracees.inherit_streams(memory_owner, child);
         }
-        if !hidden {
-            self.each(|follower, world| follower.fork(world, parent, child, shares_memory));
+        if !before_exec {
+            self.each_handler(|handler, tracees| handler.on_fork(tracees, parent, child, shares_memory));
         }
     }
 
-    pub(crate) fn add_thread(&mut self, pid: u32, tid: u32) {
-        self.world.threads.insert(tid, TracedThread { pid, ..TracedThread::default() });
-        if let Some(process) = self.world.processes.get_mut(&pid) {
+    pub(super) fn add_thread(&mut self, pid: u32, tid: u32) {
+        self.tracees.threads.insert(tid, TracedThread { pid, ..TracedThread::default() });
+        if let Some(process) = self.tracees.processes.get_mut(&pid) {
             process.threads.insert(tid);
         }
     }
 
-    /// Its first stop may have come before the event that says whose it is.
-    fn handle_early(&mut self, child: u32) {
-        if let Some((stop, _)) = self.world.early.remove(&child) {
+    /// Handles a child's first stop if it came before the parent's clone stop.
+    fn handle_early_stop(&mut self, child: u32) {
+        if let Some((stop, _)) = self.tracees.early_stops.remove(&child) {
             self.on_stop(stop);
         }
     }
 
-    /// A new child whose parent died before it could say so.
-    pub(crate) fn adopt(&mut self, child: u32) {
+    /// Adds a child whose parent died before its clone stop.
+    fn adopt(&mut self, child: u32) {
         let status = proc::status(child);
         let pid = status.as_ref().map_or(child, |status| status.tgid as u32);
         let parent = status.map_or(0, |status| status.ppid as u32);
-        if self.world.processes.contains_key(&pid) {
+        if self.tracees.processes.contains_key(&pid) {
             self.add_thread(pid, child);
-        } else if self.world.processes.contains_key(&parent) {
-            self.born(parent, parent, pid, false);
+        } else if self.tracees.processes.contains_key(&parent) {
+            self.add_process(parent, parent, pid, false);
         } else {
-            self.world.processes.insert(pid, TracedProcess::new(pid));
+            self.tracees.processes.insert(pid, TracedProcess::new(pid));
             self.add_thread(pid, child);
         }
-        self.handle_early(child);
+        self.handle_early_stop(child);
     }
 
-    /// A new image. Other threads are gone, and the one that asked for it has the process's number now.
-    pub(crate) fn on_exec(&mut self, tid: u32) {
-        let former = ptrace::message(tid).map_or(tid, |former| former as u32);
-        self.world.threads.remove(&former);
-        let Some(process) = self.world.processes.get_mut(&tid) else { return ptrace::resume(tid, false, 0) };
-        for gone in std::mem::take(&mut process.threads) {
-            self.world.threads.remove(&gone);
+    /// Adopts children whose first stop has no clone stop after 20 ms, many times what the kernel needs for both.
+    pub(super) fn adopt_orphans(&mut self) {
+        const CLONE_STOP_NS: u64 = 20_000_000;
+        let expired = |since: u64| now_ns() >= since + CLONE_STOP_NS;
+        let early = self.tracees.early_stops.iter();
+        let orphans: Vec<u32> =
+            early.filter(|(_, (_, since))| expired(*since)).map(|(tid, _)| *tid).collect();
+        for child in orphans {
+            self.adopt(child);
         }
-        process.renew();
-        (process.owner, process.vforked_by, process.hidden) = (tid, None, false);
+    }
+
+    /// Handles execve(2): other threads are gone, and the calling thread has the process's number.
+    pub(super) fn on_exec(&mut self, tid: u32) {
+        let former = ptrace::message(tid).map_or(tid, |former| former as u32);
+        self.tracees.threads.remove(&former);
+        let Some(process) = self.tracees.processes.get_mut(&tid) else {
+            return ptrace::resume(tid, false, 0);
+        };
+        for ended in std::mem::take(&mut process.threads) {
+            self.tracees.threads.remove(&ended);
+        }
+        process.reset_image();
+        (process.memory_owner, process.vfork_parent, process.before_exec) = (tid, None, false);
         self.add_thread(tid, tid);
-        if let Some(thread) = self.world.threads.get_mut(&tid) {
+        if let Some(thread) = self.tracees.threads.get_mut(&tid) {
             thread.state = ThreadState::Stopped;
         }
-        self.world.written.forget(tid);
-        if tid == self.world.root {
+        self.tracees.written_ahead.forget(tid);
+        if tid == self.tracees.root {
             self.gated = None;
         }
-        self.each(|follower, world| follower.exec(world, tid));
-        let label = || proc::label(tid);
-        if proc::foreign(tid) {
-            let known = "is a program of 32 bits: what waits in its streams is not known";
-            self.world.say(format!("{} {known}", label()));
-        }
-        if proc::loses_privilege(tid) {
-            let why = "is set-user-ID or set-group-ID and ran without that privilege, as under every tracer without it";
-            self.world.say(format!("{} {why}: run weir as root, or this program outside of it", label()));
-        }
-        self.world.go_on(tid, 0);
+        self.each_handler(|handler, tracees| handler.on_exec(tracees, tid));
+        self.note_image_limitations(tid);
+        self.tracees.resume(tid, 0);
     }
 
-    /// A thread is about to end; its memory and descriptors are there still.
-    pub(crate) fn on_exit(&mut self, tid: u32) {
+    fn note_image_limitations(&mut self, pid: u32) {
+        let label = || proc::label(pid);
+        if proc::foreign(pid) {
+            let sentence = format!("{} is a 32-bit program: its streams cannot be read", label());
+            self.tracees.add_limitation(sentence);
+        }
+        if proc::loses_privilege(pid) {
+            self.tracees.add_limitation(format!(
+                "{} is set-user-ID or set-group-ID and ran without that privilege, because its tracer has none: run \
+                 weir as root, or this program outside of weir",
+                label()
+            ));
+        }
+    }
+
+    /// Handles an exit stop: the thread's memory and descriptors still exist.
+    pub(super) fn on_exit(&mut self, tid: u32) {
         let status = ptrace::message(tid).unwrap_or(0) as i32;
-        let Some(thread) = self.world.threads.get_mut(&tid) else { return };
-        thread.ending = true;
+        let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
+        thread.exiting = true;
         let pid = thread.pid;
-        let last = last_write::last(tid, thread.inside.as_ref());
+        let last_write = last_write::read(tid, thread.skipped_call.as_ref());
         #[cfg(target_arch = "x86_64")]
-        let torn = torn(tid, thread.inside.as_ref(), last.as_ref());
-        let Some(process) = self.world.processes.get_mut(&pid) else { return self.world.go_on(tid, 0) };
-        process.lasts.extend(last);
+        let killed_thread = killed_thread(tid, thread.skipped_call.as_ref(), last_write.as_ref());
+        let Some(process) = self.tracees.processes.get_mut(&pid) else { return self.tracees.resume(tid, 0) };
+        process.last_writes.extend(last_write);
         #[cfg(target_arch = "x86_64")]
-        process.torn.extend(torn);
-        process.stacks.extend(registers::stack(tid));
-        let (own, hidden) = (process.owner == pid, process.hidden);
-        if own && !hidden && self.world.task(pid).is_none() {
-            self.ends(pid, tid, status, 0);
+        process.killed_threads.extend(killed_thread);
+        process.final_stacks.extend(registers::stack(tid));
+        let reports_exit = process.memory_owner == pid && !process.before_exec;
+        if reports_exit && self.tracees.live_thread(pid).is_none() {
+            self.finish_exit(DeferredExit { pid, tid, status, handler: 0 });
         } else {
-            self.world.go_on(tid, 0);
+            self.tracees.resume(tid, 0);
         }
     }
 
-    /// The end of the last thread, from the follower with this number on.
-    pub(crate) fn ends(&mut self, pid: u32, tid: u32, status: i32, from: usize) {
-        let mut followers = std::mem::take(&mut self.followers);
-        let waits =
-            followers.iter_mut().enumerate().skip(from).find_map(|(at, follower)| {
-                (!follower.exits(&mut self.world, pid, tid, status)).then_some(at)
-            });
-        self.followers = followers;
-        match waits {
-            Some(at) => self.ending.push((pid, tid, status, at)),
-            None => self.world.go_on(tid, 0),
+    /// Calls the handlers for a process's exit, from `exit.handler` on, until one defers it.
+    fn finish_exit(&mut self, exit: DeferredExit) {
+        let DeferredExit { pid, tid, status, handler: first } = exit;
+        let mut handlers = std::mem::take(&mut self.handlers);
+        let deferring = handlers.iter_mut().enumerate().skip(first).find_map(|(index, handler)| {
+            (!handler.on_exit(&mut self.tracees, pid, tid, status)).then_some(index)
+        });
+        self.handlers = handlers;
+        match deferring {
+            Some(handler) => self.deferred_exits.push(DeferredExit { handler, ..exit }),
+            None => self.tracees.resume(tid, 0),
         }
     }
 
-    /// Those that were to wait for their end are asked again.
-    pub(crate) fn go_on_ending(&mut self) {
-        for (pid, tid, status, from) in std::mem::take(&mut self.ending) {
-            self.ends(pid, tid, status, from);
+    pub(super) fn retry_deferred_exits(&mut self) {
+        for exit in std::mem::take(&mut self.deferred_exits) {
+            self.finish_exit(exit);
         }
     }
 
-    /// A thread has ended, and with its leader the process.
-    pub(crate) fn gone(&mut self, tid: u32, status: i32) {
-        self.world.early.remove(&tid);
-        self.ending.retain(|one| one.1 != tid);
-        let Some(thread) = self.world.threads.remove(&tid) else { return };
-        if let Some(process) = self.world.processes.get_mut(&thread.pid) {
+    /// Removes a reaped thread, and with the leader its process.
+    pub(super) fn on_reaped(&mut self, tid: u32, status: i32) {
+        self.tracees.early_stops.remove(&tid);
+        self.deferred_exits.retain(|exit| exit.tid != tid);
+        let Some(thread) = self.tracees.threads.remove(&tid) else { return };
+        if let Some(process) = self.tracees.processes.get_mut(&thread.pid) {
             process.threads.remove(&tid);
         }
         if tid != thread.pid {
             return;
         }
-        self.each(|follower, world| follower.gone(world, tid));
-        self.world.written.forget(tid);
-        self.world.processes.remove(&tid);
-        if tid == self.world.root {
+        self.each_handler(|handler, tracees| handler.on_reaped(tracees, tid));
+        self.tracees.written_ahead.forget(tid);
+        self.tracees.processes.remove(&tid);
+        if tid == self.tracees.root {
             self.exit = Some(Exit::of_status(status));
         }
     }
-
-    pub(crate) fn adopt_those_waiting(&mut self) {
-        const EARLY_NS: u64 = 20_000_000;
-        let old = |since: u64| now_ns() >= since + EARLY_NS;
-        let lost: Vec<u32> =
-            self.world.early.iter().filter(|early| old(early.1.1)).map(|early| *early.0).collect();
-        for child in lost {
-            self.adopt(child);
-        }
-    }
 }
 
-/// A thread that was killed, as it would have come back from a call of which a part was skipped.
+/// Returns the registers of a killed thread, as if a partly skipped call had returned to the program.
 #[cfg(target_arch = "x86_64")]
-fn torn(
+fn killed_thread(
     tid: u32,
-    inside: Option<&SkippedCall>,
-    last: Option<&last_write::LastWrite>,
+    skipped_call: Option<&SkippedCall>,
+    last_write: Option<&last_write::LastWrite>,
 ) -> Option<KilledThread> {
-    let torn = KilledThread::of(tid)?;
-    match (inside, last) {
-        (Some(inside), Some(last_write::LastWrite::Wrote { bytes, .. })) => inside.came_back(torn, *bytes),
-        _ => Some(torn),
+    let thread = KilledThread::read(tid)?;
+    match (skipped_call, last_write) {
+        (Some(call), Some(last_write::LastWrite::InCall { bytes, .. })) => {
+            call.thread_after_return(thread, *bytes)
+        }
+        _ => Some(thread),
     }
 }
 
-/// Why this command should not be followed, where its file tells.
-pub(crate) fn unfit(gated: &GatedCommand) -> Option<String> {
+/// Returns a sentence if the command's file shows that supervision limits it.
+pub(super) fn limitation(gated: &GatedCommand) -> Option<String> {
     let path = gated.executable()?;
     if proc::file_loses_privilege(&path) {
         return Some(format!(
-            "{} is set-user-ID or set-group-ID and would lose that while it is followed: run weir as root",
+            "{} is set-user-ID or set-group-ID and loses that privilege under a tracer: run weir as root",
             path.display()
         ));
     }
     proc::file_is_foreign(&path)
-        .then(|| format!("{} is a program of 32 bits: nothing is known of its streams", path.display()))
+        .then(|| format!("{} is a 32-bit program: its streams cannot be read", path.display()))
 }

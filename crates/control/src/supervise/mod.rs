@@ -1,105 +1,110 @@
-//! Follows a command and its descendants from outside: ptrace(2), no library loaded, no system call stopped
-//! unless bytes were written ahead of a program.
+//! Supervises a command and its descendants by ptrace(2), without a preload library.
 //!
-//! Between births, changes of image and deaths the follower sleeps. It costs nothing then; with a delay to keep,
-//! a look into each process's streams a tick. When the command has ended it leaves, and descendants that live on
-//! go on untouched – after whatever was written ahead of them is settled, so that nothing comes twice. Killed
-//! itself, it leaves all of them running; only bytes that it had written ahead come a second time then.
+//! The supervisor sleeps between lifecycle events, so it costs nothing then; with a bounded delay it reads each
+//! process's streams once a tick. System calls stop only in processes that have bytes written ahead of them.
+//!
+//! The supervisor detaches when the command has ended and no bytes are written ahead of a descendant. If weir is
+//! killed, all tracees run on, and only bytes that were written ahead are written twice.
 
 pub(crate) mod event_loop;
 pub(crate) mod handler;
+mod hold;
 mod interruptible;
 #[cfg(test)]
 mod kill_test;
 mod lifecycle;
 mod stops;
+pub(crate) mod tracee;
 pub(crate) mod tracee_file;
 pub(crate) mod tracees;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weir_model::run::RunOutcome;
 use weir_sys::launch::GatedCommand;
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::wait_until_gone;
 
-pub use weir_model::run::{RescuedBytes, RunOutcome, SavedFile};
+use crate::delay::DelayHandler;
+use crate::delay::fork_flush::ForkHandler;
+use crate::launch::signals;
+use crate::rescue::RescueHandler;
 
 pub use handler::LifecycleHandler;
 pub use tracees::Tracees;
 
-/// What is wished for a command.
+/// The tasks of a supervisor.
 #[derive(Debug, Clone, Default)]
 pub struct SuperviseOptions {
-    /// What a death would lose is brought to where it was meant for.
+    /// Write the pending bytes of processes that die.
     pub rescue: bool,
-    /// No byte waits longer in a stream.
+    /// The longest time that a byte stays pending.
     pub max_delay: Option<Duration>,
-    /// What waits in a stream at a fork comes once, not once from each process.
+    /// Write the bytes that are pending at a fork once.
     pub fix_fork: bool,
-    /// Rescued bytes are saved here when they cannot be written; None: the current directory, else $TMPDIR.
+    /// The folder for rescued bytes that their file does not take; None: the current directory, then $TMPDIR.
     pub save_in: Option<PathBuf>,
 }
 
-/// Why a command could not be followed.
+/// The reason why a command could not be supervised.
 #[derive(Debug, thiserror::Error)]
 pub enum SuperviseError {
-    /// It could not be started, or not be seen.
     #[error(transparent)]
+    #[allow(missing_docs)]
     Probe(#[from] weir_sys::Error),
-    /// Following it does not work, or does harm.
-    #[error("the command cannot be followed: {0}")]
+    /// The command runs under another tracer, or the supervisor lacks a timer or thread.
+    #[error("the command cannot be supervised: {0}")]
     Refused(String),
 }
 
-/// What following this command will not do, and why, a sentence each; to be said before it starts.
-pub fn unable(gated: &GatedCommand, wishes: &SuperviseOptions) -> Vec<String> {
-    let mut said = Vec::new();
-    if !registers::KNOWN && (wishes.max_delay.is_some() || wishes.fix_fork) {
-        said.push("--max-delay and --fix-fork from outside need x86-64".to_string());
+/// Returns a sentence for each task that the supervisor cannot do for a command that has not started.
+pub fn limitations(gated: &GatedCommand, options: &SuperviseOptions) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if !registers::KNOWN && (options.max_delay.is_some() || options.fix_fork) {
+        sentences.push("--max-delay and --fix-fork from outside need x86-64".to_string());
     }
-    said.extend(lifecycle::unfit(gated));
-    said
+    sentences.extend(lifecycle::limitation(gated));
+    sentences
 }
 
-/// Follows the command until it has ended. `others` are told of everything before weir's own followers.
-pub fn follow(
+/// Supervises the command until it has ended. `handlers` run before the supervisor's own handlers.
+pub fn supervise(
     gated: GatedCommand,
-    wishes: &SuperviseOptions,
-    others: Vec<Box<dyn LifecycleHandler + Send>>,
+    options: &SuperviseOptions,
+    handlers: Vec<Box<dyn LifecycleHandler + Send>>,
 ) -> Result<RunOutcome, SuperviseError> {
-    let passed_on = crate::launch::signals::pass_on(gated.pid);
-    let followers = followers(wishes, others);
-    let save_in = wishes.save_in.clone();
-    let followed = move || {
-        // SAFETY: asks for a number.
+    let forwarding = signals::forward(gated.pid);
+    let handlers = with_own_handlers(options, handlers);
+    let save_in = options.save_in.clone();
+    let supervise = move || {
+        // SAFETY: gettid returns a number and has no other effect.
         let task = unsafe { libc::gettid() };
-        (task, event_loop::run(gated, followers, save_in))
+        (task, event_loop::run(gated, handlers, save_in))
     };
-    // A thread of its own: its end lets all tracees go, whatever they are doing, without stopping them.
-    let thread = std::thread::Builder::new().name("weir-follow".into()).spawn(followed);
+    // The end of a tracer thread detaches all its tracees without stopping them, so the supervisor is a thread.
+    let thread = std::thread::Builder::new().name("weir-supervise".into()).spawn(supervise);
     let thread =
         thread.map_err(|error| SuperviseError::Refused(format!("a thread cannot be started: {error}")))?;
     let (task, outcome) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     wait_until_gone(task);
-    drop(passed_on);
+    drop(forwarding);
     outcome
 }
 
-fn followers(
-    wishes: &SuperviseOptions,
-    others: Vec<Box<dyn LifecycleHandler + Send>>,
+fn with_own_handlers(
+    options: &SuperviseOptions,
+    mut handlers: Vec<Box<dyn LifecycleHandler + Send>>,
 ) -> Vec<Box<dyn LifecycleHandler + Send>> {
-    let mut all = others;
-    let from_outside = registers::KNOWN;
-    if let Some(delay) = wishes.max_delay.filter(|_| from_outside) {
-        all.push(Box::new(crate::delay::DelayHandler::new(delay)));
+    let can_drain = registers::KNOWN;
+    if let Some(delay) = options.max_delay.filter(|_| can_drain) {
+        handlers.push(Box::new(DelayHandler::new(delay)));
     }
-    if wishes.fix_fork && from_outside {
-        all.push(Box::new(crate::delay::fork_flush::ForkHandler));
+    if options.fix_fork && can_drain {
+        handlers.push(Box::new(ForkHandler));
     }
-    if wishes.rescue {
-        all.push(Box::new(crate::rescue::RescueHandler::default()));
+    if options.rescue {
+        handlers.push(Box::new(RescueHandler::default()));
     }
-    all
+    handlers
 }

@@ -1,87 +1,87 @@
-//! What a stop of a thread means, and how it goes on.
+//! Decodes ptrace stops and resumes the stopped thread.
 
 use std::time::Duration;
 
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
+use super::event_loop::Supervisor;
+use super::interruptible::restart_interrupted_call;
+use super::tracee::ThreadState;
 use crate::delay::skip;
 use crate::launch::signals;
-use crate::supervise::event_loop::Supervisor;
-use crate::supervise::interruptible::mend_call;
-use crate::supervise::tracees::ThreadState;
 
-/// A system call stop, with PTRACE_O_TRACESYSGOOD.
-const CALL: i32 = libc::SIGTRAP | 0x80;
+/// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
+const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 
 impl Supervisor {
-    /// Handles it and lets the thread go on.
+    /// Handles a stop and resumes the thread.
     pub(crate) fn on_stop(&mut self, stop: PtraceStop) {
         let PtraceStop { tid, status } = stop;
         if !libc::WIFSTOPPED(status) {
-            return self.gone(tid, status);
+            return self.on_reaped(tid, status);
         }
-        let Some(thread) = self.world.threads.get_mut(&tid) else {
-            self.world.early.insert(tid, (stop, now_ns()));
+        let Some(thread) = self.tracees.threads.get_mut(&tid) else {
+            self.tracees.early_stops.insert(tid, (stop, now_ns()));
             return;
         };
         thread.state = ThreadState::Stopped;
-        let asked = std::mem::take(&mut thread.asked);
+        let stop_requested = std::mem::take(&mut thread.stop_requested);
         match (libc::WSTOPSIG(status), status >> 16) {
-            (CALL, 0) => self.on_call(tid),
-            (signal, 0) => self.world.go_on(tid, signal),
+            (SYSCALL_STOP, 0) => self.on_syscall_stop(tid),
+            (signal, 0) => self.tracees.resume(tid, signal),
             (_, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE) => {
-                self.on_birth(tid, status >> 16);
+                self.on_clone(tid, status >> 16);
             }
             (_, libc::PTRACE_EVENT_EXEC) => self.on_exec(tid),
             (_, libc::PTRACE_EVENT_EXIT) => self.on_exit(tid),
             (libc::SIGTRAP, EVENT_STOP) => {
-                if asked {
-                    mend_call(tid);
+                if stop_requested {
+                    restart_interrupted_call(tid);
                 }
-                self.world.go_on(tid, 0);
+                self.tracees.resume(tid, 0);
             }
             (signal, EVENT_STOP) => self.on_group_stop(tid, signal),
-            _ => self.world.go_on(tid, 0),
+            _ => self.tracees.resume(tid, 0),
         }
     }
 
-    /// At the entry or the exit of a call of a process that is watched, or no longer is.
-    fn on_call(&mut self, tid: u32) {
-        let Some(thread) = self.world.threads.get_mut(&tid) else { return };
-        match thread.inside.take() {
-            // Killed at this stop, it has not been answered: what it was skipped says still what it wrote.
-            Some(inside) if !skip::at_exit(tid, &inside) => thread.inside = Some(inside),
-            Some(_answered) => {}
-            None if self.world.is_watched_thread(tid) => {
-                let inside = skip::at_entry(&mut self.world, tid);
-                if let Some(thread) = self.world.threads.get_mut(&tid) {
-                    thread.inside = inside;
+    /// Handles the entry or exit of a system call.
+    fn on_syscall_stop(&mut self, tid: u32) {
+        let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
+        match thread.skipped_call.take() {
+            // A thread that was killed at this stop keeps the call, which tells how many bytes it has written.
+            Some(call) if !skip::at_exit(tid, &call) => thread.skipped_call = Some(call),
+            Some(_finished) => {}
+            None if self.tracees.thread_stops_at_syscalls(tid) => {
+                let skipped_call = skip::at_entry(&mut self.tracees, tid);
+                if let Some(thread) = self.tracees.threads.get_mut(&tid) {
+                    thread.skipped_call = skipped_call;
                 }
             }
             None => {}
         }
-        self.world.go_on(tid, 0);
+        self.tracees.resume(tid, 0);
     }
 
-    /// Job control has stopped it.
+    /// Handles a stop by job control: weir stops with the command.
     fn on_group_stop(&mut self, tid: u32, signal: i32) {
-        if let Some(thread) = self.world.threads.get_mut(&tid) {
-            thread.state = ThreadState::Listens;
+        if let Some(thread) = self.tracees.threads.get_mut(&tid) {
+            thread.state = ThreadState::GroupStopped;
         }
         ptrace::listen(tid);
-        if tid == self.world.root && !goes_on(tid) {
+        if tid == self.tracees.root && !was_continued(tid) {
             signals::stop_with(tid, signal);
         }
     }
 }
 
-/// Whether it was continued meanwhile: weir may have been stopped beside it, and continued with it before it came to
-/// know of either. The kernel then tells so by another stop, as soon as it is let listen.
-fn goes_on(tid: u32) -> bool {
-    const TIMES: u32 = 10;
-    (0..TIMES).any(|time| {
-        if time > 0 {
+/// Tells whether a group-stopped thread has been continued. Weir may have been stopped and continued together with
+/// the command before it saw the group stop; then PTRACE_LISTEN reports another stop at once.
+fn was_continued(tid: u32) -> bool {
+    const ATTEMPTS: u32 = 10;
+    (0..ATTEMPTS).any(|attempt| {
+        if attempt > 0 {
             std::thread::sleep(Duration::from_micros(500));
         }
         ptrace::has_stop(tid)

@@ -1,4 +1,4 @@
-//! Writing to the very open file that a process has behind a descriptor, without ever hanging on it.
+//! Writes to the open file behind a tracee's descriptor without blocking.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -7,52 +7,53 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use weir_sys::ptrace::same_file;
 
-/// What a pipe takes whole once it says that there is room.
+/// PIPE_BUF (pipe(7)): a pipe that poll(2) reports as writable takes a write of this size whole.
 const PIPE_BUF: usize = 4096;
 
-/// An open file of a process, shared with it.
+/// A duplicate of a tracee's descriptor: the same open file with the same offset.
 #[derive(Debug)]
 pub(crate) struct TraceeFile {
     file: OwnedFd,
-    /// Writing to it never waits for a reader.
-    plain: bool,
-    /// A file that is read by the same descriptor.
-    both: bool,
+    /// A regular file or block device, which a write never waits for.
+    never_blocks: bool,
+    /// A file that is open for reading and writing.
+    read_write: bool,
 }
 
 impl TraceeFile {
-    /// Of the descriptor `fd` of a thread that is traced, which may be about to end.
-    pub fn of(tid: u32, fd: i32) -> io::Result<TraceeFile> {
-        let file = taken(tid, fd).or_else(|error| own(tid, fd).ok_or(error))?;
+    /// Duplicates a descriptor of a traced thread, which may be in its exit stop.
+    pub fn open(tid: u32, fd: i32) -> io::Result<TraceeFile> {
+        let file = duplicate(tid, fd).or_else(|error| own_duplicate(tid, fd).ok_or(error))?;
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
-        let plain = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
-        let both = plain && fcntl_getfl(&file)?.contains(OFlags::RDWR);
-        Ok(TraceeFile { file, plain, both })
+        let never_blocks = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
+        let read_write = never_blocks && fcntl_getfl(&file)?.contains(OFlags::RDWR);
+        Ok(TraceeFile { file, never_blocks, read_write })
     }
 
-    /// Whether it makes no difference to the program if some bytes are in the file earlier. Where it reads and
-    /// writes by one descriptor, it does: its position is then a matter of what was flushed.
-    pub fn takes_ahead(&self) -> bool {
-        !self.both
+    /// Tells whether bytes may be written ahead of the program. In a file that is open for reading and writing the
+    /// program could notice it: the offset depends on what the program has flushed.
+    pub fn allows_writing_ahead(&self) -> bool {
+        !self.read_write
     }
 
-    /// Whether it would take something now; an error on it counts, since then it says so at once.
-    pub fn ready(&self) -> bool {
+    /// Tells whether a write would not block. An error counts: the write then returns it at once.
+    pub fn is_writable(&self) -> bool {
         let mut polled = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        self.plain || poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+        let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.never_blocks || poll(&mut polled, Some(&no_wait)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Writes as much as it takes now. The error is that of the first write that failed; that it is full is none.
-    pub fn put(&self, bytes: &[u8]) -> (usize, io::Result<()>) {
+    /// Writes as many bytes as fit now. Returns their number and the error of the first failed write; a full pipe is
+    /// no error.
+    pub fn write_available(&self, bytes: &[u8]) -> (usize, io::Result<()>) {
         let mut done = 0;
-        while done < bytes.len() && self.ready() {
-            let most = if self.plain { usize::MAX } else { PIPE_BUF };
+        while done < bytes.len() && self.is_writable() {
+            let most = if self.never_blocks { usize::MAX } else { PIPE_BUF };
             let piece = &bytes[done..bytes.len().min(done.saturating_add(most))];
             match rustix::io::write(&self.file, piece) {
                 Ok(0) => break,
                 Ok(written) => done += written,
-                // Somebody else has filled it, and the timer of this thread has ended the wait.
+                // Another writer has filled the pipe, and the supervisor's timer has interrupted the write.
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => break,
                 Err(errno) => return (done, Err(errno.into())),
             }
@@ -61,31 +62,31 @@ impl TraceeFile {
     }
 }
 
-/// A duplicate, by pidfd_getfd(2).
-pub(crate) fn taken(tid: u32, fd: i32) -> io::Result<OwnedFd> {
-    // Since 6.9 a pidfd may be of a thread, which lives on when its leader has ended.
+/// Duplicates a descriptor of another process by pidfd_getfd(2).
+pub(crate) fn duplicate(tid: u32, fd: i32) -> io::Result<OwnedFd> {
+    // Since Linux 6.9 a pidfd can refer to a thread, which outlives its leader.
     const PIDFD_THREAD: i32 = libc::O_EXCL;
-    let pidfd = pidfd(tid, 0).or_else(|_| pidfd(tid, PIDFD_THREAD))?;
-    // SAFETY: numbers only; what it returns is a new descriptor, closed on exec.
-    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
+    let pidfd = pidfd_open(tid, 0).or_else(|_| pidfd_open(tid, PIDFD_THREAD))?;
+    // SAFETY: all arguments are numbers; the result is a new close-on-exec descriptor.
+    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
 }
 
-fn pidfd(tid: u32, flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: as above.
-    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, tid as libc::pid_t, flags) })
+fn pidfd_open(tid: u32, flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: all arguments are numbers; the result is a new close-on-exec descriptor.
+    owned_fd(unsafe { libc::syscall(libc::SYS_pidfd_open, tid as libc::pid_t, flags) })
 }
 
-fn owned(answer: libc::c_long) -> io::Result<OwnedFd> {
-    if answer < 0 {
+fn owned_fd(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(answer as i32) })
+    // SAFETY: the kernel has just created this descriptor for the caller.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
 }
 
-/// The same open file among weir's own standard descriptors.
-fn own(tid: u32, fd: i32) -> Option<OwnedFd> {
-    let mine = (0..3).find(|mine| same_file((tid, fd), (std::process::id(), *mine)))?;
-    // SAFETY: makes a new descriptor.
-    owned(unsafe { libc::fcntl(mine, libc::F_DUPFD_CLOEXEC, 3) }.into()).ok()
+/// Duplicates the one of weir's standard descriptors that has the same open file.
+fn own_duplicate(tid: u32, fd: i32) -> Option<OwnedFd> {
+    let own = (0..3).find(|own| same_file((tid, fd), (std::process::id(), *own)))?;
+    // SAFETY: F_DUPFD_CLOEXEC creates a descriptor and changes no other.
+    owned_fd(unsafe { libc::fcntl(own, libc::F_DUPFD_CLOEXEC, 3) }.into()).ok()
 }

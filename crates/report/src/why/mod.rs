@@ -54,5 +54,5 @@ fn answer(row: &PlanRow) -> Block {
         Effect::Already => "so already",
         Effect::Not => "cannot be done",
     };
-    Block::Answer { question: row.wish.clone(), answer: format!("{effect}{by}: {}.", row.text) }
+    Block::Answer { question: row.option.clone(), answer: format!("{effect}{by}: {}.", row.text) }
 }

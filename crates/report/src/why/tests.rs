@@ -6,8 +6,8 @@ use weir_model::trace::Exit;
 use super::*;
 
 fn plan() -> RunPlan {
-    let row = |wish: &str, effect, technique, text: &str| PlanRow {
-        wish: wish.into(),
+    let row = |option: &str, effect, technique, text: &str| PlanRow {
+        option: option.into(),
         effect,
         technique,
         text: text.into(),
@@ -65,7 +65,7 @@ fn the_document_obeys_its_schema() {
         exit: Exit::Code(0),
         emitted_bytes: 3,
         rescued: vec![rescued(None), rescued(Some(saved))],
-        unable: vec!["a sentence".into()],
+        limitations: vec!["a sentence".into()],
     };
     for outcome in [None, Some(outcome)] {
         let document = RunDocument { schema: SCHEMA.into(), plan: plan(), outcome };

@@ -1,4 +1,4 @@
-# Found by Tcl in place of its own init.tcl, under `weir run`: sets up standard output, then loads Tcl's own.
+# Loaded by Tcl under `weir run` instead of its own init.tcl, which it sources after it has set up standard output.
 if {[info exists env(WEIR_HOOK)]} {
     switch -glob -- $env(WEIR_HOOK) {
         line    { fconfigure stdout -buffering line }

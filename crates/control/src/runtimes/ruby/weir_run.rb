@@ -1,5 +1,5 @@
-# Loaded by Ruby when it starts, under `weir run`: standard output is written at once, or by a thread that
-# looks after it now and then, so that bulk output keeps its speed.
+# Loaded by Ruby at its start under `weir run`: makes standard output unbuffered, or starts a thread that flushes it
+# at an interval, so that bulk output keeps its speed.
 module WeirRun
   def self.flush_every(seconds)
     thread = Thread.new do
@@ -13,8 +13,8 @@ module WeirRun
     thread.report_on_exception = false
   end
 
-  # A child process has no threads but the one that forked.
-  module Forked
+  # Restarts the thread in a forked child, which has only the thread that called fork.
+  module RestartAfterFork
     def _fork
       pid = super
       WeirRun.start if pid.zero?
@@ -30,5 +30,5 @@ module WeirRun
   end
 end
 
-Process.singleton_class.prepend(WeirRun::Forked) if Process.respond_to?(:_fork)
+Process.singleton_class.prepend(WeirRun::RestartAfterFork) if Process.respond_to?(:_fork)
 WeirRun.start

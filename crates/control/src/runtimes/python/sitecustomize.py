@@ -1,12 +1,12 @@
-# Loaded by Python when it starts, under `weir run`: makes standard output write at the end of each line.
+# Loaded by Python at its start under `weir run`: makes standard output line-buffered.
 import os
 import sys
 
 
-def _regulate():
+def _set_line_buffering():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
-    # The sitecustomize that would have been found without this one.
+    # Import the sitecustomize that Python would have found without this one.
     own = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize
@@ -19,4 +19,4 @@ def _regulate():
         sys.stdout.reconfigure(line_buffering=True)
 
 
-_regulate()
+_set_line_buffering()

@@ -1,0 +1,94 @@
+//! Stops all threads of a process for a moment, and resumes them.
+
+use weir_sys::clock::now_ns;
+use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
+
+use super::interruptible::{can_interrupt, restart_interrupted_call};
+use super::tracee::ThreadState;
+use super::tracees::Tracees;
+
+/// The longest wait for the threads' stops. A thread in user mode stops within a scheduler tick.
+const STOP_TIMEOUT_NS: u64 = 30_000_000;
+
+impl Tracees {
+    /// Stops all threads of a process if the program cannot notice it. Returns whether every thread is stopped.
+    /// [`Tracees::release`] must follow in both cases.
+    pub(crate) fn hold(&mut self, pid: u32) -> bool {
+        let Some(process) = self.processes.get(&pid) else { return false };
+        let in_vfork = self.processes.values().any(|other| other.vfork_parent == Some(pid));
+        let tids: Vec<u32> = process.threads.iter().copied().collect();
+        let cannot_stop = |tid: &u32| !self.can_stop(pid, *tid);
+        if in_vfork
+            || self.early_stops.values().any(|(stop, _)| stop.tid == pid)
+            || tids.iter().any(cannot_stop)
+        {
+            return false;
+        }
+        let deadline = now_ns() + STOP_TIMEOUT_NS;
+        tids.iter().for_each(|tid| self.request_stop(*tid));
+        tids.into_iter().all(|tid| self.await_stop(tid, deadline))
+    }
+
+    fn can_stop(&self, pid: u32, tid: u32) -> bool {
+        let Some(thread) = self.threads.get(&tid) else { return false };
+        match thread.state {
+            _ if thread.exiting => true,
+            ThreadState::Stopped => true,
+            ThreadState::GroupStopped => false,
+            ThreadState::Running => can_interrupt(pid, tid),
+        }
+    }
+
+    fn request_stop(&mut self, tid: u32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if thread.state == ThreadState::Running && !thread.exiting && !thread.stop_requested {
+            thread.stop_requested = ptrace::interrupt(tid).is_ok();
+        }
+    }
+
+    fn await_stop(&mut self, tid: u32, deadline: u64) -> bool {
+        self.timer.set(deadline);
+        loop {
+            let Some(thread) = self.threads.get(&tid) else { return false };
+            if thread.state != ThreadState::Running || thread.exiting {
+                return true;
+            }
+            match ptrace::wait_for(tid) {
+                Ok(Some(stop)) => return self.on_awaited_stop(stop),
+                Ok(None) if now_ns() < deadline => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Notes a stop. A stop for another reason than the request is queued for the event loop.
+    fn on_awaited_stop(&mut self, stop: PtraceStop) -> bool {
+        if libc::WIFSTOPPED(stop.status) {
+            if let Some(thread) = self.threads.get_mut(&stop.tid) {
+                thread.state = ThreadState::Stopped;
+            }
+            let requested = libc::WSTOPSIG(stop.status) == libc::SIGTRAP && stop.status >> 16 == EVENT_STOP;
+            if !requested {
+                self.deferred_stops.push_back(stop);
+            }
+            return true;
+        }
+        self.deferred_stops.push_back(stop);
+        false
+    }
+
+    /// Resumes the threads that [`Tracees::hold`] stopped, except those with a queued stop of their own.
+    pub(crate) fn release(&mut self, pid: u32) {
+        let Some(process) = self.processes.get(&pid) else { return };
+        let tids: Vec<u32> = process.threads.iter().copied().collect();
+        for tid in tids {
+            let queued = self.deferred_stops.iter().any(|stop| stop.tid == tid);
+            let requested = self.threads.get_mut(&tid).filter(|thread| thread.stop_requested && !queued);
+            if let Some(thread) = requested.filter(|thread| thread.state == ThreadState::Stopped) {
+                thread.stop_requested = false;
+                restart_interrupted_call(tid);
+                self.resume(tid, 0);
+            }
+        }
+    }
+}

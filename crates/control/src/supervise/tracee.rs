@@ -1,0 +1,123 @@
+//! The state of one traced thread and of one traced process.
+
+use std::collections::BTreeSet;
+
+use weir_sys::clock::now_ns;
+use weir_walkers::{Walker, walkers};
+
+use crate::delay::skip::SkippedCall;
+use crate::rescue::last_write::LastWrite;
+
+/// The ages of an image, in milliseconds, at which its walkers are searched again. Libraries are loaded and
+/// interpreters set up within the first ones; a loader that gets no processor can need the last ones.
+pub(super) const SEARCH_AGES_MS: [u64; 11] = [5, 15, 30, 60, 100, 200, 400, 700, 1000, 2000, 5000];
+
+/// The age after which an image that forks or exits has passed its loader.
+const LOADED_NS: u64 = 2_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ThreadState {
+    #[default]
+    Running,
+    /// In a ptrace stop that is being handled or is queued.
+    Stopped,
+    /// Stopped by job control, and listening (PTRACE_LISTEN).
+    GroupStopped,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct TracedThread {
+    pub pid: u32,
+    pub state: ThreadState,
+    /// PTRACE_INTERRUPT was sent, and its stop has not come.
+    pub stop_requested: bool,
+    /// The thread has reached its exit stop.
+    pub exiting: bool,
+    /// The partly skipped call that the thread is in.
+    pub skipped_call: Option<SkippedCall>,
+}
+
+pub(crate) struct TracedProcess {
+    pub threads: BTreeSet<u32>,
+    /// The process that owns the memory: another one after vfork(2) or clone(2) with CLONE_VM.
+    pub memory_owner: u32,
+    /// The command has not been executed yet. Handlers do not see such a process.
+    pub before_exec: bool,
+    /// The image is its parent's.
+    pub(super) forked: bool,
+    /// The bytes that were pending in the parent's streams at the fork, by stream address.
+    pub(super) inherited_bytes: Vec<(u64, Vec<u8>)>,
+    /// The parent that is suspended in vfork(2) until this process executes or exits.
+    pub vfork_parent: Option<u32>,
+    pub(super) image_started_ns: u64,
+    /// The number of writes that were skipped completely or partly.
+    pub skipped_writes: u64,
+    pub(super) walkers: Vec<Box<dyn Walker>>,
+    /// The number of ages in [`SEARCH_AGES_MS`] that the last walker search has passed, plus one; 0 before it.
+    pub(super) search_stage: usize,
+    /// The age of the image at the last walker search.
+    pub(super) search_age_ns: u64,
+    /// The last writes of threads in their exit stop.
+    pub last_writes: Vec<LastWrite>,
+    /// The stack pointers and callee-saved registers of threads in their exit stop.
+    pub final_stacks: Vec<(u64, [u64; 6])>,
+    /// The threads that were killed, in their exit stop.
+    #[cfg(target_arch = "x86_64")]
+    pub killed_threads: Vec<crate::rescue::replay::KilledThread>,
+}
+
+impl TracedProcess {
+    pub fn new(memory_owner: u32) -> TracedProcess {
+        TracedProcess {
+            threads: BTreeSet::new(),
+            memory_owner,
+            before_exec: false,
+            forked: false,
+            inherited_bytes: Vec::new(),
+            vfork_parent: None,
+            image_started_ns: now_ns(),
+            skipped_writes: 0,
+            walkers: Vec::new(),
+            search_stage: 0,
+            search_age_ns: 0,
+            last_writes: Vec::new(),
+            final_stacks: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            killed_threads: Vec::new(),
+        }
+    }
+
+    /// Forgets everything about the former image.
+    pub fn reset_image(&mut self) {
+        (self.walkers, self.search_stage, self.image_started_ns) = (Vec::new(), 0, now_ns());
+        self.forked = false;
+        self.inherited_bytes.clear();
+        self.last_writes.clear();
+        self.final_stacks.clear();
+    }
+
+    /// Tells whether the last walker search came after the loader, as far as the image's age tells.
+    pub(super) fn has_final_walkers(&self) -> bool {
+        !self.walkers.is_empty() && self.search_age_ns >= LOADED_NS
+    }
+
+    /// Searches the walkers again if the image has reached the next age, or has none yet.
+    pub(super) fn update_walkers(&mut self, tid: u32) {
+        let none_yet = self.walkers.is_empty() && self.search_stage <= SEARCH_AGES_MS.len();
+        if self.current_stage() > self.search_stage || none_yet {
+            self.search_walkers(tid);
+        }
+    }
+
+    /// Searches the walkers through `tid`: a thread of the process or of a child with the same image.
+    pub(super) fn search_walkers(&mut self, tid: u32) {
+        self.search_age_ns = now_ns().saturating_sub(self.image_started_ns);
+        self.search_stage = self.current_stage();
+        self.walkers = walkers(tid);
+    }
+
+    fn current_stage(&self) -> usize {
+        let age_ms = now_ns().saturating_sub(self.image_started_ns) / 1_000_000;
+        1 + SEARCH_AGES_MS.iter().filter(|search| age_ms >= **search).count()
+    }
+}
