@@ -1,5 +1,5 @@
-//! `make bench-harness`: what the benchmark itself costs and how far it can be trusted, beside the plain C
-//! program and fio(1). Everything compared is interleaved in one run; figures are ratios with their spread.
+//! `make bench-harness`: the cost and the accuracy of `weir bench`, compared with a plain C program and fio(1). The
+//! compared runs are interleaved; figures are ratios with their spread.
 
 mod targets;
 
@@ -19,7 +19,7 @@ use weir_model::{Ratio, Size};
 const BYTES: u64 = 100_000_000;
 const ROUNDS: usize = 30;
 
-/// The loop of the textbook, as anybody would write it.
+/// The copy loop of a textbook.
 const PLAIN_C: &str = r"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ int main(int argc, char **argv)
 }
 ";
 
-type Failed = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Failed> {
-    // A sample is this program started again, as with weir itself.
+fn main() -> Result<(), BoxError> {
+    // A sample is a child process that runs this program again, as in weir itself.
     if std::env::args().nth(1).is_some_and(|word| word == sample::CHILD_ARGUMENT) {
         std::process::exit(sample::child_main());
     }
@@ -69,7 +69,7 @@ fn job(method: &str, workload: Workload, dir: &Path, record: u64, bytes: u64) ->
     Job { in_path, out_path: path("out"), ..Job::plain(method, workload, bytes, record) }
 }
 
-fn measure(job: &Job) -> Result<Measured, Failed> {
+fn measure(job: &Job) -> Result<Measured, BoxError> {
     let ended = sample::run(job, "sample", &AtomicBool::new(false))?;
     let _ = std::fs::remove_file(job.out_path.as_deref().unwrap_or(""));
     match ended {
@@ -79,8 +79,8 @@ fn measure(job: &Job) -> Result<Measured, Failed> {
     }
 }
 
-/// Wall-clock and CPU seconds of a whole process, from outside: started, waited for, asked as a zombie.
-fn outside(command: &mut Command, out: &Path) -> Result<(f64, f64), Failed> {
+/// Returns the wall-clock and CPU seconds of a whole process. Reads the CPU time of the zombie, before wait(2) reaps it.
+fn process_times(command: &mut Command, out: &Path) -> Result<(f64, f64), BoxError> {
     let started = Instant::now();
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
@@ -93,15 +93,14 @@ fn outside(command: &mut Command, out: &Path) -> Result<(f64, f64), Failed> {
     if status.success() { Ok((wall, cpu)) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// `+0.4 % [-0.3, +1.1]`.
+/// Formats a ratio as a difference: `+0.4 % [-0.3, +1.1]`.
 fn percent(ratio: &Ratio) -> String {
     let off = |value: f64| (value - 1.0) * 100.0;
     format!("{:+.1} % [{:+.1}, {:+.1}]", off(ratio.value), off(ratio.ci95[0]), off(ratio.ci95[1]))
 }
 
-/// The `syscall` row against the plain program, at sizes whose runs take long enough that starting a
-/// process does not matter.
-fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+/// Compares the `syscall` row with the plain program, at sizes with which the start of a process does not matter.
+fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     say("the loop against a plain C program");
     let (source, program) = (dir.join("plain.c"), dir.join("plain"));
     std::fs::write(&source, PLAIN_C)?;
@@ -115,19 +114,19 @@ fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
         let job = job("syscall", Workload::Copy, dir, record, bytes);
         let (mut wall, mut cpu) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            let ours = || -> Result<(f64, f64), Failed> {
+            let ours = || -> Result<(f64, f64), BoxError> {
                 let row = measure(&job)?;
                 Ok((row.elapsed_ns as f64 / 1e9, row.cpu_ns as f64 / 1e9))
             };
-            let plain = || -> Result<(f64, f64), Failed> {
+            let plain = || -> Result<(f64, f64), BoxError> {
                 let mut command = Command::new(&program);
                 command
                     .arg(dir.join("in"))
                     .arg(dir.join("out"))
                     .args([record.to_string(), bytes.to_string()]);
-                outside(&mut command, &dir.join("out"))
+                process_times(&mut command, &dir.join("out"))
             };
-            // A B, B A, A B …: neither is always the second.
+            // A B, B A, A B …: each runs first in every other round.
             let (a, b) = if round % 2 == 0 {
                 let a = ours()?;
                 (a, plain()?)
@@ -149,8 +148,8 @@ fn overhead(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// One fio(1) run: mean nanoseconds that a pwrite took by fio's own clock.
-fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, Failed> {
+/// Runs fio(1) once and returns its mean nanoseconds per pwrite, measured with fio's own clock.
+fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, BoxError> {
     let output = Command::new("fio")
         .args(["--name=weir", "--ioengine=psync", "--rw=write", "--fallocate=none", "--create_on_open=1"])
         .args(["--end_fsync=0", "--group_reporting=1", "--output-format=json", "--filename=fio.out"])
@@ -159,31 +158,29 @@ fn fio_call_ns(dir: &Path, record: u64) -> Result<f64, Failed> {
         .arg(format!("--size={BYTES}"))
         .output()?;
     if !output.status.success() {
-        let said =
+        let messages =
             String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        return Err(format!("fio: {}: {said}", output.status).into());
+        return Err(format!("fio: {}: {messages}", output.status).into());
     }
     std::fs::remove_file(dir.join("fio.out"))?;
     let document: Value = serde_json::from_slice(&output.stdout)?;
-    document["jobs"][0]["write"]["clat_ns"]["mean"]
-        .as_f64()
-        .ok_or_else(|| "fio said nothing of clat_ns".into())
+    document["jobs"][0]["write"]["clat_ns"]["mean"].as_f64().ok_or_else(|| "fio's JSON has no clat_ns".into())
 }
 
-/// How far two single runs of the same thing are apart: 95 % of the pairs are closer. One run is what fio
-/// gives, so this, and not the narrower interval of a median over many, is the noise of its figure.
+/// Returns the relative difference that 95 % of the pairs of equal runs do not exceed. fio's figure is of a single run, so
+/// its noise is this, not the narrower interval of a median.
 fn run_to_run(pairs: &[(f64, f64)]) -> f64 {
     let mut apart: Vec<f64> = pairs.iter().map(|(a, b)| (a / b).ln().abs().exp() - 1.0).collect();
     apart.sort_by(f64::total_cmp);
     apart.get((apart.len() * 95 / 100).min(apart.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
-/// Per-call figures of the same writes: ours from the loop's time, fio's from its own clock around each
-/// call. Each is also run twice a round, for its own noise.
-fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+/// Compares the time per write: ours from the time of the loop, fio's from its clock around each call. Each runs twice per
+/// round, which gives its noise.
+fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     say("the figures against fio's");
     for record in [4096, 65536] {
-        let ours = || -> Result<f64, Failed> {
+        let ours = || -> Result<f64, BoxError> {
             let row = measure(&job("pread-pwrite", Workload::Write, dir, record, BYTES))?;
             Ok(row.transfer_ns as f64 / row.records as f64 - row.empty_loop_ns)
         };
@@ -213,7 +210,7 @@ fn fio(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     Ok(())
 }
 
-fn weir(dir: &Path, arguments: &[&str]) -> Result<(Value, f64), Failed> {
+fn weir(dir: &Path, arguments: &[&str]) -> Result<(Value, f64), BoxError> {
     let file: PathBuf = dir.join("r.json");
     let started = Instant::now();
     let status = Command::new(built::weir())
@@ -230,7 +227,7 @@ fn weir(dir: &Path, arguments: &[&str]) -> Result<(Value, f64), Failed> {
     Ok((serde_json::from_str(&std::fs::read_to_string(file)?)?, seconds))
 }
 
-fn default_run(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+fn default_run(dir: &Path, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     say("the default run: about a minute");
     let (document, seconds) = weir(dir, &["copy"])?;
     rows.push(Target {
@@ -254,7 +251,7 @@ fn default_run(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
     Ok(())
 }
 
-fn tables(dir: &Path, rows: &mut Vec<Target>) -> Result<(), Failed> {
+fn tables(dir: &Path, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     say("the textbook's tables 13-1, 13-2 and 13-3: under three minutes");
     let (document, seconds) = weir(dir, &["--published", "tlpi-13", "--budget", "150s"])?;
     let all = document["rows"].as_array().map_or(0, Vec::len);

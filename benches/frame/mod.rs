@@ -1,10 +1,10 @@
-//! What the benchmarks of whole programs share: the bed that they run in, their parts, their figures.
+//! Helpers of the benchmarks of whole programs: their directory, parts, figures and processes.
 
-pub mod bed;
-#[allow(dead_code)] // not every benchmark shows every form
+pub mod bench_dir;
+#[allow(dead_code)] // not every benchmark uses every format
 pub mod figure;
 pub mod parts;
-#[allow(dead_code)] // nor looks at its processes in every way
+#[allow(dead_code)] // not every benchmark uses every function
 pub mod process;
 
-pub type Failed = Box<dyn std::error::Error>;
+pub type BoxError = Box<dyn std::error::Error>;

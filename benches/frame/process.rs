@@ -1,4 +1,4 @@
-//! A process measured from outside.
+//! Runs and times whole processes.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::Failed;
+use crate::BoxError;
 
-/// Wall-clock seconds of a whole run, which must end with 0.
-pub fn seconds(command: &mut Command) -> Result<f64, Failed> {
+/// Runs a command and returns its wall-clock seconds, until its exit. Fails if the exit status is not 0.
+pub fn seconds(command: &mut Command) -> Result<f64, BoxError> {
     let started = Instant::now();
     let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
     waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
@@ -19,8 +19,8 @@ pub fn seconds(command: &mut Command) -> Result<f64, Failed> {
     if status.success() { Ok(seconds) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// From this file to that one, which is made anew.
-pub fn redirect(command: &mut Command, input: &Path, output: &Path) -> Result<(), Failed> {
+/// Redirects standard input from `input` and standard output to `output`, a new file.
+pub fn redirect(command: &mut Command, input: &Path, output: &Path) -> Result<(), BoxError> {
     match std::fs::remove_file(output) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
@@ -29,7 +29,7 @@ pub fn redirect(command: &mut Command, input: &Path, output: &Path) -> Result<()
     Ok(())
 }
 
-/// Nothing is read and nothing is shown.
+/// Redirects standard input and output to /dev/null.
 pub fn silent(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stdout(Stdio::null())
 }

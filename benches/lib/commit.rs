@@ -6,17 +6,17 @@ use std::path::Path;
 use weir_bench::place::{Place, PlaceRequest};
 
 use crate::contender::{self, Entry, Program};
-use crate::jobs::Want;
+use crate::jobs::Requirement;
 use crate::judge::{missing, target};
 use crate::rounds::interleave;
 use crate::targets::Target;
-use crate::{Failed, Report, say, target_dir};
+use crate::{BoxError, Report, say, target_dir};
 
 const MILLIS: u64 = 600;
 const BUDGET_S: f64 = 16.0;
 
 /// Every record that was counted is there, whole.
-fn check(path: &Path, records: f64) -> Result<(), Failed> {
+fn check(path: &Path, records: f64) -> Result<(), BoxError> {
     let (mut lines, mut length) = (0_u64, None);
     for line in BufReader::new(std::fs::File::open(path)?).lines() {
         let bytes = line?.len();
@@ -29,7 +29,7 @@ fn check(path: &Path, records: f64) -> Result<(), Failed> {
 }
 
 /// Nanoseconds a record, of a file that is made for it.
-fn once(entry: &Entry, place: &Place) -> Result<f64, Failed> {
+fn once(entry: &Entry, place: &Place) -> Result<f64, BoxError> {
     let path = place.file("commit");
     let sample = contender::run_on(entry, Path::new("-"), &path, 0)?;
     check(&path, sample.units)?;
@@ -37,11 +37,11 @@ fn once(entry: &Entry, place: &Place) -> Result<f64, Failed> {
     Ok(sample.elapsed_ns / sample.units)
 }
 
-pub fn run(report: &mut Report) -> Result<(), Failed> {
+pub fn run(report: &mut Report) -> Result<(), BoxError> {
     let place = Place::open(&PlaceRequest::Dir(target_dir()), 256 << 20)?;
     let row = "group commit: an fdatasync for each record";
     let beside = "group commit: 16 threads, an fdatasync each";
-    let want = Want::TimesAsFast(5.0);
+    let want = Requirement::TimesAsFast(5.0);
     let entry = |name| Entry::new(name, Program::Commit, "commit", name).count(MILLIS);
     let entries = [entry("group"), entry("each"), entry("single")];
     if let Some(why) = Program::Commit.absent() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::data::Data;
-use crate::{Failed, target_dir};
+use crate::{BoxError, target_dir};
 
 /// First argument of this program when it is to be the Rust contender.
 pub const CHILD_ARGUMENT: &str = "contender";
@@ -152,7 +152,7 @@ impl Program {
 }
 
 /// Runs it once on the files, whatever the entry says of its output.
-pub fn run_on(entry: &Entry, from: &Path, out: &Path, round: usize) -> Result<Sample, Failed> {
+pub fn run_on(entry: &Entry, from: &Path, out: &Path, round: usize) -> Result<Sample, BoxError> {
     let mut command = Command::new(entry.program.path_in(round)?);
     if entry.program == Program::Rust {
         command.arg(CHILD_ARGUMENT);
@@ -175,7 +175,7 @@ pub fn run_on(entry: &Entry, from: &Path, out: &Path, round: usize) -> Result<Sa
 }
 
 /// One sample, of this round.
-pub fn run(entry: &Entry, data: &Data, round: usize) -> Result<Sample, Failed> {
+pub fn run(entry: &Entry, data: &Data, round: usize) -> Result<Sample, BoxError> {
     let out = match entry.out {
         Out::Null => PathBuf::from("/dev/null"),
         Out::Over => data.output(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use weir_bench::place::{Place, PlaceRequest};
 
 use crate::contender::Entry;
-use crate::{Failed, rust_std, target_dir};
+use crate::{BoxError, rust_std, target_dir};
 
 /// A line with its newline.
 pub const LINE_BYTES: u64 = 81;
@@ -28,7 +28,7 @@ pub struct Data {
 
 impl Data {
     /// Finds a place and makes the input that all jobs share.
-    pub fn make() -> Result<Self, Failed> {
+    pub fn make() -> Result<Self, BoxError> {
         let need = BIG_BYTES + 3 * TR_BYTES;
         let shared_memory = Path::new("/dev/shm");
         let in_memory = weir_bench::machine::meminfo_bytes("MemAvailable").is_some_and(|b| b > 2 * need)
@@ -69,16 +69,16 @@ impl Data {
     }
 
     /// 1 GiB of lines, made when it is asked for.
-    pub fn big(&self) -> Result<PathBuf, Failed> {
+    pub fn big(&self) -> Result<PathBuf, BoxError> {
         self.made("big", BIG_BYTES)
     }
 
     /// 256 MiB of lines.
-    pub fn for_tr(&self) -> Result<PathBuf, Failed> {
+    pub fn for_tr(&self) -> Result<PathBuf, BoxError> {
         self.made("tr", TR_BYTES)
     }
 
-    fn made(&self, name: &str, bytes: u64) -> Result<PathBuf, Failed> {
+    fn made(&self, name: &str, bytes: u64) -> Result<PathBuf, BoxError> {
         let path = self.place.file(name);
         write_lines(&path, bytes / LINE_BYTES)?;
         Ok(path)
@@ -90,7 +90,7 @@ impl Data {
     }
 
     /// Whether `path` holds what the entry has to write.
-    pub fn check(&self, entry: &Entry, path: &Path) -> Result<(), Failed> {
+    pub fn check(&self, entry: &Entry, path: &Path) -> Result<(), BoxError> {
         let right = match entry.job {
             "putc" => same(path, (0..entry.count).map(|i| (i & 0x7f) as u8))?,
             "formatted" => {

@@ -5,11 +5,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 use weir_model::Summary;
 
-use crate::Failed;
+use crate::BoxError;
 use crate::contender::Sample;
 use crate::jobs::{Group, Time};
 use crate::judge::per_unit;
-use crate::rounds::Taken;
+use crate::rounds::GroupSamples;
 
 /// Of one contender at one job.
 pub struct Figures {
@@ -30,7 +30,7 @@ pub struct Times {
 }
 
 /// Everyone of the group.
-pub fn of(group: &Group, taken: &Taken) -> Vec<Figures> {
+pub fn of(group: &Group, taken: &GroupSamples) -> Vec<Figures> {
     let figures =
         |label: &str, times| Figures { group: group.name, unit: group.unit, label: label.into(), times };
     let measured = taken.samples.iter().filter_map(|(entry, samples)| {
@@ -60,7 +60,7 @@ fn as_json(all: &[Figures]) -> Value {
 }
 
 /// Prints the table and leaves the file.
-pub fn print(all: &[Figures]) -> Result<(), Failed> {
+pub fn print(all: &[Figures]) -> Result<(), BoxError> {
     let width = all.iter().map(|f| f.label.chars().count()).max().unwrap_or(0);
     let mut group = "";
     for figures in all {

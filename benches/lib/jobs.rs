@@ -1,6 +1,6 @@
 //! What is compared with what: the groups of contenders and the rows that are judged.
 
-use crate::Failed;
+use crate::BoxError;
 use crate::contender::{self, Entry, Out, Program};
 use crate::data::{Data, LINE_BYTES};
 
@@ -28,7 +28,7 @@ pub enum Time {
 
 /// What is asked of libweir.
 #[derive(Clone, Copy)]
-pub enum Want {
+pub enum Requirement {
     /// So many times as fast.
     TimesAsFast(f64),
     /// Faster, beyond doubt: the whole interval is.
@@ -47,15 +47,15 @@ pub struct Row {
     pub ours: String,
     pub theirs: String,
     pub time: Time,
-    pub want: Want,
+    pub want: Requirement,
 }
 
-fn row(name: &'static str, ours: &str, theirs: &str, time: Time, want: Want) -> Row {
+fn row(name: &'static str, ours: &str, theirs: &str, time: Time, want: Requirement) -> Row {
     Row { name, ours: ours.into(), theirs: theirs.into(), time, want }
 }
 
 fn twice(name: &'static str, label: &str, time: Time, apart: f64) -> Row {
-    row(name, label, &format!("{label}, again"), time, Want::SameTwice(apart))
+    row(name, label, &format!("{label}, again"), time, Requirement::SameTwice(apart))
 }
 
 /// Buffers: libweir's, and stdio's as it asks the file system.
@@ -66,7 +66,7 @@ struct Buffers {
 }
 
 /// All of them, in the order in which they run.
-pub fn groups(data: &Data) -> Result<Vec<Group>, Failed> {
+pub fn groups(data: &Data) -> Result<Vec<Group>, BoxError> {
     let asked = Entry::new("default buffer", Program::Weir, "buffer", "default").out(Out::Over);
     let weir = contender::run(&asked, data, 0)?.units as u64;
     let buffers = Buffers { weir, stdio: data.block_bytes()? };
@@ -113,10 +113,16 @@ fn bytes(buffers: Buffers) -> Group {
     ];
     let cursor = "libweir, cursor";
     let rows = vec![
-        row("putc+getc: glibc's locked calls", OURS, LOCKED, Time::User, Want::TimesAsFast(2.5)),
-        row("putc+getc: glibc's unlocked calls", OURS, UNLOCKED, Time::User, Want::NotSlowerThan(1.0)),
-        row("putc+getc: a loop with its state in memory", OURS, MEMORY, Time::User, Want::Within(1.1)),
-        row("cursor: a loop with its state in registers", cursor, REGISTERS, Time::User, Want::Within(1.1)),
+        row("putc+getc: glibc's locked calls", OURS, LOCKED, Time::User, Requirement::TimesAsFast(2.5)),
+        row("putc+getc: glibc's unlocked calls", OURS, UNLOCKED, Time::User, Requirement::NotSlowerThan(1.0)),
+        row("putc+getc: a loop with its state in memory", OURS, MEMORY, Time::User, Requirement::Within(1.1)),
+        row(
+            "cursor: a loop with its state in registers",
+            cursor,
+            REGISTERS,
+            Time::User,
+            Requirement::Within(1.1),
+        ),
         twice("A/A: putc+getc twice", OURS, Time::User, 0.03),
     ];
     let title = "bytes: getc and putc";
@@ -156,22 +162,28 @@ fn locked(buffers: Buffers) -> Group {
         bare(BARE_STDIO, buffers.stdio).short().passes(3),
     ];
     let rows = vec![
-        row("locked putc: glibc's, one thread", put, put_glibc, Time::User, Want::Faster),
-        row("locked putc: glibc's, a second thread", put_idle, put_glibc_idle, Time::User, Want::Faster),
-        row("locked putc+getc: glibc's, one thread", copy, copy_glibc, Time::User, Want::Faster),
+        row("locked putc: glibc's, one thread", put, put_glibc, Time::User, Requirement::Faster),
+        row(
+            "locked putc: glibc's, a second thread",
+            put_idle,
+            put_glibc_idle,
+            Time::User,
+            Requirement::Faster,
+        ),
+        row("locked putc+getc: glibc's, one thread", copy, copy_glibc, Time::User, Requirement::Faster),
         row(
             "locked putc+getc: glibc's, a second thread",
             copy_idle,
             copy_glibc_idle,
             Time::User,
-            Want::Faster,
+            Requirement::Faster,
         ),
         row(
             "putc+getc, lock held: glibc's unlocked calls",
             copy_held,
             copy_unlocked,
             Time::User,
-            Want::NotSlowerThan(1.0),
+            Requirement::NotSlowerThan(1.0),
         ),
     ];
     let title = "bytes: locked streams";
@@ -211,9 +223,9 @@ fn lines_user(buffers: Buffers) -> Group {
         [(BARE, buffers.weir), (BARE_STDIO, buffers.stdio), (BARE_8K, 8 << 10), (BARE_64K, MEMCHR_BUFFER)];
     entries.extend(bares.map(|(label, bytes)| bare(label, bytes).passes(PASSES).per_unit(LINE_BYTES)));
     let rows = vec![
-        row("lines, user time: fgets+fputs", OURS, FGETS, Time::User, Want::TimesAsFast(2.5)),
-        row("lines, user time: getline+fwrite", OURS, GETLINE, Time::User, Want::TimesAsFast(2.5)),
-        row("lines, user time: memchr over 64 KiB", OURS, MEMCHR, Time::User, Want::Within(1.15)),
+        row("lines, user time: fgets+fputs", OURS, FGETS, Time::User, Requirement::TimesAsFast(2.5)),
+        row("lines, user time: getline+fwrite", OURS, GETLINE, Time::User, Requirement::TimesAsFast(2.5)),
+        row("lines, user time: memchr over 64 KiB", OURS, MEMCHR, Time::User, Requirement::Within(1.15)),
         twice("A/A: lines twice, user time", OURS, Time::User, 0.03),
     ];
     let title = "lines in and out, user time";
@@ -224,9 +236,9 @@ fn lines_elapsed() -> Group {
     // Of new files nothing is taken off: the bare calls are not run here.
     let entries = line_entries(Out::New).into_iter().map(|entry| Entry { bare: None, ..entry }).collect();
     let rows = vec![
-        row("lines, elapsed: fgets+fputs", OURS, FGETS, Time::Elapsed, Want::TimesAsFast(1.5)),
-        row("lines, elapsed: getline+fwrite", OURS, GETLINE, Time::Elapsed, Want::TimesAsFast(1.5)),
-        row("lines, elapsed: memchr over 64 KiB", OURS, MEMCHR, Time::Elapsed, Want::Within(1.15)),
+        row("lines, elapsed: fgets+fputs", OURS, FGETS, Time::Elapsed, Requirement::TimesAsFast(1.5)),
+        row("lines, elapsed: getline+fwrite", OURS, GETLINE, Time::Elapsed, Requirement::TimesAsFast(1.5)),
+        row("lines, elapsed: memchr over 64 KiB", OURS, MEMCHR, Time::Elapsed, Requirement::Within(1.15)),
         twice("A/A: lines twice, elapsed", OURS, Time::Elapsed, 0.1),
     ];
     let title = "lines in and out, elapsed, to a new file";
@@ -251,10 +263,10 @@ fn formatted() -> Group {
         entry("Go, Fprintf", Go, "-"),
     ];
     let rows = vec![
-        row("%s %d %f: weir_printf, fprintf", printf, fprintf, Time::Cpu, Want::TimesAsFast(1.5)),
-        row("%s %d %f: weir_put_*, fprintf", put, fprintf, Time::Cpu, Want::TimesAsFast(4.0)),
-        row("%s %d %f: weir_printf, Rust's write!", printf, rust, Time::Cpu, Want::Faster),
-        row("%s %d %f: weir_put_*, Rust's write!", put, rust, Time::Cpu, Want::Faster),
+        row("%s %d %f: weir_printf, fprintf", printf, fprintf, Time::Cpu, Requirement::TimesAsFast(1.5)),
+        row("%s %d %f: weir_put_*, fprintf", put, fprintf, Time::Cpu, Requirement::TimesAsFast(4.0)),
+        row("%s %d %f: weir_printf, Rust's write!", printf, rust, Time::Cpu, Requirement::Faster),
+        row("%s %d %f: weir_put_*, Rust's write!", put, rust, Time::Cpu, Requirement::Faster),
         twice("A/A: weir_put_* twice", put, Time::Cpu, 0.03),
     ];
     let title = "formatted lines: %s %d %f";
@@ -274,10 +286,9 @@ fn blocks() -> Group {
         };
         let ours = entry(format!("libweir, {size}"), Weir, "read-write");
         let system = entry(format!("read and write, {size}"), Hand, "system-calls");
-        rows.extend(
-            [(names[0], Time::Elapsed), (names[1], Time::Cpu)]
-                .map(|(name, time)| row(name, &ours.label, &system.label, time, Want::NotSlowerThan(1.02))),
-        );
+        rows.extend([(names[0], Time::Elapsed), (names[1], Time::Cpu)].map(|(name, time)| {
+            row(name, &ours.label, &system.label, time, Requirement::NotSlowerThan(1.02))
+        }));
         let stdio = entry(format!("glibc, fread and fwrite, {size}"), Glibc, "fread");
         entries.extend([system.again(), system, ours, stdio]);
     }

@@ -40,7 +40,7 @@ use std::time::Instant;
 
 use targets::Target;
 
-type Failed = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
 /// What is collected for the end.
 #[derive(Default)]
@@ -58,7 +58,7 @@ fn say(what: &str) {
     eprintln!("bench-lib: {what}");
 }
 
-fn main() -> Result<(), Failed> {
+fn main() -> Result<(), BoxError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|word| word == contender::CHILD_ARGUMENT) {
         return rust_std::child(&arguments[1..]);

@@ -5,20 +5,20 @@ use std::time::Instant;
 use crate::contender::{self, Entry, Out, Sample};
 use crate::data::Data;
 use crate::jobs::Group;
-use crate::{Failed, say};
+use crate::{BoxError, say};
 
 /// Below this no interval is worth its name.
 const ROUNDS_AT_LEAST: usize = 7;
 
 /// What was measured of a group.
-pub struct Taken {
+pub struct GroupSamples {
     /// Those that could run, in the group's order, each with its samples: the nth is of round n.
     pub samples: Vec<(Entry, Vec<Sample>)>,
     /// Those that could not: label and why.
     pub absent: Vec<(String, String)>,
 }
 
-impl Taken {
+impl GroupSamples {
     /// One contender's samples; none where it could not run.
     pub fn of(&self, label: &str) -> Option<&(Entry, Vec<Sample>)> {
         self.samples.iter().find(|(entry, _)| entry.label == label)
@@ -52,8 +52,8 @@ impl Shuffle {
 pub fn interleave<S>(
     n: usize,
     budget_s: f64,
-    mut once: impl FnMut(usize, usize) -> Result<S, Failed>,
-) -> Result<Vec<Vec<S>>, Failed> {
+    mut once: impl FnMut(usize, usize) -> Result<S, BoxError>,
+) -> Result<Vec<Vec<S>>, BoxError> {
     let mut samples: Vec<Vec<S>> = (0..n).map(|_| Vec::new()).collect();
     let (mut shuffle, started) = (Shuffle(n as u64), Instant::now());
     let mut rounds = 0;
@@ -67,7 +67,7 @@ pub fn interleave<S>(
 }
 
 /// Checks everyone's output, then measures.
-pub fn run(group: &Group, data: &Data) -> Result<Taken, Failed> {
+pub fn run(group: &Group, data: &Data) -> Result<GroupSamples, BoxError> {
     let (absent, entries): (Vec<_>, Vec<_>) =
         group.entries.iter().cloned().partition(|entry| entry.program.absent().is_some());
     for entry in &entries {
@@ -79,5 +79,5 @@ pub fn run(group: &Group, data: &Data) -> Result<Taken, Failed> {
         interleave(entries.len(), group.budget_s, |i, round| contender::run(&entries[i], data, round))?;
     say(&format!("  {} rounds of {}", samples.first().map_or(0, Vec::len), entries.len()));
     let absent = absent.into_iter().map(|e| (e.label, e.program.absent().unwrap_or_default())).collect();
-    Ok(Taken { samples: entries.into_iter().zip(samples).collect(), absent })
+    Ok(GroupSamples { samples: entries.into_iter().zip(samples).collect(), absent })
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::Failed;
+use crate::BoxError;
 
 const NAMES: [&str; 8] = ["pressure", "temperature", "humidity", "wind", "battery", "rain", "light", "noise"];
 
@@ -40,7 +40,7 @@ pub fn formatted(to: &mut impl Write, count: u64) -> std::io::Result<u64> {
     Ok(count)
 }
 
-fn run(job: &str, from: &str, to: &str, count: u64) -> Result<u64, Failed> {
+fn run(job: &str, from: &str, to: &str, count: u64) -> Result<u64, BoxError> {
     let mut to = BufWriter::new(File::options().write(true).create(true).truncate(false).open(to)?);
     let from = || File::open(from).map(BufReader::new);
     let units = match job {
@@ -84,7 +84,7 @@ fn cpu_times() -> [i64; 3] {
 }
 
 /// The same arguments and the same answer as libweir/bench/frame.c.
-pub fn child(arguments: &[String]) -> Result<(), Failed> {
+pub fn child(arguments: &[String]) -> Result<(), BoxError> {
     let [job, _, from, to, count, _, passes, _] = arguments else {
         return Err("arguments: JOB NAME IN OUT COUNT BUFFER_BYTES PASSES IDLE_THREADS".into());
     };

@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::data::{Data, same_files};
-use crate::jobs::Want;
+use crate::jobs::Requirement;
 use crate::judge::{missing, target};
 use crate::rounds::interleave;
 use crate::targets::Target;
-use crate::{Failed, target_dir};
+use crate::{BoxError, target_dir};
 
 /// One command, as ours and as GNU's.
 struct Job {
@@ -21,7 +21,7 @@ struct Job {
     budget_s: f64,
 }
 
-pub fn run(data: &Data, targets: &mut Vec<Target>) -> Result<(), Failed> {
+pub fn run(data: &Data, targets: &mut Vec<Target>) -> Result<(), BoxError> {
     let big = data.big()?;
     let last = |name, lines: u64, budget_s| {
         let arguments = vec!["-n".into(), lines.to_string(), big.display().to_string()];
@@ -52,7 +52,7 @@ fn is_gnu(program: &str) -> bool {
 }
 
 /// Seconds from the start of the process until it has been waited for.
-fn once(job: &Job, program: &Path, out: &Path) -> Result<f64, Failed> {
+fn once(job: &Job, program: &Path, out: &Path) -> Result<f64, BoxError> {
     let out = File::options().write(true).create(true).truncate(false).open(out)?;
     let input =
         job.input.as_ref().map_or_else(|| Ok(Stdio::null()), |path| File::open(path).map(Stdio::from))?;
@@ -65,8 +65,8 @@ fn once(job: &Job, program: &Path, out: &Path) -> Result<f64, Failed> {
 }
 
 /// GNU's runs twice a round, for the noise.
-fn compare(job: &Job, data: &Data) -> Result<Target, Failed> {
-    let want = Want::NotSlowerThan(1.0);
+fn compare(job: &Job, data: &Data) -> Result<Target, BoxError> {
+    let want = Requirement::NotSlowerThan(1.0);
     let ours = target_dir().join("libweir/examples").join(job.program);
     let gnu = PathBuf::from(job.program);
     if !ours.exists() {

@@ -1,11 +1,11 @@
-//! Short lines by printf to a pipe, as fast as they come.
+//! Many short lines by printf to a pipe, at full speed.
 
 use std::io::Read;
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::Failed;
-use crate::bed::Bed;
+use crate::BoxError;
+use crate::bench_dir::BenchDir;
 use crate::figure::{paired, ratio};
 use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
@@ -14,14 +14,15 @@ const LINES: usize = 10_000_000;
 const MOST_OF_FULL: f64 = 1.05;
 const LEAST_OF_LINES: f64 = 5.0;
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    let lines = bed.pick(LINES, LINES / 20);
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+    let lines = bench.pick(LINES, LINES / 20);
     let runs = [&[][..], &["weir", "--max-delay", "100ms"], &["stdbuf", "-oL"]];
-    // Of the small ratio more rounds; of the large one, whose other side takes ten times as long, few.
-    let timed =
-        |number, runs: &[&[&str]]| rounds(number, runs.len(), |which| through_pipe(bed, runs[which], lines));
-    let full = paired(pairs(&timed(bed.pick(21, 3), &runs[..2])?, 1, 0))?;
-    let by_lines = paired(pairs(&timed(bed.pick(3, 3), &runs[1..])?, 1, 0))?;
+    // The small ratio needs many rounds; the large one, whose rival takes ten times as long, few.
+    let timed = |number, runs: &[&[&str]]| {
+        rounds(number, runs.len(), |which| through_pipe(bench, runs[which], lines))
+    };
+    let full = paired(pairs(&timed(bench.pick(21, 3), &runs[..2])?, 1, 0))?;
+    let by_lines = paired(pairs(&timed(bench.pick(3, 3), &runs[1..])?, 1, 0))?;
     rows.push(Target {
         name: format!("{lines} lines to a pipe, --max-delay 100ms"),
         target: format!("at most {MOST_OF_FULL} times full buffering"),
@@ -37,9 +38,9 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Seconds until the program has ended, its output read here.
-fn through_pipe(bed: &Bed, under: &[&str], lines: usize) -> Result<f64, Failed> {
-    let mut command = bed.command(under, "lines");
+/// Runs the program with its output in a pipe, reads the pipe, and returns the seconds until the program has ended.
+fn through_pipe(bench: &BenchDir, under: &[&str], lines: usize) -> Result<f64, BoxError> {
+    let mut command = bench.command(under, "lines");
     let started = Instant::now();
     let mut child = command.arg(lines.to_string()).stdout(Stdio::piped()).spawn()?;
     let mut pipe = child.stdout.take().ok_or("no pipe")?;
@@ -52,9 +53,9 @@ fn through_pipe(bed: &Bed, under: &[&str], lines: usize) -> Result<f64, Failed> 
     }
     let status = child.wait()?;
     let seconds = started.elapsed().as_secs_f64();
-    let right = lines * b"0000000 a line\n".len();
-    if !status.success() || bytes != right {
-        return Err(format!("{under:?}: {status}, {bytes} bytes of {right}").into());
+    let expected = lines * b"0000000 a line\n".len();
+    if !status.success() || bytes != expected {
+        return Err(format!("{under:?}: {status}, {bytes} bytes of {expected}").into());
     }
     Ok(seconds)
 }

@@ -1,29 +1,29 @@
-//! tr2u, a byte a call, bare and with its calls gathered, and tr2b, which is tr2u once it is fixed.
+//! tr2u, which reads and writes single bytes, bare and with --coalesce; and tr2b, the fixed program.
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{paired, ratio};
 use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 const BYTES: usize = 5_000_000;
 const LEAST_FASTER: f64 = 40.0;
 const MOST_OF_FIXED: f64 = 1.5;
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    let bytes = bed.pick(BYTES, BYTES / 10);
-    let (input, line) = (bed.path("in"), b"abcdefghijklmnopqrstuvwxyz a banana and an aardvark\n");
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+    let bytes = bench.pick(BYTES, BYTES / 10);
+    let (input, line) = (bench.path("in"), b"abcdefghijklmnopqrstuvwxyz a banana and an aardvark\n");
     std::fs::write(&input, line.iter().copied().cycle().take(bytes).collect::<Vec<u8>>())?;
     let runs = [(&[][..], "tr2u"), (&["weir", "--coalesce"], "tr2u"), (&[], "tr2b")];
-    let output = |which: usize| bed.path(&format!("out-{which}"));
-    let times = rounds(bed.pick(9, 3), runs.len(), |which| {
+    let output = |which: usize| bench.path(&format!("out-{which}"));
+    let times = rounds(bench.pick(9, 3), runs.len(), |which| {
         let (under, program) = runs[which];
-        let mut command = bed.command(under, program);
+        let mut command = bench.command(under, program);
         process::redirect(&mut command, &input, &output(which))?;
         process::seconds(&mut command)
     })?;
-    let right = std::fs::read(output(0))?;
-    let same = (1..runs.len()).all(|which| std::fs::read(output(which)).is_ok_and(|bytes| bytes == right));
+    let expected = std::fs::read(output(0))?;
+    let same = (1..runs.len()).all(|which| std::fs::read(output(which)).is_ok_and(|bytes| bytes == expected));
     let faster = paired(pairs(&times, 0, 1))?;
     let of_fixed = paired(pairs(&times, 1, 2))?;
     rows.push(Target {

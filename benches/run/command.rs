@@ -1,12 +1,12 @@
-//! A program as it is run: bare, or under something.
+//! The command line of a program, bare or under weir or another tool.
 
 use std::process::Command;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::targets::built;
 
-impl Bed {
-    /// One of the programs, bare or under `weir run OPTIONS --`, or under another command.
+impl BenchDir {
+    /// Returns the command for `program`. `under` is empty, or `weir` with options of `weir run`, or another command.
     pub fn command(&self, under: &[&str], program: &str) -> Command {
         let mut words: Vec<&str> = under.to_vec();
         if words.first() == Some(&"weir") {

@@ -1,41 +1,41 @@
-//! What --rescue costs a program that it need not help, beside what two bare runs differ by.
+//! The cost of --rescue for programs that lose nothing, compared with the difference of two bare runs.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{paired, ratio};
 use crate::rounds::{pairs, rounds};
 use crate::targets::{Target, built};
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
-/// Functions in the compiled file.
+/// Number of functions in the compiled file.
 const FUNCTIONS: usize = 500;
 const BYTES: usize = 200_000_000;
 
-type Run<'a> = &'a dyn Fn(&[&str]) -> Result<f64, Failed>;
+type Run<'a> = &'a dyn Fn(&[&str]) -> Result<f64, BoxError>;
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    let source = bed.path("big.c");
-    std::fs::write(&source, functions(bed.pick(FUNCTIONS, FUNCTIONS / 10)))?;
-    let input = bed.path("big-in");
-    std::fs::write(&input, vec![b'a'; bed.pick(BYTES, BYTES / 20)])?;
-    rows.push(row(bed, "a compile", &|under| compile(bed, under, &source))?);
-    rows.push(row(bed, "tr2b", &|under| {
-        let mut command = bed.command(under, "tr2b");
-        process::redirect(&mut command, &input, &bed.path("out-rescue"))?;
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+    let source = bench.path("big.c");
+    std::fs::write(&source, functions(bench.pick(FUNCTIONS, FUNCTIONS / 10)))?;
+    let input = bench.path("big-in");
+    std::fs::write(&input, vec![b'a'; bench.pick(BYTES, BYTES / 20)])?;
+    rows.push(row(bench, "a compile", &|under| compile(bench, under, &source))?);
+    rows.push(row(bench, "tr2b", &|under| {
+        let mut command = bench.command(under, "tr2b");
+        process::redirect(&mut command, &input, &bench.path("out-rescue"))?;
         process::seconds(&mut command)
     })?);
     Ok(())
 }
 
-/// Bare twice, and rescued: the noise floor is the interval of the two bare ones.
-fn row(bed: &Bed, name: &str, run: Run) -> Result<Target, Failed> {
+/// Runs the program bare twice and with --rescue. The interval of the two bare runs is the noise floor.
+fn row(bench: &BenchDir, name: &str, run: Run) -> Result<Target, BoxError> {
     let runs = [&[][..], &[], &["weir", "--rescue"]];
-    let times = rounds(bed.pick(11, 3), runs.len(), |which| run(runs[which]))?;
+    let times = rounds(bench.pick(11, 3), runs.len(), |which| run(runs[which]))?;
     let (floor, cost) = (paired(pairs(&times, 1, 0))?, paired(pairs(&times, 2, 0))?);
-    // What two bare runs differ by is no cost; where they differ by little, an interval that holds 1 is none either.
+    // A cost within the noise floor does not count, nor one whose interval contains 1.
     let reached = cost.value <= floor.ci95[1].max(1.0) || cost.ci95[0] <= 1.0;
     Ok(Target {
         name: format!("--rescue, {name}"),
@@ -45,7 +45,7 @@ fn row(bed: &Bed, name: &str, run: Run) -> Result<Target, Failed> {
     })
 }
 
-fn compile(bed: &Bed, under: &[&str], source: &Path) -> Result<f64, Failed> {
+fn compile(bench: &BenchDir, under: &[&str], source: &Path) -> Result<f64, BoxError> {
     let mut command = match under {
         [] => Command::new("cc"),
         [_, options @ ..] => {
@@ -54,7 +54,7 @@ fn compile(bed: &Bed, under: &[&str], source: &Path) -> Result<f64, Failed> {
             command
         }
     };
-    command.args(["-O1", "-c", "-o"]).arg(bed.path("big.o")).arg(source);
+    command.args(["-O1", "-c", "-o"]).arg(bench.path("big.o")).arg(source);
     process::seconds(process::silent(&mut command))
 }
 

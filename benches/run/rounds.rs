@@ -1,13 +1,13 @@
-//! Rounds of runs whose order turns, so that a slow moment of the machine meets all of them.
+//! Rounds of runs in rotating order, so that a slow phase of the machine affects all runs.
 
-use crate::Failed;
+use crate::BoxError;
 
-/// Seconds of each of the runs, a row a round.
+/// Returns the seconds of each run, one row per round.
 pub fn rounds(
     number: usize,
     runs: usize,
-    mut run: impl FnMut(usize) -> Result<f64, Failed>,
-) -> Result<Vec<Vec<f64>>, Failed> {
+    mut run: impl FnMut(usize) -> Result<f64, BoxError>,
+) -> Result<Vec<Vec<f64>>, BoxError> {
     let mut rows = Vec::new();
     for round in 0..number {
         let mut row = vec![0.0; runs];
@@ -20,7 +20,7 @@ pub fn rounds(
     Ok(rows)
 }
 
-/// The pairs of two of the runs.
+/// Returns the pairs of two of the runs, one per round.
 pub fn pairs(rows: &[Vec<f64>], a: usize, b: usize) -> impl Iterator<Item = (f64, f64)> {
     rows.iter().map(move |row| (row[a], row[b]))
 }

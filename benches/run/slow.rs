@@ -1,4 +1,4 @@
-//! Programs that write ten lines a second, each with its time: how late is it when it arrives?
+//! Programs that write ten lines a second, each with its time: the delay until each arrives.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -6,26 +6,26 @@ use std::thread;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::Failed;
-use crate::bed::Bed;
+use crate::BoxError;
+use crate::bench_dir::BenchDir;
 use crate::targets::Target;
 
-/// At once, so that there are a thousand lines in a quarter of a minute.
+/// Number of concurrent programs: together they write a thousand lines in 13 s.
 const PROGRAMS: usize = 8;
 const LINES: usize = 130;
 const MOST_MS: f64 = 120.0;
 const SHARE: f64 = 0.999;
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    let lines = bed.pick(LINES, 20);
-    let late = thread::scope(|scope| {
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+    let lines = bench.pick(LINES, 20);
+    let results = thread::scope(|scope| {
         let threads: Vec<_> = (0..PROGRAMS)
-            .map(|_| scope.spawn(|| delays(bed, lines).map_err(|error| error.to_string())))
+            .map(|_| scope.spawn(|| delays(bench, lines).map_err(|error| error.to_string())))
             .collect();
         threads.into_iter().map(|one| one.join().map_err(|_| "a reader failed")?).collect::<Vec<_>>()
     });
     let mut all = Vec::new();
-    for one in late {
+    for one in results {
         all.extend(one?);
     }
     all.sort_by(f64::total_cmp);
@@ -46,9 +46,9 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Milliseconds from the program's printf to the line's arrival here.
-fn delays(bed: &Bed, lines: usize) -> Result<Vec<f64>, Failed> {
-    let mut command = bed.command(&["weir", "--max-delay", "100ms"], "slow");
+/// Returns the milliseconds from the program's printf to the arrival of each line.
+fn delays(bench: &BenchDir, lines: usize) -> Result<Vec<f64>, BoxError> {
+    let mut command = bench.command(&["weir", "--max-delay", "100ms"], "slow");
     let mut child = command.arg(lines.to_string()).stdout(Stdio::piped()).spawn()?;
     let mut delays = Vec::new();
     for line in BufReader::new(child.stdout.take().ok_or("no pipe")?).lines() {

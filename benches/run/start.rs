@@ -1,16 +1,16 @@
-//! How long a program that does nothing takes, bare, under stdbuf and under weir.
+//! The time of a program that does nothing, bare, under stdbuf and under weir.
 
 use std::process::Command;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{information, millis, summary};
 use crate::rounds::rounds;
 use crate::targets::{Target, built};
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 const MOST_MORE_S: f64 = 0.001;
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     let weir = built::weir();
     let runs: [&[&str]; 5] = [
         &["true"],
@@ -19,7 +19,7 @@ pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
         &[weir, "run", "--", "true"],
         &[weir, "run", "--rescue", "--", "true"],
     ];
-    let times = rounds(bed.pick(101, 15), runs.len(), |which| {
+    let times = rounds(bench.pick(101, 15), runs.len(), |which| {
         process::seconds(process::silent(Command::new(runs[which][0]).args(&runs[which][1..])))
     })?;
     let more = |which: usize, than: usize| {

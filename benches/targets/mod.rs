@@ -1,4 +1,4 @@
-//! The table that every `make bench-NAME` ends with: target, measured, reached.
+//! The table at the end of every `make bench-NAME`: figure, target, measured, reached.
 
 #[allow(dead_code)] // not every benchmark runs the program
 pub mod built;
@@ -8,19 +8,16 @@ use std::path::Path;
 
 use serde_json::json;
 
-/// One target.
+/// A row of the table.
 pub struct Target {
-    /// What is measured.
     pub name: String,
-    /// What it must be.
     pub target: String,
-    /// What it is, with its spread.
+    /// The measured figure with its spread.
     pub measured: String,
-    /// It is what it must be.
     pub reached: bool,
 }
 
-/// Prints the table and leaves it as `target/bench/NAME.json`.
+/// Prints the table and writes it to `target/bench/NAME.json`.
 pub fn finish(name: &str, targets: &[Target]) -> std::io::Result<()> {
     let width = |text: fn(&Target) -> &str, head: &str| {
         targets.iter().map(|target| text(target).chars().count()).max().unwrap_or(0).max(head.len())

@@ -1,5 +1,4 @@
-//! What attaching to a busy program and letting it go does to it: how long it stands, and that it writes what it
-//! would have written.
+//! Attach to a busy program and detach: how long the program is stopped, and that its output is unchanged.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,43 +8,43 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{millis, summary};
 use crate::targets::Target;
 use crate::traced::weir;
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 const ROUNDS: usize = 30;
 const MOST_S: f64 = 0.005;
-/// More than the writer writes in all its rounds.
+/// Free bytes that the writer's file system needs: more than the writer writes in all rounds.
 const ROOM: u64 = 2 << 30;
 
-/// Places in the file that the writer shares with this program, see programs/writer.c.
+/// Indexes into the shared state file, see programs/writer.c.
 const STOP: u64 = 0;
 const WINDOW: u64 = 1;
 const RECORDS: u64 = 2;
 const GAPS: u64 = 3;
 
-/// The busy program.
+/// The busy program. Killed on drop.
 struct Writer {
     child: Child,
     state: File,
     out: PathBuf,
-    /// Only so that it is removed.
+    /// Removed on drop.
     _dir: TempDir,
 }
 
 impl Writer {
-    fn start(bed: &Bed, windows: usize) -> Result<Self, Failed> {
-        // In memory where that is possible: waits for a disk are long gaps too.
+    fn start(bench: &BenchDir, windows: usize) -> Result<Self, BoxError> {
+        // Prefers a tmpfs: waits for a disk are long gaps too.
         let shm = Path::new("/dev/shm");
         let room = rustix::fs::statvfs(shm).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
-        let place = if room >= ROOM { shm.to_path_buf() } else { bed.path("") };
-        let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(place)?;
+        let parent = if room >= ROOM { shm.to_path_buf() } else { bench.path("") };
+        let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(parent)?;
         let (out, path) = (dir.path().join("out"), dir.path().join("state"));
         let state = File::options().read(true).write(true).create_new(true).open(&path)?;
         state.set_len((GAPS + windows as u64) * 8)?;
-        let child = Command::new(bed.path("writer")).args([&out, &path]).spawn()?;
+        let child = Command::new(bench.path("writer")).args([&out, &path]).spawn()?;
         let mut writer = Self { child, state, out, _dir: dir };
         let started = Instant::now();
         while writer.get(RECORDS)? == 0 {
@@ -60,23 +59,23 @@ impl Writer {
         Ok(writer)
     }
 
-    fn get(&self, place: u64) -> Result<u64, Failed> {
+    fn get(&self, index: u64) -> Result<u64, BoxError> {
         let mut bytes = [0; 8];
-        self.state.read_exact_at(&mut bytes, place * 8)?;
+        self.state.read_exact_at(&mut bytes, index * 8)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    fn set(&self, place: u64, value: u64) -> Result<(), Failed> {
-        Ok(self.state.write_all_at(&value.to_ne_bytes(), place * 8)?)
+    fn set(&self, index: u64, value: u64) -> Result<(), BoxError> {
+        Ok(self.state.write_all_at(&value.to_ne_bytes(), index * 8)?)
     }
 
-    /// Seconds of the longest gap that began in this window.
-    fn gap(&self, window: usize) -> Result<f64, Failed> {
+    /// Returns the seconds of the longest gap that began in this window.
+    fn gap(&self, window: usize) -> Result<f64, BoxError> {
         Ok(self.get(GAPS + window as u64)? as f64 / 1e9)
     }
 
-    /// Ends it, and counts its records: 0, 1, 2 … without a hole, or it is an error.
-    fn end(&mut self) -> Result<u64, Failed> {
+    /// Ends the writer and returns the number of its records. Fails if they are not 0, 1, 2 … in order.
+    fn end(&mut self) -> Result<u64, BoxError> {
         self.set(STOP, 1)?;
         let status = self.child.wait()?;
         if !status.success() {
@@ -100,23 +99,28 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Has an effect only when an error came before `end`.
+        // After `end` both calls fail without effect.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Longest gaps of each round: with weir, and in the same time without.
-fn rounds(bed: &Bed, options: &[&str], writer: &Writer, count: usize) -> Result<Vec<(f64, f64)>, Failed> {
+/// Returns the longest gap of each round, with weir and in an equal time without.
+fn rounds(
+    bench: &BenchDir,
+    options: &[&str],
+    writer: &Writer,
+    count: usize,
+) -> Result<Vec<(f64, f64)>, BoxError> {
     let pid = writer.child.id().to_string();
     let mut gaps = Vec::new();
     for round in 0..count {
         let (with, without) = (2 * round + 1, 2 * round + 2);
         writer.set(WINDOW, with as u64)?;
-        let took = process::seconds(weir(bed, options).args(["-t", "300ms", "-p", &pid]))?;
+        let seconds = process::seconds(weir(bench, options).args(["-t", "300ms", "-p", &pid]))?;
         writer.set(WINDOW, without as u64)?;
-        std::thread::sleep(Duration::from_secs_f64(took));
-        // Closes the window without weir before it is read; what comes before the next is nobody's.
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        // Closes the window without weir before its gap is read. Gaps until the next window count for none.
         writer.set(WINDOW, 0)?;
         std::thread::sleep(Duration::from_millis(20));
         gaps.push((writer.gap(with)?, writer.gap(without)?));
@@ -124,10 +128,10 @@ fn rounds(bed: &Bed, options: &[&str], writer: &Writer, count: usize) -> Result<
     Ok(gaps)
 }
 
-fn row(bed: &Bed, name: &str, options: &[&str]) -> Result<Target, Failed> {
-    let count = bed.pick(ROUNDS, 4);
-    let mut writer = Writer::start(bed, 2 * count + 1)?;
-    let gaps = rounds(bed, options, &writer, count)?;
+fn row(bench: &BenchDir, name: &str, options: &[&str]) -> Result<Target, BoxError> {
+    let count = bench.pick(ROUNDS, 4);
+    let mut writer = Writer::start(bench, 2 * count + 1)?;
+    let gaps = rounds(bench, options, &writer, count)?;
     let longest = |pick: fn(&(f64, f64)) -> f64| gaps.iter().map(pick).fold(0.0, f64::max);
     let (with, without) = (longest(|gap| gap.0), longest(|gap| gap.1));
     let extra = (with - without).max(0.0);
@@ -150,8 +154,8 @@ fn row(bed: &Bed, name: &str, options: &[&str]) -> Result<Target, Failed> {
     })
 }
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    rows.push(row(bed, "default", &[])?);
-    rows.push(row(bed, "--engine ptrace", &["--engine", "ptrace"])?);
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+    rows.push(row(bench, "default", &[])?);
+    rows.push(row(bench, "--engine ptrace", &["--engine", "ptrace"])?);
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! The input of tr2u and its kin.
+//! The input of tr2u and tr2b.
 
 use std::path::PathBuf;
 
-use crate::Failed;
-use crate::bed::Bed;
+use crate::BoxError;
+use crate::bench_dir::BenchDir;
 
-impl Bed {
-    /// A file of this many bytes in lines of letters, made when it is first asked for.
-    pub fn input(&self, bytes: usize) -> Result<PathBuf, Failed> {
+impl BenchDir {
+    /// Returns a file of `bytes` bytes in lines of letters, which the first call writes.
+    pub fn input(&self, bytes: usize) -> Result<PathBuf, BoxError> {
         let path = self.path(&format!("in-{bytes}"));
         if !path.exists() {
             let line = b"abcdefghijklmnopqrstuvwxyz a banana and an aardvark\n";

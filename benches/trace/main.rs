@@ -1,15 +1,13 @@
-//! `make bench-trace`: what `weir trace` costs the program that it watches, beside strace, perf trace and
-//! bpftrace, and whether its counts and its predictions are right. Arguments choose parts:
-//! `cargo bench -p weir-benches --bench trace -- tr2u attach`.
+//! `make bench-trace`: the overhead of `weir trace`, compared with strace, perf trace and bpftrace, and the accuracy of its
+//! counts and predictions. Arguments choose parts: `cargo bench -p weir-benches --bench trace -- tr2u attach`.
 //!
-//! How it measures:
-//! * A sample is one whole run, from the fork to the moment when the process can be reaped. The runs that are
-//!   compared are interleaved in rounds whose order turns; a figure is the median of the ratios within the
-//!   rounds with a 95 % bootstrap interval.
-//! * "After start-up" is the whole run less `overhead.startup_s` of its own JSON: what is left holds all else,
-//!   also weir's own end, in which it judges and writes.
-//! * Files lie in the target directory; what weir keeps of prices goes there too, and is measured once before.
-//! * `WEIR_BENCH_QUICK=1` is for trying the benchmark itself: few rounds, little data, its own JSON.
+//! Method:
+//! * A sample is one whole run, from the fork until the process can be reaped. Compared runs are interleaved in rounds of
+//!   rotating order; a figure is the median of the ratios within the rounds, with a 95 % bootstrap interval.
+//! * "After start-up" is the whole run minus `overhead.startup_s` of its JSON. It includes weir's own end: the judgement of
+//!   the recording and the report.
+//! * Files are in the target directory, also weir's cache of prices, which is measured once before the first round.
+//! * `WEIR_BENCH_QUICK=1` is a trial of the benchmark itself: few rounds, little data, its own JSON.
 
 #[path = "../frame/mod.rs"]
 mod frame;
@@ -26,10 +24,10 @@ mod tr2u;
 mod traced;
 
 use frame::parts::{self, Part};
-use frame::{Failed, bed, figure, process};
+use frame::{BoxError, bench_dir, figure, process};
 
 const PARTS: [Part; 6] = [
-    ("tr2u", "a byte a call: bare, default, exact, ptrace, and what the fix saves", tr2u::rows),
+    ("tr2u", "single-byte calls: bare, default, exact, ptrace, and the gain of the fix", tr2u::rows),
     ("startup", "start-up", startup::rows),
     ("counts", "counts against strace -c", counts::rows),
     ("rivals", "strace, perf trace, bpftrace", rivals::rows),
@@ -39,6 +37,6 @@ const PARTS: [Part; 6] = [
 
 const PROGRAMS: &[(&str, &str)] = &[("trace", "tr2u"), ("trace", "tr2b"), ("trace", "writer")];
 
-fn main() -> Result<(), Failed> {
+fn main() -> Result<(), BoxError> {
     parts::run("trace", &PARTS, PROGRAMS)
 }

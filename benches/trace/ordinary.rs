@@ -1,4 +1,4 @@
-//! Programs as people run them all day: the build of a small C project, and `git log`.
+//! Everyday programs: the build of a small C project, and `git log`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,55 +8,55 @@ use std::process::{Command, Stdio};
 use weir_model::Ratio;
 use weir_sys::command::find;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{at_most, information, paired, ratio, summary};
 use crate::targets::Target;
 use crate::traced::{self, weir};
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 const C_FILES: usize = 20;
-/// As many as a project of some years has: `git log` of a few hundred takes 5 ms, as weir's own end does.
+/// As many as a project of some years has. With a few hundred, `git log` takes 5 ms, as long as weir's own end.
 const COMMITS: usize = 20_000;
 const FEW: usize = 300;
 const LINES: usize = 40;
 const MOST: f64 = 1.03;
-/// What a short command may pay whatever it does: its stop, its end and weir's own. As long as attaching may stop a program.
+/// Limit of the fixed cost for a short command: its stop at the start, its exit and weir's own end. It equals the limit
+/// for a stop at attach.
 const MOST_MORE_MS: f64 = 5.0;
 
-/// An interval is narrow enough at this to either side …
+/// Half width of an interval that is narrow enough.
 const NARROW: f64 = 0.008;
-/// … or when there were so many times the rounds of a quiet machine.
+/// Limit of the rounds, in multiples of the rounds that a quiet machine needs.
 const MOST_ROUNDS: usize = 3;
 
-/// What is asked of a row.
+/// The target of a row.
 #[derive(Clone, Copy)]
-enum Most {
-    /// So many times as long.
+enum Limit {
+    /// At most this many times as long.
     Times(f64),
-    /// So many milliseconds longer: of a command of 3 or 40 ms, of which 1.03 is less than one stop takes.
+    /// At most this many milliseconds longer: for a command of 3 to 40 ms, 3 % is less than one stop takes.
     MoreMs(f64),
-    /// Whatever it is.
-    Anything,
+    None,
 }
 
-impl Most {
-    /// Whether more rounds are to tell on which side of the limit it is.
+impl Limit {
+    /// Returns true if the interval is too wide to compare with the limit.
     fn is_unsettled(self, times: &Ratio) -> bool {
         let [low, high] = times.ci95;
         matches!(self, Self::Times(_)) && high - low > 2.0 * NARROW
     }
 }
 
-/// A command line, where it is run, how often, and what it may take.
+/// A command line, its directory, its rounds, and its target.
 struct Job {
     name: String,
     words: Vec<String>,
     dir: PathBuf,
     rounds: usize,
-    most: Most,
+    limit: Limit,
 }
 
-/// 20 C files that include what C files include, a main, and a Makefile that builds them one by one.
+/// Writes 20 C files that include the usual headers, a main.c, and a Makefile.
 fn c_project(dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir(dir)?;
     let (mut objects, mut calls, mut declared) = (String::new(), String::new(), String::new());
@@ -85,19 +85,19 @@ fn c_project(dir: &Path) -> std::io::Result<()> {
 
 fn git(dir: &Path) -> Command {
     let mut command = Command::new("git");
-    // Nobody's settings, and no pager.
+    // Ignores the user's and the system's settings.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").current_dir(dir);
     command
 }
 
-/// Commits that each change a line or two of one of ten files.
-fn repository(dir: &Path, commits: usize) -> Result<(), Failed> {
+/// Makes a repository in which each commit changes a line or two of one of ten files.
+fn repository(dir: &Path, commits: usize) -> Result<(), BoxError> {
     std::fs::create_dir(dir)?;
     process::seconds(git(dir).args(["init", "--quiet", "--initial-branch=main"]))?;
     let mut import = git(dir).args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn()?;
     let mut stream = String::new();
     for commit in 0..commits {
-        let said = format!("Change {commit}\n\nWhat was wrong with file {} is right now.\n", commit % 10);
+        let message = format!("Change {commit}\n\nWhat was wrong with file {} is right now.\n", commit % 10);
         let lines = (0..LINES).map(|line| {
             let changed = if (commit + line) % 19 == 0 { commit } else { 0 };
             format!("line {line} of a text that somebody wrote, {changed}\n")
@@ -105,10 +105,10 @@ fn repository(dir: &Path, commits: usize) -> Result<(), Failed> {
         let content: String = lines.collect();
         let _ = write!(
             stream,
-            "commit refs/heads/main\ncommitter A <a@example.org> {} +0000\ndata {}\n{said}\n\
+            "commit refs/heads/main\ncommitter A <a@example.org> {} +0000\ndata {}\n{message}\n\
              M 100644 inline file{}.txt\ndata {}\n{content}\n",
             1_700_000_000 + commit * 3600,
-            said.len(),
+            message.len(),
             commit % 10,
             content.len()
         );
@@ -118,7 +118,7 @@ fn repository(dir: &Path, commits: usize) -> Result<(), Failed> {
     if status.success() { Ok(()) } else { Err(format!("git fast-import: {status}").into()) }
 }
 
-/// The same settings with and without weir.
+/// Sets the directory and the environment, equal with and without weir.
 fn prepare<'a>(job: &Job, command: &'a mut Command) -> &'a mut Command {
     command
         .current_dir(&job.dir)
@@ -129,16 +129,19 @@ fn prepare<'a>(job: &Job, command: &'a mut Command) -> &'a mut Command {
     process::silent(command)
 }
 
-/// One round: seconds under weir after start-up, of those the command's own, and seconds of the command alone.
+/// The times of one round, in seconds.
 struct Round {
+    /// Under weir, after start-up.
     after: f64,
+    /// The command itself under weir, from its fork to its exit.
     own: f64,
+    /// The command alone.
     bare: f64,
 }
 
-fn round(bed: &Bed, job: &Job, weir_first: bool) -> Result<Round, Failed> {
+fn round(bench: &BenchDir, job: &Job, weir_first: bool) -> Result<Round, BoxError> {
     let alone = || process::seconds(prepare(job, Command::new(&job.words[0]).args(&job.words[1..])));
-    let watched = || traced::run(bed, prepare(job, weir(bed, &["--"]).args(&job.words)));
+    let watched = || traced::run(bench, prepare(job, weir(bench, &["--"]).args(&job.words)));
     let (traced, bare) = if weir_first {
         let traced = watched()?;
         (traced, alone()?)
@@ -146,26 +149,26 @@ fn round(bed: &Bed, job: &Job, weir_first: bool) -> Result<Round, Failed> {
         let bare = alone()?;
         (watched()?, bare)
     };
-    Ok(Round { after: traced.after_startup()?, own: traced.lived()?, bare })
+    Ok(Round { after: traced.after_startup()?, own: traced.command_time()?, bare })
 }
 
-fn times(rounds: &[Round]) -> Result<Ratio, Failed> {
+fn times(rounds: &[Round]) -> Result<Ratio, BoxError> {
     paired(rounds.iter().map(|round| (round.after, round.bare)))
 }
 
-/// Where the noise is larger than what is to be measured there are more rounds, up to [`MOST_ROUNDS`] times as many.
-fn rounds(bed: &Bed, job: &Job) -> Result<Vec<Round>, Failed> {
+/// Runs the rounds of a job, and up to [`MOST_ROUNDS`] times as many if the noise is larger than the margin of the target.
+fn rounds(bench: &BenchDir, job: &Job) -> Result<Vec<Round>, BoxError> {
     let mut rounds = Vec::new();
-    let (least, most) = bed.pick((job.rounds, job.rounds * MOST_ROUNDS), (3, 3));
-    while rounds.len() < least || rounds.len() < most && job.most.is_unsettled(&times(&rounds)?) {
-        rounds.push(round(bed, job, rounds.len() % 2 == 0)?);
+    let (least, limit) = bench.pick((job.rounds, job.rounds * MOST_ROUNDS), (3, 3));
+    while rounds.len() < least || rounds.len() < limit && job.limit.is_unsettled(&times(&rounds)?) {
+        rounds.push(round(bench, job, rounds.len() % 2 == 0)?);
     }
     Ok(rounds)
 }
 
-/// Rounds of the command alone and under weir.
-fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
-    let rounds = rounds(bed, job)?;
+/// Measures a job alone and under weir.
+fn row(bench: &BenchDir, job: &Job) -> Result<Target, BoxError> {
+    let rounds = rounds(bench, job)?;
     let millis = |of: fn(&Round) -> f64| summary(&rounds.iter().map(|one| of(one) * 1e3).collect::<Vec<_>>());
     let (more, bare) = (millis(|one| one.after - one.bare)?, millis(|one| one.bare)?);
     let own = ratio(&paired(rounds.iter().map(|one| (one.own, one.bare)))?);
@@ -173,19 +176,19 @@ fn row(bed: &Bed, job: &Job) -> Result<Target, Failed> {
     let times = times(&rounds)?;
     let [low, high] = more.ci95;
     let remark = format!("; {:+.1} ms to {:.0} ms; {own}", more.median, bare.median);
-    Ok(match job.most {
-        Most::Times(most) => at_most(job.name.clone(), most, &times, &remark),
-        Most::Anything => information(job.name.clone(), format!("{}{remark}", ratio(&times))),
-        Most::MoreMs(most) => Target {
+    Ok(match job.limit {
+        Limit::Times(limit) => at_most(job.name.clone(), limit, &times, &remark),
+        Limit::None => information(job.name.clone(), format!("{}{remark}", ratio(&times))),
+        Limit::MoreMs(limit) => Target {
             name: job.name.clone(),
-            target: format!("at most {most:.0} ms more than bare"),
+            target: format!("at most {limit:.0} ms more than bare"),
             measured: format!(
                 "{:+.1} ms [{low:.1}, {high:.1}] to {:.1} ms: {}; {own}",
                 more.median,
                 bare.median,
                 ratio(&times)
             ),
-            reached: more.median <= most,
+            reached: more.median <= limit,
         },
     })
 }
@@ -194,45 +197,45 @@ fn words(line: &[&str]) -> Vec<String> {
     line.iter().map(ToString::to_string).collect()
 }
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
-    let (project, history) = (bed.path("project"), bed.path("repository"));
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
+    let (project, history) = (bench.path("project"), bench.path("repository"));
     c_project(&project)?;
     let all = std::thread::available_parallelism().map_or(1, |processors| processors.get());
-    // One job leaves weir a processor of its own; as many as there are do not.
-    for (jobs, rounds, most) in [(1, 20, Most::Times(MOST)), (all, 10, Most::Anything)] {
+    // One job leaves weir a processor of its own; one job per processor does not.
+    for (jobs, rounds, limit) in [(1, 20, Limit::Times(MOST)), (all, 10, Limit::None)] {
         let name = format!("make -j{jobs} of {C_FILES} C files, after start-up");
         let words = words(&["make", "-B", "-s", &format!("-j{jobs}")]);
-        rows.push(row(bed, &Job { name, words, dir: project.clone(), rounds, most })?);
+        rows.push(row(bench, &Job { name, words, dir: project.clone(), rounds, limit })?);
     }
     if find("git").is_none() {
         rows.push(Target {
             name: "git log".into(),
             target: format!("at most {MOST:.2} times bare"),
-            measured: "not here".into(),
+            measured: "not installed".into(),
             reached: false,
         });
         return Ok(());
     }
     repository(&history, COMMITS)?;
     let jobs: [(&[&str], _, _); 2] = [
-        (&["git", "log"], 40, Most::Times(MOST)),
-        (&["git", "log", "-p", "-2000"], 20, Most::MoreMs(MOST_MORE_MS)),
+        (&["git", "log"], 40, Limit::Times(MOST)),
+        (&["git", "log", "-p", "-2000"], 20, Limit::MoreMs(MOST_MORE_MS)),
     ];
-    for (line, rounds, most) in jobs {
+    for (line, rounds, limit) in jobs {
         let name = format!("{} in {COMMITS} commits, after start-up", line.join(" "));
-        rows.push(row(bed, &Job { name, words: words(line), dir: history.clone(), rounds, most })?);
+        rows.push(row(bench, &Job { name, words: words(line), dir: history.clone(), rounds, limit })?);
     }
-    let short = bed.path("short");
+    let short = bench.path("short");
     repository(&short, FEW)?;
     let name = format!("git log of {FEW} commits, after start-up");
     rows.push(row(
-        bed,
+        bench,
         &Job {
             name,
             words: words(&["git", "log"]),
             dir: short,
             rounds: 40,
-            most: Most::MoreMs(MOST_MORE_MS),
+            limit: Limit::MoreMs(MOST_MORE_MS),
         },
     )?);
     Ok(())

@@ -1,29 +1,29 @@
-//! The other tools on the same program: figures to compare with, of which nothing is asked.
+//! Other tools on the same program: figures for comparison, without targets.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use weir_sys::command::find;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{information, millis, paired, ratio, summary};
 use crate::targets::Target;
 use crate::tr2u::alone;
 use crate::traced::weir;
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 const HISTOGRAMS: &str = "\
     tracepoint:syscalls:sys_exit_read /pid == cpid/ { @read = hist(args->ret); } \
     tracepoint:syscalls:sys_exit_write /pid == cpid/ { @write = hist(args->ret); }";
 
-/// One tool: its name, on how many bytes it is tried (so many that its own start is little beside them), how
-/// often, and its command for a program.
+/// A tool and its command for a program.
 struct Tool {
     name: &'static str,
     program: &'static str,
+    /// Bytes of the input: enough that the tool's start is small in comparison.
     bytes: usize,
     rounds: usize,
-    command: fn(&Bed, &Path) -> Command,
+    command: fn(&BenchDir, &Path) -> Command,
 }
 
 const TOOLS: [Tool; 5] = [
@@ -40,50 +40,50 @@ const TOOLS: [Tool; 5] = [
     Tool { name: "weir trace", program: "weir", bytes: 500_000, rounds: 5, command: default },
 ];
 
-fn strace(bed: &Bed, program: &Path) -> Command {
+fn strace(bench: &BenchDir, program: &Path) -> Command {
     let mut command = Command::new("strace");
-    command.args(["-c", "-o"]).arg(bed.path("strace")).arg(program);
+    command.args(["-c", "-o"]).arg(bench.path("strace")).arg(program);
     command
 }
 
-fn perf(bed: &Bed, program: &Path) -> Command {
+fn perf(bench: &BenchDir, program: &Path) -> Command {
     let mut command = Command::new("perf");
-    command.args(["trace", "-s", "-o"]).arg(bed.path("perf")).arg(program);
+    command.args(["trace", "-s", "-o"]).arg(bench.path("perf")).arg(program);
     command
 }
 
-fn bpftrace(bed: &Bed, program: &Path) -> Command {
+fn bpftrace(bench: &BenchDir, program: &Path) -> Command {
     let mut command = Command::new("bpftrace");
-    command.args(["-q", "-o"]).arg(bed.path("bpftrace")).args(["-e", HISTOGRAMS, "-c"]).arg(program);
+    command.args(["-q", "-o"]).arg(bench.path("bpftrace")).args(["-e", HISTOGRAMS, "-c"]).arg(program);
     command
 }
 
-fn exact(bed: &Bed, program: &Path) -> Command {
-    let mut command = weir(bed, &["--exact", "--"]);
+fn exact(bench: &BenchDir, program: &Path) -> Command {
+    let mut command = weir(bench, &["--exact", "--"]);
     command.arg(program);
     command
 }
 
-fn default(bed: &Bed, program: &Path) -> Command {
-    let mut command = weir(bed, &["--"]);
+fn default(bench: &BenchDir, program: &Path) -> Command {
+    let mut command = weir(bench, &["--"]);
     command.arg(program);
     command
 }
 
-/// Rounds of tr2u alone, under the tool, and under the tool with no input: its start and its end.
-fn row(bed: &Bed, tool: &Tool) -> Result<Target, Failed> {
-    let bytes = bed.pick(tool.bytes, tool.bytes / 10);
+/// Measures tr2u alone, under the tool, and under the tool with no input, which gives the tool's start and end.
+fn row(bench: &BenchDir, tool: &Tool) -> Result<Target, BoxError> {
+    let bytes = bench.pick(tool.bytes, tool.bytes / 10);
     let name = format!("{}, tr2u, {bytes} bytes", tool.name);
-    let (input, output) = (bed.input(bytes)?, bed.path("out"));
-    let under = |input: &Path| -> Result<f64, Failed> {
-        let mut command = (tool.command)(bed, &bed.path("tr2u"));
+    let (input, output) = (bench.input(bytes)?, bench.path("out"));
+    let under = |input: &Path| -> Result<f64, BoxError> {
+        let mut command = (tool.command)(bench, &bench.path("tr2u"));
         process::redirect(&mut command, input, &output)?;
-        // What bpftrace says of RLIMIT_MEMLOCK has no place between the rows.
+        // Discards bpftrace's warning about RLIMIT_MEMLOCK.
         process::seconds(command.stderr(Stdio::null()))
     };
     let (mut pairs, mut starts) = (Vec::new(), Vec::new());
-    for _ in 0..bed.pick(tool.rounds, 2) {
-        let bare = alone(bed, "tr2u", &input, &output)?;
+    for _ in 0..bench.pick(tool.rounds, 2) {
+        let bare = alone(bench, "tr2u", &input, &output)?;
         let start = under(Path::new("/dev/null"))?;
         pairs.push((under(&input)? - start, bare));
         starts.push(start);
@@ -96,16 +96,16 @@ fn row(bed: &Bed, tool: &Tool) -> Result<Target, Failed> {
     Ok(information(name, measured))
 }
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     for tool in &TOOLS {
         rows.push(if tool.program == "weir" {
-            row(bed, tool)?
+            row(bench, tool)?
         } else if find(tool.program).is_some() {
-            // One that is here but fails (perf without its rights, say) must not take the report with it.
-            let failed = |error: Failed| information(tool.name.into(), format!("failed: {error}"));
-            row(bed, tool).unwrap_or_else(failed)
+            // An installed tool that fails, such as perf without privilege, does not fail the benchmark.
+            let failed = |error: BoxError| information(tool.name.into(), format!("failed: {error}"));
+            row(bench, tool).unwrap_or_else(failed)
         } else {
-            information(tool.name.into(), "not here".into())
+            information(tool.name.into(), "not installed".into())
         });
     }
     Ok(())

@@ -1,30 +1,30 @@
-//! How long a program that does nothing takes under weir.
+//! The time of a program that does nothing, under weir.
 
 use std::process::Command;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::figure::{information, millis, summary};
 use crate::targets::Target;
 use crate::traced::{self, weir};
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 const ROUNDS: usize = 25;
 const MOST_S: f64 = 0.060;
 
-pub fn rows(bed: &Bed, rows: &mut Vec<Target>) -> Result<(), Failed> {
+pub fn rows(bench: &BenchDir, rows: &mut Vec<Target>) -> Result<(), BoxError> {
     for (engine, options) in [("default", &[][..]), ("--engine ptrace", &["--engine", "ptrace"])] {
         let (mut more, mut own) = (Vec::new(), Vec::new());
-        for round in 0..bed.pick(ROUNDS, 6) {
+        for round in 0..bench.pick(ROUNDS, 6) {
             let bare = || process::seconds(process::silent(&mut Command::new("true")));
-            let watched = || -> Result<_, Failed> {
-                let mut command = weir(bed, options);
-                traced::run(bed, process::silent(command.args(["--", "true"])))
+            let traced_run = || -> Result<_, BoxError> {
+                let mut command = weir(bench, options);
+                traced::run(bench, process::silent(command.args(["--", "true"])))
             };
             let (a, b) = if round % 2 == 0 {
                 let a = bare()?;
-                (a, watched()?)
+                (a, traced_run()?)
             } else {
-                let b = watched()?;
+                let b = traced_run()?;
                 (bare()?, b)
             };
             more.push(b.whole - a);

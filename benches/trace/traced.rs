@@ -1,64 +1,64 @@
-//! A run under `weir trace`: how long it took from outside, and what its JSON says.
+//! A run under `weir trace`: its wall-clock time and its document.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bed::Bed;
+use crate::bench_dir::BenchDir;
 use crate::targets::built;
-use crate::{Failed, process};
+use crate::{BoxError, process};
 
 /// One run.
 pub struct Traced {
-    /// Wall-clock seconds of all of it.
+    /// Wall-clock seconds of the whole run.
     pub whole: f64,
-    /// Its document, schema weir-trace/1.
+    /// The document, schema weir-trace/1.
     pub json: Value,
 }
 
-/// `weir trace` with these options, whose JSON goes to the bed.
-pub fn weir(bed: &Bed, options: &[&str]) -> Command {
+/// Returns the command `weir trace OPTIONS…`, which writes its JSON to the benchmark's directory.
+pub fn weir(bench: &BenchDir, options: &[&str]) -> Command {
     let mut command = Command::new(built::weir());
-    command.args(["trace", "--quiet", "--json"]).arg(bed.path("weir.json")).args(options);
-    // Prices are measured here, not taken from a day when the machine was busy.
-    command.env("XDG_CACHE_HOME", bed.path("cache")).current_dir(bed.path(""));
+    command.args(["trace", "--quiet", "--json"]).arg(bench.path("weir.json")).args(options);
+    // A cache of its own, so that the prices of calls are measured now, not taken from an earlier day.
+    command.env("XDG_CACHE_HOME", bench.path("cache")).current_dir(bench.path(""));
     command
 }
 
-/// Runs it.
-pub fn run(bed: &Bed, command: &mut Command) -> Result<Traced, Failed> {
+/// Runs the command and reads its document.
+pub fn run(bench: &BenchDir, command: &mut Command) -> Result<Traced, BoxError> {
     let whole = process::seconds(command)?;
-    Ok(Traced { whole, json: serde_json::from_slice(&std::fs::read(bed.path("weir.json"))?)? })
+    Ok(Traced { whole, json: serde_json::from_slice(&std::fs::read(bench.path("weir.json"))?)? })
 }
 
-/// tr2u, or another such program, from file to file under weir.
+/// Runs a program such as tr2u under weir, from file to file.
 pub fn run_on(
-    bed: &Bed,
+    bench: &BenchDir,
     options: &[&str],
     program: &str,
     input: &Path,
     output: &Path,
-) -> Result<Traced, Failed> {
-    let mut command = weir(bed, options);
-    command.arg("--").arg(bed.path(program));
+) -> Result<Traced, BoxError> {
+    let mut command = weir(bench, options);
+    command.arg("--").arg(bench.path(program));
     process::redirect(&mut command, input, output)?;
-    run(bed, &mut command)
+    run(bench, &mut command)
 }
 
 impl Traced {
-    /// Seconds until the program could start.
-    pub fn startup(&self) -> Result<f64, Failed> {
+    /// Returns the seconds until the program could start.
+    pub fn startup(&self) -> Result<f64, BoxError> {
         self.json["overhead"]["startup_s"].as_f64().ok_or_else(|| "the JSON has no startup_s".into())
     }
 
-    /// The run without them.
-    pub fn after_startup(&self) -> Result<f64, Failed> {
+    /// Returns the seconds of the run after start-up.
+    pub fn after_startup(&self) -> Result<f64, BoxError> {
         Ok(self.whole - self.startup()?)
     }
 
-    /// Seconds from the command's fork to its end, as weir saw them: without weir's own beginning and end.
-    pub fn lived(&self) -> Result<f64, Failed> {
+    /// Returns the seconds from the command's fork to its exit by weir's clock, without weir's own start and end.
+    pub fn command_time(&self) -> Result<f64, BoxError> {
         let root = self.json["processes"].as_array().into_iter().flatten().find(|p| p["parent"].is_null());
         let moment = |name: &str| root.and_then(|process| process[name].as_f64());
         match (moment("started_s"), moment("ended_s")) {
@@ -67,12 +67,12 @@ impl Traced {
         }
     }
 
-    /// Where the calls were seen.
+    /// Returns the engine that recorded the calls.
     pub fn engine(&self) -> &str {
         self.json["engine"].as_str().unwrap_or("?")
     }
 
-    /// Calls of a descriptor in a direction, `in` or `out`.
+    /// Returns the calls of a descriptor in a direction, `in` or `out`.
     pub fn calls(&self, fd: u64, direction: &str) -> u64 {
         let streams = self.json["streams"].as_array().into_iter().flatten();
         streams
@@ -81,8 +81,8 @@ impl Traced {
             .sum()
     }
 
-    /// Seconds that its findings promise, all together.
-    pub fn promised(&self) -> f64 {
+    /// Returns the sum of the gains of the findings, in seconds.
+    pub fn predicted_gain(&self) -> f64 {
         let findings = self.json["findings"].as_array().into_iter().flatten();
         findings.filter_map(|finding| finding["gain"]["elapsed_s"].as_f64()).sum()
     }

@@ -1,4 +1,4 @@
-/* lines N: so many short lines by printf. */
+/* lines N: writes N short lines with printf. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* putc S: bytes of a known series with putc_unlocked for so many seconds; the last eight say how many came before. */
+/* putc S: writes a pseudo-random series with putc_unlocked for S seconds, then its length in eight bytes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

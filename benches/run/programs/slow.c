@@ -1,4 +1,4 @@
-/* slow N: ten lines a second, each with the time at which it was printed, in nanoseconds of CLOCK_MONOTONIC. */
+/* slow N: writes N lines, ten a second, each with its time in nanoseconds of CLOCK_MONOTONIC. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

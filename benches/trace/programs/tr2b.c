@@ -1,4 +1,4 @@
-/* tr a w with stdio: what tr2u is once it is fixed. */
+/* tr a w with stdio: tr2u, fixed. */
 #include <stdio.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* tr a w, one byte a call: the worst that a program can do with read(2) and write(2). */
+/* tr a w with one-byte read(2) and write(2) calls: the worst case of unbuffered I/O. */
 #include <unistd.h>
 
 int main(void)

@@ -1,8 +1,8 @@
 /*
- * Writes 0, 1, 2 ... as 64-bit numbers, one write(2) each, without a pause, and keeps the longest time between two
- * of them. writer OUT STATE: STATE is a file of 64-bit numbers that the benchmark and this program share:
- * [0] is set to end, [1] is the window in which a gap that begins now counts, [2] is the number of records
- * written, [3 + window] the window's longest gap in nanoseconds.
+ * writer OUT STATE: writes 0, 1, 2 ... as 64-bit numbers, one write(2) each, without a pause, and keeps the longest
+ * time between two writes. STATE is a file of 64-bit numbers that the benchmark shares: the benchmark sets [0] to end
+ * the program; [1] is the window for which a gap that begins now counts; [2] is the number of records written;
+ * [3 + window] is the longest gap of the window in nanoseconds.
  */
 #include <fcntl.h>
 #include <stdint.h>

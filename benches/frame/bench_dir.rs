@@ -1,44 +1,46 @@
-//! Where it all happens: a directory with the compiled programs and their input, gone at the end.
+//! The directory of a benchmark: its compiled programs, input and output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::Failed;
+use crate::BoxError;
 
-pub struct Bed {
+/// A temporary directory, removed on drop.
+pub struct BenchDir {
     dir: TempDir,
-    /// A trial of the benchmark itself.
+    /// $WEIR_BENCH_QUICK is set: a trial of the benchmark itself, with few rounds and little data.
     pub quick: bool,
 }
 
-impl Bed {
-    /// With these programs: the folder of their benchmark, and their name.
-    pub fn make(programs: &[(&str, &str)]) -> Result<Self, Failed> {
+impl BenchDir {
+    /// Makes the directory and compiles `programs`, each given by the folder of its benchmark and its name.
+    pub fn make(programs: &[(&str, &str)]) -> Result<Self, BoxError> {
         let dir = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let bed = Self { dir, quick: std::env::var_os("WEIR_BENCH_QUICK").is_some_and(|value| value != "0") };
+        let bench_dir =
+            Self { dir, quick: std::env::var_os("WEIR_BENCH_QUICK").is_some_and(|value| value != "0") };
         let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
         for (folder, program) in programs {
             let source = benches.join(folder).join("programs").join(program).with_extension("c");
             let built = Command::new(&compiler)
                 .args(["-std=c11", "-D_GNU_SOURCE", "-O2", "-o"])
-                .args([&bed.path(program), &source])
+                .args([&bench_dir.path(program), &source])
                 .status()
                 .map_err(|error| format!("{compiler}: {error}"))?;
             if !built.success() {
                 return Err(format!("{compiler} {}: {built}", source.display()).into());
             }
         }
-        Ok(bed)
+        Ok(bench_dir)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The quick value in a trial.
+    /// Returns `quick` in a trial, otherwise `whole`.
     pub fn pick<T>(&self, whole: T, quick: T) -> T {
         if self.quick { quick } else { whole }
     }
