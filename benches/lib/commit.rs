@@ -1,4 +1,4 @@
-//! Group commit: records a second that are on the device, on the disk of the target directory.
+//! Group commit: durable records per second, on the file system of the target directory.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{BoxError, Report, say, target_dir};
 const MILLIS: u64 = 600;
 const BUDGET_S: f64 = 16.0;
 
-/// Every record that was counted is there, whole.
+/// Checks that the file has every counted record, none of them torn.
 fn check(path: &Path, records: f64) -> Result<(), BoxError> {
     let (mut lines, mut length) = (0_u64, None);
     for line in BufReader::new(std::fs::File::open(path)?).lines() {
@@ -28,7 +28,7 @@ fn check(path: &Path, records: f64) -> Result<(), BoxError> {
     if lines as f64 == records { Ok(()) } else { Err(format!("{lines} records of {records}").into()) }
 }
 
-/// Nanoseconds a record, of a file that is made for it.
+/// Runs an entry on a new file and returns the nanoseconds per record.
 fn once(entry: &Entry, place: &Place) -> Result<f64, BoxError> {
     let path = place.file("commit");
     let sample = contender::run_on(entry, Path::new("-"), &path, 0)?;
@@ -40,12 +40,12 @@ fn once(entry: &Entry, place: &Place) -> Result<f64, BoxError> {
 pub fn run(report: &mut Report) -> Result<(), BoxError> {
     let place = Place::open(&PlaceRequest::Dir(target_dir()), 256 << 20)?;
     let row = "group commit: an fdatasync for each record";
-    let beside = "group commit: 16 threads, an fdatasync each";
-    let want = Requirement::TimesAsFast(5.0);
+    let row_concurrent = "group commit: 16 threads, an fdatasync each";
+    let requirement = Requirement::TimesAsFast(5.0);
     let entry = |name| Entry::new(name, Program::Commit, "commit", name).count(MILLIS);
     let entries = [entry("group"), entry("each"), entry("single")];
     if let Some(why) = Program::Commit.absent() {
-        report.targets.push(missing(row, want, &why));
+        report.targets.push(missing(row, requirement, &why));
         return Ok(());
     }
     let samples = interleave(entries.len(), BUDGET_S, |i, _| once(&entries[i], &place))?;
@@ -57,9 +57,9 @@ pub fn run(report: &mut Report) -> Result<(), BoxError> {
     let pairs = |theirs: &[f64]| -> Vec<(f64, f64)> {
         samples[0].iter().copied().zip(theirs.iter().copied()).collect()
     };
-    report.targets.push(target(row, want, &pairs(&samples[2]), &remark(&samples[2])));
-    // The file system gathers calls that come at once as well; how well is its affair.
-    let gathered = target(beside, want, &pairs(&samples[1]), &remark(&samples[1]));
+    report.targets.push(target(row, requirement, &pairs(&samples[2]), &remark(&samples[2])));
+    // The file system also gathers concurrent syncs, so this row has no target.
+    let gathered = target(row_concurrent, requirement, &pairs(&samples[1]), &remark(&samples[1]));
     report.targets.push(Target { target: "information".into(), reached: true, ..gathered });
     Ok(())
 }

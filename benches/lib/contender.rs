@@ -1,4 +1,4 @@
-//! One way to do one job, as a process that says what it took.
+//! A contender: a program that does one job and reports its times.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::process::Command;
 use crate::data::Data;
 use crate::{BoxError, target_dir};
 
-/// First argument of this program when it is to be the Rust contender.
+/// First argument with which this program runs as the Rust contender.
 pub const CHILD_ARGUMENT: &str = "contender";
 
-/// Bytes before the code of each function in the programs that the Makefile builds.
+/// Bytes that libweir/bench/Makefile puts before the code of each function, one build for each value.
 const SHIFTS: [usize; 4] = [0, 16, 32, 48];
 
-/// Who does it: a program that libweir/bench/Makefile builds, or this one.
+/// A contender's program. libweir/bench/Makefile builds all but Rust, which is this program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     Weir,
@@ -25,18 +25,18 @@ pub enum Program {
     Commit,
 }
 
-/// Where the bytes go.
+/// The output of a contender.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Out {
     /// /dev/null.
     Null,
-    /// A file whose pages are there and are written over.
+    /// A file that is overwritten, so that its pages exist already.
     Over,
-    /// A file that is made by the run.
+    /// A new file.
     New,
 }
 
-/// A contender with all that it is told.
+/// A contender with its job and options.
 #[derive(Clone)]
 pub struct Entry {
     /// Unique in its group.
@@ -45,18 +45,18 @@ pub struct Entry {
     pub job: &'static str,
     pub name: &'static str,
     pub out: Out,
-    /// Lines or bytes to make, where there is no input.
+    /// Lines or bytes to write, for a job without input.
     pub count: u64,
-    /// Of the hand-written loops, and of each call that moves a block.
+    /// Buffer of the hand-written loops, and size of a block.
     pub buffer_bytes: u64,
     pub passes: u32,
-    /// A second thread is there, and sleeps.
+    /// The process has a second thread, which sleeps.
     pub idle: bool,
-    /// The short input, for those who take long.
+    /// Uses the short input, for slow contenders.
     pub short: bool,
-    /// How many of what the program counts make one of the group's units.
+    /// The program's units in one unit of the group.
     pub per_unit: u64,
-    /// Label of the entry that makes the same system calls and nothing else.
+    /// Label of the entry that only makes the same system calls.
     pub bare: Option<&'static str>,
 }
 
@@ -91,13 +91,13 @@ impl Entry {
     pub fn bare(self, label: &'static str) -> Self {
         Self { bare: Some(label), ..self }
     }
-    /// The same once more, to see the noise.
+    /// Returns the same entry with another label. Their difference is noise.
     pub fn again(&self) -> Self {
         Self { label: format!("{}, again", self.label), ..self.clone() }
     }
 }
 
-/// What a run said.
+/// The times of one run, as the program reports them.
 #[derive(Clone, Copy)]
 pub struct Sample {
     pub user_ns: f64,
@@ -129,7 +129,7 @@ impl Program {
         }
     }
 
-    /// The same program with its code at another place in a line of the cache, for each round another one.
+    /// Returns the build of the program for a round: the rounds rotate through the alignments of its code.
     fn path_in(self, round: usize) -> std::io::Result<PathBuf> {
         let path = self.path()?;
         match SHIFTS[round % SHIFTS.len()] {
@@ -140,7 +140,7 @@ impl Program {
         }
     }
 
-    /// Why it cannot run here; `None`: it can.
+    /// Returns the reason why the program cannot run on this machine, if any.
     pub fn absent(self) -> Option<String> {
         let path = self.path().ok()?;
         if path.exists() {
@@ -151,7 +151,7 @@ impl Program {
     }
 }
 
-/// Runs it once on the files, whatever the entry says of its output.
+/// Runs an entry once with this input and output.
 pub fn run_on(entry: &Entry, from: &Path, out: &Path, round: usize) -> Result<Sample, BoxError> {
     let mut command = Command::new(entry.program.path_in(round)?);
     if entry.program == Program::Rust {
@@ -160,12 +160,12 @@ pub fn run_on(entry: &Entry, from: &Path, out: &Path, round: usize) -> Result<Sa
     command.args([entry.job, entry.name]).arg(from).arg(out);
     let numbers = [entry.count, entry.buffer_bytes, entry.passes.into(), entry.idle.into()];
     let output = command.args(numbers.map(|n| n.to_string())).output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let failed = || {
         let errors = String::from_utf8_lossy(&output.stderr);
-        format!("{}: {command:?}: {}: {said}{errors}", entry.label, output.status)
+        format!("{}: {command:?}: {}: {printed}{errors}", entry.label, output.status)
     };
-    let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let numbers: Vec<f64> = printed.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     match numbers[..] {
         [user_ns, system_ns, cpu_ns, elapsed_ns, units] if output.status.success() && units > 0.0 => {
             Ok(Sample { user_ns, system_ns, cpu_ns, elapsed_ns, units: units / entry.per_unit as f64 })
@@ -174,7 +174,7 @@ pub fn run_on(entry: &Entry, from: &Path, out: &Path, round: usize) -> Result<Sa
     }
 }
 
-/// One sample, of this round.
+/// Runs an entry once on its own input and output.
 pub fn run(entry: &Entry, data: &Data, round: usize) -> Result<Sample, BoxError> {
     let out = match entry.out {
         Out::Null => PathBuf::from("/dev/null"),

@@ -1,4 +1,4 @@
-//! The files: where they lie, how they are made, and whether an output is what it must be.
+//! Input and output files, and the check of an output.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -14,20 +14,20 @@ use crate::{BoxError, rust_std, target_dir};
 pub const LINE_BYTES: u64 = 81;
 /// Lines of the input: 32 MiB.
 const LINES: u64 = (32 << 20) / LINE_BYTES;
-/// Of the short input: 8 MiB.
+/// Lines of the short input: 8 MiB.
 const SHORT_LINES: u64 = LINES / 4;
-/// What tail looks at.
+/// Input of tail.
 const BIG_BYTES: u64 = 1 << 30;
-/// What tr translates.
+/// Input of tr.
 const TR_BYTES: u64 = 256 << 20;
 
-/// The directory with everything in it; it goes when this is dropped.
+/// The directory of the files, removed on drop.
 pub struct Data {
     place: Place,
 }
 
 impl Data {
-    /// Finds a place and makes the input that all jobs share.
+    /// Makes the directory, on /dev/shm if it has enough memory, and writes the input that all jobs share.
     pub fn make() -> Result<Self, BoxError> {
         let need = BIG_BYTES + 3 * TR_BYTES;
         let shared_memory = Path::new("/dev/shm");
@@ -44,22 +44,22 @@ impl Data {
         Ok(data)
     }
 
-    /// What the entry reads.
+    /// Returns the input of an entry.
     pub fn input(&self, entry: &Entry) -> PathBuf {
         self.place.file(if entry.short { "short" } else { "lines" })
     }
 
-    /// Bytes of the buffer that stdio takes for it.
+    /// Returns st_blksize, the size of stdio's buffer for the files.
     pub fn block_bytes(&self) -> std::io::Result<u64> {
         Ok(fs::metadata(self.place.file("lines"))?.blksize())
     }
 
-    /// Where outputs are written over.
+    /// Returns the file that contenders overwrite.
     pub fn output(&self) -> PathBuf {
         self.place.file("out")
     }
 
-    /// Where nothing is yet.
+    /// Returns a file name that does not exist.
     pub fn new_output(&self) -> std::io::Result<PathBuf> {
         let path = self.place.file("new");
         if path.exists() {
@@ -68,30 +68,30 @@ impl Data {
         Ok(path)
     }
 
-    /// 1 GiB of lines, made when it is asked for.
+    /// Writes and returns a file with 1 GiB of lines.
     pub fn big(&self) -> Result<PathBuf, BoxError> {
-        self.made("big", BIG_BYTES)
+        self.write_once("big", BIG_BYTES)
     }
 
-    /// 256 MiB of lines.
+    /// Writes and returns a file with 256 MiB of lines.
     pub fn for_tr(&self) -> Result<PathBuf, BoxError> {
-        self.made("tr", TR_BYTES)
+        self.write_once("tr", TR_BYTES)
     }
 
-    fn made(&self, name: &str, bytes: u64) -> Result<PathBuf, BoxError> {
+    fn write_once(&self, name: &str, bytes: u64) -> Result<PathBuf, BoxError> {
         let path = self.place.file(name);
         write_lines(&path, bytes / LINE_BYTES)?;
         Ok(path)
     }
 
-    /// For the reader of the report.
+    /// Returns the directory and its file system, for the report.
     pub fn place_name(&self) -> String {
         format!("{} ({})", self.place.dir, self.place.fs)
     }
 
-    /// Whether `path` holds what the entry has to write.
+    /// Checks that `path` has the output that the entry must write.
     pub fn check(&self, entry: &Entry, path: &Path) -> Result<(), BoxError> {
-        let right = match entry.job {
+        let is_right = match entry.job {
             "putc" => same(path, (0..entry.count).map(|i| (i & 0x7f) as u8))?,
             "formatted" => {
                 let mut expected = Vec::new();
@@ -100,7 +100,7 @@ impl Data {
             }
             _ => same_files(path, &self.input(entry))?,
         };
-        if right { Ok(()) } else { Err(format!("{} wrote something wrong", entry.label).into()) }
+        if is_right { Ok(()) } else { Err(format!("{} wrote something wrong", entry.label).into()) }
     }
 }
 
@@ -113,7 +113,7 @@ fn same(path: &Path, mut expected: impl Iterator<Item = u8>) -> std::io::Result<
     Ok(expected.next().is_none())
 }
 
-/// Byte by byte the same.
+/// Returns true if two files have equal contents.
 pub fn same_files(a: &Path, b: &Path) -> std::io::Result<bool> {
     let (mut a, mut b) = (File::open(a)?, File::open(b)?);
     let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -128,7 +128,7 @@ pub fn same_files(a: &Path, b: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Log lines of 80 characters.
+/// Writes log lines of 80 characters and a newline.
 fn write_lines(path: &Path, lines: u64) -> std::io::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let levels = ["INFO ", "DEBUG", "WARN ", "ERROR"];

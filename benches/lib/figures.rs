@@ -1,4 +1,4 @@
-//! What everybody took, target or not: a table, and target/bench/lib-figures.json.
+//! The times of all contenders, with and without a target: a table, and target/bench/lib-figures.json.
 
 use std::path::Path;
 
@@ -11,28 +11,32 @@ use crate::jobs::{Group, Time};
 use crate::judge::per_unit;
 use crate::rounds::GroupSamples;
 
-/// Of one contender at one job.
-pub struct Figures {
+/// The figures of one contender in one group.
+pub struct ContenderFigures {
     pub group: &'static str,
     pub unit: &'static str,
     pub label: String,
-    /// The rest is absent where it could not run: why.
+    /// Or the reason why the contender could not run.
     pub times: Result<Times, String>,
 }
 
-/// Nanoseconds for one unit.
+/// Nanoseconds per unit.
 pub struct Times {
     pub user: Option<Summary>,
     pub cpu: Summary,
     pub elapsed: Summary,
-    /// Means of what getrusage(2) says: single samples are a few ticks long.
+    /// Mean user and system times of getrusage(2): a single sample is a few ticks long.
     pub ticks: [f64; 2],
 }
 
-/// Everyone of the group.
-pub fn of(group: &Group, taken: &GroupSamples) -> Vec<Figures> {
-    let figures =
-        |label: &str, times| Figures { group: group.name, unit: group.unit, label: label.into(), times };
+/// Returns the figures of all contenders of a group.
+pub fn of(group: &Group, taken: &GroupSamples) -> Vec<ContenderFigures> {
+    let figures = |label: &str, times| ContenderFigures {
+        group: group.name,
+        unit: group.unit,
+        label: label.into(),
+        times,
+    };
     let measured = taken.samples.iter().filter_map(|(entry, samples)| {
         let summary = |time| Summary::of(&per_unit(taken, entry, samples, time));
         let user = if entry.bare.is_some() { summary(Time::User) } else { None };
@@ -45,7 +49,7 @@ pub fn of(group: &Group, taken: &GroupSamples) -> Vec<Figures> {
     measured.chain(absent).collect()
 }
 
-fn as_json(all: &[Figures]) -> Value {
+fn as_json(all: &[ContenderFigures]) -> Value {
     let rows: Vec<Value> = all
         .iter()
         .map(|f| match &f.times {
@@ -59,8 +63,8 @@ fn as_json(all: &[Figures]) -> Value {
     json!({ "figures": rows })
 }
 
-/// Prints the table and leaves the file.
-pub fn print(all: &[Figures]) -> Result<(), BoxError> {
+/// Prints the table and writes the file.
+pub fn print(all: &[ContenderFigures]) -> Result<(), BoxError> {
     let width = all.iter().map(|f| f.label.chars().count()).max().unwrap_or(0);
     let mut group = "";
     for figures in all {
@@ -80,7 +84,7 @@ pub fn print(all: &[Figures]) -> Result<(), BoxError> {
             Err(why) => println!("{:width$}  {why}", figures.label),
         }
     }
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench"); // beside lib.json
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
     std::fs::create_dir_all(&dir)?;
     Ok(std::fs::write(dir.join("lib-figures.json"), serde_json::to_string_pretty(&as_json(all))? + "\n")?)
 }

@@ -1,4 +1,4 @@
-//! What is compared with what: the groups of contenders and the rows that are judged.
+//! The groups of contenders and the rows of the table that compare them.
 
 use crate::BoxError;
 use crate::contender::{self, Entry, Out, Program};
@@ -6,69 +6,69 @@ use crate::data::{Data, LINE_BYTES};
 
 /// Contenders that run in the same rounds.
 pub struct Group {
-    /// As an argument chooses it.
+    /// The argument that chooses the group.
     pub name: &'static str,
     pub title: &'static str,
-    /// What the figures are for.
+    /// The unit of the figures: byte or line.
     pub unit: &'static str,
     pub budget_s: f64,
     pub entries: Vec<Entry>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<TargetRow>,
 }
 
-/// Which time is compared.
+/// The compared time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// CPU time without that of the system calls.
+    /// CPU time minus that of the bare system calls.
     User,
-    /// CPU time, exact.
+    /// Exact CPU time.
     Cpu,
     Elapsed,
 }
 
-/// What is asked of libweir.
+/// The target of a row.
 #[derive(Clone, Copy)]
 pub enum Requirement {
-    /// So many times as fast.
+    /// At least this many times as fast.
     TimesAsFast(f64),
-    /// Faster, beyond doubt: the whole interval is.
+    /// Faster, with the whole interval.
     Faster,
-    /// At most so many times the other's time.
+    /// At most this many times the rival's time.
     Within(f64),
-    /// At most so many times the other's time, but for the noise: the interval's lower end is.
+    /// At most this many times the rival's time within the noise: the lower end of the interval counts.
     NotSlowerThan(f64),
-    /// The same thing twice: they are to be no further apart than this.
+    /// Two runs of the same entry, whose times differ at most by this share.
     SameTwice(f64),
 }
 
-/// One line of the table of targets.
-pub struct Row {
+/// A row of the table of targets.
+pub struct TargetRow {
     pub name: &'static str,
     pub ours: String,
     pub theirs: String,
     pub time: Time,
-    pub want: Requirement,
+    pub requirement: Requirement,
 }
 
-fn row(name: &'static str, ours: &str, theirs: &str, time: Time, want: Requirement) -> Row {
-    Row { name, ours: ours.into(), theirs: theirs.into(), time, want }
+fn row(name: &'static str, ours: &str, theirs: &str, time: Time, requirement: Requirement) -> TargetRow {
+    TargetRow { name, ours: ours.into(), theirs: theirs.into(), time, requirement }
 }
 
-fn twice(name: &'static str, label: &str, time: Time, apart: f64) -> Row {
+fn twice(name: &'static str, label: &str, time: Time, apart: f64) -> TargetRow {
     row(name, label, &format!("{label}, again"), time, Requirement::SameTwice(apart))
 }
 
-/// Buffers: libweir's, and stdio's as it asks the file system.
+/// Sizes of the default buffers, in bytes. stdio uses st_blksize.
 #[derive(Clone, Copy)]
 struct Buffers {
     weir: u64,
     stdio: u64,
 }
 
-/// All of them, in the order in which they run.
+/// Returns all groups in the order in which they run.
 pub fn groups(data: &Data) -> Result<Vec<Group>, BoxError> {
-    let asked = Entry::new("default buffer", Program::Weir, "buffer", "default").out(Out::Over);
-    let weir = contender::run(&asked, data, 0)?.units as u64;
+    let default_buffer = Entry::new("default buffer", Program::Weir, "buffer", "default").out(Out::Over);
+    let weir = contender::run(&default_buffer, data, 0)?.units as u64;
     let buffers = Buffers { weir, stdio: data.block_bytes()? };
     Ok(vec![bytes(buffers), locked(buffers), lines_user(buffers), lines_elapsed(), formatted(), blocks()])
 }
@@ -83,7 +83,7 @@ const UNLOCKED: &str = "glibc, unlocked";
 const MEMORY: &str = "hand loop, state in memory";
 const REGISTERS: &str = "hand loop, state in registers";
 
-/// read(2) and write(2) of the sizes that somebody's buffer leads to, and nothing else.
+/// Returns an entry that only calls read(2) and write(2) with this size.
 fn bare(label: &str, buffer_bytes: u64) -> Entry {
     Entry::new(label, Program::Hand, "blocks", "system-calls").buffer(buffer_bytes)
 }
@@ -129,8 +129,8 @@ fn bytes(buffers: Buffers) -> Group {
     Group { name: "bytes", title, unit: "byte", budget_s: 50.0, entries, rows }
 }
 
-/// Streams that threads may share. With a second thread in the process a byte takes ten times as long, so
-/// everything is shorter; putc also alone, so that a fast getc cannot hide it.
+/// Returns the group of locked streams. With a second thread in the process a byte takes ten times as long, so the input
+/// is short. putc is also measured alone, so that a fast getc does not hide it.
 fn locked(buffers: Buffers) -> Group {
     use Program::{Glibc, Weir};
     const COUNT: u64 = 4 << 20;
@@ -195,7 +195,7 @@ const FGETS: &str = "glibc, fgets and fputs";
 const GETLINE: &str = "glibc, getline and fwrite";
 const MEMCHR: &str = "memchr loop, 64 KiB";
 
-/// Everyone, with `out`, and with what its own system calls cost.
+/// Returns the contenders for lines with the output `out`.
 fn line_entries(out: Out) -> Vec<Entry> {
     use Program::{Glibc, Go, Hand, Musl, Rust, Sfio, Weir};
     let entry = |label: &str, program, name| Entry::new(label, program, "lines", name).out(out);
@@ -233,7 +233,7 @@ fn lines_user(buffers: Buffers) -> Group {
 }
 
 fn lines_elapsed() -> Group {
-    // Of new files nothing is taken off: the bare calls are not run here.
+    // Elapsed time includes the system calls, so the entries of bare calls do not run.
     let entries = line_entries(Out::New).into_iter().map(|entry| Entry { bare: None, ..entry }).collect();
     let rows = vec![
         row("lines, elapsed: fgets+fputs", OURS, FGETS, Time::Elapsed, Requirement::TimesAsFast(1.5)),

@@ -1,26 +1,25 @@
-//! `make bench-lib`: libweir beside glibc's stdio, musl's, sfio, Rust's std, Go's bufio and loops written by
-//! hand. Arguments choose groups: `cargo bench -p weir-benches --bench lib -- bytes lines`.
+//! `make bench-lib`: libweir compared with the stdio of glibc and musl, sfio, Rust's std, Go's bufio and hand-written
+//! loops. Arguments choose groups: `cargo bench -p weir-benches --bench lib -- bytes lines`.
 //!
-//! How it measures:
-//! * A sample is one process that does one job and says itself what the job took, so that starting it does
-//!   not count. Samples are interleaved: each round runs every contender once, in a shuffled order. A figure
-//!   is the median of the ratios within the rounds, with a 95 % bootstrap interval.
-//! * The kernel's split of CPU time into user and system is sampled at its ticks (every 4 ms on many
-//!   machines), too coarse for a ratio of 1.1. User time is therefore the exact CPU time of the process less
-//!   that of a loop of bare read(2) and write(2) of the same sizes, measured in the same rounds. What
-//!   getrusage(2) says stands beside it in the table of figures.
-//! * Input: 32 MiB of log lines, 80 characters and a newline, on tmpfs (/dev/shm if it has the room, else the
-//!   target directory) and in memory since it was written; 8 MiB of them for locked streams, which take long.
-//!   Long enough that opening the files is nothing, and short enough for rounds of about a second: what
-//!   disturbs the machine then disturbs all of a round.
-//! * Output: for user and CPU time /dev/null, as neither the allocation of pages nor the copy into them is the
-//!   library's. For elapsed time of lines a new file on the same tmpfs, as a program has it; of large calls,
-//!   tail and tr a file whose pages are there, so that the cost of new ones does not hide a difference.
-//! * Everybody has its own default buffer; the hand-written loops have libweir's, memchr has 64 KiB. All C is
-//!   compiled with -O2, Rust as cargo bench does.
-//! * A loop of a few instructions takes half as long again where it lies badly in a line of the cache, whoever wrote
-//!   it. So the C programs are there with their code at four places, and the rounds go through them.
-//! * Everyone's output is compared with what it must be before anything is measured.
+//! Method:
+//! * A sample is a process that does one job and reports the job's times, without its own start. Samples are interleaved:
+//!   each round runs every contender once, in a shuffled order. A figure is the median of the ratios within the rounds,
+//!   with a 95 % bootstrap interval.
+//! * The kernel splits CPU time into user and system time at its ticks (every 4 ms on many machines), too coarse for a
+//!   ratio of 1.1. User time is therefore the exact CPU time of the process minus that of a loop of bare read(2) and
+//!   write(2) calls of the same sizes, measured in the same rounds. The table of figures also has the times of
+//!   getrusage(2).
+//! * Input: 32 MiB of log lines of 80 characters, in memory on tmpfs (/dev/shm if it is large enough, otherwise the target
+//!   directory); 8 MiB for locked streams, which are slow. With this size opening the files does not matter, and a round
+//!   takes about a second, so that a disturbance affects all samples of a round.
+//! * Output: /dev/null for user and CPU time, because the library neither allocates nor fills the pages of a file. A new
+//!   file on the same tmpfs for the elapsed time of lines, as in a real program. An existing file for large calls, tail and
+//!   tr, so that the cost of new pages does not hide a difference.
+//! * Every contender has its own default buffer; the hand-written loops have libweir's, the memchr loop 64 KiB. All C is
+//!   compiled with -O2, Rust with the flags of cargo bench.
+//! * A loop of a few instructions can take 1.5 times as long if it is badly aligned in a cache line. The C programs are
+//!   therefore built with four alignments of their code, and the rounds rotate through them.
+//! * Every output is checked before the measurement.
 
 #[path = "../targets/mod.rs"]
 mod targets;
@@ -42,14 +41,14 @@ use targets::Target;
 
 type BoxError = Box<dyn std::error::Error>;
 
-/// What is collected for the end.
+/// The collected results.
 #[derive(Default)]
 struct Report {
     targets: Vec<Target>,
-    figures: Vec<figures::Figures>,
+    figures: Vec<figures::ContenderFigures>,
 }
 
-/// Cargo's target directory: its `tmp` is what it tells benchmarks.
+/// Returns cargo's target directory, the parent of CARGO_TARGET_TMPDIR.
 fn target_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().map(PathBuf::from).unwrap_or_default()
 }
@@ -76,7 +75,7 @@ fn main() -> Result<(), BoxError> {
         report.figures.extend(figures::of(&group, &taken));
     }
     if wanted("whole") {
-        say("tail and tr against GNU's: whole programs");
+        say("whole programs: tail and tr, compared with GNU's");
         whole::run(&data, &mut report.targets)?;
     }
     if wanted("commit") {
@@ -84,7 +83,7 @@ fn main() -> Result<(), BoxError> {
         commit::run(&mut report)?;
     }
     figures::print(&report.figures)?;
-    // A part is not the report: it must not be taken for it.
+    // The table of a part has another file name, so that it does not replace the report.
     targets::finish(if chosen.is_empty() { "lib" } else { "lib-part" }, &report.targets)?;
     say(&format!("took {:.0} s", started.elapsed().as_secs_f64()));
     Ok(())

@@ -1,4 +1,4 @@
-//! Shuffled rounds: every contender of a group once in each.
+//! Shuffled rounds: each runs every contender of a group once.
 
 use std::time::Instant;
 
@@ -7,26 +7,25 @@ use crate::data::Data;
 use crate::jobs::Group;
 use crate::{BoxError, say};
 
-/// Below this no interval is worth its name.
+/// With fewer rounds a bootstrap interval means nothing.
 const ROUNDS_AT_LEAST: usize = 7;
 
-/// What was measured of a group.
+/// The samples of a group.
 pub struct GroupSamples {
-    /// Those that could run, in the group's order, each with its samples: the nth is of round n.
+    /// The contenders that could run, in the group's order, each with one sample per round.
     pub samples: Vec<(Entry, Vec<Sample>)>,
-    /// Those that could not: label and why.
+    /// The contenders that could not run: label and reason.
     pub absent: Vec<(String, String)>,
 }
 
 impl GroupSamples {
-    /// One contender's samples; none where it could not run.
+    /// Returns the samples of a contender, or None if it could not run.
     pub fn of(&self, label: &str) -> Option<&(Entry, Vec<Sample>)> {
         self.samples.iter().find(|(entry, _)| entry.label == label)
     }
 }
 
-/// Shuffles with a generator of its own (splitmix64), the same at each start: the orders of two runs of the
-/// whole benchmark are not what makes them differ.
+/// Shuffles with splitmix64 and a fixed seed, so that two runs of the benchmark have the same orders.
 pub struct Shuffle(pub u64);
 
 impl Shuffle {
@@ -38,7 +37,7 @@ impl Shuffle {
         z ^ (z >> 31)
     }
 
-    /// The numbers below `n` in no order.
+    /// Returns the numbers below `n` in random order.
     pub fn order(&mut self, n: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..n).collect();
         for i in (1..n).rev() {
@@ -48,7 +47,7 @@ impl Shuffle {
     }
 }
 
-/// Rounds until `budget_s` is over. `once` runs the nth contender in a round.
+/// Runs rounds until `budget_s` is over. `once` runs a contender, given its index and the round.
 pub fn interleave<S>(
     n: usize,
     budget_s: f64,
@@ -66,7 +65,7 @@ pub fn interleave<S>(
     Ok(samples)
 }
 
-/// Checks everyone's output, then measures.
+/// Checks the output of every contender, then measures.
 pub fn run(group: &Group, data: &Data) -> Result<GroupSamples, BoxError> {
     let (absent, entries): (Vec<_>, Vec<_>) =
         group.entries.iter().cloned().partition(|entry| entry.program.absent().is_some());

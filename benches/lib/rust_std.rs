@@ -1,4 +1,4 @@
-//! Rust's std as a contender: BufReader and BufWriter as one writes them without a second thought.
+//! Rust's std as a contender: BufReader and BufWriter, used in the simplest way.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -29,7 +29,7 @@ fn lines(mut from: impl BufRead, to: &mut impl Write) -> std::io::Result<u64> {
     Ok(units)
 }
 
-/// The lines that every contender of this job writes: see `reading` in frame.h.
+/// Writes the lines that every contender of this job writes: see `reading` in frame.h.
 pub fn formatted(to: &mut impl Write, count: u64) -> std::io::Result<u64> {
     for i in 0..count {
         let name = NAMES[(i & 7) as usize];
@@ -73,7 +73,7 @@ unsafe extern "C" {
     fn getrusage(who: i32, usage: *mut Usage) -> i32;
 }
 
-/// User, system and exact CPU nanoseconds of this process so far.
+/// Returns the user, system and exact CPU nanoseconds of this process.
 fn cpu_times() -> [i64; 3] {
     let mut usage = Usage::default();
     // SAFETY: `usage` has the layout of struct rusage and outlives the call; 0 is RUSAGE_SELF.
@@ -83,7 +83,7 @@ fn cpu_times() -> [i64; 3] {
     [nanos(&usage.user), nanos(&usage.system), cpu.tv_sec * 1_000_000_000 + cpu.tv_nsec]
 }
 
-/// The same arguments and the same answer as libweir/bench/frame.c.
+/// Runs as a contender, with the arguments and the output of libweir/bench/frame.c.
 pub fn child(arguments: &[String]) -> Result<(), BoxError> {
     let [job, _, from, to, count, _, passes, _] = arguments else {
         return Err("arguments: JOB NAME IN OUT COUNT BUFFER_BYTES PASSES IDLE_THREADS".into());

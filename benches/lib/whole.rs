@@ -1,4 +1,4 @@
-//! Whole programs: the examples tail and tr beside GNU's, elapsed, from start to end as a user waits for them.
+//! Whole programs: the elapsed times of the examples tail and tr, compared with GNU's.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::rounds::interleave;
 use crate::targets::Target;
 use crate::{BoxError, target_dir};
 
-/// One command, as ours and as GNU's.
+/// A command line for our program and GNU's.
 struct Job {
     name: &'static str,
     program: &'static str,
@@ -51,7 +51,7 @@ fn is_gnu(program: &str) -> bool {
         .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("GNU coreutils"))
 }
 
-/// Seconds from the start of the process until it has been waited for.
+/// Runs a program and returns the seconds from its start until wait(2) returns.
 fn once(job: &Job, program: &Path, out: &Path) -> Result<f64, BoxError> {
     let out = File::options().write(true).create(true).truncate(false).open(out)?;
     let input =
@@ -64,24 +64,24 @@ fn once(job: &Job, program: &Path, out: &Path) -> Result<f64, BoxError> {
     if status.success() { Ok(seconds) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// GNU's runs twice a round, for the noise.
+/// Compares our program with GNU's, which runs twice per round for the noise.
 fn compare(job: &Job, data: &Data) -> Result<Target, BoxError> {
-    let want = Requirement::NotSlowerThan(1.0);
+    let requirement = Requirement::NotSlowerThan(1.0);
     let ours = target_dir().join("libweir/examples").join(job.program);
     let gnu = PathBuf::from(job.program);
     if !ours.exists() {
-        return Ok(missing(job.name, want, &format!("{} was not built", ours.display())));
+        return Ok(missing(job.name, requirement, &format!("{} was not built", ours.display())));
     }
     if !is_gnu(job.program) {
-        return Ok(missing(job.name, want, "GNU's is not installed"));
+        return Ok(missing(job.name, requirement, "GNU's is not installed"));
     }
     let [ours_out, gnu_out] = ["ours", "gnu"].map(|name| data.output().with_extension(name));
     once(job, &ours, &ours_out)?;
     once(job, &gnu, &gnu_out)?;
     if !same_files(&ours_out, &gnu_out)? {
-        return Err(format!("{}: our output is another than GNU's", job.name).into());
+        return Err(format!("{}: our output differs from GNU's", job.name).into());
     }
-    // One file for all: whose pages it is must not matter.
+    // All runs overwrite one file, so that its pages cost the same for each.
     std::fs::remove_file(&gnu_out)?;
     let programs = [&ours, &gnu, &gnu];
     let samples = interleave(programs.len(), job.budget_s, |i, _| once(job, programs[i], &ours_out))?;
@@ -97,5 +97,5 @@ fn compare(job: &Job, data: &Data) -> Result<Target, BoxError> {
         noise.ci95[0],
         noise.ci95[1]
     );
-    Ok(target(job.name, want, &pairs(0, 1), &remark))
+    Ok(target(job.name, requirement, &pairs(0, 1), &remark))
 }
