@@ -311,7 +311,7 @@ fn peek_shows_pending_bytes_their_age_and_their_reader() {
         &format!("pipe → cat {}", cat.id()),
         "full 4 KiB",
         "13 B",
-        "waits ≥",
+        "at least",
         "in 4,083 B, or at exit",
         r#""one\ntwo\nthree""#,
         &format!("weir flush {pid}"),

@@ -226,7 +226,7 @@ fn keys_drive_the_live_screen() {
     assert_eq!(&bytes, b"hello\n");
     screen.until("flush has ended", |text| text.contains("Press any key to go back."));
     screen.keys("x");
-    screen.until("nothing waits any more", |text| text.contains("nothing waits in its buffers"));
+    screen.until("nothing waits any more", |text| text.contains("no pending bytes in its buffers"));
     screen.keys("q");
     assert_eq!(screen.end().code(), Some(0));
     screen.until("the terminal is as it was", |_| screen.is_restored());

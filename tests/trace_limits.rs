@@ -153,7 +153,8 @@ fn submissions_are_counted_and_their_bytes_reported_as_uncounted() {
             );
             assert_eq!(document["exact"], false, "{engine}: {call}");
             assert!(!screen.contains("every call counted"), "{engine}: {screen}");
-            let line = format!("{} operations handed to the kernel, whose bytes are in no row", expected.1);
+            let line =
+                format!("{} operations submitted to the kernel; their bytes are in no row", expected.1);
             assert!(flat(&screen).contains(&line), "{engine}: {screen}");
         }
     }

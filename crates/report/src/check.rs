@@ -1,11 +1,11 @@
-//! What `weir lab check` shows: a solution beside what its exercise asks, and what the exercises ask.
+//! The screens of `weir lab check`: a judged solution, and the requirements of the exercises.
 
 use weir_model::lab::check::{CheckReport, ExerciseSummary, JudgedRequirement, RequirementStatus};
 
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, width, wrap};
 
-/// Columns between a short name and its text.
+/// Spaces between a short name and its text.
 const GAP: usize = 2;
 
 /// Returns a report as text for a terminal.
@@ -37,7 +37,7 @@ fn requirement(one: &JudgedRequirement, names: usize, style: &Style) -> Vec<Stri
     let mut more = |word: &str, text: &str| {
         let first = format!("{rest}{word}  ");
         let rest = " ".repeat(width(&first));
-        // Lines of a compiler point at each other; sentences are wrapped.
+        // The lines of a compiler's message are aligned and must not be wrapped.
         for (at, line) in text.lines().enumerate() {
             let first = if at == 0 { &first } else { &rest };
             match text.contains('\n') {
@@ -53,13 +53,13 @@ fn requirement(one: &JudgedRequirement, names: usize, style: &Style) -> Vec<Stri
     lines
 }
 
-/// A short name, and its text in a column of its own.
+/// Returns a short name and its text, wrapped in a separate column.
 fn named(name: &str, text: &str, names: usize, before: &str, style: &Style) -> Vec<String> {
     let first = format!("{before}{name}{}", " ".repeat(names - width(name) + GAP));
     wrap(&clean(text, style), style.width, &first, &" ".repeat(width(&first)))
 }
 
-/// What the exercises ask, on a terminal.
+/// Returns the requirements of the exercises as text for a terminal.
 pub fn list(exercises: &[ExerciseSummary], style: &Style) -> String {
     exercises.iter().map(|exercise| of_list(exercise, style)).collect::<Vec<_>>().join("\n")
 }

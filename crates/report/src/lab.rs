@@ -1,4 +1,4 @@
-//! What `weir lab` shows: the list, one experiment, and the table at the end of all.
+//! The screens of `weir lab`: the list, one experiment, the summary of all.
 
 mod beside;
 mod boxes;
@@ -11,80 +11,78 @@ use crate::style::{Emphasis, Style};
 use crate::table::{Align, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 use crate::terminal;
 
-/// One experiment as a reader meets it.
+/// One experiment and its result.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Page {
-    /// Its name.
+#[allow(missing_docs)]
+pub struct LabPage {
     pub name: String,
-    /// The part of the book, as `B · where the bytes are`.
+    /// Letter and title of the theme: `B · where the bytes are`.
     pub theme: String,
-    /// What most people would expect.
+    /// What most people expect.
     pub expect: String,
-    /// What happened, a line each.
-    pub outcomes: Vec<Outcome>,
-    /// What the run was drawn as, line by line; most experiments have none.
+    /// Observed outcomes.
+    pub outcomes: Vec<OutcomeLine>,
+    /// Drawing of the run, line by line; empty for most experiments.
     pub picture: Vec<String>,
-    /// Published tables beside ours.
+    /// Published tables beside this machine's figures.
     pub tables: Vec<PublishedTable>,
-    /// Why.
     pub why: String,
-    /// What to do about it.
     pub fix: String,
-    /// Sentences for those who want to know: how it was compiled, how long it took.
+    /// Details: how the program was compiled, how long the run took.
     pub facts: Vec<String>,
-    /// What is not as stated, or why it was not run.
+    /// The difference to the statement, or why the experiment did not run.
     pub trouble: Option<String>,
-    /// Commands to go on with.
+    /// Further commands.
     pub see: String,
 }
 
-/// One thing that was looked at, in both versions.
+/// One observed quantity in both versions of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// What.
+pub struct OutcomeLine {
+    /// Name of the quantity.
     pub what: String,
-    /// What people expect there.
+    /// ObservedValue that most people expect.
     pub expect: String,
-    /// What the reader said before; None: was not asked, or said nothing.
-    pub said: Option<String>,
-    /// What the broken program did.
-    pub broken: Option<Value>,
-    /// What the fixed one did.
-    pub fixed: Option<Value>,
+    /// The reader's prediction; `None` without one.
+    pub predicted: Option<String>,
+    /// ObservedValue of the broken program.
+    pub broken: Option<ObservedValue>,
+    /// ObservedValue of the fixed program.
+    pub fixed: Option<ObservedValue>,
 }
 
-/// What was seen, and whether it is as the experiment states.
+/// An observed value and its comparison with statement and expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
-    /// What was seen.
+pub struct ObservedValue {
+    /// The value as text.
     pub seen: String,
-    /// Whether it is as stated.
+    /// The value is as the experiment states.
     pub agrees: bool,
-    /// Whether it is what people would expect.
+    /// The value is what most people expect.
     pub expected: bool,
 }
 
-/// One line of the list, or of the table at the end.
+/// One line of the list or of the summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Line {
-    /// The part of the book, as `B · where the bytes are`.
+pub struct LabLine {
+    /// Letter and title of the theme: `B · where the bytes are`.
     pub theme: String,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub name: String,
-    /// What happens.
+    /// One-line description.
     pub about: String,
-    /// What was seen; the list has none.
+    /// Observed outcomes; empty in the list.
     pub seen: String,
-    /// As stated or not; None: not run.
+    /// The outcomes are as stated; `None` if the experiment did not run.
     pub agrees: Option<bool>,
     /// The last run on this machine.
     pub previous: Option<PreviousRun>,
-    /// Why it was not run, or what differs.
+    /// Why the experiment did not run, or the difference to its statement.
     pub reason: String,
 }
 
-/// One experiment on a terminal.
-pub fn page(page: &Page, style: &Style) -> String {
+/// Returns one experiment as text for a terminal.
+pub fn page(page: &LabPage, style: &Style) -> String {
     let mut blocks = vec![Block::Title(format!("{} · {}", page.name, page.theme))];
     blocks.push(Block::Answer { question: "You would expect:".into(), answer: page.expect.clone() });
     if !page.outcomes.is_empty() {
@@ -104,25 +102,25 @@ pub fn page(page: &Page, style: &Style) -> String {
     terminal::text(&blocks, style)
 }
 
-fn outcomes(outcomes: &[Outcome]) -> Table {
+fn outcomes(outcomes: &[OutcomeLine]) -> Table {
     let mut columns = vec![
         Column::new("", "", Align::Left),
         Column::new("expected", "", Align::Left).priority(ColumnPriority::Rank(1)),
         Column::new("happens", "", Align::Left),
     ];
-    let said = outcomes.iter().any(|outcome| outcome.said.is_some());
-    if said {
+    let predicted = outcomes.iter().any(|outcome| outcome.predicted.is_some());
+    if predicted {
         columns.insert(1, Column::new("you said", "", Align::Left));
     }
     let fixed = outcomes.iter().any(|outcome| outcome.fixed.is_some());
     if fixed {
         columns.push(Column::new("fixed", "", Align::Left));
     }
-    let row = |outcome: &Outcome| {
+    let row = |outcome: &OutcomeLine| {
         let mut cells =
             vec![outcome.what.clone().into(), outcome.expect.clone().into(), cell(&outcome.broken)];
-        if said {
-            cells.insert(1, outcome.said.clone().unwrap_or_default().into());
+        if predicted {
+            cells.insert(1, outcome.predicted.clone().unwrap_or_default().into());
         }
         if fixed {
             cells.push(cell(&outcome.fixed));
@@ -132,7 +130,7 @@ fn outcomes(outcomes: &[Outcome]) -> Table {
     Table { columns, headings: Vec::new(), rows: outcomes.iter().map(row).collect(), bars: None }
 }
 
-fn cell(value: &Option<Value>) -> TableCell {
+fn cell(value: &Option<ObservedValue>) -> TableCell {
     let Some(value) = value else { return TableCell::default() };
     let (mark, emphasis) = match (value.agrees, value.expected) {
         (false, _) => (" ?", Emphasis::Bad),
@@ -142,14 +140,14 @@ fn cell(value: &Option<Value>) -> TableCell {
     TableCell::new(format!("{}{mark}", value.seen), emphasis)
 }
 
-/// The list, by theme, with what was already run here.
-pub fn list(lines: &[Line], now_s: u64, style: &Style) -> String {
+/// Returns the list by theme with the last results; `now_s` is the time in seconds since 1970.
+pub fn list(lines: &[LabLine], now_s: u64, style: &Style) -> String {
     let mut columns =
         vec![Column::new("experiment", "", Align::Left), Column::new("what happens", "", Align::Left)];
     if lines.iter().any(|line| line.previous.is_some()) {
         columns.push(Column::new("agreed here", "", Align::Left));
     }
-    let cells = |line: &Line| {
+    let cells = |line: &LabLine| {
         let previous = line.previous.as_ref().map_or_else(TableCell::default, |run| last_run(run, now_s));
         vec![line.name.clone().into(), line.about.clone().into(), previous]
     };
@@ -159,14 +157,14 @@ pub fn list(lines: &[Line], now_s: u64, style: &Style) -> String {
     terminal::text(&blocks, style)
 }
 
-/// The table at the end of all: what was seen, and whether that is as stated; before it published tables beside ours.
-pub fn summary(lines: &[Line], tables: &[&PublishedTable], style: &Style) -> String {
+/// Returns the published tables, then a table with the outcomes of all experiments.
+pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> String {
     let columns = vec![
         Column::new("experiment", "", Align::Left),
         Column::new("agrees", "", Align::Left),
         Column::new("seen", "", Align::Left),
     ];
-    let cells = |line: &Line| {
+    let cells = |line: &LabLine| {
         let (word, emphasis) = agreed(line.agrees);
         let seen = if line.reason.is_empty() { &line.seen } else { &line.reason };
         vec![line.name.clone().into(), TableCell::new(word, emphasis), seen.clone().into()]
@@ -178,7 +176,7 @@ pub fn summary(lines: &[Line], tables: &[&PublishedTable], style: &Style) -> Str
     terminal::text(&blocks, style)
 }
 
-/// `yes, 3 days ago, quick`.
+/// Returns the cell for a previous run: `yes, 3 days ago, quick`.
 fn last_run(run: &PreviousRun, now_s: u64) -> TableCell {
     let (word, emphasis) = agreed(run.agrees);
     let size = if run.quick { "quick" } else { "full" };
@@ -193,7 +191,7 @@ fn agreed(agrees: Option<bool>) -> (&'static str, Emphasis) {
     }
 }
 
-/// How long it is since, in the largest unit that has passed.
+/// Returns an age in its largest whole unit.
 fn ago(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s ago"),
@@ -204,7 +202,7 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-fn by_theme(lines: &[Line], columns: Vec<Column>, cells: impl Fn(&Line) -> Vec<TableCell>) -> Table {
+fn by_theme(lines: &[LabLine], columns: Vec<Column>, cells: impl Fn(&LabLine) -> Vec<TableCell>) -> Table {
     let mut headings: Vec<Heading> = Vec::new();
     let mut rows = Vec::new();
     for line in lines {
@@ -222,20 +220,20 @@ mod tests {
 
     #[test]
     fn how_long_ago_is_said_in_one_unit() {
-        let said = [0, 59, 60, 7199, 86_399, 86_400, 3 * 86_400].map(ago);
+        let texts = [0, 59, 60, 7199, 86_399, 86_400, 3 * 86_400].map(ago);
         assert_eq!(
-            said,
+            texts,
             ["0 s ago", "59 s ago", "1 min ago", "1 h ago", "23 h ago", "1 day ago", "3 days ago"]
         );
     }
 
     #[test]
     fn the_list_tells_of_earlier_runs_where_there_are_any() {
-        let line = |name: &str, previous| Line {
+        let line = |name: &str, previous| LabLine {
             name: name.into(),
             about: "x".repeat(90),
             previous,
-            ..Line::default()
+            ..LabLine::default()
         };
         let style = Style::default();
         assert!(!list(&[line("tail", None)], 1130, &style).contains("agreed here"));

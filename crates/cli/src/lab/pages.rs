@@ -7,23 +7,23 @@ use weir_lab::{Experiment, Result, history};
 use weir_model::duration::format_seconds;
 use weir_model::lab::{LabOutcome, LabVerdict, ProgramVersion};
 use weir_report::Style;
-use weir_report::lab::{self, Line, Outcome, Page, Value};
+use weir_report::lab::{self, LabLine, LabPage, ObservedValue, OutcomeLine};
 
 /// Returns the list of experiments with their last results, which are read from `state_dir`.
 pub fn list(experiments: &[Experiment], state_dir: Option<&Path>, style: &Style) -> String {
-    let line = |experiment: &Experiment| Line {
+    let line = |experiment: &Experiment| LabLine {
         theme: theme(experiment),
         name: experiment.name.clone(),
         about: experiment.about.clone(),
         previous: state_dir.and_then(|directory| history::last(directory, &experiment.name)),
-        ..Line::default()
+        ..LabLine::default()
     };
     lab::list(&experiments.iter().map(line).collect::<Vec<_>>(), history::now_s(), style)
 }
 
 /// Returns the row of one experiment in the summary of several. `observed` is the outcomes in one line.
-pub fn summary_line(experiment: &Experiment, result: &Result, observed: &str) -> Line {
-    Line {
+pub fn summary_line(experiment: &Experiment, result: &Result, observed: &str) -> LabLine {
+    LabLine {
         theme: theme(experiment),
         name: experiment.name.clone(),
         about: experiment.about.clone(),
@@ -35,7 +35,7 @@ pub fn summary_line(experiment: &Experiment, result: &Result, observed: &str) ->
 }
 
 /// Returns the summary of several experiments.
-pub fn summary(lines: &[Line], results: &[(&Experiment, Result)], style: &Style) -> String {
+pub fn summary(lines: &[LabLine], results: &[(&Experiment, Result)], style: &Style) -> String {
     let tables: Vec<_> = results.iter().flat_map(|(_, result)| &result.tables).collect();
     lab::summary(lines, &tables, style)
 }
@@ -50,7 +50,7 @@ pub fn page(experiment: &Experiment, result: &Result, predictions: &[Prediction]
         LabVerdict::Differs(reason) => Some(format!("not as the experiment states: {reason}")),
         LabVerdict::Absent(reason) => Some(format!("not run: {reason}")),
     };
-    let page = Page {
+    let page = LabPage {
         name: name.clone(),
         theme: theme(experiment),
         expect: experiment.expect.clone(),
@@ -73,19 +73,19 @@ fn picture(result: &Result) -> Vec<String> {
 }
 
 /// Returns one row for each outcome, with the values of both programs and the prediction.
-fn outcome_rows(result: &Result, predictions: &[Prediction]) -> Vec<Outcome> {
-    let mut rows: Vec<Outcome> = Vec::new();
+fn outcome_rows(result: &Result, predictions: &[Prediction]) -> Vec<OutcomeLine> {
+    let mut rows: Vec<OutcomeLine> = Vec::new();
     // The column of predictions leaves no room for outcomes that --predict does not ask about.
     let is_shown = |outcome: &&LabOutcome| predictions.is_empty() || !outcome.expected.is_empty();
     for run in &result.ran {
         for outcome in run.outcomes.iter().filter(is_shown) {
             let index = rows.iter().position(|row| row.what == outcome.what).unwrap_or_else(|| {
                 let prediction = predictions.iter().find(|prediction| prediction.what == outcome.what);
-                rows.push(Outcome {
+                rows.push(OutcomeLine {
                     what: outcome.what.clone(),
                     expect: outcome.expected.clone(),
-                    said: prediction.map(|prediction| marked(prediction, outcome)),
-                    ..Outcome::default()
+                    predicted: prediction.map(|prediction| marked(prediction, outcome)),
+                    ..OutcomeLine::default()
                 });
                 rows.len() - 1
             });
@@ -103,9 +103,9 @@ fn marked(prediction: &Prediction, outcome: &LabOutcome) -> String {
     format!("{} {mark}", prediction.text)
 }
 
-fn value(outcome: &LabOutcome) -> Value {
+fn value(outcome: &LabOutcome) -> ObservedValue {
     let expected = outcome.expected.is_empty() || weir_lab::fits(&outcome.expected, &outcome.seen);
-    Value { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
+    ObservedValue { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
 }
 
 fn theme(experiment: &Experiment) -> String {

@@ -165,7 +165,7 @@ fn warnings(a: &BenchDocument, b: &BenchDocument) -> Vec<String> {
     }
     for (name, document) in [("first", a), ("second", b)] {
         if !document.complete {
-            warnings.push(format!("the {name} run was not finished"));
+            warnings.push(format!("the {name} run did not finish"));
         }
         if document.noise.wall.is_none() {
             warnings.push(format!(

@@ -1,18 +1,18 @@
-//! What the figures say: the cost model and the answers.
+//! The cost model and the answers of a group.
 
 use weir_model::bench::BenchDocument;
 
+use super::labels;
 use super::section::Section;
-use super::words;
 use crate::block::Block;
 use crate::text::list;
 
-/// The cost model in sentences.
+/// Returns the cost model in sentences.
 pub(super) fn model(section: &Section) -> Vec<Block> {
     let mut sentences = Vec::new();
     if let Some(model) = &section.group.model {
         let of = section.group.model_method.as_ref().map_or(String::new(), |method| format!("{method}: "));
-        sentences.push(format!("{of}{}.", words::costs(model)));
+        sentences.push(format!("{of}{}.", labels::costs(model)));
     }
     let passes = section.group.pass_ns.iter().filter(|(_, ns)| **ns > 0.0);
     let passes: Vec<String> = passes.map(|(method, ns)| pass(method, *ns)).collect();
@@ -22,10 +22,10 @@ pub(super) fn model(section: &Section) -> Vec<Block> {
     sentences.into_iter().map(Block::Text).collect()
 }
 
-/// A method that moves a byte a call spends its time on bytes, whatever the record.
+/// Returns the time of a method in user space for each record; for each byte if the method moves single bytes.
 fn pass(method: &str, ns: f64) -> String {
     let thing = if method.starts_with("stdio-char") { "byte" } else { "record" };
-    format!("{method} {} a {thing}", words::nanoseconds(ns))
+    format!("{method} {} a {thing}", labels::nanoseconds(ns))
 }
 
 fn answers_of(document: &BenchDocument, wanted: impl Fn(usize) -> bool) -> Vec<Block> {
@@ -33,12 +33,12 @@ fn answers_of(document: &BenchDocument, wanted: impl Fn(usize) -> bool) -> Vec<B
     answers.map(|a| Block::Answer { question: a.question.clone(), answer: a.answer.clone() }).collect()
 }
 
-/// The answers about group number `group`.
+/// Returns the answers about a group.
 pub(super) fn answers(document: &BenchDocument, group: usize) -> Vec<Block> {
     answers_of(document, |of| of == group)
 }
 
-/// Answers about a group that the document does not have: shown all the same.
+/// Returns the answers about groups that the document lacks, so that no answer is lost.
 pub(super) fn strays(document: &BenchDocument, groups: usize) -> Vec<Block> {
     answers_of(document, |of| of >= groups)
 }

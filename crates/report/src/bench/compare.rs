@@ -1,22 +1,22 @@
-//! Two runs side by side.
+//! The comparison of two runs.
 
 use weir_model::Size;
 use weir_model::bench::GroupKey;
 use weir_model::bench::compare::{BenchComparison, ComparedRow, ComparisonVerdict};
 
-use super::words;
+use super::labels;
 use crate::block::Block;
 use crate::number::{TimeUnit, percent, ratio};
 use crate::style::Emphasis;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
-/// Everything that is to be said of a comparison.
+/// Returns all blocks of a comparison in reading order.
 pub fn blocks_compare(comparison: &BenchComparison) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title(format!("A: {} · B: {}", comparison.a, comparison.b)),
         Block::Lead(counts(comparison)),
         Block::Aside(format!(
-            "a difference inside ±{} % (A/A noise), or whose interval holds 1, is a tie",
+            "a tie is a difference within ±{} % (A/A noise), or one with an interval that contains 1",
             percent(comparison.noise)
         )),
     ];
@@ -28,7 +28,7 @@ pub fn blocks_compare(comparison: &BenchComparison) -> Vec<Block> {
     }
     for key in groups {
         let rows: Vec<&ComparedRow> = comparison.rows.iter().filter(|row| row.group == *key).collect();
-        blocks.push(Block::Title(words::title(key)));
+        blocks.push(Block::Title(labels::title(key)));
         blocks.push(Block::Table(table(&rows)));
     }
     for (name, only) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
@@ -115,7 +115,7 @@ const HEAD: [&str; 18] = [
     "verdict",
 ];
 
-/// A comparison as CSV: a line a row that both runs have.
+/// Returns a comparison as CSV: one line for each row of both runs.
 pub fn csv_compare(comparison: &BenchComparison) -> String {
     let or_empty = |value: Option<String>| value.unwrap_or_default();
     let record = |row: &ComparedRow| {

@@ -1,12 +1,12 @@
-//! A run as CSV: a line a row, units in the names, nothing where there is no figure.
+//! A run as CSV: one line for each row, units in the column names, empty cells for missing figures.
 
 use weir_model::Summary;
 use weir_model::bench::{BenchDocument, BenchRow};
 
-/// A column and what a row has in it.
+/// A column name and the function that returns a row's cell.
 type Field = (&'static str, fn(&BenchRow) -> String);
 
-/// What a row is.
+/// Columns that identify a row.
 const WORDS: &[Field] = &[
     ("workload", |row| row.group.workload.clone()),
     ("method", |row| row.method.clone()),
@@ -28,10 +28,10 @@ const WORDS: &[Field] = &[
     ("dir", |row| row.group.dir.clone()),
 ];
 
-/// A figure with its spread, and which of a row it is.
+/// A column name and the function that returns a row's summary.
 type Figure = (&'static str, fn(&BenchRow) -> Option<Summary>);
 
-/// Figures with their spread: each gives the median and the ends of its 95 % interval.
+/// Summaries: each becomes three columns, the median and the ends of its 95 % interval.
 const SUMMARIES: &[Figure] = &[
     ("elapsed_s", |row| row.elapsed_s),
     ("cpu_s", |row| row.cpu_s),
@@ -45,7 +45,7 @@ const SUMMARIES: &[Figure] = &[
     ("page_faults", |row| row.page_faults),
 ];
 
-/// Single figures and remarks.
+/// Columns with single figures and remarks.
 const REST: &[Field] = &[
     ("samples", |row| text(row.elapsed_s.map(|summary| summary.n))),
     ("elapsed_min_s", |row| text(row.elapsed_s.map(|summary| summary.min))),
@@ -87,13 +87,14 @@ fn record(row: &BenchRow) -> Vec<String> {
     record
 }
 
-/// `elapsed_s` gives `elapsed_s`, `elapsed_ci95_low_s` and `elapsed_ci95_high_s`: the unit stays last.
+/// Returns the three column names of a summary with the unit at the end: `elapsed_s`, `elapsed_ci95_low_s`,
+/// `elapsed_ci95_high_s`.
 fn heads(name: &str) -> [String; 3] {
     let (bare, unit) = name.strip_suffix("_s").map_or((name, ""), |bare| (bare, "_s"));
     [name.into(), format!("{bare}_ci95_low{unit}"), format!("{bare}_ci95_high{unit}")]
 }
 
-/// A line for each row of `document`, under one line of names that is the same for every run.
+/// Returns one line for each row of `document`, under a header that is the same for every run.
 pub fn csv(document: &BenchDocument) -> String {
     let mut head: Vec<String> = WORDS.iter().map(|(name, _)| name.to_string()).collect();
     head.extend(SUMMARIES.iter().flat_map(|(name, _)| heads(name)));

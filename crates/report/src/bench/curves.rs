@@ -4,10 +4,10 @@ use super::section::Section;
 use crate::plot::{Plot, Series};
 use crate::scale::{Axis, Spacing, Unit};
 
-/// Lines of the canvas: two or three a decade of a textbook table.
+/// Height of the canvas in lines: two or three for each decade of a textbook table.
 const HEIGHT: usize = 11;
 
-/// A series for each curve; `None` where all records are of one size.
+/// Returns a plot with one series for each curve; `None` if no method has enough record sizes.
 pub(super) fn plot(section: &Section) -> Option<Plot> {
     let series = |number: usize, name: &String| {
         let own = section.measured().filter(|(row, _)| section.series(row) == number);

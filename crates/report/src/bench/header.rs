@@ -1,4 +1,4 @@
-//! Where and how it was measured, in small print above the tables.
+//! Machine, rounds and noise, in small print above the tables.
 
 use weir_model::bench::{BenchDocument, Machine, Noise};
 use weir_model::duration::format_seconds;
@@ -6,16 +6,16 @@ use weir_model::duration::format_seconds;
 use crate::block::Block;
 use crate::number::{bytes_like, percent};
 
-/// The lines under the title.
+/// Returns the lines under the title.
 pub(super) fn blocks(document: &BenchDocument) -> Vec<Block> {
     let mut blocks = vec![Block::Facts(machine(&document.machine)), Block::Facts(run(document))];
     if !document.complete {
-        blocks.push(Block::Warning("The run was not finished: this is what was measured until then.".into()));
+        blocks.push(Block::Warning("The run did not finish: the tables have what it measured.".into()));
     }
     blocks
 }
 
-/// The command line, the program by its name alone.
+/// Returns the command line with the program's file name only.
 pub(super) fn command(document: &BenchDocument) -> String {
     let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_string();
     let words = document.command.iter().enumerate();
@@ -33,7 +33,7 @@ fn machine(machine: &Machine) -> Vec<String> {
     facts.into_iter().flatten().collect()
 }
 
-/// MemTotal is never a round number: to three digits.
+/// Returns the size of the memory with three digits, because MemTotal is never a round number.
 fn memory(bytes: u64) -> String {
     bytes_like(bytes, 1 << 30)
 }

@@ -1,15 +1,15 @@
-//! The one line to read if only one is read.
+//! The most important sentence of a group.
 
 use weir_model::Size;
 use weir_model::bench::BenchRow;
 use weir_model::duration::format_seconds;
 
+use super::labels;
 use super::section::{Section, label, variant};
-use super::words;
 use crate::number::ratio;
 use crate::text::list;
 
-/// What the group's figures come to, from its rows and its knee alone.
+/// Returns the sentence, made from the group's rows and its knee.
 pub(super) fn lead(section: &Section) -> Option<String> {
     let best = section.best()?;
     match smallest(section) {
@@ -18,7 +18,7 @@ pub(super) fn lead(section: &Section) -> Option<String> {
     }
 }
 
-/// The smallest record of the method that model and knee are of, else of the first with several.
+/// Returns the row with the smallest record of the model's method, else of the first method with several records.
 pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a BenchRow, f64)> {
     let ends = |name: &str| {
         let curve = || section.measured().filter(|(row, _)| variant(row) == name);
@@ -30,7 +30,7 @@ pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a BenchRow, f64)>
     section.variants.iter().filter(of_model).chain(&section.variants).find_map(|name| ends(name))
 }
 
-/// The time of a row, as far as it can be trusted: `*` points to the remark under the table.
+/// Returns the time of a row, with `about` if it is extrapolated and `*` if the table has a remark.
 fn about(row: &BenchRow, seconds: f64) -> String {
     let about = if row.extrapolated { "about " } else { "" };
     format!("{about}{}{}", format_seconds(seconds), if row.remark.is_some() { " *" } else { "" })
@@ -52,7 +52,7 @@ fn of_curve(section: &Section, (row, seconds): (&BenchRow, f64), (best, best_s):
     text + &gains(section)
 }
 
-/// Where gains stop; a knee at the largest record only says that they had not stopped there.
+/// Returns the sentence about the knee. A knee at the largest record means that larger ones may gain more.
 fn gains(section: &Section) -> String {
     let Some(knee) = &section.group.knee else { return String::new() };
     let own = section.measured().map(|(row, _)| row);
@@ -61,7 +61,7 @@ fn gains(section: &Section) -> String {
         Some(largest) if largest == knee.bytes => {
             format!(" Gains go on up to {}, the largest record measured.", Size(largest))
         }
-        _ => format!(" Gains stop at {}.", words::knee(knee)),
+        _ => format!(" Gains stop at {}.", labels::knee(knee)),
     }
 }
 

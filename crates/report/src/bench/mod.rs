@@ -1,17 +1,17 @@
-//! What `weir bench` shows of a [`BenchDocument`], and `weir bench compare` of a [`BenchComparison`].
+//! The reports of `weir bench` and `weir bench compare`.
 
 mod answers;
 mod compare;
 mod csv;
 mod curves;
 mod header;
+mod labels;
 mod lead;
 mod notes;
 mod overview;
 mod published;
 mod rows;
 mod section;
-mod words;
 
 #[cfg(test)]
 mod fixture;
@@ -28,10 +28,10 @@ use crate::{markdown, terminal};
 pub use compare::{blocks_compare, csv_compare};
 pub use csv::csv;
 
-/// More groups than this are put side by side at the end.
-const GROUPS_AT_A_GLANCE: usize = 3;
+/// Number of groups that fit on about one screen; more groups get an overview table at the end.
+const GROUPS_WITHOUT_OVERVIEW: usize = 3;
 
-/// Everything that is to be said of a run, in the order of reading.
+/// Returns all blocks of a run in reading order.
 pub fn blocks(document: &BenchDocument) -> Vec<Block> {
     let sections = section::sections(document);
     let mut blocks = Vec::new();
@@ -41,7 +41,7 @@ pub fn blocks(document: &BenchDocument) -> Vec<Block> {
         blocks.extend(header::blocks(document));
     }
     for (number, section) in sections.iter().enumerate() {
-        blocks.push(Block::Title(words::title(section.key())));
+        blocks.push(Block::Title(labels::title(section.key())));
         if alone {
             blocks.extend(header::blocks(document));
         }
@@ -55,7 +55,7 @@ pub fn blocks(document: &BenchDocument) -> Vec<Block> {
         blocks.extend(answers::answers(document, number));
     }
     blocks.extend(answers::strays(document, sections.len()));
-    if sections.len() > GROUPS_AT_A_GLANCE {
+    if sections.len() > GROUPS_WITHOUT_OVERVIEW {
         blocks.extend(overview::blocks(&sections));
     }
     blocks.extend(document.published.iter().flat_map(published::blocks));
@@ -63,22 +63,22 @@ pub fn blocks(document: &BenchDocument) -> Vec<Block> {
     blocks
 }
 
-/// The run as a terminal shows it.
+/// Returns a run as text for a terminal.
 pub fn screen(document: &BenchDocument, style: &Style) -> String {
     terminal::text(&blocks(document), style)
 }
 
-/// The run as GitHub shows it.
+/// Returns a run as GitHub-flavoured Markdown.
 pub fn markdown(document: &BenchDocument) -> String {
     markdown::text(&blocks(document))
 }
 
-/// Two runs as a terminal shows them.
+/// Returns a comparison as text for a terminal.
 pub fn screen_compare(comparison: &BenchComparison, style: &Style) -> String {
     terminal::text(&blocks_compare(comparison), style)
 }
 
-/// Two runs as GitHub shows them.
+/// Returns a comparison as GitHub-flavoured Markdown.
 pub fn markdown_compare(comparison: &BenchComparison) -> String {
     markdown::text(&blocks_compare(comparison))
 }

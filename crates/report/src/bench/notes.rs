@@ -1,4 +1,4 @@
-//! What stands under a table: what could not be had, and what the marks mean.
+//! Notes under a table: rows that could not be measured, and the meaning of the marks.
 
 use weir_model::bench::BenchRow;
 use weir_model::{Size, knee::TOLERANCE};
@@ -7,7 +7,7 @@ use super::section::{Section, labels};
 use crate::block::Block;
 use crate::number::{bytes_like, whole_percent};
 
-/// Rows that share `what`, in the order of their first.
+/// Groups rows with equal texts, in the order of the first row of each group.
 fn together<'a>(
     rows: impl Iterator<Item = &'a BenchRow>,
     what: fn(&BenchRow) -> Option<&String>,
@@ -23,13 +23,13 @@ fn together<'a>(
     shared
 }
 
-/// Rows that this machine cannot do, those of one reason together.
+/// Returns the rows that this machine cannot measure, grouped by reason.
 pub(super) fn missing(section: &Section) -> Vec<Block> {
     let cannot = together(section.rows.iter().copied(), |row| row.cannot.as_ref());
     cannot.into_iter().map(|(why, rows)| Block::Missing { what: labels(&rows), why: why.clone() }).collect()
 }
 
-/// The small print.
+/// Returns the meaning of the marks, the remarks and the note about dirty pages.
 pub(super) fn asides(section: &Section) -> Vec<Block> {
     let marks = marks(section);
     let mut blocks: Vec<Block> = (!marks.is_empty()).then_some(Block::Facts(marks)).into_iter().collect();
@@ -44,8 +44,8 @@ fn marks(section: &Section) -> Vec<String> {
     let any = |is: fn(&BenchRow) -> bool| section.measured().any(|(row, _)| is(row));
     let tie = |row: &BenchRow| row.ties_with_best && row.vs_best.is_some_and(|vs| vs.value != 1.0);
     let marks = [
-        (any(|row| row.extrapolated), "~ measured in part and scaled; --exact runs it whole"),
-        (any(tie), "= a tie: inside the noise"),
+        (any(|row| row.extrapolated), "~ measured in part and scaled up; --exact measures all of it"),
+        (any(tie), "= tie: within the noise"),
         (any(|_| true), "± half the 95 % interval"),
     ];
     marks.iter().filter(|(shown, _)| *shown).map(|(_, mark)| mark.to_string()).collect()
@@ -67,7 +67,7 @@ fn dirty(section: &Section) -> Option<String> {
     let most = section.rows.iter().filter_map(|row| row.dirty_bytes).max().filter(|&bytes| bytes > 0)?;
     let (key, whole) = (section.key(), section.key().bytes);
     let why = match key.sync.as_str() {
-        "none" => "no sync was asked for".into(),
+        "none" => "no sync was requested".into(),
         sync => format!("the sync policy was {sync}"),
     };
     let most = if most >= whole { "All".into() } else { bytes_like(most, whole) };

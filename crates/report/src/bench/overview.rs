@@ -1,16 +1,16 @@
-//! Many groups at a glance: a row each.
+//! The overview of many groups: one row for each.
 
 use weir_model::bench::GroupKey;
 use weir_model::duration::{format_seconds, three_digits};
 use weir_model::{CostModel, Size};
 
 use super::section::Section;
-use super::{lead, words};
+use super::{labels, lead};
 use crate::block::Block;
 use crate::number::ABSENT;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
-/// A table of all `sections`.
+/// Returns a table of all `sections`.
 pub(super) fn blocks(sections: &[Section]) -> Vec<Block> {
     let right = |head: &str, unit: &str| Column::new(head, unit, Align::Right);
     let price =
@@ -37,7 +37,7 @@ fn row(section: &Section, keys: &[&GroupKey]) -> TableRow {
         section.group.model.as_ref().map(price).filter(|ns| *ns > 0.0).map(|ns| three_digits(ns / unit))
     };
     let cells = [
-        Some(words::difference(section.key(), keys)),
+        Some(labels::difference(section.key(), keys)),
         smallest.map(|(row, _)| Size(row.record_bytes).to_string()),
         smallest.map(|(_, seconds)| format_seconds(seconds)),
         section.group.knee.map(|knee| Size(knee.bytes).to_string()),

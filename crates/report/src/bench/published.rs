@@ -1,4 +1,4 @@
-//! Others' figures beside ours.
+//! Published figures beside this machine's.
 
 use weir_model::Size;
 use weir_model::bench::{PublishedComparison, PublishedRow};
@@ -7,7 +7,7 @@ use crate::block::Block;
 use crate::number::{ABSENT, TimeUnit, ratio};
 use crate::table::{Align, Column, Table, TableCell, TableRow};
 
-/// The table and what it shows.
+/// Returns the table, its source and the conclusions.
 pub(super) fn blocks(published: &PublishedComparison) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title(format!("Published beside ours: {}", published.id)),

@@ -3,26 +3,26 @@
 use weir_model::bench::BenchRow;
 use weir_model::{Size, Summary};
 
+use super::labels;
 use super::section::{Section, elapsed, with};
-use super::words;
 use crate::number::{ABSENT, TimeUnit, count, percent, ratio};
 use crate::style::Emphasis;
 use crate::table::{Align, Bars, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
-/// What the cells of a table need to know besides their row.
+/// Data of the section that cells need besides their row.
 struct Context<'a> {
     section: &'a Section<'a>,
     unit: TimeUnit,
     best: Option<&'a BenchRow>,
 }
 
-/// One column: its head, and what each row has in it.
+/// A column and the function that returns a row's cell.
 struct Field {
     column: Column,
     cell: fn(&Context, &BenchRow) -> TableCell,
 }
 
-/// The rows of `section` that were to be measured.
+/// Returns the table of the rows that this machine can measure.
 pub(super) fn table(section: &Section) -> Table {
     let context = Context {
         section,
@@ -31,7 +31,7 @@ pub(super) fn table(section: &Section) -> Table {
     };
     let fields: Vec<Field> = words_of(section).chain(figures(&context)).chain([versus_best()]).collect();
     let possible: Vec<&BenchRow> = section.possible().collect();
-    // Curves stand under headings with the markers of the plot; else the method is a column.
+    // Rows of a curve are under a heading with the marker of the plot; otherwise the method is a column.
     let headed = section.has_curve();
     let knee = section.knee_row();
     let row = |measured: &&BenchRow| {
@@ -53,7 +53,7 @@ pub(super) fn table(section: &Section) -> Table {
         } else {
             Vec::new()
         },
-        // Where a plot shows the curve, the bars only repeat it.
+        // A plot has the same information as the bars, so they have a low priority beside one.
         bars: Some(Bars { head: "log scale".into(), rank: if headed { 8 } else { 5 } }),
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn table(section: &Section) -> Table {
 fn remarks(section: &Section, row: &BenchRow, is_knee: bool) -> Vec<String> {
     match (&section.group.knee, elapsed(row)) {
         (Some(knee), _) if is_knee => {
-            let long = format!("◀ knee: {}", words::knee(knee));
+            let long = format!("◀ knee: {}", labels::knee(knee));
             vec![long, "◀ knee".into(), "◀".into()]
         }
         (_, None) => vec!["not measured".into()],
@@ -69,8 +69,8 @@ fn remarks(section: &Section, row: &BenchRow, is_knee: bool) -> Vec<String> {
     }
 }
 
-/// The columns that say what a row is. What only some methods have shares one: most of its cells would
-/// stand empty otherwise.
+/// Returns the columns that identify a row. Properties of only some methods share one column, because most cells of
+/// separate columns would be empty.
 fn words_of(section: &Section) -> impl Iterator<Item = Field> {
     let word = |head: &str, cell| Field {
         column: Column::new(head, "", Align::Left).priority(ColumnPriority::UnlessHeaded),
@@ -86,7 +86,7 @@ fn words_of(section: &Section) -> impl Iterator<Item = Field> {
     [method].into_iter().chain(more).chain([record])
 }
 
-/// The columns of figures, with the order in which they are taken on a narrow terminal.
+/// Returns the columns of figures with their priority on a narrow terminal.
 fn figures(context: &Context) -> impl Iterator<Item = Field> {
     let synced = context.section.key().sync != "none";
     let loop_name = match context.section.key().workload.as_str() {
@@ -145,8 +145,8 @@ fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> TableCel
     shown.unwrap_or(ABSENT.into()).into()
 }
 
-/// User or system time: its share of both over all samples, of the CPU time. The kernel tells the two
-/// apart by ticks, so that a short sample has all of one or of the other, and a median of them is neither.
+/// Returns user or system time: the CPU time multiplied by the share of the mean. The kernel separates the two by
+/// ticks, so that a short sample has only one of them, and the median of such samples is meaningless.
 fn share(context: &Context, row: &BenchRow, figure: Option<Summary>) -> TableCell {
     let seconds = || {
         let both = row.user_s?.mean + row.system_s?.mean;

@@ -1,4 +1,4 @@
-//! The rows of one group, put in order.
+//! A group of a document with its rows in order.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::Size;
 use weir_model::bench::{BenchDocument, BenchRow, GroupKey, RowGroup};
 
-/// With fewer, the table shows as much as a plot.
+/// Smallest number of record sizes for a plot. With fewer, the table shows as much.
 const POINTS_OF_A_CURVE: usize = 3;
 
-/// A group with its rows; those of one curve stand together.
+/// A group with its rows, sorted by curve.
 pub(super) struct Section<'a> {
-    /// What the document says of the group.
+    /// The group, or an empty one for rows of a group that the document does not list.
     pub group: Cow<'a, RowGroup>,
-    /// Its rows, by variant, else in the document's order.
+    /// Rows by variant, then in the document's order.
     pub rows: Vec<&'a BenchRow>,
-    /// Names of its curves: a method, with what else its rows differ in besides the record.
+    /// Names of the curves: methods with their parameters other than the record size.
     pub variants: Vec<String>,
 }
 
-/// Buffer, mode, records a call and requests in flight, as far as `row` has them.
+/// Returns the parameters of a row: buffer, mode, records in a call, requests in flight.
 pub(super) fn with(row: &BenchRow) -> String {
     let words = [
         row.buffer_bytes.map(|bytes| Size(bytes).to_string()),
@@ -30,7 +30,7 @@ pub(super) fn with(row: &BenchRow) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// A method with what it has besides: what one curve of the plot is of.
+/// Returns the name of the row's curve: the method and its parameters.
 pub(super) fn variant(row: &BenchRow) -> String {
     match with(row) {
         with if with.is_empty() => row.method.clone(),
@@ -38,12 +38,12 @@ pub(super) fn variant(row: &BenchRow) -> String {
     }
 }
 
-/// A row in a few words.
+/// Returns the label of a row.
 pub(super) fn label(row: &BenchRow) -> String {
     format!("{} {}", variant(row), Size(row.record_bytes))
 }
 
-/// Several rows in a few words: each variant once, with its records.
+/// Returns the label of several rows: each variant once, with its record sizes.
 pub(super) fn labels(rows: &[&BenchRow]) -> String {
     let mut named: Vec<(String, Vec<String>)> = Vec::new();
     for row in rows {
@@ -57,12 +57,12 @@ pub(super) fn labels(rows: &[&BenchRow]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// The median elapsed seconds, if they are a figure.
+/// Returns the median elapsed seconds, if finite.
 pub(super) fn elapsed(row: &BenchRow) -> Option<f64> {
     row.elapsed_s.map(|summary| summary.median).filter(|seconds| seconds.is_finite())
 }
 
-/// The sections of `document`: one for each group, and for rows of groups that it does not list.
+/// Returns a section for each group of `document`, and for each group that only its rows have.
 pub(super) fn sections(document: &BenchDocument) -> Vec<Section<'_>> {
     let mut groups: Vec<Cow<RowGroup>> = document.groups.iter().map(Cow::Borrowed).collect();
     for row in &document.rows {
@@ -93,37 +93,37 @@ impl<'a> Section<'a> {
                 variants.push(name);
             }
         }
-        rows.sort_by_key(|row| place(&variants, row));
+        rows.sort_by_key(|row| variant_index(&variants, row));
         Self { group, rows, variants }
     }
 
-    /// What its rows share.
+    /// Returns the properties that all rows share.
     pub fn key(&self) -> &GroupKey {
         &self.group.key
     }
 
-    /// Rows that were to be measured, figures or not.
+    /// Returns the rows that this machine can measure, also those without figures.
     pub fn possible(&self) -> impl Iterator<Item = &'a BenchRow> {
         self.rows.iter().copied().filter(|row| row.cannot.is_none())
     }
 
-    /// Rows with figures.
+    /// Returns the rows with figures and their median seconds.
     pub fn measured(&self) -> impl Iterator<Item = (&'a BenchRow, f64)> {
         self.possible().filter_map(|row| Some((row, elapsed(row)?)))
     }
 
-    /// Which curve `row` is of.
+    /// Returns the index of the row's curve.
     pub fn series(&self, row: &BenchRow) -> usize {
-        place(&self.variants, row)
+        variant_index(&self.variants, row)
     }
 
-    /// The row with the least elapsed time: the one that others are compared with, if known.
+    /// Returns the row that the ratios refer to, else the row with the smallest elapsed time.
     pub fn best(&self) -> Option<(&'a BenchRow, f64)> {
         let least = || self.measured().min_by(|a, b| a.1.total_cmp(&b.1));
         self.measured().find(|(row, _)| row.is_best()).or_else(least)
     }
 
-    /// The row that the knee stands at.
+    /// Returns the row of the knee.
     pub fn knee_row(&self) -> Option<&'a BenchRow> {
         let (knee, method) = (self.group.knee?, self.group.model_method.as_ref()?);
         self.measured()
@@ -131,7 +131,7 @@ impl<'a> Section<'a> {
             .find(|row| row.method == *method && row.record_bytes == knee.bytes)
     }
 
-    /// Has some method enough record sizes to draw a curve through?
+    /// Returns whether some method has enough record sizes for a plot.
     pub fn has_curve(&self) -> bool {
         let mut records: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
         self.measured().for_each(|(row, _)| {
@@ -141,7 +141,7 @@ impl<'a> Section<'a> {
     }
 }
 
-fn place(variants: &[String], row: &BenchRow) -> usize {
+fn variant_index(variants: &[String], row: &BenchRow) -> usize {
     let name = variant(row);
     variants.iter().position(|known| *known == name).unwrap_or(variants.len())
 }

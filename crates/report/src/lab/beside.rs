@@ -1,4 +1,4 @@
-//! A published table beside ours.
+//! A published table beside this machine's figures.
 
 use weir_model::duration::three_digits;
 use weir_model::lab::{PublishedFigure, PublishedTable};
@@ -7,10 +7,10 @@ use crate::block::Block;
 use crate::number::ABSENT;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
-/// The figure to show where there is room for one only.
+/// Figures to show on a narrow terminal, in order of preference.
 const FIRST: [&str; 2] = ["median", "elapsed"];
 
-/// The table; briefly, or with all that is known of how it came about. None of our own: nothing to show.
+/// Returns the table with its source; `brief` leaves out the published system. Nothing if this machine has no figure.
 pub(super) fn blocks(published: &PublishedTable, brief: bool) -> Vec<Block> {
     let measured: Vec<&PublishedFigure> =
         published.rows.iter().filter(|one| is_measured(published, one)).collect();
@@ -28,7 +28,7 @@ pub(super) fn blocks(published: &PublishedTable, brief: bool) -> Vec<Block> {
     blocks
 }
 
-/// Has the row that the figure is of any figure of ours?
+/// Returns whether this machine has a figure in the same row.
 fn is_measured(published: &PublishedTable, figure: &PublishedFigure) -> bool {
     published.rows.iter().any(|one| one.row == figure.row && one.ours.is_some())
 }
@@ -76,7 +76,7 @@ fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     found
 }
 
-/// Counts whole, measures with three digits.
+/// Returns a count with all digits, a measured value with three.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value}") } else { three_digits(value) }
 }

@@ -1,24 +1,25 @@
-//! Boxes side by side, each with two lines above it.
+//! Draws boxes side by side, each with two lines above it.
 
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten, width};
 
-/// One box.
+/// Content of one box.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StepBox {
-    /// Above it, and more so.
+    /// First line above the box.
     pub header: String,
-    /// Above it.
+    /// Second line above the box.
     pub title: String,
-    /// Its content; true: new.
+    /// Lines of the content; `true` for a line that the step added.
     pub rows: Vec<(String, bool)>,
-    /// The lower, the sooner it is shown where not all can be.
+    /// Priority if not all boxes fit; 0 is the highest.
     pub rank: u8,
-    /// It is the one that something happens to.
+    /// The step changes this box.
     pub strong: bool,
 }
 
-/// Draws them over the whole width, with at most so many rows of content; the last rows are shown.
+/// Draws the boxes over the whole width with `rows` lines of content each (`usize::MAX`: as many as the longest has).
+/// A longer content loses its first lines.
 pub(super) fn boxes(columns: &[StepBox], rows: usize, style: &Style) -> Vec<String> {
     if columns.is_empty() {
         return Vec::new();
@@ -57,7 +58,7 @@ fn one(column: &StepBox, wide: usize, rows: usize, style: &Style) -> Vec<String>
     lines
 }
 
-/// The last rows, and above them how many more there are; as many as asked for.
+/// Returns exactly `rows` lines: the last ones of the content, with a note about hidden ones above.
 fn last(all: &[(String, bool)], rows: usize) -> Vec<(String, bool)> {
     let mut shown = all.to_vec();
     if all.len() > rows {

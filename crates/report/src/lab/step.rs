@@ -1,4 +1,4 @@
-//! One step of a recorded run, drawn: the processes with their buffers above, files and pipes below.
+//! Draws one step of a recorded run: processes with their buffers above, files and pipes below.
 
 use weir_model::lab::step::{KnownBytes, LabStep, StepFile, StepProcess, StepStream};
 use weir_model::{Mode, StreamKind};
@@ -7,32 +7,32 @@ use super::boxes::{StepBox, boxes};
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten, wrap};
 
-/// Side by side; more would be too narrow to read.
+/// Largest number of boxes side by side; more would be too narrow to read on 80 columns.
 const COLUMNS_MOST: usize = 3;
-/// Lines that are always there: title, expectation, arrow, keys, four of text, three empty ones, and around both rows of boxes.
+/// Lines outside of the boxes' content: title, expectation, arrow, keys, four of text, three empty ones, and eight of
+/// the frames and headers of both rows of boxes.
 const FIXED: usize = 19;
 
-/// What the screen shows.
+/// State of the step screen.
 #[derive(Debug)]
-pub struct View<'a> {
-    /// The experiment, and which of its programs.
+#[allow(missing_docs)]
+pub struct StepView<'a> {
+    /// Experiment and version of the program.
     pub name: &'a str,
-    /// What one would expect of it.
+    /// What most people expect.
     pub expect: &'a str,
-    /// The step.
     pub step: &'a LabStep,
-    /// Its number, from 1.
+    /// Number of the step, from 1.
     pub number: usize,
-    /// How many there are.
+    /// Number of steps.
     pub of: usize,
-    /// Shown in the place of the boxes.
+    /// Text to show instead of the boxes.
     pub help: Option<&'a str>,
-    /// What the terminal can show.
     pub style: Style,
 }
 
-/// The lines of the screen, for a terminal of so many rows; None: as many as it takes, and no keys.
-pub fn frame(view: &View, rows: Option<usize>) -> Vec<String> {
+/// Returns the lines of the screen for a terminal of `rows` lines; `None` for any number of lines and no key help.
+pub fn frame(view: &StepView, rows: Option<usize>) -> Vec<String> {
     let style = &view.style;
     let title = format!("{} · step {} of {}", view.name, view.number, view.of);
     let expected = format!("you would expect: {}", view.expect);
@@ -62,12 +62,12 @@ pub fn frame(view: &View, rows: Option<usize>) -> Vec<String> {
     lines
 }
 
-fn fit(text: &str, view: &View) -> String {
+fn fit(text: &str, view: &StepView) -> String {
     shorten(&clean(text, &view.style), view.style.width, &view.style)
 }
 
-/// Two lines on a screen, so that nothing below moves from step to step.
-fn paragraph(lines: &mut Vec<String>, text: &str, emphasis: Emphasis, view: &View, rows: Option<usize>) {
+/// Adds a paragraph. On a screen it has at least two lines, so that the boxes do not move from step to step.
+fn paragraph(lines: &mut Vec<String>, text: &str, emphasis: Emphasis, view: &StepView, rows: Option<usize>) {
     let text = clean(text, &view.style);
     let mut wrapped = if text.is_empty() { Vec::new() } else { wrap(&text, view.style.width, "", "") };
     if rows.is_some() {
@@ -76,7 +76,7 @@ fn paragraph(lines: &mut Vec<String>, text: &str, emphasis: Emphasis, view: &Vie
     lines.extend(wrapped.iter().map(|line| view.style.paint(emphasis, line)));
 }
 
-fn picture(lines: &mut Vec<String>, view: &View, rows: Option<usize>) {
+fn picture(lines: &mut Vec<String>, view: &StepView, rows: Option<usize>) {
     let (above, more) = chosen(processes(view));
     let (below, _) = chosen(files(view));
     let room = rows.map(|rows| rows.saturating_sub(FIXED).max(2));
@@ -88,8 +88,8 @@ fn picture(lines: &mut Vec<String>, view: &View, rows: Option<usize>) {
     lines.extend(boxes(&below, lower, &view.style));
 }
 
-/// Between the processes and the files: what this step carried over.
-fn arrow(view: &View) -> String {
+/// Returns the line between processes and files: the bytes that the step moved.
+fn arrow(view: &StepView) -> String {
     let Some(moved) = view.step.moved else { return String::new() };
     let down = view.style.sign("▼", "v");
     let to = view.step.files.get(moved.file).map_or("", |file| file.name.as_str());
@@ -97,7 +97,7 @@ fn arrow(view: &View) -> String {
     view.style.paint(Emphasis::Good, &fit(&text, view))
 }
 
-/// As many as there is room for, the important ones, in their order; and how many others there are.
+/// Returns the boxes with the highest priority that fit, in their order, and the number of hidden ones.
 fn chosen(columns: Vec<StepBox>) -> (Vec<StepBox>, usize) {
     let more = columns.len().saturating_sub(COLUMNS_MOST);
     let mut ranks: Vec<(u8, usize)> = columns.iter().enumerate().map(|(at, one)| (one.rank, at)).collect();
@@ -107,7 +107,7 @@ fn chosen(columns: Vec<StepBox>) -> (Vec<StepBox>, usize) {
     (chosen.collect(), more)
 }
 
-fn processes(view: &View) -> Vec<StepBox> {
+fn processes(view: &StepView) -> Vec<StepBox> {
     let of = |process: &StepProcess| -> Vec<StepBox> {
         let acts = view.step.actor == Some(process.pid);
         let full = |stream: &&StepStream| stream.pending.count + stream.unread.count > 0;
@@ -142,7 +142,7 @@ fn rank(process: &StepProcess, stream: Option<&StepStream>, acts: bool) -> u8 {
     }
 }
 
-/// Short enough for two side by side: of one that has ended, how says more than whose child it was.
+/// Returns the header of a process: how it ended, else its parent.
 fn header(process: &StepProcess, is_parent: bool) -> String {
     let more = match (&process.ended, process.parent) {
         (Some(how), _) => format!(", ended: {how}"),
@@ -153,8 +153,8 @@ fn header(process: &StepProcess, is_parent: bool) -> String {
     format!("{} {}{more}", process.pid, process.name)
 }
 
-/// `stdout → file: 31 of 4096 B, 17 copied`; short enough for two side by side. That a file is fully buffered says the
-/// text beside it.
+/// Returns the title of a stream: `stdout → file: 31 of 4096 B, 17 copied`. Leaves out the mode `full`, which the text
+/// of the step explains.
 fn title(stream: &StepStream) -> String {
     let name = match stream.fd {
         0 => "stdin".into(),
@@ -191,7 +191,7 @@ fn content(stream: &StepStream) -> Vec<(String, bool)> {
     rows
 }
 
-fn files(view: &View) -> Vec<StepBox> {
+fn files(view: &StepView) -> Vec<StepBox> {
     let of = |file: &StepFile| {
         let moved = file.added.as_ref();
         let is_new = |from: usize, to: usize| {
@@ -202,33 +202,33 @@ fn files(view: &View) -> Vec<StepBox> {
         if file.bytes > file.content.len() as u64 {
             rows.push((format!("… {} in all", count(file.bytes)), false));
         }
-        let (header, title) = place(file);
+        let (header, title) = file_lines(file);
         StepBox { header, title, rows, rank: u8::from(moved.is_none()), strong: moved.is_some() }
     };
     view.step.files.iter().map(of).collect()
 }
 
-/// What a file is called, and on which layer its bytes are.
-fn place(file: &StepFile) -> (String, String) {
+/// Returns the header and the title of a file: its name and size, and the layer that has its bytes.
+fn file_lines(file: &StepFile) -> (String, String) {
     let lines = file.content.iter().filter(|byte| **byte == Some(b'\n')).count();
     let s = if lines == 1 { "" } else { "s" };
     match file.kind {
         StreamKind::File => {
             let device = match file.synced {
-                None => "nothing is on the device for sure: no fsync yet".to_string(),
+                None => "nothing is surely on the device: no fsync yet".to_string(),
                 Some(synced) => format!("{synced} B are on the device"),
             };
             let header = format!("{}: {} B, {lines} line{s}", file.name, file.bytes);
             (header, format!("{} B in the kernel's page cache; {device}", file.bytes))
         }
         StreamKind::Pipe | StreamKind::Socket => {
-            (format!("{}: {} B", file.name, file.bytes), "in the kernel, until somebody reads it".into())
+            (format!("{}: {} B", file.name, file.bytes), "in the kernel until a process reads it".into())
         }
         _ => (format!("{}: {} B, {lines} line{s}", file.name, file.bytes), String::new()),
     }
 }
 
-/// Lines as they are, with what does not show made visible; where each begins and ends.
+/// Splits bytes into lines with escapes for invisible ones. Returns each line with its start and end offset.
 fn split(bytes: &[Option<u8>]) -> Vec<(String, usize, usize)> {
     let mut rows = Vec::new();
     let (mut row, mut from) = (String::new(), 0);

@@ -1,6 +1,6 @@
-//! The screen of `weir peek`: what waits in each stream, since when, and when it would appear.
+//! The screen of `weir peek`: the pending bytes of each stream, their age, and when they would appear.
 
+mod labels;
 mod screen;
-mod words;
 
 pub use screen::screen;

@@ -1,19 +1,19 @@
-//! The screen.
+//! Draws the screen.
 
 use weir_model::peek::{Peek, PeekStream};
 use weir_model::trace::RuntimeId;
 
-use super::words;
+use super::labels;
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, width};
 
 const STREAM: usize = 1;
-const HEAD: [&str; 6] = ["fd", "stream", "buffer", "waiting", "waits ≥", "would appear"];
-/// A name of a file takes no more columns.
-const PLACE_MOST: usize = 30;
+const HEAD: [&str; 6] = ["fd", "stream", "buffer", "pending", "at least", "would appear"];
+/// Largest width of the column `stream`.
+const TARGET_MOST: usize = 30;
 const INDENT: &str = "      ";
 
-/// The processes, one after the other. `full`: all bytes, over several lines.
+/// Returns the processes as text for a terminal; `full` shows all bytes, over several lines.
 pub fn screen(processes: &[Peek], full: bool, style: &Style) -> String {
     let parts: Vec<String> = processes.iter().map(|peek| process(peek, full, style)).collect();
     parts.join("\n")
@@ -37,8 +37,8 @@ fn process(peek: &Peek, full: bool, style: &Style) -> String {
 }
 
 fn title(peek: &Peek, style: &Style) -> String {
-    let end = format!(" ({}), {}", peek.pid, words::state(peek));
-    let command = words::command(peek);
+    let end = format!(" ({}), {}", peek.pid, labels::state(peek));
+    let command = labels::command(peek);
     let room = style.width.saturating_sub(width(&end)).max(20);
     let name = cut(&clean(&command, style), room, style);
     format!("{}{}\n", style.paint(Emphasis::Strong, &name), clean(&end, style))
@@ -52,8 +52,8 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
             *most = (*most).max(width(cell));
         }
     }
-    widths[STREAM] = widths[STREAM].min(PLACE_MOST);
-    // What has no room goes from the names.
+    widths[STREAM] = widths[STREAM].min(TARGET_MOST);
+    // The column `stream` gives up the columns that are missing.
     let all: usize = 2 + widths.iter().sum::<usize>() + 2 * (HEAD.len() - 1);
     widths[STREAM] -= all.saturating_sub(style.width).min(widths[STREAM].saturating_sub(12));
     for (row, stream) in rows.iter_mut().zip(streams) {
@@ -70,14 +70,14 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
 
 fn row(stream: &PeekStream, style: &Style) -> [String; 6] {
     let rest = [
-        words::place(stream),
-        words::buffer(stream),
-        words::waiting(stream),
-        words::since(stream),
-        words::appears(stream),
+        labels::target(stream),
+        labels::buffer(stream),
+        labels::waiting(stream),
+        labels::since(stream),
+        labels::appears(stream),
     ];
-    let [place, buffer, waiting, since, appears] = rest.map(|word| clean(&word, style));
-    [stream.fd.to_string(), place, buffer, waiting, since, appears]
+    let [target, buffer, waiting, since, appears] = rest.map(|word| clean(&word, style));
+    [stream.fd.to_string(), target, buffer, waiting, since, appears]
 }
 
 fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
@@ -107,10 +107,10 @@ fn preview(stream: &PeekStream, full: bool, style: &Style, text: &mut String) {
     *text += &format!("{INDENT}{shown}\n");
 }
 
-/// What has nothing to tell, and what could not be looked into.
+/// Adds the streams without bytes and the buffers that weir cannot read.
 fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
     if peek.streams.is_empty() && peek.unseen.is_empty() {
-        *text += "  no streams were found that weir knows\n\n";
+        *text += "  no streams of a runtime that weir knows\n\n";
     }
     let is_shown = |fd: i32| shown.iter().any(|one| one.fd == fd);
     let mut empty: Vec<i32> =
@@ -120,7 +120,8 @@ fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
     if !empty.is_empty() {
         let list: Vec<String> = empty.iter().map(i32::to_string).collect();
         let (noun, list) = (if empty.len() == 1 { "descriptor" } else { "descriptors" }, list.join(", "));
-        *text += &format!("  nothing waits in {}\n", cut(&format!("{noun} {list}"), style.width - 20, style));
+        *text +=
+            &format!("  nothing pending in {}\n", cut(&format!("{noun} {list}"), style.width - 20, style));
         text.push('\n');
     }
     for one in &peek.unseen {
@@ -128,16 +129,16 @@ fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
     }
 }
 
-/// What to do about it, on one line if there is room.
+/// Adds the commands that write the pending bytes, on one line if there is room.
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
-    // What only a search finds is shown, but not written.
+    // `weir flush` does not write streams that only a search of the memory finds.
     let in_reach =
         |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, RuntimeId::Go | RuntimeId::Rust);
     if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
         return;
     }
     let now = format!("write it out now:  weir flush {}", peek.pid);
-    let next = format!("next time:  weir run --max-delay 100ms -- {}", clean(&words::command(peek), style));
+    let next = format!("next time:  weir run --max-delay 100ms -- {}", clean(&labels::command(peek), style));
     if 2 + width(&now) + 6 + width(&next) <= style.width {
         *text += &format!("  {now}      {next}\n");
     } else {
@@ -145,7 +146,7 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
     }
 }
 
-/// The beginning of a text that is too long.
+/// Returns the beginning of a text that is too long.
 fn cut(text: &str, most: usize, style: &Style) -> String {
     if width(text) <= most {
         return text.into();
@@ -161,7 +162,7 @@ fn cut(text: &str, most: usize, style: &Style) -> String {
     short + &dots
 }
 
-/// The end of it: of a path.
+/// Returns the end of a text that is too long, for paths.
 fn cut_start(text: &str, most: usize, style: &Style) -> String {
     if width(text) <= most {
         return text.into();
@@ -227,11 +228,11 @@ mod tests {
         let expected = "\
 python3 worker.py (4711), asleep in poll for 12 m 03 s
 
-  fd  stream           buffer      waiting  waits ≥    would appear
+  fd  stream           buffer      pending  at least   would appear
    1  pipe → tee 4712  full 8 KiB  41 B     11 m 58 s  in 8,151 B, or at exit
       \"ready: listening on port 8080\\nconnected\\n\"
 
-  nothing waits in descriptor 2
+  nothing pending in descriptor 2
 
   write it out now:  weir flush 4711
   next time:  weir run --max-delay 100ms -- python3 worker.py
@@ -264,7 +265,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
         idle.state = MainThreadState::Running;
         let text = screen(&[idle], false, &Style::default());
         assert!(text.starts_with("python3 worker.py (4711), running\n"), "{text}");
-        assert!(text.contains("nothing waits in descriptor 2") && !text.contains("weir flush"));
+        assert!(text.contains("nothing pending in descriptor 2") && !text.contains("weir flush"));
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! The whole live screen: a line on top, the list, what the chosen process holds, the keys.
+//! Draws the live screen: two lines on top, the list, the selected process, the keys.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Modifier, Style as Look};
+use ratatui_core::style::{Color, Modifier, Style as CellStyle};
 use weir_model::Size;
 use weir_model::top::ProcessActivity;
 
 use super::keys::KEYS;
-use super::words::{FOREIGN, path, totals, waits};
-use super::{Foot, View, list};
+use super::labels::{FOREIGN, path, totals, waits};
+use super::{Foot, TopView, list};
 use crate::number::percent;
 use crate::text::{clean, shorten, width};
 
-/// Lines around the rows: the top, an empty one, the head, two of the chosen process, the foot.
+/// Lines around the rows: two on top, the head, two for the selected process, the foot.
 const AROUND: u16 = 6;
 
-/// Draws all of it; a terminal that is too small shows the upper part.
-pub fn draw(view: &View, area: Rect, buffer: &mut Buffer) {
+/// Draws the whole screen; a terminal that is too small shows the upper part.
+pub fn draw(view: &TopView, area: Rect, buffer: &mut Buffer) {
     let chosen = view.selection.of(view.survey);
     top(view, &chosen, area, buffer);
     let rows = usize::from(area.height.saturating_sub(AROUND)).max(1);
@@ -36,22 +36,22 @@ pub fn draw(view: &View, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Writes a line, cut to the width.
-fn line(view: &View, text: &str, area: Rect, look: Look, buffer: &mut Buffer) {
+/// Draws a line, shortened to the width.
+fn line(view: &TopView, text: &str, area: Rect, style: CellStyle, buffer: &mut Buffer) {
     if area.height == 0 {
         return;
     }
     let text = shorten(&clean(text, &view.style), usize::from(area.width), &view.style);
-    buffer.set_string(area.x, area.y, text, look);
+    buffer.set_string(area.x, area.y, text, style);
 }
 
-fn top(view: &View, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
-    let bold = Look::new().add_modifier(Modifier::BOLD);
+fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
+    let bold = CellStyle::new().add_modifier(Modifier::BOLD);
     let survey = view.survey;
     let text = match survey.elapsed_s > 0.0 {
         true => format!("weir top · {} processes · {}", chosen.len(), totals(chosen)),
         false => {
-            format!("weir top · {} processes · the first look takes {} s", chosen.len(), view.interval_s)
+            format!("weir top · {} processes · the first survey takes {} s", chosen.len(), view.interval_s)
         }
     };
     line(view, &text, area, bold, buffer);
@@ -66,15 +66,15 @@ fn top(view: &View, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buffer
         view,
         &text,
         Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area },
-        Look::new(),
+        CellStyle::new(),
         buffer,
     );
 }
 
-/// What the chosen process is, and what waits in its streams.
-fn detail(view: &View, one: &ProcessActivity, area: Rect, buffer: &mut Buffer) {
+/// Draws the command of the selected process and its oldest pending bytes.
+fn detail(view: &TopView, one: &ProcessActivity, area: Rect, buffer: &mut Buffer) {
     let user = if one.foreign {
-        format!(" {FOREIGN} of user {}: as root more is seen", one.uid)
+        format!(" {FOREIGN} of user {}: run weir as root to see more", one.uid)
     } else {
         String::new()
     };
@@ -82,33 +82,33 @@ fn detail(view: &View, one: &ProcessActivity, area: Rect, buffer: &mut Buffer) {
         view,
         &format!("{}{user} {}", one.pid, one.command),
         area,
-        Look::new().add_modifier(Modifier::BOLD),
+        CellStyle::new().add_modifier(Modifier::BOLD),
         buffer,
     );
     let below = Rect { y: area.y + 1, height: 1, ..area };
     let Some(stream) = one.oldest() else {
         let text = match (&one.waiting, one.foreign) {
-            (Some(_), _) => "nothing waits in its buffers",
-            (None, true) => "its buffers are not to be seen",
-            (None, false) => "its buffers were not looked into: it runs, or its turn has not come",
+            (Some(_), _) => "no pending bytes in its buffers",
+            (None, true) => "its buffers cannot be read",
+            (None, false) => "its buffers are not read yet, or it is running",
         };
-        return line(view, text, below, Look::new(), buffer);
+        return line(view, text, below, CellStyle::new(), buffer);
     };
     let more = one.waiting.as_ref().map_or(0, |all| all.len() - 1);
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     let text = format!(
-        "fd {} {} holds {} for {}{more}: {:?}",
+        "fd {} {}: {} pending for {}{more}: {:?}",
         stream.fd,
         path(&stream.path),
         Size(stream.pending_bytes),
         waits(stream),
         stream.preview
     );
-    line(view, &text, below, Look::new(), buffer);
+    line(view, &text, below, CellStyle::new(), buffer);
 }
 
-fn foot(view: &View, area: Rect, buffer: &mut Buffer) {
-    let strong = Look::new().add_modifier(Modifier::BOLD);
+fn foot(view: &TopView, area: Rect, buffer: &mut Buffer) {
+    let strong = CellStyle::new().add_modifier(Modifier::BOLD);
     match view.foot {
         Foot::Typing(text) => {
             line(view, &format!("filter: {text}_   enter keeps it, escape drops it"), area, strong, buffer)
@@ -121,13 +121,13 @@ fn foot(view: &View, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Colour only where it is wanted; it says nothing that the words do not.
-fn warning(view: &View) -> Look {
-    let bold = Look::new().add_modifier(Modifier::BOLD);
+/// Returns the style of a question.
+fn warning(view: &TopView) -> CellStyle {
+    let bold = CellStyle::new().add_modifier(Modifier::BOLD);
     if view.style.colour { bold.fg(Color::Yellow) } else { bold }
 }
 
-/// As many as there is room for.
+/// Draws as many keys as fit.
 fn keys(area: Rect, buffer: &mut Buffer) {
     let mut x = 0;
     for key in KEYS.iter().filter(|key| !key.short.is_empty()) {
@@ -135,22 +135,24 @@ fn keys(area: Rect, buffer: &mut Buffer) {
         if x + wide > usize::from(area.width) {
             break;
         }
-        buffer.set_string(area.x + x as u16, area.y, key.key, Look::new().add_modifier(Modifier::BOLD));
-        buffer.set_string(area.x + (x + width(key.key) + 1) as u16, area.y, key.short, Look::new());
+        buffer.set_string(area.x + x as u16, area.y, key.key, CellStyle::new().add_modifier(Modifier::BOLD));
+        buffer.set_string(area.x + (x + width(key.key) + 1) as u16, area.y, key.short, CellStyle::new());
         x += wide + 2;
     }
 }
 
-fn help(view: &View, area: Rect, buffer: &mut Buffer) {
+fn help(view: &TopView, area: Rect, buffer: &mut Buffer) {
     let notes = [
         String::new(),
-        "TINY/s: calls of less than 512 B on the average. A CALL: bytes a call. SYS%: time in".into(),
-        "the kernel, of one processor. PENDING: bytes that the program wrote and that are still in".into(),
-        "its own buffers; AGE: for how long, > where it was so before weir began to look.".into(),
-        format!("{FOREIGN} behind a PID: another user's process; as root its calls and buffers are seen."),
+        "TINY/s: calls of a mean size below 512 B. A CALL: mean bytes of a call. SYS%: time in".into(),
+        "the kernel, 100 for one CPU. PENDING: bytes that the program wrote and that are still in".into(),
+        "its own buffers. AGE: for how long; > if they were pending before the first survey.".into(),
+        format!(
+            "{FOREIGN} after a PID: another user's process; run weir as root to see its calls and buffers."
+        ),
     ];
     let keys = KEYS.iter().map(|key| format!("{:>9}   {}", key.key, key.long));
     for (at, text) in keys.chain(notes).take(usize::from(area.height)).enumerate() {
-        line(view, &text, Rect { y: area.y + at as u16, height: 1, ..area }, Look::new(), buffer);
+        line(view, &text, Rect { y: area.y + at as u16, height: 1, ..area }, CellStyle::new(), buffer);
     }
 }

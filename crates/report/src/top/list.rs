@@ -1,21 +1,21 @@
-//! The list of processes on the live screen: columns of fixed width, so that nothing jumps between two looks.
+//! Draws the list of processes on the live screen. Columns have fixed widths, so that they do not move between surveys.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
-use ratatui_core::style::{Modifier, Style as Look};
+use ratatui_core::style::{Modifier, Style as CellStyle};
 use weir_model::top::ProcessActivity;
 
-use super::View;
+use super::TopView;
+use super::labels::{age, calls, location, pending, pid, share, size};
 use super::order::Sort;
-use super::words::{age, calls, pending, pid, place, share, size};
 use crate::text::{clean, shorten, shorten_front, width};
 
 /// A column of the list.
-struct Column {
+struct ListColumn {
     head: &'static str,
     width: usize,
     sort: Option<Sort>,
-    /// Shown from this width of the screen on.
+    /// Smallest width of the screen that shows the column.
     from: usize,
     kind: Kind,
     text: fn(&ProcessActivity) -> String,
@@ -24,9 +24,9 @@ struct Column {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,
-    /// Takes what room there is, its beginning first.
+    /// Grows with the screen; keeps the beginning of a text that is too long.
     Words,
-    /// The same, its end first.
+    /// Grows with the screen; keeps the end of a path that is too long.
     Path,
 }
 
@@ -36,16 +36,16 @@ const fn number(
     sort: Option<Sort>,
     from: usize,
     text: fn(&ProcessActivity) -> String,
-) -> Column {
-    Column { head, width, sort, from, kind: Kind::Number, text }
+) -> ListColumn {
+    ListColumn { head, width, sort, from, kind: Kind::Number, text }
 }
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [ListColumn; 11] = [
     number("PID", 8, Some(Sort::Pid), 0, |one| {
         let (number, mark) = pid(one);
         format!("{number}{}", if mark.is_empty() { " " } else { mark })
     }),
-    Column {
+    ListColumn {
         head: "COMMAND",
         width: 10,
         sort: None,
@@ -64,19 +64,19 @@ const COLUMNS: [Column; 11] = [
     number("USR%", 4, None, 100, |one| share(one.user_share)),
     number("PENDING", 8, Some(Sort::Pending), 0, pending),
     number("AGE", 5, Some(Sort::Age), 0, age),
-    Column { head: "WHERE", width: 10, sort: None, from: 0, kind: Kind::Path, text: place },
+    ListColumn { head: "WHERE", width: 10, sort: None, from: 0, kind: Kind::Path, text: location },
 ];
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 1;
 
-/// The columns that are shown, each with its width.
-fn fit(room: usize) -> Vec<(&'static Column, usize)> {
-    let mut shown: Vec<(&Column, usize)> =
+/// Returns the visible columns with their widths.
+fn fit(room: usize) -> Vec<(&'static ListColumn, usize)> {
+    let mut shown: Vec<(&ListColumn, usize)> =
         COLUMNS.iter().filter(|column| column.from <= room).map(|column| (column, column.width)).collect();
     let used: usize = shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP);
     let mut left = room.saturating_sub(used);
-    // What is left goes to the words and the paths alike.
+    // Words and paths share the remaining columns equally.
     let wide = shown.iter().filter(|(column, _)| column.kind != Kind::Number).count();
     for (nth, (_, width)) in shown.iter_mut().filter(|(column, _)| column.kind != Kind::Number).enumerate() {
         let part = left / (wide - nth);
@@ -86,17 +86,17 @@ fn fit(room: usize) -> Vec<(&'static Column, usize)> {
     shown
 }
 
-/// Draws head and rows; `rows` begins with the first that is shown.
-pub(super) fn draw(view: &View, rows: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
+/// Draws the head and the first of `rows` that fit.
+pub(super) fn draw(view: &TopView, rows: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
     let columns = fit(usize::from(area.width));
-    let bold = Look::new().add_modifier(Modifier::BOLD);
+    let bold = CellStyle::new().add_modifier(Modifier::BOLD);
     let (mut x, y) = (area.x, area.y);
     for (column, width) in &columns {
         let sorted = column.sort == Some(view.selection.sort);
-        let look = if sorted { bold.add_modifier(Modifier::UNDERLINED) } else { bold };
+        let style = if sorted { bold.add_modifier(Modifier::UNDERLINED) } else { bold };
         let head = shorten(column.head, *width, &view.style);
         let pad = if column.kind == Kind::Number { width - self::width(&head) } else { 0 };
-        buffer.set_string(x + pad as u16, y, &head, look);
+        buffer.set_string(x + pad as u16, y, &head, style);
         x += (width + GAP) as u16;
     }
     for (line, one) in rows.iter().take(usize::from(area.height.saturating_sub(1))).enumerate() {
@@ -104,7 +104,13 @@ pub(super) fn draw(view: &View, rows: &[&ProcessActivity], area: Rect, buffer: &
     }
 }
 
-fn row(view: &View, one: &ProcessActivity, columns: &[(&Column, usize)], area: Rect, buffer: &mut Buffer) {
+fn row(
+    view: &TopView,
+    one: &ProcessActivity,
+    columns: &[(&ListColumn, usize)],
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     let mut x = area.x;
     for (column, width) in columns {
         let text = clean(&(column.text)(one), &view.style);
@@ -113,13 +119,13 @@ fn row(view: &View, one: &ProcessActivity, columns: &[(&Column, usize)], area: R
             _ => shorten(&text, *width, &view.style),
         };
         let pad = if column.kind == Kind::Number { width.saturating_sub(self::width(&text)) } else { 0 };
-        buffer.set_string(x + pad as u16, area.y, &text, Look::new());
+        buffer.set_string(x + pad as u16, area.y, &text, CellStyle::new());
         x += (width + GAP) as u16;
     }
     if view.selected == Some(one.pid) {
-        buffer.set_style(area, Look::new().add_modifier(Modifier::REVERSED));
+        buffer.set_style(area, CellStyle::new().add_modifier(Modifier::REVERSED));
     } else if one.foreign {
-        buffer.set_style(area, Look::new().add_modifier(Modifier::DIM));
+        buffer.set_style(area, CellStyle::new().add_modifier(Modifier::DIM));
     }
 }
 

@@ -1,11 +1,11 @@
-//! What `weir top` shows of a [`Survey`]: the live screen, the table of one look, JSON.
+//! The live screen, the table and the document of `weir top`.
 
 mod frame;
 mod keys;
+mod labels;
 mod list;
 mod once;
 mod order;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -18,37 +18,33 @@ pub use frame::draw;
 pub use once::blocks;
 pub use order::{Selection, Sort};
 
-/// All that the live screen shows.
+/// State of the live screen.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
-    /// What was seen last.
+#[allow(missing_docs)]
+pub struct TopView<'a> {
+    /// The last survey.
     pub survey: &'a Survey,
-    /// Which processes, in which order.
     pub selection: &'a Selection,
-    /// The process that the keys are about.
+    /// PID that the keys act on.
     pub selected: Option<u32>,
-    /// What the lowest line says or asks.
     pub foot: Foot<'a>,
-    /// No new look is taken.
     pub paused: bool,
-    /// The keys are explained.
+    /// Show the help instead of the list.
     pub help: bool,
-    /// Between two looks.
+    /// Seconds between two surveys.
     pub interval_s: f64,
-    /// What the terminal can show.
     pub style: Style,
 }
 
-/// The lowest line.
+/// Content of the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Foot<'a> {
-    /// The keys.
     Keys,
-    /// A filter is being typed.
+    /// The filter that the user is typing.
     Typing(&'a str),
-    /// A question that y answers.
+    /// A question that the key y confirms.
     Question(&'a str),
-    /// Something to know.
     Message(&'a str),
 }
 

@@ -1,18 +1,18 @@
-//! One look as a table, for `--once`.
+//! One survey as a table (`--once`).
 
 use weir_model::top::{ProcessActivity, Survey};
 
+use super::labels::{age, calls, location, pending, pid, share, size, totals};
 use super::order::Selection;
-use super::words::{age, calls, pending, pid, place, share, size, totals};
 use crate::block::Block;
 use crate::number::whole_percent;
 use crate::style::Emphasis;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 
-/// Tiny calls a second from which a process stands out.
+/// Tiny calls per second that are emphasised: about 0.1 % of one CPU.
 const MUCH: f64 = 1000.0;
 
-/// The table of the first `rows` processes that did something or hold bytes.
+/// Returns a table of the first `rows` processes that made calls, used CPU time or have pending bytes.
 pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block> {
     let chosen = selection.of(survey);
     let shown: Vec<&ProcessActivity> =
@@ -23,7 +23,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
         blocks.push(Block::Table(Table { columns: columns(), rows, ..Table::default() }));
     }
     let rest = chosen.len() - shown.len();
-    blocks.extend((rest > 0).then(|| Block::Aside(format!("and {rest} more that do less or nothing"))));
+    blocks.extend((rest > 0).then(|| Block::Aside(format!("and {rest} more with fewer calls or none"))));
     blocks.push(Block::Facts(facts(survey, &shown)));
     blocks
 }
@@ -66,7 +66,7 @@ fn row(one: &ProcessActivity) -> TableRow {
         share(one.user_share).into(),
         pending(one).into(),
         age(one).into(),
-        place(one).into(),
+        location(one).into(),
     ];
     TableRow { cells, ..TableRow::default() }
 }
@@ -75,11 +75,11 @@ fn facts(survey: &Survey, shown: &[&ProcessActivity]) -> Vec<String> {
     let cost = if survey.elapsed_s > 0.0 { survey.cost_s / survey.elapsed_s } else { 0.0 };
     let mut facts = vec![
         format!("over {:.1} s", survey.elapsed_s),
-        format!("looking took {} % of one processor", whole_percent(cost)),
+        format!("weir used {} % of one CPU", whole_percent(cost)),
         "tiny: less than 512 B a call".to_string(),
     ];
     if shown.iter().any(|one| one.foreign) {
-        facts.push("! another user's: as root, calls and buffers are seen".into());
+        facts.push("! another user's process: run weir as root to see its calls and buffers".into());
     }
     facts
 }

@@ -1,33 +1,31 @@
-//! Which processes are shown, and in which order.
+//! Filter and order of the processes.
 
 use std::cmp::Ordering;
 
 use weir_model::top::{ProcessActivity, Survey};
 
-/// What processes are sorted by; the most first, but for `Size` and `Pid`.
+/// Sort order of processes: largest first, except for `Size` and `Pid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub enum Sort {
-    /// Tiny calls a second.
+    /// Tiny calls per second.
     #[default]
     Tiny,
-    /// Calls that read.
     Reads,
-    /// Calls that write.
     Writes,
-    /// Bytes a call, the fewest first; those without calls come last.
+    /// Mean bytes of a call, smallest first; processes without calls are last.
     Size,
-    /// Time in the kernel.
+    /// CPU time in the kernel.
     System,
-    /// Bytes that wait.
+    /// Pending bytes of all streams.
     Pending,
-    /// How long the oldest of them have waited.
+    /// Age of the oldest pending bytes.
     Age,
-    /// The number of the process.
     Pid,
 }
 
 impl Sort {
-    /// All, in the order of the columns.
+    /// All orders, in the order of the columns.
     pub const ALL: [Sort; 8] = [
         Sort::Tiny,
         Sort::Reads,
@@ -39,7 +37,7 @@ impl Sort {
         Sort::Pid,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Sort::Tiny => "tiny",
@@ -53,13 +51,13 @@ impl Sort {
         }
     }
 
-    /// The one that is so many further on, round and round.
+    /// Returns the order `steps` columns to the right, wrapping around.
     pub fn next(self, steps: usize) -> Sort {
         let at = Self::ALL.iter().position(|one| *one == self).unwrap_or(0);
         Self::ALL[(at + steps) % Self::ALL.len()]
     }
 
-    /// The one before.
+    /// Returns the order of the previous column, wrapping around.
     pub fn previous(self) -> Sort {
         self.next(Self::ALL.len() - 1)
     }
@@ -83,17 +81,17 @@ fn size(one: &ProcessActivity) -> f64 {
     one.calls().and_then(|calls| calls.mean_bytes()).unwrap_or(f64::INFINITY)
 }
 
-/// What is to be shown.
+/// Filter and order of the visible processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
 pub struct Selection {
-    /// The order.
     pub sort: Sort,
-    /// Only processes with this in their number, command or the path of a stream that waits; empty: all.
+    /// Selects processes by PID, or by text in the command or in the path of a pending stream. Empty selects all.
     pub filter: String,
 }
 
 impl Selection {
-    /// The processes that are selected, in order: those of equal worth by tiny calls, pending bytes and time.
+    /// Returns the selected processes in order. Equal ones are ordered by tiny calls, pending bytes, CPU time and PID.
     pub fn of<'a>(&self, survey: &'a Survey) -> Vec<&'a ProcessActivity> {
         let wanted = self.filter.to_lowercase();
         let mut found: Vec<&ProcessActivity> =

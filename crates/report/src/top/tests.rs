@@ -6,7 +6,7 @@ use ratatui_core::terminal::Terminal;
 use weir_model::top::{CallRate, PendingStream, ProcessActivity, Survey};
 use weir_model::trace::RuntimeId;
 
-use super::{Foot, Selection, Sort, View, blocks, document, draw};
+use super::{Foot, Selection, Sort, TopView, blocks, document, draw};
 use crate::style::Style;
 use crate::terminal;
 
@@ -54,8 +54,8 @@ fn survey() -> Survey {
     Survey { elapsed_s: 1.0, cost_s: 0.004, processes: vec![foreign, copier, worker, bytewise] }
 }
 
-fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> View<'a> {
-    View {
+fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> TopView<'a> {
+    TopView {
         survey,
         selection,
         selected: Some(selected),
@@ -67,13 +67,13 @@ fn view<'a>(survey: &'a Survey, selection: &'a Selection, selected: u32) -> View
     }
 }
 
-fn screen(view: &View, width: u16, height: u16) -> Terminal<TestBackend> {
+fn screen(view: &TopView, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(view, frame.area(), frame.buffer_mut())).unwrap();
     terminal
 }
 
-fn lines(view: &View, width: u16, height: u16) -> Vec<String> {
+fn lines(view: &TopView, width: u16, height: u16) -> Vec<String> {
     let terminal = screen(view, width, height);
     let buffer = terminal.backend().buffer();
     let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
@@ -85,7 +85,7 @@ fn eighty_columns() {
     let (survey, selection) = (survey(), Selection::default());
     let lines = lines(&view(&survey, &selection, 4711), 80, 24);
     let expected = [
-        "weir top · 4 processes · 500 k calls/s, 500 k of them tiny · 17 B wait in 1 pro…",
+        "weir top · 4 processes · 500 k calls/s, 500 k of them tiny · 17 B pending in 1 …",
         "every 1 s · by tiny · weir itself 0.4 %",
         "     PID COMMAND       READ/s WRITE/s   A CALL SYS%  PENDING   AGE WHERE",
         "  12345  ./tr2u a w 250 k   250 k       1 B   80",
@@ -97,7 +97,7 @@ fn eighty_columns() {
     );
     assert!(lines[4].contains("4711") && lines[4].contains(" 17 B >11 m fd 1 pipe"), "{lines:#?}");
     assert_eq!(lines[21], "4711 python3 worker.py --listen 8080");
-    assert_eq!(lines[22], r#"fd 1 pipe holds 17 B for >11 m: "ready: listening\n""#);
+    assert_eq!(lines[22], r#"fd 1 pipe: 17 B pending for >11 m: "ready: listening\n""#);
     assert_eq!(lines[23], "q quit  ? help  s sort  / filter  p peek  f flush  t trace  space pause");
     assert!(lines.iter().all(|line| line.chars().count() <= 80));
 }
@@ -110,8 +110,8 @@ fn a_hundred_and_twenty_columns() {
     assert!(lines[2].contains("TINY/s") && lines[2].contains("USR%"), "{lines:#?}");
     assert!(lines[3].trim_start().starts_with("9! nginx: worker"), "{lines:#?}");
     assert!(lines[3].contains('–'), "{lines:#?}");
-    assert_eq!(lines[37], "9 ! of user 33: as root more is seen nginx: worker");
-    assert_eq!(lines[38], "its buffers are not to be seen");
+    assert_eq!(lines[37], "9 ! of user 33: run weir as root to see more nginx: worker");
+    assert_eq!(lines[38], "its buffers cannot be read");
     let buffer = terminal.backend().buffer();
     assert!((0..120).all(|x| buffer[(x, 3)].modifier.contains(Modifier::REVERSED)), "the chosen one");
     assert!(!buffer[(5, 4)].modifier.contains(Modifier::REVERSED));
@@ -137,15 +137,15 @@ fn what_is_chosen_is_on_the_screen() {
 #[test]
 fn the_foot_asks_types_and_says() {
     let (survey, selection) = (survey(), Selection { filter: "tr".into(), ..Selection::default() });
-    let foot = |foot| lines(&View { foot, ..view(&survey, &selection, 1) }, 80, 24)[23].clone();
+    let foot = |foot| lines(&TopView { foot, ..view(&survey, &selection, 1) }, 80, 24)[23].clone();
     assert_eq!(foot(Foot::Typing("tr")), "filter: tr_   enter keeps it, escape drops it");
     assert_eq!(foot(Foot::Question("flush 7?")), "flush 7?   y yes, any other key no");
     assert_eq!(foot(Foot::Message("it has ended")), "it has ended");
-    let paused = lines(&View { paused: true, ..view(&survey, &selection, 1) }, 80, 24);
+    let paused = lines(&TopView { paused: true, ..view(&survey, &selection, 1) }, 80, 24);
     assert_eq!(paused[1], "paused · by tiny · only \"tr\" · weir itself 0.4 %");
     assert!(paused[4].is_empty(), "only one has it: {paused:#?}");
-    let help = lines(&View { help: true, ..view(&survey, &selection, 1) }, 80, 24);
-    assert!(help.iter().any(|line| line.contains("weir flush: write that out now")), "{help:#?}");
+    let help = lines(&TopView { help: true, ..view(&survey, &selection, 1) }, 80, 24);
+    assert!(help.iter().any(|line| line.contains("weir flush: write its pending bytes now")), "{help:#?}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn any_size_is_drawn() {
     let (survey, selection) = (survey(), Selection::default());
     for (width, height) in [(1, 1), (3, 2), (10, 5), (20, 6), (79, 7), (300, 100)] {
         for help in [false, true] {
-            lines(&View { help, ..view(&survey, &selection, 4711) }, width, height);
+            lines(&TopView { help, ..view(&survey, &selection, 4711) }, width, height);
         }
     }
     lines(&view(&Survey::default(), &selection, 1), 80, 24);
@@ -165,7 +165,7 @@ fn a_name_cannot_steer_the_terminal() {
     survey.processes[0].command = "evil\u{1b}[2J\u{9b}name".into();
     let plain = Style { unicode: false, ..Style::default() };
     let selection = Selection { sort: Sort::Pid, ..Selection::default() };
-    let text = lines(&View { style: plain, ..view(&survey, &selection, 9) }, 120, 24).join("\n");
+    let text = lines(&TopView { style: plain, ..view(&survey, &selection, 9) }, 120, 24).join("\n");
     assert!(text.contains("evil?[2J?name") && text.is_ascii(), "{text}");
 }
 

@@ -1,15 +1,15 @@
-//! What is wrong, the worst first.
+//! The findings, the most severe first.
 
 use weir_model::duration::format_seconds;
 use weir_model::{Finding, Gain};
 
+use super::labels::{evidence, plural, stream_label};
 use super::table::is_of;
-use super::words::{evidence, plural, stream_label};
 use crate::block::{self, Block};
 use weir_model::trace::TraceResult;
 use weir_model::trace::TraceStream;
 
-/// The findings by severity; those of one severity stay in their order, in which the dearest is first.
+/// Returns the findings by severity, then in their order, in which the most expensive is first.
 pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block> {
     let mut findings: Vec<&Finding> = trace.findings.iter().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -38,16 +38,17 @@ fn shown(trace: &TraceResult, streams: &[TraceStream], finding: &Finding) -> blo
     }
 }
 
-/// Whether all calls of the stream that a finding is about were counted, and whether each was seen.
+/// Returns whether the numbers of calls and bytes of the finding's stream are exact, and whether every call was
+/// recorded.
 fn exact(streams: &[TraceStream], finding: &Finding) -> (bool, bool) {
     let about = || streams.iter().filter(|stream| is_of(finding, stream)).map(|stream| &stream.counts);
     (about().all(|counts| !counts.estimated), about().all(|counts| counts.exact))
 }
 
-/// What stands between a command and the same cure in the program, in one line.
+/// Separator of a command and the equivalent change of the program in a one-line fix.
 const OR_IN_CODE: &str = " or in code: ";
 
-/// The first line of a fix is a sentence or a command; what to write in the program follows it.
+/// Splits a fix into labelled facts: the first line is a sentence or a command, the others are code.
 fn fix(text: &str) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&'static str, String)> = Vec::new();
     let text = &text.replacen(OR_IN_CODE, "\n", 1);

@@ -1,4 +1,4 @@
-//! Recordings as an engine might make them, for tests and for looking at; nobody's measurements.
+//! Made-up recordings for tests and for the example.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use weir_model::trace::{
 use weir_model::{Direction, Finding, FindingId, Gain, Mode, Severity, StreamKind};
 
 pub const VERDICT: &str = "4,999,998 of 5,000,000 bytes were written one at a time: 2.90 of 3.00 s.\n\
-                           Gathering them would take about 0.06 s:   weir run --coalesce -- ./tr2u a w";
+                           With gathering the run takes 0.06 s:   weir run --coalesce -- ./tr2u a w";
 
 pub fn process(pid: u32, parent: Option<u32>, comm: &str, argv: &[&str]) -> Process {
     let image = Image {
@@ -38,7 +38,7 @@ pub fn file(id: u32, path: &str, kind: StreamKind) -> OpenFile {
     }
 }
 
-/// A counts of `calls` calls of `size` bytes each.
+/// Returns counts of `calls` calls of `size` bytes each.
 pub fn counts(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> StreamCounts {
     let mut counts = StreamCounts::new(pid, 0, fd, file, direction);
     (counts.calls, counts.bytes, counts.asked_max, counts.last_s) = (calls, calls * size, size, 2.5);

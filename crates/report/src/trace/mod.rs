@@ -1,15 +1,15 @@
-//! What `weir trace` shows of a [`Recording`] and of what was found in it.
+//! The report, the document's text and the timeline of `weir trace`.
 
 mod findings;
+mod labels;
+mod locations;
 mod notes;
-mod others;
+mod other_calls;
 mod pipelines;
-mod places;
 mod sizes;
 mod table;
 mod text;
 mod timeline;
-mod words;
 
 #[cfg(test)]
 mod fixture;
@@ -28,7 +28,7 @@ pub use timeline::timeline;
 /// Streams in the table if not all are requested: the table then fits on a screen of 40 rows.
 const STREAMS_MOST: usize = 12;
 
-/// Everything that is to be said of a run, in the order of reading; `all` leaves no stream out.
+/// Returns all blocks of a result in reading order; `all` shows every stream.
 pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     let streams = &trace.streams;
     let shown = table::choose(streams, trace, (!all).then_some(STREAMS_MOST));
@@ -37,13 +37,13 @@ pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     blocks.extend(sizes::blocks(streams, &shown, trace.findings, all));
     blocks.extend(findings::blocks(trace, streams));
     blocks.extend(pipelines::blocks(trace.pipelines));
-    blocks.extend(others::blocks(trace.recording, all));
+    blocks.extend(other_calls::blocks(trace.recording, all));
     blocks.extend(notes::blind(trace.recording));
     blocks.push(notes::engine(trace.recording));
     blocks
 }
 
-/// The run as a terminal shows it.
+/// Returns the report as text for a terminal; `all` shows every stream.
 pub fn screen(trace: &TraceResult, all: bool, style: &Style) -> String {
     terminal::text(&blocks(trace, all), style)
 }

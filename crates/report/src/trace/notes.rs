@@ -1,18 +1,18 @@
-//! The verdict at the head of the report; what was not seen and what watching cost at its end.
+//! The verdict at the beginning of the report, and the gaps and the cost of the recording at its end.
 
 use weir_model::duration::format_seconds;
 use weir_model::trace::{BackendKind, Exit, Recording};
 
-use super::words::{bytes, plural};
+use super::labels::{bytes, plural};
 use crate::block::Block;
 use crate::number::{count, percent};
 use weir_model::trace::TraceResult;
 use weir_model::trace::TraceStream;
 
-/// A cost below this is none that could be measured.
+/// Smallest share of tracing cost that is reported as a number; less is within the noise.
 const LITTLE: f64 = 0.001;
 
-/// The verdict: its first line with weir's name, the others below it.
+/// Returns the verdict and how the command ended.
 pub(super) fn verdict(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block> {
     let lines = trace.verdict.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut lines: Vec<String> = lines.map(str::to_string).collect();
@@ -27,7 +27,7 @@ pub(super) fn verdict(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block
 fn nothing_wrong(trace: &TraceResult, streams: &[TraceStream]) -> String {
     let sum = |of: fn(&TraceStream) -> u64| streams.iter().map(of).sum::<u64>();
     let what = match trace.findings.len() {
-        0 => "nothing wrong was seen".into(),
+        0 => "no problems found".into(),
         number => plural(number as u64, "finding"),
     };
     format!(
@@ -39,30 +39,25 @@ fn nothing_wrong(trace: &TraceResult, streams: &[TraceStream]) -> String {
     )
 }
 
-/// How the command ended, where that is not the plain end.
+/// Returns how the command ended; `None` for status 0.
 fn ending(recording: &Recording) -> Option<String> {
     match recording.exit {
         Some(Exit::Code(0)) => None,
-        Some(Exit::Code(code)) => Some(format!("The command ended with status {code}.")),
-        Some(Exit::Signal(number)) => Some(format!("The command was ended by signal {number}.")),
-        None => Some("It was still running when weir stopped watching.".into()),
+        Some(Exit::Code(code)) => Some(format!("The command exited with status {code}.")),
+        Some(Exit::Signal(number)) => Some(format!("The command was killed by signal {number}.")),
+        None => Some("The command was still running when weir detached.".into()),
     }
 }
 
-/// What weir could not see.
+/// Returns a warning for each gap of the recording.
 pub(super) fn blind(recording: &Recording) -> Vec<Block> {
     let lost = recording.overhead.lost_events;
-    let dropped =
-        (lost > 0).then(|| format!("{} found no room and {} missing", plural(lost, "event"), are(lost)));
+    let dropped = (lost > 0).then(|| format!("{} dropped: buffer full", plural(lost, "event")));
     let sentences = recording.blind.iter().cloned().chain(dropped);
     sentences.map(|why| Block::Warning(format!("not seen: {why}"))).collect()
 }
 
-fn are(number: u64) -> &'static str {
-    if number == 1 { "is" } else { "are" }
-}
-
-/// The name of an engine.
+/// Returns the name of a backend on the command line.
 pub(super) fn engine_name(engine: BackendKind) -> &'static str {
     match engine {
         BackendKind::Ebpf => "ebpf",
@@ -71,7 +66,7 @@ pub(super) fn engine_name(engine: BackendKind) -> &'static str {
     }
 }
 
-/// Which engine, how much of the run it saw call by call, and what that cost.
+/// Returns the backend, the recorded share of the run, and the cost of tracing.
 pub(super) fn engine(recording: &Recording) -> Block {
     let overhead = &recording.overhead;
     let mut facts = vec![match recording.engine_reason.as_str() {
@@ -80,16 +75,16 @@ pub(super) fn engine(recording: &Recording) -> Block {
     }];
     let lived_s = overhead.watched_s + overhead.unwatched_s;
     let whole = recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0);
-    // What the kernel was handed, or fetched by itself, is all that can be missing beside events.
+    // Without lost events, only submitted operations and mapped files can be missing.
     let handed = !recording.exact && overhead.lost_events == 0;
     facts.push(if whole && (handed || recording.other_calls.iter().any(|one| one.submitted > 0)) {
-        "calls counted, not what was handed to the kernel".into()
+        "calls counted, except operations submitted to the kernel".into()
     } else if whole {
         "every call counted".into()
     } else if overhead.watched_s > 0.0 {
-        // Of all processes, where each has its own bursts.
+        // The share over all processes; each has its own sampling windows.
         format!(
-            "calls seen in bursts, {:.0} % of the time ({} calls)",
+            "calls sampled, {:.0} % of the time ({} calls)",
             overhead.watched_s / lived_s * 100.0,
             count(overhead.seen_calls as f64)
         )

@@ -1,14 +1,14 @@
-//! Pipelines as one picture each: who writes to whom, how, and where bytes wait.
+//! Pipelines: writer, reader and buffers of each pipe, and where lines are delayed.
 
 use weir_model::trace::{Hop, PipeEnd, Pipeline};
 
-use super::words::{bytes, mode, who};
+use super::labels::{bytes, mode, process_label};
 use crate::block::Block;
 use crate::number::ABSENT;
 use crate::style::Emphasis;
 use crate::table::{Align, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
-/// All pipelines in one table, so that their columns align.
+/// Returns all pipelines in one table, so that their columns align.
 pub(super) fn blocks(pipelines: &[Pipeline]) -> Vec<Block> {
     let rows: Vec<TableRow> =
         pipelines.iter().enumerate().flat_map(|(number, pipeline)| rows(number, pipeline)).collect();
@@ -23,7 +23,7 @@ fn columns() -> Vec<Column> {
     vec![
         Column::new("writer", "", Align::Left),
         Column::new("buffer", "", Align::Left),
-        Column::new("waited", "", Align::Right),
+        Column::new("pending", "", Align::Right),
         Column::new("written", "", Align::Right).priority(ColumnPriority::Rank(1)),
         Column::new("", "", Align::Left),
         Column::new("reader", "", Align::Left),
@@ -40,20 +40,23 @@ fn row(heading: usize, hop: &Hop, waits_here: bool) -> TableRow {
     let emphasis = if writer.waiting_bytes > 0 { Emphasis::Bad } else { Emphasis::Plain };
     let buffer = |end: &PipeEnd| end.mode.map_or(ABSENT.into(), |seen| mode(seen, end.buffer_bytes));
     let cells = vec![
-        who(&writer.comm, writer.pid).into(),
+        process_label(&writer.comm, writer.pid).into(),
         buffer(writer).into(),
         TableCell::new(bytes(writer.waiting_bytes), emphasis),
         bytes(writer.bytes).into(),
         "→".into(),
-        who(&reader.comm, reader.pid).into(),
+        process_label(&reader.comm, reader.pid).into(),
         buffer(reader).into(),
     ];
-    let remarks =
-        if waits_here { vec!["◀ a line waits here".into(), "◀ waits here".into()] } else { Vec::new() };
+    let remarks = if waits_here {
+        vec!["◀ lines are delayed here".into(), "◀ delayed here".into()]
+    } else {
+        Vec::new()
+    };
     TableRow { heading: Some(heading), cells, remarks, ..TableRow::default() }
 }
 
-/// `sort | uniq | head`.
+/// Returns the title of a pipeline: `pipeline sort | uniq | head`.
 fn title(pipeline: &Pipeline) -> String {
     let first = pipeline.hops.first().map(|hop| hop.writer.comm.as_str());
     let names = first.into_iter().chain(pipeline.hops.iter().map(|hop| hop.reader.comm.as_str()));

@@ -1,23 +1,23 @@
-//! How large the calls were: a histogram for each stream that matters and has calls of several sizes.
+//! Histograms of call sizes.
 
 use weir_model::trace::{Histogram, StreamCounts};
 use weir_model::{Finding, Size};
 
+use super::labels::{direction_sign, process_label, thousands};
 use super::table::is_found;
-use super::words::{sign, thousands, who};
 use crate::block::Block;
 use crate::number::{ABSENT, whole_percent};
 use crate::table::{Align, Bars, Column, Heading, Table, TableRow};
 use weir_model::trace::TraceStream;
 
-/// Histograms that are shown where not all are asked for.
+/// Largest number of histograms if not all are requested: they fit on one screen.
 const MOST: usize = 3;
-/// With fewer calls the table of streams says it all.
+/// Smallest number of calls for a histogram. For fewer, the table of streams is enough.
 const FEW_CALLS: u64 = 16;
-/// A part of the run's time that makes a stream matter.
+/// Smallest share of the run's time for a histogram of a stream without findings.
 const MATTERS: f64 = 0.02;
 
-/// The histograms of the streams among `shown` that matter.
+/// Returns histograms of the visible streams that have findings or take much time, and calls of several sizes.
 pub(super) fn blocks(
     streams: &[TraceStream],
     shown: &[usize],
@@ -41,11 +41,11 @@ pub(super) fn blocks(
 fn table(streams: &[&TraceStream]) -> Table {
     let heading = |stream: &&TraceStream| Heading {
         text: format!(
-            "{} fd {} {}{} {}",
-            who(stream.comm, stream.counts.pid),
+            "{} fd {}{} {} {}",
+            process_label(stream.comm, stream.counts.pid),
             stream.counts.fd,
-            if stream.counts.exact { "" } else { "by samples " },
-            sign(stream.counts.direction),
+            if stream.counts.exact { "" } else { " (sampled)" },
+            direction_sign(stream.counts.direction),
             stream.path
         ),
         series: None,
@@ -62,8 +62,8 @@ fn table(streams: &[&TraceStream]) -> Table {
     }
 }
 
-/// One row for each power of two that has calls. Of samples only the shares are known: a number of calls beside the one in
-/// the table of streams would look as exact as that.
+/// Returns one row for each power of two with calls. For sampled sizes it shows shares only: sampled numbers of calls
+/// would look as exact as those in the table of streams.
 fn rows(heading: usize, counts: &StreamCounts) -> Vec<TableRow> {
     let total = counts.sizes.total() as f64;
     let used = counts.sizes.0.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -71,14 +71,14 @@ fn rows(heading: usize, counts: &StreamCounts) -> Vec<TableRow> {
     used.map(|(slot, &count)| TableRow {
         heading: Some(heading),
         cells: vec![range(slot).into(), calls(count).into(), whole_percent(count as f64 / total).into()],
-        // One call has a bar too: the logarithm of 1 is 0.
+        // Doubled, so that one call has a bar too: the logarithm of 1 is 0.
         bar: Some(count as f64 * 2.0),
         ..TableRow::default()
     })
     .collect()
 }
 
-/// `1 B`, `16 – 31 B`, `4 – 8 KiB`.
+/// Returns the range of a slot: `1 B`, `16 – 31 B`, `4 – 8 KiB`.
 fn range(slot: usize) -> String {
     let low = Histogram::floor(slot);
     match low {

@@ -1,50 +1,50 @@
-//! The table of streams: those that matter most one by one, the rest in a line.
+//! The table of streams: the most important ones, and the totals of the others.
 
 use weir_model::Finding;
 use weir_model::trace::{Pipeline, StreamCounts};
 
-use super::words::{bytes, kind, plural, seen_mode, sign, thousands, who};
-use super::{TraceResult, places};
+use super::labels::{bytes, direction_sign, kind, mode_with_mark, plural, process_label, thousands};
+use super::{TraceResult, locations};
 use crate::block::Block;
 use crate::number::{ABSENT, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
 use weir_model::trace::TraceStream;
 
-/// A share from which a stream stands out.
+/// Smallest share of the run's time that is emphasised.
 const MUCH: f64 = 0.2;
-/// A share from which a stream is among the first.
+/// Smallest share of the run's time that makes a stream important.
 const MATTERS: f64 = 0.01;
-/// Input other than the standard one is worth a line from one in so many of all calls or of all bytes …
+/// Other input streams get a row if they have at least 1/20 of all calls or of all bytes …
 const PART: u64 = 20;
-/// … or, where not all streams have one: of many that are alike none says more than their sum by place.
+/// … or 1/5 if not all streams fit: the totals by location say more than a few of many similar rows.
 const LARGE_PART: u64 = 5;
 
-/// Is this finding about this stream?
+/// Returns whether a finding is about a stream.
 pub(super) fn is_of(finding: &Finding, stream: &TraceStream) -> bool {
-    // Numbers are given again: another file had this one too.
+    // The kernel reuses descriptors, so the path must match too.
     let named = |path: &str| path.is_empty() || path == stream.path || stream.also.contains(&path);
     (finding.pid, finding.fd) == (stream.counts.pid, stream.counts.fd) && named(&finding.path)
 }
 
-/// Is some finding about this stream?
+/// Returns whether any finding is about a stream.
 pub(super) fn is_found(stream: &TraceStream, findings: &[Finding]) -> bool {
     findings.iter().any(|finding| is_of(finding, stream))
 }
 
-/// Is it an end of a pipeline?
+/// Returns whether a stream is an end of a pipeline.
 fn is_piped(stream: &TraceStream, pipelines: &[Pipeline]) -> bool {
     let ends =
         pipelines.iter().flat_map(|pipeline| &pipeline.hops).flat_map(|hop| [&hop.writer, &hop.reader]);
     ends.into_iter().any(|end| (end.pid, end.fd) == (stream.counts.pid, stream.counts.fd))
 }
 
-/// The rank of output that is none of what comes before it.
+/// Rank of output streams without a higher rank.
 const OUTPUT: u8 = 3;
-/// More streams of such output are many alike.
+/// Largest number of streams of rank [`OUTPUT`] that get a row each if not all streams fit.
 const OUTPUTS: usize = 4;
 
-/// How much a stream matters, the least number first; None: it is not worth a line.
+/// Returns the rank of a stream, 0 for the most important; `None` if it gets no row.
 fn rank(stream: &TraceStream, trace: &TraceResult, much: (u64, u64)) -> Option<u8> {
     match () {
         () if is_found(stream, trace.findings) => Some(0),
@@ -60,7 +60,7 @@ fn is_much(stream: &TraceStream, (calls, bytes): (u64, u64)) -> bool {
     stream.counts.calls >= calls || stream.counts.bytes >= bytes
 }
 
-/// The streams that matter, at most `most`, in the order of `streams`. None: all of them.
+/// Returns the indexes of the `most` most important streams, ascending; `None` for all streams.
 pub(super) fn choose(streams: &[TraceStream], trace: &TraceResult, most: Option<usize>) -> Vec<usize> {
     let Some(most) = most else { return (0..streams.len()).collect() };
     let sum = |of: fn(&TraceStream) -> u64| streams.iter().map(of).sum::<u64>();
@@ -83,7 +83,7 @@ pub(super) fn choose(streams: &[TraceStream], trace: &TraceResult, most: Option<
     order
 }
 
-/// The table, what stands below it, and the streams that have no line in it.
+/// Returns the table, its notes and the totals of the other streams.
 pub(super) fn blocks(streams: &[TraceStream], shown: &[usize]) -> Vec<Block> {
     let rows: Vec<TableRow> = shown.iter().map(|&index| row(&streams[index])).collect();
     let mut is_shown = vec![false; streams.len()];
@@ -117,12 +117,12 @@ fn columns() -> Vec<Column> {
 
 fn row(stream: &TraceStream) -> TableRow {
     let counts = &stream.counts;
-    let (mode, mark) = seen_mode(stream.mode);
+    let (mode, mark) = mode_with_mark(stream.mode);
     let much = if stream.share >= MUCH { Emphasis::Strong } else { Emphasis::Plain };
     let cells = vec![
-        who(stream.comm, counts.pid).into(),
+        process_label(stream.comm, counts.pid).into(),
         if counts.is_known() { counts.fd.to_string() } else { ABSENT.into() }.into(),
-        sign(counts.direction).into(),
+        direction_sign(counts.direction).into(),
         stream.path.into(),
         kind(stream.kind).into(),
         TableCell::new(calls(counts), much).marked(failures(stream)),
@@ -134,12 +134,12 @@ fn row(stream: &TraceStream) -> TableRow {
     TableRow { cells, ..TableRow::default() }
 }
 
-/// How many calls; from positions alone nobody knows.
+/// Returns the number of calls; a dash if only the offsets of the file are known.
 fn calls(counts: &StreamCounts) -> String {
     if counts.calls == 0 && counts.bytes > 0 { ABSENT.into() } else { thousands(counts.calls) }
 }
 
-/// `!` where calls failed, `*` where they were seen in part, `≈` where their number is not exact either.
+/// Returns the marks of a row: `!` for failed calls, `*` for sampled sizes, `≈` for estimated numbers.
 fn failures(stream: &TraceStream) -> String {
     let failed = if stream.counts.errors > 0 { "!" } else { "" };
     let sampled = match (stream.counts.exact, stream.counts.estimated) {
@@ -150,29 +150,29 @@ fn failures(stream: &TraceStream) -> String {
     format!("{failed}{sampled}")
 }
 
-/// What the marks of the rows mean; only those that are there.
+/// Returns the meaning of the marks that occur in the rows.
 fn marks<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>> + Clone) -> Vec<String> {
     let any = |is: fn(&TraceStream) -> bool| streams.clone().any(is);
     let deduced = |stream: &TraceStream| stream.mode.is_some_and(|mode| !mode.walked);
-    let mut facts = vec!["time: what the calls cost here, of the whole run".to_string()];
+    let mut facts = vec!["time: estimated cost of the calls, as a share of the run".to_string()];
     let syncs = streams.clone().map(|stream| stream.counts.syncs).sum();
     if syncs > 0 {
-        facts.push(format!("{} that waited for the device among them", plural(syncs, "sync")));
+        facts.push(format!("including {} that waited for the device", plural(syncs, "sync")));
     }
     let marks = [
         (any(deduced), "~ deduced from the calls"),
         (any(|stream| stream.counts.errors > 0), "! some calls failed"),
         (
             any(|stream| !stream.counts.exact && !stream.counts.estimated),
-            "* exact, but what is typical is from samples",
+            "* exact, but the typical size is sampled",
         ),
-        (any(|stream| stream.counts.estimated), "≈ about so many, by samples"),
+        (any(|stream| stream.counts.estimated), "≈ estimated from samples"),
     ];
     facts.extend(marks.into_iter().filter(|(is, _)| *is).map(|(_, text)| text.to_string()));
     facts
 }
 
-/// Files of the table that were opened by several names.
+/// Returns the files of the table that the run opened by several paths.
 fn names<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>>) -> Vec<Block> {
     let mut files: Vec<Vec<&str>> = streams
         .filter(|stream| !stream.also.is_empty())
@@ -188,15 +188,15 @@ fn names<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>>) -> Vec<Block> {
     files.into_iter().map(|names| Block::Aside(format!("one file: {}", names.join(" = ")))).collect()
 }
 
-/// With so few streams left, where they lead is not worth a table.
+/// Largest number of other streams whose totals are one sentence; more get a table by location.
 const FEW: usize = 9;
 
-/// The streams that have no line: their sum, and where many of them lead.
+/// Returns the totals of the streams without a row, by location if they are many.
 fn rest(rest: &[&TraceStream], more: bool) -> Vec<Block> {
     if rest.is_empty() {
         return Vec::new();
     }
-    let table = if rest.len() > FEW { places::table(rest, more) } else { None };
+    let table = if rest.len() > FEW { locations::table(rest, more) } else { None };
     if let Some(table) = table {
         return vec![Block::Table(table), Block::Facts(vec!["--all shows each of them".into()])];
     }

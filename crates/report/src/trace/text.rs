@@ -1,4 +1,4 @@
-//! The document as text, its streams apart, which two threads can write: a build's has little else.
+//! The document as text. Two threads write its streams, which are most of the document of a large build.
 
 use std::io;
 use std::thread;
@@ -11,16 +11,17 @@ use weir_model::trace::{TraceDocument, TraceResult, TraceStream};
 
 use crate::json::pretty;
 
-/// What stands for the streams where there are none; no text in JSON has a newline, and nothing else is indented so.
+/// The empty list of streams in a document. It occurs once: JSON strings have no newline, and no other line has this
+/// indentation.
 const NONE: &str = "\n  \"streams\": []";
-/// A stream's text is about as long.
+/// Approximate length of a stream's text, to allocate memory once.
 const ONE_BYTES: usize = 704;
-/// How a list of streams ends.
+/// End of a list of streams.
 const END: &str = "\n  ]";
-/// Fewer are written before a thread is there to help.
+/// Smallest number of streams for a second thread: starting a thread takes about as long as writing fewer.
 const MANY: usize = 500;
 
-/// The streams as they stand in the document, in parts.
+/// Returns the list of streams as text of the document, in one or two parts.
 pub fn streams_text(streams: &[TraceStream]) -> serde_json::Result<Vec<String>> {
     if streams.len() < MANY {
         return Ok(vec![list_text(streams)?]);
@@ -32,14 +33,14 @@ pub fn streams_text(streams: &[TraceStream]) -> serde_json::Result<Vec<String>> 
         let second = match beside.map(thread::ScopedJoinHandle::join) {
             Ok(Ok(text)) => text,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(_) => list_text(second), // no more threads are to be had
+            Err(_) => list_text(second), // the thread could not be created
         };
         (first, second)
     });
     joined(first?, second?).ok_or_else(|| serde::ser::Error::custom("a list of streams without an end"))
 }
 
-/// Two lists, neither of them empty, as the parts of one.
+/// Joins two non-empty lists into the two parts of one list.
 fn joined(mut first: String, mut second: String) -> Option<Vec<String>> {
     first.truncate(first.strip_suffix(END)?.len());
     second.starts_with('[').then(|| second.replace_range(..1, ","))?;
@@ -54,8 +55,8 @@ fn list_text(streams: &[TraceStream]) -> serde_json::Result<String> {
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
-/// The document as text, in parts: what stands before its streams, these (as [`streams_text`] made them), and what stands
-/// behind.
+/// Returns the document as text in parts: the text before the streams, `streams` from [`streams_text`], and the text
+/// after them.
 pub fn document_text(trace: &TraceResult, streams: Vec<String>) -> serde_json::Result<Vec<String>> {
     let mut before = pretty(&TraceDocument::without_streams(trace))?;
     let at = before.find(NONE).map(|at| at + NONE.len() - "[]".len());

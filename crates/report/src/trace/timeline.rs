@@ -1,14 +1,14 @@
-//! A recording as Chrome's trace event format, which Perfetto and chrome://tracing show.
+//! A recording in Chrome's trace event format, for Perfetto and chrome://tracing.
 //!
-//! A call that was looked at has a moment, not a length: it is a slice of no width. Images, streams from first to
-//! last call and unwatched spans have both ends.
+//! A recorded call has a time but no duration, so it is a slice of zero length. Images, streams and gaps have a start
+//! and an end.
 
 use serde_json::{Value, json};
 use weir_model::trace::{Buffer, Call, Event, EventKind, Exit, Recording, StreamTable, trace_streams};
 
-use super::words::{kind, sign};
+use super::labels::{direction_sign, kind};
 
-/// The events of `recording` as one JSON object; times are microseconds.
+/// Returns the events of `recording` as one JSON object. Times are in microseconds.
 pub fn timeline(recording: &Recording) -> Value {
     let mut events = names(recording);
     events.extend(images(recording));
@@ -21,7 +21,7 @@ fn micros(seconds: f64) -> f64 {
     (seconds * 1e9).round() / 1e3
 }
 
-/// Names of processes and of the threads that events are on.
+/// Returns the names of processes and threads.
 fn names(recording: &Recording) -> Vec<Value> {
     let mut threads: Vec<(u32, u32)> = recording.events.iter().map(|event| (event.pid, event.tid)).collect();
     threads.sort_unstable();
@@ -36,7 +36,7 @@ fn names(recording: &Recording) -> Vec<Value> {
     of_processes.chain(of_threads).collect()
 }
 
-/// What each process ran, as slices one behind the other.
+/// Returns the images of each process as consecutive slices.
 fn images(recording: &Recording) -> Vec<Value> {
     let of_process = recording.processes.iter().flat_map(|process| {
         let end = process.ended_s.unwrap_or(recording.elapsed_s);
@@ -52,12 +52,12 @@ fn images(recording: &Recording) -> Vec<Value> {
     of_process.collect()
 }
 
-/// Each stream from its first call to its last, on a track of its own.
+/// Returns each stream from its first call to its last on a separate track.
 fn spans(recording: &Recording) -> Vec<Value> {
     let mut events = Vec::new();
     for (id, stream) in trace_streams(&StreamTable::of(recording)).iter().enumerate() {
         let counts = &stream.counts;
-        let name = format!("fd {} {} {}", counts.fd, sign(counts.direction), stream.path);
+        let name = format!("fd {} {} {}", counts.fd, direction_sign(counts.direction), stream.path);
         let end = |ph: &str, at_s: f64, args: Value| {
             json!({
                 "ph": ph, "cat": "stream", "name": name, "id": id, "pid": counts.pid, "tid": counts.pid,
@@ -116,7 +116,7 @@ fn of_call(recording: &Recording, event: &Event, call: &Call) -> Value {
     })
 }
 
-/// The bytes that wait in a stream's buffer, as a curve.
+/// Returns a point of the curve of a stream's pending bytes.
 fn pending(event: &Event, buffer: &Buffer) -> Value {
     json!({
         "ph": "C", "cat": "buffer", "name": format!("pending fd {}", buffer.fd), "id": format!("{:#x}", buffer.address),

@@ -1,4 +1,4 @@
-//! What `weir run` will do about each wish, said before the command runs; and as JSON, with what came of it.
+//! The plan of `weir run --why`.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::style::Style;
 use crate::terminal;
 
-/// The plan as text that ends with a newline.
+/// Returns the plan as text that ends with a newline.
 pub fn screen(plan: &RunPlan, style: &Style) -> String {
     terminal::text(&blocks(plan), style)
 }
@@ -18,12 +18,12 @@ fn blocks(plan: &RunPlan) -> Vec<Block> {
     let mut blocks = vec![Block::Title(title(plan))];
     blocks.extend(plan.rows.iter().map(answer));
     if plan.rows.is_empty() {
-        blocks.push(Block::Text("Nothing is asked for: the command runs as it is.".into()));
+        blocks.push(Block::Text("No option is given: the command runs unchanged.".into()));
     }
     blocks
 }
 
-/// The command, what runs it, and what of its file decides.
+/// Returns the command, its runtime and the properties of its file that limit what weir can do.
 fn title(plan: &RunPlan) -> String {
     let program = &plan.program;
     let flags = [
@@ -49,10 +49,10 @@ fn answer(row: &PlanRow) -> Block {
     };
     let effect = match row.effect {
         Effect::Whole => "done",
-        Effect::StandIn => "something else stands in",
+        Effect::StandIn => "a substitute is used",
         Effect::Part => "done in part",
-        Effect::Already => "so already",
-        Effect::Not => "cannot be done",
+        Effect::Already => "not needed",
+        Effect::Not => "cannot be honoured",
     };
     Block::Answer { question: row.option.clone(), answer: format!("{effect}{by}: {}.", row.text) }
 }

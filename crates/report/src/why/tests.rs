@@ -1,4 +1,4 @@
-//! What the screen says, and that the document obeys its schema.
+//! Tests of the screen, and of the document against its schema.
 
 use weir_model::run::{ProgramProperties, RescuedBytes, RunDocument, RunOutcome, SCHEMA, SavedFile};
 use weir_model::trace::Exit;
@@ -28,7 +28,7 @@ fn plan() -> RunPlan {
                 "--stdout line",
                 Effect::StandIn,
                 Technique::Outside,
-                "it is linked statically: what waits is brought out",
+                "it is linked statically: bytes older than 100 ms are written",
             ),
             row("--fix-order", Effect::Not, Technique::Nothing, "it is linked statically"),
         ],
@@ -39,11 +39,11 @@ fn plan() -> RunPlan {
 fn each_wish_is_a_paragraph() {
     let text = screen(&plan(), &Style::default());
     assert!(text.starts_with("./tool -x · C · linked statically\n"), "{text}");
-    assert!(text.contains("--stdout line something else stands in, from outside: it is linked"), "{text}");
-    assert!(text.contains("--fix-order cannot be done: it is linked statically."), "{text}");
+    assert!(text.contains("--stdout line a substitute is used, from outside: it is linked"), "{text}");
+    assert!(text.contains("--fix-order cannot be honoured: it is linked statically."), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let text = screen(&RunPlan { rows: Vec::new(), ..plan() }, &Style::default());
-    assert!(text.contains("runs as it is"), "{text}");
+    assert!(text.contains("runs unchanged"), "{text}");
 }
 
 #[test]

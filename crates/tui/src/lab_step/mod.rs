@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use weir_model::lab::ProgramVersion;
 use weir_model::lab::step::LabStep;
-use weir_report::lab::step::{View, frame};
+use weir_report::lab::step::{StepView, frame};
 
 use crate::style::stdout_style;
 use keys::StepKey;
@@ -84,8 +84,8 @@ impl StepViewer {
         }
     }
 
-    fn view(&self, index: usize, help: bool) -> View<'_> {
-        View {
+    fn view(&self, index: usize, help: bool) -> StepView<'_> {
+        StepView {
             name: &self.title,
             expect: &self.expect,
             step: &self.steps[index],

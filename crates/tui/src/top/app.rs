@@ -3,7 +3,7 @@
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use weir_model::top::Survey;
 use weir_report::Style;
-use weir_report::top::{Foot, Selection, View};
+use weir_report::top::{Foot, Selection, TopView};
 
 /// Rows that PageUp and PageDown move: about half of the list on a terminal of 24 rows.
 const PAGE_ROWS: usize = 10;
@@ -74,14 +74,14 @@ impl App {
     }
 
     /// Returns what `weir_report::top::draw` draws.
-    pub fn view(&self, interval_s: f64, style: Style) -> View<'_> {
+    pub fn view(&self, interval_s: f64, style: Style) -> TopView<'_> {
         let foot = match &self.input_mode {
             InputMode::Filter { .. } => Foot::Typing(&self.selection.filter),
             InputMode::ConfirmFlush { question, .. } => Foot::Question(question),
             _ if !self.message.is_empty() => Foot::Message(&self.message),
             _ => Foot::Keys,
         };
-        View {
+        TopView {
             survey: &self.survey,
             selection: &self.selection,
             selected: self.selected_pid,

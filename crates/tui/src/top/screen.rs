@@ -4,7 +4,7 @@ use std::io::{self, Stdout};
 
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
-use weir_report::top::{View, draw};
+use weir_report::top::{TopView, draw};
 
 use crate::alternate_screen::AlternateScreen;
 
@@ -22,7 +22,7 @@ impl TopScreen {
     }
 
     /// Draws the cells that changed.
-    pub fn draw(&mut self, view: &View) -> io::Result<()> {
+    pub fn draw(&mut self, view: &TopView) -> io::Result<()> {
         self.terminal.draw(|frame| draw(view, frame.area(), frame.buffer_mut()))?;
         Ok(())
     }

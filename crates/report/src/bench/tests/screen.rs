@@ -8,7 +8,7 @@ use crate::number::TimeUnit;
 use crate::style::Style;
 use crate::text::width;
 
-/// The lines between two lines that start with the given texts.
+/// Returns the lines between two lines that begin with the given texts.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
     let behind = text.lines().skip_while(|line| !line.starts_with(from)).skip(1);
     behind.take_while(|line| !line.starts_with(to)).collect()
@@ -98,7 +98,7 @@ fn every_row_of_the_document_is_there() {
         let text = screen(&document, &at(columns));
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for row in &document.rows {
-            // The record and the elapsed time behind it, as often as rows have the two.
+            // Finds the record size followed by the elapsed time, once for each row with both.
             let figures = |row: &BenchRow| {
                 let shown = row.elapsed_s.map(|summary| unit(&row.group).show(summary.median));
                 format!(" {} {} ", Size(row.record_bytes), shown.unwrap_or_default())
@@ -136,9 +136,9 @@ fn the_knee_is_marked_once_a_group_at_its_row() {
 fn notes_say_what_the_marks_mean_only_where_there_are_marks() {
     let text = screen(&everything(), &at(100));
     let sections: Vec<&str> = text.split("log scale").collect();
-    assert!(text.contains("~ measured in part and scaled; --exact runs it whole"));
+    assert!(text.contains("~ measured in part and scaled up; --exact measures all of it"));
     assert!(text.contains(
-        "98.3 MB of the written 100 MB were only in memory at the end of a sample: no sync was asked for"
+        "98.3 MB of the written 100 MB were only in memory at the end of a sample: no sync was requested"
     ));
     assert!(text.contains("* copy_file_range 64 KiB: the file system shared the blocks"), "{text}");
     let tmpfs = text.split("copy · 100 MB · tmpfs").nth(1).unwrap().split("read · 100 MB").next().unwrap();
@@ -210,7 +210,7 @@ fn what_was_not_measured_or_not_listed_is_still_shown() {
         (row.elapsed_s, row.vs_best) = (None, None);
     }
     let text = screen(&document, &at(80));
-    assert!(text.contains("The run was not finished"), "{text}");
+    assert!(text.contains("The run did not finish"), "{text}");
     assert_eq!(text.matches("not measured").count(), 4, "{text}");
     assert!(text.contains("log · 100 MB · xfs (/mnt)") && text.contains("80 B"), "{text}");
 }

@@ -1,7 +1,7 @@
 //! What the screen shows of recordings; the other forms in a file of their own.
 
 mod documents;
-mod others;
+mod other_calls;
 
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use weir_model::Finding;
@@ -27,8 +27,7 @@ fn the_verdict_comes_first_and_the_engine_last() {
     assert!(lines[0].starts_with("weir: 4,999,998 of 5,000,000 bytes"), "{text}");
     assert!(lines[1].contains("weir run --coalesce -- ./tr2u a w"), "{text}");
     let last = lines[lines.len() - 2..].join(" ");
-    for words in ["engine ebpf", "calls seen in bursts, 40 % of the time", "totals exact", "cost about 7.1 %"]
-    {
+    for words in ["engine ebpf", "calls sampled, 40 % of the time", "totals exact", "cost about 7.1 %"] {
         assert!(last.contains(words), "{words}: {text}");
     }
 }
@@ -65,19 +64,19 @@ fn histogram(text: &str) -> Vec<&str> {
 fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
     let (mut recording, findings) = bytewise();
     let sampled = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(histogram(&sampled).iter().any(|line| line.contains("fd 1 by samples > ")), "{sampled}");
+    assert!(histogram(&sampled).iter().any(|line| line.contains("fd 1 (sampled) > ")), "{sampled}");
     assert!(
         !sampled.contains("4,999,998") || sampled.matches("4,999,998").count() == 1,
         "the verdict's: {sampled}"
     );
-    assert!(sampled.contains("5,000,000*") && sampled.contains("* exact, but what is typical"), "{sampled}");
+    assert!(sampled.contains("5,000,000*") && sampled.contains("* exact, but the typical size"), "{sampled}");
     recording.counts[1].exact = true;
     let counted = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
     (recording.counts[1].exact, recording.counts[1].estimated) = (false, true);
     (recording.counts[2].direction, recording.counts[2].estimated) = (weir_model::Direction::Out, true);
     let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(shared.contains("5,000,000≈") && shared.contains("≈ about so many, by samples"), "{shared}");
+    assert!(shared.contains("5,000,000≈") && shared.contains("≈ estimated from samples"), "{shared}");
     assert!(shared.contains("calls about 5,000,000"), "{shared}");
 }
 
@@ -187,15 +186,15 @@ fn a_pipeline_shows_where_a_line_waits() {
     assert!(
         at("python3 4712") < at("full 8 KiB") && at("full 8 KiB") < at("41 B") && at("41 B") < at("tee 4713")
     );
-    assert!(row.ends_with("waits here"), "{text}");
+    assert!(row.ends_with("delayed here"), "{text}");
 }
 
 #[test]
 fn what_was_not_seen_is_said() {
     let (recording, findings, _) = pipeline();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
-    assert!(text.contains("set-user-ID program") && text.contains("3 events found no room"), "{text}");
-    assert!(text.contains("ended by signal 9") && text.contains("needs root or CAP_BPF"), "{text}");
+    assert!(text.contains("set-user-ID program") && text.contains("3 events dropped: buffer full"), "{text}");
+    assert!(text.contains("killed by signal 9") && text.contains("needs root or CAP_BPF"), "{text}");
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn nothing_wrong_is_one_line() {
     let recording = clean();
     let text = screen_at(&of(&recording, &[], ""), 80);
     let first = text.lines().next().unwrap();
-    assert_eq!(first, "weir: nothing wrong was seen in 2 streams: 160 calls, 20 MiB in 3.00 s.");
+    assert_eq!(first, "weir: no problems found in 2 streams: 160 calls, 20 MiB in 3.00 s.");
     assert!(!text.contains("HIGH") && text.contains("every call counted"));
 }
 
@@ -236,9 +235,9 @@ fn what_only_waits_or_only_moved_is_a_stream_as_well() {
         line.split_whitespace().map(str::to_string).collect::<Vec<_>>()
     };
     assert_eq!(row("/tmp/b")[5..], ["file", "0", "0", "B", "–", "–", "20"], "{text}");
-    assert!(text.contains("60 syncs that waited for the device among them"), "{text}");
+    assert!(text.contains("including 60 syncs that waited for the device"), "{text}");
     assert_eq!(row("/tmp/a")[5..9], ["file", "–", "10", "MiB"], "how many calls is not known: {text}");
-    assert!(text.contains("nothing wrong was seen in 2 streams"), "{text}");
+    assert!(text.contains("no problems found in 2 streams"), "{text}");
 }
 
 #[test]

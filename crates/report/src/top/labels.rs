@@ -1,14 +1,14 @@
-//! One process in the words of the columns.
+//! Cells of a process, shared by the live screen and the table.
 
 use weir_model::Size;
 use weir_model::top::{CallRate, PendingStream, ProcessActivity};
 
 use crate::number::{ABSENT, count, percent};
 
-/// Stands behind the number of a process that is another user's.
+/// Mark after the PID of another user's process.
 pub(super) const FOREIGN: &str = "!";
 
-/// Calls a second.
+/// Returns the calls per second.
 pub(super) fn calls(rate: Option<CallRate>) -> String {
     match rate {
         None => ABSENT.into(),
@@ -18,7 +18,7 @@ pub(super) fn calls(rate: Option<CallRate>) -> String {
     }
 }
 
-/// Bytes a call; nothing where there are no calls.
+/// Returns the mean bytes of a call; empty without calls.
 pub(super) fn size(rate: Option<CallRate>) -> String {
     match rate.and_then(|rate| rate.mean_bytes()) {
         None => String::new(),
@@ -29,12 +29,12 @@ pub(super) fn size(rate: Option<CallRate>) -> String {
     }
 }
 
-/// A share of one processor in percent.
+/// Returns a share of one CPU in percent.
 pub(super) fn share(share: Option<f64>) -> String {
     share.map_or(ABSENT.into(), percent)
 }
 
-/// Bytes that wait; nothing where none do, a dash where nobody knows.
+/// Returns the pending bytes; empty for none, a dash if unknown.
 pub(super) fn pending(one: &ProcessActivity) -> String {
     match (one.foreign, one.pending_bytes()) {
         (true, _) => ABSENT.into(),
@@ -43,18 +43,18 @@ pub(super) fn pending(one: &ProcessActivity) -> String {
     }
 }
 
-/// How long the oldest of them have waited, at least.
+/// Returns the age of the oldest pending bytes.
 pub(super) fn age(one: &ProcessActivity) -> String {
     one.oldest().map_or(String::new(), waits)
 }
 
-/// How long a stream has waited: `12 s`, `>3 m` where it did before weir looked.
+/// Returns the age of a stream's pending bytes: `12 s`, or `>3 m` if they were pending before the first survey.
 pub(super) fn waits(stream: &PendingStream) -> String {
     let least = if stream.from_before { ">" } else { "" };
     format!("{least}{}", time(stream.waits_s))
 }
 
-/// `0 s`, `59 s`, `3 m`, `2 h`, `5 d`: in one unit, rounded down.
+/// Returns seconds in one unit, rounded down: `0 s`, `59 s`, `3 m`, `2 h`, `5 d`.
 pub(super) fn time(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     match whole {
@@ -65,12 +65,12 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// Where the oldest bytes wait: `fd 1 pipe`.
-pub(super) fn place(one: &ProcessActivity) -> String {
+/// Returns the stream with the oldest pending bytes: `fd 1 pipe`.
+pub(super) fn location(one: &ProcessActivity) -> String {
     one.oldest().map_or(String::new(), |stream| format!("fd {} {}", stream.fd, path(&stream.path)))
 }
 
-/// A path as it is, a pipe or socket without the number that nobody can use.
+/// Returns a path; for a pipe or socket only its kind, without the inode number.
 pub(super) fn path(path: &str) -> &str {
     match path.split_once(":[") {
         Some((kind, _)) if !path.starts_with('/') => kind,
@@ -78,12 +78,12 @@ pub(super) fn path(path: &str) -> &str {
     }
 }
 
-/// Its number, marked where it is another user's.
+/// Returns the PID and the mark of another user's process.
 pub(super) fn pid(one: &ProcessActivity) -> (String, &'static str) {
     (one.pid.to_string(), if one.foreign { FOREIGN } else { "" })
 }
 
-/// What all of them do, in a sentence without a verb: `45200 calls/s, 45100 of them tiny`.
+/// Returns the totals of all processes: `45200 calls/s, 45100 of them tiny · nothing pending`.
 pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
     let calls: f64 = processes.iter().filter_map(|one| one.calls()).map(|rate| rate.calls_s).sum();
     let tiny: f64 = processes.iter().map(|one| one.tiny_calls_s()).sum();
@@ -91,9 +91,9 @@ pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
     let number = |value: f64| count(value.round());
     let holders = processes.iter().filter(|one| one.pending_bytes() > 0).count();
     let held = match holders {
-        0 => "nothing waits".to_string(),
-        1 => format!("{} wait in 1 process", Size(held)),
-        _ => format!("{} wait in {holders} processes", Size(held)),
+        0 => "nothing pending".to_string(),
+        1 => format!("{} pending in 1 process", Size(held)),
+        _ => format!("{} pending in {holders} processes", Size(held)),
     };
     format!("{} calls/s, {} of them tiny · {held}", number(calls), number(tiny))
 }

@@ -1,17 +1,17 @@
-//! Calls that move no bytes: which, how many, and how many failed; and those that have the kernel move them later.
+//! Calls that move no bytes, and operations submitted to the kernel.
 
 use std::collections::BTreeMap;
 
 use weir_model::errno;
 use weir_model::trace::{Op, OtherCalls, Recording};
 
-use super::words::{plural, thousands};
+use super::labels::{plural, thousands};
 use crate::block::Block;
 
-/// Kinds that are named where not all are asked for.
+/// Kinds that are named if not all are requested: they fit on two lines.
 const MOST: usize = 6;
 
-/// All calls of one kind, by whomever.
+/// Counts of one kind of call over all processes.
 #[derive(Default)]
 struct Kind {
     calls: u64,
@@ -19,7 +19,7 @@ struct Kind {
     submitted: u64,
 }
 
-/// A line of them and one of submissions; `all` leaves no kind out. Nothing where none was seen.
+/// Returns a line of calls without bytes and a line of submissions; `all` names every kind.
 pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
     let (submit, plain): (Vec<_>, Vec<_>) = recording.other_calls.iter().partition(|one| one.op.submits());
     let mut blocks = without_bytes(&plain, all);
@@ -27,7 +27,7 @@ pub(super) fn blocks(recording: &Recording, all: bool) -> Vec<Block> {
     blocks
 }
 
-/// "at least " where there were more than were seen.
+/// Returns "at least " if some calls were not counted.
 fn least(calls: &[&OtherCalls]) -> &'static str {
     if calls.iter().all(|one| one.exact) { "" } else { "at least " }
 }
@@ -52,13 +52,13 @@ fn submissions(calls: &[&OtherCalls]) -> Vec<Block> {
     }
     let submitted = kinds.values().map(|kind| kind.submitted).sum();
     let head = format!(
-        "{}{} handed to the kernel, whose bytes are in no row",
+        "{}{} submitted to the kernel; their bytes are in no row",
         least(calls),
         plural(submitted, "operation")
     );
     let parts = kinds
         .iter()
-        .map(|(op, kind)| format!("{} submitted by {}", thousands(kind.submitted), words(*op, kind)));
+        .map(|(op, kind)| format!("{} submitted {}", words(*op, kind), thousands(kind.submitted)));
     vec![Block::Text(head), Block::Facts(parts.collect())]
 }
 
@@ -70,21 +70,21 @@ fn without_bytes(calls: &[&OtherCalls], all: bool) -> Vec<Block> {
     let sum: u64 = kinds.values().map(|kind| kind.calls).sum();
     let mut kinds: Vec<(Op, Kind)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(op, kind)| (std::cmp::Reverse(kind.calls), *op));
-    // One kind alone is not worth a sum.
+    // A sum of one kind would say less than its name.
     let named = if all || kinds.len() <= MOST + 1 { kinds.len() } else { MOST };
     let rest = kinds.split_off(named);
     let mut parts: Vec<String> = kinds.iter().map(|(op, kind)| words(*op, kind)).collect();
     if !rest.is_empty() {
         let calls = rest.iter().map(|(_, kind)| kind.calls).sum();
-        parts.push(format!("{} others of {} kinds", thousands(calls), rest.len()));
+        parts.push(format!("{} calls of {} other kinds", thousands(calls), rest.len()));
     }
     let least = least(calls);
     let calls = plural(sum, "call");
-    let head = format!("{least}{calls} that move no bytes (stat, ioctl, poll … are not followed)");
+    let head = format!("{least}{calls} that move no bytes (stat, ioctl, poll … are not traced)");
     vec![Block::Text(head), Block::Facts(parts)]
 }
 
-/// `openat 412 (290 failed: ENOENT 288, EACCES 2)`.
+/// Returns the counts of a kind: `openat 412 (290 failed: ENOENT 288, EACCES 2)`.
 fn words(op: Op, kind: &Kind) -> String {
     let calls = format!("{} {}", op.name(), thousands(kind.calls));
     let failed: u64 = kind.errors.values().sum();

@@ -1,4 +1,4 @@
-//! Groups, knees and costs in words.
+//! Labels of groups, knees and costs.
 
 use weir_model::bench::GroupKey;
 use weir_model::duration::format_seconds;
@@ -6,7 +6,7 @@ use weir_model::{CostModel, Knee, Size};
 
 use crate::number::whole_percent;
 
-/// A group's parts in words, each at its place: workload, size, place, cache, sync, advice.
+/// Returns the parts of a group's title: workload, size, file system, cache, sync policy, advice.
 pub(super) fn parts(key: &GroupKey) -> [String; 6] {
     [
         key.workload.clone(),
@@ -18,12 +18,12 @@ pub(super) fn parts(key: &GroupKey) -> [String; 6] {
     ]
 }
 
-/// A group in one line.
+/// Returns the title of a group.
 pub(super) fn title(key: &GroupKey) -> String {
     join(parts(key).into_iter())
 }
 
-/// What `key` does not share with all of `others`, as short as it stays clear.
+/// Returns the parts in which `key` differs from some of `others`, in short form.
 pub(super) fn difference(key: &GroupKey, others: &[&GroupKey]) -> String {
     let differs = |at: &usize| others.iter().any(|other| parts(other)[*at] != parts(key)[*at]);
     let one_dir_each =
@@ -43,7 +43,7 @@ fn join(parts: impl Iterator<Item = String>) -> String {
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
-/// The sync policy as on the command line.
+/// Returns the sync policy as on the command line.
 fn typed(key: &GroupKey) -> String {
     match (key.sync.as_str(), key.sync_every_records, key.sync_every_bytes) {
         ("none", ..) => "no sync".into(),
@@ -71,7 +71,7 @@ fn sync(key: &GroupKey) -> String {
     }
 }
 
-/// `16 KiB [8 KiB, 32 KiB]`.
+/// Returns a knee with its interval: `16 KiB [8 KiB, 32 KiB]`.
 pub(super) fn knee(knee: &Knee) -> String {
     let [low, high] = knee.ci95.map(Size);
     match low == high {
@@ -80,12 +80,12 @@ pub(super) fn knee(knee: &Knee) -> String {
     }
 }
 
-/// Nanoseconds with a fitting unit.
+/// Returns nanoseconds in a fitting unit.
 pub(super) fn nanoseconds(ns: f64) -> String {
     if ns == 0.0 { "0 ns".into() } else { format_seconds(ns / 1e9) }
 }
 
-/// The cost model in a sentence without its end.
+/// Returns the cost model as a sentence without its full stop.
 pub(super) fn costs(model: &CostModel) -> String {
     let price = |thing: &str, ns: f64| (ns > 0.0).then(|| format!(", one {thing} {}", nanoseconds(ns)));
     let [call, byte] = [model.call_ns, model.byte_ns].map(nanoseconds);

@@ -1,4 +1,4 @@
-//! Processes, places, counts and evidence in words.
+//! Labels of processes, streams, counts and evidence.
 
 use weir_model::duration::format_seconds;
 pub(super) use weir_model::number::{about, thousands};
@@ -7,18 +7,18 @@ use weir_model::{Direction, Mode, Size, StreamKind};
 
 use crate::number::{bytes_like, count, percent};
 
-/// `1 write`, `2 writes`.
+/// Returns a number with its noun: `1 write`, `2 writes`.
 pub(super) fn plural(number: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
-/// `tr2u 4711`.
-pub(super) fn who(comm: &str, pid: u32) -> String {
+/// Returns name and PID of a process: `tr2u 4711`.
+pub(super) fn process_label(comm: &str, pid: u32) -> String {
     format!("{comm} {pid}")
 }
 
-/// `<` into the program, `>` out of it.
-pub(super) fn sign(direction: Direction) -> &'static str {
+/// Returns the sign of a direction: `<` for input, `>` for output.
+pub(super) fn direction_sign(direction: Direction) -> &'static str {
     match direction {
         Direction::In => "<",
         Direction::Out => ">",
@@ -26,7 +26,7 @@ pub(super) fn sign(direction: Direction) -> &'static str {
     }
 }
 
-/// The name of a kind.
+/// Returns the name of a kind of file.
 pub(super) fn kind(kind: StreamKind) -> &'static str {
     match kind {
         StreamKind::File => "file",
@@ -38,7 +38,7 @@ pub(super) fn kind(kind: StreamKind) -> &'static str {
     }
 }
 
-/// `full 64 KiB`, `line`, `none`.
+/// Returns mode and buffer size: `full 64 KiB`, `line`, `none`.
 pub(super) fn mode(mode: Mode, buffer_bytes: Option<u64>) -> String {
     match buffer_bytes.filter(|_| mode != Mode::None) {
         Some(bytes) => format!("{} {}", mode.name(), Size(bytes)),
@@ -46,16 +46,16 @@ pub(super) fn mode(mode: Mode, buffer_bytes: Option<u64>) -> String {
     }
 }
 
-/// The same, marked where it is deduced; a dash where nothing tells.
-pub(super) fn seen_mode(seen: Option<ObservedMode>) -> (String, &'static str) {
+/// Returns mode and buffer size with the mark of a deduced mode; a dash if unknown.
+pub(super) fn mode_with_mark(seen: Option<ObservedMode>) -> (String, &'static str) {
     match seen {
         Some(seen) => (mode(seen.mode, seen.buffer_bytes), if seen.walked { "" } else { "~" }),
         None => (crate::number::ABSENT.into(), ""),
     }
 }
 
-/// `tr2u 4711, fd 1 > out`, as far as the finding says it; the program by the time that the finding is of: before an
-/// execve(2) it was another.
+/// Returns the stream of a finding: `tr2u 4711, fd 1 (out)`, without the parts that the finding lacks. The name of the
+/// program is that at `at_s`, because an execve(2) may change it.
 pub(super) fn stream_label(
     recording: &Recording,
     pid: u32,
@@ -67,7 +67,7 @@ pub(super) fn stream_label(
     let then = process.and_then(|process| process.image_at(at_s?));
     let last = process.map_or("process", |process| process.comm());
     let comm = then.map_or(last, |(_, image)| &image.comm);
-    let mut text = if pid == 0 { String::new() } else { who(comm, pid) };
+    let mut text = if pid == 0 { String::new() } else { process_label(comm, pid) };
     let add = |text: &mut String, more: String| {
         if !text.is_empty() {
             text.push_str(", ");
@@ -83,24 +83,24 @@ pub(super) fn stream_label(
     text
 }
 
-/// Writes a value with its unit.
+/// Formats a value with its unit.
 type Show = fn(f64) -> String;
 
-/// Bytes in binary units, so that all in a column compare: `4.77 MiB`, where `5 MB` would stand beside `4.78 MiB`.
+/// Returns bytes in binary units, so that the cells of a column are comparable: `4.77 MiB`, not `5 MB`.
 pub(super) fn bytes(bytes: u64) -> String {
     bytes_like(bytes, 1024)
 }
 
-/// Figures that are numbers of processes.
+/// Figures that are PIDs.
 const PROCESSES: [&str; 6] = ["child", "peer", "next", "other", "reader", "loop_pid"];
-/// Figures that are all calls of a stream.
+/// Figures that are totals of a stream.
 const TOTALS: [&str; 2] = ["calls", "bytes"];
-/// Figures that are some of the calls of a stream.
+/// Figures that count some of the calls of a stream.
 const PARTS: [&str; 9] =
     ["cut_calls", "jumps", "lines", "seeks", "short_writes", "syncs", "unaligned", "writes", "zero_reads"];
 
-/// A figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`. Of streams that were seen
-/// in part (`exact`: what is known of all calls, and of some of them) some are about so much.
+/// Returns a figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`. `exact` says
+/// whether totals and whether counts of some calls are exact; other figures get an "about".
 pub(super) fn evidence(name: &str, value: f64, exact: (bool, bool)) -> String {
     let shown = match name {
         _ if PROCESSES.contains(&name) => Some(format!("{value:.0}")),
@@ -130,7 +130,8 @@ fn with_unit(name: &str, value: f64) -> String {
     let shown = unit.map_or_else(|| number(value), |(_, show)| show(value));
     let bare =
         unit.map_or(name, |(end, _)| if end.starts_with('_') { name.trim_end_matches(end) } else { name });
-    format!("{} {shown}", bare.replace(['_', '-'], " "))
+    let label = if name == "own_s" { "own CPU time".into() } else { bare.replace(['_', '-'], " ") };
+    format!("{label} {shown}")
 }
 
 fn some_bytes(value: f64) -> String {
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(mode(Mode::Full, Some(65536)), "full 64 KiB");
         assert_eq!(mode(Mode::None, Some(1)), "none");
         let deduced = ObservedMode { mode: Mode::Line, buffer_bytes: None, walked: false };
-        assert_eq!(seen_mode(Some(deduced)), ("line".into(), "~"));
-        assert_eq!(seen_mode(None).0, "–");
+        assert_eq!(mode_with_mark(Some(deduced)), ("line".into(), "~"));
+        assert_eq!(mode_with_mark(None).0, "–");
     }
 }

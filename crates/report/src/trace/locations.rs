@@ -1,24 +1,25 @@
-//! Streams that have no line of their own, by where they lead: files by directory, other things by their kind.
+//! A table of streams by location: files by directory, other streams by kind.
 
 use std::collections::{BTreeMap, HashSet};
 
 use weir_model::StreamKind;
 use weir_model::trace::StreamCounts;
 
-use super::words::{bytes, thousands};
+use super::labels::{bytes, thousands};
 use crate::number::{ABSENT, percent};
 use crate::table::{Align, Column, ColumnPriority, Table, TableRow};
 use weir_model::trace::TraceStream;
 
-/// So many places are shown; directories near each other are one until they are no more.
+/// Largest number of locations; neighbouring directories are merged until they are no more.
 const MOST: usize = 6;
-/// Of more directories the deepest are taken together at once, not two by two.
+/// Largest number of directories that are merged pair by pair. More would take quadratic time, so the deepest ones are
+/// merged first.
 const COMPARED: usize = 256;
 
-/// What is known of the streams at one place.
+/// Totals of the streams at one location.
 #[derive(Debug, Default)]
-struct Sum<'a> {
-    /// Files by their numbers, where these are known, and names.
+struct LocationSum<'a> {
+    /// Distinct files, by inode if known, and path.
     files: HashSet<(Option<(u64, u64)>, &'a str)>,
     openings: HashSet<u32>,
     streams: u64,
@@ -27,26 +28,27 @@ struct Sum<'a> {
     share: f64,
 }
 
-/// Streams that lead to one place.
-struct Place<'a> {
+/// A named location and its totals.
+struct Location<'a> {
     name: String,
-    sum: Sum<'a>,
+    sum: LocationSum<'a>,
 }
 
-/// A table of where they lead, the place that took most time or bytes first, with all of them at its end; `others` stand in
-/// a table above. Nothing where that is one place.
+/// A table of where they lead, the location that took most time or bytes first, with all of them at its end; `others` stand in
+/// a table above. Nothing where that is one location.
 pub(super) fn table(streams: &[&TraceStream], others: bool) -> Option<Table> {
-    let mut places = places(streams);
-    if places.len() < 2 {
+    let mut locations = locations(streams);
+    if locations.len() < 2 {
         return None;
     }
-    places.sort_by(|a, b| {
-        let rounded = |place: &Place| (place.sum.share * 1000.0).round() as u64;
+    locations.sort_by(|a, b| {
+        let rounded = |location: &Location| (location.sum.share * 1000.0).round() as u64;
         rounded(b).cmp(&rounded(a)).then(b.sum.bytes.cmp(&a.sum.bytes)).then(a.name.cmp(&b.name))
     });
-    let mut all = Sum::default();
+    let mut all = LocationSum::default();
     streams.iter().for_each(|stream| all.add(stream));
-    let mut rows: Vec<TableRow> = places.iter().map(|place| row(&place.name, &place.sum)).collect();
+    let mut rows: Vec<TableRow> =
+        locations.iter().map(|location| row(&location.name, &location.sum)).collect();
     rows.push(row("all of these", &all));
     let streams = thousands(all.streams);
     let head = if others { format!("the {streams} other streams") } else { format!("{streams} streams") };
@@ -65,7 +67,7 @@ fn columns(head: &str) -> Vec<Column> {
     ]
 }
 
-fn row(name: &str, sum: &Sum) -> TableRow {
+fn row(name: &str, sum: &LocationSum) -> TableRow {
     let cells = vec![
         name.into(),
         some(sum.streams).into(),
@@ -82,14 +84,14 @@ fn some(number: u64) -> String {
     if number == 0 { ABSENT.into() } else { thousands(number) }
 }
 
-impl<'a> Sum<'a> {
+impl<'a> LocationSum<'a> {
     fn add(&mut self, stream: &TraceStream<'a>) {
         if stream.kind == StreamKind::File {
-            // The number alone may be that of a file that is gone.
+            // The inode number alone is not enough: the kernel reuses that of a deleted file.
             let name = stream.also.iter().copied().chain([stream.path]).min().unwrap_or_default();
             self.files.insert((stream.inode, name));
         }
-        // What is not known to be of one is no stream.
+        // Calls of unknown streams have no stream to count.
         if stream.counts.is_known() {
             self.openings.extend(&stream.openings);
             self.streams += 1;
@@ -109,10 +111,10 @@ impl<'a> Sum<'a> {
     }
 }
 
-/// Where the streams lead, in at most [`MOST`] places and one for those that hardly count.
-fn places<'a>(streams: &[&TraceStream<'a>]) -> Vec<Place<'a>> {
-    let mut kinds: BTreeMap<&str, Sum> = BTreeMap::new();
-    let mut directories: BTreeMap<Vec<&str>, Sum> = BTreeMap::new();
+/// Returns the locations of the streams: at most [`MOST`], and one for those with few calls, bytes and time.
+fn locations<'a>(streams: &[&TraceStream<'a>]) -> Vec<Location<'a>> {
+    let mut kinds: BTreeMap<&str, LocationSum> = BTreeMap::new();
+    let mut directories: BTreeMap<Vec<&str>, LocationSum> = BTreeMap::new();
     for stream in streams {
         match directory(stream) {
             Some(directory) => directories.entry(directory).or_default().add(stream),
@@ -122,22 +124,22 @@ fn places<'a>(streams: &[&TraceStream<'a>]) -> Vec<Place<'a>> {
             None => kinds.entry(kind(stream.kind)).or_default().add(stream),
         }
     }
-    let light = if directories.len() + kinds.len() > MOST { take_light(&mut directories) } else { None };
-    let elsewhere = light.map(|sum| Place { name: "elsewhere".into(), sum });
-    let kinds = kinds.into_iter().map(|(name, sum)| Place { name: name.into(), sum });
+    let light = if directories.len() + kinds.len() > MOST { remove_light(&mut directories) } else { None };
+    let elsewhere = light.map(|sum| Location { name: "elsewhere".into(), sum });
+    let kinds = kinds.into_iter().map(|(name, sum)| Location { name: name.into(), sum });
     let room = MOST.saturating_sub(kinds.len()).max(1);
-    let directories = gathered(directories, room).into_iter();
+    let directories = merge_directories(directories, room).into_iter();
     directories
-        .map(|found| Place { name: found.name(), sum: found.sum })
+        .map(|found| Location { name: found.name(), sum: found.sum })
         .chain(kinds)
         .chain(elsewhere)
         .collect()
 }
 
-/// Takes away what is in such corners of the tree that have hardly any of the calls, bytes and time: else the corners that
-/// count would be taken together for the lack of room. Nothing where that is one corner.
-fn take_light<'a>(directories: &mut BTreeMap<Vec<&str>, Sum<'a>>) -> Option<Sum<'a>> {
-    // By two names: `/usr/lib` is another corner than `/usr/share`.
+/// Removes the subtrees with less than 2 % of the calls, bytes and time each, and returns their sum. Otherwise the
+/// important subtrees would be merged for lack of room. Returns `None` if there are fewer than two such subtrees.
+fn remove_light<'a>(directories: &mut BTreeMap<Vec<&str>, LocationSum<'a>>) -> Option<LocationSum<'a>> {
+    // A subtree is given by two names, so that `/usr/lib` and `/usr/share` are separate.
     const CORNER: usize = 2;
     const LITTLE: u64 = 50;
     let mut corners: BTreeMap<Vec<&str>, (u64, u64, f64)> = BTreeMap::new();
@@ -155,7 +157,7 @@ fn take_light<'a>(directories: &mut BTreeMap<Vec<&str>, Sum<'a>>) -> Option<Sum<
     if corners.len() < 2 {
         return None;
     }
-    let mut light = Sum::default();
+    let mut light = LocationSum::default();
     let heavy = std::mem::take(directories).into_iter().filter_map(|(names, sum)| {
         match corners.contains_key(&names[..names.len().min(CORNER)]) {
             true => {
@@ -180,10 +182,10 @@ fn kind(kind: StreamKind) -> &'static str {
     }
 }
 
-/// The directory of a file, name by name from the root; None: it has none.
+/// Returns the directory of a file as a list of names; `None` for a stream without a directory.
 fn directory<'a>(stream: &TraceStream<'a>) -> Option<Vec<&'a str>> {
     let path = stream.path.strip_prefix('/').filter(|_| stream.kind == StreamKind::File)?;
-    // What memfd_create(2) made has a name and is nowhere.
+    // A file of memfd_create(2) has a name but no directory.
     if path.starts_with("memfd:") {
         return None;
     }
@@ -192,11 +194,11 @@ fn directory<'a>(stream: &TraceStream<'a>) -> Option<Vec<&'a str>> {
     Some(names)
 }
 
-/// A directory, and whether what is below it is meant as well.
+/// A directory, with or without its subdirectories.
 struct Directory<'a, 'n> {
     names: Vec<&'n str>,
     below: bool,
-    sum: Sum<'a>,
+    sum: LocationSum<'a>,
 }
 
 impl Directory<'_, '_> {
@@ -210,13 +212,16 @@ impl Directory<'_, '_> {
     }
 }
 
-/// Directories become one with those beside them, the deepest first, until there are at most `most`.
-fn gathered<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>, most: usize) -> Vec<Directory<'a, 'n>> {
-    // In the order of their names, those with most in common stand side by side.
-    let mut all = not_too_deep(directories);
+/// Merges neighbouring directories, the deepest first, until there are at most `most`.
+fn merge_directories<'a, 'n>(
+    directories: BTreeMap<Vec<&'n str>, LocationSum<'a>>,
+    most: usize,
+) -> Vec<Directory<'a, 'n>> {
+    // Sorted by name, the directories with the longest common prefix are neighbours.
+    let mut all = limit_depth(directories);
     while all.len() > most {
         let depth = |at: &usize| common(&all[*at].names, &all[at + 1].names);
-        // Of several the lightest, so that what matters stands alone for longest.
+        // Of equally deep pairs merge the one with the fewest bytes, so that large ones stay separate.
         let weight = |at: &usize| all[*at].sum.bytes + all[at + 1].sum.bytes;
         let pairs = 0..all.len() - 1;
         let Some(at) = pairs.min_by_key(|at| (usize::MAX - depth(at), weight(at))) else { break };
@@ -225,7 +230,7 @@ fn gathered<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>, most: usize) -
         here.names.truncate(common(&here.names, &next.names));
         here.below = true;
         here.sum.merge(next.sum);
-        // What is between them in the tree may stand between two that have become the same.
+        // A merge may make a directory equal to one that is not its neighbour: merge these too.
         let same = |other: &usize| *other != at && all[*other].below && all[*other].names == all[at].names;
         if let Some(other) = (0..all.len()).find(same) {
             let sum = std::mem::take(&mut all[other.max(at)].sum);
@@ -236,9 +241,9 @@ fn gathered<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>, most: usize) -
     all
 }
 
-/// The directories, in the order of their names; the deepest of very many as part of what they are in.
-fn not_too_deep<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>) -> Vec<Directory<'a, 'n>> {
-    let mut all: BTreeMap<(Vec<&str>, bool), Sum> = BTreeMap::new();
+/// Returns the directories by name. If they are more than [`COMPARED`], replaces the deepest by their parents.
+fn limit_depth<'a, 'n>(directories: BTreeMap<Vec<&'n str>, LocationSum<'a>>) -> Vec<Directory<'a, 'n>> {
+    let mut all: BTreeMap<(Vec<&str>, bool), LocationSum> = BTreeMap::new();
     let mut depth = directories.keys().map(Vec::len).max().unwrap_or(0);
     directories.into_iter().for_each(|(names, sum)| all.entry((names, false)).or_default().merge(sum));
     while all.len() > COMPARED && depth > 0 {
@@ -252,7 +257,7 @@ fn not_too_deep<'a, 'n>(directories: BTreeMap<Vec<&'n str>, Sum<'a>>) -> Vec<Dir
     all.into_iter().map(|((names, below), sum)| Directory { names, below, sum }).collect()
 }
 
-/// How many names two directories begin with in common.
+/// Returns the length of the common prefix of two directories.
 fn common(one: &[&str], other: &[&str]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
@@ -261,8 +266,8 @@ fn common(one: &[&str], other: &[&str]) -> usize {
 mod tests {
     use super::*;
 
-    fn sums<'n>(paths: &[&'n str]) -> BTreeMap<Vec<&'n str>, Sum<'static>> {
-        let mut directories: BTreeMap<Vec<&str>, Sum> = BTreeMap::new();
+    fn sums<'n>(paths: &[&'n str]) -> BTreeMap<Vec<&'n str>, LocationSum<'static>> {
+        let mut directories: BTreeMap<Vec<&str>, LocationSum> = BTreeMap::new();
         for (number, path) in paths.iter().enumerate() {
             let sum = directories.entry(path.split('/').skip(1).collect()).or_default();
             (sum.streams, sum.bytes) = (sum.streams + 1, sum.bytes + number as u64);
@@ -271,7 +276,7 @@ mod tests {
     }
 
     fn names(paths: &[&str], most: usize) -> Vec<String> {
-        gathered(sums(paths), most).iter().map(Directory::name).collect()
+        merge_directories(sums(paths), most).iter().map(Directory::name).collect()
     }
 
     #[test]
@@ -279,7 +284,7 @@ mod tests {
         let python = ["/usr/lib/python3/email", "/usr/lib/python3/json", "/usr/lib/python3"];
         let paths = [&python[..], &["/etc", "/home/u"]].concat();
         assert_eq!(names(&paths, 5).len(), 5, "there is room for all");
-        // The lighter of two pairs that have as much in common.
+        // Of two pairs with an equally long prefix, the one with fewer bytes is merged.
         assert_eq!(names(&paths, 4), ["/etc", "/home/u", "/usr/lib/python3", "/usr/lib/python3/…"]);
         assert_eq!(names(&paths, 3), ["/etc", "/home/u", "/usr/lib/python3/…"]);
         assert_eq!(names(&paths, 1), ["/…"]);
@@ -305,11 +310,11 @@ mod tests {
         paths.extend(["/etc", "/usr/share/locale", "/usr/lib/x"]);
         let mut all = sums(&paths);
         all.values_mut().for_each(|sum| (sum.calls, sum.bytes) = (sum.streams, sum.streams));
-        let light = take_light(&mut all).expect("three corners");
+        let light = remove_light(&mut all).expect("three corners");
         assert_eq!((light.streams, all.len()), (3, 20));
-        assert!(take_light(&mut all).is_none(), "what is left counts");
+        assert!(remove_light(&mut all).is_none(), "what is left counts");
         let mut two = sums(&["/home/u", "/etc"]);
-        assert!(take_light(&mut two).is_none() && two.len() == 2);
+        assert!(remove_light(&mut two).is_none() && two.len() == 2);
     }
 
     #[test]
@@ -332,12 +337,14 @@ mod tests {
         };
         let known = of("/etc/passwd", StreamKind::File, 3);
         let unknown = of(StreamCounts::UNKNOWN_PATH, StreamKind::Other, StreamCounts::UNKNOWN);
-        let found = places(&[&known, &unknown]);
-        let said: Vec<_> =
-            found.iter().map(|place| (place.name.as_str(), place.sum.streams, place.sum.calls)).collect();
+        let found = locations(&[&known, &unknown]);
+        let said: Vec<_> = found
+            .iter()
+            .map(|location| (location.name.as_str(), location.sum.streams, location.sum.calls))
+            .collect();
         assert_eq!(said, [("/etc", 1, 7), (StreamCounts::UNKNOWN_PATH, 0, 7)]);
         assert_eq!(found[1].sum.openings.len(), 0);
-        let table = table(&[&known, &unknown], true).expect("two places");
+        let table = table(&[&known, &unknown], true).expect("two locations");
         assert_eq!(table.columns[0].head, "the 1 other streams");
     }
 
@@ -354,7 +361,7 @@ mod tests {
             .chain(["/etc".into()])
             .collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let found = gathered(sums(&paths), 4);
+        let found = merge_directories(sums(&paths), 4);
         assert_eq!(found.iter().map(|one| one.sum.streams).sum::<u64>(), 5001);
         assert!((2..=4).contains(&found.len()) && found[0].name() == "/etc", "the rest below /src");
     }

@@ -1,10 +1,10 @@
-//! Streams, times and states in words.
+//! Labels of streams, times and states.
 
 use weir_model::duration::format_seconds;
 use weir_model::peek::{MainThreadState, Peek, PeekStream};
 use weir_model::{Mode, Size, StreamKind};
 
-/// `41 B`, `17 B unread`.
+/// Returns the bytes of a stream: `41 B`, `17 B unread`.
 pub(super) fn waiting(stream: &PeekStream) -> String {
     match (stream.pending_bytes, stream.unread_bytes) {
         (0, unread) => format!("{} unread", Size(unread)),
@@ -12,8 +12,8 @@ pub(super) fn waiting(stream: &PeekStream) -> String {
     }
 }
 
-/// `pipe → tee 4712`, `/tmp/out`.
-pub(super) fn place(stream: &PeekStream) -> String {
+/// Returns the target of a stream: `pipe → tee 4712`, `/tmp/out`.
+pub(super) fn target(stream: &PeekStream) -> String {
     let name = match stream.kind {
         StreamKind::Pipe if stream.path.starts_with("pipe:") => "pipe".into(),
         StreamKind::Socket => "socket".into(),
@@ -28,7 +28,7 @@ pub(super) fn place(stream: &PeekStream) -> String {
     }
 }
 
-/// `full 8 KiB`.
+/// Returns mode and buffer of a stream: `full 8 KiB`.
 pub(super) fn buffer(stream: &PeekStream) -> String {
     match (stream.mode, stream.buffer_bytes) {
         (None, _) => "undecided".into(),
@@ -37,12 +37,12 @@ pub(super) fn buffer(stream: &PeekStream) -> String {
     }
 }
 
-/// How long it has waited at least.
+/// Returns the known age of the pending bytes.
 pub(super) fn since(stream: &PeekStream) -> String {
     stream.since_s.filter(|_| stream.pending_bytes > 0).map_or("–".into(), time)
 }
 
-/// `12 m 03 s`.
+/// Returns seconds in one or two units: `12 m 03 s`.
 pub(super) fn time(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
@@ -54,7 +54,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// When it would be seen at the other end without weir.
+/// Returns when the bytes would reach the target without weir.
 pub(super) fn appears(stream: &PeekStream) -> String {
     let room = stream.buffer_bytes.saturating_sub(stream.pending_bytes);
     match stream.mode {
@@ -66,19 +66,19 @@ pub(super) fn appears(stream: &PeekStream) -> String {
     }
 }
 
-/// `8,151 B`: no rounding, so that it can be counted.
+/// Returns a number of bytes without rounding: `8,151 B`.
 fn bytes(number: u64) -> String {
     format!("{} B", weir_model::number::thousands(number))
 }
 
-/// `asleep in poll for 12 m 03 s`.
+/// Returns the state of the main thread: `asleep in poll for 12 m 03 s`.
 pub(super) fn state(peek: &Peek) -> String {
     let threads = if peek.threads > 1 { format!(", {} threads", peek.threads) } else { String::new() };
     let for_time =
         peek.idle_s.filter(|idle| *idle >= 0.1).map_or(String::new(), |idle| format!(" for {}", time(idle)));
     let state = match &peek.state {
         MainThreadState::Running => "running".to_string(),
-        MainThreadState::Stopped => format!("stopped{for_time}; it goes on with: kill -CONT {}", peek.pid),
+        MainThreadState::Stopped => format!("stopped{for_time}; continue it with: kill -CONT {}", peek.pid),
         MainThreadState::Asleep { call, .. } if call.is_empty() => format!("asleep{for_time}"),
         MainThreadState::Asleep { call, fd: Some(fd) } => {
             format!("asleep in {call} of descriptor {fd}{for_time}")
@@ -88,7 +88,7 @@ pub(super) fn state(peek: &Peek) -> String {
     state + &threads
 }
 
-/// The command as it can be typed again.
+/// Returns the command with shell quotes.
 pub(super) fn command(peek: &Peek) -> String {
     let words: Vec<String> = peek.command.iter().map(|word| quoted(word)).collect();
     if words.is_empty() { peek.comm.clone() } else { words.join(" ") }
