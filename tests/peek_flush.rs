@@ -43,12 +43,12 @@ fn a_sleeping_program_writes_all_once() {
             let what = format!("{compiler} {flags:?} {call}: {}", text(&output.stderr));
             assert!(output.status.success(), "{what}");
             assert!(
-                text(&output.stdout).contains(&format!("{pending} B written out to descriptor 1")),
+                text(&output.stdout).contains(&format!("{pending} B written to descriptor 1")),
                 "{what}"
             );
             assert_eq!(program.out(), "one\ntwo\nthree", "{what}");
             let again = flush(&program, &[]);
-            assert!(again.status.success() && text(&again.stdout).contains("nothing waits"), "{what}");
+            assert!(again.status.success() && text(&again.stdout).contains("nothing is pending"), "{what}");
             assert_eq!(program.end(), Some(0), "{what}: its call continues");
             assert_eq!(program.out(), "one\ntwo\nthree end\n", "{what}");
         }
@@ -185,7 +185,7 @@ fn each_line_is_written_once_when_flushed_at_random_times() {
         let mut program = Program::start_silent(&mut command);
         let (mut well, mut pause) = (0, 1);
         for _ in 0..flushes {
-            well += usize::from(text(&flush(&program, &[]).stdout).contains("written out"));
+            well += usize::from(text(&flush(&program, &[]).stdout).contains("written to"));
             pause = pause * 48271 % 2_147_483_647u64;
             std::thread::sleep(Duration::from_micros(pause % 5000));
         }

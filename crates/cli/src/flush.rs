@@ -1,46 +1,45 @@
-//! `weir flush`: the command line, and what is said of what was written out.
+//! `weir flush`: parses the command line, drains the processes, prints what was written.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use weir_control::drain::{DrainError, DrainResult, ProcessDrain};
-use weir_model::flush::{FlushDocument, FlushedProcess, FlushedStream};
-use weir_model::{Size, duration};
-use weir_sys::proc;
-use weir_sys::process_access::AccessProblem;
+use weir_control::drain::{DrainTargets, DrainedProcess};
+use weir_model::duration;
+use weir_model::flush::{FlushDocument, FlushedProcess};
+use weir_report::flush::{nothing_pending_line, pending_lines, written_lines};
 
 use crate::console;
 use crate::exit_status::{FAILED, USAGE};
 use crate::output::{OutputFiles, OutputOptions};
 use crate::signals::stop_flag;
-use crate::values::parse_pid;
+use crate::values::{parse_nonzero_duration, parse_pid};
 
-/// Write out now what a running process holds in its buffers
+/// Write the pending bytes of a running process now
 ///
-/// As if the program had called fflush, at a moment when none of its threads is inside a stream: what waits in the
-/// streams of glibc, musl (static and stripped programs too), CPython, Perl, libweir and Rust's standard output goes
-/// where it was meant to go, and the program goes on and writes none of it again. A full pipe or a lock that is held
-/// is waited for as long as --wait says, never with the program stopped.
+/// weir does what fflush(3) in the program would do, at a moment when no thread is inside a stream. It writes the pending
+/// bytes to the file, pipe or terminal of each stream; the program continues and does not write them again. weir knows
+/// the streams of glibc, musl (also in static and stripped programs), CPython, Perl, libweir and Rust's standard output.
+///
+/// If a pipe is full or a stream is locked, weir retries for the time of --wait. The program runs meanwhile.
 #[derive(clap::Args)]
 #[command(override_usage = "weir flush [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
-#[command(mut_arg("json", |arg| arg.help("Write what was done as JSON (schema weir-flush/1); - is standard output")))]
+#[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-flush/1); - is standard output")))]
 #[command(mut_arg("json", |arg| arg.conflicts_with("every")))]
-#[command(mut_arg("quiet", |arg| arg.help("Say nothing but errors")))]
 pub struct Args {
-    /// Processes
+    /// Processes to flush
     #[arg(value_name = "PID", required = true, value_parser = parse_pid)]
     pids: Vec<u32>,
 
-    /// Do it again and again, e.g. every 1s, until the processes have ended or Ctrl-C
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// Repeat at this interval, e.g. 1s, until the processes have ended or until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = parse_nonzero_duration)]
     every: Option<Duration>,
 
-    /// Their children too, and theirs
+    /// Include all descendants of the processes
     #[arg(long)]
     children: bool,
 
-    /// How long to try when the program is inside a stream, or who reads it is late
+    /// How long to retry if the program is inside a stream or the reader is slow
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     wait: Duration,
 
@@ -50,22 +49,19 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir flush 4711                      out with it, now
-  weir flush --every 1s 4711           no byte of it waits longer than a second from now on
-  weir flush --children $(pgrep make)  a process and all that it started
-  weir flush --wait 30s 4711           a program that is busy, or a slow reader
+  weir flush 4711                      write its pending bytes now
+  weir flush --every 1s 4711           keep writing them every second
+  weir flush --children $(pgrep make)  include the processes that make started
+  weir flush --wait 30s 4711           a busy program, or a slow reader
 
-To see what waits: weir peek PID. To start a program so that nothing waits long: weir run --max-delay 100ms -- ...
+To see the bytes first: weir peek PID.
+To start a program with a bounded delay: weir run --max-delay 100ms -- COMMAND
 
-Exit status: 0 nothing waits any more; 1 something still waits, or a process could not be reached: standard error
-says why; 2 wrong usage.";
-
-fn parse_time(text: &str) -> Result<Duration, String> {
-    match duration::parse(text)? {
-        Duration::ZERO => Err("0: give it at least some time, such as 1s".into()),
-        time => Ok(time),
-    }
-}
+Exit status:
+  0  no bytes are pending any more
+  1  bytes are still pending, or a process could not be flushed; standard error
+     says why
+  2  wrong usage";
 
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
@@ -76,152 +72,74 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let output = match args.output.open() {
-        Ok(output) => output,
+    let files = match args.output.open() {
+        Ok(files) => files,
         Err(error) => {
             eprintln_lossy!("weir: {error}");
             return ExitCode::from(USAGE);
         }
     };
-    match args.every {
-        Some(every) => repeat(args, every, &stop),
-        None => once(args, output, &stop),
-    }
-}
-
-/// The processes that are meant, as they are now, and whether each was named.
-fn meant(args: &Args) -> Vec<(u32, bool)> {
-    let mut all: Vec<(u32, bool)> = args.pids.iter().map(|pid| (*pid, true)).collect();
-    if args.children {
-        for child in args.pids.iter().flat_map(|pid| proc::descendants(*pid)) {
-            if !all.iter().any(|one| one.0 == child) {
-                all.push((child, false));
-            }
-        }
-    }
-    all
-}
-
-fn once(args: &Args, mut output: OutputFiles, stop: &AtomicBool) -> ExitCode {
-    let (mut failed, mut processes) = (false, Vec::new());
-    let quiet = !output.shows_screen();
-    for (pid, named) in meant(args) {
-        let name = proc::names(pid).1;
-        let flushed = ProcessDrain::of(pid).and_then(|mut drain| drain.flush(args.wait, stop));
-        failed |= match &flushed {
-            Ok(flushed) => tell(pid, &name, flushed, named, quiet),
-            Err(error) => tell_error(error, named),
-        };
-        processes.push(process(pid, name, flushed));
-    }
-    let document = FlushDocument::new(processes);
-    if let Err(error) = output.write_json(&document) {
-        eprintln_lossy!("weir: {error}");
-        failed = true;
-    }
-    if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
-}
-
-/// Until all that were named have ended; what is in the way at one time may be out of it at the next.
-fn repeat(args: &Args, every: Duration, stop: &AtomicBool) -> ExitCode {
-    let (mut any, mut said) = (false, String::new());
-    while !stop.load(Ordering::Relaxed) {
-        let next = Instant::now() + every;
-        let mut alive = false;
-        for (pid, named) in meant(args) {
-            let name = proc::names(pid).1;
-            match ProcessDrain::of(pid).and_then(|mut drain| drain.flush(args.wait.min(every), stop)) {
-                Ok(flushed) => {
-                    alive |= named;
-                    let fresh = flushed.streams.iter().any(|stream| stream.written_bytes > 0);
-                    let text = left(&name, pid, &flushed).join("\n");
-                    if fresh || text != said {
-                        tell(pid, &name, &flushed, false, args.output.is_quiet());
-                        said = text;
-                    }
-                }
-                Err(DrainError::AccessProblem(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }))
-                    if any => {}
-                Err(error) if named && !any => {
-                    tell_error(&error, true);
-                    return ExitCode::from(FAILED);
-                }
-                Err(_) => alive |= named && proc::exists(pid),
-            }
-        }
-        any = true;
-        if !alive {
-            break;
-        }
-        while Instant::now() < next && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-/// True: something still waits.
-fn tell(pid: u32, name: &str, flushed: &DrainResult, named: bool, quiet: bool) -> bool {
-    let mut text = String::new();
-    for stream in flushed.streams.iter().filter(|stream| stream.written_bytes > 0) {
-        let (bytes, place) = (Size(stream.written_bytes), place(stream));
-        text += &format!("{name} ({pid}): {bytes} written out to {place}\n");
-    }
-    if text.is_empty() && named && !flushed.is_partial() {
-        let where_seen = if flushed.unseen.is_empty() { "" } else { " in the streams that weir can read" };
-        text = format!("{name} ({pid}): nothing waits{where_seen}\n");
-    }
-    if !quiet && console::print(&text).is_err() {
-        return true;
-    }
-    for line in left(name, pid, flushed) {
-        eprintln_lossy!("weir: {line}");
-    }
-    if named && !quiet {
-        flushed.unseen.iter().for_each(|one| eprintln_lossy!("weir: {one}"));
-    }
-    flushed.is_partial()
-}
-
-fn left(name: &str, pid: u32, flushed: &DrainResult) -> Vec<String> {
-    let waiting = flushed.streams.iter().filter(|stream| stream.left_bytes > 0);
-    let line = |stream: &FlushedStream| {
-        let why = stream.why.as_deref().unwrap_or("new bytes came");
-        let (bytes, place) = (Size(stream.left_bytes), place(stream));
-        format!("{name} ({pid}): {bytes} for {place} still wait: {why}")
+    let targets = DrainTargets { pids: args.pids.clone(), descendants: args.children };
+    let well = match args.every {
+        Some(interval) => flush_every(args, &targets, interval, &stop),
+        None => flush_once(args, &targets, files, &stop),
     };
-    waiting.map(line).collect()
+    if well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }
 
-fn place(stream: &FlushedStream) -> String {
-    format!("descriptor {} ({})", stream.fd, stream.path)
+/// Returns false if bytes are still pending or an error was reported.
+fn flush_once(args: &Args, targets: &DrainTargets, mut files: OutputFiles, stop: &AtomicBool) -> bool {
+    let (mut well, mut processes) = (true, Vec::new());
+    for process in targets.drain(args.wait, stop) {
+        well &= print_process(&process, files.shows_screen());
+        processes.push(process.flushed);
+    }
+    if let Err(error) = files.write_json(&FlushDocument::new(processes)) {
+        eprintln_lossy!("weir: {error}");
+        well = false;
+    }
+    well
 }
 
-/// True: it counts. A child that ended, or is of a kind that weir does not know, does not.
-fn tell_error(error: &DrainError, named: bool) -> bool {
-    let counts = named
-        || !matches!(
-            error,
-            DrainError::Unknown { .. }
-                | DrainError::AccessProblem(AccessProblem::Gone(_) | AccessProblem::Zombie { .. })
-        );
-    if counts {
+/// Returns false if a named process cannot be flushed.
+fn flush_every(args: &Args, targets: &DrainTargets, interval: Duration, stop: &AtomicBool) -> bool {
+    let print = |process: &FlushedProcess| {
+        print_streams(process, written_lines(process), !args.output.is_quiet());
+    };
+    let result = targets.drain_every(interval, args.wait, stop, print);
+    if let Err(error) = &result {
         eprintln_lossy!("weir: {error}");
     }
-    counts
+    result.is_ok()
 }
 
-fn process(pid: u32, comm: String, flushed: Result<DrainResult, DrainError>) -> FlushedProcess {
-    match flushed {
-        Ok(flushed) => {
-            FlushedProcess { pid, comm, streams: flushed.streams, unseen: flushed.unseen, error: None }
-        }
-        Err(error) => FlushedProcess {
-            pid,
-            comm,
-            streams: Vec::new(),
-            unseen: Vec::new(),
-            error: Some(error.to_string()),
-        },
+/// Prints the result for one process. Returns false if bytes are still pending or an error was reported.
+fn print_process(process: &DrainedProcess, shows_screen: bool) -> bool {
+    if process.error.is_some() {
+        let error = process.reportable_error();
+        error.inspect(|error| eprintln_lossy!("weir: {error}"));
+        return error.is_none();
     }
+    let mut lines = written_lines(&process.flushed);
+    if lines.is_empty() && process.named && !process.is_partial() {
+        lines.push(nothing_pending_line(&process.flushed));
+    }
+    if !print_streams(&process.flushed, lines, shows_screen) {
+        return false;
+    }
+    if process.named && shows_screen {
+        process.flushed.unseen.iter().for_each(|reason| eprintln_lossy!("weir: {reason}"));
+    }
+    !process.is_partial()
+}
+
+/// Prints `lines` to standard output and the streams that are still pending to standard error. Returns false if standard
+/// output cannot be written.
+fn print_streams(process: &FlushedProcess, lines: Vec<String>, shows_screen: bool) -> bool {
+    let text: String = lines.into_iter().map(|line| line + "\n").collect();
+    if shows_screen && console::print(&text).is_err() {
+        return false;
+    }
+    pending_lines(process).iter().for_each(|line| eprintln_lossy!("weir: {line}"));
+    true
 }

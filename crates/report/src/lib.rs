@@ -9,6 +9,7 @@ pub mod bench;
 pub mod block;
 pub mod check;
 pub mod csv;
+pub mod flush;
 pub mod json;
 pub mod lab;
 pub mod markdown;

@@ -11,12 +11,14 @@
 
 mod attempt;
 mod blocked_call;
+mod processes;
 mod stopped_threads;
 mod target_file;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+pub use processes::{DrainTargets, DrainedProcess};
 pub use weir_model::flush::FlushedStream;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
