@@ -25,14 +25,12 @@ pub enum Program {
     Commit,
 }
 
-/// The output of a contender.
+/// The output of a contender: /dev/null, an existing file, or a new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Out {
-    /// /dev/null.
     Null,
     /// A file that is overwritten, so that its pages exist already.
     Over,
-    /// A new file.
     New,
 }
 

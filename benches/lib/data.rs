@@ -16,9 +16,9 @@ pub const LINE_BYTES: u64 = 81;
 const LINES: u64 = (32 << 20) / LINE_BYTES;
 /// Lines of the short input: 8 MiB.
 const SHORT_LINES: u64 = LINES / 4;
-/// Input of tail.
+/// Size of the input of tail.
 const BIG_BYTES: u64 = 1 << 30;
-/// Input of tr.
+/// Size of the input of tr.
 const TR_BYTES: u64 = 256 << 20;
 
 /// The directory of the files, removed on drop.

@@ -20,7 +20,7 @@ pub struct ContenderFigures {
     pub times: Result<Times, String>,
 }
 
-/// Nanoseconds per unit.
+/// The times of one contender in nanoseconds per unit.
 pub struct Times {
     pub user: Option<Summary>,
     pub cpu: Summary,

@@ -16,12 +16,11 @@ pub struct Group {
     pub rows: Vec<TargetRow>,
 }
 
-/// The compared time.
+/// The time that a row compares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Time {
     /// CPU time minus that of the bare system calls.
     User,
-    /// Exact CPU time.
     Cpu,
     Elapsed,
 }

@@ -41,7 +41,7 @@ use targets::Target;
 
 type BoxError = Box<dyn std::error::Error>;
 
-/// The collected results.
+/// The results of all groups so far.
 #[derive(Default)]
 struct Report {
     targets: Vec<Target>,

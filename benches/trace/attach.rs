@@ -30,7 +30,7 @@ struct Writer {
     child: Child,
     state: File,
     out: PathBuf,
-    /// Removed on drop.
+    /// The directory of both files, removed on drop.
     _dir: TempDir,
 }
 

@@ -135,7 +135,7 @@ struct Round {
     after: f64,
     /// The command itself under weir, from its fork to its exit.
     own: f64,
-    /// The command alone.
+    /// The command without weir.
     bare: f64,
 }
 

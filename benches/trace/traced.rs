@@ -9,7 +9,7 @@ use crate::bench_dir::BenchDir;
 use crate::targets::built;
 use crate::{BoxError, process};
 
-/// One run.
+/// The result of one run.
 pub struct Traced {
     /// Wall-clock seconds of the whole run.
     pub whole: f64,

@@ -15,7 +15,7 @@ use super::{Arrival, Tool, command};
 const PAUSE: Duration = Duration::from_millis(1200);
 /// `hi` is timely if it arrives at least this long before `end`.
 const AHEAD: Duration = Duration::from_millis(500);
-/// The longest run.
+/// The limit for a run, after which it is killed.
 const LIMIT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
