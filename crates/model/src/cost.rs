@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_would_be_negative_is_zero() {
+    fn a_negative_price_becomes_zero() {
         // The time decreases with the bytes: no byte price can explain that.
         let rows = [
             Observation { calls: 40.0, bytes: 0.2e6, blocks: 0.0, syncs: 0.0, seconds: 5.0 },
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_is_no_model() {
+    fn one_row_gives_no_model() {
         assert_eq!(CostModel::fit(&[row(1.0, 1.0, 0.0, [1.0, 1.0, 0.0, 0.0])]), None);
         assert_eq!(CostModel::fit(&[]), None);
     }

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_widens_the_interval_and_gaps_do_no_harm() {
+    fn noise_widens_the_interval_and_missing_samples_are_allowed() {
         let curves = [
             curve(1, &[9.0, 9.0, 9.0, 9.0, 9.0]),
             curve(1024, &[1.0, 1.2, 1.01, 1.2, 1.04]),

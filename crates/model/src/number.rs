@@ -27,12 +27,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_come_in_groups_of_three() {
+    fn digits_are_grouped_by_three() {
         assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]
-    fn what_was_not_counted_has_three_digits() {
+    fn estimates_have_three_digits() {
         let shown = [0, 7, 999, 1004, 1005, 123_456, 999_999].map(about);
         let expected = ["0", "7", "999", "1,000", "1,010", "123,000", "1,000,000"];
         assert_eq!(shown, expected.map(|number| format!("about {number}")));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_says_why() {
+    fn invalid_sizes_have_an_error() {
         assert_eq!("4x".parse::<Size>(), Err(SizeError::UnknownUnit("x".into())));
         assert_eq!("K".parse::<Size>(), Err(SizeError::NoNumber("K".into())));
         assert_eq!("".parse::<Size>(), Err(SizeError::NoNumber("".into())));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_exactly_where_a_unit_divides() {
+    fn multiples_of_a_unit_are_exact() {
         for (bytes, text) in [
             (1, "1 B"),
             (512, "512 B"),

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_json_are_the_words_on_the_command_line() {
+    fn json_names_equal_command_line_names() {
         for mode in [Mode::None, Mode::Line, Mode::Full, Mode::Record, Mode::Mixed] {
             assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
         }

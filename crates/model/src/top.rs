@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_counts() {
+    fn the_oldest_pending_bytes_are_found() {
         let waiting = |pending_bytes, waits_s| PendingStream {
             walker: RuntimeId::Glibc,
             fd: 1,

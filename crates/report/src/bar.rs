@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_compare_is_one_cell_and_nothing_is_none() {
+    fn equal_values_have_one_cell_and_invalid_ones_none() {
         let range = Range::of([5.0, 5.0]).unwrap();
         assert_eq!(range.bar(5.0, 9, &Style::default()), "█");
         assert_eq!(range.bar(f64::NAN, 9, &Style::default()), "");

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_stands_below_what_is_asked() {
+    fn a_fault_is_below_its_requirement() {
         let of = |id, met, seen: &str| JudgedRequirement {
             id,
             what: "it moves blocks",

@@ -15,7 +15,7 @@ pub fn text(head: &[&str], records: impl IntoIterator<Item = Vec<String>>) -> St
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_needs_quotes_gets_them() {
+    fn cells_are_quoted_where_necessary() {
         let text = super::text(&["a", "b"], [vec!["x,y".into(), "say \"no\"\nnow".into()]]);
         assert_eq!(text, "a,b\n\"x,y\",\"say \"\"no\"\"\nnow\"\n");
     }

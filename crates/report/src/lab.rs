@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_ago_is_said_in_one_unit() {
+    fn ages_have_one_unit() {
         let texts = [0, 59, 60, 7199, 86_399, 86_400, 3 * 86_400].map(ago);
         assert_eq!(
             texts,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_tells_of_earlier_runs_where_there_are_any() {
+    fn the_list_shows_previous_runs() {
         let line = |name: &str, previous| LabLine {
             name: name.into(),
             about: "x".repeat(90),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_from_outside_becomes_markup() {
+    fn markup_in_texts_is_escaped() {
         let blocks = [Block::Text("<b> & *x* _y_\n# z".into())];
         assert_eq!(text(&blocks), "&lt;b&gt; &amp; \\*x\\* \\_y\\_ \\# z\n");
     }

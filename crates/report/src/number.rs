@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_the_decimals_of_its_whole() {
+    fn parts_have_the_decimals_of_their_whole() {
         let seconds = TimeUnit::of([1.0]);
         assert_eq!(seconds.show(0.0213), "0.0213");
         assert_eq!(seconds.show_part(0.00004, 0.0213), "0.0000");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_in_the_units_of_their_whole() {
+    fn bytes_have_the_unit_of_their_whole() {
         assert_eq!(bytes_like(98_304_000, 100_000_000), "98.3 MB");
         assert_eq!(bytes_like(98_304_000, 100 << 20), "93.8 MiB");
         assert_eq!(bytes_like(100_000_000, 100_000_000), "100 MB");

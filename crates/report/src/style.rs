@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_colour_there_is_no_escape_byte() {
+    fn a_plain_style_writes_no_escape_byte() {
         let plain = Style::default();
         for emphasis in [Emphasis::Strong, Emphasis::Bad, Emphasis::Series(9)] {
             assert_eq!(plain.paint(emphasis, " a "), " a ");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn one_blank_line_between_what_does_not_belong_together() {
+    fn unrelated_blocks_are_separated_by_a_blank_line() {
         let blocks = [
             Block::Title("title".into()),
             Block::Aside("aside".into()),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_says_why() {
+    fn a_missing_row_has_a_reason() {
         let block = [Block::Missing { what: "splice 1 B".into(), why: "needs a pipe".into() }];
         assert_eq!(text(&block, &at(80, false)), "  – splice 1 B: needs a pipe\n");
     }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_broken_where_it_can_be_pasted() {
+    fn a_wrapped_command_can_be_pasted() {
         assert_eq!(wrap_command("a b", 9, "- ", "  "), ["- a b"]);
         let lines = wrap_command("weir run -- sh -c 'a b  c d e f' x", 16, "", "  ");
         assert_eq!(lines, ["weir run -- sh \\", "  -c \\", "  'a b  c d e f' \\", "  x"]);

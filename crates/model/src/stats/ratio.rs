@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_the_noise_is_a_tie() {
+    fn a_ratio_within_the_noise_is_a_tie() {
         let noisy = Ratio::paired([(1.1, 1.0), (0.9, 1.0), (1.05, 1.0), (0.96, 1.0)]).unwrap();
         assert!(noisy.is_tie(0.0));
         let small = Ratio::paired([(1.02, 1.0), (1.021, 1.0), (1.019, 1.0)]).unwrap();

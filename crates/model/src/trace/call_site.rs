@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_said_by_the_best_that_is_known() {
+    fn a_frame_is_named_by_its_best_information() {
         assert_eq!(frame(Some("report"), Some("/src/report.c")).words(), "report() at report.c:42");
         assert_eq!(frame(Some("report"), None).words(), "report() in prog");
         assert_eq!(frame(Some("f(int)"), None).words(), "f(int) in prog");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_counts_until_the_next_write() {
+    fn a_call_site_is_valid_until_the_next_write() {
         let call_site = CallSite { at_s: 1.0, ..CallSite::default() };
         let wrote = WriteSite { pid: 7, stream: 9, until_s: Some(3.0), call_site };
         assert!(wrote.is_of(7, 9, 1.0) && wrote.is_of(7, 9, 2.9));

@@ -300,14 +300,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_is_read_from_what_wait_says() {
+    fn an_exit_is_decoded_from_a_wait_status() {
         assert_eq!(Exit::of_status(3 << 8), Exit::Code(3));
         assert_eq!(Exit::of_status(9), Exit::Signal(9));
         assert_eq!(Exit::of_status(0x80 | 11), Exit::Signal(11), "with a core dump");
     }
 
     #[test]
-    fn totals_are_added_and_taken_away_field_by_field() {
+    fn totals_are_added_and_subtracted_by_field() {
         let of = |read_calls, write_calls, read_bytes, written_bytes| IoTotals {
             read_calls,
             write_calls,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_begins_when_the_one_before_ends() {
+    fn an_image_starts_when_the_previous_one_ends() {
         let image = |started_s: f64, comm: &str| Image { started_s, comm: comm.into(), ..Image::default() };
         let process = Process {
             images: vec![image(1.0, "sh"), image(2.0, "tr")],

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_by_their_ends() {
+    fn newline_ends_mean_line_mode() {
         let lines = |ends: u64| StreamCounts {
             newline_ends: ends,
             ..counts(Direction::Out, &[30, 41, 22, 80, 77, 1, 5, 9, 600, 7])
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_leaves_by_calls_of_one_size_and_a_rest() {
+    fn calls_of_one_buffer_size_mean_full_mode() {
         assert_eq!(of(&[4096, 4096, 4096, 17]), Some(Mode::Full));
         assert_eq!(of(&[4096, 4096]), Some(Mode::Full));
         assert_eq!(of(&[4096, 5000, 7168, 17]), Some(Mode::Mixed), "one power of two, several sizes");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_told_by_what_they_ask_for() {
+    fn reads_are_judged_by_their_requests() {
         let mut read = counts(Direction::In, &[4096; 3]);
         (read.bytes, read.zeros, read.calls) = (4100, 1, 3);
         assert_eq!(mode_of_calls(&read), Some(Mode::Full));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_tells_nothing() {
+    fn too_few_calls_give_no_mode() {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[100]), None);
         let ended = StreamCounts { zeros: 1, ..counts(Direction::In, &[0]) };

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_measurements_each_price_is_picked_by_itself() {
+    fn prices_are_combined_one_by_one() {
         let one = Prices { file_read_ns: 1.0, sync_ns: 9.0, ..Prices::default() };
         let other = Prices { file_read_ns: 2.0, sync_ns: 8.0, ..Prices::default() };
         let least = Prices::of(&[one, other], |values| values.into_iter().fold(f64::INFINITY, f64::min));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_time_of_a_process_corrects_prices() {
+    fn kernel_time_corrects_prices() {
         assert_eq!(Prices::scale(2.0, 1.0, 100), 0.5, "they cannot have cost more");
         assert_eq!(Prices::scale(1.0, 1.5, 100_000), 1.5, "dearer here");
         assert_eq!(Prices::scale(1.0, 1.5, 100), 1.0, "few calls: it did something else");

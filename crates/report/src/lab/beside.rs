@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_shown() {
+    fn unmeasured_tables_are_not_shown() {
         let mut table = table();
         table.rows.iter_mut().for_each(|one| one.ours = None);
         assert!(blocks(&table, false).is_empty());

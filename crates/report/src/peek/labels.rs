@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_as_people_say_them() {
+    fn times_have_one_or_two_units() {
         let said = [0.2, 1.96, 12.7, 723.0, 7384.0, 200_000.0].map(time);
         assert_eq!(said, ["200 ms", "2 s", "12 s", "12 m 03 s", "2 h 03 m", "2 d 07 h"]);
     }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_worker() {
+    fn a_process_with_pending_bytes() {
         let expected = "\
 python3 worker.py (4711), asleep in poll for 12 m 03 s
 
@@ -259,7 +259,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
     }
 
     #[test]
-    fn nothing_waits() {
+    fn a_process_without_pending_bytes() {
         let mut idle = peek();
         idle.streams.remove(0);
         idle.state = MainThreadState::Running;
@@ -269,7 +269,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
     }
 
     #[test]
-    fn what_is_out_of_reach_has_no_command() {
+    fn unflushable_bytes_have_no_command() {
         let mut go = peek();
         (go.streams[0].walker, go.streams[0].can_be_flushed) = (RuntimeId::Go, false);
         let text = screen(&[go], false, &Style::default());

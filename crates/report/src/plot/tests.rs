@@ -53,7 +53,7 @@ fn series_differ_by_marker_and_the_first_is_in_front() {
 }
 
 #[test]
-fn ascii_only_where_asked() {
+fn ascii_style_draws_ascii_only() {
     let ascii = Style { unicode: false, ..at(80) };
     let text = plot(&[("a", &[(1.0, 1e-5), (9.0, 1e-6)]), ("b", &[(2.0, 1e-6)])]).lines(2, &ascii).join("\n");
     assert!(
@@ -63,7 +63,7 @@ fn ascii_only_where_asked() {
 }
 
 #[test]
-fn colour_is_that_of_the_series_and_changes_nothing_else() {
+fn colour_adds_only_the_colour_of_the_series() {
     let plot = plot(&[("a", &[(1.0, 1.0), (64.0, 0.1)]), ("b", &[(1.0, 0.5)])]);
     let coloured = plot.lines(2, &Style { colour: true, ..at(80) }).join("\n");
     assert!(coloured.contains("\u{1b}[36m●"), "{coloured:?}");
@@ -72,7 +72,7 @@ fn colour_is_that_of_the_series_and_changes_nothing_else() {
 }
 
 #[test]
-fn nothing_to_show_is_no_line() {
+fn a_plot_without_points_has_no_lines() {
     assert!(plot(&[]).lines(2, &at(80)).is_empty());
     assert!(plot(&[("a", &[])]).lines(2, &at(80)).is_empty());
     assert!(plot(&[("a", &[(0.0, 1.0), (1.0, f64::NAN), (-1.0, 2.0)])]).lines(2, &at(80)).is_empty());

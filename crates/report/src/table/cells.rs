@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_stand_under_each_other_and_marks_apart() {
+    fn decimal_points_and_marks_are_aligned() {
         let cells = [
             TableCell::from("61.2").marked(" ~"),
             TableCell::from("0.0213"),
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_left_as_they_are() {
+    fn left_aligned_cells_are_not_padded() {
         let cells = [TableCell::from("a b"), TableCell::from("c").marked("*")];
         assert_eq!(texts(cells.iter(), Align::Left, &Style::default()), ["a b", "c*"]);
     }

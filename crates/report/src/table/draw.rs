@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_goes_in_the_order_of_rank() {
+    fn columns_without_room_are_left_out_by_rank() {
         let has = |width: usize, text: &str| lines(&table(), width).join("\n").contains(text);
         assert!(has(40, "█") && has(40, "extra"));
         assert!(!has(30, "█") && has(30, "extra"));

@@ -120,7 +120,7 @@ fn a_hundred_and_twenty_columns() {
 }
 
 #[test]
-fn what_is_chosen_is_on_the_screen() {
+fn the_selected_process_is_visible() {
     let processes = (1..=100).map(|pid| activity(pid, "cat", (0.0, 0.0), (0.0, 0.0))).collect();
     let survey = Survey { elapsed_s: 1.0, processes, ..Survey::default() };
     let selection = Selection { sort: Sort::Pid, ..Selection::default() };
@@ -135,7 +135,7 @@ fn what_is_chosen_is_on_the_screen() {
 }
 
 #[test]
-fn the_foot_asks_types_and_says() {
+fn the_last_line_shows_filter_question_and_message() {
     let (survey, selection) = (survey(), Selection { filter: "tr".into(), ..Selection::default() });
     let foot = |foot| lines(&TopView { foot, ..view(&survey, &selection, 1) }, 80, 24)[23].clone();
     assert_eq!(foot(Foot::Typing("tr")), "filter: tr_   enter keeps it, escape drops it");
@@ -189,7 +189,7 @@ fn sorted_by_each_column() {
 }
 
 #[test]
-fn filtered_by_command_number_and_path() {
+fn the_filter_matches_command_pid_and_path() {
     let survey = survey();
     let found = |filter: &str| {
         let selection = Selection { filter: filter.into(), ..Selection::default() };
@@ -200,7 +200,7 @@ fn filtered_by_command_number_and_path() {
 }
 
 #[test]
-fn one_look_as_a_table() {
+fn one_survey_as_a_table() {
     let survey = survey();
     let text = |rows, width| {
         terminal::text(&blocks(&survey, &Selection::default(), rows), &Style { width, ..Style::default() })
@@ -216,7 +216,7 @@ fn one_look_as_a_table() {
 }
 
 #[test]
-fn json_has_what_is_not_known_as_null() {
+fn json_has_null_for_unknown_values() {
     let survey = survey();
     let selection = Selection::default();
     let whole = document(&survey, &selection, None);

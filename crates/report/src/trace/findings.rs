@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fix_is_a_command_or_a_sentence_and_then_code() {
+    fn a_fix_is_split_into_command_or_sentence_and_code() {
         let names = |text: &str| fix(text).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(names("weir run --coalesce -- ./a\nsetvbuf(f,\n    b);"), ["run", "code"]);
         assert_eq!(names("flush before fork"), ["fix"]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_of_nothing_is_not_said() {
+    fn a_zero_gain_is_left_out() {
         assert_eq!(gain(Gain { elapsed_s: 0.0, calls: 0 }), None);
         let some = gain(Gain { elapsed_s: 2.84, calls: 4_998_000 });
         assert_eq!(some.as_deref(), Some("about 2.84 s and 4,998,000 calls"));

@@ -72,7 +72,7 @@ fn event(at_s: f64, pid: u32, what: EventKind) -> Event {
     Event { at_s, pid, tid: pid, kind: what }
 }
 
-/// `tr`, byte by byte.
+/// Returns a run that writes byte by byte, and its finding.
 pub fn bytewise() -> (Recording, Vec<Finding>) {
     let mut recording = recording(&["./tr2u", "a", "w"]);
     recording.exact = false;
@@ -106,7 +106,16 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
     output.sizes.add(4096, 2);
     output.exact = false;
     recording.counts = vec![input, output, counts(4711, 3, 2, Direction::In, 1, 832)];
-    let call = Call {
+    recording.events = vec![
+        event(0.01, 4711, EventKind::Call(one_byte_write())),
+        event(1.2, 4711, EventKind::Unwatched { until_s: 3.0 }),
+        event(3.0, 4711, EventKind::Exit(Exit::Code(0))),
+    ];
+    (recording, vec![tiny_writes()])
+}
+
+fn one_byte_write() -> Call {
+    Call {
         op: Op::Write,
         fd: 1,
         file: Some(1),
@@ -118,13 +127,11 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
         tail: Some(b'w'),
         paths: vec![],
         rename: None,
-    };
-    recording.events = vec![
-        event(0.01, 4711, EventKind::Call(call)),
-        event(1.2, 4711, EventKind::Unwatched { until_s: 3.0 }),
-        event(3.0, 4711, EventKind::Exit(Exit::Code(0))),
-    ];
-    let finding = Finding {
+    }
+}
+
+fn tiny_writes() -> Finding {
+    Finding {
         id: FindingId::new("tiny-writes"),
         severity: Severity::High,
         pid: 4711,
@@ -136,12 +143,11 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
             .into(),
         gain: Some(Gain { elapsed_s: 2.84, calls: 4_999_923 }),
         wrote: None,
-    };
-    (recording, vec![finding])
+    }
 }
 
-/// A shell's pipeline in which Python's line waits, with more streams than are shown, and a name that would
-/// steer the terminal.
+/// Returns a pipeline with pending bytes in Python's buffer, more streams than the report shows, and a file name with
+/// an escape sequence.
 pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     let mut recording = recording(&["sh", "-c", "python3 worker.py | tee log"]);
     recording.engine = BackendKind::Ptrace;
@@ -167,6 +173,11 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         recording.counts.push(counts(4712, 4, id, Direction::In, 2, 1000));
     }
     recording.counts[3].errors = 1;
+    recording.events = pipeline_events();
+    (recording, pipeline_findings(), vec![Pipeline { hops: vec![pipeline_hop()], waits_at: Some(0) }])
+}
+
+fn pipeline_events() -> Vec<Event> {
     let buffer = Buffer {
         walker: RuntimeId::Cpython,
         address: 0x7f00_1000,
@@ -178,20 +189,23 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         unread_bytes: 0,
         unread: vec![],
     };
-    let looked = EventKind::Buffers {
+    let snapshot = EventKind::Buffers {
         moment: SnapshotMoment::Sample,
         buffers: vec![buffer],
         waits_in: None,
         waits_in_name: "poll".into(),
         files: Vec::new(),
     };
-    recording.events = vec![
+    vec![
         event(0.1, 4711, EventKind::Fork { child: 4712 }),
         event(0.2, 4712, EventKind::Exec { image: 0 }),
-        event(1.5, 4712, looked),
+        event(1.5, 4712, snapshot),
         event(2.9, 4712, EventKind::Signal { number: 9 }),
         event(3.0, 4712, EventKind::Exit(Exit::Signal(9))),
-    ];
+    ]
+}
+
+fn pipeline_findings() -> Vec<Finding> {
     let finding = |id, severity, fd, why: &str, fix: &str| Finding {
         id,
         severity,
@@ -204,7 +218,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         gain: None,
         wrote: None,
     };
-    let findings = vec![
+    vec![
         finding(
             FindingId::new("small-pipe"),
             Severity::Info,
@@ -227,7 +241,10 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
             "SIGKILL ended python3 with 41 bytes in its buffer.",
             "sys.stdout.flush()",
         ),
-    ];
+    ]
+}
+
+fn pipeline_hop() -> Hop {
     let end = |pid, comm: &str, fd, buffer_bytes, waiting_bytes| PipeEnd {
         pid,
         comm: comm.into(),
@@ -239,17 +256,16 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
         buffer_bytes,
         waiting_bytes,
     };
-    let hop = Hop {
+    Hop {
         pipe: "pipe:[88123]".into(),
         pipe_bytes: Some(65536),
         writer: end(4712, "python3", 1, Some(8192), 41),
         reader: end(4713, "tee", 0, None, 0),
         holds_lines: true,
-    };
-    (recording, findings, vec![Pipeline { hops: vec![hop], waits_at: Some(0) }])
+    }
 }
 
-/// A program that does everything right.
+/// Returns a run without findings.
 pub fn clean() -> Recording {
     let mut recording = recording(&["cp", "a", "b"]);
     recording.processes = vec![process(4711, None, "cp", &["cp", "a", "b"])];

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_no_plural_and_thousands_are_grouped() {
+    fn plurals_and_grouped_thousands() {
         assert_eq!([plural(1, "call"), plural(1200, "call")], ["1 call", "1,200 calls"]);
     }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_samples_do_not_look_exact_and_processes_are_no_amounts() {
+    fn sampled_figures_get_about_and_pids_are_not_formatted() {
         let shown = |exact| {
             [("calls", 4_120_345.0), ("seeks", 4_120_345.0)].map(|(name, value)| evidence(name, value, exact))
         };
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_a_column_compare() {
+    fn bytes_of_a_column_are_comparable() {
         assert_eq!(
             [bytes(5_000_000), bytes(832), bytes(4096), bytes(0)],
             ["4.77 MiB", "832 B", "4 KiB", "0 B"]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_belongs_to_a_mode_that_has_one() {
+    fn the_mode_none_has_no_buffer() {
         assert_eq!(mode(Mode::Full, Some(65536)), "full 64 KiB");
         assert_eq!(mode(Mode::None, Some(1)), "none");
         let deduced = ObservedMode { mode: Mode::Line, buffer_bytes: None, walked: false };

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_gathered_from_the_deepest_on() {
+    fn the_deepest_directories_are_merged_first() {
         let python = ["/usr/lib/python3/email", "/usr/lib/python3/json", "/usr/lib/python3"];
         let paths = [&python[..], &["/etc", "/home/u"]].concat();
         assert_eq!(names(&paths, 5).len(), 5, "there is room for all");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_stands_twice() {
+    fn no_location_occurs_twice() {
         let paths = ["/u/a/1", "/u/a/2", "/u/m/x/1", "/u/m/x/2", "/u/m/x/3", "/u/z/1", "/u/z/2", "/u", "/v"];
         for most in 1..paths.len() {
             let mut names = names(&paths, most);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn corners_of_little_are_elsewhere() {
+    fn small_subtrees_are_summed_as_elsewhere() {
         let paths: Vec<String> = (0..400).map(|n| format!("/home/u/src/{}", n % 20)).collect();
         let mut paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         paths.extend(["/etc", "/usr/share/locale", "/usr/lib/x"]);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_known_stream_is_counted_as_none() {
+    fn unknown_streams_are_not_counted() {
         let of = |path: &'static str, kind: StreamKind, fd: i32| TraceStream {
             comm: "make",
             path,
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn one_directory_is_called_by_its_name() {
+    fn a_single_directory_keeps_its_name() {
         assert_eq!(names(&["/usr/lib", "/usr/lib"], 1), ["/usr/lib"]);
         assert_eq!(common(&["usr", "lib"], &["usr", "share"]), 1);
     }
 
     #[test]
-    fn of_very_many_directories_none_is_lost() {
+    fn no_directory_is_lost_among_many() {
         let paths: Vec<String> = (0..5000)
             .map(|n| format!("/src/{}/{}/{}", n % 7, n % 91, n % 1300))
             .chain(["/etc".into()])

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_read_as_people_count() {
+    fn ranges_of_slots() {
         let slots = [0, 1, 2, 5, 10, 13, 20, 21, 32];
         let expected = [
             "0 B",

@@ -36,7 +36,7 @@ fn plan() -> RunPlan {
 }
 
 #[test]
-fn each_wish_is_a_paragraph() {
+fn each_option_is_a_paragraph() {
     let text = screen(&plan(), &Style::default());
     assert!(text.starts_with("./tool -x · C · linked statically\n"), "{text}");
     assert!(text.contains("--stdout line a substitute is used, from outside: it is linked"), "{text}");

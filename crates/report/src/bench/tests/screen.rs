@@ -40,7 +40,7 @@ fn colour_adds_escapes_and_nothing_else() {
 }
 
 #[test]
-fn ascii_where_the_terminal_has_nothing_else() {
+fn ascii_style_writes_ascii_only() {
     let text = screen(&everything(), &Style { unicode: false, ..at(80) });
     let foreign: String = text.chars().filter(|c| !c.is_ascii()).collect();
     assert_eq!(foreign, "");
@@ -88,7 +88,7 @@ fn a_textbook_row_has_all_its_figures() {
 }
 
 #[test]
-fn every_row_of_the_document_is_there() {
+fn every_row_of_the_document_is_shown() {
     let document = everything();
     let unit = |key: &GroupKey| {
         let rows = document.rows.iter().filter(|row| row.group == *key);
@@ -133,7 +133,7 @@ fn the_knee_is_marked_once_a_group_at_its_row() {
 }
 
 #[test]
-fn notes_say_what_the_marks_mean_only_where_there_are_marks() {
+fn notes_explain_only_marks_that_occur() {
     let text = screen(&everything(), &at(100));
     let sections: Vec<&str> = text.split("log scale").collect();
     assert!(text.contains("~ measured in part and scaled up; --exact measures all of it"));
@@ -149,7 +149,7 @@ fn notes_say_what_the_marks_mean_only_where_there_are_marks() {
 }
 
 #[test]
-fn a_sync_policy_brings_its_columns() {
+fn a_sync_policy_adds_its_columns() {
     let text = screen(&everything(), &at(80));
     let synced = text.split("\nwrite · 1 MB").nth(1).unwrap();
     let head = synced.lines().find(|line| line.contains("elapsed")).unwrap();
@@ -163,7 +163,7 @@ fn a_sync_policy_brings_its_columns() {
 }
 
 #[test]
-fn one_record_a_method_is_a_table_of_methods_without_a_plot() {
+fn single_records_make_a_table_without_a_plot() {
     let text = screen(&everything(), &at(80));
     let tmpfs = text.split("copy · 100 MB · tmpfs").nth(1).unwrap().split("\nread · 100 MB").next().unwrap();
     assert!(!tmpfs.contains('┤') && !tmpfs.contains('●'), "{tmpfs}");
@@ -173,7 +173,7 @@ fn one_record_a_method_is_a_table_of_methods_without_a_plot() {
 }
 
 #[test]
-fn model_answers_and_published_tables_are_told() {
+fn model_answers_and_published_tables_are_shown() {
     let text = screen(&everything(), &at(200));
     assert!(text.contains(
         "syscall: one call costs 303 ns, one byte 0.210 ns: predicts every row within 14 % (median 3 %, 14 rows)."
@@ -192,7 +192,7 @@ fn model_answers_and_published_tables_are_told() {
 }
 
 #[test]
-fn many_groups_are_put_side_by_side() {
+fn many_groups_get_an_overview() {
     let text = screen(&everything(), &at(120));
     let rows = between(&text, "All groups", "Published");
     let synced = rows.iter().find(|line| line.contains("write · 1 MB · ext4 · warm · fdatasync")).unwrap();
@@ -201,7 +201,7 @@ fn many_groups_are_put_side_by_side() {
 }
 
 #[test]
-fn what_was_not_measured_or_not_listed_is_still_shown() {
+fn unmeasured_and_unlisted_rows_are_shown() {
     let mut document = textbook();
     document.complete = false;
     document.groups.clear();

@@ -13,7 +13,7 @@ fn check(value: &Value) {
 }
 
 #[test]
-fn what_is_written_obeys_the_schema_and_is_read_again() {
+fn documents_obey_the_schema_and_can_be_read() {
     let (bytewise, tiny) = bytewise();
     let (piped, found, pipelines) = pipeline();
     let mut clean = clean();
@@ -44,7 +44,7 @@ fn what_is_written_obeys_the_schema_and_is_read_again() {
 }
 
 #[test]
-fn many_streams_are_the_same_text_by_two_threads_as_by_one() {
+fn two_threads_write_the_same_text_as_one() {
     let (recording, findings) = bytewise();
     let mut trace = of(&recording, &findings, VERDICT);
     let few = trace.streams.clone();
@@ -58,7 +58,7 @@ fn many_streams_are_the_same_text_by_two_threads_as_by_one() {
 }
 
 #[test]
-fn sizes_are_keyed_by_the_least_of_their_slot() {
+fn sizes_are_keyed_by_the_smallest_of_their_slot() {
     let (recording, findings) = bytewise();
     let value = serde_json::to_value(TraceDocument::new(&of(&recording, &findings, VERDICT))).unwrap();
     let output = &value["streams"][1];
@@ -72,7 +72,7 @@ fn sizes_are_keyed_by_the_least_of_their_slot() {
 }
 
 #[test]
-fn a_schema_that_is_broken_is_noticed() {
+fn an_invalid_document_fails_the_schema() {
     let clean = clean();
     let mut value = serde_json::to_value(TraceDocument::new(&of(&clean, &[], ""))).unwrap();
     value["more"] = 1.into();

@@ -46,7 +46,7 @@ fn the_table_has_calls_bytes_and_typical_size() {
 }
 
 #[test]
-fn sizes_of_a_stream_that_matters_are_drawn() {
+fn important_streams_get_a_histogram() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(text.contains("4 – 8 KiB") && text.contains("1 B     "), "{text}");
@@ -61,7 +61,7 @@ fn histogram(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn one_number_of_calls_is_shown_for_a_stream_and_it_is_the_exact_one() {
+fn a_stream_shows_its_exact_number_of_calls_only() {
     let (mut recording, findings) = bytewise();
     let sampled = screen_at(&of(&recording, &findings, VERDICT), 80);
     assert!(histogram(&sampled).iter().any(|line| line.contains("fd 1 (sampled) > ")), "{sampled}");
@@ -92,7 +92,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn the_worst_finding_comes_first_with_its_fix() {
+fn the_most_severe_finding_is_first() {
     let (recording, findings, _) = pipeline();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
@@ -118,7 +118,7 @@ fn levels_are_coloured_on_terminals_only() {
 }
 
 #[test]
-fn streams_of_little_input_are_summed() {
+fn small_input_streams_are_summed() {
     let (recording, findings, _) = pipeline();
     let trace = of(&recording, &findings, "x");
     let rows = |text: &str| text.lines().filter(|line| line.contains("module")).count();
@@ -131,7 +131,7 @@ fn streams_of_little_input_are_summed() {
 }
 
 #[test]
-fn of_much_output_that_is_alike_the_sum_is_shown() {
+fn many_similar_outputs_are_summed() {
     let (mut recording, findings, _) = pipeline();
     recording.counts.iter_mut().skip(3).for_each(|counts| counts.direction = weir_model::Direction::Out);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
@@ -161,14 +161,14 @@ fn the_ends_of_a_pipeline_are_shown_before_other_output() {
 }
 
 #[test]
-fn a_stream_of_little_is_summed_with_the_rest() {
+fn small_streams_are_summed() {
     let (recording, findings) = bytewise();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert!(!text.contains("libc") && text.contains("and 1 more stream: 1 call, 832 B"), "{text}");
 }
 
 #[test]
-fn a_walker_knows_the_mode_better_than_the_calls() {
+fn a_snapshots_mode_precedes_the_deduced_one() {
     let (recording, ..) = pipeline();
     let streams = trace_streams(&StreamTable::of(&recording));
     let python = streams.iter().find(|stream| stream.counts.fd == 1).unwrap().mode.unwrap();
@@ -178,7 +178,7 @@ fn a_walker_knows_the_mode_better_than_the_calls() {
 }
 
 #[test]
-fn a_pipeline_shows_where_a_line_waits() {
+fn a_pipeline_marks_the_hop_that_delays_lines() {
     let (recording, findings, pipelines) = pipeline();
     let text = screen_at(&TraceResult { pipelines: &pipelines, ..of(&recording, &findings, "x") }, 80);
     let row = text.lines().find(|line| line.contains('→')).unwrap();
@@ -190,7 +190,7 @@ fn a_pipeline_shows_where_a_line_waits() {
 }
 
 #[test]
-fn what_was_not_seen_is_said() {
+fn gaps_of_the_recording_are_reported() {
     let (recording, findings, _) = pipeline();
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert!(text.contains("set-user-ID program") && text.contains("3 events dropped: buffer full"), "{text}");
@@ -198,7 +198,7 @@ fn what_was_not_seen_is_said() {
 }
 
 #[test]
-fn nothing_wrong_is_one_line() {
+fn a_run_without_findings_has_one_line() {
     let recording = clean();
     let text = screen_at(&of(&recording, &[], ""), 80);
     let first = text.lines().next().unwrap();
@@ -223,7 +223,7 @@ fn openings_of_one_path_are_one_stream_and_images_are_not() {
 }
 
 #[test]
-fn what_only_waits_or_only_moved_is_a_stream_as_well() {
+fn streams_of_syncs_or_bytes_only_are_shown() {
     let mut recording = clean();
     recording.prices.sync_ns = 1e7;
     (recording.counts[1].calls, recording.counts[1].bytes, recording.counts[1].syncs) = (0, 0, 60);
@@ -241,7 +241,7 @@ fn what_only_waits_or_only_moved_is_a_stream_as_well() {
 }
 
 #[test]
-fn names_of_one_file_are_one_stream_and_are_said() {
+fn several_paths_of_a_file_are_one_stream() {
     let mut recording = clean();
     for path in ["/tmp/link", "/tmp/sub/../b"] {
         let id = recording.files.len() as u32;
@@ -265,7 +265,7 @@ fn names_of_one_file_are_one_stream_and_are_said() {
 }
 
 #[test]
-fn files_without_a_line_are_summed_by_directory() {
+fn files_without_a_row_are_summed_by_directory() {
     let (mut recording, findings, _) = pipeline();
     for number in 0..700 {
         let id = recording.files.len() as u32;
@@ -316,7 +316,7 @@ fn streams_cost_no_more_than_the_processor_time_of_their_process() {
 }
 
 #[test]
-fn calls_that_were_dearer_than_their_price_cost_what_the_kernel_took() {
+fn calls_dearer_than_their_price_cost_the_kernels_time() {
     let (mut recording, _) = bytewise();
     let cost = |recording: &Recording| {
         trace_streams(&StreamTable::of(recording)).iter().map(|stream| stream.cost_s).sum::<f64>()
@@ -328,7 +328,7 @@ fn calls_that_were_dearer_than_their_price_cost_what_the_kernel_took() {
 }
 
 #[test]
-fn markdown_keeps_what_is_to_be_pasted() {
+fn markdown_keeps_commands_and_code() {
     let (recording, findings) = bytewise();
     let text = crate::markdown::text(&blocks(&of(&recording, &findings, VERDICT), false));
     assert!(text.contains("  - run: `weir run --coalesce -- ./tr2u a w`"), "{text}");

@@ -42,7 +42,7 @@ fn calls_that_move_no_bytes_are_counted_by_kind() {
 }
 
 #[test]
-fn operations_that_the_kernel_was_handed_are_no_counted_calls() {
+fn submitted_operations_are_not_counted_as_calls() {
     let mut recording = clean();
     let errors = [(4, 1)].into();
     let ring = OtherCalls {
