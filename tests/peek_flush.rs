@@ -42,10 +42,7 @@ fn a_sleeping_program_writes_all_once() {
             let output = flush(&program, &[]);
             let what = format!("{compiler} {flags:?} {call}: {}", text(&output.stderr));
             assert!(output.status.success(), "{what}");
-            assert!(
-                text(&output.stdout).contains(&format!("{pending} B written to descriptor 1")),
-                "{what}"
-            );
+            assert!(text(&output.stdout).contains(&format!("{pending} B written to descriptor 1")), "{what}");
             assert_eq!(program.out(), "one\ntwo\nthree", "{what}");
             let again = flush(&program, &[]);
             assert!(again.status.success() && text(&again.stdout).contains("nothing is pending"), "{what}");
@@ -141,7 +138,7 @@ fn a_full_pipe_takes_the_rest_at_the_next_flush() {
         let output = flush(&program, &["--wait", "200ms"]);
         let errors = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
-        assert!(errors.contains("is full: who reads there is late"), "{errors}");
+        assert!(errors.contains("is full: its reader is late"), "{errors}");
         let drained = std::thread::spawn(move || {
             let mut all = Vec::new();
             reader.read_to_end(&mut all).unwrap();

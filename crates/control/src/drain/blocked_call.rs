@@ -1,12 +1,12 @@
-//! In which system calls a thread can be while its streams are changed, and in which it can be stopped at all.
+//! Classifies system calls: during which a stream may change, and which cannot be stopped unnoticed.
 
 use weir_model::trace::Op;
 use weir_sys::{proc, syscalls};
 
-/// The most that a write to a pipe puts there whole or not at all.
+/// PIPE_BUF (pipe(7)): a write of this size to a pipe is atomic.
 const PIPE_BUF: u64 = 4096;
 
-/// A system call that a thread is in.
+/// The system call of a thread that blocks or is stopped in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockedCall {
     pub number: i64,
@@ -14,28 +14,28 @@ pub(super) struct BlockedCall {
 }
 
 impl BlockedCall {
-    /// `read`, or its number.
+    /// Returns the call's name, or its number if it has none.
     pub fn name(&self) -> String {
         let name = syscalls::op(self.number).map(Op::name).or_else(|| syscalls::waiting_name(self.number));
         name.map_or_else(|| format!("system call {}", self.number), str::to_string)
     }
 
-    /// The descriptor that it writes to.
+    /// Returns the descriptor that the call writes to.
     fn output(&self) -> Option<i32> {
         syscalls::op(self.number).and_then(|op| syscalls::output(op, &self.args))
     }
 
-    /// Whether it writes to one of these files, as links in /proc show them.
+    /// Returns the descriptor if the call writes to one of these files, named by their links in /proc.
     pub fn writes_to(&self, pid: u32, targets: &[String]) -> Option<i32> {
         let fd = self.output()?;
         let target = proc::descriptor(pid, fd)?;
         targets.contains(&target).then_some(fd)
     }
 
-    /// Whether it may come from the middle of a function that changes a stream: one that gets memory, that asks for
-    /// a file's place or kind, or that comes back from a signal handler to wherever the signal came.
-    pub fn may_be_inside(&self) -> bool {
-        const INSIDE: [libc::c_long; 15] = [
+    /// Tells whether the call may come from the middle of a stream operation: it allocates memory, asks for a file's
+    /// offset or type, or returns from a signal handler to any code.
+    pub fn may_be_in_stream(&self) -> bool {
+        const IN_STREAM: [libc::c_long; 15] = [
             libc::SYS_brk,
             libc::SYS_mmap,
             libc::SYS_munmap,
@@ -52,12 +52,12 @@ impl BlockedCall {
             libc::SYS_exit,
             libc::SYS_exit_group,
         ];
-        INSIDE.contains(&self.number)
+        IN_STREAM.contains(&self.number)
     }
 
-    /// Whether a stop would show: a call that has done a part of its work says so, and connect(2) cannot be made
-    /// twice. The thread is left alone then.
-    pub fn breaks(&self) -> bool {
+    /// Tells whether the program would notice a stop: an interrupted write returns a part, and connect(2) cannot be
+    /// made again.
+    pub fn shows_interruption(&self) -> bool {
         let bytes = syscalls::op(self.number).filter(|op| op.writes()).map(|op| match op {
             Op::Write => syscalls::asked_bytes(op, &self.args).unwrap_or(u64::MAX),
             _ => u64::MAX,
@@ -75,22 +75,22 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_told_from_work() {
-        let sleeps = call(libc::SYS_clock_nanosleep, [0; 6]);
-        assert!(!sleeps.may_be_inside() && !sleeps.breaks());
-        assert!(call(libc::SYS_brk, [0; 6]).may_be_inside());
-        assert!(call(libc::SYS_connect, [0; 6]).breaks());
-        assert!(call(libc::SYS_write, [1, 0, 4097, 0, 0, 0]).breaks());
-        assert!(!call(libc::SYS_write, [1, 0, 4096, 0, 0, 0]).breaks());
-        assert!(call(libc::SYS_writev, [1, 0, 1, 0, 0, 0]).breaks());
+    fn calls_are_classified() {
+        let sleep = call(libc::SYS_clock_nanosleep, [0; 6]);
+        assert!(!sleep.may_be_in_stream() && !sleep.shows_interruption());
+        assert!(call(libc::SYS_brk, [0; 6]).may_be_in_stream());
+        assert!(call(libc::SYS_connect, [0; 6]).shows_interruption());
+        assert!(call(libc::SYS_write, [1, 0, 4097, 0, 0, 0]).shows_interruption());
+        assert!(!call(libc::SYS_write, [1, 0, 4096, 0, 0, 0]).shows_interruption());
+        assert!(call(libc::SYS_writev, [1, 0, 1, 0, 0, 0]).shows_interruption());
         assert_eq!(
-            (sleeps.name(), call(9999, [0; 6]).name()),
+            (sleep.name(), call(9999, [0; 6]).name()),
             ("clock_nanosleep".into(), "system call 9999".into())
         );
     }
 
     #[test]
-    fn a_write_to_the_same_file_is_seen() {
+    fn a_write_to_a_target_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("out")).unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);

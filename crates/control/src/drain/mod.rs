@@ -1,13 +1,13 @@
-//! Writes out what waits in a running process's streams, from outside, as if the program had called fflush.
+//! `weir flush`: writes the pending bytes of a running process's streams from outside, as fflush(3) would.
 //!
-//! The moment is one at which every thread is inside a system call that has nothing to do with the streams: code
-//! that fills a buffer holds its write pointer in a register and makes no call. All threads are stopped there, the
-//! bytes go to the program's own open file, and the stream is told that it is empty; then everything goes on, and
-//! calls that the stop broke are made again. What cannot be told from outside: a signal handler that waits in a
-//! system call after it broke into the program's own unlocked stdio call.
+//! Code that fills a buffer keeps its write pointer in a register and makes no system call. So the streams are
+//! consistent while every thread is in a system call that does not concern them. All threads are stopped in such
+//! calls, the bytes go to the program's own open file, the stream is set to empty, and the threads resume;
+//! interrupted calls are made again. One case cannot be seen from outside: a signal handler that blocks in a system
+//! call after it has interrupted an unlocked stdio call.
 //!
-//! Bytes are written first and taken out of the stream after that. Killed in between, weir leaves them in both
-//! places, and they come twice; nothing else that dies loses or doubles a byte.
+//! Bytes are written first and removed from the stream then. If weir is killed in between, they are written twice;
+//! no other death loses or doubles a byte.
 
 mod attempt;
 mod blocked_call;
@@ -18,7 +18,6 @@ mod target_file;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use processes::{DrainTargets, DrainedProcess};
 pub use weir_model::flush::FlushedStream;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
@@ -26,80 +25,66 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::{errno_text, proc};
 use weir_walkers::{Pending, Walker, walkers, walkers_missing};
 
-/// The pauses between attempts.
-const PAUSE: Duration = Duration::from_millis(5);
-const PAUSE_MOST: Duration = Duration::from_millis(100);
-/// How often a process that runs is looked at before nothing is believed to wait.
-const LOOKS: usize = 8;
-const BETWEEN_LOOKS: Duration = Duration::from_micros(700);
+pub use processes::{DrainTargets, DrainedProcess};
 
-/// Why a process's streams could not be written out at all.
+/// The first pause between attempts, which is about a scheduler's time slice; it doubles up to the longest.
+const PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The number of reads of a running process's buffers after which they count as empty.
+const EMPTY_READS: usize = 8;
+/// The pause between such reads: longer than a flush of one buffer takes.
+const READ_PAUSE: Duration = Duration::from_micros(700);
+
+/// The reason why a process's streams cannot be flushed at all.
 #[derive(Debug, thiserror::Error)]
 pub enum DrainError {
-    /// It is none that can be looked into.
+    /// The process is gone, or weir cannot read its memory.
     #[error(transparent)]
     AccessProblem(#[from] AccessProblem),
-    /// Another program stops and starts it.
+    /// Another program traces the process.
     #[error(
-        "{label} is traced by {tracer} (strace, gdb, weir trace): a process has one tracer only; end that one, or flush \
-         from it"
+        "{label} is traced by {tracer} (strace, gdb, weir trace): a process can have only one tracer; end that one, \
+         or flush from it"
     )]
-    Traced {
-        /// Its name.
-        label: String,
-        /// The tracer's name.
-        tracer: String,
-    },
-    /// A call failed.
+    #[allow(missing_docs)]
+    Traced { label: String, tracer: String },
+    /// A system call failed. `advice` begins with its own separator.
     #[error("{label}: {call}: {}{advice}", errno_text(.source))]
-    Call {
-        /// The process's name.
-        label: String,
-        /// Which.
-        call: &'static str,
-        /// Why.
-        source: std::io::Error,
-        /// What to do.
-        advice: &'static str,
-    },
-    /// No walker knows its streams.
-    #[error("{label}: no streams were found that weir knows{}", .missing.iter().map(|one| format!("; {one}")).collect::<String>())]
-    Unknown {
-        /// The process's name.
-        label: String,
-        /// What cannot be read.
-        missing: Vec<String>,
-    },
+    #[allow(missing_docs)]
+    Call { label: String, call: &'static str, source: std::io::Error, advice: &'static str },
+    /// No walker knows the process's streams. `missing` has a sentence for each buffer that weir cannot read.
+    #[error("{label}: weir knows none of its streams{}", .missing.iter().map(|one| format!("; {one}")).collect::<String>())]
+    #[allow(missing_docs)]
+    Unknown { label: String, missing: Vec<String> },
 }
 
-/// What came of it.
+/// The result of draining one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainResult {
-    /// The streams that had something, in the order in which they were written.
+    /// The streams that had pending bytes, in the order of their writes.
     pub streams: Vec<FlushedStream>,
-    /// What has buffers that cannot be read, a sentence each.
+    /// A sentence for each buffer that weir cannot read.
     pub unseen: Vec<String>,
 }
 
-/// Why bytes were left.
+/// The reason why bytes are still pending.
 struct Obstacle {
     text: String,
-    refused: bool,
+    /// Another attempt meets the same obstacle.
+    permanent: bool,
 }
 
 impl Obstacle {
-    /// It may be over soon.
-    fn now(text: impl Into<String>) -> Obstacle {
-        Obstacle { text: text.into(), refused: false }
+    fn temporary(text: impl Into<String>) -> Obstacle {
+        Obstacle { text: text.into(), permanent: false }
     }
 
-    /// It will not.
-    fn refused(text: impl Into<String>) -> Obstacle {
-        Obstacle { text: text.into(), refused: true }
+    fn permanent(text: impl Into<String>) -> Obstacle {
+        Obstacle { text: text.into(), permanent: true }
     }
 }
 
-/// A stream in which something waits, as a look from outside shows it.
+/// A stream that had pending bytes when its buffer was read.
 #[derive(Debug, Clone, Copy)]
 struct PendingStream {
     walker: RuntimeId,
@@ -108,47 +93,44 @@ struct PendingStream {
     bytes: u64,
 }
 
-impl PendingStream {
-    fn of(walker: RuntimeId, address: u64, fd: i32, bytes: u64) -> PendingStream {
-        PendingStream { walker, address, fd, bytes }
-    }
-}
-
 impl DrainResult {
-    /// Does anything still wait?
-    pub fn is_partial(&self) -> bool {
-        self.streams.iter().any(|stream| stream.left_bytes > 0)
-    }
-
-    /// Everything is written, or will not be.
-    fn is_done(&self) -> bool {
+    /// Tells whether another attempt has no bytes to write.
+    fn is_finished(&self) -> bool {
         self.streams.iter().all(|stream| stream.left_bytes == 0 || stream.refused)
     }
 
-    fn note(&mut self, pid: u32, one: &PendingStream, written: u64, left: u64, why: Option<Obstacle>) {
-        let known = |stream: &&mut FlushedStream| stream.address == one.address && stream.fd == one.fd;
-        match self.streams.iter_mut().find(known) {
-            Some(stream) => {
-                (stream.written_bytes, stream.left_bytes) = (stream.written_bytes + written, left);
-                if let Some(why) = why.filter(|_| left > 0) {
-                    (stream.why, stream.refused) = (Some(why.text), why.refused);
+    /// Adds the result of one attempt for a stream.
+    fn note(
+        &mut self,
+        pid: u32,
+        stream: &PendingStream,
+        written: u64,
+        left: u64,
+        obstacle: Option<Obstacle>,
+    ) {
+        let same = |known: &&mut FlushedStream| known.address == stream.address && known.fd == stream.fd;
+        match self.streams.iter_mut().find(same) {
+            Some(known) => {
+                (known.written_bytes, known.left_bytes) = (known.written_bytes + written, left);
+                if let Some(obstacle) = obstacle.filter(|_| left > 0) {
+                    (known.why, known.refused) = (Some(obstacle.text), obstacle.permanent);
                 }
             }
             None => self.streams.push(FlushedStream {
-                walker: one.walker,
-                address: one.address,
-                fd: one.fd,
-                path: proc::descriptor(pid, one.fd).unwrap_or_default(),
+                walker: stream.walker,
+                address: stream.address,
+                fd: stream.fd,
+                path: proc::descriptor(pid, stream.fd).unwrap_or_default(),
                 written_bytes: written,
                 left_bytes: left,
-                refused: why.as_ref().is_some_and(|why| why.refused),
-                why: why.map(|why| why.text),
+                refused: obstacle.as_ref().is_some_and(|obstacle| obstacle.permanent),
+                why: obstacle.map(|obstacle| obstacle.text),
             }),
         }
     }
 }
 
-/// Keeps the walkers of a process, for a flush now and then.
+/// Drains the streams of one process.
 pub struct ProcessDrain {
     pid: u32,
     walkers: Vec<Box<dyn Walker>>,
@@ -157,8 +139,8 @@ pub struct ProcessDrain {
 }
 
 impl ProcessDrain {
-    /// Looks at what the process is.
-    pub fn of(pid: u32) -> Result<ProcessDrain, DrainError> {
+    /// Searches the process's walkers.
+    pub fn new(pid: u32) -> Result<ProcessDrain, DrainError> {
         process_access::check(pid)?;
         let (walkers, missing) = (walkers(pid), walkers_missing(pid));
         if walkers.is_empty() {
@@ -167,61 +149,67 @@ impl ProcessDrain {
         Ok(ProcessDrain { pid, walkers, missing, memory: ProcessMemory { pid } })
     }
 
-    /// Writes out what waits now; tries again until `wait` is over or `stop` is set. A process in which nothing
-    /// waits is only read. What still waits at the end is in the answer, with the reason.
+    /// Writes the pending bytes. Repeats the attempt until `wait` is over or `stop` is set. A process without pending
+    /// bytes is not stopped. The result names the bytes that are still pending, and why.
     pub fn flush(&mut self, wait: Duration, stop: &AtomicBool) -> Result<DrainResult, DrainError> {
-        let (until, mut pause) = (Instant::now() + wait, PAUSE);
-        let mut flushed = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
+        let (deadline, mut pause) = (Instant::now() + wait, PAUSE);
+        let mut result = DrainResult { unseen: self.missing.clone(), ..DrainResult::default() };
         self.walkers.iter().for_each(|walker| walker.search_again());
         loop {
             process_access::check(self.pid)?;
-            let waiting = self.waiting();
-            if waiting.is_empty() {
+            let streams = self.pending_streams();
+            if streams.is_empty() {
                 break;
             }
-            attempt::attempt(self, &waiting, until, &mut flushed)?;
-            let over = Instant::now() >= until || stop.load(Ordering::Relaxed);
-            if over || flushed.is_done() {
+            attempt::attempt(self, &streams, deadline, &mut result)?;
+            let is_over = Instant::now() >= deadline || stop.load(Ordering::Relaxed);
+            if is_over || result.is_finished() {
                 break;
             }
-            std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
-            pause = (pause * 2).min(PAUSE_MOST);
+            std::thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        self.settle(&mut flushed);
-        Ok(flushed)
+        self.update_left_bytes(&mut result);
+        Ok(result)
     }
 
-    /// The streams in which something waits, without stopping the process. A stream that changes while it is read
-    /// is not believed: one that seems empty in a process that runs is read again.
-    fn waiting(&self) -> Vec<PendingStream> {
-        for _ in 1..LOOKS {
-            let waiting = self.look();
-            if !waiting.is_empty() || !proc::is_running(self.pid) {
-                return waiting;
+    /// Returns the streams with pending bytes, without stopping the process. A walker rejects a stream that changes
+    /// during the read, so the buffers of a running process are read several times before they count as empty.
+    fn pending_streams(&self) -> Vec<PendingStream> {
+        for _ in 1..EMPTY_READS {
+            let streams = self.read_pending_streams();
+            if !streams.is_empty() || !proc::is_running(self.pid) {
+                return streams;
             }
-            std::thread::sleep(BETWEEN_LOOKS);
+            std::thread::sleep(READ_PAUSE);
         }
-        self.look()
+        self.read_pending_streams()
     }
 
-    fn look(&self) -> Vec<PendingStream> {
-        let all = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
-        let waiting = all.filter(|one| one.pending_bytes > 0 && one.fd >= 0);
-        waiting.map(|one| PendingStream::of(one.walker, one.address, one.fd, one.pending_bytes)).collect()
+    fn read_pending_streams(&self) -> Vec<PendingStream> {
+        let buffers = self.walkers.iter().flat_map(|walker| walker.buffers(&self.memory));
+        let pending = buffers.filter(|buffer| buffer.pending_bytes > 0 && buffer.fd >= 0);
+        let stream = |buffer: weir_model::trace::Buffer| PendingStream {
+            walker: buffer.walker,
+            address: buffer.address,
+            fd: buffer.fd,
+            bytes: buffer.pending_bytes,
+        };
+        pending.map(stream).collect()
     }
 
     fn pending(&self) -> Vec<Pending> {
         self.walkers.iter().flat_map(|walker| walker.pending(&self.memory)).collect()
     }
 
-    /// A stream that could not be reached may have been flushed by the program itself meanwhile.
-    fn settle(&self, flushed: &mut DrainResult) {
-        let waiting = self.waiting();
-        for stream in flushed.streams.iter_mut().filter(|stream| stream.left_bytes > 0) {
-            let waits = waiting.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
-            stream.left_bytes = waits.map_or(0, |one| one.bytes);
+    /// Reads again how many bytes are still pending: the program itself may have flushed a stream meanwhile.
+    fn update_left_bytes(&self, result: &mut DrainResult) {
+        let pending = self.pending_streams();
+        for stream in result.streams.iter_mut().filter(|stream| stream.left_bytes > 0) {
+            let still = pending.iter().find(|one| one.address == stream.address && one.fd == stream.fd);
+            stream.left_bytes = still.map_or(0, |one| one.bytes);
         }
-        for stream in flushed.streams.iter_mut().filter(|stream| stream.left_bytes == 0) {
+        for stream in result.streams.iter_mut().filter(|stream| stream.left_bytes == 0) {
             (stream.why, stream.refused) = (None, false);
         }
     }

@@ -10,7 +10,7 @@ use weir_sys::process_access::AccessProblem;
 
 use super::{DrainError, DrainResult, ProcessDrain};
 
-/// Longest sleep between two checks of the stop flag: a twentieth of a second is not felt as a delay.
+/// The longest sleep between two checks of the stop flag: a user does not notice it.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// The processes to drain.
@@ -36,7 +36,7 @@ pub struct DrainedProcess {
 impl DrainedProcess {
     fn drain(pid: u32, named: bool, wait: Duration, stop: &AtomicBool) -> DrainedProcess {
         let comm = proc::names(pid).1;
-        let (result, error) = match ProcessDrain::of(pid).and_then(|mut drain| drain.flush(wait, stop)) {
+        let (result, error) = match ProcessDrain::new(pid).and_then(|mut drain| drain.flush(wait, stop)) {
             Ok(result) => (result, None),
             Err(error) => (DrainResult::default(), Some(error)),
         };

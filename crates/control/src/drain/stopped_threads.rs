@@ -1,6 +1,7 @@
-//! All threads of a process, stopped where nothing of a stream is in their hands.
+//! Stops all threads of a process in system calls during which its streams are consistent.
 //!
-//! Made, used and dropped by one thread, which ends then: that lets go of those that are not stopped.
+//! One thread makes, uses and drops a [`StoppedThreads`], and ends then: its end detaches from tracees that have not
+//! stopped.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,24 +13,24 @@ use weir_sys::{proc, syscalls};
 
 use super::blocked_call::BlockedCall;
 
-/// A system call stop, with PTRACE_O_TRACESYSGOOD.
-const CALL: i32 = libc::SIGTRAP | 0x80;
+/// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
+const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 
-/// How long threads that have reached a good place wait for the others.
-const TOGETHER: Duration = Duration::from_millis(50);
+/// The longest time for which stopped threads wait for the others: short for the program's own users.
+const STOP_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Why there is no hold.
+/// The reason why the threads are not stopped.
 #[derive(Debug)]
 pub(super) enum StopError {
-    /// Not at this moment; what is in the way.
-    Now(String),
-    /// It has ended.
+    /// A later attempt may succeed. Holds the obstacle.
+    NotNow(String),
+    /// The process has ended.
     Ended,
-    /// ptrace(2) does not work.
-    Refused(io::Error),
+    /// ptrace(2) failed.
+    Ptrace(io::Error),
 }
 
-/// The threads, stopped as long as this lives.
+/// The stopped threads of a process. Dropping it resumes them.
 pub(super) struct StoppedThreads<'t> {
     pid: u32,
     targets: &'t [String],
@@ -38,55 +39,57 @@ pub(super) struct StoppedThreads<'t> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopState {
-    /// It was asked to stop.
-    Asked,
-    /// It runs to its next system call.
-    ToCall,
+    /// PTRACE_INTERRUPT was sent.
+    Requested,
+    /// The thread runs to its next system call.
+    RunningToCall,
     Stopped {
-        /// To be delivered when it goes on.
+        /// The signal to deliver when the thread resumes; 0 for none.
         signal: i32,
+        /// None in user mode.
         call: Option<BlockedCall>,
-        /// By job control.
-        group: bool,
+        /// The stop is a group stop, by job control.
+        group_stop: bool,
     },
 }
 
 impl<'t> StoppedThreads<'t> {
-    /// Stops them; `targets` are the files that none may be writing to.
-    pub fn take(pid: u32, targets: &'t [String]) -> Result<StoppedThreads<'t>, StopError> {
-        let mut hold = StoppedThreads { pid, targets, threads: BTreeMap::new() };
-        let (until, mut pause) = (Instant::now() + TOGETHER, Duration::from_micros(20));
+    /// Stops all threads of a process in calls that do not write to `targets`.
+    pub fn stop(pid: u32, targets: &'t [String]) -> Result<StoppedThreads<'t>, StopError> {
+        let mut stopped = StoppedThreads { pid, targets, threads: BTreeMap::new() };
+        let (deadline, mut pause) = (Instant::now() + STOP_TIMEOUT, Duration::from_micros(20));
         loop {
-            let new = hold.ask_new()?;
+            let found_new = stopped.interrupt_new_threads()?;
             while let Some(stop) = ptrace::wait_no_longer() {
-                hold.on_stop(stop);
+                stopped.on_stop(stop);
             }
-            if hold.threads.is_empty() {
+            if stopped.threads.is_empty() {
                 return Err(StopError::Ended);
             }
-            let stopped = |state: &StopState| matches!(state, StopState::Stopped { .. });
-            if !new && hold.threads.values().all(stopped) && hold.go_on_where_needed()? {
-                return Ok(hold);
+            let is_stopped = |state: &StopState| matches!(state, StopState::Stopped { .. });
+            let all_stopped = !found_new && stopped.threads.values().all(is_stopped);
+            if all_stopped && stopped.resume_unsafe_threads()? {
+                return Ok(stopped);
             }
-            if Instant::now() > until {
-                return Err(StopError::Now(hold.in_the_way()));
+            if Instant::now() > deadline {
+                return Err(StopError::NotNow(stopped.obstacle()));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(1));
         }
     }
 
-    /// Asks those that are not known yet. True: there were some.
-    fn ask_new(&mut self) -> Result<bool, StopError> {
+    /// Attaches to threads that are not known yet. Returns whether there were any.
+    fn interrupt_new_threads(&mut self) -> Result<bool, StopError> {
         let mut found = false;
         for tid in proc::threads(self.pid) {
-            if self.threads.contains_key(&tid) || is_ended(tid) {
+            if self.threads.contains_key(&tid) || has_ended(tid) {
                 continue;
             }
             match seize(tid).and_then(|()| ptrace::interrupt(tid)) {
-                Ok(()) => self.threads.insert(tid, StopState::Asked),
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) || is_ended(tid) => continue,
-                Err(error) => return Err(StopError::Refused(error)),
+                Ok(()) => self.threads.insert(tid, StopState::Requested),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) || has_ended(tid) => continue,
+                Err(error) => return Err(StopError::Ptrace(error)),
             };
             found = true;
         }
@@ -101,69 +104,70 @@ impl<'t> StoppedThreads<'t> {
         }
         let Some(state) = self.threads.get_mut(&tid) else { return };
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
-        let of_call = signal == CALL && event == 0;
+        let at_syscall = signal == SYSCALL_STOP && event == 0;
         let call = match ptrace::side(tid) {
-            SyscallStop::Entry { number, args, arch } if of_call && !syscalls::foreign(arch, number) => {
+            SyscallStop::Entry { number, args, arch } if at_syscall && !syscalls::foreign(arch, number) => {
                 Some(BlockedCall { number: number as i64, args })
             }
-            _ if of_call => None,
+            _ if at_syscall => None,
             _ => registers::call(tid).map(|call| BlockedCall { number: call.number, args: call.args }),
         };
-        if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Asked {
-            mend(tid);
+        if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested {
+            restart_interrupted_call(tid);
         }
-        let signal_waits = event == 0 && !of_call;
+        let has_signal = event == 0 && !at_syscall;
         *state = StopState::Stopped {
-            signal: if signal_waits { signal } else { 0 },
+            signal: if has_signal { signal } else { 0 },
             call,
-            group: event == EVENT_STOP && signal != libc::SIGTRAP,
+            group_stop: event == EVENT_STOP && signal != libc::SIGTRAP,
         };
     }
 
-    /// Lets those that may be inside a stream run to their next call. True: there are none.
-    fn go_on_where_needed(&mut self) -> Result<bool, StopError> {
-        let mut good = true;
+    /// Resumes the threads that may be inside of a stream operation to their next call. Returns whether there were
+    /// none.
+    fn resume_unsafe_threads(&mut self) -> Result<bool, StopError> {
+        let mut all_safe = true;
         for (tid, state) in &mut self.threads {
-            let StopState::Stopped { signal, call, group } = *state else { continue };
-            let well = call.is_some_and(|call| {
-                !call.may_be_inside() && call.writes_to(self.pid, self.targets).is_none()
+            let StopState::Stopped { signal, call, group_stop } = *state else { continue };
+            let is_safe = call.is_some_and(|call| {
+                !call.may_be_in_stream() && call.writes_to(self.pid, self.targets).is_none()
             });
-            if well {
+            if is_safe {
                 continue;
             }
-            if group {
-                return Err(StopError::Now(format!(
-                    "it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; let it go on: kill -CONT {}",
+            if group_stop {
+                return Err(StopError::NotNow(format!(
+                    "it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {}",
                     self.pid
                 )));
             }
             ptrace::resume(*tid, true, signal);
-            *state = StopState::ToCall;
-            good = false;
+            *state = StopState::RunningToCall;
+            all_safe = false;
         }
-        Ok(good)
+        Ok(all_safe)
     }
 
-    /// Those that did not come to a good place.
-    fn in_the_way(&self) -> String {
-        let late = self.threads.iter().filter(|(_, state)| !matches!(state, StopState::Stopped { .. }));
-        let said: Vec<String> = late.map(|(tid, _)| self.doing(*tid)).take(3).collect();
-        match said.is_empty() {
-            true => "its threads did not come to rest together".into(),
-            false => said.join("; "),
+    /// Describes at most three threads that did not stop.
+    fn obstacle(&self) -> String {
+        let running = self.threads.iter().filter(|(_, state)| !matches!(state, StopState::Stopped { .. }));
+        let sentences: Vec<String> = running.map(|(tid, _)| self.describe(*tid)).take(3).collect();
+        match sentences.is_empty() {
+            true => "its threads did not rest at the same time".into(),
+            false => sentences.join("; "),
         }
     }
 
-    fn doing(&self, tid: u32) -> String {
+    fn describe(&self, tid: u32) -> String {
         match proc::thread_state(tid) {
             proc::ThreadState::Waiting { number, args } => {
                 let call = BlockedCall { number, args };
                 match call.writes_to(self.pid, self.targets) {
                     Some(fd) => format!("thread {tid} is writing to descriptor {fd} itself"),
-                    None => format!("thread {tid} is in {}, maybe in the middle of a stream", call.name()),
+                    None => format!("thread {tid} is in {}, perhaps in the middle of a stream", call.name()),
                 }
             }
-            _ => format!("thread {tid} computes and makes no system call, maybe in the middle of a stream"),
+            _ => format!("thread {tid} computes and makes no system call, perhaps in the middle of a stream"),
         }
     }
 }
@@ -178,26 +182,27 @@ impl Drop for StoppedThreads<'_> {
     }
 }
 
-/// Undoes what the stop did to the call that it came into. At once: weir may be killed before it lets go.
-fn mend(tid: u32) {
-    let broken = registers::broken_call(tid);
-    let ends = |(number, result): (i64, i64)| {
+/// Makes a call again that the stop ended with EINTR. It must be done at once: weir may be killed before it resumes
+/// the thread.
+fn restart_interrupted_call(tid: u32) {
+    let call = registers::broken_call(tid);
+    let interrupted = |(number, result): (i64, i64)| {
         result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number)
     };
-    if broken.is_some_and(ends) && !proc::has_signal(tid) {
+    if call.is_some_and(interrupted) && !proc::has_signal(tid) {
         registers::make_again(tid);
     }
 }
 
-fn is_ended(tid: u32) -> bool {
+fn has_ended(tid: u32) -> bool {
     proc::status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
 }
 
-/// Becomes a thread's tracer for nothing but the stops that it is asked for.
+/// Attaches to a thread without lifecycle events.
 fn seize(tid: u32) -> io::Result<()> {
-    const SEIZE: libc::c_uint = 0x4206;
+    const PTRACE_SEIZE: libc::c_uint = 0x4206;
     let options = libc::PTRACE_O_TRACESYSGOOD as usize;
     // SAFETY: the request takes two numbers.
-    let answer = unsafe { libc::ptrace(SEIZE as _, tid as libc::pid_t, 0usize, options) };
-    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let result = unsafe { libc::ptrace(PTRACE_SEIZE as _, tid as libc::pid_t, 0usize, options) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The open file behind another process's descriptor, written to without ever waiting for who reads it.
+//! Writes to the open file behind another process's descriptor without waiting for its reader.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,27 +8,28 @@ use rustix::fs::FileType;
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// The most that a write to a pipe puts there whole or not at all; poll(2) says when there is room for it.
+/// PIPE_BUF (pipe(7)): a pipe that poll(2) reports as writable takes a write of this size whole.
 const PIPE_BUF: usize = 4096;
-/// When poll(2) says that a terminal takes bytes, it takes these.
+/// The size of one write to a terminal: the kernel's WAKEUP_CHARS (n_tty.c), by which poll(2) reports room.
 const TERMINAL_BYTES: usize = 256;
 
-/// A duplicate of a descriptor of another process: the same open file, with the same position.
+/// A duplicate of another process's descriptor: the same open file with the same offset.
 pub(super) struct TargetFile {
     file: OwnedFd,
     kind: FileType,
 }
 
-/// How far writing came.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) struct WriteProgress {
     pub written: usize,
-    /// Why not all; None and not all: it takes no more now.
+    /// None if the file takes no more bytes now.
     pub error: Option<io::Error>,
 }
 
 impl TargetFile {
-    pub fn of(pid: u32, fd: i32) -> io::Result<TargetFile> {
+    /// Duplicates a descriptor by pidfd_getfd(2).
+    pub fn open(pid: u32, fd: i32) -> io::Result<TargetFile> {
         let process = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
         let process = pidfd_open(process, PidfdFlags::empty())?;
         let file = pidfd_getfd(process, fd, PidfdGetfdFlags::empty())?;
@@ -36,8 +37,8 @@ impl TargetFile {
         Ok(TargetFile { file, kind })
     }
 
-    /// Whether so many bytes can go at once, as far as can be told before; for a stream that cannot keep a part.
-    pub fn takes_all(&self, bytes: usize) -> bool {
+    /// Tells whether one write will probably take this many bytes, for a stream that cannot keep a part.
+    pub fn takes_whole(&self, bytes: usize) -> bool {
         if self.kind != FileType::Fifo {
             return true;
         }
@@ -46,39 +47,39 @@ impl TargetFile {
         bytes <= PIPE_BUF || empty() && size() >= bytes
     }
 
-    /// Writes as much as it takes now.
-    pub fn put(&self, bytes: &[u8]) -> WriteProgress {
-        let mut put = WriteProgress { written: 0, error: None };
-        while put.written < bytes.len() {
-            match self.piece(&bytes[put.written..]) {
+    /// Writes as many bytes as the file takes now.
+    pub fn write_available(&self, bytes: &[u8]) -> WriteProgress {
+        let mut progress = WriteProgress { written: 0, error: None };
+        while progress.written < bytes.len() {
+            match self.write_piece(&bytes[progress.written..]) {
                 Ok(0) => break,
-                Ok(written) => put.written += written,
+                Ok(written) => progress.written += written,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    put.error = Some(error.into());
+                    progress.error = Some(error.into());
                     break;
                 }
             }
         }
-        put
+        progress
     }
 
-    /// What goes into it at once stays together: datagrams.
-    fn is_of_messages(&self) -> bool {
+    /// Tells whether each write to the socket is one message.
+    fn keeps_messages(&self) -> bool {
         use rustix::net::{SocketType, sockopt::socket_type};
         !socket_type(&self.file).is_ok_and(|kind| kind == SocketType::STREAM)
     }
 
-    /// A part; 0: it takes nothing now.
-    fn piece(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+    /// Writes a first part of the bytes. Returns 0 if the file takes none now.
+    fn write_piece(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         let most = match self.kind {
             FileType::RegularFile => return rustix::io::write(&self.file, bytes),
-            FileType::Socket if self.is_of_messages() => usize::MAX,
+            FileType::Socket if self.keeps_messages() => usize::MAX,
             FileType::Socket | FileType::Fifo => PIPE_BUF,
             _ => TERMINAL_BYTES,
         };
-        if !is_ready(self.file.as_fd())? {
+        if !is_writable(self.file.as_fd())? {
             return Ok(0);
         }
         let part = &bytes[..bytes.len().min(most)];
@@ -87,21 +88,21 @@ impl TargetFile {
                 use rustix::net::{SendFlags, send};
                 send(&self.file, part, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
             }
-            FileType::Fifo => write_at_once(self.file.as_fd(), part),
+            FileType::Fifo => write_without_waiting(self.file.as_fd(), part),
             _ => rustix::io::write(&self.file, part),
         }
     }
 }
 
-/// An error or a reader that has gone makes it ready too: writing then says which.
-fn is_ready(file: BorrowedFd) -> rustix::io::Result<bool> {
+/// Tells whether a write would not block. An error or a missing reader counts: the write returns it.
+fn is_writable(file: BorrowedFd) -> rustix::io::Result<bool> {
     let mut wanted = [PollFd::from_borrowed_fd(file, PollFlags::OUT)];
     Ok(poll(&mut wanted, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0)
 }
 
-/// Another writer may have taken the room since it was looked at: RWF_NOWAIT does not wait for it. A kernel that
-/// has not got that for pipes is asked to write what there was room for.
-fn write_at_once(file: BorrowedFd, part: &[u8]) -> rustix::io::Result<usize> {
+/// Writes to a pipe with RWF_NOWAIT, because another writer may have filled it since the poll. A kernel without it for
+/// pipes gets a plain write.
+fn write_without_waiting(file: BorrowedFd, part: &[u8]) -> rustix::io::Result<usize> {
     let vector = [io::IoSlice::new(part)];
     match rustix::io::pwritev2(file, &vector, u64::MAX, ReadWriteFlags::NOWAIT) {
         Err(Errno::OPNOTSUPP | Errno::SPIPE | Errno::INVAL) => rustix::io::write(file, part),
@@ -116,31 +117,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_pipe_is_not_waited_for() {
+    fn a_write_to_a_full_pipe_returns_at_once() {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let sink = TargetFile { file: writer.into(), kind: FileType::Fifo };
-        assert!(sink.takes_all(60_000));
-        let put = sink.put(&[7; 100_000]);
-        assert!(put.error.is_none() && put.written >= 4096 && put.written < 100_000, "{put:?}");
-        assert!(!sink.takes_all(60_000) && sink.put(b"more").written == 0);
-        let mut got = vec![0; put.written];
+        let file = TargetFile { file: writer.into(), kind: FileType::Fifo };
+        assert!(file.takes_whole(60_000));
+        let progress = file.write_available(&[7; 100_000]);
+        assert!(
+            progress.error.is_none() && progress.written >= 4096 && progress.written < 100_000,
+            "{progress:?}"
+        );
+        assert!(!file.takes_whole(60_000) && file.write_available(b"more").written == 0);
+        let mut got = vec![0; progress.written];
         reader.read_exact(&mut got).unwrap();
         assert!(got.iter().all(|byte| *byte == 7));
         drop(reader);
-        assert_eq!(sink.put(b"x").error.unwrap().raw_os_error(), Some(libc::EPIPE));
+        assert_eq!(file.write_available(b"x").error.unwrap().raw_os_error(), Some(libc::EPIPE));
     }
 
     #[test]
-    fn it_is_the_same_open_file() {
-        let mut file = tempfile::tempfile().unwrap();
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
-        let sink = TargetFile::of(std::process::id(), fd).unwrap();
-        assert_eq!(sink.put(b"first ").written, 6);
-        std::io::Write::write_all(&mut file, b"second").unwrap();
-        std::io::Seek::rewind(&mut file).unwrap();
+    fn the_duplicate_shares_the_offset() {
+        let mut temporary = tempfile::tempfile().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&temporary);
+        let file = TargetFile::open(std::process::id(), fd).unwrap();
+        assert_eq!(file.write_available(b"first ").written, 6);
+        std::io::Write::write_all(&mut temporary, b"second").unwrap();
+        std::io::Seek::rewind(&mut temporary).unwrap();
         let mut text = String::new();
-        file.read_to_string(&mut text).unwrap();
+        temporary.read_to_string(&mut text).unwrap();
         assert_eq!(text, "first second");
-        assert!(TargetFile::of(std::process::id(), 9999).is_err());
+        assert!(TargetFile::open(std::process::id(), 9999).is_err());
     }
 }

@@ -14,7 +14,7 @@ use weir_sys::ptrace::{self, registers};
 
 use super::{last_write, replay};
 use crate::supervise::event_loop::Supervisor;
-use crate::supervise::tracee::ThreadState;
+use crate::supervise::tracee::TraceeState;
 
 /// A program that prints numbered lines, under the supervisor.
 struct SteppedProgram {
@@ -97,7 +97,7 @@ impl SteppedProgram {
             assert!(libc::WIFSTOPPED(stop.status), "it ended: {:?}", stop);
             if is_mark(stop.status) {
                 if let Some(thread) = self.supervisor.tracees.threads.get_mut(&stop.tid) {
-                    thread.state = ThreadState::Stopped;
+                    thread.state = TraceeState::Stopped;
                 }
                 return;
             }

@@ -4,7 +4,7 @@ use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
 use super::interruptible::{can_interrupt, restart_interrupted_call};
-use super::tracee::ThreadState;
+use super::tracee::TraceeState;
 use super::tracees::Tracees;
 
 /// The longest wait for the threads' stops. A thread in user mode stops within a scheduler tick.
@@ -33,15 +33,15 @@ impl Tracees {
         let Some(thread) = self.threads.get(&tid) else { return false };
         match thread.state {
             _ if thread.exiting => true,
-            ThreadState::Stopped => true,
-            ThreadState::GroupStopped => false,
-            ThreadState::Running => can_interrupt(pid, tid),
+            TraceeState::Stopped => true,
+            TraceeState::GroupStopped => false,
+            TraceeState::Running => can_interrupt(pid, tid),
         }
     }
 
     fn request_stop(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        if thread.state == ThreadState::Running && !thread.exiting && !thread.stop_requested {
+        if thread.state == TraceeState::Running && !thread.exiting && !thread.stop_requested {
             thread.stop_requested = ptrace::interrupt(tid).is_ok();
         }
     }
@@ -50,7 +50,7 @@ impl Tracees {
         self.timer.set(deadline);
         loop {
             let Some(thread) = self.threads.get(&tid) else { return false };
-            if thread.state != ThreadState::Running || thread.exiting {
+            if thread.state != TraceeState::Running || thread.exiting {
                 return true;
             }
             match ptrace::wait_for(tid) {
@@ -65,7 +65,7 @@ impl Tracees {
     fn on_awaited_stop(&mut self, stop: PtraceStop) -> bool {
         if libc::WIFSTOPPED(stop.status) {
             if let Some(thread) = self.threads.get_mut(&stop.tid) {
-                thread.state = ThreadState::Stopped;
+                thread.state = TraceeState::Stopped;
             }
             let requested = libc::WSTOPSIG(stop.status) == libc::SIGTRAP && stop.status >> 16 == EVENT_STOP;
             if !requested {
@@ -84,7 +84,7 @@ impl Tracees {
         for tid in tids {
             let queued = self.deferred_stops.iter().any(|stop| stop.tid == tid);
             let requested = self.threads.get_mut(&tid).filter(|thread| thread.stop_requested && !queued);
-            if let Some(thread) = requested.filter(|thread| thread.state == ThreadState::Stopped) {
+            if let Some(thread) = requested.filter(|thread| thread.state == TraceeState::Stopped) {
                 thread.stop_requested = false;
                 restart_interrupted_call(tid);
                 self.resume(tid, 0);

@@ -6,7 +6,7 @@ use weir_sys::launch;
 use weir_sys::ptrace::{self, PtraceStop};
 
 use super::event_loop::Supervisor;
-use super::tracee::ThreadState;
+use super::tracee::TraceeState;
 
 /// Starts a command and returns it at its exec stop.
 fn stopped_command() -> (Supervisor, u32) {
@@ -19,7 +19,7 @@ fn stopped_command() -> (Supervisor, u32) {
         let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
         if stop.status >> 16 == libc::PTRACE_EVENT_EXEC {
             let thread = supervisor.tracees.threads.get_mut(&pid).expect("its thread");
-            thread.state = ThreadState::Stopped;
+            thread.state = TraceeState::Stopped;
             return (supervisor, pid);
         }
         supervisor.on_stop(stop);

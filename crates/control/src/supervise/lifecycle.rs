@@ -7,7 +7,7 @@ use weir_sys::proc;
 use weir_sys::ptrace::{self, registers};
 
 use super::event_loop::{DeferredExit, Supervisor};
-use super::tracee::{ThreadState, TracedProcess, TracedThread};
+use super::tracee::{TracedProcess, TracedThread, TraceeState};
 #[cfg(target_arch = "x86_64")]
 use crate::delay::skip::SkippedCall;
 use crate::rescue::last_write;
@@ -105,7 +105,7 @@ impl Supervisor {
         (process.memory_owner, process.vfork_parent, process.before_exec) = (tid, None, false);
         self.add_thread(tid, tid);
         if let Some(thread) = self.tracees.threads.get_mut(&tid) {
-            thread.state = ThreadState::Stopped;
+            thread.state = TraceeState::Stopped;
         }
         self.tracees.written_ahead.forget(tid);
         if tid == self.tracees.root {

@@ -7,7 +7,7 @@ use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
 
 use super::event_loop::Supervisor;
 use super::interruptible::restart_interrupted_call;
-use super::tracee::ThreadState;
+use super::tracee::TraceeState;
 use crate::delay::skip;
 use crate::launch::signals;
 
@@ -25,7 +25,7 @@ impl Supervisor {
             self.tracees.early_stops.insert(tid, (stop, now_ns()));
             return;
         };
-        thread.state = ThreadState::Stopped;
+        thread.state = TraceeState::Stopped;
         let stop_requested = std::mem::take(&mut thread.stop_requested);
         match (libc::WSTOPSIG(status), status >> 16) {
             (SYSCALL_STOP, 0) => self.on_syscall_stop(tid),
@@ -67,7 +67,7 @@ impl Supervisor {
     /// Handles a stop by job control: weir stops with the command.
     fn on_group_stop(&mut self, tid: u32, signal: i32) {
         if let Some(thread) = self.tracees.threads.get_mut(&tid) {
-            thread.state = ThreadState::GroupStopped;
+            thread.state = TraceeState::GroupStopped;
         }
         ptrace::listen(tid);
         if tid == self.tracees.root && !was_continued(tid) {

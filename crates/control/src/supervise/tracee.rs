@@ -16,7 +16,7 @@ pub(super) const SEARCH_AGES_MS: [u64; 11] = [5, 15, 30, 60, 100, 200, 400, 700,
 const LOADED_NS: u64 = 2_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ThreadState {
+pub(crate) enum TraceeState {
     #[default]
     Running,
     /// In a ptrace stop that is being handled or is queued.
@@ -28,7 +28,7 @@ pub(crate) enum ThreadState {
 #[derive(Debug, Default)]
 pub(crate) struct TracedThread {
     pub pid: u32,
-    pub state: ThreadState,
+    pub state: TraceeState,
     /// PTRACE_INTERRUPT was sent, and its stop has not come.
     pub stop_requested: bool,
     /// The thread has reached its exit stop.

@@ -12,7 +12,7 @@ use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, PtraceStop};
 use weir_walkers::{Pending, Walker};
 
-use super::tracee::{ThreadState, TracedProcess, TracedThread};
+use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 
 /// All traced processes and threads.
@@ -178,7 +178,7 @@ impl Tracees {
         if ptrace::has_stop(tid) {
             return;
         }
-        thread.state = ThreadState::Running;
+        thread.state = TraceeState::Running;
         let (pid, in_skipped_call) = (thread.pid, thread.skipped_call.is_some());
         ptrace::resume(tid, in_skipped_call || self.stops_at_syscalls(pid), signal);
     }
