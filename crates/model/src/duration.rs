@@ -6,10 +6,11 @@ use std::time::Duration;
 pub fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(seconds)
-            .map_err(|_| format!("'{text}' is no duration: it must be positive"));
+            .map_err(|_| format!("'{text}' is not a duration: it must be positive"));
     }
-    humantime::parse_duration(text.trim())
-        .map_err(|_| format!("'{text}' is no duration: write a number and a unit, such as 200ms, 5s or 2m"))
+    humantime::parse_duration(text.trim()).map_err(|_| {
+        format!("'{text}' is not a duration: write a number and a unit, such as 200ms, 5s or 2m")
+    })
 }
 
 /// Returns seconds with three significant digits in a fitting unit: `1.25 s`, `340 ms`, `12.0 µs`.

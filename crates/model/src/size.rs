@@ -30,11 +30,14 @@ impl fmt::Display for SizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoNumber(text) => {
-                write!(f, "'{text}' is no size: write a number and a unit, such as 4096, 64K, 1MiB or 100MB")
+                write!(
+                    f,
+                    "'{text}' is not a size: write a number and a unit, such as 4096, 64K, 1MiB or 100MB"
+                )
             }
             Self::UnknownUnit(unit) => write!(
                 f,
-                "'{unit}' is no unit: use B, K, M, G, T (1024), kB, MB, GB (1000) or KiB, MiB, GiB (1024)"
+                "'{unit}' is not a unit: use B, K, M, G, T (1024), kB, MB, GB (1000) or KiB, MiB, GiB (1024)"
             ),
             Self::TooLarge(text) => write!(f, "'{text}' is more than a file can hold (8 EiB)"),
             Self::Fraction(text) => write!(f, "'{text}' is not a whole number of bytes"),

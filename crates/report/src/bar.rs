@@ -7,14 +7,14 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 
 /// The range of values that the bars of one table show.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
+pub struct BarRange {
     least: f64,
     most: f64,
 }
 
-impl Range {
+impl BarRange {
     /// Returns the range of the positive, finite `values`; `None` if there are none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let positive = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
         let (least, most) = positive.fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)));
         (most > 0.0).then_some(Self { least, most })
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn bars_grow_with_the_logarithm() {
-        let range = Range::of([1.0, 100.0, 10.0, f64::NAN, -3.0]).unwrap();
+        let range = BarRange::new([1.0, 100.0, 10.0, f64::NAN, -3.0]).unwrap();
         let bars = |style: Style| [1.0, 10.0, 100.0].map(|value| range.bar(value, 4, &style));
         assert_eq!(bars(Style::default()), ["█", "██▌", "████"]);
         assert_eq!(bars(Style { unicode: false, ..Style::default() }), ["#", "###", "####"]);
@@ -55,9 +55,9 @@ mod tests {
 
     #[test]
     fn equal_values_have_one_cell_and_invalid_ones_none() {
-        let range = Range::of([5.0, 5.0]).unwrap();
+        let range = BarRange::new([5.0, 5.0]).unwrap();
         assert_eq!(range.bar(5.0, 9, &Style::default()), "█");
         assert_eq!(range.bar(f64::NAN, 9, &Style::default()), "");
-        assert_eq!(Range::of([0.0, f64::INFINITY]), None);
+        assert_eq!(BarRange::new([0.0, f64::INFINITY]), None);
     }
 }

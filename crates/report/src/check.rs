@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_below_its_requirement() {
-        let of = |id, met, seen: &str| JudgedRequirement {
+        let judged = |id, met, seen: &str| JudgedRequirement {
             id,
             what: "it moves blocks",
             met,
@@ -86,9 +86,9 @@ mod tests {
             see: "weir lab copy-sizes",
         };
         let requirements = vec![
-            of("calls", RequirementStatus::No, "65537 calls"),
-            of("empty", RequirementStatus::Yes, ""),
-            of("x", RequirementStatus::Unknown, "no tracer"),
+            judged("calls", RequirementStatus::No, "65537 calls"),
+            judged("empty", RequirementStatus::Yes, ""),
+            judged("x", RequirementStatus::Unknown, "no tracer"),
         ];
         let report = CheckReport {
             schema: "weir-lab-check/1",

@@ -166,8 +166,8 @@ pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> 
     ];
     let cells = |line: &LabLine| {
         let (word, emphasis) = agreed(line.agrees);
-        let seen = if line.reason.is_empty() { &line.seen } else { &line.reason };
-        vec![line.name.clone().into(), TableCell::new(word, emphasis), seen.clone().into()]
+        let text = if line.reason.is_empty() { &line.seen } else { &line.reason };
+        vec![line.name.clone().into(), TableCell::new(word, emphasis), text.clone().into()]
     };
     let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
     let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
@@ -237,9 +237,9 @@ mod tests {
         };
         let style = Style::default();
         assert!(!list(&[line("tail", None)], 1130, &style).contains("agreed here"));
-        let of = |agrees, quick| Some(PreviousRun { at_s: 1000, quick, agrees });
+        let run = |agrees, quick| Some(PreviousRun { at_s: 1000, quick, agrees });
         let text =
-            list(&[line("tail", of(Some(true), true)), line("dots", of(Some(false), false))], 1130, &style);
+            list(&[line("tail", run(Some(true), true)), line("dots", run(Some(false), false))], 1130, &style);
         assert!(text.contains("agreed here") && text.contains("yes, 2 min ago, quick"), "{text}");
         assert!(text.contains("NO, 2 min ago, full"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

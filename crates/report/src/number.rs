@@ -23,7 +23,7 @@ const UNITS: [TimeUnit; 4] = [
 impl TimeUnit {
     /// Returns the unit that fits the middle of `seconds` on a log scale: seconds for a column of 100 s … 20 ms, as in
     /// the textbook, milliseconds for one of 2 s … 1 ms.
-    pub fn of(seconds: impl IntoIterator<Item = f64>) -> Self {
+    pub fn for_values(seconds: impl IntoIterator<Item = f64>) -> Self {
         let positive = seconds.into_iter().filter(|s| s.is_finite() && *s > 0.0);
         let (least, most) = positive.fold((f64::INFINITY, 0.0f64), |(a, b), s| (a.min(s), b.max(s)));
         if most == 0.0 {
@@ -42,7 +42,7 @@ impl TimeUnit {
     /// be noise.
     pub fn show_part(self, seconds: f64, whole: f64) -> String {
         let decimals =
-            |seconds: f64| self.show(seconds).split_once('.').map_or(0, |(_, behind)| behind.len());
+            |seconds: f64| self.show(seconds).split_once('.').map_or(0, |(_, decimals)| decimals.len());
         let decimals = decimals(whole).max(1).min(decimals(seconds));
         finite(seconds / self.seconds, |value| format!("{value:.decimals$}"))
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn one_unit_fits_a_column() {
-        let unit = |range: [f64; 2]| TimeUnit::of(range).name;
+        let unit = |range: [f64; 2]| TimeUnit::for_values(range).name;
         assert_eq!(unit([107.0, 0.02]), "s");
         assert_eq!(unit([2.0, 0.001]), "ms");
         assert_eq!(unit([5e-7, 3e-6]), "µs");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn parts_have_the_decimals_of_their_whole() {
-        let seconds = TimeUnit::of([1.0]);
+        let seconds = TimeUnit::for_values([1.0]);
         assert_eq!(seconds.show(0.0213), "0.0213");
         assert_eq!(seconds.show_part(0.00004, 0.0213), "0.0000");
         assert_eq!(seconds.show_part(9.8765, 61.2), "9.9");

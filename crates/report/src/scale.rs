@@ -42,7 +42,7 @@ const LARGEST: f64 = 1e300;
 
 impl Scale {
     /// Makes a scale from the smallest to the largest of the `values` that the axis can show; `None` if there are none.
-    pub(crate) fn of(axis: Axis, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn new(axis: Axis, values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let placed = values.into_iter().filter_map(|value| place(axis, value));
         let (low, high) = placed.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
         if low > high {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn labels(spacing: Spacing, unit: Unit, ends: [f64; 2], most: usize) -> Vec<String> {
-        let scale = Scale::of(Axis { spacing, unit }, ends).unwrap();
+        let scale = Scale::new(Axis { spacing, unit }, ends).unwrap();
         scale.ticks(most).into_iter().map(|(_, label)| label).collect()
     }
 
@@ -196,13 +196,13 @@ mod tests {
     #[test]
     fn the_ends_are_the_ends() {
         let scale =
-            Scale::of(Axis { spacing: Spacing::Log, unit: Unit::Number }, [1.0, 100.0, f64::NAN, -5.0, 0.0]);
+            Scale::new(Axis { spacing: Spacing::Log, unit: Unit::Number }, [1.0, 100.0, f64::NAN, -5.0, 0.0]);
         let scale = scale.unwrap();
         assert_eq!(
             [scale.share(1.0), scale.share(10.0), scale.share(100.0)],
             [Some(0.0), Some(0.5), Some(1.0)]
         );
         assert_eq!([scale.share(0.0), scale.share(f64::NAN), scale.share(1000.0)], [None; 3]);
-        assert_eq!(Scale::of(Axis { spacing: Spacing::Log, unit: Unit::Bytes }, [0.0, f64::NAN]), None);
+        assert_eq!(Scale::new(Axis { spacing: Spacing::Log, unit: Unit::Bytes }, [0.0, f64::NAN]), None);
     }
 }

@@ -97,20 +97,20 @@ pub struct IoTotals {
 impl IoTotals {
     /// Returns the differences to earlier totals; 0 where the earlier total is larger.
     pub fn since(self, before: Self) -> Self {
-        self.with(before, u64::saturating_sub)
+        self.combine(before, u64::saturating_sub)
     }
 
     /// Returns the sums, modulo 2^64: a negative difference is a wrapped number.
     pub fn plus(self, more: Self) -> Self {
-        self.with(more, u64::wrapping_add)
+        self.combine(more, u64::wrapping_add)
     }
 
-    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+    fn combine(self, other: Self, operation: fn(u64, u64) -> u64) -> Self {
         Self {
-            read_calls: of(self.read_calls, other.read_calls),
-            write_calls: of(self.write_calls, other.write_calls),
-            read_bytes: of(self.read_bytes, other.read_bytes),
-            written_bytes: of(self.written_bytes, other.written_bytes),
+            read_calls: operation(self.read_calls, other.read_calls),
+            write_calls: operation(self.write_calls, other.write_calls),
+            read_bytes: operation(self.read_bytes, other.read_bytes),
+            written_bytes: operation(self.written_bytes, other.written_bytes),
         }
     }
 }
@@ -308,15 +308,15 @@ mod tests {
 
     #[test]
     fn totals_are_added_and_subtracted_by_field() {
-        let of = |read_calls, write_calls, read_bytes, written_bytes| IoTotals {
+        let totals = |read_calls, write_calls, read_bytes, written_bytes| IoTotals {
             read_calls,
             write_calls,
             read_bytes,
             written_bytes,
         };
-        assert_eq!(of(5, 6, 7, 8).since(of(1, 2, 3, 9)), of(4, 4, 4, 0));
-        assert_eq!(of(5, 6, 7, 8).plus(of(1, 2, 3, 4)), of(6, 8, 10, 12));
-        assert_eq!(of(5, 0, 0, 0).plus(of(2u64.wrapping_neg(), 0, 0, 0)), of(3, 0, 0, 0));
+        assert_eq!(totals(5, 6, 7, 8).since(totals(1, 2, 3, 9)), totals(4, 4, 4, 0));
+        assert_eq!(totals(5, 6, 7, 8).plus(totals(1, 2, 3, 4)), totals(6, 8, 10, 12));
+        assert_eq!(totals(5, 0, 0, 0).plus(totals(2u64.wrapping_neg(), 0, 0, 0)), totals(3, 0, 0, 0));
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(at(1.9), Some((0, "sh")));
         assert_eq!(at(2.0), Some((1, "tr")));
         assert_eq!(at(9.0), Some((1, "tr")));
-        assert_eq!(at(0.5), Some((0, "sh")), "what was seen before its beginning was told is its own");
+        assert_eq!(at(0.5), Some((0, "sh")), "events before the first start belong to the first image");
         assert_eq!(Process::default().image_at(1.0), None);
     }
 }

@@ -48,7 +48,7 @@ pub fn trace_streams<'a>(table: &StreamTable<'a>) -> Vec<TraceStream<'a>> {
     let mut ordered: Vec<_> = table.all().iter().collect();
     ordered.sort_by_key(|stream| (order.get(&stream.sum.pid).copied(), stream.sum.pid));
     let mut streams: Vec<TraceStream> =
-        ordered.into_iter().map(|stream| TraceStream::of(recording, &modes, &names, stream)).collect();
+        ordered.into_iter().map(|stream| TraceStream::new(recording, &modes, &names, stream)).collect();
     bound_costs(recording, &mut streams);
     streams
 }
@@ -64,7 +64,7 @@ fn other_names(recording: &Recording) -> HashMap<u32, BTreeSet<&str>> {
 }
 
 impl<'a> TraceStream<'a> {
-    fn of(
+    fn new(
         recording: &'a Recording,
         modes: &StreamModes,
         names: &HashMap<u32, BTreeSet<&'a str>>,

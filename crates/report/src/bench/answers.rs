@@ -11,8 +11,9 @@ use crate::text::list;
 pub(super) fn model(section: &Section) -> Vec<Block> {
     let mut sentences = Vec::new();
     if let Some(model) = &section.group.model {
-        let of = section.group.model_method.as_ref().map_or(String::new(), |method| format!("{method}: "));
-        sentences.push(format!("{of}{}.", labels::costs(model)));
+        let prefix =
+            section.group.model_method.as_ref().map_or(String::new(), |method| format!("{method}: "));
+        sentences.push(format!("{prefix}{}.", labels::costs(model)));
     }
     let passes = section.group.pass_ns.iter().filter(|(_, ns)| **ns > 0.0);
     let passes: Vec<String> = passes.map(|(method, ns)| pass(method, *ns)).collect();

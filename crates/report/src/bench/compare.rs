@@ -50,7 +50,7 @@ fn counts(comparison: &BenchComparison) -> String {
 }
 
 fn table(rows: &[&ComparedRow]) -> Table {
-    let unit = TimeUnit::of(rows.iter().flat_map(|row| [row.a_s, row.b_s]));
+    let unit = TimeUnit::for_values(rows.iter().flat_map(|row| [row.a_s, row.b_s]));
     let any = |has: fn(&ComparedRow) -> bool| rows.iter().any(|row| has(row));
     let (buffer, mode) = (any(|row| row.buffer_bytes.is_some()), any(|row| row.mode.is_some()));
     let mut columns = vec![Column::new("method", "", Align::Left)];

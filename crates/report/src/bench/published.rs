@@ -21,8 +21,8 @@ pub(super) fn blocks(published: &PublishedComparison) -> Vec<Block> {
 }
 
 fn table(rows: &[PublishedRow]) -> Table {
-    let theirs = TimeUnit::of(rows.iter().map(|row| row.theirs_s));
-    let ours = TimeUnit::of(rows.iter().filter_map(|row| row.ours_s));
+    let theirs = TimeUnit::for_values(rows.iter().map(|row| row.theirs_s));
+    let ours = TimeUnit::for_values(rows.iter().filter_map(|row| row.ours_s));
     let several = rows.iter().any(|row| row.method != rows[0].method);
     let mut columns = vec![
         Column::new("record", "", Align::Right),

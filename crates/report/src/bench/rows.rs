@@ -26,7 +26,7 @@ struct Field {
 pub(super) fn table(section: &Section) -> Table {
     let context = Context {
         section,
-        unit: TimeUnit::of(section.measured().map(|(_, seconds)| seconds)),
+        unit: TimeUnit::for_values(section.measured().map(|(_, seconds)| seconds)),
         best: section.best().map(|(row, _)| row),
     };
     let fields: Vec<Field> = words_of(section).chain(figures(&context)).chain([versus_best()]).collect();

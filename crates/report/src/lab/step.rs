@@ -108,7 +108,7 @@ fn chosen(columns: Vec<StepBox>) -> (Vec<StepBox>, usize) {
 }
 
 fn processes(view: &StepView) -> Vec<StepBox> {
-    let of = |process: &StepProcess| -> Vec<StepBox> {
+    let boxes_of = |process: &StepProcess| -> Vec<StepBox> {
         let acts = view.step.actor == Some(process.pid);
         let full = |stream: &&StepStream| stream.pending.count + stream.unread.count > 0;
         let mut streams: Vec<&StepStream> = process.streams.iter().filter(full).collect();
@@ -129,7 +129,7 @@ fn processes(view: &StepView) -> Vec<StepBox> {
             false => streams.into_iter().map(|stream| column(Some(stream))).collect(),
         }
     };
-    view.step.processes.iter().flat_map(of).collect()
+    view.step.processes.iter().flat_map(boxes_of).collect()
 }
 
 fn rank(process: &StepProcess, stream: Option<&StepStream>, acts: bool) -> u8 {
@@ -176,7 +176,7 @@ fn title(stream: &StepStream) -> String {
 }
 
 fn content(stream: &StepStream) -> Vec<(String, bool)> {
-    let of = |bytes: &KnownBytes| {
+    let rows_of = |bytes: &KnownBytes| {
         let known: Vec<Option<u8>> = bytes.head.iter().copied().map(Some).collect();
         let mut rows: Vec<(String, bool)> =
             split(&known).into_iter().map(|row| (row.0, stream.copied)).collect();
@@ -186,13 +186,13 @@ fn content(stream: &StepStream) -> Vec<(String, bool)> {
         }
         rows
     };
-    let mut rows = of(&stream.unread);
-    rows.extend(of(&stream.pending));
+    let mut rows = rows_of(&stream.unread);
+    rows.extend(rows_of(&stream.pending));
     rows
 }
 
 fn files(view: &StepView) -> Vec<StepBox> {
-    let of = |file: &StepFile| {
+    let box_of = |file: &StepFile| {
         let moved = file.added.as_ref();
         let is_new = |from: usize, to: usize| {
             moved.is_some_and(|added| (to as u64) > added.start && (from as u64) < added.end)
@@ -205,7 +205,7 @@ fn files(view: &StepView) -> Vec<StepBox> {
         let (header, title) = file_lines(file);
         StepBox { header, title, rows, rank: u8::from(moved.is_none()), strong: moved.is_some() }
     };
-    view.step.files.iter().map(of).collect()
+    view.step.files.iter().map(box_of).collect()
 }
 
 /// Returns the header and the title of a file: its name and size, and the layer that has its bytes.

@@ -21,7 +21,7 @@ pub(super) fn target(stream: &PeekStream) -> String {
     };
     let sign = if stream.pending_bytes > 0 { '→' } else { '←' };
     match stream.peers.as_slice() {
-        [] if stream.kind == StreamKind::Pipe && stream.pending_bytes > 0 => format!("{name} → nobody"),
+        [] if stream.kind == StreamKind::Pipe && stream.pending_bytes > 0 => format!("{name} → no reader"),
         [] => name,
         [one] => format!("{name} {sign} {} {}", one.comm, one.pid),
         [one, rest @ ..] => format!("{name} {sign} {} {} +{}", one.comm, one.pid, rest.len()),
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn times_have_one_or_two_units() {
-        let said = [0.2, 1.96, 12.7, 723.0, 7384.0, 200_000.0].map(time);
-        assert_eq!(said, ["200 ms", "2 s", "12 s", "12 m 03 s", "2 h 03 m", "2 d 07 h"]);
+        let texts = [0.2, 1.96, 12.7, 723.0, 7384.0, 200_000.0].map(time);
+        assert_eq!(texts, ["200 ms", "2 s", "12 s", "12 m 03 s", "2 h 03 m", "2 d 07 h"]);
     }
 
     #[test]

@@ -57,10 +57,10 @@ impl Plot {
     /// point.
     pub fn lines(&self, indent: usize, style: &Style) -> Vec<String> {
         // A point that one axis cannot show must not stretch the other.
-        let on = |axis, value| Scale::of(axis, [value]).is_some();
+        let on = |axis, value| Scale::new(axis, [value]).is_some();
         let placed: Vec<_> = self.points().filter(|&(x, y)| on(self.x, x) && on(self.y, y)).collect();
-        let x = Scale::of(self.x, placed.iter().map(|point| point.0));
-        let y = Scale::of(self.y, placed.iter().map(|point| point.1));
+        let x = Scale::new(self.x, placed.iter().map(|point| point.0));
+        let y = Scale::new(self.y, placed.iter().map(|point| point.1));
         let (Some(x), Some(y)) = (x, y) else { return Vec::new() };
         let height = self.height.max(2);
         let y_ticks = ticks(&y, height.div_ceil(2), height, style);

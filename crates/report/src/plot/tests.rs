@@ -110,7 +110,7 @@ proptest! {
         let plot = Plot { title: "t".into(), x: axes.0, y: axes.1, series, height };
         let lines = plot.lines(2, &at(width));
         prop_assert!(lines.iter().all(|line| crate::text::width(line) <= width), "{:#?}", lines);
-        let placed = |axis, value| Scale::of(axis, [value]).is_some();
+        let placed = |axis, value| Scale::new(axis, [value]).is_some();
         let visible = plot.points().any(|(x, y)| placed(axes.0, x) && placed(axes.1, y));
         prop_assert_eq!(visible, !lines.is_empty());
     }

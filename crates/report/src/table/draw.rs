@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table as Grid};
 
 use super::fit::{Fitted, GAP};
 use super::{Align, Table, TableRow};
-use crate::bar::Range;
+use crate::bar::BarRange;
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, shorten_front, split, width};
 
@@ -15,7 +15,7 @@ impl Table {
         let fitted = self.fit(indent, style);
         let grid: Vec<String> = self.grid(&fitted, indent).lines().collect();
         let heads = grid.len().saturating_sub(self.rows.len());
-        let range = Range::of(self.rows.iter().filter_map(|row| row.bar));
+        let range = BarRange::new(self.rows.iter().filter_map(|row| row.bar));
         let mut lines: Vec<String> =
             (0..heads).map(|line| self.head_line(&grid[line], line, &fitted, style)).collect();
         let mut heading = None;
@@ -87,10 +87,10 @@ impl Table {
         let mut rest = line;
         for (number, column) in fitted.columns.iter().enumerate() {
             let left = if number == 0 { indent } else { GAP };
-            let (cell, behind) = split(rest, left + column.width);
+            let (cell, after) = split(rest, left + column.width);
             let emphasis = row.cells.get(column.index).map_or(Emphasis::Plain, |cell| cell.emphasis);
             painted += &style.paint(emphasis, cell);
-            rest = behind;
+            rest = after;
         }
         painted + rest
     }
@@ -107,7 +107,7 @@ fn fitting(text: &str, room: usize, style: &Style) -> String {
 }
 
 /// Returns the text after the cells of a row: its bar and the longest remark that fits.
-fn tail(row: &TableRow, range: Option<&Range>, fitted: &Fitted, style: &Style) -> String {
+fn tail(row: &TableRow, range: Option<&BarRange>, fitted: &Fitted, style: &Style) -> String {
     let bar = match (range, row.bar) {
         (Some(range), Some(value)) => range.bar(value, fitted.bar_cells, style),
         _ => String::new(),

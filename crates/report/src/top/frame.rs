@@ -17,7 +17,7 @@ const AROUND: u16 = 6;
 
 /// Draws the whole screen; a terminal that is too small shows the upper part.
 pub fn draw(view: &TopView, area: Rect, buffer: &mut Buffer) {
-    let chosen = view.selection.of(view.survey);
+    let chosen = view.selection.select(view.survey);
     top(view, &chosen, area, buffer);
     let rows = usize::from(area.height.saturating_sub(AROUND)).max(1);
     let at = chosen.iter().position(|one| view.selected == Some(one.pid)).unwrap_or(0);

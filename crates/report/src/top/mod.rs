@@ -50,7 +50,7 @@ pub enum Foot<'a> {
 
 /// Makes the document of a survey with at most `rows` processes.
 pub fn document<'a>(survey: &'a Survey, selection: &'a Selection, rows: Option<usize>) -> TopDocument<'a> {
-    let mut processes = selection.of(survey);
+    let mut processes = selection.select(survey);
     let found = processes.len();
     processes.truncate(rows.unwrap_or(usize::MAX));
     TopDocument {

@@ -14,7 +14,7 @@ const MUCH: f64 = 1000.0;
 
 /// Returns a table of the first `rows` processes that made calls, used CPU time or have pending bytes.
 pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block> {
-    let chosen = selection.of(survey);
+    let chosen = selection.select(survey);
     let shown: Vec<&ProcessActivity> =
         chosen.iter().copied().filter(|one| is_worth_a_line(one)).take(rows).collect();
     let mut blocks = vec![Block::Title(format!("top · {} processes · {}", chosen.len(), totals(&chosen)))];

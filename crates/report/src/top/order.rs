@@ -92,7 +92,7 @@ pub struct Selection {
 
 impl Selection {
     /// Returns the selected processes in order. Equal ones are ordered by tiny calls, pending bytes, CPU time and PID.
-    pub fn of<'a>(&self, survey: &'a Survey) -> Vec<&'a ProcessActivity> {
+    pub fn select<'a>(&self, survey: &'a Survey) -> Vec<&'a ProcessActivity> {
         let wanted = self.filter.to_lowercase();
         let mut found: Vec<&ProcessActivity> =
             survey.processes.iter().filter(|one| has(one, &wanted)).collect();

@@ -172,7 +172,7 @@ fn a_name_cannot_steer_the_terminal() {
 #[test]
 fn sorted_by_each_column() {
     let survey = survey();
-    let first = |sort| Selection { sort, ..Selection::default() }.of(&survey)[0].pid;
+    let first = |sort| Selection { sort, ..Selection::default() }.select(&survey)[0].pid;
     let by = [
         (Sort::Tiny, 12345),
         (Sort::Reads, 12345),
@@ -193,7 +193,7 @@ fn the_filter_matches_command_pid_and_path() {
     let survey = survey();
     let found = |filter: &str| {
         let selection = Selection { filter: filter.into(), ..Selection::default() };
-        selection.of(&survey).iter().map(|one| one.pid).collect::<Vec<_>>()
+        selection.select(&survey).iter().map(|one| one.pid).collect::<Vec<_>>()
     };
     assert_eq!((found("WORKER"), found("300"), found("pipe:[")), (vec![4711, 9], vec![300], vec![4711]));
     assert_eq!((found("").len(), found("nothing").len()), (4, 0));
@@ -222,16 +222,20 @@ fn json_has_null_for_unknown_values() {
     let whole = document(&survey, &selection, None);
     assert_eq!((whole.schema, whole.found, whole.processes.len()), ("weir-top/1", 4, 4));
     let value = serde_json::to_value(&whole).unwrap();
-    let of = |pid: u32| {
+    let process = |pid: u32| {
         value["processes"].as_array().unwrap().iter().find(|one| one["pid"] == pid).unwrap().clone()
     };
-    assert!(of(9)["reads"].is_null() && of(9)["pending_bytes"].is_null() && of(9)["foreign"] == true);
-    assert_eq!(of(4711)["waiting"][0]["walker"], "cpython");
+    assert!(
+        process(9)["reads"].is_null()
+            && process(9)["pending_bytes"].is_null()
+            && process(9)["foreign"] == true
+    );
+    assert_eq!(process(4711)["waiting"][0]["walker"], "cpython");
     assert_eq!(
-        (&of(4711)["waits_s"], &of(4711)["bytes_per_call"]),
+        (&process(4711)["waits_s"], &process(4711)["bytes_per_call"]),
         (&718.0.into(), &serde_json::Value::Null)
     );
-    assert_eq!(of(12345)["tiny_calls_s"], 500_000.0);
+    assert_eq!(process(12345)["tiny_calls_s"], 500_000.0);
     let part = document(&survey, &selection, Some(1));
     assert_eq!((part.found, part.processes.len()), (4, 1));
 }

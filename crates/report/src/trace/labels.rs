@@ -47,9 +47,11 @@ pub(super) fn mode(mode: Mode, buffer_bytes: Option<u64>) -> String {
 }
 
 /// Returns mode and buffer size with the mark of a deduced mode; a dash if unknown.
-pub(super) fn mode_with_mark(seen: Option<ObservedMode>) -> (String, &'static str) {
-    match seen {
-        Some(seen) => (mode(seen.mode, seen.buffer_bytes), if seen.walked { "" } else { "~" }),
+pub(super) fn mode_with_mark(observed: Option<ObservedMode>) -> (String, &'static str) {
+    match observed {
+        Some(observed) => {
+            (mode(observed.mode, observed.buffer_bytes), if observed.walked { "" } else { "~" })
+        }
         None => (crate::number::ABSENT.into(), ""),
     }
 }

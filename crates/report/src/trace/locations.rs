@@ -145,8 +145,8 @@ fn remove_light<'a>(directories: &mut BTreeMap<Vec<&str>, LocationSum<'a>>) -> O
     let mut corners: BTreeMap<Vec<&str>, (u64, u64, f64)> = BTreeMap::new();
     let mut all = (0, 0, 0.0);
     for (names, sum) in directories.iter() {
-        let of = corners.entry(names[..names.len().min(CORNER)].to_vec()).or_default();
-        for sums in [of, &mut all] {
+        let subtree = corners.entry(names[..names.len().min(CORNER)].to_vec()).or_default();
+        for sums in [subtree, &mut all] {
             *sums = (sums.0 + sum.calls, sums.1 + sum.bytes, sums.2 + sum.share);
         }
     }
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn unknown_streams_are_not_counted() {
-        let of = |path: &'static str, kind: StreamKind, fd: i32| TraceStream {
+        let stream = |path: &'static str, kind: StreamKind, fd: i32| TraceStream {
             comm: "make",
             path,
             also: Vec::new(),
@@ -335,14 +335,14 @@ mod tests {
             waits_s: 0.0,
             share: 0.0,
         };
-        let known = of("/etc/passwd", StreamKind::File, 3);
-        let unknown = of(StreamCounts::UNKNOWN_PATH, StreamKind::Other, StreamCounts::UNKNOWN);
+        let known = stream("/etc/passwd", StreamKind::File, 3);
+        let unknown = stream(StreamCounts::UNKNOWN_PATH, StreamKind::Other, StreamCounts::UNKNOWN);
         let found = locations(&[&known, &unknown]);
-        let said: Vec<_> = found
+        let rows: Vec<_> = found
             .iter()
             .map(|location| (location.name.as_str(), location.sum.streams, location.sum.calls))
             .collect();
-        assert_eq!(said, [("/etc", 1, 7), (StreamCounts::UNKNOWN_PATH, 0, 7)]);
+        assert_eq!(rows, [("/etc", 1, 7), (StreamCounts::UNKNOWN_PATH, 0, 7)]);
         assert_eq!(found[1].sum.openings.len(), 0);
         let table = table(&[&known, &unknown], true).expect("two locations");
         assert_eq!(table.columns[0].head, "the 1 other streams");

@@ -91,8 +91,8 @@ pub(super) fn engine(recording: &Recording) -> Block {
     } else {
         "totals only".into()
     });
-    let kept = recording.engine != BackendKind::Sample;
-    if kept && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
+    let has_totals = recording.engine != BackendKind::Sample;
+    if has_totals && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
         facts.push("totals exact".into());
     }
     let base = recording.elapsed_s - overhead.cost_s;

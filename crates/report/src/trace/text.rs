@@ -61,6 +61,6 @@ pub fn document_text(trace: &TraceResult, streams: Vec<String>) -> serde_json::R
     let mut before = pretty(&TraceDocument::without_streams(trace))?;
     let at = before.find(NONE).map(|at| at + NONE.len() - "[]".len());
     let at = at.ok_or_else(|| serde::ser::Error::custom("a document without streams"))?;
-    let behind = before.split_off(at).split_off("[]".len());
-    Ok(std::iter::once(before).chain(streams).chain([behind]).collect())
+    let after = before.split_off(at).split_off("[]".len());
+    Ok(std::iter::once(before).chain(streams).chain([after]).collect())
 }

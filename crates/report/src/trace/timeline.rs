@@ -94,8 +94,8 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
         }
         EventKind::Buffers { moment, buffers, waits_in_name, .. } => {
             let args = json!({ "moment": moment, "waits_in": waits_in_name, "buffers": buffers.len() });
-            let looked = instant("buffers".into(), args);
-            [looked].into_iter().chain(buffers.iter().map(|buffer| pending(event, buffer))).collect()
+            let snapshot = instant("buffers".into(), args);
+            [snapshot].into_iter().chain(buffers.iter().map(|buffer| pending(event, buffer))).collect()
         }
         EventKind::Unwatched { until_s } => vec![json!({
             "ph": "X", "cat": "weir", "name": "totals only", "pid": event.pid, "tid": event.tid,

@@ -142,7 +142,7 @@ impl App {
     }
 
     fn move_selection(&mut self, code: KeyCode) {
-        let pids: Vec<u32> = self.selection.of(&self.survey).iter().map(|process| process.pid).collect();
+        let pids: Vec<u32> = self.selection.select(&self.survey).iter().map(|process| process.pid).collect();
         let row = pids.iter().position(|pid| self.selected_pid == Some(*pid)).unwrap_or(0);
         let last_row = pids.len().saturating_sub(1);
         let new_row = match code {
@@ -176,7 +176,7 @@ impl App {
 
     /// Selects the first process of the list if the selected one is no longer in it.
     fn repair_selection(&mut self) {
-        let listed = self.selection.of(&self.survey);
+        let listed = self.selection.select(&self.survey);
         if !listed.iter().any(|process| self.selected_pid == Some(process.pid)) {
             self.selected_pid = listed.first().map(|process| process.pid);
         }

@@ -10,8 +10,8 @@ use crate::text::width;
 
 /// Returns the lines between two lines that begin with the given texts.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
-    let behind = text.lines().skip_while(|line| !line.starts_with(from)).skip(1);
-    behind.take_while(|line| !line.starts_with(to)).collect()
+    let after = text.lines().skip_while(|line| !line.starts_with(from)).skip(1);
+    after.take_while(|line| !line.starts_with(to)).collect()
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn every_row_of_the_document_is_shown() {
     let document = everything();
     let unit = |key: &GroupKey| {
         let rows = document.rows.iter().filter(|row| row.group == *key);
-        TimeUnit::of(rows.filter_map(|row| Some(row.elapsed_s?.median)))
+        TimeUnit::for_values(rows.filter_map(|row| Some(row.elapsed_s?.median)))
     };
     for columns in [60, 80, 120] {
         let text = screen(&document, &at(columns));

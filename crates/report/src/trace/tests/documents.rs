@@ -17,7 +17,7 @@ fn documents_obey_the_schema_and_can_be_read() {
     let (bytewise, tiny) = bytewise();
     let (piped, found, pipelines) = pipeline();
     let mut clean = clean();
-    // What looks like the place of the streams, and is not.
+    // A text equal to the empty list of streams.
     clean.command.push("\n  \"streams\": []".into());
     clean.other_calls.push(weir_model::trace::OtherCalls {
         pid: 4711,
@@ -89,7 +89,7 @@ fn the_timeline_has_slices_instants_and_counters() {
     let instants: Vec<_> =
         with("i").iter().map(|event| event["name"].as_str().unwrap().to_string()).collect();
     for name in ["fork 4712", "exec /usr/bin/python3", "buffers", "signal 9", "ended by signal 9"] {
-        assert!(instants.iter().any(|seen| seen == name), "{name}: {instants:?}");
+        assert!(instants.iter().any(|instant| instant == name), "{name}: {instants:?}");
     }
     assert_eq!(with("C")[0]["args"]["bytes"], 41);
     assert_eq!(with("b").len(), with("e").len());

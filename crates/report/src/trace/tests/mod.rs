@@ -254,8 +254,12 @@ fn several_paths_of_a_file_are_one_stream() {
         StreamCounts { fd: 7, file: 2, direction: weir_model::Direction::In, ..recording.counts[0].clone() };
     recording.counts.push(reader);
     let streams = trace_streams(&StreamTable::of(&recording));
-    let seen: Vec<_> = streams.iter().map(|one| (one.path, one.counts.calls, one.openings.len())).collect();
-    assert_eq!(seen, [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)], "as it was named there");
+    let listed: Vec<_> = streams.iter().map(|one| (one.path, one.counts.calls, one.openings.len())).collect();
+    assert_eq!(
+        listed,
+        [("/tmp/a", 80, 1), ("/tmp/b", 90, 3), ("/tmp/link", 80, 1)],
+        "each with its own path"
+    );
     assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
     let text = screen_at(&of(&recording, &[], ""), 80);
     assert_eq!(text.matches("one file: /tmp/b = /tmp/link = /tmp/sub/../b").count(), 1, "{text}");

@@ -25,9 +25,9 @@ fn calls_that_move_no_bytes_are_counted_by_kind() {
     ];
     let text = screen_at(&of(&recording, &[], ""), 80);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = "557 calls that move no bytes (stat, ioctl, poll … are not traced) openat 412 (290 failed: ENOENT 288, \
+    let expected = "557 calls that move no bytes (stat, ioctl, poll … are not traced) openat 412 (290 failed: ENOENT 288, \
                 EACCES 2) · close 131 · lseek 14 (3 failed: ESPIPE)";
-    assert!(flat.contains(said), "{text}");
+    assert!(flat.contains(expected), "{text}");
     recording.other_calls[0].exact = false;
     recording.other_calls.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
     let trace = of(&recording, &[], "");
@@ -60,9 +60,9 @@ fn submitted_operations_are_not_counted_as_calls() {
         let text = screen_at(&of(recording, &[], ""), 80);
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let said = "1,200 operations submitted to the kernel; their bytes are in no row io_uring_enter 9 (1 failed: EINTR) \
+    let expected = "1,200 operations submitted to the kernel; their bytes are in no row io_uring_enter 9 (1 failed: EINTR) \
                 submitted 1,200";
-    assert!(flat(&recording).contains(said), "{}", flat(&recording));
+    assert!(flat(&recording).contains(expected), "{}", flat(&recording));
     assert!(
         !flat(&recording).contains("every call counted") && !flat(&recording).contains("that move no bytes")
     );
