@@ -4,14 +4,13 @@ mod mode;
 mod report;
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use weir_control::launch;
 use weir_control::plan::request::{BufferMode, CoalesceScope, RunRequest, StandardStream};
-use weir_control::plan::{self, HostCapabilities, Plan};
+use weir_control::plan::{self, HostCapabilities};
 use weir_model::duration;
 
 use crate::exit_status::{self, CommandFailure, WEIR_FAILED};
@@ -158,6 +157,7 @@ impl Args {
         RunRequest {
             modes: modes.into_iter().filter_map(|(stream, mode)| Some((stream, mode?))).collect(),
             files: self.file.iter().filter_map(|(glob, mode)| Some((glob.clone(), (*mode)?))).collect(),
+            auto: self.has_auto_mode(),
             force: self.force || shorthand.is_some(),
             max_delay: self.max_delay,
             coalesce: self.coalesce.map(|calls| match calls {
@@ -172,7 +172,7 @@ impl Args {
         }
     }
 
-    /// Returns whether a mode is `auto`. An otherwise empty request then means "change nothing", not the default delay.
+    /// Returns whether a mode is `auto`.
     fn has_auto_mode(&self) -> bool {
         [self.stdin, self.stdout, self.stderr].contains(&Some(None))
             || self.file.iter().any(|(_, mode)| mode.is_none())
@@ -192,7 +192,8 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     let mut report = RunReport::open(args)?;
-    let plan = plan(args)?;
+    let plan = plan::plan(&args.command, &args.request(), &HostCapabilities::read());
+    plan.check_command()?;
     report.print_plan(&plan)?;
     let refusals = plan.refusals();
     if args.why == Some(WhyMode::Only) {
@@ -208,19 +209,4 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     report.print_outcome(&outcome);
     report.write_json(&plan, Some(&outcome))?;
     Ok(exit_status::after_command(Some(outcome.exit), false, false))
-}
-
-/// Makes the plan. Fails as a shell does if the command does not exist.
-fn plan(args: &Args) -> Result<Plan, CommandFailure> {
-    let (request, capabilities) = (args.request(), HostCapabilities::read());
-    let mut plan = plan::plan(&args.command, &request, &capabilities);
-    if args.has_auto_mode() && request.is_empty() {
-        plan.clear();
-    }
-    if plan.program.path.is_none() {
-        let command = Path::new(&args.command[0]).display().to_string();
-        let source = std::io::Error::from_raw_os_error(rustix::io::Errno::NOENT.raw_os_error());
-        return Err(weir_sys::Error::Command { command, source }.into());
-    }
-    Ok(plan)
 }

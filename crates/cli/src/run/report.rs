@@ -1,11 +1,9 @@
 //! What `weir run` reports: the plan, substitutes, rescued bytes; on standard error or as JSON.
 
-use std::ffi::OsString;
-
 use weir_control::launch::OutputAfterExit;
 use weir_control::plan::Plan;
 use weir_model::Size;
-use weir_model::run::{ProgramProperties, RunDocument, RunOutcome, RunPlan, SCHEMA};
+use weir_model::run::{RunDocument, RunOutcome, SCHEMA};
 use weir_report::why::screen;
 use weir_tui::style::{stderr_style, stdout_style};
 
@@ -41,8 +39,8 @@ impl<'a> RunReport<'a> {
         let printed = match self.args.why {
             None => Ok(()),
             Some(WhyMode::Only) if self.files.uses_stdout() => Ok(()),
-            Some(WhyMode::Only) => console::print(&screen(&run_plan(plan), &stdout_style())),
-            Some(WhyMode::First) => console::print_error(&screen(&run_plan(plan), &stderr_style())),
+            Some(WhyMode::Only) => console::print(&screen(&plan.document(), &stdout_style())),
+            Some(WhyMode::First) => console::print_error(&screen(&plan.document(), &stderr_style())),
         };
         printed.map_err(|error| CommandFailure::of_weir(format!("the plan cannot be written: {error}")))
     }
@@ -79,27 +77,8 @@ impl<'a> RunReport<'a> {
 
     /// Writes the JSON document if `--json` was given. `outcome` is `None` if the command did not run.
     pub fn write_json(&mut self, plan: &Plan, outcome: Option<&RunOutcome>) -> Result<(), CommandFailure> {
-        let document = RunDocument { schema: SCHEMA.into(), plan: run_plan(plan), outcome: outcome.cloned() };
+        let document =
+            RunDocument { schema: SCHEMA.into(), plan: plan.document(), outcome: outcome.cloned() };
         self.files.write_json(&document).map_err(CommandFailure::of_weir)
-    }
-}
-
-/// Returns the part of the plan that is shown and written.
-fn run_plan(plan: &Plan) -> RunPlan {
-    let text = |word: &OsString| word.to_string_lossy().into_owned();
-    let program = &plan.program;
-    let executable = program.executable.as_ref();
-    RunPlan {
-        command: plan.command.iter().map(text).collect(),
-        program: ProgramProperties {
-            path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
-            runtime: plan.runtime.name.into(),
-            script: program.script,
-            linked_statically: executable.is_some_and(|executable| executable.is_static),
-            musl: executable.is_some_and(|executable| executable.musl),
-            foreign: program.is_foreign(),
-            privileged: program.privileged,
-        },
-        rows: plan.rows.clone(),
     }
 }

@@ -14,7 +14,7 @@ mod tests;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use weir_model::run::{Effect, PlanRow, Technique};
+use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
 
 use crate::preload::PreloadConfig;
 use crate::runtimes::{self, RuntimeFacts};
@@ -104,11 +104,33 @@ impl Plan {
         self.sentences(Effect::StandIn)
     }
 
-    /// Removes every change from the plan.
-    pub fn clear(&mut self) {
-        (self.library, self.supervision, self.hooks) = (None, None, None);
-        self.variables.clear();
-        self.rows.clear();
+    /// Fails as a shell does if PATH has no such command.
+    pub fn check_command(&self) -> Result<(), weir_sys::Error> {
+        if self.program.path.is_some() {
+            return Ok(());
+        }
+        let command = self.command.first().map_or_else(String::new, |word| word.to_string_lossy().into());
+        let source = std::io::Error::from_raw_os_error(libc::ENOENT);
+        Err(weir_sys::Error::Command { command, source })
+    }
+
+    /// Returns the plan's part of the JSON document.
+    pub fn document(&self) -> RunPlan {
+        let program = &self.program;
+        let executable = program.executable.as_ref();
+        RunPlan {
+            command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            program: ProgramProperties {
+                path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
+                runtime: self.runtime.name.into(),
+                script: program.script,
+                linked_statically: executable.is_some_and(|executable| executable.is_static),
+                musl: executable.is_some_and(|executable| executable.musl),
+                foreign: program.is_foreign(),
+                privileged: program.privileged,
+            },
+            rows: self.rows.clone(),
+        }
     }
 
     fn sentences(&self, effect: Effect) -> Vec<String> {

@@ -62,6 +62,8 @@ pub struct RunRequest {
     pub modes: Vec<(StandardStream, BufferMode)>,
     /// A glob of file names and the mode of streams that the program opens on such files.
     pub files: Vec<(String, BufferMode)>,
+    /// A stream's mode is `auto`: without other options the plan changes nothing.
+    pub auto: bool,
     /// The modes hold even if the program calls setvbuf(3).
     pub force: bool,
     /// The longest time that a byte stays in the program.
@@ -81,7 +83,7 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// Tells whether no option asks for a change. `--force` alone changes nothing.
+    /// Tells whether there are no options, so that the recommended delay applies. `--force` alone changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self { force: self.force, ..Self::default() }
     }
