@@ -33,9 +33,9 @@ const COMPOSED_WORKLOADS: [&str; 2] = ["copy1-copy2", "all"];
 pub struct BenchSelection {
     pub workloads: Vec<String>,
     pub methods: Vec<String>,
-    /// Sizes in bytes.
+    /// Record sizes in bytes.
     pub records: Vec<u64>,
-    /// Sizes in bytes; `None` is the default buffer.
+    /// Buffer sizes in bytes; `None` is the default buffer.
     pub buffers: Vec<Option<u64>>,
     pub modes: Vec<String>,
     pub syncs: Vec<String>,

@@ -18,7 +18,7 @@ pub struct Args {
     dir: PathBuf,
 }
 
-/// Runs the verb.
+/// Runs `weir dist` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     match write_all(&args.dir) {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,7 +22,6 @@ pub const INTERRUPTED: u8 = SIGNAL_BASE + 2;
 pub struct CommandFailure {
     /// The message for the user, without the prefix `weir: `.
     pub text: String,
-    /// The exit status.
     pub status: u8,
 }
 

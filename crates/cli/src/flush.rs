@@ -63,7 +63,7 @@ Exit status:
      says why
   2  wrong usage";
 
-/// Runs the verb.
+/// Runs `weir flush` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     let stop = match stop_flag() {
         Ok(stop) => stop,

@@ -42,7 +42,7 @@ Examples:
   weir bench write --sync none,o_sync  time writing with and without O_SYNC
   weir bench --published tlpi-13       measure the tables of a textbook
   weir trace -- ./program              report slow or lost reads and writes
-  weir run -- ./program                write all bytes within 100 ms, at full speed
+  weir run -- ./program                write all bytes within 100 ms, fast
   weir peek 4711                       show the buffers of a running process
   weir flush 4711                      write its buffers now
   weir top                             list tiny calls and pending bytes, live
@@ -52,7 +52,7 @@ Exit status:
   1    failure
   2    wrong usage
   130  stopped by Ctrl-C
-'weir trace' and 'weir run' return the status of the command; see their --help.";
+'weir trace' and 'weir run' return the command's status; see their --help.";
 
 #[derive(Subcommand)]
 enum Verb {

@@ -25,7 +25,7 @@ use crate::values::parse_pid;
 #[command(override_usage = "weir peek [OPTIONS] PID...", after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(mut_arg("json", |arg| arg.help("Write the result as JSON (schema weir-peek/1); - is standard output")))]
 pub struct Args {
-    /// Processes to read
+    /// Processes whose buffers to show
     #[arg(value_name = "PID", required = true, value_parser = parse_pid)]
     pids: Vec<u32>,
 
@@ -55,7 +55,7 @@ Exit status:
   1  a process could not be read; standard error says why
   2  wrong usage";
 
-/// Runs the verb.
+/// Runs `weir peek` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     let mut output = match args.output.open() {
         Ok(output) => output,

@@ -114,7 +114,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs the verb.
+/// Runs `weir top` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     let live = !args.once && console::stdout_is_terminal();
     if live && args.output.json_to_stdout() {

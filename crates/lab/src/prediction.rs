@@ -7,9 +7,9 @@ use crate::{Experiment, Outcome, fits};
 /// What the reader predicts for one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prediction {
-    /// The outcome: [`Outcome::what`].
+    /// Identifies the outcome, as [`Outcome::what`] does.
     pub what: String,
-    /// The reader's words.
+    /// The reader's answer, in the reader's words.
     pub text: String,
 }
 

@@ -1,49 +1,45 @@
-//! Whether a process can be looked into at all, and if not, why and what to do.
+//! Checks whether a process's memory can be read; if not, says why and what to do.
 
 use crate::proc;
 
-/// Why nothing can be done with this process.
+/// Why a process cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessProblem {
-    /// There is none.
-    #[error("{0}: kill: ESRCH: there is no such process; 'ps -e' lists those that there are")]
+    /// There is no process with this number.
+    #[error("no process {0}")]
     Gone(u32),
-    /// It is a thread.
-    #[error("{tid} is a thread: give its process, {pid}")]
-    Thread {
-        /// What was given.
-        tid: u32,
-        /// Its process.
-        pid: u32,
-    },
-    /// It has ended.
+    /// The number is a thread's, not a process's.
+    #[error("{tid} is a thread; use the PID of its process, {pid}")]
+    #[allow(missing_docs)]
+    Thread { tid: u32, pid: u32 },
+    /// The process has ended and its parent has not waited for it yet.
     #[error(
-        "{label} is a zombie: it has ended, its memory is gone, and what waited in it too; only its parent ({parent}) \
-         can remove it"
+        "{label} is a zombie: it has ended, and its memory with all pending bytes is gone; only its parent ({parent}) can \
+         remove it"
     )]
     Zombie {
-        /// Its name.
+        /// Name and number of the process.
         label: String,
-        /// Its parent's.
+        /// Name and number of its parent.
         parent: String,
     },
-    /// It is a part of the kernel.
-    #[error("{0} is a thread of the kernel: it has no memory of a program, and so no streams")]
+    /// The process is a kernel thread, by name and number.
+    #[error("{0} is a kernel thread: it has no user memory and no streams")]
     Kernel(String),
-    /// Its memory may not be read.
+    /// The memory of the process may not be read.
     #[error("{label}: process_vm_readv: EPERM: {why}")]
     Denied {
-        /// Its name.
+        /// Name and number of the process.
         label: String,
-        /// Whose it is, and what to do.
+        /// Its owner, and what to do.
         why: String,
     },
-    /// It is a program of another architecture.
-    #[error("{0} is a program of 32 bits or of another architecture: weir does not know its streams")]
+    /// The process, by name and number, runs a program of another architecture.
+    #[error("{0} is a 32-bit program or one of another architecture: weir does not know its streams")]
     Foreign(String),
 }
 
-/// Checks it.
+/// Checks whether this process can read the memory of process `pid`.
 pub fn check(pid: u32) -> Result<(), AccessProblem> {
     let Some(status) = proc::status(pid) else { return Err(AccessProblem::Gone(pid)) };
     if status.tgid as u32 != pid {
@@ -56,10 +52,10 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
     if status.vmsize.is_none() {
         return Err(AccessProblem::Kernel(label()));
     }
-    // The list of mappings asks for the same right as reading the memory.
+    // Opening /proc/PID/mem needs the same access right as process_vm_readv(2).
     match std::fs::File::open(format!("/proc/{pid}/mem")) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(AccessProblem::Gone(pid)),
-        // It was just ending.
+        // The process has begun to exit.
         Err(_) if proc::status(pid).is_none_or(|status| status.vmsize.is_none()) => {
             return Err(AccessProblem::Gone(pid));
         }
@@ -72,7 +68,7 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
 fn denied(owner: u32) -> String {
     match rustix::process::geteuid().is_root() {
         true => {
-            "it has rights that weir has not: run weir outside of this container or user namespace".into()
+            "it has privileges that weir lacks: run weir outside of this container or user namespace".into()
         }
         false => {
             format!("it belongs to user {owner}, or kernel.yama.ptrace_scope forbids it: run weir as root")

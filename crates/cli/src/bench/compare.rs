@@ -30,11 +30,11 @@ Examples:
   weir bench compare --json - before.json after.json
 
 A ratio below 1 means that the second result is faster. 'tie' means that the
-interval contains 1, or that the difference is within the noise of the two runs.";
+interval contains 1, or that the difference is within the noise of both runs.";
 
 const JSON_HELP: &str = "Write the comparison as JSON (schema weir-bench-compare/1); - is standard output";
 
-/// Runs the verb.
+/// Runs `weir bench compare` and returns the exit status.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let names = [&args.a, &args.b].map(|path| path.display().to_string());

@@ -144,18 +144,19 @@ const MIN_ROW_S: f64 = 0.03;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir bench copy                                      the textbook's table, measured here
-  weir bench copy --method all --records 4K,64K,1MiB   every way to copy
-  weir bench copy1-copy2                               five questions about stdio, with answers
-  weir bench write --size 1MB --sync none,end,o_sync   what durability costs
-  weir bench read --cache cold --advice                the six advices on a cold file
+  weir bench copy                                     the textbook's table
+  weir bench copy --method all --records 4K,64K,1MiB  every way to copy
+  weir bench copy1-copy2                              answers about stdio
+  weir bench write --size 1MB --sync none,end,o_sync  what durability costs
+  weir bench read --cache cold --advice               six advices, cold file
   weir bench log --mode none,line,full --records 64,4096
-  weir bench copy --fs ext4,xfs,btrfs,tmpfs            compare file systems (root only)
-  weir bench --published tlpi-13 --budget 170s         published tables beside this machine's
+  weir bench copy --fs ext4,xfs,btrfs,tmpfs           file systems (root only)
+  weir bench --published tlpi-13 --budget 170s        published tables
   weir bench copy --json a.json; weir bench compare a.json b.json
 
-~ marks a row that was measured in part and scaled. 'tie' means that the difference is
-within the noise: each round measures some rows twice to find the noise.
+~ marks a row that was measured in part and scaled. 'tie' means that the
+difference is within the noise. To find the noise, each round measures some
+rows twice.
 
 Exit status:
   0    success
@@ -210,7 +211,7 @@ impl Args {
     }
 }
 
-/// Runs the verb.
+/// Runs `weir bench` and returns the exit status.
 pub fn run(args: Args) -> ExitCode {
     let result = match &args.verb {
         Some(SubVerb::Compare(args)) => compare::run(args),

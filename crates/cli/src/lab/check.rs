@@ -52,7 +52,7 @@ Exit status:
   2    wrong usage
   130  stopped by Ctrl-C";
 
-/// Runs the verb.
+/// Runs `weir lab check` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     let exercise = match exercise(args) {
         Ok(exercise) => exercise,

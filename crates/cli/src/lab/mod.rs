@@ -76,7 +76,7 @@ enum SubVerb {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir lab                            list the experiments and their last results
+  weir lab                            list experiments and their last results
   weir lab doubled-at-fork            run one experiment
   weir lab doubled-at-fork --source   print its program
   weir lab doubled-at-fork --step     show it call by call, with the buffers
@@ -87,12 +87,12 @@ Examples:
   weir lab new mine; weir lab ./mine  create and run your own experiment
 
 Exit status:
-  0    all outcomes are as stated, or this machine lacks something (weir says what)
+  0    all outcomes are as stated, or weir says what this machine lacks
   1    an outcome is not as stated
   2    wrong usage
   130  stopped by Ctrl-C";
 
-/// Runs the verb.
+/// Runs `weir lab` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     match &args.verb {
         Some(SubVerb::Check(args)) => return check::run(args),

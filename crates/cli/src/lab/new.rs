@@ -20,16 +20,16 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir lab new mine           create mine/lab.toml, broken.c, fixed.c and check.sh
-  weir lab ./mine             run it
-  weir lab ./mine --json -    the result for other programs
+  weir lab new mine         create lab.toml, broken.c, fixed.c, check.sh in mine
+  weir lab ./mine           run it
+  weir lab ./mine --json -  the result for other programs
 
 Exit status:
   0  success
   1  the folder exists already, or cannot be created
   2  wrong usage";
 
-/// Runs the verb.
+/// Runs `weir lab new` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     match weir_lab::template::make(&args.directory) {
         Ok(files) => {

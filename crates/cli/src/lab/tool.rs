@@ -33,7 +33,7 @@ enum Tool {
     },
 }
 
-/// Runs the tool.
+/// Runs `weir lab-tool` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     let output = output_of(&args.tool).map_err(|error| error.to_string());
     match output.and_then(|text| if text.is_empty() { Ok(()) } else { console::print_screen(&text) }) {

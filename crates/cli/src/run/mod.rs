@@ -122,11 +122,11 @@ const JSON_HELP: &str =
 
 const EXAMPLES: &str = "\
 Examples:
-  weir run -- ./server | tee log            every line within 100 ms; bulk output stays fast
-  weir run -oL -- ./program | grep x        line by line, also where stdbuf -oL has no effect
-  weir run --coalesce -- ./byte-by-byte     few large calls instead of many tiny ones
-  weir run --rescue -- make test            write what a kill or a crash would lose
-  weir run --why=only -oL -- python3 x.py   show the plan and its limits
+  weir run -- ./server | tee log           each line within 100 ms, full speed
+  weir run -oL -- ./program | grep x       line by line, also where stdbuf fails
+  weir run --coalesce -- ./byte-by-byte    few large calls, not many tiny ones
+  weir run --rescue -- make test           write what a kill or crash would lose
+  weir run --why=only -oL -- python3 x.py  show the plan and its limits
 
 Exit status: the command's own, or
   128+N  signal N ended the command
@@ -179,7 +179,7 @@ impl Args {
     }
 }
 
-/// Runs the verb.
+/// Runs `weir run` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
     match run_command(args) {
         Ok(status) => ExitCode::from(status),

@@ -140,28 +140,29 @@ impl From<FailOn> for Severity {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir trace -- ./program < input > output      its streams, what is wrong, how to fix it
-  weir trace -p 4711 -t 10s                     trace a running process for ten seconds
-  weir trace --json trace.json -- make          write the result for other programs too
-  weir trace --fail-on high -q -- ./test        in CI: status 1 if bytes are lost
-  weir trace --exact --seccomp -- ./program     record every call, at a lower cost
-  weir trace --timeline t.json -- ./program     open t.json in ui.perfetto.dev
-  weir trace -o report.txt -- sh -c 'a | b'     keep the report off the terminal
+  weir trace -- ./program < input > output   report on a run of a program
+  weir trace -p 4711 -t 10s                  trace a running process for 10 s
+  weir trace --json trace.json -- make       also write the result as JSON
+  weir trace --fail-on high -q -- ./test     in CI: status 1 if bytes are lost
+  weir trace --exact --seccomp -- ./program  every call, at a lower cost
+  weir trace --timeline t.json -- ./program  open t.json in ui.perfetto.dev
+  weir trace -o report.txt -- sh -c 'a | b'  keep the report off the terminal
 
-Signals: Ctrl-C and Ctrl-\\ go to the command. weir passes SIGTERM, SIGHUP, SIGUSR1
-and others on to the command. The report comes when the command has ended.
+Signals: Ctrl-C and Ctrl-\\ go to the command. weir passes SIGTERM, SIGHUP,
+SIGUSR1 and others on to it. The report comes when the command has ended.
 
 Exit status: the command's own, or
   128+N  signal N ended the command
   0      with --pid
   1      the command ended with 0, but --fail-on found something
   2      wrong usage
-  125    weir failed, e.g. it could not write the report; the command ran to its end
+  125    weir failed, e.g. it could not write the report; the command was still
+         run to its end
   126    the command cannot be executed
   127    the command was not found
 If both the command and weir fail, the status is the command's.";
 
-/// Runs the verb.
+/// Runs `weir trace` and returns the exit status.
 pub fn run(args: Args) -> ExitCode {
     if let Err(error) = check_stdout(&args).and_then(|()| check_engine(&args)) {
         eprintln_lossy!("weir: {error}\nweir: try 'weir trace --help'");

@@ -16,7 +16,7 @@ const STOP_POLL: Duration = Duration::from_millis(50);
 /// The processes to drain.
 #[derive(Debug, Clone)]
 pub struct DrainTargets {
-    /// The named processes.
+    /// The processes that the user named.
     pub pids: Vec<u32>,
     /// Whether their descendants at the time of each drain are included.
     pub descendants: bool,

@@ -11,7 +11,7 @@ use super::keys::{StepKey, decode};
 use crate::POLL_INTERVAL;
 use crate::alternate_screen::AlternateScreen;
 
-/// What [`StepTerminal::wait`] returns.
+/// Why [`StepTerminal::wait`] returned.
 pub enum TerminalEvent {
     /// A key was pressed.
     Key(StepKey),

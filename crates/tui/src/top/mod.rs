@@ -25,8 +25,8 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(300);
 const SUBCOMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// What the live screen showed when it ended.
+#[allow(missing_docs)]
 pub struct TopSession {
-    /// The last survey.
     pub survey: Survey,
     /// Sort key and filter at the end.
     pub selection: Selection,
