@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod number;
 pub mod peek;
 pub mod plot;
+pub mod rescue;
 pub mod scale;
 pub mod style;
 pub mod table;

@@ -2,8 +2,8 @@
 
 use weir_control::launch::OutputAfterExit;
 use weir_control::plan::Plan;
-use weir_model::Size;
 use weir_model::run::{RunDocument, RunOutcome, SCHEMA};
+use weir_report::rescue::rescue_lines;
 use weir_report::why::screen;
 use weir_tui::style::{stderr_style, stdout_style};
 
@@ -62,16 +62,8 @@ impl<'a> RunReport<'a> {
         if self.args.output.is_quiet() {
             return;
         }
-        for rescue in &outcome.rescued {
-            let (bytes, comm, pid) = (Size(rescue.bytes), &rescue.comm, rescue.pid);
-            let bytes = format!("{bytes} of {comm} ({pid}), fd {} ({})", rescue.fd, rescue.path);
-            match &rescue.saved {
-                None => eprintln_lossy!("weir: rescued {bytes}"),
-                Some(saved) => eprintln_lossy!("weir: saved {bytes} in {}: {}", saved.path, saved.why),
-            }
-        }
-        for problem in &outcome.limitations {
-            eprintln_lossy!("weir: {problem}");
+        for line in rescue_lines(outcome).iter().chain(&outcome.limitations) {
+            eprintln_lossy!("weir: {line}");
         }
     }
 
