@@ -40,7 +40,7 @@ fn the_aarch64_assembly_makes_the_same_calls() {
     let programs =
         [("broken", 9999), ("fixed", 1)].map(|(version, calls)| (assemble(version, dir.path()), calls));
     let Some(emulator) = ["qemu-aarch64-static", "qemu-aarch64"].into_iter().find(|name| has(name)) else {
-        return skip(test, "assemble, but not run: no qemu-aarch64");
+        return skip(test, "assembled, but not run: no qemu-aarch64");
     };
     for (program, calls) in programs {
         let output = run_successfully(Command::new(emulator).arg("-strace").arg(&program));

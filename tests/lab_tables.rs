@@ -65,7 +65,7 @@ fn measurements_of_weir_bench_are_compared_with_published_ones() {
     assert_eq!((none.0, sync.0), (0.01, 0.34));
     assert!(none.1 > 0.0 && sync.1 > none.1, "{none:?} {sync:?}");
     let page = text(&run(disk_dir().path(), &["lab", "one-byte-writes", "--quick"]).stdout);
-    for part in ["Published beside ours: writers-100k", "published", "ours", "unbuffered_writer"] {
+    for part in ["Published beside ours: writers-100k", "theirs", "ours", "unbuffered_writer"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
