@@ -1,4 +1,4 @@
-//! Builds the library that is loaded into programs (native/preload), for the machine that weir is built for.
+//! Builds the preload library (native/preload) for the target machine.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ const FLAGS: &[&str] = &[
     "-O2",
     "-fPIC",
     "-shared",
-    "-nostdlib", // it must load into programs of every C library
+    "-nostdlib", // the library loads into programs of any C library
     "-ffreestanding",
     "-fvisibility=hidden",
-    "-fno-stack-protector", // needs a C library
+    "-fno-stack-protector", // the canary needs a C library
     "-fno-asynchronous-unwind-tables",
     "-Wall",
     "-Wextra",
     "-Werror",
     "-Wl,-soname,libweir-run.so",
-    "-Wl,-z,now", // nothing is bound late, in the middle of a signal handler
+    "-Wl,-z,now", // resolve symbols at load time, not in a signal handler
     "-Wl,-z,relro",
     "-Wl,--hash-style=both",
     "-s",
@@ -28,12 +28,12 @@ fn main() {
     let library = PathBuf::from(env("OUT_DIR")).join("libweir-run.so");
     let mut files: Vec<_> = std::fs::read_dir(&source)
         .unwrap_or_else(|why| panic!("{}: {why}", source.display()))
-        .map(|entry| entry.expect("a directory that can be read").path())
+        .map(|entry| entry.expect("a readable directory entry").path())
         .filter(|path| path.extension().is_some_and(|end| end == "c"))
         .collect();
     files.sort();
     let machine = match env("CARGO_CFG_TARGET_ARCH").as_str() {
-        "aarch64" => Some("-mno-outline-atomics"), // else helpers of libgcc
+        "aarch64" => Some("-mno-outline-atomics"), // the outlined helpers are in libgcc
         _ => None,
     };
     let compiler = cc::Build::new().get_compiler();

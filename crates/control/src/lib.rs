@@ -1,4 +1,6 @@
-//! Changes other processes so that their bytes come in time, fast, and whole; never touches their programs.
+//! Changes the buffering of other processes without changing their programs: `weir run` and `weir flush`.
+//!
+//! The README has a table of the modules.
 
 pub mod coalesce;
 mod delay;

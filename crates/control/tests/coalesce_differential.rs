@@ -1,5 +1,4 @@
-//! Real programs bare and with their tiny calls gathered: same output, same exit status, same files, same bytes of
-//! standard input left over for the next reader.
+//! With gathered calls real programs have the same output, exit status, files and rest of standard input as bare.
 
 mod support;
 
@@ -14,9 +13,9 @@ use support::{coalesced, directory, program};
 
 const DELAY: Duration = Duration::from_millis(5);
 
-/// Everything that others can see of a run.
+/// The effects of a run that other programs can see.
 #[derive(PartialEq)]
-struct Outcome {
+struct VisibleEffects {
     status: i32,
     output: Vec<u8>,
     files: BTreeMap<String, Vec<u8>>,
@@ -32,7 +31,7 @@ fn input() -> Vec<u8> {
 fn files(dir: &Path, under: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(under).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.file_name().is_some_and(|name| name == ".git") {
-            continue; // times are in it; the test asks git itself
+            continue; // it holds times; the scripts compare git's own answers
         }
         let name = entry.strip_prefix(dir).unwrap().display().to_string();
         if entry.is_dir() {
@@ -43,8 +42,8 @@ fn files(dir: &Path, under: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Runs `script` in a shell; the input is a file or a pipe, so is the output.
-fn run(shell: &str, script: &str, pipes: bool, gathered: bool) -> Outcome {
+/// Runs a script in a shell, with files or pipes as its standard streams.
+fn run(shell: &str, script: &str, pipes: bool, gathered: bool) -> VisibleEffects {
     let (room, input) = (directory(), input());
     let (dir, side) = (room.path().join("dir"), room.path().join("side"));
     std::fs::create_dir(&dir).unwrap();
@@ -57,7 +56,7 @@ fn run(shell: &str, script: &str, pipes: bool, gathered: bool) -> Outcome {
     let (mut from, mut to) = std::io::pipe().unwrap();
     let (mut out_from, out_to) = std::io::pipe().unwrap();
     let out_path = room.path().join("out");
-    to.write_all(&input).unwrap(); // fits
+    to.write_all(&input).unwrap(); // it fits into the pipe
     drop(to);
     let reader = std::thread::spawn(move || {
         let mut all = Vec::new();
@@ -89,7 +88,7 @@ fn run(shell: &str, script: &str, pipes: bool, gathered: bool) -> Outcome {
     }
     let mut found = BTreeMap::new();
     files(&dir, &dir, &mut found);
-    Outcome { status, output, files: found, left_over }
+    VisibleEffects { status, output, files: found, left_over }
 }
 
 fn program_copy() -> &'static Path {
@@ -102,7 +101,7 @@ fn show(bytes: &[u8]) -> String {
     format!("{} bytes, at the end {:?}", bytes.len(), String::from_utf8_lossy(end))
 }
 
-/// Each script of `scripts` with files and with pipes, bare and gathered.
+/// Compares bare and gathered runs of each script, with files and with pipes.
 fn compare(shell: &str, scripts: &[&str]) {
     for (script, pipes) in scripts.iter().flat_map(|script| [(script, false), (script, true)]) {
         let (bare, ours) = (run(shell, script, pipes, false), run(shell, script, pipes, true));

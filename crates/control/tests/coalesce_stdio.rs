@@ -1,4 +1,4 @@
-//! Tiny calls that a C library makes inside itself are gathered as well: how many the kernel sees, and the same bytes.
+//! Tiny calls that glibc's stdio makes are gathered too: the bytes are the same, and few calls reach the kernel.
 
 mod support;
 
@@ -11,14 +11,14 @@ use std::time::Duration;
 use support::{coalesced, directory, program};
 
 const CALLS: u64 = 5000;
-/// Nothing is written because of its age.
+/// So long that no byte is written because of its age.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Standard output of `stdio HOW` into a file, and its status; gathered or bare.
-fn written(how: &str, gathered: bool) -> (Vec<u8>, i32) {
+/// Runs `stdio HOW` and returns its output file and exit status.
+fn run_to_file(how: &str, gathered: bool) -> (Vec<u8>, i32) {
     let room = directory();
     let path = room.path().join("out");
-    // The first bytes are somebody else's: a stream must not think that its file begins with its own.
+    // The file has bytes already: a stream must not assume that its file is empty.
     std::fs::write(&path, "before\n").unwrap();
     let out = File::options().write(true).open(&path).unwrap();
     rustix::fs::seek(&out, rustix::fs::SeekFrom::End(0)).unwrap();
@@ -35,7 +35,7 @@ fn written(how: &str, gathered: bool) -> (Vec<u8>, i32) {
 }
 
 #[test]
-fn every_way_through_stdio_leaves_the_same_bytes() {
+fn every_kind_of_stdio_call_writes_the_same_bytes() {
     for how in [
         "unbuffered",
         "lines",
@@ -50,22 +50,22 @@ fn every_way_through_stdio_leaves_the_same_bytes() {
         "seeks",
         "tells",
     ] {
-        let (bare, ours) = (written(how, false), written(how, true));
+        let (bare, ours) = (run_to_file(how, false), run_to_file(how, true));
         assert_eq!(bare.1, ours.1, "{how}: status");
         assert!(bare.0.len() > 5000, "{how}: {} bytes", bare.0.len());
         assert!(bare.0 == ours.0, "{how}: {} bytes bare, {} gathered", bare.0.len(), ours.0.len());
     }
 }
 
-/// Write calls of a process that has just made `calls` of them, by the kernel's count.
-fn counted(command: &mut Command) -> u64 {
-    let (mut most, look) = (0, |pid: i32| {
+/// Returns the number of write calls of a process by the kernel's count.
+fn kernel_write_calls(command: &mut Command) -> u64 {
+    let (mut most, write_calls) = (0, |pid: i32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("syscw: "));
         line.and_then(|number| number.parse().ok()).unwrap_or(0)
     });
-    let followed = coalesced(command, LONG, |pid| most = look(pid).max(most));
-    assert_eq!(followed.status, 0, "{command:?}");
+    let run = coalesced(command, LONG, |pid| most = write_calls(pid).max(most));
+    assert_eq!(run.status, 0, "{command:?}");
     most
 }
 
@@ -77,21 +77,21 @@ fn few_calls_reach_the_kernel() {
         let mut command = Command::new(program("cc", "stdio"));
         command.args([how, "3000000"]).env("LC_ALL", "C.UTF-8");
         command.stdout(File::create(room.path().join("out")).unwrap());
-        let calls = counted(&mut command);
+        let calls = kernel_write_calls(&mut command);
         assert!((1..3000).contains(&calls), "{how}: {calls} calls");
     }
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_device_that_makes_its_bytes_does_not_end_the_gathering() {
+fn reads_of_a_device_do_not_end_the_gathering() {
     let room = directory();
     let out = room.path().join("out");
     let mut command = Command::new("dd");
     command
         .args(["if=/dev/zero", "bs=1", "count=1000000", "status=none"])
         .stdout(File::create(&out).unwrap());
-    let calls = counted(&mut command);
+    let calls = kernel_write_calls(&mut command);
     assert!((1..1000).contains(&calls), "{calls} calls");
     let file = File::open(&out).unwrap();
     let mut bytes = vec![1; 1_000_001];
@@ -102,7 +102,7 @@ fn a_device_that_makes_its_bytes_does_not_end_the_gathering() {
 }
 
 #[test]
-fn a_full_device_is_told_to_the_program() {
+fn the_program_gets_the_error_of_a_full_device() {
     let mut command = Command::new(program("cc", "stdio"));
     command
         .args(["flushed", "100"])

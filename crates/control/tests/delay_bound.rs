@@ -1,6 +1,6 @@
-//! With a delay of 100 ms, a line is out within 120 ms, whatever the program does between its lines.
+//! With a delay of 100 ms half of the lines are written within 120 ms, whether the program computes or blocks.
 //!
-//! On a busy machine some may be later, so most lines must be in time here, and none be kept to the end.
+//! On a busy machine lines can be later, so the test limits the median, and the longest delay generously.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
-use common::{BUILDS, Build, compile, folder, followed, text};
+use common::{BUILDS, Build, compile, folder, supervised, text};
 
 const LINES: &str = "20";
 
@@ -17,13 +17,13 @@ fn now() -> f64 {
     weir_sys::clock::now_ns() as f64 / 1e9
 }
 
-/// How late each line came, in ms, as it is read from this end.
-fn late(mut output: File, done: impl Fn() -> bool) -> Vec<f64> {
-    let (mut text, mut late, mut block) = (String::new(), Vec::new(), [0; 4096]);
+/// Reads lines until `done`, and returns the delay of each in ms. A line holds the time at which it was printed.
+fn line_delays_ms(mut output: File, done: impl Fn() -> bool) -> Vec<f64> {
+    let (mut text, mut delays, mut block) = (String::new(), Vec::new(), [0; 4096]);
     loop {
-        // A file's end is not its writer's; a terminal whose other end is closed gives an error.
+        // At a file's end the writer may still run. A terminal returns an error when its other end is closed.
         let got = match output.read(&mut block) {
-            Ok(0) | Err(_) if done() => return late,
+            Ok(0) | Err(_) if done() => return delays,
             Ok(0) | Err(_) => {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 continue;
@@ -33,16 +33,16 @@ fn late(mut output: File, done: impl Fn() -> bool) -> Vec<f64> {
         let time = now();
         text.push_str(std::str::from_utf8(&block[..got]).expect("plain text"));
         while let Some((line, rest)) = text.split_once('\n') {
-            let said: f64 = line.trim_end().trim_start_matches("at ").parse().expect("a time");
-            late.push((time - said) * 1000.0);
+            let printed_at: f64 = line.trim_end().trim_start_matches("at ").parse().expect("a time");
+            delays.push((time - printed_at) * 1000.0);
             text = rest.to_string();
         }
     }
 }
 
-fn in_time(what: &str, words: &[&str], sink: &str) {
+fn check_delays(what: &str, words: &[&str], output: &str) {
     let folder = folder();
-    let (reader, writer): (File, OwnedFd) = match sink {
+    let (reader, writer): (File, OwnedFd) = match output {
         "pipe" => std::io::pipe()
             .map(|(end, other)| (File::from(OwnedFd::from(end)), other.into()))
             .expect("a pipe"),
@@ -53,36 +53,36 @@ fn in_time(what: &str, words: &[&str], sink: &str) {
         }
         _ => terminal(),
     };
-    let mut command = followed(&["--max-delay", "100"], words);
+    let mut command = supervised(&["--max-delay", "100"], words);
     let mut weir = command.stdin(Stdio::null()).stdout(writer).spawn().expect("it starts");
     drop(command);
     let ended = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let tells = ended.clone();
+    let has_ended = ended.clone();
     let waiter = std::thread::spawn(move || {
         let status = weir.wait().expect("its end");
-        tells.store(true, std::sync::atomic::Ordering::Relaxed);
+        has_ended.store(true, std::sync::atomic::Ordering::Relaxed);
         status
     });
-    let mut late = late(reader, || ended.load(std::sync::atomic::Ordering::Relaxed));
+    let mut delays = line_delays_ms(reader, || ended.load(std::sync::atomic::Ordering::Relaxed));
     assert!(waiter.join().expect("a thread").success(), "{what}");
-    assert_eq!(late.len(), LINES.parse::<usize>().expect("a number"), "{what}");
-    late.sort_by(f64::total_cmp);
-    let (middle, most) = (late[late.len() / 2], late[late.len() - 1]);
+    assert_eq!(delays.len(), LINES.parse::<usize>().expect("a number"), "{what}");
+    delays.sort_by(f64::total_cmp);
+    let (median, longest) = (delays[delays.len() / 2], delays[delays.len() - 1]);
     assert!(
-        middle < wanted_ms() && most < 2000.0,
-        "{what}: half of the lines within {middle:.0} ms, all in {most:.0}"
+        median < median_limit_ms() && longest < 2000.0,
+        "{what}: half of the lines within {median:.0} ms, all in {longest:.0}"
     );
 }
 
-/// 120 where a processor is to be had; a program that computes among many others gets one now and then only.
-fn wanted_ms() -> f64 {
+/// Returns 120 ms, or more on a busy machine, where a program that computes does not always get a processor.
+fn median_limit_ms() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
     let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
     if load > 1.5 * processors as f64 { 300.0 } else { 120.0 }
 }
 
-/// A terminal: the end that is read, and the end that a program has.
+/// Opens a terminal. Returns the end that is read and the program's end.
 fn terminal() -> (File, OwnedFd) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -92,50 +92,54 @@ fn terminal() -> (File, OwnedFd) {
     (File::from(main), end.into())
 }
 
-fn compiled(build: Build, sinks: &[&str]) {
+fn check_build(build: Build, outputs: &[&str]) {
     let folder = folder();
     let Some(program) = compile("delay_bound", build, "ticks.c", folder.path()) else { return };
-    for sink in sinks {
+    for output in outputs {
         for between in ["sleep", "compute"] {
-            in_time(&format!("{} {sink} {between}", build.name), &[text(&program), LINES, between], sink);
+            check_delays(
+                &format!("{} {output} {between}", build.name),
+                &[text(&program), LINES, between],
+                output,
+            );
         }
     }
 }
 
 #[test]
-fn glibc_to_everything() {
-    compiled(BUILDS[0], &["pipe", "file", "terminal"]);
+fn glibc_to_each_kind_of_output() {
+    check_build(BUILDS[0], &["pipe", "file", "terminal"]);
 }
 
 #[test]
 fn glibc_stripped() {
-    compiled(BUILDS[2], &["pipe"]);
+    check_build(BUILDS[2], &["pipe"]);
 }
 
 #[test]
 fn musl() {
-    compiled(BUILDS[3], &["pipe"]);
+    check_build(BUILDS[3], &["pipe"]);
 }
 
-/// Calls that a stop ends with EINTR, or might: a server is in one of them most of its time.
+/// Checks calls that a stop can end with EINTR. A server spends most of its time in one of them.
 #[test]
-fn waits_for_others() {
+fn blocking_calls() {
     let folder = folder();
-    let Some(program) = compile("waits_for_others", BUILDS[0], "waits.c", folder.path()) else { return };
+    let Some(program) = compile("blocking_calls", BUILDS[0], "waits.c", folder.path()) else { return };
     for call in ["accept", "read", "recv", "epoll", "epoll-timed", "sigwait"] {
-        in_time(call, &[text(&program), LINES, call], "pipe");
+        check_delays(call, &[text(&program), LINES, call], "pipe");
     }
 }
 
 #[test]
 fn python() {
     let script = "import time\nfor i in range(20):\n print('at %.6f' % time.monotonic()); time.sleep(.1)";
-    in_time("python", &[&common::python(), "-c", script], "pipe");
+    check_delays("python", &[&common::python(), "-c", script], "pipe");
 }
 
 #[test]
 fn perl() {
     let script = "use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC sleep);
         for (1..20) { printf \"at %.6f\\n\", clock_gettime(CLOCK_MONOTONIC); sleep 0.1 }";
-    in_time("perl", &["perl", "-e", script], "pipe");
+    check_delays("perl", &["perl", "-e", script], "pipe");
 }

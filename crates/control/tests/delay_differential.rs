@@ -1,10 +1,10 @@
-//! Bounded delay changes no byte, whatever a program does with its streams.
+//! With --max-delay, --rescue and --fix-fork a program's output is byte for byte that of a bare run.
 
 mod common;
 
-use common::{BUILDS, assert_same, bare, compile, folder, followed, output, text};
+use common::{BUILDS, assert_same, bare, compile, folder, output, supervised, text};
 
-/// What restless.c is to do, and how many lines of it.
+/// Modes of restless.c (see there), and the lines of each.
 const KINDS: [(&str, &str); 7] =
     [("p", "500"), ("w", "500"), ("f", "400"), ("s", "200"), ("2", "150"), ("t", "1000"), ("e", "150")];
 
@@ -12,7 +12,7 @@ fn seeds() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 12 } else { 1 }
 }
 
-fn same(build: common::Build, delay: &str) {
+fn check_build(build: common::Build, delay: &str) {
     let folder = folder();
     let Some(program) = compile("delay_differential", build, "restless.c", folder.path()) else { return };
     let file = folder.path().join("seek");
@@ -24,11 +24,11 @@ fn same(build: common::Build, delay: &str) {
             let wanted = output(&mut bare(&words(kind)));
             assert!(wanted.status.success() && !wanted.stdout.is_empty(), "{what}: bare: {}", wanted.status);
             let options = ["--max-delay", delay, "--rescue", "--fix-fork"];
-            compare(&what, &wanted, &output(&mut followed(&options[..3], &words(kind))));
+            compare(&what, &wanted, &output(&mut supervised(&options[..3], &words(kind))));
             if kind == "f" {
-                // The same, but that nothing is flushed before a fork.
-                compare(&what, &wanted, &output(&mut followed(&options, &words("u"))));
-                compare(&what, &wanted, &output(&mut followed(&options[3..], &words("u"))));
+                // Mode "u" is mode "f" without a flush before a fork.
+                compare(&what, &wanted, &output(&mut supervised(&options, &words("u"))));
+                compare(&what, &wanted, &output(&mut supervised(&options[3..], &words("u"))));
             }
         }
     }
@@ -41,47 +41,47 @@ fn compare(what: &str, wanted: &std::process::Output, got: &std::process::Output
 }
 
 #[test]
-fn a_child_leaves_its_parents_bytes_to_the_parent() {
+fn a_child_does_not_write_bytes_of_its_parent() {
     let folder = folder();
     let Some(program) = compile("delay_differential", BUILDS[0], "inherits.c", folder.path()) else { return };
     for end in ["_exit", "exec"] {
         let wanted = output(&mut bare(&[text(&program), end]));
         assert_same(end, b"of the parent\n", &wanted.stdout);
-        compare(end, &wanted, &output(&mut followed(&["--max-delay", "20"], &[text(&program), end])));
+        compare(end, &wanted, &output(&mut supervised(&["--max-delay", "20"], &[text(&program), end])));
         compare(
             end,
             &wanted,
-            &output(&mut followed(&["--max-delay", "20", "--rescue"], &[text(&program), end])),
+            &output(&mut supervised(&["--max-delay", "20", "--rescue"], &[text(&program), end])),
         );
     }
-    // What it adds to cannot be told apart any more, and is brought out as the child itself would.
-    let got = output(&mut followed(&["--max-delay", "20"], &[text(&program), "print"]));
+    // A child that prints has one buffer with the parent's bytes and its own, and writes both.
+    let got = output(&mut supervised(&["--max-delay", "20"], &[text(&program), "print"]));
     assert_same("print", b"of the parent\nof the parent\nof the child\n", &got.stdout);
 }
 
 #[test]
 fn glibc() {
-    same(BUILDS[0], "1");
-    same(BUILDS[0], "20");
+    check_build(BUILDS[0], "1");
+    check_build(BUILDS[0], "20");
 }
 
 #[test]
 fn glibc_static() {
-    same(BUILDS[1], "1");
+    check_build(BUILDS[1], "1");
 }
 
 #[test]
 fn glibc_stripped() {
-    same(BUILDS[2], "1");
+    check_build(BUILDS[2], "1");
 }
 
 #[test]
 fn musl() {
-    same(BUILDS[3], "1");
-    same(BUILDS[3], "20");
+    check_build(BUILDS[3], "1");
+    check_build(BUILDS[3], "20");
 }
 
 #[test]
 fn musl_stripped() {
-    same(BUILDS[4], "1");
+    check_build(BUILDS[4], "1");
 }

@@ -1,4 +1,4 @@
-//! What the loaded library does for stdio streams, for glibc and musl: seen as packets, one a write(2).
+//! The library's effect on stdio streams of glibc and musl. Each write(2) arrives as one packet.
 
 mod support;
 
@@ -11,14 +11,14 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use support::{directory, library, prepare, program};
 use weir_control::preload::PreloadConfig;
 
-/// The packets that a program writes; its stderr is the same socket.
-fn packets(program: &Path, how: &str, wishes: &PreloadConfig, stdin: Stdio) -> Vec<String> {
+/// Returns the packets that a program writes to standard output and standard error.
+fn packets(program: &Path, how: &str, config: &PreloadConfig, stdin: Stdio) -> Vec<String> {
     let flags = SocketFlags::CLOEXEC;
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     let mut command = Command::new(program);
     command.arg(how).stdin(stdin);
-    prepare(&mut command, wishes);
+    prepare(&mut command, config);
     let theirs: OwnedFd = theirs;
     let mut child = command.stdout(theirs.try_clone().unwrap()).stderr(theirs).spawn().unwrap();
     drop(command);
@@ -32,24 +32,24 @@ fn packets(program: &Path, how: &str, wishes: &PreloadConfig, stdin: Stdio) -> V
 }
 
 fn mode(stream: usize, mode: &str) -> PreloadConfig {
-    let mut wishes = PreloadConfig::default();
-    wishes.standard[stream] = Some(mode.into());
-    wishes
+    let mut config = PreloadConfig::default();
+    config.standard[stream] = Some(mode.into());
+    config
 }
 
 const LINES: [&str; 3] = ["line 0\n", "line 1\n", "line 2\n"];
 
-fn each(check: impl Fn(&dyn Fn(&str, &PreloadConfig) -> Vec<String>)) {
+fn with_each_libc(check: impl Fn(&dyn Fn(&str, &PreloadConfig) -> Vec<String>)) {
     for compiler in ["cc", "musl-gcc"] {
         let program = program(compiler, "modes");
-        check(&|how, wishes| packets(&program, how, wishes, Stdio::null()));
+        check(&|how, config| packets(&program, how, config, Stdio::null()));
     }
 }
 
 #[test]
 fn modes_of_the_standard_streams() {
-    each(|run| {
-        assert!(run("lines", &PreloadConfig::default()).len() < 3); // musl lets the first line out
+    with_each_libc(|run| {
+        assert!(run("lines", &PreloadConfig::default()).len() < 3); // musl writes the first line at once
         assert_eq!(run("lines", &mode(1, "line")), LINES);
         assert_eq!(run("lines", &mode(1, "none")).concat(), LINES.concat());
         assert!(run("lines", &mode(1, "none")).len() >= 3);
@@ -62,38 +62,38 @@ fn modes_of_the_standard_streams() {
 
 #[test]
 fn the_programs_own_setvbuf_yields_to_force() {
-    each(|run| {
+    with_each_libc(|run| {
         assert_eq!(run("setvbuf", &mode(1, "line")), [LINES.concat()]);
         assert_eq!(run("setvbuf", &PreloadConfig { force: true, ..mode(1, "line") }), LINES);
     });
 }
 
 #[test]
-fn streams_that_the_program_opens() {
-    each(|run| {
-        let wish = |glob: &str| PreloadConfig {
+fn files_have_modes_by_glob() {
+    with_each_libc(|run| {
+        let config = |glob: &str| PreloadConfig {
             files: vec![(glob.into(), "line".into())],
             ..PreloadConfig::default()
         };
-        assert_eq!(run("fdopen", &wish("socket:*")), LINES);
-        assert_eq!(run("fdopen", &wish("*.log")), run("fdopen", &PreloadConfig::default()));
+        assert_eq!(run("fdopen", &config("socket:*")), LINES);
+        assert_eq!(run("fdopen", &config("*.log")), run("fdopen", &PreloadConfig::default()));
     });
 }
 
 #[test]
 fn children_keep_it_when_the_environment_is_cleaned() {
-    each(|run| {
+    with_each_libc(|run| {
         assert_eq!(run("clean", &mode(1, "line")), LINES);
         assert_eq!(run("system", &mode(1, "line")), LINES);
-        let said = run("own-preload", &mode(1, "full")).concat();
+        let printed = run("own-preload", &mode(1, "full")).concat();
         let want = format!("LD_PRELOAD={}:/nonexistent.so\n", library().display());
-        assert!(said.contains(&want), "{said}");
+        assert!(printed.contains(&want), "{printed}");
     });
 }
 
 #[test]
 fn stdio_and_write_keep_their_order() {
-    each(|run| {
+    with_each_libc(|run| {
         assert_eq!(run("order", &PreloadConfig::default()).concat(), "b b b a0 a1 a2 ");
         assert_eq!(
             run("order", &PreloadConfig { order: true, ..PreloadConfig::default() }).concat(),
@@ -103,36 +103,36 @@ fn stdio_and_write_keep_their_order() {
 }
 
 #[test]
-fn own_bytes_are_out_before_exec_and_inherited_ones_are_not() {
-    let wishes = PreloadConfig { exec_flush: true, ..PreloadConfig::default() };
-    each(|run| {
+fn exec_flush_writes_own_bytes_and_no_inherited_ones() {
+    let config = PreloadConfig { exec_flush: true, ..PreloadConfig::default() };
+    with_each_libc(|run| {
         assert_eq!(run("exec", &PreloadConfig::default()).concat(), LINES.concat());
-        assert_eq!(run("exec", &wishes).concat(), format!("pending {}", LINES.concat()));
-        assert_eq!(run("vfork-exec", &wishes).concat(), "between parent's ");
+        assert_eq!(run("exec", &config).concat(), format!("pending {}", LINES.concat()));
+        assert_eq!(run("vfork-exec", &config).concat(), "between parent's ");
     });
     let glibc = program("cc", "modes");
-    assert_eq!(packets(&glibc, "fork-exec", &wishes, Stdio::null()), ["own ", "inherited "]);
+    assert_eq!(packets(&glibc, "fork-exec", &config, Stdio::null()), ["own ", "inherited "]);
 }
 
 #[test]
-fn a_private_input_is_not_eaten_by_children() {
+fn children_do_not_read_a_private_input() {
     let (dir, program) = (directory(), program("cc", "modes"));
     let path = dir.path().join("in");
     std::fs::write(&path, "food\n").unwrap();
-    let about = std::fs::metadata(&path).unwrap();
-    let wishes = PreloadConfig {
-        private_stdin: Some((about.dev(), about.ino())),
+    let metadata = std::fs::metadata(&path).unwrap();
+    let config = PreloadConfig {
+        private_stdin: Some((metadata.dev(), metadata.ino())),
         first_pid: Some(std::process::id()),
         ..PreloadConfig::default()
     };
     let input = || std::fs::File::open(&path).unwrap().into();
-    assert_eq!(packets(&program, "input", &wishes, input()).concat(), "food\n");
+    assert_eq!(packets(&program, "input", &config, input()).concat(), "food\n");
     assert_eq!(packets(&program, "child-input", &PreloadConfig::default(), input()).concat(), "food\nthen\n");
-    assert_eq!(packets(&program, "child-input", &wishes, input()).concat(), "then\n");
+    assert_eq!(packets(&program, "child-input", &config, input()).concat(), "then\n");
 }
 
 #[test]
-fn the_parts_without_system_calls_are_clean_under_sanitizers() {
+fn pure_parts_pass_the_sanitizers() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native/preload");
     let dir = directory();
     let built = Command::new("cc")

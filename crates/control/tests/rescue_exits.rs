@@ -1,4 +1,4 @@
-//! However a program ends, what it had printed comes out, once; and its end is what it would be alone.
+//! With --rescue all printed bytes are written once however a program ends, and its exit status is unchanged.
 
 mod common;
 
@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use common::{BUILDS, assert_same, bare, compile, folder, followed, output, text};
+use common::{BUILDS, assert_same, bare, compile, folder, output, supervised, text};
 
-/// How it ends, its status (128 and the signal), and its output.
+/// Ways to end, each with the exit status (128 + the signal) and the output.
 const ENDS: [(&str, i32, &str); 12] = [
     ("exit", 0, "pending\n"),
     ("status", 42, "pending\n"),
@@ -25,26 +25,26 @@ const ENDS: [(&str, i32, &str); 12] = [
 ];
 
 #[test]
-fn every_end_brings_out_what_was_pending() {
+fn pending_bytes_are_written_at_every_kind_of_end() {
     let folder = folder();
     for build in BUILDS {
         let Some(program) = compile("rescue_exits", build, "ends.c", folder.path()) else { continue };
         for (how, status, wanted) in ENDS {
             for options in [&["--rescue"][..], &["--rescue", "--max-delay", "5", "--fix-fork"]] {
-                let got = output(&mut followed(options, &[text(&program), how]));
+                let got = output(&mut supervised(options, &[text(&program), how]));
                 let what = format!("{} {how} {options:?}", build.name);
-                assert_same(&what, wanted_from(wanted, options, &got.stdout).as_bytes(), &got.stdout);
+                assert_same(&what, expected_output(wanted, options, &got.stdout).as_bytes(), &got.stdout);
                 assert_eq!(got.status.code(), Some(status), "{what}");
             }
         }
     }
 }
 
-/// With --fix-fork the parent's bytes come before the child's.
-fn wanted_from(wanted: &str, options: &[&str], got: &[u8]) -> String {
+/// Returns the expected output. With --fix-fork the parent's bytes come before the child's.
+fn expected_output(wanted: &str, options: &[&str], got: &[u8]) -> String {
     let parent_first = "parent's\nchild's\nend\n";
-    let may = wanted.starts_with("child's") && (options.len() > 1 || got == parent_first.as_bytes());
-    if may { parent_first.to_string() } else { wanted.to_string() }
+    let may_differ = wanted.starts_with("child's") && (options.len() > 1 || got == parent_first.as_bytes());
+    if may_differ { parent_first.to_string() } else { wanted.to_string() }
 }
 
 #[test]
@@ -54,37 +54,37 @@ fn interpreters() {
     let perl = "for ($i = 0; $i < 3000; $i++) { print \"$i\\n\" } kill 9, $$";
     let wanted: String = (0..3000).map(|number| format!("{number}\n")).collect();
     for words in [[python.as_str(), "-c", script], ["perl", "-e", perl]] {
-        let got = output(&mut followed(&["--rescue"], &words));
+        let got = output(&mut supervised(&["--rescue"], &words));
         assert_same(words[0], wanted.as_bytes(), &got.stdout);
         assert_eq!(got.status.code(), Some(137));
     }
 }
 
 #[test]
-fn without_rescue_it_is_lost() {
+fn pending_bytes_are_lost_without_rescue() {
     let folder = folder();
     let Some(program) = compile("rescue_exits", BUILDS[0], "ends.c", folder.path()) else { return };
     let got = output(&mut bare(&[text(&program), "_exit"]));
     assert_same("bare", b"", &got.stdout);
-    let got = output(&mut followed(&[], &[text(&program), "_exit"]));
-    assert_same("followed for nothing", b"", &got.stdout);
+    let got = output(&mut supervised(&[], &[text(&program), "_exit"]));
+    assert_same("supervised without options", b"", &got.stdout);
     assert_eq!(got.status.code(), Some(3));
 }
 
 #[test]
-fn what_the_sink_does_not_take_is_saved() {
+fn bytes_that_the_target_refuses_are_saved() {
     let folder = folder();
     let Some(program) = compile("rescue_exits", BUILDS[0], "ends.c", folder.path()) else { return };
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let (reader, broken) = std::io::pipe().expect("a pipe");
     drop(reader);
-    for (sink, why) in [(Stdio::from(full), "ENOSPC"), (Stdio::from(broken), "EPIPE")] {
-        let place = tempfile::tempdir_in(folder.path()).expect("a directory");
-        let mut command = followed(&["--rescue"], &[text(&program), "_exit"]);
-        let status = command.current_dir(place.path()).stdout(sink).status().expect("it runs");
+    for (output, why) in [(Stdio::from(full), "ENOSPC"), (Stdio::from(broken), "EPIPE")] {
+        let directory = tempfile::tempdir_in(folder.path()).expect("a directory");
+        let mut command = supervised(&["--rescue"], &[text(&program), "_exit"]);
+        let status = command.current_dir(directory.path()).stdout(output).status().expect("it runs");
         assert_eq!(status.code(), Some(3), "{why}");
         let mut files: Vec<_> =
-            fs::read_dir(place.path()).expect("it").map(|one| one.expect("a file").path()).collect();
+            fs::read_dir(directory.path()).expect("it").map(|one| one.expect("a file").path()).collect();
         files.sort();
         assert_eq!(files.len(), 2, "{why}: {files:?}");
         assert!(text(&files[0]).ends_with("-1.bin") && text(&files[1]).ends_with("-1.bin.txt"), "{files:?}");
@@ -95,12 +95,12 @@ fn what_the_sink_does_not_take_is_saved() {
 }
 
 #[test]
-fn a_daemon_does_not_hold_weir_up() {
+fn weir_ends_before_a_daemon() {
     let folder = folder();
     let Some(program) = compile("rescue_exits", BUILDS[0], "ends.c", folder.path()) else { return };
     for options in [&["--rescue"][..], &["--rescue", "--max-delay", "5", "--fix-fork"]] {
         let file = folder.path().join("out");
-        let mut command = followed(options, &[text(&program), "daemon"]);
+        let mut command = supervised(options, &[text(&program), "daemon"]);
         let began = std::time::Instant::now();
         let status = command.stdout(File::create(&file).expect("a file")).status().expect("it runs");
         assert!(status.success() && began.elapsed().as_millis() < 1400, "{status} {:?}", began.elapsed());
@@ -111,11 +111,11 @@ fn a_daemon_does_not_hold_weir_up() {
 }
 
 #[test]
-fn a_command_that_is_not_there() {
-    let got = output(&mut followed(&["--rescue"], &["./nothing-of-this-name"]));
+fn a_missing_command_is_an_error() {
+    let got = output(&mut supervised(&["--rescue"], &["./nothing-of-this-name"]));
     assert_eq!(got.status.code(), Some(125));
-    let said = String::from_utf8_lossy(&got.stderr);
-    assert!(said.contains("ENOENT"), "{said}");
+    let errors = String::from_utf8_lossy(&got.stderr);
+    assert!(errors.contains("ENOENT"), "{errors}");
 }
 
 #[test]
@@ -123,18 +123,18 @@ fn many_short_processes() {
     let script =
         "i=0; while [ $i -lt 150 ]; do echo $i | cat | (read x; echo got $x); /bin/true; i=$((i+1)); done";
     let wanted = output(&mut bare(&["sh", "-c", script]));
-    let got = output(&mut followed(&["--rescue", "--max-delay", "1", "--fix-fork"], &["sh", "-c", script]));
+    let got = output(&mut supervised(&["--rescue", "--max-delay", "1", "--fix-fork"], &["sh", "-c", script]));
     assert_same("a script", &wanted.stdout, &got.stdout);
     assert_eq!(got.status.code(), Some(0), "{:?}", got.status.signal());
     assert_same("its errors", b"", &got.stderr);
 }
 
 #[test]
-fn a_reader_that_has_enough_leaves_nothing_behind() {
-    let place = folder();
-    let mut command = followed(&["--rescue"], &["sh", "-c", "seq 1000000 | head -n 1"]);
-    let got = output(command.current_dir(place.path()));
+fn nothing_is_saved_for_a_reader_that_has_closed() {
+    let directory = folder();
+    let mut command = supervised(&["--rescue"], &["sh", "-c", "seq 1000000 | head -n 1"]);
+    let got = output(command.current_dir(directory.path()));
     assert_same("head", b"1\n", &got.stdout);
-    let left: Vec<_> = fs::read_dir(place.path()).expect("it").collect();
+    let left: Vec<_> = fs::read_dir(directory.path()).expect("it").collect();
     assert!(left.is_empty(), "{left:?}");
 }

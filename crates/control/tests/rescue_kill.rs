@@ -1,6 +1,6 @@
-//! A program that is killed at any moment: every line that it had completed is in its output, once, in order.
+//! With --rescue each complete line of a program that is killed at any moment is in its output, once and in order.
 //!
-//! WEIR_FOLLOW_FULL=1 makes it 1,000 moments.
+//! WEIR_FOLLOW_FULL=1 runs 1,000 kills.
 
 mod common;
 
@@ -10,26 +10,26 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{BUILDS, Build, compile, folder, followed, text, until};
+use common::{BUILDS, Build, compile, folder, supervised, text, until};
 
-/// How the program is asked for, what it writes to, and whether weir keeps a delay as well.
+/// One run: the command, the kind of its output, and whether weir bounds the delay too.
 struct Case {
     words: Vec<String>,
     to_file: bool,
     delay: bool,
 }
 
-fn moments() -> u64 {
+fn kills_per_program() -> u64 {
     if std::env::var_os("WEIR_FOLLOW_FULL").is_some() { 200 } else { 12 }
 }
 
-/// Draws a number; always the same ones.
+/// Draws a number below `below` from a sequence that is the same in each run.
 fn draw(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) % below
 }
 
-/// The process that weir started.
+/// Returns the process that weir started.
 fn command_of(weir: &Child) -> Option<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", weir.id())).ok()?;
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
@@ -43,14 +43,14 @@ fn complete(counter: &Path) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"))
 }
 
-/// Kills it after a while; the lines that it had completed, and its output.
-fn killed(case: &Case, folder: &Path, wait: Duration) -> (u64, Vec<u8>) {
+/// Runs a program, kills it, and returns the number of complete lines and its output.
+fn run_and_kill(case: &Case, folder: &Path, wait: Duration) -> (u64, Vec<u8>) {
     let (counter, out) = (folder.join("counter"), folder.join("out"));
     std::fs::write(&counter, [0; 8]).expect("the counter");
     let options: &[&str] = if case.delay { &["--rescue", "--max-delay", "1"] } else { &["--rescue"] };
     let mut words = case.words.clone();
     words.insert(words.len() - 1, text(&counter).to_string());
-    let mut command: Command = followed(options, &words);
+    let mut command: Command = supervised(options, &words);
     command.current_dir(folder).stdin(Stdio::null());
     match case.to_file {
         true => command.stdout(File::create(&out).expect("the output")),
@@ -76,8 +76,8 @@ fn killed(case: &Case, folder: &Path, wait: Duration) -> (u64, Vec<u8>) {
     (complete(&counter), bytes)
 }
 
-/// Each line once, in order, and no complete one is missing; the last one may be cut off, or be complete without
-/// having been counted.
+/// Checks that each complete line is in the output, once and in order. The last line may be cut off, or complete but
+/// not yet counted.
 fn check(what: &str, complete: u64, output: &[u8]) {
     let text = String::from_utf8_lossy(output);
     let mut next = 0;
@@ -91,49 +91,49 @@ fn check(what: &str, complete: u64, output: &[u8]) {
     assert!(next <= complete + 1, "{what}: {complete} lines were complete, {next} are there");
 }
 
-fn at_any_moment(name: &str, program: Vec<String>) {
+fn kill_at_many_moments(name: &str, program: Vec<String>) {
     let folder = folder();
     let mut state = 20261121 + name.len() as u64;
-    for moment in 0..moments() {
-        let every = ["0", "50", "7"][moment as usize % 3];
+    for kill in 0..kills_per_program() {
+        let every = ["0", "50", "7"][kill as usize % 3];
         let words = program.iter().cloned().chain([every.to_string()]).collect();
-        let case = Case { words, to_file: moment % 2 == 0, delay: moment % 4 == 1 };
+        let case = Case { words, to_file: kill % 2 == 0, delay: kill % 4 == 1 };
         let wait = Duration::from_micros(draw(&mut state, 20_000));
-        let (complete, output) = killed(&case, folder.path(), wait);
-        let sink = if case.to_file { "file" } else { "pipe" };
-        check(&format!("{name}, {sink}, pause {every}, moment {moment} ({wait:?})"), complete, &output);
+        let (complete, output) = run_and_kill(&case, folder.path(), wait);
+        let output_kind = if case.to_file { "file" } else { "pipe" };
+        check(&format!("{name}, {output_kind}, pause {every}, kill {kill} ({wait:?})"), complete, &output);
     }
 }
 
-fn compiled(build: Build) {
+fn kill_c_program(build: Build) {
     let folder = folder();
     if let Some(program) = compile("rescue_kill", build, "numbers.c", folder.path()) {
-        at_any_moment(build.name, vec![text(&program).to_string()]);
+        kill_at_many_moments(build.name, vec![text(&program).to_string()]);
     }
 }
 
 #[test]
 fn glibc() {
-    compiled(BUILDS[0]);
+    kill_c_program(BUILDS[0]);
 }
 
 #[test]
 fn glibc_static() {
-    compiled(BUILDS[1]);
+    kill_c_program(BUILDS[1]);
 }
 
 #[test]
 fn glibc_stripped() {
-    compiled(BUILDS[2]);
+    kill_c_program(BUILDS[2]);
 }
 
 #[test]
 fn musl() {
-    compiled(BUILDS[3]);
+    kill_c_program(BUILDS[3]);
 }
 
 #[test]
 fn cpython() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/numbers.py");
-    at_any_moment("cpython", vec![common::python(), text(&script).to_string()]);
+    kill_at_many_moments("cpython", vec![common::python(), text(&script).to_string()]);
 }

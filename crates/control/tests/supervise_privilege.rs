@@ -1,4 +1,4 @@
-//! A set-user-ID program among the command's children: it runs, without its privilege, and that is said.
+//! A set-user-ID program among the command's children runs without its privilege, and the outcome names it.
 
 mod common;
 
@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{folder, follower, output, skip, text};
+use common::{folder, output, skip, supervisor, text};
 
-/// As a user without any right, a shell that starts the program.
+/// Runs a shell that starts the program, as a user without privilege.
 fn as_nobody(weir: &Path, program: &Path) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
@@ -18,8 +18,8 @@ fn as_nobody(weir: &Path, program: &Path) -> Output {
 }
 
 #[test]
-fn a_child_that_loses_its_privilege_runs_and_is_named() {
-    let name = "a_child_that_loses_its_privilege_runs_and_is_named";
+fn a_child_that_loses_its_privilege_is_named() {
+    let name = "a_child_that_loses_its_privilege_is_named";
     if !rustix::process::geteuid().is_root() || Command::new("setpriv").arg("-V").output().is_err() {
         return skip(name, "needs root and setpriv");
     }
@@ -28,15 +28,19 @@ fn a_child_that_loses_its_privilege_runs_and_is_named() {
         |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a mode");
     with_mode(folder.path(), 0o755);
     let (weir, program) = (folder.path().join("supervise"), folder.path().join("who"));
-    fs::copy(follower(), &weir).expect("a copy that everybody may run");
+    fs::copy(supervisor(), &weir).expect("a copy that everybody may run");
     fs::copy("/usr/bin/id", &program).expect("a copy");
     with_mode(&weir, 0o755);
     with_mode(&program, 0o4755);
     let got = as_nobody(&weir, &program);
-    let said = String::from_utf8_lossy(&got.stderr);
-    assert_eq!((got.stdout.as_slice(), got.status.code()), (&b"65534\n"[..], Some(7)), "{said}");
-    assert!(said.contains("(who) is set-user-ID"), "{said}");
+    let errors = String::from_utf8_lossy(&got.stderr);
+    assert_eq!((got.stdout.as_slice(), got.status.code()), (&b"65534\n"[..], Some(7)), "{errors}");
+    assert!(errors.contains("(who) is set-user-ID"), "{errors}");
     with_mode(&program, 0o755);
-    let said = as_nobody(&weir, &program).stderr;
-    assert!(!String::from_utf8_lossy(&said).contains("set-user-ID"), "{}", String::from_utf8_lossy(&said));
+    let errors = as_nobody(&weir, &program).stderr;
+    assert!(
+        !String::from_utf8_lossy(&errors).contains("set-user-ID"),
+        "{}",
+        String::from_utf8_lossy(&errors)
+    );
 }

@@ -1,4 +1,4 @@
-//! Signals, job control and weir's own death.
+//! Signals, job control, and the death of weir itself.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use common::{BUILDS, compile, folder, followed, text, until};
+use common::{BUILDS, compile, folder, supervised, text, until};
 
 fn send(pid: u32, signal: i32) {
     // SAFETY: a signal to a process that has not been waited for.
@@ -19,16 +19,16 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Starts it, and waits for its first line; weir, and the number of the command.
-fn started(options: &[&str], words: &[&str]) -> (Child, u32) {
-    let mut command: Command = followed(options, words);
-    let heard = || {
-        // SAFETY: signal(2) may be called between fork and exec. Under nohup(1) the signal would be ignored.
+/// Starts a command and waits for its first line. Returns weir and the command's process number.
+fn start(options: &[&str], words: &[&str]) -> (Child, u32) {
+    let mut command: Command = supervised(options, words);
+    let reset_sighup = || {
+        // SAFETY: signal(2) is async-signal-safe. Under nohup(1) the command would ignore SIGHUP.
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
         Ok(())
     };
-    // SAFETY: what it runs is one system call.
-    unsafe { command.pre_exec(heard) };
+    // SAFETY: the closure makes one system call between fork and exec.
+    unsafe { command.pre_exec(reset_sighup) };
     let mut weir = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("weir starts");
     let mut line = String::new();
     BufReader::new(weir.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
@@ -43,11 +43,11 @@ fn started(options: &[&str], words: &[&str]) -> (Child, u32) {
 }
 
 #[test]
-fn weirs_signals_are_the_commands() {
+fn signals_to_weir_reach_the_command() {
     let folder = folder();
     let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1] {
-        let (mut weir, _) = started(&["--rescue"], &[text(&program), "wait"]);
+        let (mut weir, _) = start(&["--rescue"], &[text(&program), "wait"]);
         send(weir.id(), signal);
         assert_eq!(weir.wait().expect("its end").code(), Some(128 + signal));
     }
@@ -58,8 +58,8 @@ fn a_stopped_command_stops_weir() {
     let folder = folder();
     let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
     for signal in [libc::SIGSTOP, libc::SIGTSTP] {
-        let (mut weir, pid) = started(&["--rescue", "--max-delay", "5"], &[text(&program), "wait"]);
-        // The tests' process group is no orphan only for a shell that runs them: SIGTSTP may do nothing there.
+        let (mut weir, pid) = start(&["--rescue", "--max-delay", "5"], &[text(&program), "wait"]);
+        // SIGTSTP has no effect in an orphaned process group, which this test may be in.
         send(pid, signal);
         if signal == libc::SIGSTOP {
             until("weir stops", || state(weir.id()) == Some('T'));
@@ -78,7 +78,7 @@ fn a_command_outlives_weir() {
     let folder = folder();
     let Some(program) = compile("supervise_signals", BUILDS[0], "ends.c", folder.path()) else { return };
     for options in [&["--rescue"][..], &["--rescue", "--max-delay", "5"]] {
-        let (mut weir, pid) = started(options, &[text(&program), "wait"]);
+        let (mut weir, pid) = start(options, &[text(&program), "wait"]);
         send(weir.id(), libc::SIGKILL);
         weir.wait().expect("its end");
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -16,7 +16,6 @@ const MAX_PARTS: usize = 64;
 /// A system call whose registers or vector weir has changed.
 #[derive(Debug)]
 pub(crate) struct SkippedCall {
-    /// The program's arguments.
     args: [u64; 6],
     /// The bytes that the call does not write, because they were written ahead.
     skipped_bytes: u64,

@@ -26,7 +26,7 @@ pub(super) enum StopError {
     NotNow(String),
     /// The process has ended.
     Ended,
-    /// ptrace(2) failed.
+    /// A ptrace(2) request failed, for example without the right to trace.
     Ptrace(io::Error),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct StoppedThreads<'t> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StopState {
-    /// PTRACE_INTERRUPT was sent.
+    /// PTRACE_INTERRUPT was sent, and its stop has not come.
     Requested,
     /// The thread runs to its next system call.
     RunningToCall,

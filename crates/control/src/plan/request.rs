@@ -51,7 +51,7 @@ impl StandardStream {
 pub enum CoalesceScope {
     /// Regular files, pipes, terminals and sockets.
     All,
-    /// Regular files only.
+    #[allow(missing_docs)]
     Files,
 }
 

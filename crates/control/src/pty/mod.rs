@@ -19,7 +19,7 @@ pub use relay::Relay;
 struct PtyPair {
     /// The end that weir reads.
     master: OwnedFd,
-    /// The program's end.
+    /// The end that the program inherits.
     slave: OwnedFd,
 }
 

@@ -34,7 +34,7 @@ pub enum Detection {
     ProgramNames(&'static [&'static str]),
     /// By the language that it was compiled from.
     Language(SourceLanguage),
-    /// Matches every program.
+    /// Matches every program that no other entry matches.
     AnyProgram,
 }
 
@@ -50,7 +50,7 @@ pub enum RuntimeFix {
     /// Environment variables of the runtime.
     #[allow(missing_docs)]
     Environment { variables: &'static [(&'static str, &'static str)], effect: &'static str },
-    /// The runtime's hook.
+    /// The runtime's hook file, named in its environment.
     Hook(&'static str),
     /// The hook cannot do exactly this, and does something close to it.
     HookSubstitute(&'static str),
@@ -59,7 +59,7 @@ pub enum RuntimeFix {
     Options { options: &'static [&'static str], effect: &'static str },
     /// The runtime does it already.
     NotNeeded(&'static str),
-    /// No fix exists.
+    /// No fix exists, for this reason.
     Impossible(&'static str),
 }
 

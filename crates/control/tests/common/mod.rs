@@ -1,4 +1,4 @@
-//! What the tests of the follower share: programs, and running them followed.
+//! Helpers of the supervisor's tests: programs, and runs under the example `supervise`.
 #![allow(dead_code)] // not every test binary uses everything
 
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a C program is made.
+/// A way to build a C program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
     pub name: &'static str,
@@ -15,7 +15,7 @@ pub struct Build {
     pub flags: &'static [&'static str],
 }
 
-/// Every kind of C program that the follower must do for.
+/// The kinds of C programs that the supervisor must work for.
 pub const BUILDS: [Build; 5] = [
     Build { name: "glibc", compiler: "gcc", flags: &[] },
     Build { name: "static", compiler: "gcc", flags: &["-static"] },
@@ -24,12 +24,12 @@ pub const BUILDS: [Build; 5] = [
     Build { name: "musl-stripped", compiler: "musl-gcc", flags: &["-static", "-s"] },
 ];
 
-/// A directory for one test.
+/// Makes a directory for one test.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Compiles tests/programs/`source`; None, and said, where the compiler is not there.
+/// Compiles tests/programs/`source`. Without the compiler it notes the skipped test and returns None.
 pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<PathBuf> {
     let program = folder.join(format!("{}-{}", source.trim_end_matches(".c"), build.name));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
@@ -45,7 +45,7 @@ pub fn compile(test: &str, build: Build, source: &str, folder: &Path) -> Option<
     Some(program)
 }
 
-/// Says that a test could not be made here.
+/// Notes a test that this machine cannot run in the file $WEIR_SKIPS.
 pub fn skip(test: &str, why: &str) {
     let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
     let mut file =
@@ -53,28 +53,28 @@ pub fn skip(test: &str, why: &str) {
     writeln!(file, "{test}: {why}").expect("a line");
 }
 
-/// The example that follows a command, which cargo builds before the tests.
-pub fn follower() -> PathBuf {
+/// Returns the path of the example `supervise`, which cargo builds before the tests.
+pub fn supervisor() -> PathBuf {
     let test = std::env::current_exe().expect("this program's path");
     let target = test.parent().and_then(Path::parent).expect("target/PROFILE/deps");
     target.join("examples/supervise")
 }
 
-/// A command that is followed, with these options.
-pub fn followed<S: AsRef<OsStr>>(options: &[&str], command: &[S]) -> Command {
-    let mut made = Command::new(follower());
-    made.args(options).arg("--").args(command).env_remove("PYTHONUNBUFFERED");
-    made
+/// Returns a command that runs under the supervisor with these options.
+pub fn supervised<S: AsRef<OsStr>>(options: &[&str], command: &[S]) -> Command {
+    let mut run = Command::new(supervisor());
+    run.args(options).arg("--").args(command).env_remove("PYTHONUNBUFFERED");
+    run
 }
 
-/// The same command, bare.
+/// Returns the same command without the supervisor.
 pub fn bare<S: AsRef<OsStr>>(command: &[S]) -> Command {
-    let mut made = Command::new(&command[0]);
-    made.args(&command[1..]).env_remove("PYTHONUNBUFFERED");
-    made
+    let mut run = Command::new(&command[0]);
+    run.args(&command[1..]).env_remove("PYTHONUNBUFFERED");
+    run
 }
 
-/// Runs it, at most a minute.
+/// Runs a command and returns its output. Kills it after a minute.
 pub fn output(command: &mut Command) -> Output {
     let mut child = command
         .stdin(Stdio::null())
@@ -105,10 +105,10 @@ pub fn output(command: &mut Command) -> Output {
     Output { status, stdout, stderr: errors.join().expect("a thread").expect("its errors") }
 }
 
-/// Waits until something is so; fails after 20 s.
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+/// Waits until a condition is true; fails after 20 s.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !so() {
+    while !condition() {
         assert!(began.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -118,7 +118,7 @@ pub fn text(path: &Path) -> &str {
     path.to_str().expect("a plain name")
 }
 
-/// Fails with the first difference, not with all the bytes.
+/// Fails with the first difference instead of all bytes.
 pub fn assert_same(what: &str, wanted: &[u8], got: &[u8]) {
     if wanted == got {
         return;
@@ -136,10 +136,10 @@ pub fn assert_same(what: &str, wanted: &[u8], got: &[u8]) {
     );
 }
 
-/// The interpreter itself: a wrapper that chooses a version would be the command otherwise.
+/// Returns the path of the interpreter, because python3 may be a wrapper that chooses a version.
 pub fn python() -> String {
     let mut command = Command::new("python3");
     command.args(["-c", "import sys; print(sys.executable)"]).env_remove("PYTHONUNBUFFERED");
-    let said = command.output().expect("python3 runs").stdout;
-    String::from_utf8(said).expect("a path").trim().to_string()
+    let printed = command.output().expect("python3 runs").stdout;
+    String::from_utf8(printed).expect("a path").trim().to_string()
 }

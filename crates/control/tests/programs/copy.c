@@ -1,4 +1,4 @@
-/* copy.c: byte by byte with read(2) and write(2), from standard input to standard output. */
+/* Copies standard input to standard output, one byte per read(2) and write(2). */
 #include <unistd.h>
 
 int main(void) {

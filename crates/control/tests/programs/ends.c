@@ -1,4 +1,4 @@
-/* Leaves bytes in its stream and ends in one of many ways. */
+/* Leaves bytes pending in its stream and ends in the way that argv[1] names. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-static void *forever(void *none) {
+static void *pause_forever(void *none) {
     for (;;) pause();
     return none;
 }
@@ -47,7 +47,7 @@ static void children(int how) {
     if (how == 'k') kill(getpid(), SIGKILL);
 }
 
-static void sharers(void) {
+static void shared_memory_children(void) {
     static char stack[1 << 16];
     char *words[] = {"true", 0};
     pid_t child;
@@ -70,14 +70,14 @@ int main(int count, char **words) {
     char *echo[] = {"echo", "executed", 0};
     if (!strcmp(how, "children")) children('e');
     else if (!strcmp(how, "killed-children")) children('k');
-    else if (!strcmp(how, "sharers")) sharers();
+    else if (!strcmp(how, "sharers")) shared_memory_children();
     else printf("pending\n");
     if (!strcmp(how, "SIGKILL")) kill(getpid(), SIGKILL);
     if (!strcmp(how, "abort")) abort();
     if (!strcmp(how, "fault")) raise(SIGSEGV);
     if (!strcmp(how, "_exit")) _exit(3);
     if (!strcmp(how, "thread")) {
-        pthread_create(&thread, 0, forever, 0);
+        pthread_create(&thread, 0, pause_forever, 0);
         usleep(10000);
         kill(getpid(), SIGKILL);
     }

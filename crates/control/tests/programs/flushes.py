@@ -1,5 +1,5 @@
-# Prints lines in every way that makes a flush; how many are complete stands in a shared file. A signal that nobody
-# minds says where it begins to matter, and where it ends.
+# Prints lines by each call that can flush. The shared file argv[1] holds the number of complete lines. SIGWINCH,
+# which is ignored, marks the beginning and end of the part that the test steps through.
 import mmap, os, signal, struct, sys
 
 with open(sys.argv[1], "r+b") as file:

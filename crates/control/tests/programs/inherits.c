@@ -1,5 +1,5 @@
-/* Forks with a line in its stream. The child waits and ends without writing it, becomes another program, or prints a
- * line of its own and so writes both. */
+/* Forks with a pending line. After a pause the child calls _exit, executes another program, or prints a line of its own
+   and so writes both lines. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* modes.c: prints through stdio in the way that argv[1] names; each write(2) is one packet for who reads. */
+/* Prints through stdio in the way that argv[1] names. Each write(2) to the socket is one packet. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Prints numbered lines, as fast as it can or with pauses, until somebody ends it. A line is complete when the
-   call that prints its end has come back; how many are complete stands in a shared file. */
+/* Prints numbered lines, with pauses if argv[2] is not 0, until it is killed. The shared file argv[1] holds the number
+   of complete lines; a line is complete when the call that prints its end has returned. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

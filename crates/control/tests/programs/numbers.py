@@ -1,4 +1,4 @@
-# Prints numbered lines until somebody ends it; how many are complete stands in a shared file.
+# Prints numbered lines until it is killed. The shared file argv[1] holds the number of complete lines.
 import mmap, struct, sys, time
 
 with open(sys.argv[1], "r+b") as file:

@@ -1,5 +1,6 @@
-/* Writes what only its seed decides, at a speed that changes all the time: in bursts and one by one, sleeping,
-   computing without system calls, flushing now and then, mixing streams, seeking, forking and executing. */
+/* Writes output that only the seed determines, at a changing speed: in bursts and one by one, with sleeps, computation
+   and flushes. argv[1] is the mode: p plain, w with write(2), f and u with forks, s seeks, 2 two streams, t threads,
+   e executes itself; argv[2] the seed, argv[3] the number of lines. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,7 +27,7 @@ static void compute(long microseconds) {
 }
 
 static void idle(long pause) {
-    /* The kind of pause is no part of the output. */
+    /* The kind of pause does not affect the output. */
     static unsigned turn;
     switch (turn++ % 4) {
     case 0: usleep((useconds_t)pause); break;
@@ -55,8 +56,8 @@ static void line(FILE *to, long number) {
     }
 }
 
-/* A child that leaves by exit(3): what was pending at the fork it writes as well. */
-static void beget(int clean) {
+/* Forks a child that calls exit(3) and so writes the bytes pending at the fork too, unless `clean` flushes them. */
+static void fork_child(int clean) {
     unsigned flush = draw(2);
     if (flush || clean) fflush(stdout);
     pid_t child = fork();
@@ -86,7 +87,7 @@ static void seek(const char *path, long lines) {
     fclose(file);
 }
 
-static void *other(void *lines) {
+static void *print_lines(void *lines) {
     for (long number = 0; number < (long)lines; number++) {
         printf("thread\n");
         if (number % 16 == 0) usleep(500);
@@ -118,7 +119,7 @@ static void plain(long lines, int kind) {
             fflush(stdout);
             if (write(1, "by write(2)\n", 12) != 12) _exit(8);
         }
-        if ((kind == 'f' || kind == 'u') && draw(60) == 0) beget(kind == 'f');
+        if ((kind == 'f' || kind == 'u') && draw(60) == 0) fork_child(kind == 'f');
     }
 }
 
@@ -133,8 +134,8 @@ int main(int count, char **words) {
     case '2': two_streams(lines); break;
     case 't': {
         pthread_t thread;
-        pthread_create(&thread, 0, other, (void *)lines);
-        other((void *)lines);
+        pthread_create(&thread, 0, print_lines, (void *)lines);
+        print_lines((void *)lines);
         pthread_join(thread, 0);
         break;
     }

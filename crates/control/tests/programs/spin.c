@@ -1,4 +1,4 @@
-/* spin.c: writes 100 bytes one by one, then computes for ever without a system call. */
+/* Writes 100 bytes one by one, then computes without system calls until it is killed. */
 #include <unistd.h>
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* stdio.c: tiny writes that the C library makes inside itself, COUNT of them, in the way that is named. Says at
-   its end, by its status, whether a call failed; dies, forks or becomes another in the middle where it is told to. */
+/* Makes COUNT tiny writes through stdio, or by writev(2), in the way that argv[1] names. Some ways kill the process,
+   fork or execute another program after half of the writes. The exit status is 1 if a call failed. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Prints the time ten times a second, in a stream that would keep it; sleeping in between or computing. */
+/* Prints the time ten times a second into a large buffer. Between the lines it sleeps or computes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* Prints the time ten times a second, in a stream that would keep it, and waits in between in the call that is named,
- * which a child of it ends. Fails if the call says that it was interrupted. */
+/* Prints the time ten times a second into a large buffer. Between the lines it blocks in the call that argv[2] names,
+   until a child ends the call. Fails if the call returns EINTR. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void poke(const char *call) {
+static void end_call(const char *call) {
     usleep(100000);
     if (strcmp(call, "accept") == 0) {
         int end = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -37,7 +37,7 @@ static void poke(const char *call) {
     }
 }
 
-/* -1: failed. */
+/* Blocks in the call. Returns -1 if it failed. */
 static int await(const char *call, int epoll, const sigset_t *signals) {
     struct epoll_event event;
     char byte;
@@ -71,7 +71,7 @@ int main(int count, char **words) {
     for (long number = atol(words[1]); number > 0; number--) {
         pid_t child = fork();
         if (child == 0) {
-            poke(words[2]);
+            end_call(words[2]);
             _exit(0);
         }
         char line[64];

@@ -1,4 +1,4 @@
-//! Runs programs with the loaded library, and stands in for the follower: drains the arena at each exit stop.
+//! Runs programs with the preload library under a small tracer that drains the arena at each exit stop.
 
 #![allow(dead_code)]
 
@@ -13,18 +13,18 @@ use weir_control::coalesce::{Arena, ArenaDrain};
 use weir_control::plan::request::CoalesceScope;
 use weir_control::preload::{LIBRARY, PreloadConfig};
 
-/// The library as a file, for as long as the test runs.
+/// Writes the library to a file once per test binary, and returns its path.
 pub fn library() -> &'static Path {
-    static PLACE: OnceLock<PathBuf> = OnceLock::new();
-    PLACE.get_or_init(|| {
-        let place =
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("libweir-run-{}.so", std::process::id()));
-        std::fs::write(&place, LIBRARY).unwrap();
-        place
+        std::fs::write(&path, LIBRARY).unwrap();
+        path
     })
 }
 
-/// A C program of tests/programs, built with `compiler`; once, for all threads of the test.
+/// Builds a C program of tests/programs once per test binary, and returns its path.
 pub fn program(compiler: &str, name: &str) -> PathBuf {
     static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut built = BUILT.lock().unwrap();
@@ -45,35 +45,35 @@ fn build(compiler: &str, name: &str) -> PathBuf {
     to
 }
 
-/// A clean environment but for what makes the library do `wishes`.
-pub fn prepare(command: &mut Command, wishes: &PreloadConfig) {
-    command.envs(wishes.environment(library(), None)).env_remove("PYTHONUNBUFFERED");
+/// Sets the environment that loads the library with this configuration.
+pub fn prepare(command: &mut Command, config: &PreloadConfig) {
+    command.envs(config.environment(library(), None)).env_remove("PYTHONUNBUFFERED");
 }
 
-/// What a follower has seen.
+/// The result of a traced run.
 #[derive(Default)]
-pub struct Followed {
-    /// As the shell has it: the status, or 128 + the signal.
+pub struct TracedRun {
+    /// The exit status, or 128 + the signal.
     pub status: i32,
-    /// What the ends of the processes left to do, together.
+    /// The drain of each process at its exit.
     pub drained: Vec<ArenaDrain>,
-    /// Bytes that ticks wrote out.
+    /// The bytes that ticks wrote.
     pub ticked: u64,
 }
 
-/// Runs a command to its end with its tiny calls gathered.
-pub fn coalesced(command: &mut Command, delay: Duration, while_it_runs: impl FnMut(i32)) -> Followed {
+/// Runs a command to its end with its tiny calls gathered. `while_it_runs` gets its process number again and again.
+pub fn coalesced(command: &mut Command, delay: Duration, while_it_runs: impl FnMut(i32)) -> TracedRun {
     let mut arena = Arena::create(delay).unwrap();
     prepare(
         command,
         &PreloadConfig { coalesce: Some((CoalesceScope::All, arena.path())), ..PreloadConfig::default() },
     );
-    follow(command, &mut arena, while_it_runs)
+    trace(command, &mut arena, while_it_runs)
 }
 
-/// The same for a command that is prepared already.
-pub fn follow(command: &mut Command, arena: &mut Arena, mut while_it_runs: impl FnMut(i32)) -> Followed {
-    // SAFETY: only ptrace, which is async-signal-safe, between fork and exec.
+/// As [`coalesced`] for a command that is prepared.
+pub fn trace(command: &mut Command, arena: &mut Arena, mut while_it_runs: impl FnMut(i32)) -> TracedRun {
+    // SAFETY: the closure makes one system call between fork and exec.
     unsafe {
         command.pre_exec(|| {
             libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
@@ -81,22 +81,22 @@ pub fn follow(command: &mut Command, arena: &mut Arena, mut while_it_runs: impl 
         })
     };
     let first = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}")).id() as i32;
-    let mut followed = Followed::default();
-    let (mut fresh, begun) = (HashSet::from([first]), Instant::now());
+    let mut run = TracedRun::default();
+    let (mut new_children, begun) = (HashSet::from([first]), Instant::now());
     loop {
         let mut status = 0;
-        // SAFETY: waits for tracees of this thread only.
+        // SAFETY: the call fills `status`, and waits for tracees of this thread only.
         let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
         if pid == 0 {
-            followed.ticked += arena.tick(begun.elapsed().as_micros() as u64);
+            run.ticked += arena.tick(begun.elapsed().as_micros() as u64);
             while_it_runs(first);
             std::thread::sleep(Duration::from_micros(500));
         } else if pid < 0 {
-            return followed;
+            return run;
         } else if libc::WIFSTOPPED(status) {
-            stopped(pid, status, &mut fresh, arena, &mut followed);
+            on_stop(pid, status, &mut new_children, arena, &mut run);
         } else if pid == first {
-            followed.status = if libc::WIFEXITED(status) {
+            run.status = if libc::WIFEXITED(status) {
                 libc::WEXITSTATUS(status)
             } else {
                 128 + libc::WTERMSIG(status)
@@ -105,28 +105,28 @@ pub fn follow(command: &mut Command, arena: &mut Arena, mut while_it_runs: impl 
     }
 }
 
-fn stopped(pid: i32, status: i32, fresh: &mut HashSet<i32>, arena: &mut Arena, followed: &mut Followed) {
+fn on_stop(pid: i32, status: i32, new_children: &mut HashSet<i32>, arena: &mut Arena, run: &mut TracedRun) {
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     if event == libc::PTRACE_EVENT_EXIT {
-        followed.drained.push(arena.drain(pid as u32).expect("a stopped process"));
+        run.drained.push(arena.drain(pid as u32).expect("a stopped process"));
     }
     let options = libc::PTRACE_O_TRACEEXIT
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACECLONE;
-    // A child begins with a SIGSTOP of the tracer's; tests stop nobody otherwise.
-    let news = fresh.remove(&pid) || (signal == libc::SIGSTOP && event == 0);
-    if news {
-        // SAFETY: a tracee that is stopped.
+    // A traced child starts with a SIGSTOP. The tests send no other SIGSTOP.
+    let is_new = new_children.remove(&pid) || (signal == libc::SIGSTOP && event == 0);
+    if is_new {
+        // SAFETY: the request takes numbers, and the tracee is stopped.
         unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
     }
-    let pass = if news || event != 0 { 0 } else { signal };
-    // SAFETY: the same.
+    let pass = if is_new || event != 0 { 0 } else { signal };
+    // SAFETY: the request takes numbers, and the tracee is stopped.
     unsafe { libc::ptrace(libc::PTRACE_CONT, pid, 0, pass) };
 }
 
-/// A directory of this test.
+/// Makes a directory for one test.
 pub fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

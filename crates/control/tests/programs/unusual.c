@@ -1,4 +1,4 @@
-/* odd.c: unusual things that programs do between tiny writes, one a name; what others see of it must not change. */
+/* Unusual actions between tiny writes, one for each name. Gathered calls must not change their visible effects. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,33 +21,33 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static void say(int fd, const char *text, int times) {
+static void write_each(int fd, const char *text, int times) {
     for (int i = 0; i < times; i++)
         for (const char *at = text; *at; at++)
             if (write(fd, at, 1) != 1) _exit(9);
 }
 
-static void on(int number, void (*handler)(int), int flags) {
+static void set_handler(int number, void (*handler)(int), int flags) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     sigfillset(&action.sa_mask);
     sigaction(number, &action, NULL);
 }
 
-static void writes(int number) {
+static void write_in_handler(int number) {
     (void)number;
-    say(1, "<h>", 1);
+    write_each(1, "<h>", 1);
 }
 
 static void handler_writes(void) {
-    on(SIGUSR1, writes, 0);
+    set_handler(SIGUSR1, write_in_handler, 0);
     for (int i = 0; i < 40; i++) {
-        say(1, "abc", 20);
+        write_each(1, "abc", 20);
         raise(SIGUSR1);
     }
 }
 
-static void timer_writes(void) { /* a handler at any moment: its bytes come whole, and none is lost */
-    on(SIGALRM, writes, SA_RESTART);
+static void timer_writes(void) { /* a handler at any moment: its bytes stay together, and no byte is lost */
+    set_handler(SIGALRM, write_in_handler, SA_RESTART);
     struct itimerval often = {{0, 211}, {0, 211}}, never = {{0, 0}, {0, 0}};
     int fds[2];
     if (pipe(fds)) _exit(1);
@@ -56,7 +56,7 @@ static void timer_writes(void) { /* a handler at any moment: its bytes come whol
         dup2(fds[1], 1);
         close(fds[1]);
         setitimer(ITIMER_REAL, &often, NULL);
-        say(1, "x", 300000);
+        write_each(1, "x", 300000);
         setitimer(ITIMER_REAL, &never, NULL);
         _exit(0);
     }
@@ -74,28 +74,28 @@ static void timer_writes(void) { /* a handler at any moment: its bytes come whol
 }
 
 static sigjmp_buf back;
-static void jumps(int number) {
+static void jump_from_handler(int number) {
     (void)number;
-    say(1, "{", 30);
+    write_each(1, "{", 30);
     siglongjmp(back, 1);
 }
 
 static void long_jumps(void) {
-    on(SIGUSR1, jumps, 0);
+    set_handler(SIGUSR1, jump_from_handler, 0);
     for (volatile int i = 0; i < 30; i++) {
-        say(1, "12", 20);
+        write_each(1, "12", 20);
         if (!sigsetjmp(back, 1)) raise(SIGUSR1);
-        say(1, "}", 1);
+        write_each(1, "}", 1);
     }
 }
 
 static void alternate_stack(void) {
     static char stack[65536];
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
-    on(SIGUSR1, writes, SA_ONSTACK);
-    say(1, "a", 100);
+    set_handler(SIGUSR1, write_in_handler, SA_ONSTACK);
+    write_each(1, "a", 100);
     raise(SIGUSR1);
-    say(1, "b", 100);
+    write_each(1, "b", 100);
     raise(SIGUSR1);
     stack_t now;
     sigaltstack(NULL, &now);
@@ -105,15 +105,15 @@ static void alternate_stack(void) {
 static void blocked(void) {
     sigset_t all, before;
     sigfillset(&all);
-    say(1, "a", 50);
+    write_each(1, "a", 50);
     sigprocmask(SIG_SETMASK, &all, &before);
-    say(1, "b", 50);
+    write_each(1, "b", 50);
     getppid();
-    say(1, "c", 50);
+    write_each(1, "c", 50);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    say(1, "d", 50);
+    write_each(1, "d", 50);
     struct sigaction kept;
-    on(SIGUSR1, writes, 0);
+    set_handler(SIGUSR1, write_in_handler, 0);
     sigaction(SIGUSR1, NULL, &kept);
     dprintf(1, "%d\n", sigismember(&kept.sa_mask, SIGSYS));
 }
@@ -132,56 +132,56 @@ static void seccomp_trap(void) {
     };
     struct sock_fprog program = {4, filter};
     struct sigaction action = {.sa_sigaction = own_trap, .sa_flags = SA_SIGINFO};
-    say(1, "before", 30);
+    write_each(1, "before", 30);
     sigaction(SIGSYS, &action, NULL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-    say(1, "after", 30);
+    write_each(1, "after", 30);
     dprintf(1, "%ld\n", syscall(SYS_getppid));
-    say(1, "end", 30);
+    write_each(1, "end", 30);
 }
 
 static void seccomp_strict(void) {
-    say(1, "before", 30);
+    write_each(1, "before", 30);
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-    say(1, "after", 100);
+    write_each(1, "after", 100);
     syscall(SYS_exit, 5);
 }
 
 static void dies_of_sigsys(void) {
-    say(1, "a", 50);
+    write_each(1, "a", 50);
     raise(SIGSYS);
 }
 
 static void vfork_child(void) {
-    say(1, "a", 50);
+    write_each(1, "a", 50);
     for (int i = 0; i < 5; i++) {
         if (!vfork()) {
-            say(1, "child", 20);
+            write_each(1, "child", 20);
             _exit(0);
         }
-        say(1, "p", 20);
+        write_each(1, "p", 20);
     }
     pid_t pid;
     char *words[] = {"echo", "spawned", NULL}, *none[] = {NULL};
     posix_spawnp(&pid, "echo", NULL, NULL, words, none);
     waitpid(pid, NULL, 0);
-    say(1, "b", 50);
+    write_each(1, "b", 50);
     if (!fork()) execl("/bin/echo", "echo", "executed", (char *)NULL);
     while (wait(NULL) > 0) continue;
 }
 
 static void *in_thread(void *text) {
-    say(1, text, 100);
+    write_each(1, text, 100);
     return NULL;
 }
 
 static void threads(void) {
     pthread_t one;
-    say(1, "a", 100);
+    write_each(1, "a", 100);
     pthread_create(&one, NULL, in_thread, "t");
     pthread_join(one, NULL);
-    say(1, "b", 100);
+    write_each(1, "b", 100);
     pthread_create(&one, NULL, in_thread, "u");
     pthread_join(one, NULL);
 }
@@ -192,7 +192,7 @@ static int limited(void) {
     return open("limited", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 }
 
-static void file_limit(void) { /* the error may come later, but it comes; the bytes below the limit are there */
+static void file_limit(void) { /* a later call may return the error; the bytes below the limit are written */
     int fd = limited(), error = 0, failed_close;
     for (int i = 0; i < 200000 && !error; i++) error = write(fd, "x", 1) == 1 ? 0 : errno;
     failed_close = close(fd);
@@ -201,7 +201,7 @@ static void file_limit(void) { /* the error may come later, but it comes; the by
     fd = limited();
     for (int i = 0; i < 1100; i++) error |= write(fd, "y", 1) != 1;
     error |= close(fd) != 0;
-    printf("; told %d", error);
+    printf("; error %d", error);
     fd = open("limited", O_RDONLY);
     fstat(fd, &stat);
     printf("; %ld bytes\n", (long)stat.st_size);
@@ -210,14 +210,14 @@ static void file_limit(void) { /* the error may come later, but it comes; the by
 static void file_limit_kills(void) {
     int fd = limited();
     signal(SIGXFSZ, SIG_DFL);
-    say(fd, "z", 200000);
+    write_each(fd, "z", 200000);
 }
 
 static void broken_pipe(void) {
     int fds[2];
     if (pipe(fds)) _exit(1);
     close(fds[0]);
-    say(fds[1], "x", 10000);
+    write_each(fds[1], "x", 10000);
 }
 
 static void broken_pipe_error(void) {
@@ -229,26 +229,26 @@ static void broken_pipe_error(void) {
     printf("%s\n", strerror(error));
 }
 
-static void leaves(int number) {
+static void exit_in_handler(int number) {
     (void)number;
     _exit(3);
 }
 
-static void exit_of_full_pipe(void) { /* a write that blocks is left by a handler */
+static void exit_of_full_pipe(void) { /* a handler exits from a blocking write */
     int fds[2];
     if (pipe(fds)) _exit(1);
-    on(SIGALRM, leaves, 0);
+    set_handler(SIGALRM, exit_in_handler, 0);
     ualarm(100000, 0);
-    say(fds[1], "x", 1000000);
+    write_each(fds[1], "x", 1000000);
 }
 
-static void nothing(int number) { (void)number; }
+static void do_nothing(int number) { (void)number; }
 
 static void interrupted_write(void) {
     int fds[2], error = 0;
     if (pipe(fds)) _exit(1);
-    on(SIGALRM, nothing, 0);
-    ualarm(100000, 100000); /* again and again: the first may come before the pipe is full */
+    set_handler(SIGALRM, do_nothing, 0);
+    ualarm(100000, 100000); /* repeated, because the first may come before the pipe is full */
     while (!error) error = write(fds[1], "x", 1) == 1 ? 0 : errno;
     ualarm(0, 0);
     dprintf(2, "%s\n", strerror(error));
@@ -277,26 +277,26 @@ static void many_descriptors(void) {
     int a = open("m1", O_RDWR | O_CREAT | O_TRUNC, 0600), b = dup(a), c = open("m1", O_RDWR | O_APPEND);
     for (int i = 0; i < 3000; i++) {
         char byte = 0;
-        say(i % 7 ? a : i % 3 ? b : c, i % 2 ? "q" : "r", 1 + i % 3);
+        write_each(i % 7 ? a : i % 3 ? b : c, i % 2 ? "q" : "r", 1 + i % 3);
         if (i % 50 == 0) {
             lseek(b, -2, SEEK_CUR);
-            if (read(a, &byte, 1) != 1 || read(b, &byte, 1) != 1) say(1, "?", 1);
-            say(1, &(char[]){byte, 0}[0], 1);
+            if (read(a, &byte, 1) != 1 || read(b, &byte, 1) != 1) write_each(1, "?", 1);
+            write_each(1, &(char[]){byte, 0}[0], 1);
         }
         if (i % 500 == 499) {
             close(b);
             b = dup(a);
-            if (ftruncate(c, i)) say(1, "!", 1);
+            if (ftruncate(c, i)) write_each(1, "!", 1);
         }
     }
 }
 
 static void closes_all(void) {
-    say(1, "a", 50);
+    write_each(1, "a", 50);
     for (int fd = 3; fd < 64; fd++) close(fd);
     clearenv();
-    say(1, "b", 50);
-    if (system("i=0; while [ $i -lt 20 ]; do printf %d $i; i=$((i+1)); done")) say(1, "?", 1);
+    write_each(1, "b", 50);
+    if (system("i=0; while [ $i -lt 20 ]; do printf %d $i; i=$((i+1)); done")) write_each(1, "?", 1);
     close(1);
     if (write(1, "x", 1) != -1 || errno != EBADF) _exit(8);
 }
@@ -305,7 +305,7 @@ static void stdio_and_write(void) {
     for (int i = 0; i < 30; i++) {
         printf("stdio %d\n", i);
         if (i % 3 == 0) fflush(stdout);
-        say(1, "raw\n", 3);
+        write_each(1, "raw\n", 3);
     }
 }
 
@@ -313,11 +313,12 @@ static const struct {
     const char *name;
     void (*run)(void);
 } all[] = {
-#define ODD(name) {#name, name}
-    ODD(handler_writes), ODD(timer_writes), ODD(long_jumps), ODD(alternate_stack), ODD(blocked), ODD(seccomp_trap),
-    ODD(seccomp_strict), ODD(dies_of_sigsys), ODD(vfork_child), ODD(threads), ODD(file_limit), ODD(file_limit_kills),
-    ODD(broken_pipe), ODD(broken_pipe_error), ODD(exit_of_full_pipe), ODD(interrupted_write), ODD(without_waiting),
-    ODD(many_descriptors), ODD(closes_all), ODD(stdio_and_write),
+#define ACTION(name) {#name, name}
+    ACTION(handler_writes), ACTION(timer_writes), ACTION(long_jumps), ACTION(alternate_stack), ACTION(blocked),
+    ACTION(seccomp_trap), ACTION(seccomp_strict), ACTION(dies_of_sigsys), ACTION(vfork_child), ACTION(threads),
+    ACTION(file_limit), ACTION(file_limit_kills), ACTION(broken_pipe), ACTION(broken_pipe_error),
+    ACTION(exit_of_full_pipe), ACTION(interrupted_write), ACTION(without_waiting), ACTION(many_descriptors),
+    ACTION(closes_all), ACTION(stdio_and_write),
 };
 
 int main(int count, char **words) {
