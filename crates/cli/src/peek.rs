@@ -88,7 +88,7 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
             if processes.iter().any(|process| process.pid == pid) {
                 continue;
             }
-            match weir_probe::peek::peek(pid, args.full) {
+            match weir_inspect::peek::peek(pid, args.full) {
                 Ok(peek) => processes.push(peek),
                 Err(AccessProblem::Gone(_) | AccessProblem::Zombie { .. }) if pid != *named_pid => {}
                 Err(error) => {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use weir_inspect::survey::{SurveyScope, Surveyor};
 use weir_model::duration;
 use weir_model::top::Survey;
-use weir_probe::survey::{Scope, Surveyor};
 use weir_report::top::{Selection, Sort};
 use weir_tui::style::stdout_style;
 
@@ -143,9 +143,9 @@ fn survey(args: &Args, live: bool) -> Result<u8, String> {
     let selection = Selection { sort: args.sort.0, filter: args.filter.clone() };
     let rows = args.rows.map(|rows| rows as usize);
     let (survey, selection, status) = if live {
-        show_live(Scope { pids, thorough: false }, selection, args.interval)?
+        show_live(SurveyScope { pids, thorough: false }, selection, args.interval)?
     } else {
-        let survey = survey_once(Scope { pids, thorough: true }, args.interval);
+        let survey = survey_once(SurveyScope { pids, thorough: true }, args.interval);
         if output.shows_screen() {
             print_table(&survey, &selection, rows)?;
         }
@@ -164,7 +164,7 @@ fn check_processes_exist(pids: &[u32]) -> Result<(), String> {
 
 /// Returns what the screen showed last, and the exit status.
 fn show_live(
-    scope: Scope,
+    scope: SurveyScope,
     selection: Selection,
     interval: Duration,
 ) -> Result<(Survey, Selection, u8), String> {
@@ -180,7 +180,7 @@ fn show_live(
 }
 
 /// Returns what the processes did within one interval.
-fn survey_once(scope: Scope, interval: Duration) -> Survey {
+fn survey_once(scope: SurveyScope, interval: Duration) -> Survey {
     let mut surveyor = Surveyor::new(scope);
     surveyor.sample();
     std::thread::sleep(interval);

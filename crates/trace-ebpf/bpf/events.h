@@ -1,5 +1,5 @@
 /* events.h: what the program in the kernel and weir tell each other. The Rust side reads the same structs by
- * their offsets (crates/probe/src/ebpf/wire.rs, whose tests compare sizes). All little-endian, no padding. */
+ * their offsets (../src/wire.rs, whose tests compare sizes). All little-endian, no padding. */
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H
 

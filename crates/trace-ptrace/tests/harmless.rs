@@ -195,8 +195,8 @@ fn threads_born_while_attached_are_seen_too() {
 /// The example that runs the engine in a process of its own, which can be killed.
 fn weir(arguments: &[&str]) -> Child {
     let own = std::env::current_exe().expect("a path");
-    let raw = own.ancestors().nth(2).expect("the target directory").join("examples/raw");
-    assert!(raw.exists(), "cargo test -p weir-probe builds {}", raw.display());
+    let raw = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
+    assert!(raw.exists(), "cargo test -p weir-trace-ptrace builds {}", raw.display());
     Command::new(raw).args(arguments).stderr(Stdio::null()).spawn().expect("it starts")
 }
 

@@ -110,7 +110,7 @@ fn a_static_program_is_seen() {
 /// Runs the example as another user, on a program that says who it is.
 fn as_nobody(program: &Path) -> std::process::Output {
     let own = std::env::current_exe().expect("a path");
-    let raw = own.ancestors().nth(2).expect("the target directory").join("examples/raw");
+    let raw = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
     let weir = program.with_file_name("weir");
     std::fs::copy(raw, &weir).expect("a copy that everybody may run");
     let script = format!("exec {} -q {}", weir.display(), program.display());

@@ -220,7 +220,7 @@ fn recording(args: &Args) -> Result<(Recording, DeferredCleanup), CommandFailure
     let directory = Path::new(".");
     let cached_prices = prices::cached(directory);
     let options = trace_options(args, cached_prices.unwrap_or_default())?;
-    let (mut recording, cleanup) = weir_probe::trace::record(&options)?;
+    let (mut recording, cleanup) = weir_observe::record(&options)?;
     // Unknown prices are measured after the run, so that the program does not wait for them.
     recording.prices = cached_prices.unwrap_or_else(|| prices::prices(directory));
     if recording.waits_for_devices() {

@@ -1,0 +1,168 @@
+//! The image files of a process, as unwinding and naming need them: where each lies in its memory, and its parts.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
+use object::read::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
+use weir_sys::maps::{MappedRegion, MappingKind};
+
+use super::symbols::Symbols;
+
+/// No unwind table is larger; a file that says so is broken.
+const TABLE_MOST: u64 = 64 << 20;
+
+/// A section that is in memory: its place in the image's own addresses, and its bytes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ImageSection {
+    pub range: Range<u64>,
+    pub bytes: Vec<u8>,
+}
+
+/// One ELF file.
+pub(super) struct CodeImage {
+    pub path: PathBuf,
+    /// What is loaded: of the file, and where in the image's own addresses.
+    segments: Vec<(Range<u64>, u64)>,
+    pub text: Range<u64>,
+    pub eh_frame: Option<ImageSection>,
+    pub eh_frame_hdr: Option<ImageSection>,
+    /// It was made by Go's compiler.
+    pub go: bool,
+    /// For what is read when it is first asked for.
+    file: ReadCache<File>,
+    symbols: OnceCell<Symbols>,
+}
+
+/// An image in a process.
+#[derive(Clone)]
+pub(super) struct LoadedImage {
+    pub image: Rc<CodeImage>,
+    /// Of its code.
+    pub range: Range<u64>,
+    /// What is added to the image's own addresses.
+    pub bias: u64,
+}
+
+/// The files that were read, each once.
+#[derive(Default)]
+pub(super) struct ImageCache {
+    known: HashMap<(PathBuf, u64), Option<Rc<CodeImage>>>,
+}
+
+impl ImageCache {
+    /// The images whose code these mappings are; those that are not there any more are left out.
+    pub fn loaded(&mut self, pid: u32, mappings: &[MappedRegion]) -> Vec<LoadedImage> {
+        mappings.iter().filter_map(|one| self.at(pid, one)).collect()
+    }
+
+    fn at(&mut self, pid: u32, mapping: &MappedRegion) -> Option<LoadedImage> {
+        let MappingKind::File(path) = &mapping.place else { return None };
+        let key = (path.clone(), mapping.inode);
+        let read =
+            || open(pid, path, mapping.inode).and_then(|file| CodeImage::read(path, file)).map(Rc::new);
+        let image = self.known.entry(key).or_insert_with(read).clone()?;
+        let bias = image.bias(mapping)?;
+        Some(LoadedImage { image, range: mapping.start..mapping.end, bias })
+    }
+}
+
+/// The file that was mapped. Its path may be that of a container, which the process's root leads to while it lives.
+fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
+    let inside = path.strip_prefix("/").map(|path| Path::new(&format!("/proc/{pid}/root")).join(path));
+    let paths = [Some(path.to_path_buf()), inside.ok()];
+    let same = |file: &File| file.metadata().is_ok_and(|about| about.is_file() && about.ino() == inode);
+    paths.into_iter().flatten().filter_map(|path| File::open(path).ok()).find(same)
+}
+
+impl CodeImage {
+    /// None where it is no ELF file that can be read.
+    pub fn read(path: &Path, file: File) -> Option<CodeImage> {
+        let file = ReadCache::new(file);
+        let elf = object::File::parse(&file).ok()?;
+        let go =
+            elf.section_by_name(".gopclntab").or(elf.section_by_name(".data.rel.ro.gopclntab")).is_some();
+        let (segments, text, [eh_frame, eh_frame_hdr]) = parts(&elf);
+        let (path, symbols) = (path.to_path_buf(), OnceCell::new());
+        Some(CodeImage { path, segments, text, eh_frame, eh_frame_hdr, go, file, symbols })
+    }
+
+    /// Whether the function at this address of the image is in its unwind tables.
+    pub fn has_unwind_table(&self, address: u64) -> bool {
+        let Some(frames) = &self.eh_frame else { return false };
+        let bases = BaseAddresses::default().set_eh_frame(frames.range.start).set_text(self.text.start);
+        let tables = EhFrame::new(&frames.bytes, LittleEndian);
+        let Some(index) = &self.eh_frame_hdr else {
+            return tables.fde_for_address(&bases, address, EhFrame::cie_from_offset).is_ok();
+        };
+        let bases = bases.set_eh_frame_hdr(index.range.start);
+        let index = EhFrameHdr::new(&index.bytes, LittleEndian).parse(&bases, 8);
+        let found = index.ok().and_then(|index| {
+            index.table()?.fde_for_address(&tables, &bases, address, EhFrame::cie_from_offset).ok()
+        });
+        found.is_some()
+    }
+
+    /// What its code is called.
+    pub fn symbols(&self) -> &Symbols {
+        let read =
+            || object::File::parse(&self.file).map_or_else(|_| Symbols::default(), |elf| Symbols::of(&elf));
+        self.symbols.get_or_init(read)
+    }
+
+    /// A segment's mapping begins with the page in which the segment begins, and the one before may end there.
+    fn bias(&self, mapping: &MappedRegion) -> Option<u64> {
+        let page = rustix::param::page_size() as u64;
+        let begins = |file: &Range<u64>| file.start - file.start % page <= mapping.offset;
+        let own = self.segments.iter().rfind(|(file, _)| begins(file) && mapping.offset < file.end);
+        let (file, address) = own?;
+        Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(file.start).wrapping_sub(*address))
+    }
+}
+
+type Parts = (Vec<(Range<u64>, u64)>, Range<u64>, [Option<ImageSection>; 2]);
+
+fn parts<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Parts {
+    let with_bytes = |name: &str| {
+        let section = elf.section_by_name(name).filter(|section| section.size() <= TABLE_MOST)?;
+        let range = section.address()..section.address().checked_add(section.size())?;
+        Some(ImageSection { range, bytes: section.data().ok()?.to_vec() })
+    };
+    let segments = elf.segments().filter_map(|segment| {
+        let (offset, bytes) = segment.file_range();
+        Some((offset..offset.checked_add(bytes)?, segment.address()))
+    });
+    let text = elf.section_by_name(".text");
+    let text = text.map_or(0..0, |text| text.address()..text.address().saturating_add(text.size()));
+    (segments.collect(), text, [".eh_frame", ".eh_frame_hdr"].map(with_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_sys::maps::regions;
+
+    #[test]
+    fn an_image_is_found_where_its_functions_are() {
+        let own = std::process::id();
+        let code: Vec<MappedRegion> = regions(own).into_iter().filter(|one| one.executable).collect();
+        let loaded = ImageCache::default().loaded(own, &code);
+        let here = an_image_is_found_where_its_functions_are as *const () as u64;
+        let image = loaded.iter().find(|one| one.range.contains(&here)).expect("this program");
+        assert!(image.image.text.contains(&here.wrapping_sub(image.bias)));
+        assert!(image.image.eh_frame.is_some());
+        assert!(loaded.len() > 1, "libc too");
+    }
+
+    #[test]
+    fn another_file_of_the_same_name_is_not_believed() {
+        let mut code: Vec<MappedRegion> = regions(std::process::id()).into_iter().collect();
+        code.iter_mut().for_each(|one| one.inode += 1_000_000_007);
+        assert!(ImageCache::default().loaded(std::process::id(), &code).is_empty());
+    }
+}

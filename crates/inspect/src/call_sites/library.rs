@@ -1,0 +1,155 @@
+//! Which code is a library's that writes for others: the C library's stdio, the standard libraries of C++, Rust and
+//! Go. Whoever looks for the line that wrote looks past it.
+
+/// How the files of such libraries begin.
+const MODULES: [&str; 10] = [
+    "libc.so",
+    "libc-2.",
+    "ld-linux",
+    "ld-musl-",
+    "libc.musl-",
+    "libpthread",
+    "libstdc++",
+    "libc++",
+    "libgcc_s",
+    "libweir",
+];
+
+/// How the names of such functions begin: of the C library in a static program, whose own are reserved names or
+/// those of stdio, and of the languages' libraries.
+const PREFIXES: [&str; 34] = [
+    "_IO_",
+    "__",
+    "_start",
+    "std::",
+    "core::",
+    "alloc::",
+    "<std::",
+    "<core::",
+    "<alloc::",
+    "<&std::",
+    "<&mut std::",
+    "<&core::",
+    "<&mut core::",
+    "void std::",
+    "weir__",
+    "weir_put",
+    "weir_write",
+    "weir_print",
+    "bufio.",
+    "fmt.",
+    "io.",
+    "os.",
+    "log.",
+    "runtime.",
+    "runtime/",
+    "internal/",
+    "strings.",
+    "bytes.",
+    "encoding/",
+    "compress/",
+    "text/",
+    "reflect.",
+    "syscall.",
+    "log/",
+];
+
+/// Of <stdio.h> and <wchar.h>, and what they use, with the names of musl.
+const FUNCTIONS: [&str; 48] = [
+    "printf",
+    "fprintf",
+    "vprintf",
+    "vfprintf",
+    "dprintf",
+    "vdprintf",
+    "puts",
+    "fputs",
+    "fputs_unlocked",
+    "putc",
+    "fputc",
+    "putchar",
+    "putc_unlocked",
+    "fputc_unlocked",
+    "putchar_unlocked",
+    "fwrite",
+    "fwrite_unlocked",
+    "putw",
+    "perror",
+    "fputws",
+    "fputwc",
+    "putwc",
+    "putwchar",
+    "wprintf",
+    "fwprintf",
+    "vfwprintf",
+    "vwprintf",
+    "fflush",
+    "fflush_unlocked",
+    "fclose",
+    "setvbuf",
+    "fseek",
+    "fseeko",
+    "rewind",
+    "exit",
+    "psignal",
+    "psiginfo",
+    "error",
+    "memcpy",
+    "memmove",
+    "mempcpy",
+    "printf_core",
+    "out",
+    "pad",
+    "locking_putc",
+    "buffered_vfprintf",
+    "new_do_write",
+    "do_puts",
+];
+
+/// Whether the function, of an image of this name, is such a library's.
+pub(super) fn is_library(module: &str, function: Option<&str>) -> bool {
+    let file = module.rsplit('/').next().unwrap_or(module);
+    let named =
+        |name: &str| PREFIXES.iter().any(|start| name.starts_with(start)) || FUNCTIONS.contains(&name);
+    MODULES.iter().any(|start| file.starts_with(start)) || function.is_some_and(named)
+}
+
+/// Whether what called this function is the language's, whatever its name.
+pub(super) fn is_outermost(function: Option<&str>) -> bool {
+    const STARTS: [&str; 3] = ["std::rt::lang_start", "__libc_start", "runtime.main"];
+    function.is_some_and(|name| STARTS.iter().any(|start| name.starts_with(start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_told_from_programs() {
+        let library = [
+            ("/lib/x86_64-linux-gnu/libc.so.6", None),
+            ("/lib/ld-musl-x86_64.so.1", Some("fwrite")),
+            ("/usr/bin/prog", Some("_IO_new_file_xsputn")),
+            ("/usr/bin/prog", Some("printf")),
+            (
+                "/usr/bin/prog",
+                Some("<std::io::buffered::bufwriter::BufWriter<W> as std::io::Write>::write_all"),
+            ),
+            ("/usr/bin/prog", Some("bufio.(*Writer).WriteString")),
+        ];
+        assert!(library.iter().all(|(module, function)| is_library(module, *function)));
+        let own =
+            ["report", "main", "main.report", "weir_diagnose::report", "printf_report", "out_of_memory"];
+        assert!(!own.iter().any(|name| is_library("/usr/bin/prog", Some(name))));
+        assert!(!is_library("/usr/bin/prog", None) && !is_library("/usr/lib/libcurl.so.4", Some("log")));
+    }
+
+    #[test]
+    fn behind_the_languages_beginning_nothing_is_the_programs() {
+        assert!(
+            is_outermost(Some("std::rt::lang_start::{{closure}}"))
+                && is_outermost(Some("__libc_start_call_main"))
+        );
+        assert!(!is_outermost(Some("main")) && !is_outermost(None));
+    }
+}

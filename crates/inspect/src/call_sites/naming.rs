@@ -1,0 +1,142 @@
+//! Samples become places: their stacks, with names, in the words of a recording.
+
+use std::collections::HashMap;
+
+use weir_model::trace::{CallSite, Frame, WriteSite};
+
+use super::library::{is_library, is_outermost};
+use super::unwind::unwind;
+use super::watchpoint_sample::WatchpointSample;
+use crate::call_sites::ObservedWrite;
+use crate::call_sites::image::{ImageCache, LoadedImage};
+
+/// So many writes are named, the newest: each image has to be read for it.
+const NAMED_MOST: usize = 256;
+/// So many frames are told of.
+const FRAMES_MOST: usize = 16;
+
+/// Each sample as a place; `began_ns` is the recording's time 0.
+pub(super) fn named(seen: &[ObservedWrite], began_ns: u64) -> Vec<WriteSite> {
+    let mut newest: Vec<&ObservedWrite> = seen.iter().collect();
+    newest.sort_by_key(|one| std::cmp::Reverse(one.sample.ns));
+    newest.truncate(NAMED_MOST);
+    let (mut images, mut loaded) = (ImageCache::default(), HashMap::new());
+    let seconds = |ns: u64| ns.saturating_sub(began_ns) as f64 / 1e9;
+    let wrote = newest.into_iter().map(|one| {
+        let key = one.code.as_ptr();
+        let loaded = loaded.entry(key).or_insert_with(|| images.loaded(one.pid, &one.code));
+        let place =
+            CallSite { at_s: seconds(one.sample.ns), last: one.last, frames: frames(&one.sample, loaded) };
+        WriteSite { pid: one.pid, stream: one.stream, until_s: one.until_ns.map(seconds), call_site: place }
+    });
+    wrote.collect()
+}
+
+/// Where the sample's thread was; a thread in code of no image has one frame, that says so.
+fn frames(sample: &WatchpointSample, loaded: &[LoadedImage]) -> Vec<Frame> {
+    let mut found: Vec<Frame> =
+        unwind(sample, loaded).into_iter().flat_map(|at| at_address(at, loaded)).collect();
+    let outermost = found.iter().position(|frame| is_outermost(frame.function.as_deref()));
+    found.iter_mut().skip(outermost.unwrap_or(usize::MAX)).for_each(|frame| frame.library = true);
+    // Those nearest to the store say least.
+    let inner = found.iter().take_while(|frame| frame.library).count();
+    let too_many = found.len().saturating_sub(FRAMES_MOST).min(inner);
+    found.drain(..too_many);
+    found.truncate(FRAMES_MOST);
+    found
+}
+
+fn at_address(address: u64, loaded: &[LoadedImage]) -> Vec<Frame> {
+    let Some(one) = loaded.iter().find(|one| one.range.contains(&address)) else {
+        return vec![Frame { offset: address, ..Frame::default() }];
+    };
+    let (module, offset) = (one.image.path.to_string_lossy().into_owned(), address.wrapping_sub(one.bias));
+    let frame = |name: crate::call_sites::symbols::SymbolName| Frame {
+        library: is_library(&module, name.function.as_deref()),
+        function: name.function,
+        file: name.file,
+        line: name.line,
+        module: module.clone(),
+        offset,
+    };
+    one.image.symbols().names(offset).into_iter().map(frame).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::call_sites::code;
+    use crate::call_sites::watchpoint::Watchpoint;
+
+    static WORD: AtomicU64 = AtomicU64::new(0);
+
+    #[inline(never)]
+    fn writes(value: u64) -> u64 {
+        WORD.swap(value, Ordering::SeqCst) + 1
+    }
+
+    #[inline(never)]
+    fn calls(value: u64) -> u64 {
+        writes(value) + 1
+    }
+
+    /// A store of this very program.
+    fn sample() -> Option<WatchpointSample> {
+        let (told, tid) = channel();
+        let (go, begin) = channel();
+        let writer = std::thread::spawn(move || {
+            // SAFETY: asks for a number.
+            told.send(unsafe { libc::gettid() } as u32).unwrap();
+            begin.recv().unwrap();
+            calls(7)
+        });
+        let point = Watchpoint::set(tid.recv().unwrap(), WORD.as_ptr() as u64);
+        go.send(()).unwrap();
+        writer.join().unwrap();
+        Some(point.ok()?.news().expect("a store").sample.expect("a sample"))
+    }
+
+    /// Whether this very program tells which lines its code is of.
+    fn has_lines() -> bool {
+        use object::{Object, ObjectSection};
+        let bytes = std::fs::read("/proc/self/exe").unwrap();
+        let lines = object::File::parse(bytes.as_slice()).unwrap();
+        lines.section_by_name(".debug_line").is_some_and(|section| section.size() > 0)
+    }
+
+    #[test]
+    fn a_store_of_this_program_is_named_with_its_callers() {
+        let Some(sample) = sample() else {
+            let name = "a_store_of_this_program_is_named_with_its_callers";
+            return crate::call_sites::tests::skip(name, "no watchpoints of the processor");
+        };
+        let code = code(std::process::id());
+        let seen =
+            ObservedWrite { pid: std::process::id(), stream: 1, sample, code, last: true, until_ns: None };
+        let later = ObservedWrite { code: Arc::from([]), until_ns: Some(seen.sample.ns + 1), ..seen.clone() };
+        let named = named(&[seen.clone(), later], seen.sample.ns - 1_000_000_000);
+        assert_eq!((named.len(), named[0].call_site.at_s, named[0].call_site.last), (2, 1.0, true));
+        let own: Vec<&Frame> = named[0].call_site.own_frames().collect();
+        assert_eq!(own.len(), 2, "{named:#?}");
+        let ends =
+            |frame: &Frame, with: &str| frame.function.as_deref().is_some_and(|name| name.ends_with(with));
+        assert!(ends(own[0], "naming::tests::writes") && ends(own[1], "naming::tests::calls"), "{named:#?}");
+        let source =
+            include_str!("naming.rs").lines().position(|line| line.contains("WORD.swap(")).unwrap() + 1;
+        // A release has symbols and no lines.
+        let lines = has_lines();
+        assert_eq!(own[0].line, lines.then_some(source as u32));
+        let file = own[0].file.as_deref();
+        assert_eq!(file.is_some_and(|file| file.ends_with("naming.rs")), lines, "{file:?}");
+        let unknown = &named[1].call_site.frames;
+        assert_eq!(
+            (unknown[0].module.as_str(), unknown[0].function.as_deref()),
+            ("", None),
+            "no image is known"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! The functions that were on a sampled stack, by the unwind tables of the images or by frame pointers.
+
+use framehop::{
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, Module, UnwindRegsNative, Unwinder, UnwinderNative,
+};
+
+use crate::call_sites::image::{ImageSection, LoadedImage};
+use crate::call_sites::watchpoint_sample::{SampledRegisters, WatchpointSample};
+
+/// No more frames are looked for: a stack that goes on is a recursion, or broken.
+const FRAMES_MOST: usize = 64;
+
+/// The addresses of the code that wrote, of its caller, of that one's …; each lies within the instruction that
+/// stored or called.
+pub(super) fn unwind(sample: &WatchpointSample, images: &[LoadedImage]) -> Vec<u64> {
+    let mut unwinder = UnwinderNative::<Vec<u8>, _>::new();
+    images.iter().for_each(|one| unwinder.add_module(module(one)));
+    let mut cache = CacheNative::<_>::new();
+    let mut read_stack = |address: u64| sample.word(address).ok_or(());
+    let registers = registers(&sample.registers);
+    let mut frames = unwinder.iter_frames(sample.registers.ip, registers, &mut cache, &mut read_stack);
+    let mut found = Vec::new();
+    while found.len() < FRAMES_MOST
+        && let Ok(Some(frame)) = frames.next()
+    {
+        let at = match frame {
+            FrameAddress::InstructionPointer(at) => stored_at(at),
+            FrameAddress::ReturnAddress(_) => frame.address_for_lookup(),
+        };
+        found.push(at);
+        if !tells_its_caller(at, images) {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether what is behind this frame can be believed: the function is in its image's unwind tables, or it is Go's, which
+/// keeps frame pointers. Others may use that register for anything.
+fn tells_its_caller(address: u64, images: &[LoadedImage]) -> bool {
+    let Some(one) = images.iter().find(|one| one.range.contains(&address)) else { return false };
+    one.image.go || one.image.has_unwind_table(address.wrapping_sub(one.bias))
+}
+
+/// The processor stops behind the store on x86-64, and before it on others.
+fn stored_at(ip: u64) -> u64 {
+    if cfg!(target_arch = "x86_64") { ip.saturating_sub(1) } else { ip }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(at: &SampledRegisters) -> UnwindRegsNative {
+    UnwindRegsNative::new(at.ip, at.sp, at.fp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(at: &SampledRegisters) -> UnwindRegsNative {
+    UnwindRegsNative::new(at.link, at.sp, at.fp)
+}
+
+fn module(loaded: &LoadedImage) -> Module<Vec<u8>> {
+    let image = &loaded.image;
+    let range = |section: &Option<ImageSection>| section.as_ref().map(|one| one.range.clone());
+    let bytes = |section: &Option<ImageSection>| section.as_ref().map(|one| one.bytes.clone());
+    let sections = ExplicitModuleSectionInfo {
+        base_svma: 0,
+        text_svma: Some(image.text.clone()),
+        eh_frame_svma: range(&image.eh_frame),
+        eh_frame: bytes(&image.eh_frame),
+        eh_frame_hdr_svma: range(&image.eh_frame_hdr),
+        eh_frame_hdr: bytes(&image.eh_frame_hdr),
+        ..Default::default()
+    };
+    let name = image.path.to_string_lossy().into_owned();
+    Module::new(name, loaded.range.clone(), loaded.bias, sections)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+    use crate::call_sites::code;
+    use crate::call_sites::image::ImageCache;
+
+    /// A stack of anything, with addresses of real code in it.
+    #[test]
+    fn a_hostile_stack_ends() {
+        let own = std::process::id();
+        let images = ImageCache::default().loaded(own, &code(own));
+        let (start, sp) = (images[0].range.start, 0x7fff_0000_0000);
+        let word = |(is_code, number): (bool, u16)| {
+            if is_code { start + u64::from(number) } else { sp + u64::from(number) / 16 }
+        };
+        let words = prop::collection::vec(any::<(bool, u16)>(), 0..512);
+        let mut runner = TestRunner::new(ProptestConfig::with_cases(64));
+        let ends = runner.run(&(words, any::<u16>(), any::<u16>()), |(words, at, fp)| {
+            let stack = words.into_iter().flat_map(|one| word(one).to_le_bytes()).collect();
+            let (ip, fp) = (word((true, at)), word((false, fp)));
+            let sample =
+                WatchpointSample { ns: 0, registers: SampledRegisters { ip, sp, fp, link: start }, stack };
+            prop_assert!((1..=FRAMES_MOST).contains(&unwind(&sample, &images).len()));
+            Ok(())
+        });
+        ends.unwrap();
+    }
+}

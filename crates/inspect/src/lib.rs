@@ -1,0 +1,8 @@
+//! Inspects running processes: [`peek`] at their buffers, a [`survey`] of all of them, and the [`call_sites`] of writes.
+
+pub mod call_sites;
+pub mod peek;
+mod process_buffers;
+pub mod survey;
+
+pub use process_buffers::ProcessBuffers;

@@ -1,0 +1,8 @@
+//! One observation: joins a tracing backend, the recorder, buffer snapshots and call sites.
+
+mod buffer_watch;
+mod record;
+mod unreadable_buffers;
+
+pub use buffer_watch::BufferWatch;
+pub use record::record;

@@ -1,0 +1,23 @@
+//! A process that has ended cannot be traced.
+
+use std::process::Command;
+
+use weir_observe::record;
+use weir_trace_api::{BackendChoice, TraceOptions, TraceTarget};
+
+#[test]
+fn a_process_that_has_just_ended_is_said_to_have_ended() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let zombie = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.contains(") Z ")
+    };
+    while !zombie() {
+        std::thread::yield_now();
+    }
+    let target = TraceTarget::Process(child.id());
+    let options = TraceOptions { target, backend: BackendChoice::Ptrace, ..TraceOptions::default() };
+    let said = record(&options).unwrap_err().to_string();
+    assert!(said.contains("ESRCH") && said.ends_with("it has ended"), "{said}");
+    child.wait().unwrap();
+}

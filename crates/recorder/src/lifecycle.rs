@@ -1,0 +1,97 @@
+//! Processes begin, execute something else, and end.
+
+use std::sync::Arc;
+
+use weir_model::trace::{EventKind, Exit, Image, IoTotals, Process};
+use weir_sys::proc::{self, ResourceUsage};
+
+use super::Live;
+use crate::{Recorder, fd_revalidation};
+
+impl Recorder {
+    pub(super) fn new_process(&mut self, pid: u32, parent: Option<u32>, at_s: f64) -> usize {
+        let image = match parent.and_then(|parent| self.live.get(&parent)) {
+            Some(parent) => self.processes[parent.process].images.last().cloned().unwrap_or_default(),
+            None => image_of(pid),
+        };
+        let images = vec![Image { started_s: at_s, ..image }];
+        self.processes.push(Process { pid, parent, images, started_s: at_s, ..Process::default() });
+        self.processes.len() - 1
+    }
+
+    pub(super) fn fork(&mut self, pid: u32, tid: u32, child: u32, shares_files: bool, at_s: f64) {
+        self.live_of(pid, at_s);
+        let table = Arc::clone(&self.live_of(pid, at_s).descriptors);
+        let table = if shares_files {
+            table
+        } else {
+            let mut copy = table.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+            if self.pauses_now || self.live_of(pid, at_s).pauses.is_now() {
+                fd_revalidation::doubt(&mut copy);
+            }
+            Arc::new(std::sync::Mutex::new(copy))
+        };
+        let process = self.new_process(child, Some(pid), at_s);
+        // The kernel counts from nothing for it, whenever the first of its totals are told.
+        let at_start = Some(IoTotals::default());
+        self.live.insert(child, Live { process, descriptors: table, at_start, ..Live::default() });
+        self.files.directories.fork(pid, child);
+        self.live_of(pid, at_s).after_fork = 0;
+        self.event(at_s, pid, tid, EventKind::Fork { child });
+    }
+
+    pub(super) fn exec(&mut self, pid: u32, tid: u32, image: Image) {
+        let at_s = image.started_s;
+        // What weir was before is none of the command's.
+        let begins = self.command.take_if(|command| *command == pid).is_some();
+        let live = self.live_of(pid, at_s);
+        live.image += u32::from(!begins);
+        live.after_fork = 0;
+        let (number, process) = (live.image, live.process);
+        self.with_table(pid, |table, files| {
+            // Which of them it closes was not seen of those that were opened in a pause.
+            if !files.told_by_kernel && table.values().any(|descriptor| descriptor.stale) {
+                fd_revalidation::renew(table, files, pid);
+            }
+            table.retain(|_, descriptor| !descriptor.close_on_exec);
+        });
+        let mut image = image;
+        if image.exe.starts_with("/proc/self") || !image.exe.starts_with('/') {
+            image.exe = image_of(pid).exe;
+        }
+        if image.argv.is_empty() {
+            image.argv = image_of(pid).argv;
+        }
+        let images = &mut self.processes[process].images;
+        images.truncate(number as usize);
+        images.push(image);
+        self.event(at_s, pid, tid, EventKind::Exec { image: number });
+    }
+
+    pub(super) fn exit(
+        &mut self,
+        pid: u32,
+        exit: Exit,
+        io: Option<IoTotals>,
+        spent: &ResourceUsage,
+        at_s: f64,
+    ) {
+        self.live_of(pid, at_s);
+        let Some(live) = self.live.remove(&pid) else { return };
+        self.files.directories.exit(pid);
+        let process = &mut self.processes[live.process];
+        process.ended_s = Some(at_s);
+        process.exit = Some(exit);
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        (process.user_s, process.system_s) = (seconds(spent.user_ns), seconds(spent.system_ns));
+        (process.queued_s, process.fetched_bytes) = (spent.queued_ns.map(seconds), spent.fetched_bytes);
+        self.settle(live, io, at_s);
+        self.event(at_s, pid, pid, EventKind::Exit(exit));
+    }
+}
+
+/// What /proc says of a process; empty where it says nothing (any more).
+fn image_of(pid: u32) -> Image {
+    let (exe, comm, argv) = proc::names(pid);
+    Image { started_s: 0.0, exe, comm, argv }
+}
