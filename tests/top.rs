@@ -159,7 +159,7 @@ fn wrong_usage_is_explained() {
         (&["top", "--once", "--pid", "4194305"][..], 1, "no process 4194305"),
         (&["top", "--once", "--pid", "0"], 2, "0"),
         (&["top", "--once", "--interval", "1ms"], 2, "at least 100ms"),
-        (&["top", "--once", "--interval", "soon"], 2, "no duration"),
+        (&["top", "--once", "--interval", "soon"], 2, "is not a duration"),
         (&["top", "--once", "--sort", "luck"], 2, "luck"),
         (&["top", "--once", "--rows", "0"], 2, "0"),
         (&["top", "--once", "--quiet"], 2, "--json"),
@@ -202,11 +202,11 @@ fn keys_drive_the_live_screen() {
     screen
         .until("sorted by age", |text| text.contains("by age") && line(text, pids[1]) < line(text, pids[0]));
     screen.keys("?");
-    screen.until("the help", |text| text.contains("weir flush: write that out now, after a question"));
+    screen.until("the help", |text| text.contains("weir flush: write its pending bytes now; asks first"));
     screen.keys("x/grep\r");
     screen.until("only one", |text| text.contains("only \"grep\"") && line(text, pids[0]).is_none());
     screen.until("what it holds", |text| {
-        text.contains(r#"fd 1 pipe holds 6 B for >"#) && text.contains(r#""hello\n""#)
+        text.contains(r#"fd 1 pipe: 6 B pending for >"#) && text.contains(r#""hello\n""#)
     });
     screen.keys(" ");
     screen.until("a pause", |text| text.starts_with("weir top") && text.contains("paused"));
