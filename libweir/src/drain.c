@@ -9,7 +9,7 @@ enum { VECTOR = 1024 }; /* writev(2) takes no more on Linux */
  * that size, or one record that is larger. */
 uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes)
 {
-    int separator = weir__own(s)->separator;
+    int separator = weir__config(s)->separator;
     if (bytes <= PIPE_BUF || separator < 0)
         return bytes;
     const char *end = memrchr(from, separator, PIPE_BUF);
@@ -22,16 +22,16 @@ uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t by
 static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t skip,
                   struct iovec *vector)
 {
-    const struct weir__own *own = weir__own(s);
+    const struct weir__config *config = weir__config(s);
     uint64_t drained = weir__drained(s);
     int used = 0;
     if (drained < upto) {
-        char *from = own->buffer + drained;
+        char *from = config->buffer + drained;
         uint64_t bytes = upto - drained;
-        if (own->is_pipe && own->mode == WEIR_RECORD)
+        if (config->is_pipe && config->mode == WEIR_RECORD)
             bytes = weir__whole_records(s, from, bytes);
         vector[used++] = (struct iovec){from, bytes};
-        if (own->is_pipe && own->mode == WEIR_RECORD)
+        if (config->is_pipe && config->mode == WEIR_RECORD)
             return used;
     }
     for (int i = 0; i < count && used < VECTOR; i++) {
@@ -54,55 +54,56 @@ static uint64_t length_of(const struct iovec *vector, int count)
 }
 
 /* The sink took `taken` bytes: the buffer's first. */
-static void account(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t asked, size_t *more_done)
+static void account_write(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t asked, size_t *more_done)
 {
-    struct weir__hot *hot = weir__hot(s);
-    uint64_t drained = weir__drained(s), waiting = upto > drained ? upto - drained : 0;
-    uint64_t of_buffer = taken < waiting ? taken : waiting;
-    hot->stats.written_bytes += taken;
-    hot->stats.short_writes += taken < asked;
-    if (hot->pos >= 0)
-        hot->pos = weir__own(s)->append ? -1 : hot->pos + (int64_t)taken;
+    struct weir__state *state = weir__state(s);
+    uint64_t drained = weir__drained(s), pending = upto > drained ? upto - drained : 0;
+    uint64_t of_buffer = taken < pending ? taken : pending;
+    state->stats.written_bytes += taken;
+    state->stats.short_writes += taken < asked;
+    if (state->pos >= 0)
+        state->pos = weir__config(s)->append ? -1 : state->pos + (int64_t)taken;
     WEIR_PUBLISH(&weir__head(s)->drained, drained + of_buffer);
-    if (weir__own(s)->spill)
-        weir__spill_after(s, taken - of_buffer);
+    if (weir__config(s)->spill)
+        weir__spill_write_end(s, taken - of_buffer);
     *more_done += taken - of_buffer;
 }
 
 int weir__fail(weir_stream *s, ssize_t error)
 {
-    struct weir__hot *hot = weir__hot(s);
-    if (weir__own(s)->spill)
-        weir__spill_after(s, 0);
+    struct weir__state *state = weir__state(s);
+    if (weir__config(s)->spill)
+        weir__spill_write_end(s, 0);
     if (error == -EAGAIN || error == -EWOULDBLOCK) {
-        hot->stats.again++;
+        state->stats.again++;
         return -EAGAIN;
     }
-    hot->error = (int)error;
+    state->error = (int)error;
     weir__set_limits(s);
     return (int)error;
 }
 
 static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
 {
-    struct weir__hot *hot = weir__hot(s);
-    struct weir__own *own = weir__own(s);
+    struct weir__state *state = weir__state(s);
+    struct weir__config *config = weir__config(s);
     struct iovec vector[count < VECTOR ? count + 1 : VECTOR];
     for (;;) {
         int used = gather(s, upto, more, count, *more_done, vector);
-        if (own->direct)
-            used = weir__direct_cut(s, vector, used);
+        if (config->direct)
+            used = weir__direct_trim(s, vector, used);
         uint64_t asked = length_of(vector, used);
         if (asked == 0)
             return 0;
-        if (own->spill)
-            weir__spill_before(s, asked < upto - weir__drained(s) ? asked : upto - weir__drained(s), asked);
-        hot->stats.writes++;
-        ssize_t taken = own->sink->write(s, vector, used);
+        if (config->spill)
+            weir__spill_write_begin(s, asked < upto - weir__drained(s) ? asked : upto - weir__drained(s),
+                                    asked);
+        state->stats.writes++;
+        ssize_t taken = config->sink->write(s, vector, used);
         if (taken > 0)
-            account(s, upto, (uint64_t)taken, asked, more_done);
+            account_write(s, upto, (uint64_t)taken, asked, more_done);
         else if (taken == -EINTR)
-            hot->stats.interrupted++;
+            state->stats.interrupted++;
         else /* a sink that takes nothing and says nothing would keep us here for ever */
             return weir__fail(s, taken ? taken : -EIO);
     }
@@ -111,22 +112,22 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
 /* A lock on the whole file, of the open file description; its writers append in turns. */
 static int lock_file(weir_stream *s, short type)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
     int64_t result;
     do
-        result = WEIR_CALL(weir__kernel.fcntl(own->fd, F_OFD_SETLKW, &whole));
+        result = WEIR_CALL(weir__kernel.fcntl(config->fd, F_OFD_SETLKW, &whole));
     while (result == -EINTR);
     return (int)result;
 }
 
 static int lock_at_end(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = lock_file(s, F_WRLCK);
-    if (result < 0 || !own->seekable || own->append)
+    if (result < 0 || !config->seekable || config->append)
         return result;
-    int64_t end = WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_END));
+    int64_t end = WEIR_CALL(weir__kernel.lseek(config->fd, 0, SEEK_END));
     if (end < 0)
         lock_file(s, F_UNLCK);
     return end < 0 ? (int)end : 0;
@@ -134,17 +135,17 @@ static int lock_at_end(weir_stream *s)
 
 int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t *more_done)
 {
-    struct weir__own *own = weir__own(s);
-    if (weir__hot(s)->error)
-        return weir__hot(s)->error;
-    if (!own->lock_file)
+    struct weir__config *config = weir__config(s);
+    if (weir__state(s)->error)
+        return weir__state(s)->error;
+    if (!config->lock_file)
         return write_loop(s, upto, more, count, more_done);
     if (upto <= weir__drained(s) && count == 0)
         return 0; /* a forked child that closes its copy must not let go of its parent's lock */
     int result = lock_at_end(s);
     if (result < 0)
         return weir__fail(s, result);
-    weir__hot(s)->pos = -1;
+    weir__state(s)->pos = -1;
     result = write_loop(s, upto, more, count, more_done);
     lock_file(s, F_UNLCK);
     return result;
@@ -153,21 +154,21 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
 void weir__reset(weir_stream *s)
 {
     struct weir_head *head = weir__head(s);
-    struct weir__own *own = weir__own(s);
-    uint64_t bytes = weir__written(s), record = weir__hot(s)->record_bytes;
-    const char *begun = own->buffer + bytes;
+    struct weir__config *config = weir__config(s);
+    uint64_t bytes = weir__written(s), record = weir__state(s)->record_bytes;
+    const char *record_start = config->buffer + bytes;
     if (bytes > 0) {
         WEIR_PUBLISH(&head->written, head->base);
-        if (own->spill)
+        if (config->spill)
             weir__spill_reset(s, bytes);
         WEIR_PUBLISH(&head->drained, 0);
-        if (own->uring)
+        if (config->uring)
             weir__uring_swap(s);
         if (record)
-            memmove(own->buffer, begun, record);
+            memmove(config->buffer, record_start, record);
     }
-    if (own->direct)
-        weir__direct_fit(s);
+    if (config->direct)
+        weir__direct_align_capacity(s);
 }
 
 int weir__drain_to(weir_stream *s, uint64_t upto)
@@ -181,37 +182,38 @@ int weir__drain_to(weir_stream *s, uint64_t upto)
 
 int weir__drain(weir_stream *s) { return weir__drain_to(s, weir__written(s)); }
 
-int weir__drain_ahead(weir_stream *s)
+int weir__drain_async(weir_stream *s)
 {
-    struct weir__uring *uring = weir__own(s)->uring;
+    struct weir__uring *uring = weir__config(s)->uring;
     if (uring)
-        weir__uring_ahead(uring, true);
+        weir__uring_allow_async(uring, true);
     int result = weir__drain(s);
     if (uring)
-        weir__uring_ahead(uring, false);
+        weir__uring_allow_async(uring, false);
     return result;
 }
 
 /* Where the last complete line among the bytes from `from` on ends; 0: none is complete. */
 static uint64_t last_line(const weir_stream *s, uint64_t from)
 {
-    const struct weir__own *own = weir__own(s);
+    const struct weir__config *config = weir__config(s);
     uint64_t written = weir__written(s);
-    const char *end = own->separator < 0 ? NULL : memrchr(own->buffer + from, own->separator, written - from);
-    return end ? (uint64_t)(end - own->buffer) + 1 : 0;
+    const char *end =
+        config->separator < 0 ? NULL : memrchr(config->buffer + from, config->separator, written - from);
+    return end ? (uint64_t)(end - config->buffer) + 1 : 0;
 }
 
 int weir__after_append(weir_stream *s, uint64_t from)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     uint64_t upto = 0;
-    if (own->mode == WEIR_NONE || own->mode == WEIR_RECORD)
+    if (config->mode == WEIR_NONE || config->mode == WEIR_RECORD)
         upto = weir__written(s);
-    else if (own->mode == WEIR_LINE)
+    else if (config->mode == WEIR_LINE)
         upto = last_line(s, from);
-    if (own->durability >= WEIR_KERNEL)
-        upto = own->mode == WEIR_LINE ? upto : weir__written(s);
-    else if (own->mode == WEIR_RECORD && !(own->is_pipe && own->separator < 0))
+    if (config->durability >= WEIR_KERNEL)
+        upto = config->mode == WEIR_LINE ? upto : weir__written(s);
+    else if (config->mode == WEIR_RECORD && !(config->is_pipe && config->separator < 0))
         upto = 0;
     if (upto <= weir__drained(s))
         return 0;

@@ -11,7 +11,7 @@
 extern char **environ;
 
 /* The library's own: the symbol below is what programs call. */
-static int replace(const char *path, char *const arguments[], char *const environment[])
+static int exec_path(const char *path, char *const arguments[], char *const environment[])
 {
     return (int)syscall(SYS_execve, path, arguments, environment);
 }
@@ -25,7 +25,7 @@ static size_t count_of(char *const strings[])
 }
 
 /* A script without #! is the shell's. */
-static int replace_by_shell(const char *path, char *const arguments[], char *const environment[])
+static int exec_shell(const char *path, char *const arguments[], char *const environment[])
 {
     size_t count = count_of(arguments);
     const char **shell = malloc((count + 2) * sizeof *shell);
@@ -37,20 +37,20 @@ static int replace_by_shell(const char *path, char *const arguments[], char *con
         shell[i + 1] = arguments[i];
     if (count == 0)
         shell[2] = NULL;
-    replace(_PATH_BSHELL, (char *const *)(uintptr_t)shell, environment);
+    exec_path(_PATH_BSHELL, (char *const *)(uintptr_t)shell, environment);
     free(shell);
     return -1;
 }
 
-static int replace_or_shell(const char *path, char *const arguments[], char *const environment[])
+static int exec_or_shell(const char *path, char *const arguments[], char *const environment[])
 {
-    replace(path, arguments, environment);
-    return errno == ENOEXEC ? replace_by_shell(path, arguments, environment) : -1;
+    exec_path(path, arguments, environment);
+    return errno == ENOEXEC ? exec_shell(path, arguments, environment) : -1;
 }
 
 /* Of `list`, a colon-separated one, the first entry that can be executed; EACCES is remembered, as a file
  * that is there but may not be run is a better answer than none. */
-static int search(const char *list, const char *file, char *const arguments[], char *const environment[])
+static int search_path(const char *list, const char *file, char *const arguments[], char *const environment[])
 {
     char path[4096];
     bool denied = false;
@@ -62,7 +62,7 @@ static int search(const char *list, const char *file, char *const arguments[], c
         memcpy(path, entry, length);
         path[length] = '/';
         strcpy(path + length + (length > 0), file); /* an empty entry is the working directory */
-        replace_or_shell(path, arguments, environment);
+        exec_or_shell(path, arguments, environment);
         if (errno == EACCES)
             denied = true;
         else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV && errno != ETIMEDOUT)
@@ -73,7 +73,7 @@ static int search(const char *list, const char *file, char *const arguments[], c
     return -1;
 }
 
-static int find_and_replace(const char *file, char *const arguments[], char *const environment[])
+static int exec_search(const char *file, char *const arguments[], char *const environment[])
 {
     const char *list = getenv("PATH");
     if (!*file) {
@@ -81,8 +81,8 @@ static int find_and_replace(const char *file, char *const arguments[], char *con
         return -1;
     }
     if (strchr(file, '/'))
-        return replace_or_shell(file, arguments, environment);
-    return search(list ? list : "/bin:/usr/bin", file, arguments, environment);
+        return exec_or_shell(file, arguments, environment);
+    return search_path(list ? list : "/bin:/usr/bin", file, arguments, environment);
 }
 
 /* The name that musl's posix_spawnp(3) calls in its child; in a static program it would else bring an
@@ -91,7 +91,7 @@ static int find_and_replace(const char *file, char *const arguments[], char *con
 int __execvpe(const char *file, char *const arguments[], char *const environment[]);
 int __execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-    return find_and_replace(file, arguments, environment);
+    return exec_search(file, arguments, environment);
 }
 #endif
 
@@ -102,7 +102,7 @@ int __execvpe(const char *file, char *const arguments[], char *const environment
 int execve(const char *path, char *const arguments[], char *const environment[])
 {
     weir__before_exec();
-    return replace(path, arguments, environment);
+    return exec_path(path, arguments, environment);
 }
 
 int execv(const char *path, char *const arguments[]) { return execve(path, arguments, environ); }
@@ -115,50 +115,50 @@ int fexecve(int fd, char *const arguments[], char *const environment[])
     if (errno != ENOSYS || fcntl(fd, F_GETFD) < 0)
         return result;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* of an emulator, or before Linux 3.19 */
-    return replace(path, arguments, environment);
+    return exec_path(path, arguments, environment);
 }
 
 int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
     weir__before_exec();
-    return find_and_replace(file, arguments, environment);
+    return exec_search(file, arguments, environment);
 }
 
 int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }
 
 /* The arguments of the execl functions as an array on the stack of the caller: nothing to free when the
  * program is replaced, and no lock when a forked child of many threads calls it. */
-#define COLLECT(first, last, array)                    \
-    va_list list;                                      \
-    size_t count = 1;                                  \
-    va_start(list, first);                             \
-    while (va_arg(list, const char *))                 \
-        count++;                                       \
-    va_end(list);                                      \
-    char *array[count + 1];                            \
-    va_start(list, first);                             \
-    array[0] = (char *)(uintptr_t)first;               \
-    for (size_t i = 1; i <= count; i++)                \
-        array[i] = va_arg(list, char *);               \
-    last;                                              \
+#define COLLECT_ARGUMENTS(first, read_last, array) \
+    va_list list;                                  \
+    size_t count = 1;                              \
+    va_start(list, first);                         \
+    while (va_arg(list, const char *))             \
+        count++;                                   \
+    va_end(list);                                  \
+    char *array[count + 1];                        \
+    va_start(list, first);                         \
+    array[0] = (char *)(uintptr_t)first;           \
+    for (size_t i = 1; i <= count; i++)            \
+        array[i] = va_arg(list, char *);           \
+    read_last;                                     \
     va_end(list)
 
 int execl(const char *path, const char *argument, ...)
 {
-    COLLECT(argument, (void)0, arguments);
+    COLLECT_ARGUMENTS(argument, (void)0, arguments);
     return execve(path, arguments, environ);
 }
 
 int execlp(const char *file, const char *argument, ...)
 {
-    COLLECT(argument, (void)0, arguments);
+    COLLECT_ARGUMENTS(argument, (void)0, arguments);
     return execvpe(file, arguments, environ);
 }
 
 int execle(const char *path, const char *argument, ...)
 {
     char **environment;
-    COLLECT(argument, environment = va_arg(list, char **), arguments);
+    COLLECT_ARGUMENTS(argument, environment = va_arg(list, char **), arguments);
     return execve(path, arguments, environment);
 }
 

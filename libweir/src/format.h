@@ -100,7 +100,7 @@ struct weir__double {
     int finite; /* else mantissa says which: 0 is infinity */
 };
 
-static inline struct weir__double weir__take_apart(double value)
+static inline struct weir__double weir__decompose(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -114,7 +114,7 @@ static inline struct weir__double weir__take_apart(double value)
 }
 
 /* inf, -inf, nan, -nan: 4 bytes at most. */
-static inline size_t weir__put_not_finite(char *to, const struct weir__double *parts)
+static inline size_t weir__put_nonfinite(char *to, const struct weir__double *parts)
 {
     *to = '-';
     memcpy(to + parts->negative, parts->mantissa ? "nan" : "inf", 3);

@@ -232,11 +232,11 @@ static size_t long_fixed(char *to, size_t room, const struct weir__double *value
 
 size_t weir__format_fixed(char *to, size_t room, double value, int precision)
 {
-    struct weir__double parts = weir__take_apart(value);
+    struct weir__double parts = weir__decompose(value);
     unsigned digits = precision < 0 ? 6 : (unsigned)precision;
     size_t most = 3 + (size_t)parts.negative;
     if (!parts.finite)
-        return most <= room ? weir__put_not_finite(to, &parts) : most;
+        return most <= room ? weir__put_nonfinite(to, &parts) : most;
     if (is_quick(&parts, digits))
         return quick_fixed(to, room, &parts, digits);
     return long_fixed(to, room, &parts, digits);

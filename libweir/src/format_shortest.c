@@ -133,9 +133,9 @@ static size_t put_scientific(char *to, const struct decimal *decimal, unsigned c
 
 size_t weir__format_shortest(char *to, double value)
 {
-    struct weir__double parts = weir__take_apart(value);
+    struct weir__double parts = weir__decompose(value);
     if (!parts.finite)
-        return weir__put_not_finite(to, &parts);
+        return weir__put_nonfinite(to, &parts);
     *to = '-';
     to += parts.negative;
     size_t negative = (size_t)parts.negative;

@@ -16,7 +16,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { LOOK_AGAIN_MS = 100, MANY = 65536, PATIENCE = 20000, MOMENT_NS = 50000 };
+enum { POLL_MS = 100, FD_MAX = 65536, START_POLLS = 20000, START_POLL_NS = 50000 };
 
 /* ---- the holder ---- */
 
@@ -48,7 +48,7 @@ static void find_arguments(uint64_t *begin, uint64_t *end)
 }
 
 /* This is a copy of the owner's memory: no one else's arguments change. */
-static void show_name(void)
+static void set_process_name(void)
 {
     static const char name[] = "weir-holder";
     uint64_t begin, end;
@@ -60,21 +60,21 @@ static void show_name(void)
     memcpy((void *)(uintptr_t)begin, name, sizeof name);
 }
 
-static void close_from_to(unsigned first, unsigned last)
+static void close_fds(unsigned first, unsigned last)
 {
     if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
         return;
-    for (unsigned fd = first; fd <= last && fd < MANY; fd++)
+    for (unsigned fd = first; fd <= last && fd < FD_MAX; fd++)
         close((int)fd);
 }
 
-static void close_all_but(unsigned a, unsigned b)
+static void close_all_except(unsigned a, unsigned b)
 {
     unsigned low = a < b ? a : b, high = a < b ? b : a;
     if (low > 0)
-        close_from_to(0, low - 1);
-    close_from_to(low + 1, high - 1);
-    close_from_to(high + 1, ~0u);
+        close_fds(0, low - 1);
+    close_fds(low + 1, high - 1);
+    close_fds(high + 1, ~0u);
 }
 
 static void wait_for_lock(int fd)
@@ -85,23 +85,23 @@ static void wait_for_lock(int fd)
 }
 
 /* The lock is ours, but the owner lives: it closed descriptors that were not its own. */
-static void wait_for_death(struct weir__remains *r, uint64_t ino)
+static void wait_for_death(struct weir__spill_image *image, uint64_t ino)
 {
-    int owner = (int)syscall(SYS_pidfd_open, r->file.head.pid, 0);
-    struct pollfd dead = {.fd = owner, .events = POLLIN};
-    while (weir__remains_load(r, r->fd) == 0 && !r->file.released && weir__owner_maps(r, ino))
-        weir__kernel.poll(&dead, 1, LOOK_AGAIN_MS);
+    int owner_pidfd = (int)syscall(SYS_pidfd_open, image->file.head.pid, 0);
+    struct pollfd dead = {.fd = owner_pidfd, .events = POLLIN};
+    while (weir__spill_load(image, image->fd) == 0 && !image->file.released && weir__owner_maps(image, ino))
+        weir__kernel.poll(&dead, 1, POLL_MS);
 }
 
-static int write_out(struct weir__remains *r, int sink)
+static int write_out(struct weir__spill_image *image, int sink)
 {
     struct weir_recovered found;
-    struct weir__target target = {.fd = sink, .reader = -1, .same = true, .shares = true};
-    if (r->file.sink.type == S_IFREG)
-        target.reader = weir__open_again(sink, O_RDONLY);
-    weir__remains_tell(r, &found);
+    struct weir__target target = {.fd = sink, .read_fd = -1, .same_file = true, .same_description = true};
+    if (image->file.sink.type == S_IFREG)
+        target.read_fd = weir__reopen(sink, O_RDONLY);
+    weir__spill_describe(image, &found);
     int result;
-    while ((result = weir__replay(r, &target, &found)) == -EAGAIN) {
+    while ((result = weir__replay(image, &target, &found)) == -EAGAIN) {
         struct pollfd ready = {.fd = sink, .events = POLLOUT};
         weir__kernel.poll(&ready, 1, -1);
     }
@@ -109,37 +109,37 @@ static int write_out(struct weir__remains *r, int sink)
 }
 
 /* What cannot be written stays, for weir_recover. */
-static void hold(int sink, const struct weir__spill *spill)
+static void run_holder(int sink, const struct weir__spill *spill)
 {
     static const uint16_t yes = 1;
-    struct weir__remains remains;
-    show_name();
+    struct weir__spill_image image;
+    set_process_name();
     setsid(); /* what is sent to the owner's group or terminal is not for us */
-    close_all_but((unsigned)sink, (unsigned)spill->fd);
-    if (chdir("/") != 0 ||
-        weir__kernel.pwrite(spill->fd, &yes, sizeof yes, offsetof(struct weir__spill_file, held)) != sizeof yes)
+    close_all_except((unsigned)sink, (unsigned)spill->fd);
+    if (chdir("/") != 0 || weir__kernel.pwrite(spill->fd, &yes, sizeof yes,
+                                               offsetof(struct weir__spill_file, holder_ready)) != sizeof yes)
         return;
     wait_for_lock(spill->fd);
-    if (weir__remains_load(&remains, spill->fd) < 0 || remains.file.released)
+    if (weir__spill_load(&image, spill->fd) < 0 || image.file.released)
         return;
-    wait_for_death(&remains, spill->ino);
-    if (weir__remains_load(&remains, spill->fd) == 0 && !remains.file.released && write_out(&remains, sink) == 0)
+    wait_for_death(&image, spill->ino);
+    if (weir__spill_load(&image, spill->fd) == 0 && !image.file.released && write_out(&image, sink) == 0)
         weir__spill_unlink(spill->path, spill->dev, spill->ino);
 }
 
 /* ---- the owner ---- */
 
 /* From here on it survives what ends the owner and its group. */
-static int wait_until_held(const struct weir__spill *spill)
+static int wait_until_ready(const struct weir__spill *spill)
 {
-    struct timespec moment = {0, MOMENT_NS};
-    for (int i = 0; i < PATIENCE; i++) {
+    struct timespec interval = {0, START_POLL_NS};
+    for (int i = 0; i < START_POLLS; i++) {
         siginfo_t ended = {0};
-        if (WEIR_LOAD(&spill->file->held))
+        if (WEIR_LOAD(&spill->file->holder_ready))
             return 0;
         if (waitid(P_PID, (id_t)spill->holder, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || ended.si_pid)
             return -ECHILD;
-        nanosleep(&moment, NULL);
+        nanosleep(&interval, NULL);
     }
     return -ETIMEDOUT;
 }
@@ -148,20 +148,20 @@ static int wait_until_held(const struct weir__spill *spill)
  * it, those that end an owner at a shutdown as well: its work comes after that. */
 int weir__holder_start(weir_stream *s)
 {
-    struct weir__spill *spill = weir__own(s)->spill;
+    struct weir__spill *spill = weir__config(s)->spill;
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     long pid = syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
     if (pid == 0) {
-        hold(weir__own(s)->fd, spill);
+        run_holder(weir__config(s)->fd, spill);
         for (;;)
             syscall(SYS_exit_group, 0);
     }
     int result = pid < 0 ? -errno : 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
     spill->holder = pid < 0 ? 0 : (int)pid;
-    return result < 0 ? result : wait_until_held(spill);
+    return result < 0 ? result : wait_until_ready(spill);
 }
 
 void weir__holder_wait(struct weir__spill *spill)

@@ -12,7 +12,7 @@
 
 /* All zero when free. */
 struct weir__lock {
-    _Atomic uintptr_t holder; /* the thread, as the address of something of its own; 0: free */
+    _Atomic uintptr_t owner; /* the thread, as the address of something of its own; 0: free */
     _Atomic uint32_t waiters;
     uint32_t depth;           /* of nesting, beyond the first */
 };
@@ -29,32 +29,32 @@ static inline bool weir__one_thread(void) { return false; }
 #endif
 
 /* 0: not known yet; 1: who waits has membarrier(2); -1: it has not, so whoever lets go needs a fence. */
-extern _Atomic int weir__barrier;
+extern _Atomic int weir__membarrier;
 
 /* Waits, `ms` at most (UINT_MAX: for ever). `s` may be NULL. */
 bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
-int weir__lock_freed(struct weir__lock *lock, int result);
-int weir__barrier_ask(void);
+int weir__lock_release_slow(struct weir__lock *lock, int result);
+int weir__membarrier_register(void);
 
 static inline uintptr_t weir__this_thread(void) { return (uintptr_t)&weir__thread_mark; }
 
-static inline bool weir__lock_take(struct weir__lock *lock)
+static inline bool weir__lock_acquire(struct weir__lock *lock)
 {
     uintptr_t nobody = 0, self = weir__this_thread();
     if (weir__one_thread()) {
-        if (atomic_load_explicit(&lock->holder, memory_order_relaxed))
+        if (atomic_load_explicit(&lock->owner, memory_order_relaxed))
             return false;
-        atomic_store_explicit(&lock->holder, self, memory_order_relaxed);
+        atomic_store_explicit(&lock->owner, self, memory_order_relaxed);
         return true;
     }
-    return atomic_compare_exchange_strong_explicit(&lock->holder, &nobody, self, memory_order_acquire,
+    return atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, self, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
 static inline bool weir__trylock(struct weir__lock *lock)
 {
-    if (atomic_load_explicit(&lock->holder, memory_order_relaxed) != weir__this_thread())
-        return weir__lock_take(lock);
+    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) != weir__this_thread())
+        return weir__lock_acquire(lock);
     lock->depth++;
     return true;
 }
@@ -69,20 +69,20 @@ static inline void weir__lock(struct weir__lock *lock, const weir_stream *s)
     weir__timedlock(lock, s, UINT32_MAX);
 }
 
-/* Of a lock that this thread has once. False: weir__lock_freed must be called, which returns `result`. In two
+/* Of a lock that this thread has once. False: weir__lock_release_slow must be called, which returns `result`. In two
  * parts, so that who does that as its last act saves no registers for it. */
-static inline bool weir__lock_free(struct weir__lock *lock)
+static inline bool weir__lock_release_fast(struct weir__lock *lock)
 {
-    atomic_store_explicit(&lock->holder, 0, memory_order_release);
+    atomic_store_explicit(&lock->owner, 0, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order; membarrier does the rest */
-    return WEIR_LIKELY(atomic_load_explicit(&weir__barrier, memory_order_relaxed) > 0) &&
+    return WEIR_LIKELY(atomic_load_explicit(&weir__membarrier, memory_order_relaxed) > 0) &&
            WEIR_LIKELY(!atomic_load_explicit(&lock->waiters, memory_order_relaxed));
 }
 
-static inline void weir__lock_let_go(struct weir__lock *lock)
+static inline void weir__lock_release(struct weir__lock *lock)
 {
-    if (!weir__lock_free(lock))
-        weir__lock_freed(lock, 0);
+    if (!weir__lock_release_fast(lock))
+        weir__lock_release_slow(lock, 0);
 }
 
 static inline void weir__unlock(struct weir__lock *lock)
@@ -90,7 +90,7 @@ static inline void weir__unlock(struct weir__lock *lock)
     if (lock->depth)
         lock->depth--;
     else
-        weir__lock_let_go(lock);
+        weir__lock_release(lock);
 }
 
 #endif /* WEIR_LOCK_H */

@@ -8,84 +8,84 @@ static const struct weir_options defaults;
 static int64_t flags_of(int fd) { return WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL)); }
 
 /* What the descriptor is decides how it is buffered. */
-static int look_at(weir_stream *s, int fd, int oflags, int64_t *block_bytes)
+static int inspect_fd(weir_stream *s, int fd, int oflags, int64_t *block_bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     struct stat status;
     int result = (int)WEIR_CALL(weir__kernel.fstat(fd, &status));
     if (result < 0)
         return result;
     int access = oflags & O_ACCMODE;
-    own->fd = fd;
-    own->can_read = access != O_WRONLY;
-    own->can_write = access != O_RDONLY;
-    own->append = oflags & O_APPEND;
-    own->regular = S_ISREG(status.st_mode);
-    own->is_pipe = S_ISFIFO(status.st_mode);
-    own->is_socket = S_ISSOCK(status.st_mode);
-    own->terminal = S_ISCHR(status.st_mode) && isatty(fd);
-    own->block = S_ISBLK(status.st_mode);
-    own->seekable = own->regular || own->block;
-    if (!own->seekable && S_ISCHR(status.st_mode) && !own->terminal)
-        own->seekable = weir__kernel.lseek(fd, 0, SEEK_CUR) >= 0 && !own->can_write;
+    config->fd = fd;
+    config->can_read = access != O_WRONLY;
+    config->can_write = access != O_RDONLY;
+    config->append = oflags & O_APPEND;
+    config->regular = S_ISREG(status.st_mode);
+    config->is_pipe = S_ISFIFO(status.st_mode);
+    config->is_socket = S_ISSOCK(status.st_mode);
+    config->terminal = S_ISCHR(status.st_mode) && isatty(fd);
+    config->block_device = S_ISBLK(status.st_mode);
+    config->seekable = config->regular || config->block_device;
+    if (!config->seekable && S_ISCHR(status.st_mode) && !config->terminal)
+        config->seekable = weir__kernel.lseek(fd, 0, SEEK_CUR) >= 0 && !config->can_write;
     *block_bytes = (int64_t)status.st_blksize;
     return 0;
 }
 
-static enum weir_mode mode_of(const weir_stream *s, enum weir_mode asked)
+static enum weir_mode resolve_mode(const weir_stream *s, enum weir_mode asked)
 {
-    const struct weir__own *own = weir__own(s);
+    const struct weir__config *config = weir__config(s);
     if (asked != WEIR_AUTO)
         return asked;
-    if (own->fd == STDERR_FILENO)
+    if (config->fd == STDERR_FILENO)
         return WEIR_NONE;
-    return own->terminal ? WEIR_LINE : WEIR_FULL;
+    return config->terminal ? WEIR_LINE : WEIR_FULL;
 }
 
 static int choose_sink(weir_stream *s, const struct weir_options *options)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     if (options->flags & WEIR_DIRECT) {
-        own->sink = &weir__sink_direct;
-        return weir__direct_make(s);
+        config->sink = &weir__sink_direct;
+        return weir__direct_init(s);
     }
     if (options->flags & WEIR_URING) {
-        if (!own->can_write || (own->can_read && own->seekable))
+        if (!config->can_write || (config->can_read && config->seekable))
             return -EINVAL; /* it is for writing ahead; only a socket is read meanwhile */
-        own->sink = &weir__sink_uring;
+        config->sink = &weir__sink_uring;
     }
     return 0;
 }
 
-static int fill_in(weir_stream *s, int fd, int oflags, const struct weir_options *options)
+static int init_stream(weir_stream *s, int fd, int oflags, const struct weir_options *options)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int64_t block_bytes;
-    int result = look_at(s, fd, oflags, &block_bytes);
+    int result = inspect_fd(s, fd, oflags, &block_bytes);
     if (result < 0)
         return result;
-    if (own->can_read && own->durability == WEIR_KILL)
+    if (config->can_read && config->durability == WEIR_KILL)
         return -EINVAL; /* the shared mapping holds bytes to be written only */
-    if (own->durability >= WEIR_DATA && own->can_write && !own->regular && !own->block)
+    if (config->durability >= WEIR_DATA && config->can_write && !config->regular && !config->block_device)
         return -EINVAL; /* nothing else can be synced */
-    own->mode = mode_of(s, options->mode);
+    config->mode = resolve_mode(s, options->mode);
     result = choose_sink(s, options);
     if (result == 0)
-        result = weir__buffers_make(s, options, weir__default_bytes(s, block_bytes));
+        result = weir__buffers_init(s, options, weir__default_bytes(s, block_bytes));
     if (result == 0 && options->flags & WEIR_URING)
-        result = weir__uring_make(s, options);
+        result = weir__uring_init(s, options);
     return result;
 }
 
 /* Whatever was made of it. */
-static void give_up(weir_stream *s)
+static void free_partial(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    if (own->uring)
+    struct weir__config *config = weir__config(s);
+    if (config->uring)
         weir__uring_free(s);
-    if (own->direct)
+    if (config->direct)
         weir__direct_free(s);
-    if (own->spill)
+    if (config->spill)
         weir__spill_free(s, false);
     weir__free(s);
 }
@@ -96,18 +96,18 @@ int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const s
     int result = weir__new(&made, &weir__sink_fd, options);
     if (result < 0)
         return result;
-    if (path && !(weir__own(made)->path = strdup(path)))
+    if (path && !(weir__config(made)->path = strdup(path)))
         result = -ENOMEM;
     if (result == 0)
-        result = fill_in(made, fd, oflags, options);
+        result = init_stream(made, fd, oflags, options);
     if (result == 0)
-        result = weir__ready(made);
+        result = weir__activate(made);
     if (result < 0) {
-        give_up(made);
+        free_partial(made);
         return result;
     }
-    if (path && weir__own(made)->regular && !weir__own(made)->append)
-        weir__hot(made)->pos = 0; /* just opened */
+    if (path && weir__config(made)->regular && !weir__config(made)->append)
+        weir__state(made)->pos = 0; /* just opened */
     *s = made;
     return 0;
 }
@@ -149,11 +149,11 @@ int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *opti
     int result = weir__new(&made, &weir__sink_fd, options);
     if (result < 0)
         return result;
-    weir__own(made)->fd = fd;
-    weir__own(made)->mode = WEIR_FULL;
-    result = weir__ready(made);
+    weir__config(made)->fd = fd;
+    weir__config(made)->mode = WEIR_FULL;
+    result = weir__activate(made);
     if (result < 0) {
-        give_up(made);
+        free_partial(made);
         return result;
     }
     *s = made;

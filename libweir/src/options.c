@@ -31,11 +31,11 @@ int weir__options_check(const struct weir_options *options)
 
 size_t weir__default_bytes(const weir_stream *s, int64_t block_bytes)
 {
-    const struct weir__own *own = weir__own(s);
-    if (own->fd < 0 || own->is_pipe)
+    const struct weir__config *config = weir__config(s);
+    if (config->fd < 0 || config->is_pipe)
         return PIPE_CAPACITY;
-    if (!own->regular && !own->seekable)
-        return own->terminal ? TERMINAL : PIPE_CAPACITY;
+    if (!config->regular && !config->seekable)
+        return config->terminal ? TERMINAL : PIPE_CAPACITY;
     size_t bytes = KNEE;
     if (block_bytes > 0 && block_bytes <= (1 << 24)) /* whole blocks, as many as pass the knee */
         bytes = (size_t)((KNEE + block_bytes - 1) / block_bytes * block_bytes);

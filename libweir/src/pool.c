@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 /* So many of each kind, and none that is larger, stay with a process that has closed everything. */
-enum { SLOTS = 4, BYTES_MOST = 512 * 1024 };
+enum { SLOTS = 4, MAX_BYTES = 512 * 1024 };
 
 /* Where the sanitizer of addresses is to find a use of memory after weir_close, that memory is not used again. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -30,21 +30,21 @@ static _Atomic uintptr_t slots[WEIR__POOLS][SLOTS];
 static uintptr_t pages_of(size_t bytes)
 {
     uintptr_t pages = bytes / weir__page;
-    return POOLED && bytes <= BYTES_MOST && bytes % weir__page == 0 && pages < weir__page ? pages : 0;
+    return POOLED && bytes <= MAX_BYTES && bytes % weir__page == 0 && pages < weir__page ? pages : 0;
 }
 
-void *weir__pool_take(enum weir__pool pool, size_t bytes)
+void *weir__pool_get(enum weir__pool pool, size_t bytes)
 {
     uintptr_t pages = pages_of(bytes);
     for (size_t i = 0; pages && i < SLOTS; i++) {
-        uintptr_t there = atomic_load_explicit(&slots[pool][i], memory_order_relaxed);
-        if (there && there % weir__page == pages && atomic_compare_exchange_strong(&slots[pool][i], &there, 0))
-            return (void *)(there - pages);
+        uintptr_t word = atomic_load_explicit(&slots[pool][i], memory_order_relaxed);
+        if (word && word % weir__page == pages && atomic_compare_exchange_strong(&slots[pool][i], &word, 0))
+            return (void *)(word - pages);
     }
     return NULL;
 }
 
-bool weir__pool_give(enum weir__pool pool, void *memory, size_t bytes)
+bool weir__pool_put(enum weir__pool pool, void *memory, size_t bytes)
 {
     uintptr_t pages = pages_of(bytes);
     for (size_t i = 0; pages && i < SLOTS; i++) {

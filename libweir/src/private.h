@@ -1,8 +1,8 @@
 /* private.h: what every part of libweir relies on. Read this before any other file.
  *
  * MEMORY. A stream is one mapping: first a page (or more) that the kernel gives a forked child as zeros
- * (MADV_WIPEONFORK), then a page that the child gets a copy of. The first holds struct weir__hot: the
- * offsets, the limits, the lock, what waits; the second struct weir__own: what the stream is. The buffers
+ * (MADV_WIPEONFORK), then a page that the child gets a copy of. The first holds struct weir__state: the
+ * offsets, the limits, the lock, what waits; the second struct weir__config: what the stream is. The buffers
  * are mappings of their own or the caller's memory. Only weir__buffers_* change where they are.
  *
  * THE PUBLISHED OFFSET. head->written is stored with release order after the bytes below it are there. It is
@@ -34,7 +34,7 @@
  * held while waiting for the kernel; the registry's never.
  *
  * FORK. In the child hot is all zero: magic 0, limits 0, nothing waiting, lock free. Every public call
- * begins with weir__enter, which sees magic 0 and sets the stream up again from own (weir__adopt). This
+ * begins with weir__enter, which sees magic 0 and sets the stream up again from own (weir__reinit). This
  * needs no handler, so it works after clone(2). vfork(2) and CLONE_VM share the memory: there is one
  * stream, and what exit and exec flush is only what own->pid == getpid() owns. WEIR_FORK_KEEP streams
  * are not wiped. A WEIR_KILL buffer is MADV_DONTFORK; the child makes its own when it first adds a byte.
@@ -66,14 +66,14 @@
 #endif
 #include "kernel.h"
 #include "lock.h"
-#include "rounds.h"
+#include "group_commit.h"
 
 #if defined(__GNUC__)
 #define WEIR_COLD __attribute__((cold, noinline))
-#define WEIR_APART __attribute__((noinline)) /* so that the short way before it saves no registers */
+#define WEIR_NOINLINE __attribute__((noinline)) /* so that the short way before it saves no registers */
 #else
 #define WEIR_COLD
-#define WEIR_APART
+#define WEIR_NOINLINE
 #endif
 
 struct weir__spill;  /* spill.c: the shared mapping of a WEIR_KILL stream */
@@ -94,40 +94,40 @@ struct weir__sink {
 };
 
 /* What a forked child must not have: wiped by the kernel. */
-struct weir__hot {
+struct weir__state {
     weir_stream s; /* first: a weir_stream pointer is a pointer to this */
     struct weir__lock lock;
     bool locking;              /* own->locking, where a byte under the lock finds it at once */
-    _Atomic uint32_t holders;  /* threads that came by the registry; behind the lock, see weir__become */
-    _Atomic uint32_t adopting; /* a thread of the child sets the stream up */
+    _Atomic uint32_t refs;     /* threads that came by the registry; behind the lock, see weir__move_stream */
+    _Atomic uint32_t reinit_running; /* a thread of the child sets the stream up */
     int error;              /* of writing; sticks */
     int read_error;         /* of reading; sticks */
     bool eof;
     bool reading;           /* a seekable stream for both: its position is that of the read buffer */
-    bool pushed;            /* weir_ungetc changed the read buffer: it is not the file's bytes */
+    bool pushed_back;       /* weir_ungetc changed the read buffer: it is not the file's bytes */
     bool armed;             /* the timer will look at the stream: the limit may be up */
     uint64_t record_bytes;  /* of the record that is not complete, above head.written */
     int64_t pos;            /* of the descriptor, as far as known; -1: not known */
     uint64_t synced;        /* bytes ever accepted that are on the device */
     uint64_t synced_whole;  /* the same with all metadata */
-    struct weir__rounds rounds;
+    struct weir__sync_groups groups;
     int64_t deadline;       /* of the oldest byte, ns of CLOCK_MONOTONIC, see stale.c */
     unsigned idle_ticks;    /* of the timer with nothing to do */
     unsigned far_seeks;     /* out of the buffer in a row: the file is read at random */
     bool advised;
-    _Atomic bool waiting;   /* a thread that holds the lock is in the kernel for input: all is consistent */
+    _Atomic bool in_read; /* a thread that holds the lock is in the kernel for input: all is consistent */
     struct weir_stats stats;
 };
 
 /* What the stream is; a child gets a copy. */
-struct weir__own {
+struct weir__config {
     const struct weir__sink *sink;
     struct weir_callbacks callbacks;
     void *context;
     int fd;
     int pid;                /* whose the stream is */
     bool can_read, can_write;
-    bool seekable, append, is_pipe, is_socket, regular, block, terminal;
+    bool seekable, append, is_pipe, is_socket, regular, block_device, terminal;
     bool threads, locking, share, lock_file, keep_open;
     bool copied;            /* a child's copy of a WEIR_FORK_KEEP stream */
     enum weir_mode mode;    /* never WEIR_AUTO */
@@ -141,14 +141,14 @@ struct weir__own {
     weir_stream *tied;      /* flushed before this one is read */
     char *buffer;           /* for writing */
     size_t capacity;        /* where weir__set_limits puts the limit */
-    size_t past_bytes;      /* so many in one call go past the buffers: copying them would cost more */
+    size_t bypass_bytes;    /* so many in one call go past the buffers: copying them would cost more */
     size_t mapped;          /* bytes of our mapping at `buffer`; 0: the caller's memory */
     char *read_buffer;
     size_t read_start;      /* fills begin here; what is below is room for pushed-back bytes */
     size_t read_capacity;   /* bytes from read_start */
     size_t read_mapped;
-    int look[2];            /* look_ahead.c: a pipe for copies, if look_pid is this process */
-    int look_pid;
+    int peek_pipe[2]; /* look_ahead.c: a pipe for copies, if look_pid is this process */
+    int peek_pid;
     struct weir__spill *spill;
     struct weir_head *shared_head; /* of the spill's mapping, or NULL: the stream's own */
     struct weir__direct *direct;
@@ -164,14 +164,17 @@ struct weir__own {
 
 extern size_t weir__page; /* bytes of a page; set by weir__new */
 
-static inline struct weir__hot *weir__hot(const weir_stream *s) { return (struct weir__hot *)(uintptr_t)s; }
-static inline struct weir__own *weir__own(const weir_stream *s)
+static inline struct weir__state *weir__state(const weir_stream *s)
 {
-    return (struct weir__own *)(void *)((char *)(uintptr_t)s + weir__page);
+    return (struct weir__state *)(uintptr_t)s;
+}
+static inline struct weir__config *weir__config(const weir_stream *s)
+{
+    return (struct weir__config *)(void *)((char *)(uintptr_t)s + weir__page);
 }
 static inline struct weir_head *weir__head(const weir_stream *s)
 {
-    struct weir_head *shared = weir__own(s)->shared_head;
+    struct weir_head *shared = weir__config(s)->shared_head;
     return WEIR_LIKELY(!shared) ? &((weir_stream *)(uintptr_t)s)->head : shared;
 }
 static inline uint64_t weir__written(const weir_stream *s)
@@ -184,15 +187,15 @@ static inline uint64_t weir__unread(const weir_stream *s) { return s->held_read_
 static inline char *weir__next(const weir_stream *s) { return (char *)(uintptr_t)s->read; }
 static inline uint64_t weir__read_start(const weir_stream *s)
 {
-    return (uint64_t)(uintptr_t)weir__own(s)->read_buffer + weir__own(s)->read_start;
+    return (uint64_t)(uintptr_t)weir__config(s)->read_buffer + weir__config(s)->read_start;
 }
 static inline size_t weir__room(const weir_stream *s)
 {
-    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
-    return used < weir__own(s)->capacity ? weir__own(s)->capacity - used : 0;
+    uint64_t used = weir__written(s) + weir__state(s)->record_bytes;
+    return used < weir__config(s)->capacity ? weir__config(s)->capacity - used : 0;
 }
 /* weir_getc looks at `read` before it has the lock, so it is stored whole, by WEIR_STORE. */
-static inline unsigned char weir__take_byte(weir_stream *s)
+static inline unsigned char weir__consume_byte(weir_stream *s)
 {
     uint64_t at = s->read;
     WEIR_STORE(&s->read, at + 1);
@@ -205,19 +208,19 @@ static inline void weir__publish(weir_stream *s, uint64_t bytes)
 
 /* stream.c: making, finding again in a child, and freeing */
 int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_options *options);
-int weir__ready(weir_stream *s); /* after its maker has filled in own: from here on it is a stream */
+int weir__activate(weir_stream *s); /* after its maker has filled in own: from here on it is a stream */
 void weir__free(weir_stream *s); /* the memory, not the descriptor */
 void weir__wipe(weir_stream *s); /* what the kernel does to a child's copy, where it cannot */
 void weir__set_limits(weir_stream *s);
 void weir__set_on_fork(weir_stream *s, enum weir_on_fork on_fork);
 /* s, whose lock is held and whose descriptor is gone, becomes what `made` is, which ends. Both are locked by
  * their calls and not in the registry. */
-void weir__become(weir_stream *s, weir_stream *made);
+void weir__move_stream(weir_stream *s, weir_stream *made);
 
 /* buffers.c */
-int weir__buffers_make(weir_stream *s, const struct weir_options *options, size_t default_bytes);
+int weir__buffers_init(weir_stream *s, const struct weir_options *options, size_t default_bytes);
 void weir__buffers_free(weir_stream *s);
-void weir__buffers_point(weir_stream *s); /* the stream's offsets follow own */
+void weir__buffers_set_pointers(weir_stream *s); /* the stream's offsets follow own */
 int weir__grow_write(weir_stream *s, size_t capacity);
 int weir__grow_read(weir_stream *s, size_t before, size_t capacity); /* `before`: pushback room wanted */
 
@@ -228,8 +231,8 @@ int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const s
 int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *options);
 
 /* close.c: both parts of it, for those who keep the stream */
-int weir__finish(weir_stream *s); /* the lock is held: what waits goes out */
-int weir__let_go(weir_stream *s); /* of the descriptor or callbacks */
+int weir__close_flush(weir_stream *s); /* the lock is held: what waits goes out */
+int weir__close_sink(weir_stream *s);  /* of the descriptor or callbacks */
 
 /* std.c */
 bool weir__is_standard(const weir_stream *s);
@@ -241,25 +244,25 @@ size_t weir__default_bytes(const weir_stream *s, int64_t block_bytes);
 
 /* pool.c: whole pages of memory, for the next stream. Any thread, at any time. */
 enum weir__pool { WEIR__POOL_STREAMS, WEIR__POOL_BUFFERS, WEIR__POOLS };
-void *weir__pool_take(enum weir__pool pool, size_t bytes); /* NULL: there is none of that size */
-bool weir__pool_give(enum weir__pool pool, void *memory, size_t bytes); /* false: it stays the caller's */
+void *weir__pool_get(enum weir__pool pool, size_t bytes);              /* NULL: there is none of that size */
+bool weir__pool_put(enum weir__pool pool, void *memory, size_t bytes); /* false: it stays the caller's */
 
 /* Every public call begins with weir__enter and ends with weir__leave. */
-void weir__adopt(weir_stream *s); /* in a child that finds the stream wiped */
+void weir__reinit(weir_stream *s); /* in a child that finds the stream wiped */
 static inline void weir__enter(weir_stream *s);
 static inline void weir__leave(weir_stream *s);
 
 static inline void weir__enter(weir_stream *s)
 {
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
-        weir__adopt(s);
-    if (weir__own(s)->locking)
-        weir__lock(&weir__hot(s)->lock, s);
+        weir__reinit(s);
+    if (weir__config(s)->locking)
+        weir__lock(&weir__state(s)->lock, s);
 }
 static inline void weir__leave(weir_stream *s)
 {
-    if (weir__own(s)->locking)
-        weir__unlock(&weir__hot(s)->lock);
+    if (weir__config(s)->locking)
+        weir__unlock(&weir__state(s)->lock);
 }
 
 /* registry.c: every open stream of the process */
@@ -267,8 +270,8 @@ int weir__register(weir_stream *s);
 void weir__unregister(weir_stream *s); /* returns when the timer has let go of it */
 weir_stream *weir__next_stream(size_t *slot); /* lock-free walk; NULL: the end */
 /* The same where other threads may close streams: each stays until it is released. */
-weir_stream *weir__hold_next(size_t *slot);
-void weir__release(weir_stream *s);
+weir_stream *weir__ref_next(size_t *slot);
+void weir__unref(weir_stream *s);
 void weir__registry_lock(void);
 void weir__registry_unlock(void);
 
@@ -278,7 +281,7 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
 void weir__reset(weir_stream *s);                  /* the owner, when nothing waits */
 int weir__drain(weir_stream *s);                   /* everything complete, then reset */
 int weir__drain_to(weir_stream *s, uint64_t upto); /* part of it */
-int weir__drain_ahead(weir_stream *s);             /* as weir__drain, but a ring may have it in flight */
+int weir__drain_async(weir_stream *s);             /* as weir__drain, but a ring may have it in flight */
 int weir__fail(weir_stream *s, ssize_t error);     /* of writing; sticks, but for -EAGAIN */
 /* How many of the `bytes` at `from` may go into one write(2) on a pipe without tearing a record. */
 uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes);
@@ -294,21 +297,22 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes);
 int weir__commit_held(weir_stream *s, size_t bytes);
 
 /* unit.c */
-ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count); /* all or nothing */
-ssize_t weir__length(const struct iovec *iov, int count); /* of all together, or -EINVAL as writev(2) */
+ssize_t weir__write_whole(weir_stream *s, const struct iovec *iov, int count); /* all or nothing */
+ssize_t weir__iov_length(const struct iovec *iov, int count); /* of all together, or -EINVAL as writev(2) */
 
 /* fill.c: the one read loop */
 int weir__start_reading(weir_stream *s); /* 1: bytes or a fill are to be had, 0: the end, -errno */
 ssize_t weir__fill(weir_stream *s, size_t want); /* appends to the read buffer; count, 0: the end, -errno */
-ssize_t weir__read_direct(weir_stream *s, void *to, size_t bytes); /* past the empty buffer */
-void weir__drop_read(weir_stream *s); /* forgets the read buffer */
-int weir__give_back(weir_stream *s);  /* lseek(2) over what was read ahead; 0 where that cannot be */
+ssize_t weir__read_bypass(weir_stream *s, void *to, size_t bytes); /* past the empty buffer */
+void weir__discard_read(weir_stream *s);                           /* forgets the read buffer */
+int weir__seek_back(weir_stream *s); /* lseek(2) over what was read ahead; 0 where that cannot be */
 int weir__getc_held(weir_stream *s);
 ssize_t weir__peek_held(weir_stream *s, size_t bytes);
 
 /* look_ahead.c: of a shared pipe or socket */
-size_t weir__look_ahead(weir_stream *s); /* how many bytes can be read without taking any of the next record */
-void weir__look_ahead_end(weir_stream *s);
+size_t weir__peek_source(
+    weir_stream *s); /* how many bytes can be read without taking any of the next record */
+void weir__peek_source_close(weir_stream *s);
 
 /* seek.c */
 int64_t weir__kernel_pos(weir_stream *s);
@@ -321,18 +325,18 @@ int weir__flush_held(weir_stream *s);
 struct weir__globals {
     struct weir__lock registry;
     size_t first_free;                  /* no slot of the registry below it is free */
-    _Atomic uint32_t timer_runs;        /* 1: its thread was started */
+    _Atomic uint32_t timer_started;     /* 1: its thread was started */
     _Atomic uint32_t timer_wake;        /* futex: goes up when there is something new to wait for */
     _Atomic int64_t timer_next;         /* when it will look next, in ns of CLOCK_MONOTONIC */
-    _Atomic(weir_stream *) timer_holds; /* the stream that it is at */
+    _Atomic(weir_stream *) timer_stream; /* the stream that it is at */
 };
 extern struct weir__globals *weir__globals;
-int weir__process_start(void); /* once a process: what exit and fork have to do */
+int weir__process_init(void); /* once a process: what exit and fork have to do */
 void weir__before_exec(void);
 
 /* stale.c */
 int weir__stale_arm(weir_stream *s); /* the lock is held; something is about to wait */
-void weir__stale_forget(const weir_stream *s);
+void weir__stale_wait(const weir_stream *s);
 
 /* sync.c */
 int weir__sync_held(weir_stream *s, enum weir_durability level);
@@ -344,12 +348,14 @@ bool weir__has_temporary(const weir_stream *s);
 void weir__remove_temporary(const weir_stream *s);
 
 /* spill.c; hooks are called only if own->spill */
-int weir__spill_make(weir_stream *s, const struct weir_options *options);
-int weir__spill_renew(weir_stream *s); /* in a child; more than once does no harm */
+int weir__spill_init(weir_stream *s, const struct weir_options *options);
+int weir__spill_reinit(weir_stream *s); /* in a child; more than once does no harm */
 int weir__spill_grow(weir_stream *s, size_t capacity);
-int weir__spill_begin(weir_stream *s); /* bytes are about to be added */
-void weir__spill_before(weir_stream *s, uint64_t bytes, uint64_t total); /* a write of [drained…), and of others */
-void weir__spill_after(weir_stream *s, uint64_t others); /* so many of which went out, and drained was moved */
+int weir__spill_append_begin(weir_stream *s); /* bytes are about to be added */
+void weir__spill_write_begin(weir_stream *s, uint64_t bytes,
+                             uint64_t total); /* a write of [drained…), and of others */
+void weir__spill_write_end(weir_stream *s,
+                           uint64_t others); /* so many of which went out, and drained was moved */
 void weir__spill_reset(weir_stream *s, uint64_t bytes);  /* nothing waits; the buffer begins anew after them */
 void weir__spill_free(weir_stream *s, bool keep);        /* keep: bytes are left in it, for weir_recover */
 void weir__spill_exit(weir_stream *s);                   /* the process ends: no file is left if nothing waits */
@@ -365,26 +371,29 @@ int weir__fd_sync(weir_stream *s, enum weir_durability level);
 int weir__fd_close(weir_stream *s);
 
 /* direct.h; hooks are called only if own->direct */
-int weir__direct_make(weir_stream *s);
+int weir__direct_init(weir_stream *s);
 void weir__direct_free(weir_stream *s); /* before the descriptor is closed */
-size_t weir__direct_size(const struct weir__own *own, size_t bytes); /* of a buffer, rounded up */
-bool weir__direct_part_of(const struct weir__own *own, char **memory, size_t *bytes); /* that serves */
-void weir__direct_sized(struct weir__own *own); /* own->capacity is that of a new buffer */
-void weir__direct_fit(weir_stream *s); /* the buffer begins anew: a full one is to end at a boundary */
-int weir__direct_cut(weir_stream *s, struct iovec *vector, int count); /* to what one write takes */
+size_t weir__direct_round_size(const struct weir__config *config, size_t bytes); /* of a buffer, rounded up */
+bool weir__direct_align_memory(const struct weir__config *config, char **memory,
+                               size_t *bytes);               /* that serves */
+void weir__direct_set_capacity(struct weir__config *config); /* own->capacity is that of a new buffer */
+void weir__direct_align_capacity(
+    weir_stream *s); /* the buffer begins anew: a full one is to end at a boundary */
+int weir__direct_trim(weir_stream *s, struct iovec *vector, int count); /* to what one write takes */
 /* How many of the caller's bytes may go past the buffer; 0: they must be copied. */
-size_t weir__direct_past(weir_stream *s, const char *from, size_t bytes);
-bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes); /* past the buffer */
-size_t weir__direct_skew(const struct weir__own *own); /* bytes that the last fill has from before the position */
+size_t weir__direct_write_bypass(weir_stream *s, const char *from, size_t bytes);
+bool weir__direct_can_read_bypass(weir_stream *s, const void *to, size_t bytes); /* past the buffer */
+size_t weir__direct_skew(
+    const struct weir__config *config); /* bytes that the last fill has from before the position */
 
 /* sink_uring.c; hooks are called only if own->uring */
-int weir__uring_make(weir_stream *s, const struct weir_options *options);
+int weir__uring_init(weir_stream *s, const struct weir_options *options);
 void weir__uring_free(weir_stream *s); /* before the descriptor is closed */
-void weir__uring_forget(weir_stream *s); /* at fork(3), in the child */
-void weir__uring_renew(weir_stream *s);  /* in a child that uses the stream */
-void weir__uring_ahead(struct weir__uring *uring, bool may); /* the next write may stay in flight */
+void weir__uring_close_in_child(weir_stream *s);                   /* at fork(3), in the child */
+void weir__uring_reinit(weir_stream *s);                           /* in a child that uses the stream */
+void weir__uring_allow_async(struct weir__uring *uring, bool may); /* the next write may stay in flight */
 void weir__uring_swap(weir_stream *s); /* what is in flight keeps its memory, the stream gets the other */
-uint64_t weir__uring_left(weir_stream *s, bool wait); /* bytes taken from the buffer, not yet written */
+uint64_t weir__uring_remaining(weir_stream *s, bool wait); /* bytes taken from the buffer, not yet written */
 int weir__uring_resume(weir_stream *s); /* the timer's: 1 something is in flight, 0 nothing, or -errno */
 
 #endif /* WEIR_PRIVATE_H */

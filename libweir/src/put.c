@@ -7,43 +7,43 @@
 #include "format.h"
 
 /* Straight into the buffer when the short way is open and there is room for the longest result. */
-static char *quick(weir_stream *s, size_t most)
+static char *reserve_fast(weir_stream *s, size_t most)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
     return at < limit && limit - at >= most ? (char *)(uintptr_t)at : NULL;
 }
 
-static void advance(weir_stream *s, size_t bytes)
+static void publish(weir_stream *s, size_t bytes)
 {
     WEIR_PUBLISH(&s->head.written, WEIR_LOAD(&s->head.written) + bytes);
 }
 
-static int add(weir_stream *s, const char *text, size_t bytes)
+static int append_text(weir_stream *s, const char *text, size_t bytes)
 {
     struct iovec all = {(char *)(uintptr_t)text, bytes};
     weir__enter(s);
-    ssize_t result = weir__write_all(s, &all, 1);
+    ssize_t result = weir__write_whole(s, &all, 1);
     weir__leave(s);
     return (int)result;
 }
 
 int weir_put_u64(weir_stream *s, uint64_t value)
 {
-    char text[WEIR_INT_BYTES], *to = quick(s, WEIR_INT_BYTES);
+    char text[WEIR_INT_BYTES], *to = reserve_fast(s, WEIR_INT_BYTES);
     size_t bytes = weir__format_u64(to ? to : text, value);
     if (!to)
-        return add(s, text, bytes);
-    advance(s, bytes);
+        return append_text(s, text, bytes);
+    publish(s, bytes);
     return (int)bytes;
 }
 
 int weir_put_i64(weir_stream *s, int64_t value)
 {
-    char text[WEIR_INT_BYTES], *to = quick(s, WEIR_INT_BYTES);
+    char text[WEIR_INT_BYTES], *to = reserve_fast(s, WEIR_INT_BYTES);
     size_t bytes = weir__format_i64(to ? to : text, value);
     if (!to)
-        return add(s, text, bytes);
-    advance(s, bytes);
+        return append_text(s, text, bytes);
+    publish(s, bytes);
     return (int)bytes;
 }
 
@@ -54,7 +54,7 @@ static int put_long_fixed(weir_stream *s, double value, int precision)
     char *text = malloc(room);
     if (!text)
         return -ENOMEM;
-    int result = add(s, text, weir__format_fixed(text, room, value, precision));
+    int result = append_text(s, text, weir__format_fixed(text, room, value, precision));
     free(text);
     return result;
 }
@@ -66,27 +66,27 @@ int weir_put_f64(weir_stream *s, double value, int precision)
         return -EINVAL;
     if (precision > MOST - 320)
         return put_long_fixed(s, value, precision);
-    char text[MOST], *to = quick(s, MOST), *at = to ? to : text;
+    char text[MOST], *to = reserve_fast(s, MOST), *at = to ? to : text;
     size_t bytes = precision < 0 ? weir__format_shortest(at, value) : weir__format_fixed(at, MOST, value, precision);
     if (!to)
-        return add(s, text, bytes);
-    advance(s, bytes);
+        return append_text(s, text, bytes);
+    publish(s, bytes);
     return (int)bytes;
 }
 
 ssize_t weir_put_str(weir_stream *s, const char *string)
 {
     size_t bytes = strlen(string);
-    char *to = quick(s, bytes);
+    char *to = reserve_fast(s, bytes);
     if (!to) {
         struct iovec all = {(char *)(uintptr_t)string, bytes};
         weir__enter(s);
-        ssize_t result = weir__write_all(s, &all, 1);
+        ssize_t result = weir__write_whole(s, &all, 1);
         weir__leave(s);
         return result;
     }
     memcpy(to, string, bytes);
-    advance(s, bytes);
+    publish(s, bytes);
     return (ssize_t)bytes;
 }
 
@@ -99,7 +99,7 @@ static int print_long(weir_stream *s, size_t bytes, const char *format, va_list 
     ssize_t needed = weir__vformat(text, bytes, format, arguments);
     if (needed >= 0) {
         struct iovec all = {text, (size_t)needed};
-        needed = weir__write_all(s, &all, 1);
+        needed = weir__write_whole(s, &all, 1);
     }
     free(text);
     return (int)needed;
@@ -107,11 +107,11 @@ static int print_long(weir_stream *s, size_t bytes, const char *format, va_list 
 
 static int print_held(weir_stream *s, const char *format, va_list arguments)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
-    char *to = own->buffer + weir__written(s) + weir__hot(s)->record_bytes;
+    char *to = config->buffer + weir__written(s) + weir__state(s)->record_bytes;
     va_list again;
     va_copy(again, arguments);
     ssize_t needed = weir__vformat(to, weir__room(s), format, arguments);

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-static void take(weir_stream *s, void *to, size_t bytes)
+static void consume(weir_stream *s, void *to, size_t bytes)
 {
     if (to)
         memcpy(to, weir__next(s), bytes);
@@ -20,18 +20,18 @@ int weir__getc_held(weir_stream *s)
         if (got <= 0)
             return got < 0 ? (int)got : WEIR_EOF;
     }
-    return weir__take_byte(s);
+    return weir__consume_byte(s);
 }
 
 static WEIR_COLD int getc_enter(weir_stream *s)
 {
     weir__enter(s);
-    int result = s->read < s->held_read_limit ? weir__take_byte(s) : weir__getc_held(s);
+    int result = s->read < s->held_read_limit ? weir__consume_byte(s) : weir__getc_held(s);
     weir__leave(s);
     return result;
 }
 
-static WEIR_APART int getc_taken(weir_stream *s)
+static WEIR_NOINLINE int getc_slow_unlock(weir_stream *s)
 {
     int result = weir__getc_held(s);
     weir__leave(s);
@@ -39,15 +39,15 @@ static WEIR_APART int getc_taken(weir_stream *s)
 }
 
 /* As putc_locked. */
-static WEIR_APART int getc_locked(weir_stream *s)
+static WEIR_NOINLINE int getc_locked(weir_stream *s)
 {
-    struct weir__lock *lock = &weir__hot(s)->lock;
-    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_take(lock))
+    struct weir__lock *lock = &weir__state(s)->lock;
+    if (!__atomic_load_n(&weir__state(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_acquire(lock))
         return getc_enter(s);
     if (!WEIR_LIKELY(s->read < s->held_read_limit))
-        return getc_taken(s);
-    int c = weir__take_byte(s);
-    return weir__lock_free(lock) ? c : weir__lock_freed(lock, c);
+        return getc_slow_unlock(s);
+    int c = weir__consume_byte(s);
+    return weir__lock_release_fast(lock) ? c : weir__lock_release_slow(lock, c);
 }
 
 /* As weir_putc_held. */
@@ -57,29 +57,29 @@ int weir_getc_held(weir_stream *s) { return getc_enter(s); }
 int weir_getc_slow(weir_stream *s)
 {
     if (WEIR_LIKELY(weir__one_thread() && s->read < s->held_read_limit))
-        return weir__take_byte(s);
+        return weir__consume_byte(s);
     return getc_locked(s);
 }
 
 /* One step towards `bytes`: from the buffer, or one read. Large ones go past the buffer. */
 static ssize_t read_step(weir_stream *s, char *to, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__start_reading(s);
     if (result <= 0)
         return result;
     uint64_t unread = weir__unread(s);
     if (unread == 0) {
-        bool past = to && bytes >= own->past_bytes && own->sink->read;
-        if (past && (!own->direct || weir__direct_reads(s, to, bytes)))
-            return weir__read_direct(s, to, bytes);
+        bool bypass = to && bytes >= config->bypass_bytes && config->sink->read;
+        if (bypass && (!config->direct || weir__direct_can_read_bypass(s, to, bytes)))
+            return weir__read_bypass(s, to, bytes);
         ssize_t got = weir__fill(s, bytes);
         if (got <= 0)
             return got;
         unread = (uint64_t)got;
     }
     size_t part = bytes < unread ? bytes : unread;
-    take(s, to, part);
+    consume(s, to, part);
     return (ssize_t)part;
 }
 
@@ -102,7 +102,7 @@ ssize_t weir_read(weir_stream *s, void *to, size_t bytes)
     if (bytes > SSIZE_MAX)
         return -EINVAL;
     weir__enter(s);
-    ssize_t result = weir__own(s)->can_read ? read_held(s, to, bytes) : -EBADF;
+    ssize_t result = weir__config(s)->can_read ? read_held(s, to, bytes) : -EBADF;
     weir__leave(s);
     return result;
 }
@@ -112,7 +112,7 @@ ssize_t weir_read_some(weir_stream *s, void *to, size_t bytes)
     if (bytes > SSIZE_MAX)
         return -EINVAL;
     weir__enter(s);
-    ssize_t result = weir__own(s)->can_read ? 0 : -EBADF;
+    ssize_t result = weir__config(s)->can_read ? 0 : -EBADF;
     if (result == 0 && bytes > 0)
         result = read_step(s, to, bytes);
     weir__leave(s);
@@ -125,9 +125,9 @@ ssize_t weir__peek_held(weir_stream *s, size_t bytes)
     int result = weir__start_reading(s);
     if (result <= 0)
         return result;
-    while (weir__unread(s) < bytes && !weir__hot(s)->eof && !weir__hot(s)->read_error) {
+    while (weir__unread(s) < bytes && !weir__state(s)->eof && !weir__state(s)->read_error) {
         uint64_t unread = weir__unread(s);
-        if (bytes > weir__own(s)->read_capacity && (result = weir__grow_read(s, 0, bytes)) < 0)
+        if (bytes > weir__config(s)->read_capacity && (result = weir__grow_read(s, 0, bytes)) < 0)
             return unread ? (ssize_t)unread : result;
         ssize_t got = weir__fill(s, bytes - unread);
         if (got < 0 && unread == 0)
@@ -156,7 +156,7 @@ ssize_t weir_skip(weir_stream *s, size_t bytes)
     if (bytes > SSIZE_MAX)
         return -EINVAL;
     weir__enter(s);
-    ssize_t result = weir__own(s)->can_read ? read_held(s, NULL, bytes) : -EBADF;
+    ssize_t result = weir__config(s)->can_read ? read_held(s, NULL, bytes) : -EBADF;
     weir__leave(s);
     return result;
 }
@@ -164,28 +164,28 @@ ssize_t weir_skip(weir_stream *s, size_t bytes)
 /* Room in front of the unread bytes, in memory that may be written to. */
 static int make_pushback_room(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    bool ours = own->read_mapped != 0;
-    if (ours && weir__next(s) > own->read_buffer)
+    struct weir__config *config = weir__config(s);
+    bool ours = config->read_mapped != 0;
+    if (ours && weir__next(s) > config->read_buffer)
         return 0;
     uint64_t unread = weir__unread(s);
-    size_t capacity = own->read_capacity > unread ? own->read_capacity : unread;
+    size_t capacity = config->read_capacity > unread ? config->read_capacity : unread;
     return weir__grow_read(s, unread + 1, capacity ? capacity : 1);
 }
 
 static int ungetc_held(weir_stream *s, int c)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
-    if (!own->can_read)
+    struct weir__config *config = weir__config(s);
+    struct weir__state *state = weir__state(s);
+    if (!config->can_read)
         return -EBADF;
     if (c < 0)
         return -EINVAL;
-    if (own->can_write && own->seekable && !hot->reading) {
+    if (config->can_write && config->seekable && !state->reading) {
         int result = weir__flush_held(s);
         if (result < 0)
             return result;
-        hot->reading = true;
+        state->reading = true;
     }
     bool same = s->read > weir__read_start(s) && s->read <= s->held_read_limit &&
                 (unsigned char)weir__next(s)[-1] == (unsigned char)c;
@@ -194,10 +194,10 @@ static int ungetc_held(weir_stream *s, int c)
         if (result < 0)
             return result;
         weir__next(s)[-1] = (char)c;
-        hot->pushed = true;
+        state->pushed_back = true;
     }
     WEIR_STORE(&s->read, s->read - 1);
-    hot->eof = false;
+    state->eof = false;
     weir__set_limits(s);
     return (unsigned char)c;
 }

@@ -5,40 +5,40 @@
 /* Room behind the record that was begun: what is complete leaves first, then the buffer grows. */
 static int make_room(weir_stream *s, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     if (bytes <= weir__room(s))
         return 0;
-    int result = own->sink->write ? weir__drain_ahead(s) : 0;
+    int result = config->sink->write ? weir__drain_async(s) : 0;
     if (result < 0 || bytes <= weir__room(s))
         return result;
-    uint64_t used = weir__written(s) + weir__hot(s)->record_bytes;
-    size_t wanted = own->capacity * 2 > used + bytes ? own->capacity * 2 : used + bytes;
+    uint64_t used = weir__written(s) + weir__state(s)->record_bytes;
+    size_t wanted = config->capacity * 2 > used + bytes ? config->capacity * 2 : used + bytes;
     return weir__grow_write(s, wanted);
 }
 
 /* Everything up to the last separator among the newest `bytes` is complete. */
 static void publish_complete(weir_stream *s, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
-    char *begin = own->buffer + weir__written(s);
+    struct weir__config *config = weir__config(s);
+    struct weir__state *state = weir__state(s);
+    char *begin = config->buffer + weir__written(s);
     const char *end = NULL;
-    if (own->separator >= 0)
-        end = memrchr(begin + hot->record_bytes - bytes, own->separator, bytes);
+    if (config->separator >= 0)
+        end = memrchr(begin + state->record_bytes - bytes, config->separator, bytes);
     if (!end)
         return;
     uint64_t whole = (uint64_t)(end - begin) + 1, from = weir__written(s);
-    hot->record_bytes -= whole;
+    state->record_bytes -= whole;
     weir__publish(s, whole);
     weir__after_append(s, from);
 }
 
 static void append(weir_stream *s, const void *from, size_t bytes)
 {
-    struct weir__hot *hot = weir__hot(s);
+    struct weir__state *state = weir__state(s);
     if (bytes > 0)
-        memcpy(weir__own(s)->buffer + weir__written(s) + hot->record_bytes, from, bytes);
-    hot->record_bytes += bytes;
+        memcpy(weir__config(s)->buffer + weir__written(s) + state->record_bytes, from, bytes);
+    state->record_bytes += bytes;
 }
 
 ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count)
@@ -59,27 +59,27 @@ ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count)
 
 void weir__record_commit(weir_stream *s, size_t bytes)
 {
-    weir__hot(s)->record_bytes += bytes;
+    weir__state(s)->record_bytes += bytes;
     publish_complete(s, bytes);
 }
 
 /* On a pipe, where nothing in the bytes shows where a record ends, each needs a write of its own: the one
  * before must be gone. */
-static int make_way(weir_stream *s)
+static int drain_before_unseparated(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    return own->is_pipe && own->separator < 0 && weir__pending(s) ? weir__drain(s) : 0;
+    struct weir__config *config = weir__config(s);
+    return config->is_pipe && config->separator < 0 && weir__pending(s) ? weir__drain(s) : 0;
 }
 
 /* 0: accepted, whatever became of it. */
-static int complete(weir_stream *s)
+static int complete_record(weir_stream *s)
 {
-    struct weir__hot *hot = weir__hot(s);
-    int result = make_way(s);
+    struct weir__state *state = weir__state(s);
+    int result = drain_before_unseparated(s);
     if (result < 0)
         return result;
-    uint64_t from = weir__written(s), bytes = hot->record_bytes;
-    hot->record_bytes = 0;
+    uint64_t from = weir__written(s), bytes = state->record_bytes;
+    state->record_bytes = 0;
     weir__publish(s, bytes);
     weir__after_append(s, from);
     return 0;
@@ -87,26 +87,26 @@ static int complete(weir_stream *s)
 
 static ssize_t putrec_held(weir_stream *s, const void *from, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
-    char end = (char)own->separator;
-    if (own->mode != WEIR_RECORD) {
+    char end = (char)config->separator;
+    if (config->mode != WEIR_RECORD) {
         struct iovec parts[2] = {{(void *)(uintptr_t)from, bytes}, {&end, 1}};
-        ssize_t all = weir__write_all(s, parts, own->separator < 0 ? 1 : 2);
+        ssize_t all = weir__write_whole(s, parts, config->separator < 0 ? 1 : 2);
         return all < 0 ? all : (ssize_t)bytes;
     }
     if (bytes >= WEIR_BUFFER_MAX)
         return -EMSGSIZE;
-    result = make_way(s);
+    result = drain_before_unseparated(s);
     if (result == 0)
         result = make_room(s, bytes + 1);
     if (result < 0)
         return result;
     append(s, from, bytes);
-    append(s, &end, own->separator >= 0);
-    complete(s);
+    append(s, &end, config->separator >= 0);
+    complete_record(s);
     return (ssize_t)bytes;
 }
 
@@ -120,16 +120,16 @@ ssize_t weir_putrec(weir_stream *s, const void *from, size_t bytes)
 
 static int endrec_held(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
-    if (own->separator >= 0) {
-        char end = (char)own->separator;
+    if (config->separator >= 0) {
+        char end = (char)config->separator;
         ssize_t taken = weir__write_held(s, &end, 1);
         return taken < 0 ? (int)taken : 0;
     }
-    return own->mode == WEIR_RECORD ? complete(s) : 0;
+    return config->mode == WEIR_RECORD ? complete_record(s) : 0;
 }
 
 int weir_endrec(weir_stream *s)

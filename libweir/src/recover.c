@@ -8,13 +8,13 @@
 /* ---- does the owner live? ---- */
 
 /* The fifth field of each line of /proc/PID/maps is an inode number. */
-struct scan {
+struct maps_scan {
     unsigned field;
     uint64_t number;
     bool in_field, found;
 };
 
-static void scan_part(struct scan *scan, const char *part, size_t length, uint64_t ino)
+static void scan_maps(struct maps_scan *scan, const char *part, size_t length, uint64_t ino)
 {
     for (size_t i = 0; i < length; i++) {
         if (part[i] == ' ' || part[i] == '\n') {
@@ -30,19 +30,19 @@ static void scan_part(struct scan *scan, const char *part, size_t length, uint64
 }
 
 /* The number of another file system's file would be a rare accident: it costs a later attempt. */
-bool weir__owner_maps(const struct weir__remains *r, uint64_t ino)
+bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino)
 {
     char part[1024], path[64] = "/proc/";
-    struct scan scan = {0};
-    if (r->file.head.pid <= 0)
+    struct maps_scan scan = {0};
+    if (image->file.head.pid <= 0)
         return false;
-    size_t length = 6 + weir__format_u64(path + 6, (uint64_t)r->file.head.pid);
+    size_t length = 6 + weir__format_u64(path + 6, (uint64_t)image->file.head.pid);
     strcpy(path + length, "/maps");
     int fd = (int)WEIR_CALL(weir__kernel.open(path, O_RDONLY | O_CLOEXEC, 0));
     for (ssize_t got; fd >= 0 && (got = weir__kernel.read(fd, part, sizeof part)) != 0;) {
         if (got < 0 && errno != EINTR)
             break;
-        scan_part(&scan, part, got > 0 ? (size_t)got : 0, ino);
+        scan_maps(&scan, part, got > 0 ? (size_t)got : 0, ino);
     }
     if (fd >= 0)
         weir__kernel.close(fd);
@@ -59,16 +59,16 @@ static bool is_open_here(const char *path)
         return false;
     weir__registry_lock();
     for (size_t slot = 0; !found && (s = weir__next_stream(&slot)) != NULL;) {
-        const struct weir__own *own = weir__own(s);
-        found = own->spill && own->spill->file && own->pid == (int)getpid() && own->spill->dev == status.st_dev &&
-                own->spill->ino == status.st_ino;
+        const struct weir__config *config = weir__config(s);
+        found = config->spill && config->spill->file && config->pid == (int)getpid() &&
+                config->spill->dev == status.st_dev && config->spill->ino == status.st_ino;
     }
     weir__registry_unlock();
     return found;
 }
 
 /* Which file is written is what the spill file says, so it must not be another user's word. */
-static int is_trusted(const struct stat *status)
+static int check_owner(const struct stat *status)
 {
     return status->st_uid == geteuid() && !(status->st_mode & 022) ? 0 : -EPERM;
 }
@@ -82,7 +82,7 @@ static int lock(int fd, short type)
 
 /* ---- the sink ---- */
 
-int weir__open_again(int fd, int oflags)
+int weir__reopen(int fd, int oflags)
 {
     char link[64] = "/proc/self/fd/";
     link[14 + weir__format_u64(link + 14, (uint64_t)fd)] = 0;
@@ -91,55 +91,56 @@ int weir__open_again(int fd, int oflags)
 
 static int open_fifo(int found)
 {
-    int fd = weir__open_again(found, O_WRONLY | O_NONBLOCK); /* -ENXIO: nobody reads */
+    int fd = weir__reopen(found, O_WRONLY | O_NONBLOCK); /* -ENXIO: nobody reads */
     if (fd >= 0)
         weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)O_WRONLY);
     return fd;
 }
 
 /* The very file, not what has its name now. Looked at before it is opened: opening a device may do things. */
-static int open_sink(const struct weir__remains *r)
+static int open_sink(const struct weir__spill_image *image)
 {
-    const struct weir__spill_sink *sink = &r->file.sink;
+    const struct weir__spill_sink *sink = &image->file.sink;
     if (sink->path[0] == 0 || (sink->type != S_IFREG && sink->type != S_IFBLK && sink->type != S_IFIFO))
         return -ENXIO; /* the number of a terminal may be another's by now; a pipe has no name at all */
     int found = (int)WEIR_CALL(weir__kernel.open(sink->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
     if (found < 0)
         return found;
     int append = sink->kind == WEIR_SPILL_APPEND && !sink->lock ? O_APPEND : 0, fd = -ESTALE;
-    if (weir__is_sink(r, found))
-        fd = sink->type == S_IFIFO ? open_fifo(found) : weir__open_again(found, O_WRONLY | append);
+    if (weir__is_same_sink(image, found))
+        fd = sink->type == S_IFIFO ? open_fifo(found) : weir__reopen(found, O_WRONLY | append);
     weir__kernel.close(found);
     return fd;
 }
 
 /* Linux appends with an O_APPEND descriptor even where pwrite(2) says; then it is opened anew. */
-static int suit_given(const struct weir__remains *r, struct weir__target *target)
+static int prepare_given_fd(const struct weir__spill_image *image, struct weir__target *target)
 {
     int flags = (int)WEIR_CALL(weir__kernel.fcntl(target->fd, F_GETFL, NULL));
     if (flags < 0)
         return flags;
-    target->same = weir__is_sink(r, target->fd);
+    target->same_file = weir__is_same_sink(image, target->fd);
     if ((flags & O_ACCMODE) == O_RDONLY || flags & O_PATH)
         return -EBADF;
-    if (target->same && r->file.sink.kind == WEIR_SPILL_PLAIN && flags & O_APPEND)
-        return weir__open_again(target->fd, O_WRONLY);
+    if (target->same_file && image->file.sink.kind == WEIR_SPILL_POSITIONED && flags & O_APPEND)
+        return weir__reopen(target->fd, O_WRONLY);
     return target->fd;
 }
 
-static int write_out(struct weir__remains *r, int given, struct weir_recovered *found)
+static int write_out(struct weir__spill_image *image, int given, struct weir_recovered *found)
 {
     if (found->bytes == 0)
         return 0;
     struct weir__target target = {given, -1, true, false};
-    int fd = given < 0 ? open_sink(r) : suit_given(r, &target);
+    int fd = given < 0 ? open_sink(image) : prepare_given_fd(image, &target);
     if (fd < 0)
         return fd;
     target.fd = fd;
-    target.reader = target.same && r->file.sink.kind != WEIR_SPILL_FLOW ? weir__open_again(fd, O_RDONLY) : -1;
-    int result = weir__replay(r, &target, found);
-    if (target.reader >= 0)
-        weir__kernel.close(target.reader);
+    target.read_fd =
+        target.same_file && image->file.sink.kind != WEIR_SPILL_SEQUENTIAL ? weir__reopen(fd, O_RDONLY) : -1;
+    int result = weir__replay(image, &target, found);
+    if (target.read_fd >= 0)
+        weir__kernel.close(target.read_fd);
     if (fd != given)
         weir__kernel.close(fd);
     return result;
@@ -147,13 +148,13 @@ static int write_out(struct weir__remains *r, int given, struct weir_recovered *
 
 static int recover(int spill, const char *path, int fd, struct weir_recovered *found)
 {
-    struct weir__remains remains;
+    struct weir__spill_image image;
     struct stat status;
     int result = (int)WEIR_CALL(weir__kernel.fstat(spill, &status));
     if (result == 0 && !S_ISREG(status.st_mode))
         result = -EINVAL;
     if (result == 0 && fd < 0)
-        result = is_trusted(&status);
+        result = check_owner(&status);
     if (result == 0)
         result = lock(spill, F_WRLCK);
     if (result == 0) /* again: who had the lock before may have finished and removed it */
@@ -161,13 +162,13 @@ static int recover(int spill, const char *path, int fd, struct weir_recovered *f
     if (result == 0 && status.st_nlink == 0)
         result = -ENOENT;
     if (result == 0)
-        result = weir__remains_load(&remains, spill);
-    if (result == 0 && weir__owner_maps(&remains, status.st_ino))
+        result = weir__spill_load(&image, spill);
+    if (result == 0 && weir__owner_maps(&image, status.st_ino))
         result = -EBUSY;
     if (result < 0)
         return result;
-    weir__remains_tell(&remains, found);
-    result = write_out(&remains, fd, found);
+    weir__spill_describe(&image, found);
+    result = write_out(&image, fd, found);
     if (result == 0)
         weir__spill_unlink(path, status.st_dev, status.st_ino);
     return result;

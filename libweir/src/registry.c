@@ -23,7 +23,7 @@ static struct chunk *chunk_at(size_t index)
     return chunk;
 }
 
-static int put_in_a_slot(weir_stream *s)
+static int store_in_slot(weir_stream *s)
 {
     for (size_t slot = weir__globals->first_free; slot < (size_t)CHUNKS * CHUNK_SLOTS; slot++) {
         struct chunk *chunk = chunk_at(slot / CHUNK_SLOTS);
@@ -31,7 +31,7 @@ static int put_in_a_slot(weir_stream *s)
             return -ENOMEM;
         if (atomic_load(&chunk->slot[slot % CHUNK_SLOTS]))
             continue;
-        weir__own(s)->slot = slot;
+        weir__config(s)->slot = slot;
         atomic_store(&chunk->slot[slot % CHUNK_SLOTS], s);
         weir__globals->first_free = slot + 1;
         return 0;
@@ -42,61 +42,62 @@ static int put_in_a_slot(weir_stream *s)
 int weir__register(weir_stream *s)
 {
     weir__registry_lock();
-    int result = put_in_a_slot(s);
+    int result = store_in_slot(s);
     weir__registry_unlock();
     return result;
 }
 
 /* Those who came by the registry may want the lock that this thread has: they get it. */
-static void wait_for_holders(weir_stream *s)
+static void wait_for_refs(weir_stream *s)
 {
-    struct weir__hot *hot = weir__hot(s);
-    bool ours = atomic_load(&hot->lock.holder) == weir__this_thread();
-    uint32_t depth = ours ? hot->lock.depth : 0;
+    struct weir__state *state = weir__state(s);
+    bool locked_here = atomic_load(&state->lock.owner) == weir__this_thread();
+    uint32_t depth = locked_here ? state->lock.depth : 0;
     struct timespec moment = {0, 50000};
-    if (!atomic_load(&hot->holders) || weir__own(s)->pid != (int)getpid()) /* a child has no other threads */
+    if (!atomic_load(&state->refs) ||
+        weir__config(s)->pid != (int)getpid()) /* a child has no other threads */
         return;
-    if (ours) {
-        hot->lock.depth = 0;
-        weir__unlock(&hot->lock);
+    if (locked_here) {
+        state->lock.depth = 0;
+        weir__unlock(&state->lock);
     }
-    while (atomic_load(&hot->holders))
+    while (atomic_load(&state->refs))
         nanosleep(&moment, NULL);
-    if (ours) {
-        weir__lock(&hot->lock, s);
-        hot->lock.depth = depth;
+    if (locked_here) {
+        weir__lock(&state->lock, s);
+        state->lock.depth = depth;
     }
 }
 
 void weir__unregister(weir_stream *s)
 {
-    size_t slot = weir__own(s)->slot;
+    size_t slot = weir__config(s)->slot;
     weir__registry_lock();
     atomic_store(&atomic_load(&chunks[slot / CHUNK_SLOTS])->slot[slot % CHUNK_SLOTS], NULL);
     if (slot < weir__globals->first_free)
         weir__globals->first_free = slot;
     weir_stream *other;
     for (size_t at = 0; (other = weir__next_stream(&at)) != NULL;)
-        if (weir__own(other)->tied == s)
-            weir__own(other)->tied = NULL;
+        if (weir__config(other)->tied == s)
+            weir__config(other)->tied = NULL;
     weir__registry_unlock();
-    weir__stale_forget(s);
-    wait_for_holders(s);
+    weir__stale_wait(s);
+    wait_for_refs(s);
 }
 
-weir_stream *weir__hold_next(size_t *slot)
+weir_stream *weir__ref_next(size_t *slot)
 {
     if (!__atomic_load_n(&weir__globals, __ATOMIC_ACQUIRE)) /* there was never one */
         return NULL;
     weir__registry_lock();
     weir_stream *s = weir__next_stream(slot);
     if (s)
-        atomic_fetch_add(&weir__hot(s)->holders, 1);
+        atomic_fetch_add(&weir__state(s)->refs, 1);
     weir__registry_unlock();
     return s;
 }
 
-void weir__release(weir_stream *s) { atomic_fetch_sub(&weir__hot(s)->holders, 1); }
+void weir__unref(weir_stream *s) { atomic_fetch_sub(&weir__state(s)->refs, 1); }
 
 weir_stream *weir__next_stream(size_t *slot)
 {

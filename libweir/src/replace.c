@@ -36,7 +36,7 @@ static int create_temporary(const char *path, char **temporary)
 }
 
 /* As the file that is replaced: its permissions, and its owner where that is allowed. */
-static int take_over(int fd, const char *path)
+static int copy_attributes(int fd, const char *path)
 {
     struct stat old;
     if (stat(path, &old) != 0)
@@ -48,13 +48,13 @@ static int take_over(int fd, const char *path)
     return (int)WEIR_CALL(fchmod(fd, old.st_mode & 07777));
 }
 
-static int begin(weir_stream **s, const char *path, const struct weir_options *options)
+static int open_temporary(weir_stream **s, const char *path, const struct weir_options *options)
 {
     char *temporary;
     int fd = create_temporary(path, &temporary);
     if (fd < 0)
         return fd;
-    int result = take_over(fd, path);
+    int result = copy_attributes(fd, path);
     if (result == 0)
         result = weir_fdopen(s, fd, options);
     if (result < 0) {
@@ -63,9 +63,9 @@ static int begin(weir_stream **s, const char *path, const struct weir_options *o
         free(temporary);
         return result;
     }
-    weir__own(*s)->temporary = temporary;
-    weir__own(*s)->temporary_pid = (int)getpid();
-    weir__hot(*s)->pos = 0;
+    weir__config(*s)->temporary = temporary;
+    weir__config(*s)->temporary_pid = (int)getpid();
+    weir__state(*s)->pos = 0;
     return 0;
 }
 
@@ -75,37 +75,37 @@ int weir_open_replace(weir_stream **s, const char *path, const struct weir_optio
     char *final = final_path(path);
     if (!final)
         return -errno;
-    int result = begin(s, final, options);
+    int result = open_temporary(s, final, options);
     if (result < 0)
         free(final);
     else
-        weir__own(*s)->path = final;
+        weir__config(*s)->path = final;
     return result;
 }
 
 bool weir__has_temporary(const weir_stream *s)
 {
-    return weir__own(s)->temporary && weir__own(s)->temporary_pid == (int)getpid();
+    return weir__config(s)->temporary && weir__config(s)->temporary_pid == (int)getpid();
 }
 
 void weir__remove_temporary(const weir_stream *s)
 {
     if (weir__has_temporary(s))
-        weir__kernel.unlink(weir__own(s)->temporary);
+        weir__kernel.unlink(weir__config(s)->temporary);
 }
 
 static int commit(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__sync_held(s, WEIR_WHOLE); /* owner and permissions as well */
     if (result < 0)
         return result;
-    result = (int)WEIR_CALL(weir__kernel.rename(own->temporary, own->path));
+    result = (int)WEIR_CALL(weir__kernel.rename(config->temporary, config->path));
     if (result < 0)
         return result;
-    free(own->temporary);
-    own->temporary = NULL; /* from here on closing leaves it */
-    return weir__sync_directory(own->path);
+    free(config->temporary);
+    config->temporary = NULL; /* from here on closing leaves it */
+    return weir__sync_directory(config->path);
 }
 
 int weir_replace(weir_stream *s)

@@ -8,7 +8,7 @@
 
 #include "format.h"
 
-enum { PART = 4096 };
+enum { CHUNK = 4096 };
 
 /* ---- reading the file: not by a map, which who truncates it would make a trap ---- */
 
@@ -30,109 +30,120 @@ static int write_at(int fd, const void *from, size_t bytes, uint64_t at)
     return result == (int64_t)bytes ? 0 : result < 0 ? (int)result : -EIO;
 }
 
-static uint64_t waiting(const struct weir__remains *r)
+static uint64_t pending_bytes(const struct weir__spill_image *image)
 {
-    const struct weir_head *head = &r->file.head;
+    const struct weir_head *head = &image->file.head;
     return head->drained < head->written ? head->written - head->drained : 0;
 }
 
-static uint64_t position(const struct weir__remains *r) { return r->file.origin + r->file.head.drained; }
+static uint64_t position(const struct weir__spill_image *image)
+{
+    return image->file.origin + image->file.head.drained;
+}
 
-static bool in_flight(const struct weir__remains *r) { return waiting(r) && r->file.flight.from == r->file.head.drained; }
+static bool has_inflight(const struct weir__spill_image *image)
+{
+    return pending_bytes(image) && image->file.inflight.from == image->file.head.drained;
+}
 
 static bool is_layout_right(const struct weir__spill_file *file)
 {
     return file->head.magic == WEIR_HEAD_MAGIC && file->head.layout == WEIR_LAYOUT && file->head.base == 0 &&
            file->magic == WEIR_SPILL_MAGIC && file->layout == WEIR_SPILL_LAYOUT &&
-           file->seal == weir__spill_seal(&file->sink);
+           file->checksum == weir__spill_checksum(&file->sink);
 }
 
 static bool is_sink_right(const struct weir__spill_sink *sink)
 {
-    return sink->kind <= WEIR_SPILL_FLOW && sink->lock <= 1 && sink->separator >= -1 && sink->separator <= 255 &&
-           memchr(sink->path, 0, sizeof sink->path) && (sink->path[0] == 0 || sink->path[0] == '/');
+    return sink->kind <= WEIR_SPILL_SEQUENTIAL && sink->lock <= 1 && sink->separator >= -1 &&
+           sink->separator <= 255 && memchr(sink->path, 0, sizeof sink->path) &&
+           (sink->path[0] == 0 || sink->path[0] == '/');
 }
 
 /* No offset may lead out of the file, nor a sum of them around. */
-static bool are_offsets_right(const struct weir__remains *r)
+static bool are_offsets_right(const struct weir__spill_image *image)
 {
-    const struct weir__spill_file *file = &r->file;
+    const struct weir__spill_file *file = &image->file;
     const struct weir_head *head = &file->head;
-    if (file->buffer_at < sizeof *file || file->buffer_at % PART || file->buffer_at >= r->size)
+    if (file->buffer_at < sizeof *file || file->buffer_at % CHUNK || file->buffer_at >= image->size)
         return false;
-    uint64_t room = r->size - file->buffer_at;
+    uint64_t room = image->size - file->buffer_at;
     if (head->buffer_bytes == 0 || head->buffer_bytes > room || head->written > room || head->drained > room)
         return false;
     if (file->mode < WEIR_NONE || file->mode > WEIR_RECORD)
         return false;
-    if (waiting(r) && file->sink.kind == WEIR_SPILL_PLAIN && position(r) > (uint64_t)INT64_MAX - waiting(r))
+    if (pending_bytes(image) && file->sink.kind == WEIR_SPILL_POSITIONED &&
+        position(image) > (uint64_t)INT64_MAX - pending_bytes(image))
         return false;
-    const struct weir__flight *flight = &file->flight;
-    if (flight->end != WEIR_SPILL_NONE && flight->end > INT64_MAX)
+    const struct weir__inflight *inflight = &file->inflight;
+    if (inflight->end != WEIR_SPILL_NONE && inflight->end > INT64_MAX)
         return false;
-    return !in_flight(r) || (flight->bytes > 0 && flight->bytes <= waiting(r) && flight->total >= flight->bytes &&
-                             flight->total <= INT64_MAX);
+    return !has_inflight(image) || (inflight->bytes > 0 && inflight->bytes <= pending_bytes(image) &&
+                                    inflight->total >= inflight->bytes && inflight->total <= INT64_MAX);
 }
 
-int weir__remains_load(struct weir__remains *r, int fd)
+int weir__spill_load(struct weir__spill_image *image, int fd)
 {
     struct stat status;
-    r->fd = fd;
+    image->fd = fd;
     int result = (int)WEIR_CALL(weir__kernel.fstat(fd, &status));
     if (result < 0)
         return result;
-    r->size = (uint64_t)status.st_size;
-    int64_t got = read_at(fd, &r->file, sizeof r->file, 0);
+    image->size = (uint64_t)status.st_size;
+    int64_t got = read_at(fd, &image->file, sizeof image->file, 0);
     if (got < 0)
         return (int)got;
-    if (got < (int64_t)sizeof r->file || !is_layout_right(&r->file))
+    if (got < (int64_t)sizeof image->file || !is_layout_right(&image->file))
         return -EBADMSG;
-    return is_sink_right(&r->file.sink) && are_offsets_right(r) ? 0 : -EBADMSG;
+    return is_sink_right(&image->file.sink) && are_offsets_right(image) ? 0 : -EBADMSG;
 }
 
-void weir__remains_tell(const struct weir__remains *r, struct weir_recovered *found)
+void weir__spill_describe(const struct weir__spill_image *image, struct weir_recovered *found)
 {
-    found->bytes = waiting(r);
-    found->pid = r->file.head.pid;
+    found->bytes = pending_bytes(image);
+    found->pid = image->file.head.pid;
     found->exact = 1;
     found->repeated = 0;
-    _Static_assert(sizeof found->path == sizeof r->file.sink.path, "a path is a path");
-    memcpy(found->path, r->file.sink.path, sizeof found->path);
+    _Static_assert(sizeof found->path == sizeof image->file.sink.path, "a path is a path");
+    memcpy(found->path, image->file.sink.path, sizeof found->path);
 }
 
 /* ---- noting what is done ---- */
 
-#define NOTE(r, field) write_at((r)->fd, &(r)->file.field, sizeof(r)->file.field, offsetof(struct weir__spill_file, field))
+#define STORE_FIELD(image, field)                                          \
+    write_at((image)->fd, &(image)->file.field, sizeof(image)->file.field, \
+             offsetof(struct weir__spill_file, field))
 
 /* In one piece: a kill does not divide what is copied within a page. */
-static int note_flight(struct weir__remains *r, uint64_t bytes, uint64_t end)
+static int store_inflight(struct weir__spill_image *image, uint64_t bytes, uint64_t end)
 {
-    uint64_t from = bytes ? r->file.head.drained : WEIR_SPILL_NONE;
-    r->file.flight = (struct weir__flight){from, bytes, bytes, end};
-    return NOTE(r, flight);
+    uint64_t from = bytes ? image->file.head.drained : WEIR_SPILL_NONE;
+    image->file.inflight = (struct weir__inflight){from, bytes, bytes, end};
+    return STORE_FIELD(image, inflight);
 }
 
-static int note_drained(struct weir__remains *r, uint64_t bytes)
+static int store_drained(struct weir__spill_image *image, uint64_t bytes)
 {
-    r->file.head.drained += bytes;
-    return NOTE(r, head.drained);
+    image->file.head.drained += bytes;
+    return STORE_FIELD(image, head.drained);
 }
 
-static int note_origin(struct weir__remains *r, uint64_t next)
+static int store_origin(struct weir__spill_image *image, uint64_t next)
 {
-    r->file.origin = next - r->file.head.drained;
-    return NOTE(r, origin);
+    image->file.origin = next - image->file.head.drained;
+    return STORE_FIELD(image, origin);
 }
 
 /* ---- what of it the sink has already ---- */
 
-bool weir__is_sink(const struct weir__remains *r, int fd)
+bool weir__is_same_sink(const struct weir__spill_image *image, int fd)
 {
     struct weir__spill_sink now;
-    const struct weir__spill_sink *was = &r->file.sink;
-    if (weir__spill_identify(fd, &now) < 0 || now.dev != was->dev || now.ino != was->ino || now.type != was->type)
+    const struct weir__spill_sink *recorded = &image->file.sink;
+    if (weir__spill_identify(fd, &now) < 0 || now.dev != recorded->dev || now.ino != recorded->ino ||
+        now.type != recorded->type)
         return false;
-    return now.born == was->born || !now.born || !was->born;
+    return now.btime == recorded->btime || !now.btime || !recorded->btime;
 }
 
 static int64_t end_of(const struct weir__target *target)
@@ -143,163 +154,176 @@ static int64_t end_of(const struct weir__target *target)
 }
 
 /* 1: the target has at `at` what lies in the buffer from `offset` on; 0: it has not; -1: it cannot be read. */
-static int has(const struct weir__remains *r, const struct weir__target *target, uint64_t at, uint64_t offset, uint64_t bytes)
+static int compare_target(const struct weir__spill_image *image, const struct weir__target *target,
+                          uint64_t at, uint64_t offset, uint64_t bytes)
 {
-    char ours[PART], theirs[PART];
+    char buffer_bytes[CHUNK], target_bytes[CHUNK];
     while (bytes) {
-        size_t part = bytes < PART ? (size_t)bytes : PART;
-        if (target->reader < 0 || read_at(target->reader, theirs, part, at) != (int64_t)part ||
-            read_at(r->fd, ours, part, r->file.buffer_at + offset) != (int64_t)part)
+        size_t part = bytes < CHUNK ? (size_t)bytes : CHUNK;
+        if (target->read_fd < 0 || read_at(target->read_fd, target_bytes, part, at) != (int64_t)part ||
+            read_at(image->fd, buffer_bytes, part, image->file.buffer_at + offset) != (int64_t)part)
             return -1;
-        if (memcmp(ours, theirs, part) != 0)
+        if (memcmp(buffer_bytes, target_bytes, part) != 0)
             return 0;
         at += part, offset += part, bytes -= part;
     }
     return 1;
 }
 
-static void is_not_exact(const struct weir__remains *r, struct weir_recovered *found)
+static void mark_inexact(const struct weir__spill_image *image, struct weir_recovered *found)
 {
     found->exact = 0;
-    found->repeated = in_flight(r) ? r->file.flight.bytes : 0;
+    found->repeated = has_inflight(image) ? image->file.inflight.bytes : 0;
 }
 
 /* Has anyone written where ours will go, into what was behind the end when the owner looked? */
-static bool others_wrote(const struct weir__remains *r, const struct weir__target *target, uint64_t end)
+static bool has_foreign_write(const struct weir__spill_image *image, const struct weir__target *target,
+                              uint64_t end)
 {
-    const struct weir__flight *flight = &r->file.flight;
-    uint64_t from = position(r), upto = from + waiting(r), flown = in_flight(r) ? flight->total : 0;
-    if (target->shares) {
+    const struct weir__inflight *inflight = &image->file.inflight;
+    uint64_t from = position(image), upto = from + pending_bytes(image),
+             inflight_bytes = has_inflight(image) ? inflight->total : 0;
+    if (target->same_description) {
         int64_t now = WEIR_CALL(weir__kernel.lseek(target->fd, 0, SEEK_CUR));
-        if (now >= 0 && ((uint64_t)now < from || (uint64_t)now > from + flown))
+        if (now >= 0 && ((uint64_t)now < from || (uint64_t)now > from + inflight_bytes))
             return true;
     }
-    uint64_t low = from > flight->end ? from : flight->end, high = end < upto ? end : upto;
-    if (flight->end == WEIR_SPILL_NONE || low >= high)
+    uint64_t low = from > inflight->end ? from : inflight->end, high = end < upto ? end : upto;
+    if (inflight->end == WEIR_SPILL_NONE || low >= high)
         return false;
-    int same = has(r, target, low, low - from + r->file.head.drained, high - low);
-    return same < 0 ? end > from + flown : !same;
+    int same = compare_target(image, target, low, low - from + image->file.head.drained, high - low);
+    return same < 0 ? end > from + inflight_bytes : !same;
 }
 
-static int place_plain(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found)
+static int resolve_positioned(struct weir__spill_image *image, const struct weir__target *target,
+                              struct weir_recovered *found)
 {
     int64_t end = end_of(target);
     if (end < 0)
         return (int)end;
-    if (r->file.sink.type != S_IFREG || !others_wrote(r, target, (uint64_t)end))
+    if (image->file.sink.type != S_IFREG || !has_foreign_write(image, target, (uint64_t)end))
         return 0;
-    is_not_exact(r, found);
-    int result = note_flight(r, 0, (uint64_t)end);
-    return result < 0 ? result : note_origin(r, (uint64_t)end);
+    mark_inexact(image, found);
+    int result = store_inflight(image, 0, (uint64_t)end);
+    return result < 0 ? result : store_origin(image, (uint64_t)end);
 }
 
 /* The file's growth is what the write in flight did, if the bytes there are ours. */
-static int place_append(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found)
+static int resolve_append(struct weir__spill_image *image, const struct weir__target *target,
+                          struct weir_recovered *found)
 {
-    const struct weir__flight *flight = &r->file.flight;
-    int64_t end = in_flight(r) ? end_of(target) : 0;
-    if (!in_flight(r) || end < 0)
+    const struct weir__inflight *inflight = &image->file.inflight;
+    int64_t end = has_inflight(image) ? end_of(target) : 0;
+    if (!has_inflight(image) || end < 0)
         return (int)end;
-    uint64_t size = (uint64_t)end, grown = size - flight->end;
-    if (flight->end == WEIR_SPILL_NONE || size < flight->end || grown > flight->total) {
-        is_not_exact(r, found);
+    uint64_t size = (uint64_t)end, grown = size - inflight->end;
+    if (inflight->end == WEIR_SPILL_NONE || size < inflight->end || grown > inflight->total) {
+        mark_inexact(image, found);
         return 0;
     }
-    uint64_t written = grown < flight->bytes ? grown : flight->bytes;
-    if (has(r, target, flight->end, r->file.head.drained, written) != 1) {
-        is_not_exact(r, found);
+    uint64_t written = grown < inflight->bytes ? grown : inflight->bytes;
+    if (compare_target(image, target, inflight->end, image->file.head.drained, written) != 1) {
+        mark_inexact(image, found);
         return 0;
     }
     found->bytes -= written;
-    return note_drained(r, written);
+    return store_drained(image, written);
 }
 
-static int place(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found)
+static int resolve_inflight(struct weir__spill_image *image, const struct weir__target *target,
+                            struct weir_recovered *found)
 {
-    if (target->same && r->file.sink.kind == WEIR_SPILL_PLAIN)
-        return place_plain(r, target, found);
-    if (target->same && r->file.sink.kind == WEIR_SPILL_APPEND)
-        return place_append(r, target, found);
-    if (in_flight(r))
-        is_not_exact(r, found);
+    if (target->same_file && image->file.sink.kind == WEIR_SPILL_POSITIONED)
+        return resolve_positioned(image, target, found);
+    if (target->same_file && image->file.sink.kind == WEIR_SPILL_APPEND)
+        return resolve_append(image, target, found);
+    if (has_inflight(image))
+        mark_inexact(image, found);
     return 0;
 }
 
 /* ---- writing ---- */
 
 /* As weir__whole_records, without looking into a map. */
-static uint64_t whole_records(const struct weir__remains *r, uint64_t bytes)
+static uint64_t whole_records(const struct weir__spill_image *image, uint64_t bytes)
 {
-    char part[PART];
-    int separator = r->file.sink.separator;
-    uint64_t at = r->file.buffer_at + r->file.head.drained;
-    if (r->file.mode != WEIR_RECORD || bytes <= PIPE_BUF || separator < 0)
+    char part[CHUNK];
+    int separator = image->file.sink.separator;
+    uint64_t at = image->file.buffer_at + image->file.head.drained;
+    if (image->file.mode != WEIR_RECORD || bytes <= PIPE_BUF || separator < 0)
         return bytes;
-    for (uint64_t seen = 0; seen < bytes; seen += PART) {
-        size_t length = bytes - seen < PART ? (size_t)(bytes - seen) : PART;
-        if (read_at(r->fd, part, length, at + seen) != (int64_t)length)
+    for (uint64_t scanned = 0; scanned < bytes; scanned += CHUNK) {
+        size_t length = bytes - scanned < CHUNK ? (size_t)(bytes - scanned) : CHUNK;
+        if (read_at(image->fd, part, length, at + scanned) != (int64_t)length)
             break;
-        const char *end = seen ? memchr(part, separator, length) : memrchr(part, separator, length);
+        const char *end = scanned ? memchr(part, separator, length) : memrchr(part, separator, length);
         if (end)
-            return seen + (uint64_t)(end - part) + 1;
+            return scanned + (uint64_t)(end - part) + 1;
     }
     return bytes;
 }
 
 /* One write(2). Returns what it took. */
-static int64_t write_some(struct weir__remains *r, const struct weir__target *target, const char *buffer)
+static int64_t write_once(struct weir__spill_image *image, const struct weir__target *target,
+                          const char *buffer)
 {
-    const char *from = buffer + r->file.head.drained;
-    uint64_t bytes = waiting(r);
-    bool plain = target->same && r->file.sink.kind == WEIR_SPILL_PLAIN;
-    bool append = target->same && r->file.sink.kind == WEIR_SPILL_APPEND;
-    if (!target->same || r->file.sink.kind == WEIR_SPILL_FLOW)
-        bytes = whole_records(r, bytes);
+    const char *from = buffer + image->file.head.drained;
+    uint64_t bytes = pending_bytes(image);
+    bool positioned = target->same_file && image->file.sink.kind == WEIR_SPILL_POSITIONED;
+    bool append = target->same_file && image->file.sink.kind == WEIR_SPILL_APPEND;
+    if (!target->same_file || image->file.sink.kind == WEIR_SPILL_SEQUENTIAL)
+        bytes = whole_records(image, bytes);
     int64_t end = append ? WEIR_CALL(weir__kernel.lseek(target->fd, 0, SEEK_END)) : -1;
-    int result = note_flight(r, bytes, plain ? r->file.flight.end : end < 0 ? WEIR_SPILL_NONE : (uint64_t)end);
+    int result = store_inflight(image, bytes,
+                                positioned ? image->file.inflight.end
+                                : end < 0  ? WEIR_SPILL_NONE
+                                           : (uint64_t)end);
     if (result < 0)
         return result;
-    if (plain)
-        return WEIR_CALL(weir__kernel.pwrite(target->fd, from, bytes, (off_t)position(r)));
+    if (positioned)
+        return WEIR_CALL(weir__kernel.pwrite(target->fd, from, bytes, (off_t)position(image)));
     return WEIR_CALL(weir__kernel.write(target->fd, from, bytes));
 }
 
-static int write_all(struct weir__remains *r, const struct weir__target *target, const char *buffer)
+static int write_all(struct weir__spill_image *image, const struct weir__target *target, const char *buffer)
 {
     int result = 0;
-    while (waiting(r) && result == 0) {
-        int64_t taken = write_some(r, target, buffer);
+    while (pending_bytes(image) && result == 0) {
+        int64_t taken = write_once(image, target, buffer);
         if (taken > 0)
-            result = note_drained(r, (uint64_t)taken);
+            result = store_drained(image, (uint64_t)taken);
         else if (taken != -EINTR)
             result = taken == -EFAULT ? -EBADMSG : taken ? (int)taken : -EIO; /* it was cut off under us */
     }
-    int noted = note_flight(r, 0, r->file.flight.end);
-    return result < 0 ? result : noted;
+    int stored = store_inflight(image, 0, image->file.inflight.end);
+    return result < 0 ? result : stored;
 }
 
 /* Who writes to the same open file description goes on behind these bytes. */
-static void move_on(const struct weir__remains *r, const struct weir__target *target, uint64_t from, uint64_t flown)
+static void advance_position(const struct weir__spill_image *image, const struct weir__target *target,
+                             uint64_t from, uint64_t inflight_bytes)
 {
     int64_t now = WEIR_CALL(weir__kernel.lseek(target->fd, 0, SEEK_CUR));
-    if (now >= 0 && (uint64_t)now >= from && (uint64_t)now <= from + flown)
-        weir__kernel.lseek(target->fd, (off_t)position(r), SEEK_SET);
+    if (now >= 0 && (uint64_t)now >= from && (uint64_t)now <= from + inflight_bytes)
+        weir__kernel.lseek(target->fd, (off_t)position(image), SEEK_SET);
 }
 
-static int replay(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found)
+static int replay(struct weir__spill_image *image, const struct weir__target *target,
+                  struct weir_recovered *found)
 {
-    uint64_t flown = in_flight(r) ? r->file.flight.total : 0;
-    int result = place(r, target, found);
-    if (result < 0 || !waiting(r))
+    uint64_t inflight_bytes = has_inflight(image) ? image->file.inflight.total : 0;
+    int result = resolve_inflight(image, target, found);
+    if (result < 0 || !pending_bytes(image))
         return result;
-    void *memory = weir__kernel.mmap(NULL, r->size, PROT_READ, MAP_SHARED, r->fd, 0);
+    void *memory = weir__kernel.mmap(NULL, image->size, PROT_READ, MAP_SHARED, image->fd, 0);
     if (memory == MAP_FAILED)
         return -errno;
-    uint64_t from = position(r);
-    result = write_all(r, target, (const char *)memory + r->file.buffer_at); /* only the kernel reads it */
-    weir__kernel.munmap(memory, r->size);
-    if (target->same && r->file.sink.kind == WEIR_SPILL_PLAIN)
-        move_on(r, target, from, flown);
+    uint64_t from = position(image);
+    result =
+        write_all(image, target, (const char *)memory + image->file.buffer_at); /* only the kernel reads it */
+    weir__kernel.munmap(memory, image->size);
+    if (target->same_file && image->file.sink.kind == WEIR_SPILL_POSITIONED)
+        advance_position(image, target, from, inflight_bytes);
     return result;
 }
 
@@ -313,13 +337,14 @@ static int lock_sink(int fd, short type)
     return result < 0 ? (int)result : 0;
 }
 
-int weir__replay(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found)
+int weir__replay(struct weir__spill_image *image, const struct weir__target *target,
+                 struct weir_recovered *found)
 {
-    bool lock = target->same && r->file.sink.lock && waiting(r);
+    bool lock = target->same_file && image->file.sink.lock && pending_bytes(image);
     int result = lock ? lock_sink(target->fd, F_WRLCK) : 0;
     if (result < 0)
         return result;
-    result = replay(r, target, found);
+    result = replay(image, target, found);
     if (lock)
         lock_sink(target->fd, F_UNLCK);
     return result;

@@ -3,8 +3,8 @@
 
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
+    struct weir__config *config = weir__config(s);
+    struct weir__state *state = weir__state(s);
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
@@ -12,30 +12,30 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
         return -EMSGSIZE;
     bytes += bytes == 0; /* whatever there is, but not nothing */
     if (bytes > weir__room(s)) {
-        result = own->sink->write ? weir__drain_ahead(s) : 0;
+        result = config->sink->write ? weir__drain_async(s) : 0;
         if (result < 0)
             return result;
     }
-    uint64_t used = weir__written(s) + hot->record_bytes;
+    uint64_t used = weir__written(s) + state->record_bytes;
     if (bytes > weir__room(s)) {
-        size_t wanted = own->sink->write ? used + bytes : used + bytes + own->capacity;
+        size_t wanted = config->sink->write ? used + bytes : used + bytes + config->capacity;
         result = weir__grow_write(s, wanted);
         if (result < 0)
             return result;
     }
-    *to = own->buffer + used;
+    *to = config->buffer + used;
     return (ssize_t)weir__room(s);
 }
 
 int weir__commit_held(weir_stream *s, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
-    if (!own->can_write || hot->reading)
+    struct weir__config *config = weir__config(s);
+    struct weir__state *state = weir__state(s);
+    if (!config->can_write || state->reading)
         return -EBADF;
     if (bytes > weir__room(s))
         return -EINVAL;
-    if (own->mode == WEIR_RECORD) {
+    if (config->mode == WEIR_RECORD) {
         weir__record_commit(s, bytes);
         return 0;
     }

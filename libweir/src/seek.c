@@ -3,44 +3,44 @@
 
 static int64_t sink_seek(weir_stream *s, int64_t offset, int whence)
 {
-    struct weir__hot *hot = weir__hot(s);
-    if (!weir__own(s)->sink->seek)
+    struct weir__state *state = weir__state(s);
+    if (!weir__config(s)->sink->seek)
         return -ESPIPE;
-    hot->stats.seeks++;
-    int64_t pos = weir__own(s)->sink->seek(s, offset, whence);
-    hot->pos = pos < 0 || weir__own(s)->share ? -1 : pos;
+    state->stats.seeks++;
+    int64_t pos = weir__config(s)->sink->seek(s, offset, whence);
+    state->pos = pos < 0 || weir__config(s)->share ? -1 : pos;
     return pos;
 }
 
 /* Of the descriptor. Others move it if it is shared, so then it is asked for every time. */
 int64_t weir__kernel_pos(weir_stream *s)
 {
-    struct weir__hot *hot = weir__hot(s);
-    return hot->pos >= 0 && !weir__own(s)->share ? hot->pos : sink_seek(s, 0, SEEK_CUR);
+    struct weir__state *state = weir__state(s);
+    return state->pos >= 0 && !weir__config(s)->share ? state->pos : sink_seek(s, 0, SEEK_CUR);
 }
 
 /* Appended bytes will lie behind the file's end, wherever the position is now. */
 static int64_t append_pos(weir_stream *s)
 {
-    if (weir__own(s)->fd < 0)
+    if (weir__config(s)->fd < 0)
         return sink_seek(s, 0, SEEK_END);
     struct stat status;
-    int64_t result = WEIR_CALL(weir__kernel.fstat(weir__own(s)->fd, &status));
+    int64_t result = WEIR_CALL(weir__kernel.fstat(weir__config(s)->fd, &status));
     return result < 0 ? result : (int64_t)status.st_size;
 }
 
 static int64_t tell_held(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    uint64_t waiting = weir__pending(s) + weir__hot(s)->record_bytes;
-    if (!own->seekable)
+    struct weir__config *config = weir__config(s);
+    uint64_t pending = weir__pending(s) + weir__state(s)->record_bytes;
+    if (!config->seekable)
         return -ESPIPE;
-    if (own->uring && own->append) /* neither the file's size nor its position knows of it */
-        waiting += weir__uring_left(s, true);
-    int64_t pos = own->append && waiting ? append_pos(s) : weir__kernel_pos(s);
+    if (config->uring && config->append) /* neither the file's size nor its position knows of it */
+        pending += weir__uring_remaining(s, true);
+    int64_t pos = config->append && pending ? append_pos(s) : weir__kernel_pos(s);
     if (pos < 0)
         return pos;
-    pos += (int64_t)waiting - (int64_t)weir__unread(s);
+    pos += (int64_t)pending - (int64_t)weir__unread(s);
     return pos < 0 ? 0 : pos;
 }
 
@@ -55,12 +55,12 @@ int64_t weir_tell(weir_stream *s)
 /* Within what was read ahead no system call is needed. */
 static bool within_buffer(weir_stream *s, int64_t target)
 {
-    struct weir__hot *hot = weir__hot(s);
+    struct weir__state *state = weir__state(s);
     uint64_t first = weir__read_start(s);
-    if (hot->pushed || hot->pos < 0 || weir__own(s)->share || s->held_read_limit == first)
+    if (state->pushed_back || state->pos < 0 || weir__config(s)->share || s->held_read_limit == first)
         return false;
-    int64_t start = hot->pos - (int64_t)(s->held_read_limit - first);
-    if (target < start || target > hot->pos || start < 0)
+    int64_t start = state->pos - (int64_t)(s->held_read_limit - first);
+    if (target < start || target > state->pos || start < 0)
         return false;
     WEIR_STORE(&s->read, first + (uint64_t)(target - start));
     return true;
@@ -69,16 +69,16 @@ static bool within_buffer(weir_stream *s, int64_t target)
 /* A file that is read here and there needs no read-ahead. */
 static void count_far_seek(weir_stream *s)
 {
-    struct weir__hot *hot = weir__hot(s);
-    if (weir__own(s)->access == WEIR_ACCESS_AUTO && ++hot->far_seeks == 3)
-        hot->advised = false;
+    struct weir__state *state = weir__state(s);
+    if (weir__config(s)->access == WEIR_ACCESS_AUTO && ++state->far_seeks == 3)
+        state->advised = false;
 }
 
 static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
-    if (!own->seekable)
+    struct weir__config *config = weir__config(s);
+    struct weir__state *state = weir__state(s);
+    if (!config->seekable)
         return -ESPIPE;
     if (whence == SEEK_CUR) {
         int64_t here = tell_held(s);
@@ -90,13 +90,13 @@ static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
     }
     if (whence == SEEK_SET && offset < 0)
         return -EINVAL;
-    if (own->can_write && (weir__pending(s) || hot->record_bytes)) {
+    if (config->can_write && (weir__pending(s) || state->record_bytes)) {
         int result = weir__flush_held(s);
         if (result < 0)
             return result;
     }
     if (whence == SEEK_SET && within_buffer(s, offset)) {
-        hot->eof = false;
+        state->eof = false;
         return offset;
     }
     bool had_read = s->held_read_limit > weir__read_start(s);
@@ -105,9 +105,9 @@ static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
         return pos;
     if (had_read)
         count_far_seek(s);
-    weir__drop_read(s);
-    hot->eof = false;
-    hot->read_error = 0;
+    weir__discard_read(s);
+    state->eof = false;
+    state->read_error = 0;
     return pos;
 }
 

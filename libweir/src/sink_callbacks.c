@@ -5,34 +5,34 @@
 static ssize_t callbacks_write(weir_stream *s, const struct iovec *iov, int count)
 {
     (void)count;
-    struct weir__own *own = weir__own(s);
-    ssize_t taken = own->callbacks.write(own->context, iov->iov_base, iov->iov_len);
+    struct weir__config *config = weir__config(s);
+    ssize_t taken = config->callbacks.write(config->context, iov->iov_base, iov->iov_len);
     return taken > (ssize_t)iov->iov_len ? -EINVAL : taken;
 }
 
 static ssize_t callbacks_read(weir_stream *s, void *to, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
-    ssize_t got = own->callbacks.read(own->context, to, bytes);
+    struct weir__config *config = weir__config(s);
+    ssize_t got = config->callbacks.read(config->context, to, bytes);
     return got > (ssize_t)bytes ? -EINVAL : got;
 }
 
 static int64_t callbacks_seek(weir_stream *s, int64_t offset, int whence)
 {
-    struct weir__own *own = weir__own(s);
-    return own->callbacks.seek ? own->callbacks.seek(own->context, offset, whence) : -ESPIPE;
+    struct weir__config *config = weir__config(s);
+    return config->callbacks.seek ? config->callbacks.seek(config->context, offset, whence) : -ESPIPE;
 }
 
 static int callbacks_sync(weir_stream *s, enum weir_durability level)
 {
-    struct weir__own *own = weir__own(s);
-    return own->callbacks.sync ? own->callbacks.sync(own->context, level) : -EINVAL;
+    struct weir__config *config = weir__config(s);
+    return config->callbacks.sync ? config->callbacks.sync(config->context, level) : -EINVAL;
 }
 
 static int callbacks_close(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    return own->callbacks.close ? own->callbacks.close(own->context) : 0;
+    struct weir__config *config = weir__config(s);
+    return config->callbacks.close ? config->callbacks.close(config->context) : 0;
 }
 
 const struct weir__sink weir__sink_callbacks = {
@@ -43,17 +43,17 @@ const struct weir__sink weir__sink_callbacks = {
     .close = callbacks_close,
 };
 
-static int fill_in(weir_stream *s, const struct weir_callbacks *callbacks, void *context,
-                   const struct weir_options *options)
+static int init_stream(weir_stream *s, const struct weir_callbacks *callbacks, void *context,
+                       const struct weir_options *options)
 {
-    struct weir__own *own = weir__own(s);
-    own->callbacks = *callbacks;
-    own->context = context;
-    own->can_read = callbacks->read != NULL;
-    own->can_write = callbacks->write != NULL;
-    own->seekable = callbacks->seek != NULL;
-    own->mode = options->mode == WEIR_AUTO ? WEIR_FULL : options->mode;
-    return weir__buffers_make(s, options, weir__default_bytes(s, 0));
+    struct weir__config *config = weir__config(s);
+    config->callbacks = *callbacks;
+    config->context = context;
+    config->can_read = callbacks->read != NULL;
+    config->can_write = callbacks->write != NULL;
+    config->seekable = callbacks->seek != NULL;
+    config->mode = options->mode == WEIR_AUTO ? WEIR_FULL : options->mode;
+    return weir__buffers_init(s, options, weir__default_bytes(s, 0));
 }
 
 int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks, void *context,
@@ -74,9 +74,9 @@ int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks,
         result = weir__new(&made, &weir__sink_callbacks, options);
     if (result < 0)
         return result;
-    result = fill_in(made, callbacks, context, options);
+    result = init_stream(made, callbacks, context, options);
     if (result == 0)
-        result = weir__ready(made);
+        result = weir__activate(made);
     if (result < 0)
         weir__free(made);
     else

@@ -4,43 +4,43 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BOUNCE = 256 * 1024 };
+enum { BOUNCE_BYTES = 256 * 1024 };
 
 static bool is_multiple(uint64_t value, size_t of) { return value % of == 0; }
 
 /* Where the next byte will be written, as the kernel sees it: others may share the position. */
 static int64_t write_position(const weir_stream *s)
 {
-    const struct weir__own *own = weir__own(s);
+    const struct weir__config *config = weir__config(s);
     struct stat status;
-    if (!own->append)
-        return WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_CUR));
-    int64_t result = WEIR_CALL(weir__kernel.fstat(own->fd, &status));
+    if (!config->append)
+        return WEIR_CALL(weir__kernel.lseek(config->fd, 0, SEEK_CUR));
+    int64_t result = WEIR_CALL(weir__kernel.fstat(config->fd, &status));
     return result < 0 ? result : (int64_t)status.st_size;
 }
 
 /* ---- a full buffer ends at a boundary ---- */
 
-static void fit_to(weir_stream *s, int64_t pos)
+static void set_aligned_capacity(weir_stream *s, int64_t pos)
 {
-    struct weir__own *own = weir__own(s);
-    own->capacity = own->direct->capacity - (pos > 0 ? (size_t)pos % own->direct->unit : 0);
+    struct weir__config *config = weir__config(s);
+    config->capacity = config->direct->capacity - (pos > 0 ? (size_t)pos % config->direct->unit : 0);
     weir__set_limits(s);
 }
 
-void weir__direct_fit(weir_stream *s)
+void weir__direct_align_capacity(weir_stream *s)
 {
-    if (weir__own(s)->can_write)
-        fit_to(s, write_position(s));
+    if (weir__config(s)->can_write)
+        set_aligned_capacity(s, write_position(s));
 }
 
-size_t weir__direct_past(weir_stream *s, const char *from, size_t bytes)
+size_t weir__direct_write_bypass(weir_stream *s, const char *from, size_t bytes)
 {
-    const struct weir__direct *d = weir__own(s)->direct;
-    if (bytes < d->capacity || weir__pending(s) || !is_multiple((uintptr_t)from, d->memory))
+    const struct weir__direct *d = weir__config(s)->direct;
+    if (bytes < d->capacity || weir__pending(s) || !is_multiple((uintptr_t)from, d->memory_align))
         return 0;
     int64_t pos = write_position(s);
-    if (pos < 0 || !is_multiple((uint64_t)pos, d->block))
+    if (pos < 0 || !is_multiple((uint64_t)pos, d->block_align))
         return 0;
     size_t tail = (size_t)(((uint64_t)pos + bytes) % d->unit);
     return bytes > tail ? bytes - tail : 0;
@@ -48,9 +48,9 @@ size_t weir__direct_past(weir_stream *s, const char *from, size_t bytes)
 
 /* ---- writing ---- */
 
-static bool have_bounce(struct weir__direct *d)
+static bool ensure_bounce(struct weir__direct *d)
 {
-    size_t bytes = weir__round_up(BOUNCE, d->unit);
+    size_t bytes = weir__round_up(BOUNCE_BYTES, d->unit);
     if (d->bounce)
         return true;
     void *got = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -64,29 +64,29 @@ static bool have_bounce(struct weir__direct *d)
 /* How much of `total` bytes at `pos` one call takes, by which way. A write that is all whole blocks of the
  * device goes straight; any other is cut at whole pages, which the two ways do not share, but only if there
  * is a whole one in it: what is small stays in one piece. */
-static uint64_t cut_at(struct weir__direct *d, uint64_t pos, uint64_t total)
+static uint64_t choose_route(struct weir__direct *d, uint64_t pos, uint64_t total)
 {
-    size_t unit = is_multiple(pos | total, d->block) ? d->block : d->unit;
-    uint64_t over = pos % unit, head = over ? unit - over : 0;
-    d->way = head || total < unit ? WEIR_PLAIN : WEIR_STRAIGHT;
-    if (total < head + unit)
+    size_t unit = is_multiple(pos | total, d->block_align) ? d->block_align : d->unit;
+    uint64_t over = pos % unit, lead_bytes = over ? unit - over : 0;
+    d->route = lead_bytes || total < unit ? WEIR_VIA_CACHE : WEIR_VIA_DIRECT;
+    if (total < lead_bytes + unit)
         return total;
-    return head ? head : weir__round_down(total, unit);
+    return lead_bytes ? lead_bytes : weir__round_down(total, unit);
 }
 
 /* From where it lies, or as much as the bounce takes. */
-static uint64_t cut_by_address(struct weir__direct *d, const struct iovec *first, uint64_t bytes)
+static uint64_t choose_buffer(struct weir__direct *d, const struct iovec *first, uint64_t bytes)
 {
     uint64_t straight = bytes <= first->iov_len ? bytes : weir__round_down(first->iov_len, d->unit);
-    if (straight && is_multiple((uintptr_t)first->iov_base, d->memory))
+    if (straight && is_multiple((uintptr_t)first->iov_base, d->memory_align))
         return straight;
-    d->way = have_bounce(d) ? WEIR_BOUNCED : WEIR_PLAIN;
-    return bytes < d->bounce_bytes || d->way == WEIR_PLAIN ? bytes : d->bounce_bytes;
+    d->route = ensure_bounce(d) ? WEIR_VIA_BOUNCE : WEIR_VIA_CACHE;
+    return bytes < d->bounce_bytes || d->route == WEIR_VIA_CACHE ? bytes : d->bounce_bytes;
 }
 
-int weir__direct_cut(weir_stream *s, struct iovec *vector, int count)
+int weir__direct_trim(weir_stream *s, struct iovec *vector, int count)
 {
-    struct weir__direct *d = weir__own(s)->direct;
+    struct weir__direct *d = weir__config(s)->direct;
     uint64_t total = 0, bytes;
     int64_t pos = write_position(s);
     for (int i = 0; i < count; i++)
@@ -94,9 +94,9 @@ int weir__direct_cut(weir_stream *s, struct iovec *vector, int count)
     d->error = pos < 0 ? (int)pos : 0;
     if (pos < 0 || total == 0)
         return count;
-    bytes = cut_at(d, (uint64_t)pos, total);
-    if (d->way == WEIR_STRAIGHT)
-        bytes = cut_by_address(d, vector, bytes);
+    bytes = choose_route(d, (uint64_t)pos, total);
+    if (d->route == WEIR_VIA_DIRECT)
+        bytes = choose_buffer(d, vector, bytes);
     for (int i = 0; i < count; i++) {
         if (bytes <= vector[i].iov_len) {
             vector[i].iov_len = (size_t)bytes;
@@ -109,7 +109,7 @@ int weir__direct_cut(weir_stream *s, struct iovec *vector, int count)
 
 static ssize_t write_bounced(weir_stream *s, const struct iovec *iov, int count)
 {
-    struct weir__direct *d = weir__own(s)->direct;
+    struct weir__direct *d = weir__config(s)->direct;
     struct iovec all = {d->bounce, 0};
     for (int i = 0; i < count; i++) {
         memcpy(d->bounce + all.iov_len, iov[i].iov_base, iov[i].iov_len);
@@ -122,91 +122,93 @@ static ssize_t write_bounced(weir_stream *s, const struct iovec *iov, int count)
  * the write, or others moved the position or the file's end. The page cache takes it. */
 static ssize_t direct_write(weir_stream *s, const struct iovec *iov, int count)
 {
-    const struct weir__direct *d = weir__own(s)->direct;
+    const struct weir__direct *d = weir__config(s)->direct;
     if (d->error)
         return d->error;
     ssize_t taken = -EINVAL;
-    if (d->way == WEIR_STRAIGHT)
+    if (d->route == WEIR_VIA_DIRECT)
         taken = weir__fd_write(s, iov, count);
-    else if (d->way == WEIR_BOUNCED)
+    else if (d->route == WEIR_VIA_BOUNCE)
         taken = write_bounced(s, iov, count);
-    return taken == -EINVAL ? weir__plain_write(s, iov, count) : taken;
+    return taken == -EINVAL ? weir__cached_write(s, iov, count) : taken;
 }
 
 /* ---- reading ---- */
 
-bool weir__direct_reads(weir_stream *s, const void *to, size_t bytes)
+bool weir__direct_can_read_bypass(weir_stream *s, const void *to, size_t bytes)
 {
-    const struct weir__direct *d = weir__own(s)->direct;
+    const struct weir__direct *d = weir__config(s)->direct;
     int64_t pos = weir__kernel_pos(s);
-    return pos >= 0 && is_multiple((uint64_t)pos, d->block) && is_multiple((uintptr_t)to, d->memory) &&
-           bytes >= d->block;
+    return pos >= 0 && is_multiple((uint64_t)pos, d->block_align) &&
+           is_multiple((uintptr_t)to, d->memory_align) && bytes >= d->block_align;
 }
 
-size_t weir__direct_skew(const struct weir__own *own) { return own->direct->skew; }
+size_t weir__direct_skew(const struct weir__config *config) { return config->direct->skew; }
 
 /* Blocks may be read to there: from `head` bytes before the position on only if it is for weir__fill, into an
  * empty buffer, as these bytes lie before those that were asked for. */
-static bool fits(const weir_stream *s, const char *to, size_t head)
+static bool is_direct_target(const weir_stream *s, const char *to, size_t lead_bytes)
 {
-    const struct weir__own *own = weir__own(s);
+    const struct weir__config *config = weir__config(s);
     bool fills = weir__unread(s) == 0 && to == (char *)(uintptr_t)s->held_read_limit;
-    return (head == 0 || fills) && is_multiple((uintptr_t)to, own->direct->memory);
+    return (lead_bytes == 0 || fills) && is_multiple((uintptr_t)to, config->direct->memory_align);
 }
 
-static bool is_behind_end(const struct weir__own *own, int64_t pos)
+static bool is_past_end(const struct weir__config *config, int64_t pos)
 {
     struct stat status;
-    return own->regular && weir__kernel.fstat(own->fd, &status) == 0 && pos >= (int64_t)status.st_size;
+    return config->regular && weir__kernel.fstat(config->fd, &status) == 0 && pos >= (int64_t)status.st_size;
 }
 
 /* Whole blocks, of which `head` bytes are before the position `pos`. Returns how many bytes behind it were
  * read, or -EINVAL where only the page cache can say. */
-static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos, size_t head)
+static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos, size_t lead_bytes)
 {
-    const struct weir__own *own = weir__own(s);
-    struct weir__direct *d = own->direct;
-    size_t room = weir__round_down(bytes, d->block);
-    bool in_place = room && fits(s, to, head);
+    const struct weir__config *config = weir__config(s);
+    struct weir__direct *d = config->direct;
+    size_t room = weir__round_down(bytes, d->block_align);
+    bool in_place = room && is_direct_target(s, to, lead_bytes);
     if (!in_place) {
-        if (!have_bounce(d))
+        if (!ensure_bounce(d))
             return -ENOMEM;
-        room = weir__round_up(bytes + head, d->block);
+        room = weir__round_up(bytes + lead_bytes, d->block_align);
         room = room < d->bounce_bytes ? room : d->bounce_bytes;
     }
-    ssize_t got = WEIR_CALL(weir__kernel.pread(own->fd, in_place ? to : d->bounce, room, pos - (int64_t)head));
+    ssize_t got =
+        WEIR_CALL(weir__kernel.pread(config->fd, in_place ? to : d->bounce, room, pos - (int64_t)lead_bytes));
     if (got <= 0)
         return got;
-    if (got <= (ssize_t)head) /* the end, or a short count */
-        return is_behind_end(own, pos) ? 0 : -EINVAL;
-    got -= (ssize_t)head;
+    if (got <= (ssize_t)lead_bytes) /* the end, or a short count */
+        return is_past_end(config, pos) ? 0 : -EINVAL;
+    got -= (ssize_t)lead_bytes;
     if (in_place) {
-        d->skew = head;
+        d->skew = lead_bytes;
         return got;
     }
     got = (size_t)got < bytes ? got : (ssize_t)bytes;
-    memcpy(to, d->bounce + head, (size_t)got);
+    memcpy(to, d->bounce + lead_bytes, (size_t)got);
     return got;
 }
 
 static ssize_t direct_read(weir_stream *s, void *to, size_t bytes)
 {
-    const struct weir__own *own = weir__own(s);
-    struct weir__direct *d = own->direct;
-    int64_t pos = WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_CUR));
+    const struct weir__config *config = weir__config(s);
+    struct weir__direct *d = config->direct;
+    int64_t pos = WEIR_CALL(weir__kernel.lseek(config->fd, 0, SEEK_CUR));
     if (pos < 0)
         return pos;
     d->skew = 0;
-    size_t head = (size_t)((uint64_t)pos % d->block);
+    size_t lead_bytes = (size_t)((uint64_t)pos % d->block_align);
     ssize_t got;
-    if (head == 0 && bytes >= d->block && fits(s, to, 0)) {
-        got = weir__fd_read(s, to, weir__round_down(bytes, d->block)); /* which moves the position as well */
+    if (lead_bytes == 0 && bytes >= d->block_align && is_direct_target(s, to, 0)) {
+        got = weir__fd_read(s, to,
+                            weir__round_down(bytes, d->block_align)); /* which moves the position as well */
     } else {
-        got = read_blocks(s, to, bytes, pos, head);
-        int64_t moved = got > 0 ? WEIR_CALL(weir__kernel.lseek(own->fd, pos + got, SEEK_SET)) : 0;
+        got = read_blocks(s, to, bytes, pos, lead_bytes);
+        int64_t moved = got > 0 ? WEIR_CALL(weir__kernel.lseek(config->fd, pos + got, SEEK_SET)) : 0;
         got = moved < 0 ? moved : got;
     }
-    return got == -EINVAL ? weir__plain_read(s, to, bytes) : got;
+    return got == -EINVAL ? weir__cached_read(s, to, bytes) : got;
 }
 
 /* ---- the rest ---- */
@@ -214,9 +216,9 @@ static ssize_t direct_read(weir_stream *s, void *to, size_t bytes)
 static int64_t direct_seek(weir_stream *s, int64_t offset, int whence)
 {
     int64_t pos = weir__fd_seek(s, offset, whence);
-    const struct weir__own *own = weir__own(s);
-    if (pos >= 0 && own->can_write && !own->append && weir__written(s) == 0)
-        fit_to(s, pos);
+    const struct weir__config *config = weir__config(s);
+    if (pos >= 0 && config->can_write && !config->append && weir__written(s) == 0)
+        set_aligned_capacity(s, pos);
     return pos;
 }
 

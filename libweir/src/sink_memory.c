@@ -4,7 +4,7 @@
 /* No functions at all: the reader's buffer is the memory, the collector's grows and never drains. */
 const struct weir__sink weir__sink_memory = {0};
 
-static int begin(weir_stream **s, const struct weir_options **options)
+static int create(weir_stream **s, const struct weir_options **options)
 {
     static const struct weir_options defaults;
     *options = *options ? *options : &defaults;
@@ -22,10 +22,10 @@ static int begin(weir_stream **s, const struct weir_options **options)
     return result;
 }
 
-static int end(weir_stream **s, int result)
+static int activate_or_free(weir_stream **s, int result)
 {
     if (result == 0)
-        result = weir__ready(*s);
+        result = weir__activate(*s);
     if (result < 0) {
         weir__free(*s);
         *s = NULL;
@@ -35,15 +35,15 @@ static int end(weir_stream **s, int result)
 
 int weir_open_memory(weir_stream **s, const void *memory, size_t bytes, const struct weir_options *options)
 {
-    int result = begin(s, &options);
+    int result = create(s, &options);
     if (result < 0)
         return result;
-    struct weir__own *own = weir__own(*s);
-    own->can_read = true;
-    own->mode = WEIR_FULL;
-    own->read_buffer = (char *)(uintptr_t)memory; /* never written to: read_mapped is 0, see read.c */
-    own->read_capacity = bytes;
-    result = end(s, 0);
+    struct weir__config *config = weir__config(*s);
+    config->can_read = true;
+    config->mode = WEIR_FULL;
+    config->read_buffer = (char *)(uintptr_t)memory; /* never written to: read_mapped is 0, see read.c */
+    config->read_capacity = bytes;
+    result = activate_or_free(s, 0);
     if (result < 0)
         return result;
     (*s)->held_read_limit = (*s)->read + bytes;
@@ -53,23 +53,23 @@ int weir_open_memory(weir_stream **s, const void *memory, size_t bytes, const st
 
 int weir_open_collector(weir_stream **s, const struct weir_options *options)
 {
-    int result = begin(s, &options);
+    int result = create(s, &options);
     if (result < 0)
         return result;
-    struct weir__own *own = weir__own(*s);
-    own->can_write = true;
-    own->mode = options->mode == WEIR_RECORD ? WEIR_RECORD : WEIR_FULL;
-    return end(s, weir__buffers_make(*s, options, 4096));
+    struct weir__config *config = weir__config(*s);
+    config->can_write = true;
+    config->mode = options->mode == WEIR_RECORD ? WEIR_RECORD : WEIR_FULL;
+    return activate_or_free(s, weir__buffers_init(*s, options, 4096));
 }
 
 ssize_t weir_memory(weir_stream *s, char **memory)
 {
     weir__enter(s);
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     ssize_t result = -EINVAL;
-    if (own->sink == &weir__sink_memory && own->can_write) {
-        *memory = own->buffer;
-        result = (ssize_t)(weir__written(s) + weir__hot(s)->record_bytes);
+    if (config->sink == &weir__sink_memory && config->can_write) {
+        *memory = config->buffer;
+        result = (ssize_t)(weir__written(s) + weir__state(s)->record_bytes);
     }
     weir__leave(s);
     return result;

@@ -10,11 +10,12 @@
 
 /* ---- coming and going ---- */
 
-static enum weir__spill_kind kind_of(const struct weir__own *own)
+static enum weir__spill_kind kind_of(const struct weir__config *config)
 {
-    if (!own->seekable)
-        return WEIR_SPILL_FLOW;
-    return own->regular && (own->append || own->lock_file) ? WEIR_SPILL_APPEND : WEIR_SPILL_PLAIN;
+    if (!config->seekable)
+        return WEIR_SPILL_SEQUENTIAL;
+    return config->regular && (config->append || config->lock_file) ? WEIR_SPILL_APPEND
+                                                                    : WEIR_SPILL_POSITIONED;
 }
 
 /* "" for what has no path: "pipe:[1234]". */
@@ -27,22 +28,24 @@ static void find_path(int fd, char *path)
 }
 
 /* What of struct statx is of interest; not every C library has it. */
-struct birth {
-    uint32_t known;
-    char before[76];
+struct statx_btime {
+    uint32_t mask;
+    char fields_before[76];
     int64_t seconds;
     uint32_t ns;
-    char behind[256 - 92];
+    char fields_after[256 - 92];
 };
-enum { BIRTH = 0x800 };
-_Static_assert(offsetof(struct birth, seconds) == 80 && sizeof(struct birth) == 256, "as the kernel has it");
+enum { STATX_BTIME_MASK = 0x800 };
+_Static_assert(offsetof(struct statx_btime, seconds) == 80 && sizeof(struct statx_btime) == 256,
+               "as the kernel has it");
 
-static uint64_t birth_of(int fd)
+static uint64_t btime_of(int fd)
 {
-    struct birth birth = {0};
-    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, BIRTH, &birth) != 0 || !(birth.known & BIRTH))
+    struct statx_btime statx_btime = {0};
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BTIME_MASK, &statx_btime) != 0 ||
+        !(statx_btime.mask & STATX_BTIME_MASK))
         return 0;
-    return (uint64_t)birth.seconds * 1000000000 + birth.ns;
+    return (uint64_t)statx_btime.seconds * 1000000000 + statx_btime.ns;
 }
 
 int weir__spill_identify(int fd, struct weir__spill_sink *sink)
@@ -54,36 +57,36 @@ int weir__spill_identify(int fd, struct weir__spill_sink *sink)
     sink->dev = status.st_dev;
     sink->ino = status.st_ino;
     sink->type = status.st_mode & S_IFMT;
-    sink->born = birth_of(fd);
+    sink->btime = btime_of(fd);
     return 0;
 }
 
 static int describe(const weir_stream *s, struct weir__spill_sink *sink)
 {
-    const struct weir__own *own = weir__own(s);
+    const struct weir__config *config = weir__config(s);
     memset(sink, 0, sizeof *sink); /* the padding and what is behind the path are sealed as well */
-    int result = weir__spill_identify(own->fd, sink);
+    int result = weir__spill_identify(config->fd, sink);
     if (result < 0)
         return result;
-    sink->kind = kind_of(own);
-    sink->lock = own->lock_file;
-    sink->separator = own->separator;
-    find_path(own->fd, sink->path);
+    sink->kind = kind_of(config);
+    sink->lock = config->lock_file;
+    sink->separator = config->separator;
+    find_path(config->fd, sink->path);
     return 0;
 }
 
-static void point(weir_stream *s)
+static void set_pointers(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__spill *spill = own->spill;
-    own->shared_head = spill->file ? &spill->file->head : NULL;
-    own->buffer = spill->file ? (char *)spill->file + spill->file->buffer_at : NULL;
-    own->capacity = spill->file ? spill->capacity : 0; /* without a file there is no room */
-    weir__buffers_point(s);
+    struct weir__config *config = weir__config(s);
+    struct weir__spill *spill = config->spill;
+    config->shared_head = spill->file ? &spill->file->head : NULL;
+    config->buffer = spill->file ? (char *)spill->file + spill->file->buffer_at : NULL;
+    config->capacity = spill->file ? spill->capacity : 0; /* without a file there is no room */
+    weir__buffers_set_pointers(s);
 }
 
 /* And with it the lock. The program may have closed it, and opened another file that has the number now. */
-static void close_own(struct weir__spill *spill)
+static void close_file(struct weir__spill *spill)
 {
     struct stat status;
     if (spill->fd >= 0 && weir__kernel.fstat(spill->fd, &status) == 0 && status.st_dev == spill->dev &&
@@ -93,9 +96,9 @@ static void close_own(struct weir__spill *spill)
 }
 
 /* The file's end, in this process. `keep`: its name stays, for weir_recover. */
-static void take_down(weir_stream *s, bool keep)
+static void release_file(weir_stream *s, bool keep)
 {
-    struct weir__spill *spill = weir__own(s)->spill;
+    struct weir__spill *spill = weir__config(s)->spill;
     struct weir__spill_file *file = spill->file;
     if (!file)
         return;
@@ -103,54 +106,54 @@ static void take_down(weir_stream *s, bool keep)
         weir__spill_unlink(spill->path, spill->dev, spill->ino);
     WEIR_PUBLISH(&file->released, 1);
     spill->file = NULL;
-    point(s);
+    set_pointers(s);
     weir__kernel.munmap(file, spill->mapped);
-    close_own(spill);
+    close_file(spill);
     weir__holder_wait(spill);
 }
 
-static int bring_up(weir_stream *s)
+static int create_file(weir_stream *s)
 {
-    struct weir__spill *spill = weir__own(s)->spill;
+    struct weir__spill *spill = weir__config(s)->spill;
     struct weir__spill_sink sink;
     int result = describe(s, &sink);
     if (result == 0)
         result = weir__spill_create(spill, spill->capacity, &sink);
     if (result < 0)
         return result;
-    point(s);
-    if (spill->wants_holder && !spill->nameless)
+    set_pointers(s);
+    if (spill->wants_holder && !spill->anonymous)
         result = weir__holder_start(s);
     if (result < 0)
-        take_down(s, false);
+        release_file(s, false);
     return result;
 }
 
-static int remember_name(struct weir__spill *spill, const char *asked)
+static int set_requested_path(struct weir__spill *spill, const char *requested)
 {
-    if (strlen(asked) >= sizeof spill->asked)
+    if (strlen(requested) >= sizeof spill->requested_path)
         return -ENAMETOOLONG;
-    strcpy(spill->asked, asked);
-    return *asked ? weir__spill_absolute(spill->asked, sizeof spill->asked) : 0;
+    strcpy(spill->requested_path, requested);
+    return *requested ? weir__spill_make_absolute(spill->requested_path, sizeof spill->requested_path) : 0;
 }
 
-int weir__spill_make(weir_stream *s, const struct weir_options *options)
+int weir__spill_init(weir_stream *s, const struct weir_options *options)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     struct weir__spill *spill =
         weir__kernel.mmap(NULL, sizeof *spill, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (spill == MAP_FAILED)
         return -errno;
     spill->fd = -1;
-    spill->first_pid = own->pid;
-    spill->capacity = own->capacity;
+    spill->first_pid = config->pid;
+    spill->capacity = config->capacity;
     spill->wants_holder = options->flags & WEIR_HOLDER;
-    own->spill = spill;
-    int result = remember_name(spill, options->spill ? options->spill : "");
+    config->spill = spill;
+    int result = set_requested_path(spill, options->spill ? options->spill : "");
     if (result == 0)
-        result = bring_up(s);
+        result = create_file(s);
     if (result < 0) {
-        own->spill = NULL;
+        config->spill = NULL;
         weir__kernel.munmap(spill, sizeof *spill);
     }
     return result;
@@ -158,22 +161,22 @@ int weir__spill_make(weir_stream *s, const struct weir_options *options)
 
 /* A child has neither the mapping nor the lock, only a copy of the descriptor. Its own file comes with its
  * first byte. */
-int weir__spill_renew(weir_stream *s)
+int weir__spill_reinit(weir_stream *s)
 {
-    struct weir__spill *spill = weir__own(s)->spill;
-    close_own(spill);
+    struct weir__spill *spill = weir__config(s)->spill;
+    close_file(spill);
     spill->file = NULL;
     spill->holder = 0;
-    point(s);
+    set_pointers(s);
     return 0;
 }
 
 void weir__spill_free(weir_stream *s, bool keep)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__spill *spill = own->spill;
-    take_down(s, keep);
-    own->spill = NULL;
+    struct weir__config *config = weir__config(s);
+    struct weir__spill *spill = config->spill;
+    release_file(s, keep);
+    config->spill = NULL;
     weir__kernel.munmap(spill, sizeof *spill);
 }
 
@@ -181,14 +184,14 @@ void weir__spill_free(weir_stream *s, bool keep)
 void weir__spill_exit(weir_stream *s)
 {
     weir__spill_exec(s);
-    weir__own(s)->spill->nameless = !weir__own(s)->spill->file;
+    weir__config(s)->spill->anonymous = !weir__config(s)->spill->file;
 }
 
 /* If the exec fails, the next append makes a new file. */
 void weir__spill_exec(weir_stream *s)
 {
-    if (weir__pending(s) == 0 && weir__hot(s)->record_bytes == 0)
-        take_down(s, false);
+    if (weir__pending(s) == 0 && weir__state(s)->record_bytes == 0)
+        release_file(s, false);
 }
 
 /* ---- larger ---- */
@@ -199,7 +202,7 @@ static int extend(struct weir__spill *spill, size_t capacity)
     size_t bytes = spill->file->buffer_at + ((capacity + weir__page - 1) & ~(weir__page - 1));
     if (bytes <= spill->mapped)
         return 0;
-    int result = spill->fd >= 0 ? weir__spill_blocks(spill->fd, bytes) : 0;
+    int result = spill->fd >= 0 ? weir__spill_allocate_blocks(spill->fd, bytes) : 0;
     if (result < 0)
         return result;
     void *memory = mremap(spill->file, spill->mapped, bytes, MREMAP_MAYMOVE);
@@ -212,78 +215,78 @@ static int extend(struct weir__spill *spill, size_t capacity)
 
 int weir__spill_grow(weir_stream *s, size_t capacity)
 {
-    struct weir__spill *spill = weir__own(s)->spill;
+    struct weir__spill *spill = weir__config(s)->spill;
     int result = spill->file ? extend(spill, capacity) : 0;
     if (result < 0)
         return result;
     spill->capacity = capacity;
-    point(s);
+    set_pointers(s);
     weir__set_limits(s);
     return 0;
 }
 
 /* ---- what is stored when ---- */
 
-static void look_at_position(weir_stream *s, struct weir__spill_file *file)
+static void store_position(weir_stream *s, struct weir__spill_file *file)
 {
-    int64_t position = WEIR_CALL(weir__kernel.lseek(weir__own(s)->fd, 0, SEEK_CUR));
+    int64_t position = WEIR_CALL(weir__kernel.lseek(weir__config(s)->fd, 0, SEEK_CUR));
     uint64_t origin = (uint64_t)position - weir__drained(s);
     if (position >= 0 && file->origin != origin)
         WEIR_PUBLISH(&file->origin, origin);
 }
 
-static void look_at_end(weir_stream *s, struct weir__spill_file *file)
+static void store_file_end(weir_stream *s, struct weir__spill_file *file)
 {
     struct stat status;
-    bool known = weir__kernel.fstat(weir__own(s)->fd, &status) == 0 && S_ISREG(status.st_mode);
-    WEIR_PUBLISH(&file->flight.end, known ? (uint64_t)status.st_size : WEIR_SPILL_NONE);
+    bool mask = weir__kernel.fstat(weir__config(s)->fd, &status) == 0 && S_ISREG(status.st_mode);
+    WEIR_PUBLISH(&file->inflight.end, mask ? (uint64_t)status.st_size : WEIR_SPILL_NONE);
 }
 
-int weir__spill_begin(weir_stream *s)
+int weir__spill_append_begin(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    int result = own->spill->file ? 0 : bring_up(s);
+    struct weir__config *config = weir__config(s);
+    int result = config->spill->file ? 0 : create_file(s);
     if (result < 0)
         return result;
-    struct weir__spill_file *file = own->spill->file;
-    if (file->mode != (uint64_t)own->mode)
-        WEIR_PUBLISH(&file->mode, (uint64_t)own->mode);
-    if (weir__pending(s) == 0 && file->sink.kind == WEIR_SPILL_PLAIN) {
-        look_at_position(s, file);
-        look_at_end(s, file);
+    struct weir__spill_file *file = config->spill->file;
+    if (file->mode != (uint64_t)config->mode)
+        WEIR_PUBLISH(&file->mode, (uint64_t)config->mode);
+    if (weir__pending(s) == 0 && file->sink.kind == WEIR_SPILL_POSITIONED) {
+        store_position(s, file);
+        store_file_end(s, file);
     }
     return 0;
 }
 
-void weir__spill_before(weir_stream *s, uint64_t bytes, uint64_t total)
+void weir__spill_write_begin(weir_stream *s, uint64_t bytes, uint64_t total)
 {
-    struct weir__spill_file *file = weir__own(s)->spill->file;
+    struct weir__spill_file *file = weir__config(s)->spill->file;
     if (!file)
         return; /* nothing of it is in the buffer */
-    WEIR_PUBLISH(&file->flight.from, WEIR_SPILL_NONE);
-    if (file->sink.kind == WEIR_SPILL_PLAIN)
-        look_at_position(s, file);
-    if (file->sink.kind != WEIR_SPILL_FLOW)
-        look_at_end(s, file);
+    WEIR_PUBLISH(&file->inflight.from, WEIR_SPILL_NONE);
+    if (file->sink.kind == WEIR_SPILL_POSITIONED)
+        store_position(s, file);
+    if (file->sink.kind != WEIR_SPILL_SEQUENTIAL)
+        store_file_end(s, file);
     if (bytes == 0)
         return;
-    WEIR_PUBLISH(&file->flight.bytes, bytes);
-    WEIR_PUBLISH(&file->flight.total, total);
-    WEIR_PUBLISH(&file->flight.from, weir__drained(s));
+    WEIR_PUBLISH(&file->inflight.bytes, bytes);
+    WEIR_PUBLISH(&file->inflight.total, total);
+    WEIR_PUBLISH(&file->inflight.from, weir__drained(s));
 }
 
-void weir__spill_after(weir_stream *s, uint64_t others)
+void weir__spill_write_end(weir_stream *s, uint64_t others)
 {
-    struct weir__spill_file *file = weir__own(s)->spill->file;
+    struct weir__spill_file *file = weir__config(s)->spill->file;
     if (!file)
         return;
     if (others)
         WEIR_PUBLISH(&file->origin, file->origin + others);
-    WEIR_PUBLISH(&file->flight.from, WEIR_SPILL_NONE);
+    WEIR_PUBLISH(&file->inflight.from, WEIR_SPILL_NONE);
 }
 
 void weir__spill_reset(weir_stream *s, uint64_t bytes)
 {
-    struct weir__spill_file *file = weir__own(s)->spill->file;
+    struct weir__spill_file *file = weir__config(s)->spill->file;
     WEIR_PUBLISH(&file->origin, file->origin + bytes);
 }

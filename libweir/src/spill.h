@@ -43,12 +43,12 @@
 #define WEIR_SPILL_NONE UINT64_MAX
 #define WEIR_SPILL_PATH 4096
 
-enum weir__spill_kind { WEIR_SPILL_PLAIN, WEIR_SPILL_APPEND, WEIR_SPILL_FLOW };
+enum weir__spill_kind { WEIR_SPILL_POSITIONED, WEIR_SPILL_APPEND, WEIR_SPILL_SEQUENTIAL };
 
 /* Never changes; `seal` below is its sum. */
 struct weir__spill_sink {
     uint64_t dev, ino;
-    uint64_t born; /* ns; 0: not known. A new file may have the inode number of one that was removed */
+    uint64_t btime; /* ns; 0: not known. A new file may have the inode number of one that was removed */
     uint32_t type; /* S_IFMT of its mode */
     uint32_t kind;
     uint32_t lock; /* WEIR_LOCK_FILE: written under a lock on the whole file */
@@ -57,7 +57,7 @@ struct weir__spill_sink {
 };
 
 /* A write(2) that may have happened. */
-struct weir__flight {
+struct weir__inflight {
     uint64_t from;  /* buffer offset; NONE: there is none */
     uint64_t bytes; /* of the buffer */
     uint64_t total; /* these and what went with them */
@@ -69,12 +69,12 @@ struct weir__spill_file {
     uint64_t magic;
     uint32_t layout;
     uint16_t released; /* the owner closes the stream: its holder has nothing to do */
-    uint16_t held;     /* the holder is there */
+    uint16_t holder_ready; /* the holder is there */
     uint64_t buffer_at; /* from the start of the file */
     uint64_t origin;
-    struct weir__flight flight;
+    struct weir__inflight inflight;
     uint64_t mode; /* enum weir_mode */
-    uint64_t seal;
+    uint64_t checksum;
     struct weir__spill_sink sink;
 };
 
@@ -88,9 +88,9 @@ struct weir__spill {
     uint64_t dev, ino;
     int holder;       /* its pid, or 0 */
     bool wants_holder;
-    bool nameless;    /* after exit(3): plain memory, nobody could recover it for long */
+    bool anonymous;   /* after exit(3): plain memory, nobody could recover it for long */
     int first_pid;    /* who may use the name that was asked for */
-    char asked[WEIR_SPILL_PATH]; /* weir_options.spill, absolute; or "" */
+    char requested_path[WEIR_SPILL_PATH]; /* weir_options.spill, absolute; or "" */
     char path[WEIR_SPILL_PATH];
 };
 
@@ -99,9 +99,9 @@ int weir__spill_identify(int fd, struct weir__spill_sink *sink); /* dev, ino, bo
 
 /* spill_file.c: making, naming and removing the file */
 int weir__spill_create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink);
-int weir__spill_absolute(char *path, size_t bytes);
-int weir__spill_blocks(int fd, uint64_t bytes);
-uint64_t weir__spill_seal(const struct weir__spill_sink *sink);
+int weir__spill_make_absolute(char *path, size_t bytes);
+int weir__spill_allocate_blocks(int fd, uint64_t bytes);
+uint64_t weir__spill_checksum(const struct weir__spill_sink *sink);
 void weir__spill_unlink(const char *path, uint64_t dev, uint64_t ino);
 
 /* holder.c */
@@ -109,22 +109,23 @@ int weir__holder_start(weir_stream *s);
 void weir__holder_wait(struct weir__spill *spill); /* until it has gone; the file is released */
 
 /* replay.c: what waits, to its sink. Nothing here allocates or locks: the holder is a child of clone(2). */
-struct weir__remains { /* an opened and locked file of a dead owner */
+struct weir__spill_image { /* an opened and locked file of a dead owner */
     int fd;
     uint64_t size;
     struct weir__spill_file file; /* a copy of its beginning: no map of a file that others may truncate */
 };
 struct weir__target {
     int fd;
-    int reader;   /* the same file, to compare; -1: it cannot be read */
-    bool same;    /* it is the sink that the owner had */
-    bool shares;  /* even its open file description: the position tells */
+    int read_fd;           /* the same file, to compare; -1: it cannot be read */
+    bool same_file;        /* it is the sink that the owner had */
+    bool same_description; /* even its open file description: the position tells */
 };
-int weir__remains_load(struct weir__remains *r, int fd);
-void weir__remains_tell(const struct weir__remains *r, struct weir_recovered *found);
-int weir__replay(struct weir__remains *r, const struct weir__target *target, struct weir_recovered *found);
-bool weir__is_sink(const struct weir__remains *r, int fd);
-int weir__open_again(int fd, int oflags); /* the file of a descriptor, with other flags */
-bool weir__owner_maps(const struct weir__remains *r, uint64_t ino);
+int weir__spill_load(struct weir__spill_image *image, int fd);
+void weir__spill_describe(const struct weir__spill_image *image, struct weir_recovered *found);
+int weir__replay(struct weir__spill_image *image, const struct weir__target *target,
+                 struct weir_recovered *found);
+bool weir__is_same_sink(const struct weir__spill_image *image, int fd);
+int weir__reopen(int fd, int oflags); /* the file of a descriptor, with other flags */
+bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino);
 
 #endif /* WEIR_SPILL_H */

@@ -8,9 +8,12 @@
 
 #include "format.h"
 
-enum { ATTEMPTS = 1000, ZEROS = 4096 };
+enum { ATTEMPTS = 1000, ZERO_BYTES = 4096 };
 
-static int fit(int length, size_t bytes) { return length < 0 || (size_t)length >= bytes ? -ENAMETOOLONG : 0; }
+static int check_length(int length, size_t bytes)
+{
+    return length < 0 || (size_t)length >= bytes ? -ENAMETOOLONG : 0;
+}
 
 /* A directory in XDG_RUNTIME_DIR that another user left in the environment would be in his way later. */
 static const char *runtime_dir(void)
@@ -26,15 +29,15 @@ int weir_spill_dir(char *to, size_t bytes)
 {
     const char *dir = secure_getenv("WEIR_SPILL_DIR");
     if (dir && *dir)
-        return fit(snprintf(to, bytes, "%s", dir), bytes);
+        return check_length(snprintf(to, bytes, "%s", dir), bytes);
     dir = runtime_dir();
     if (dir)
-        return fit(snprintf(to, bytes, "%s/weir", dir), bytes);
-    return fit(snprintf(to, bytes, "/dev/shm/weir-%u", (unsigned)geteuid()), bytes);
+        return check_length(snprintf(to, bytes, "%s/weir", dir), bytes);
+    return check_length(snprintf(to, bytes, "/dev/shm/weir-%u", (unsigned)geteuid()), bytes);
 }
 
 /* Nobody else may have made it, or be able to put files there. */
-static int own_directory(const char *dir)
+static int create_private_directory(const char *dir)
 {
     struct stat status;
     if (mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -47,47 +50,48 @@ static int own_directory(const char *dir)
 }
 
 /* Absolute, as the program may have changed its directory when the file is removed. */
-int weir__spill_absolute(char *path, size_t bytes)
+int weir__spill_make_absolute(char *path, size_t bytes)
 {
     char directory[WEIR_SPILL_PATH];
     if (path[0] == '/')
         return 0;
     if (!getcwd(directory, sizeof directory))
         return -errno;
-    size_t before = strlen(directory), length = strlen(path);
-    if (before + 1 + length >= bytes)
+    size_t header_bytes = strlen(directory), length = strlen(path);
+    if (header_bytes + 1 + length >= bytes)
         return -ENAMETOOLONG;
-    memmove(path + before + 1, path, length + 1);
-    memcpy(path, directory, before);
-    path[before] = '/';
+    memmove(path + header_bytes + 1, path, length + 1);
+    memcpy(path, directory, header_bytes);
+    path[header_bytes] = '/';
     return 0;
 }
 
 /* The name that was asked for is its first owner's; a child's file has the child's pid behind it. */
-static int name_of(struct weir__spill *spill, int attempt)
+static int choose_name(struct weir__spill *spill, int attempt)
 {
     static _Atomic unsigned number;
     int pid = (int)getpid(), length = 0;
     size_t bytes = sizeof spill->path;
     char directory[WEIR_SPILL_PATH];
-    if (spill->asked[0]) {
+    if (spill->requested_path[0]) {
         if (attempt && pid == spill->first_pid)
             return -EEXIST; /* a dead owner's, perhaps, that has to be recovered first */
-        length = pid == spill->first_pid ? snprintf(spill->path, bytes, "%s", spill->asked)
-                                         : snprintf(spill->path, bytes, "%s.%d-%d", spill->asked, pid, attempt);
-        return fit(length, bytes);
+        length = pid == spill->first_pid
+                     ? snprintf(spill->path, bytes, "%s", spill->requested_path)
+                     : snprintf(spill->path, bytes, "%s.%d-%d", spill->requested_path, pid, attempt);
+        return check_length(length, bytes);
     }
     int result = weir_spill_dir(directory, sizeof directory);
     if (result == 0 && attempt == 0)
-        result = own_directory(directory);
+        result = create_private_directory(directory);
     if (result < 0)
         return result;
     length = snprintf(spill->path, bytes, "%s/%d-%u.weir", directory, pid, atomic_fetch_add(&number, 1));
-    result = fit(length, bytes);
-    return result < 0 ? result : weir__spill_absolute(spill->path, bytes);
+    result = check_length(length, bytes);
+    return result < 0 ? result : weir__spill_make_absolute(spill->path, bytes);
 }
 
-uint64_t weir__spill_seal(const struct weir__spill_sink *sink)
+uint64_t weir__spill_checksum(const struct weir__spill_sink *sink)
 {
     const unsigned char *byte = (const void *)sink;
     uint64_t sum = UINT64_C(14695981039346656037); /* FNV-1a: against accidents, not against people */
@@ -99,11 +103,11 @@ uint64_t weir__spill_seal(const struct weir__spill_sink *sink)
 /* Where the file system cannot, zeros make the blocks. */
 static int write_zeros(int fd, uint64_t bytes)
 {
-    static const char zeros[ZEROS];
+    static const char zeros[ZERO_BYTES];
     struct stat status;
     int64_t result = WEIR_CALL(weir__kernel.fstat(fd, &status));
     for (uint64_t at = result < 0 ? bytes : (uint64_t)status.st_size; at < bytes;) {
-        size_t part = bytes - at < ZEROS ? (size_t)(bytes - at) : ZEROS;
+        size_t part = bytes - at < ZERO_BYTES ? (size_t)(bytes - at) : ZERO_BYTES;
         result = WEIR_CALL(weir__kernel.pwrite(fd, zeros, part, (off_t)at));
         if (result == -EINTR)
             continue;
@@ -114,7 +118,7 @@ static int write_zeros(int fd, uint64_t bytes)
     return result < 0 ? (int)result : 0;
 }
 
-int weir__spill_blocks(int fd, uint64_t bytes)
+int weir__spill_allocate_blocks(int fd, uint64_t bytes)
 {
     int result;
     do
@@ -130,12 +134,13 @@ static int lock(int fd)
 }
 
 /* All that the file has before its first byte. The caller's child must not share it. */
-static int fill(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink)
+static int map_and_initialize(struct weir__spill *spill, size_t buffer_bytes,
+                              const struct weir__spill_sink *sink)
 {
-    size_t before = (sizeof(struct weir__spill_file) + weir__page - 1) & ~(weir__page - 1);
-    size_t bytes = before + ((buffer_bytes + weir__page - 1) & ~(weir__page - 1));
+    size_t header_bytes = (sizeof(struct weir__spill_file) + weir__page - 1) & ~(weir__page - 1);
+    size_t bytes = header_bytes + ((buffer_bytes + weir__page - 1) & ~(weir__page - 1));
     int flags = spill->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, result = 0;
-    if (spill->fd >= 0 && (result = weir__spill_blocks(spill->fd, bytes)) < 0)
+    if (spill->fd >= 0 && (result = weir__spill_allocate_blocks(spill->fd, bytes)) < 0)
         return result;
     struct weir__spill_file *file = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, spill->fd, 0);
     if (file == MAP_FAILED)
@@ -148,15 +153,15 @@ static int fill(struct weir__spill *spill, size_t buffer_bytes, const struct wei
         .magic = WEIR_HEAD_MAGIC, .layout = WEIR_LAYOUT, .pid = (int32_t)getpid(), .buffer_bytes = buffer_bytes};
     file->magic = WEIR_SPILL_MAGIC;
     file->layout = WEIR_SPILL_LAYOUT;
-    file->buffer_at = before;
-    file->flight = (struct weir__flight){WEIR_SPILL_NONE, 0, 0, WEIR_SPILL_NONE};
+    file->buffer_at = header_bytes;
+    file->inflight = (struct weir__inflight){WEIR_SPILL_NONE, 0, 0, WEIR_SPILL_NONE};
     file->mode = WEIR_FULL;
     file->sink = *sink;
-    file->seal = weir__spill_seal(sink);
+    file->checksum = weir__spill_checksum(sink);
     return 0;
 }
 
-static int identify(struct weir__spill *spill)
+static int lock_and_identify(struct weir__spill *spill)
 {
     struct stat status;
     int result = (int)WEIR_CALL(weir__kernel.fstat(spill->fd, &status));
@@ -167,7 +172,7 @@ static int identify(struct weir__spill *spill)
     return lock(spill->fd);
 }
 
-static int open_nameless(const char *path)
+static int open_unnamed(const char *path)
 {
     char directory[WEIR_SPILL_PATH];
     size_t length = (size_t)(strrchr(path, '/') - path);
@@ -177,14 +182,14 @@ static int open_nameless(const char *path)
 }
 
 /* Complete and locked before it can be found. */
-static int link_it(struct weir__spill *spill)
+static int link_name(struct weir__spill *spill)
 {
     char link[64] = "/proc/self/fd/";
     link[14 + weir__format_u64(link + 14, (uint64_t)spill->fd)] = 0;
     int result = -EEXIST;
     for (int attempt = 1; result == -EEXIST && attempt <= ATTEMPTS; attempt++) {
         result = linkat(AT_FDCWD, link, AT_FDCWD, spill->path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
-        int named = result == -EEXIST ? name_of(spill, attempt) : 0;
+        int named = result == -EEXIST ? choose_name(spill, attempt) : 0;
         result = named < 0 ? named : result;
     }
     return result;
@@ -197,7 +202,7 @@ static int open_named(struct weir__spill *spill)
     for (int attempt = 1; fd == -EEXIST && attempt <= ATTEMPTS; attempt++) {
         fd = (int)WEIR_CALL(
             weir__kernel.open(spill->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-        int named = fd == -EEXIST ? name_of(spill, attempt) : 0;
+        int named = fd == -EEXIST ? choose_name(spill, attempt) : 0;
         fd = named < 0 ? named : fd;
     }
     return fd;
@@ -205,15 +210,15 @@ static int open_named(struct weir__spill *spill)
 
 static int create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink, bool named)
 {
-    int fd = named ? open_named(spill) : open_nameless(spill->path);
+    int fd = named ? open_named(spill) : open_unnamed(spill->path);
     if (fd < 0)
         return fd;
     spill->fd = fd;
-    int result = identify(spill);
+    int result = lock_and_identify(spill);
     if (result == 0)
-        result = fill(spill, buffer_bytes, sink);
+        result = map_and_initialize(spill, buffer_bytes, sink);
     if (result == 0 && !named)
-        result = link_it(spill);
+        result = link_name(spill);
     if (result == 0)
         return 0;
     if (spill->file)
@@ -228,9 +233,9 @@ static int create(struct weir__spill *spill, size_t buffer_bytes, const struct w
 
 int weir__spill_create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink)
 {
-    if (spill->nameless)
-        return fill(spill, buffer_bytes, sink);
-    int result = name_of(spill, 0);
+    if (spill->anonymous)
+        return map_and_initialize(spill, buffer_bytes, sink);
+    int result = choose_name(spill, 0);
     if (result < 0)
         return result;
     result = create(spill, buffer_bytes, sink, false);

@@ -4,9 +4,9 @@
 int weir_error(weir_stream *s)
 {
     weir__enter(s);
-    const struct weir__hot *hot = weir__hot(s);
-    int sync_error = weir__own(s)->sync_error;
-    int result = hot->error ? hot->error : hot->read_error ? hot->read_error : sync_error;
+    const struct weir__state *state = weir__state(s);
+    int sync_error = weir__config(s)->sync_error;
+    int result = state->error ? state->error : state->read_error ? state->read_error : sync_error;
     weir__leave(s);
     return result;
 }
@@ -14,7 +14,7 @@ int weir_error(weir_stream *s)
 int weir_eof(weir_stream *s)
 {
     weir__enter(s);
-    int result = weir__hot(s)->eof && weir__unread(s) == 0;
+    int result = weir__state(s)->eof && weir__unread(s) == 0;
     weir__leave(s);
     return result;
 }
@@ -22,11 +22,11 @@ int weir_eof(weir_stream *s)
 void weir_clear(weir_stream *s)
 {
     weir__enter(s);
-    struct weir__hot *hot = weir__hot(s);
-    hot->error = hot->read_error = 0;
-    hot->eof = false;
-    weir__own(s)->stdio_failed = false;
-    weir__own(s)->stdio_write_error = 0;
+    struct weir__state *state = weir__state(s);
+    state->error = state->read_error = 0;
+    state->eof = false;
+    weir__config(s)->stdio_failed = false;
+    weir__config(s)->stdio_write_error = 0;
     weir__set_limits(s);
     weir__leave(s);
 }
@@ -34,22 +34,22 @@ void weir_clear(weir_stream *s)
 int weir_get_stats(weir_stream *s, struct weir_stats *stats)
 {
     weir__enter(s);
-    const struct weir__own *own = weir__own(s);
-    const struct weir__hot *hot = weir__hot(s);
-    *stats = hot->stats;
-    stats->pending_bytes = weir__pending(s) + hot->record_bytes;
-    if (own->uring) {
-        uint64_t left = weir__uring_left(s, false);
+    const struct weir__config *config = weir__config(s);
+    const struct weir__state *state = weir__state(s);
+    *stats = state->stats;
+    stats->pending_bytes = weir__pending(s) + state->record_bytes;
+    if (config->uring) {
+        uint64_t left = weir__uring_remaining(s, false);
         stats->pending_bytes += left;
         stats->written_bytes -= left;
     }
     stats->unread_bytes = weir__unread(s);
-    stats->buffer_bytes = own->capacity;
-    stats->read_buffer_bytes = own->read_capacity;
-    stats->error = hot->error ? hot->error : hot->read_error;
-    stats->sync_error = own->sync_error;
-    stats->mode = own->mode;
-    stats->durability = own->durability;
+    stats->buffer_bytes = config->capacity;
+    stats->read_buffer_bytes = config->read_capacity;
+    stats->error = state->error ? state->error : state->read_error;
+    stats->sync_error = config->sync_error;
+    stats->mode = config->mode;
+    stats->durability = config->durability;
     weir__leave(s);
     return 0;
 }
@@ -57,15 +57,15 @@ int weir_get_stats(weir_stream *s, struct weir_stats *stats)
 void weir_lock(weir_stream *s)
 {
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
-        weir__adopt(s);
-    weir__lock(&weir__hot(s)->lock, s);
+        weir__reinit(s);
+    weir__lock(&weir__state(s)->lock, s);
 }
 
 int weir_trylock(weir_stream *s)
 {
     if (!WEIR_LIKELY(s->magic == WEIR_STREAM_MAGIC))
-        weir__adopt(s);
-    return weir__trylock(&weir__hot(s)->lock) ? 0 : -EBUSY;
+        weir__reinit(s);
+    return weir__trylock(&weir__state(s)->lock) ? 0 : -EBUSY;
 }
 
-void weir_unlock(weir_stream *s) { weir__unlock(&weir__hot(s)->lock); }
+void weir_unlock(weir_stream *s) { weir__unlock(&weir__state(s)->lock); }

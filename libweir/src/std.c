@@ -25,7 +25,7 @@ static void open_in(void)
 {
     open_standard(STDIN_FILENO);
     weir_stream *out = weir_stdout();
-    if (standard[0] && out && weir__own(standard[0])->terminal && weir__own(out)->terminal)
+    if (standard[0] && out && weir__config(standard[0])->terminal && weir__config(out)->terminal)
         weir_tie(standard[0], out);
 }
 static void open_out(void) { open_standard(STDOUT_FILENO); }

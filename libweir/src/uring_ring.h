@@ -15,16 +15,16 @@ struct io_uring_cqe;
 
 struct weir__ring {
     int fd; /* -1: there is none */
-    void *queues; /* both, one mapping */
-    size_t queues_bytes;
-    struct io_uring_sqe *entries;
-    size_t entries_bytes;
-    _Atomic uint32_t *taken, *given; /* head and tail of what goes to the kernel */
-    uint32_t given_mask;
-    uint32_t *order; /* indexes of entries */
-    _Atomic uint32_t *read, *ended; /* head and tail of what comes back */
-    uint32_t ended_mask;
-    struct io_uring_cqe *endings;
+    void *rings; /* both, one mapping */
+    size_t rings_bytes;
+    struct io_uring_sqe *sqes;
+    size_t sqes_bytes;
+    _Atomic uint32_t *sq_head, *sq_tail; /* head and tail of what goes to the kernel */
+    uint32_t sq_mask;
+    uint32_t *sq_array;                  /* indexes of entries */
+    _Atomic uint32_t *cq_head, *cq_tail; /* head and tail of what comes back */
+    uint32_t cq_mask;
+    struct io_uring_cqe *cqes;
 };
 
 struct weir__ring_write {
@@ -32,15 +32,15 @@ struct weir__ring_write {
     const void *from;
     size_t bytes;
     int64_t offset; /* -1: where the descriptor is, which moves on; or it has no position */
-    bool apart;     /* by a thread of the kernel's, so that the caller does not copy either */
+    bool async;     /* by a thread of the kernel's, so that the caller does not copy either */
 };
 
 /* 0, or -errno: the kernel has no io_uring, or not for this process, or an old one. */
-int weir__ring_make(struct weir__ring *ring);
-void weir__ring_end(struct weir__ring *ring);
+int weir__ring_init(struct weir__ring *ring);
+void weir__ring_free(struct weir__ring *ring);
 /* 0: it is in flight. -errno: it is not, and nothing was written. */
-int weir__ring_start(struct weir__ring *ring, const struct weir__ring_write *write);
+int weir__ring_submit(struct weir__ring *ring, const struct weir__ring_write *write);
 /* Has it ended? With *result: a count as write(2) returns, or -errno. */
-bool weir__ring_ended(struct weir__ring *ring, bool wait, int *result);
+bool weir__ring_reap(struct weir__ring *ring, bool wait, int *result);
 
 #endif /* WEIR_URING_RING_H */

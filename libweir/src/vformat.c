@@ -8,7 +8,7 @@
 static const char *put_literal(struct weir__text *text, const char *at)
 {
     enum { SHORT = 16 }; /* most runs are; a call of strchrnul(3) and memcpy(3) would take longer */
-    size_t left = weir__left(text), run = 0;
+    size_t left = weir__space_left(text), run = 0;
     char *to = left ? text->to + text->length : NULL;
     for (; run < SHORT && at[run] != '%' && at[run]; run++)
         if (run < left)
@@ -103,7 +103,7 @@ static int put_conversion(struct weir__text *text, const char **at, struct weir_
 static void put_integer(struct weir__text *text, int64_t value)
 {
     char digits[WEIR_INT_BYTES];
-    if (weir__left(text) >= WEIR_INT_BYTES)
+    if (weir__space_left(text) >= WEIR_INT_BYTES)
         text->length += weir__format_i64(text->to + text->length, value);
     else
         weir__append(text, digits, weir__format_i64(digits, value));
@@ -168,11 +168,11 @@ static int put_all(struct weir__text *text, const char *format, struct weir__arg
 ssize_t weir__vformat(char *to, size_t room, const char *format, va_list arguments)
 {
     struct weir__text text = {to, room, 0};
-    struct weir__arguments ours, whole;
-    va_copy(ours.list, arguments);
-    int result = put_all(&text, format, &ours);
-    va_end(ours.list);
-    if (result == WEIR_NOT_OURS) {
+    struct weir__arguments parsed, whole;
+    va_copy(parsed.list, arguments);
+    int result = put_all(&text, format, &parsed);
+    va_end(parsed.list);
+    if (result == WEIR_UNSUPPORTED) {
         text.length = 0;
         va_copy(whole.list, arguments);
         result = weir__libc_whole(&text, format, &whole);

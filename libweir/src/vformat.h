@@ -8,7 +8,7 @@
 #include "format.h"
 
 /* A step returns 0, -errno, or this: the C library is to format the whole. */
-#define WEIR_NOT_OURS 1
+#define WEIR_UNSUPPORTED 1
 
 /* The output so far. Nothing is written from `room` on, but the length goes on. */
 struct weir__text {
@@ -45,14 +45,14 @@ struct weir__spec {
     char conversion;
 };
 
-static inline size_t weir__left(const struct weir__text *text)
+static inline size_t weir__space_left(const struct weir__text *text)
 {
     return text->length < text->room ? text->room - text->length : 0;
 }
 
 static inline void weir__append(struct weir__text *text, const void *from, size_t bytes)
 {
-    if (bytes - 1 < weir__left(text)) /* not for 0 bytes: `to` may be NULL then */
+    if (bytes - 1 < weir__space_left(text)) /* not for 0 bytes: `to` may be NULL then */
         memcpy(text->to + text->length, from, bytes);
     text->length += bytes;
 }

@@ -17,8 +17,8 @@ static int (*const volatile print)(char *to, size_t room, const char *format, va
 enum { ALL_FLAGS = WEIR_LEFT | WEIR_PLUS | WEIR_SPACE | WEIR_ALTERNATIVE | WEIR_ZERO };
 
 /* Something that can be printed several times: returns as snprintf(3). */
-struct job {
-    int (*print)(const struct job *job, char *to, size_t room);
+struct libc_call {
+    int (*print)(const struct libc_call *call, char *to, size_t room);
     const char *format;
     const struct weir__spec *spec;
     struct weir__arguments *arguments;
@@ -29,12 +29,12 @@ struct job {
 };
 
 /* The text fits without room for the NUL that the C library adds: it is made elsewhere. */
-static int print_beside(const struct job *job, char *to, size_t bytes)
+static int print_to_temporary(const struct libc_call *call, char *to, size_t bytes)
 {
     char small[512], *copy = bytes < sizeof small ? small : malloc(bytes + 1);
     if (!copy)
         return -ENOMEM;
-    int again = job->print(job, copy, bytes + 1);
+    int again = call->print(call, copy, bytes + 1);
     if (again >= 0)
         memcpy(to, copy, bytes);
     int error = again < 0 ? -errno : 0;
@@ -43,19 +43,19 @@ static int print_beside(const struct job *job, char *to, size_t bytes)
     return error;
 }
 
-static int add(struct weir__text *text, const struct job *job)
+static int append_call(struct weir__text *text, const struct libc_call *call)
 {
-    size_t left = weir__left(text);
+    size_t left = weir__space_left(text);
     int caller_errno = errno, error = 0; /* errno is not ours to change, and %m prints it */
     if (left > INT_MAX) /* an error for musl */
         left = INT_MAX;
     char *to = left ? text->to + text->length : NULL;
-    int bytes = job->print(job, to, left);
+    int bytes = call->print(call, to, left);
     if (bytes < 0)
         error = errno ? -errno : -EINVAL;
     errno = caller_errno;
     if (bytes > 0 && (size_t)bytes == left)
-        error = print_beside(job, to, left);
+        error = print_to_temporary(call, to, left);
     errno = caller_errno;
     if (bytes > 0)
         text->length += (size_t)bytes;
@@ -73,74 +73,75 @@ static int print_one(char *to, size_t room, const char *format, ...)
     return bytes;
 }
 
-static int print_double(const struct job *job, char *to, size_t room)
+static int print_double(const struct libc_call *call, char *to, size_t room)
 {
-    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->number);
+    return print_one(to, room, call->format, call->spec->width, call->spec->precision, call->number);
 }
 
-static int print_long_double(const struct job *job, char *to, size_t room)
+static int print_long_double(const struct libc_call *call, char *to, size_t room)
 {
-    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->long_number);
+    return print_one(to, room, call->format, call->spec->width, call->spec->precision, call->long_number);
 }
 
-static int print_wide_char(const struct job *job, char *to, size_t room)
+static int print_wide_char(const struct libc_call *call, char *to, size_t room)
 {
-    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->wide_char);
+    return print_one(to, room, call->format, call->spec->width, call->spec->precision, call->wide_char);
 }
 
-static int print_wide_string(const struct job *job, char *to, size_t room)
+static int print_wide_string(const struct libc_call *call, char *to, size_t room)
 {
-    return print_one(to, room, job->format, job->spec->width, job->spec->precision, job->wide_string);
+    return print_one(to, room, call->format, call->spec->width, call->spec->precision, call->wide_string);
 }
 
 /* Width 0 and precision -1 are as if they were not there. `known`: the flags that the conversion has; what
  * others do is undefined, and musl's length is wrong for %05lc. */
-static int add_one(struct weir__text *text, struct job *job, unsigned known, const char *size)
+static int append_conversion(struct weir__text *text, struct libc_call *call, unsigned known,
+                             const char *size)
 {
     char format[16], *at = format;
-    unsigned flags = job->spec->flags & known;
+    unsigned flags = call->spec->flags & known;
     *at++ = '%';
     for (const char *all = "-+ #0"; *all; all++, flags >>= 1)
         if (flags & 1)
             *at++ = *all;
     at = stpcpy(stpcpy(at, "*.*"), size);
-    *at++ = job->spec->conversion;
+    *at++ = call->spec->conversion;
     *at = '\0';
-    job->format = format;
-    return add(text, job);
+    call->format = format;
+    return append_call(text, call);
 }
 
 int weir__libc_double(struct weir__text *text, const struct weir__spec *spec, double value)
 {
-    struct job job = {.print = print_double, .spec = spec, .number = value};
-    return add_one(text, &job, ALL_FLAGS, "");
+    struct libc_call call = {.print = print_double, .spec = spec, .number = value};
+    return append_conversion(text, &call, ALL_FLAGS, "");
 }
 
 int weir__libc_long_double(struct weir__text *text, const struct weir__spec *spec, long double value)
 {
-    struct job job = {.print = print_long_double, .spec = spec, .long_number = value};
-    return add_one(text, &job, ALL_FLAGS, "L");
+    struct libc_call call = {.print = print_long_double, .spec = spec, .long_number = value};
+    return append_conversion(text, &call, ALL_FLAGS, "L");
 }
 
 int weir__libc_wide_char(struct weir__text *text, const struct weir__spec *spec, wint_t value)
 {
-    struct job job = {.print = print_wide_char, .spec = spec, .wide_char = value};
-    return add_one(text, &job, WEIR_LEFT, "l");
+    struct libc_call call = {.print = print_wide_char, .spec = spec, .wide_char = value};
+    return append_conversion(text, &call, WEIR_LEFT, "l");
 }
 
 int weir__libc_wide_string(struct weir__text *text, const struct weir__spec *spec, const wchar_t *value)
 {
-    struct job job = {.print = print_wide_string, .spec = spec, .wide_string = value};
-    return add_one(text, &job, WEIR_LEFT, "l");
+    struct libc_call call = {.print = print_wide_string, .spec = spec, .wide_string = value};
+    return append_conversion(text, &call, WEIR_LEFT, "l");
 }
 
 /* ---- the whole format ------------------------------------------------------------------------------ */
 
-static int print_whole(const struct job *job, char *to, size_t room)
+static int print_whole(const struct libc_call *call, char *to, size_t room)
 {
     struct weir__arguments copy;
-    va_copy(copy.list, job->arguments->list);
-    int bytes = print(to, room, job->format, copy.list);
+    va_copy(copy.list, call->arguments->list);
+    int bytes = print(to, room, call->format, copy.list);
     va_end(copy.list);
     return bytes;
 }
@@ -149,6 +150,6 @@ int weir__libc_whole(struct weir__text *text, const char *format, struct weir__a
 {
     if (weir__may_store(format))
         return -EINVAL;
-    struct job job = {.print = print_whole, .format = format, .arguments = arguments};
-    return add(text, &job);
+    struct libc_call call = {.print = print_whole, .format = format, .arguments = arguments};
+    return append_call(text, &call);
 }

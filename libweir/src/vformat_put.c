@@ -24,7 +24,7 @@ static void put_pieces(struct weir__text *text, const struct weir__spec *spec, c
 {
     size_t bytes = pieces->prefix_bytes + pieces->zeros + pieces->body_bytes;
     size_t spaces = (size_t)spec->width > bytes ? (size_t)spec->width - bytes : 0;
-    size_t left = weir__left(text), before = spec->flags & WEIR_LEFT ? 0 : spaces;
+    size_t left = weir__space_left(text), before = spec->flags & WEIR_LEFT ? 0 : spaces;
     if (bytes + spaces <= left && left) {
         char *to = repeat(text->to + text->length, ' ', before);
         for (size_t i = 0; i < pieces->prefix_bytes; i++)
@@ -167,8 +167,8 @@ static bool rounds_to_nearest(void)
     return one + tiny == 1 && one - tiny == 1;
 }
 
-static void put_not_finite(struct weir__text *text, const struct weir__spec *spec,
-                           const struct weir__double *value, char sign)
+static void put_nonfinite(struct weir__text *text, const struct weir__spec *spec,
+                          const struct weir__double *value, char sign)
 {
     bool capital = spec->conversion == 'F';
     struct pieces pieces = {.body = capital ? "INF" : "inf", .body_bytes = 3};
@@ -198,7 +198,7 @@ static void put_finite(struct weir__text *text, const struct weir__spec *spec, d
                        char radix)
 {
     int precision = spec->precision < 0 ? 6 : spec->precision;
-    size_t left = weir__left(text), sign_bytes = sign != 0;
+    size_t left = weir__space_left(text), sign_bytes = sign != 0;
     size_t point = precision == 0 && spec->flags & WEIR_ALTERNATIVE;
     char *number = left ? text->to + text->length : NULL;
     char *digits = left > sign_bytes ? number + sign_bytes : NULL;
@@ -218,10 +218,10 @@ static void put_finite(struct weir__text *text, const struct weir__spec *spec, d
 
 int weir__put_fixed(struct weir__text *text, const struct weir__spec *spec, double value)
 {
-    struct weir__double parts = weir__take_apart(value);
+    struct weir__double parts = weir__decompose(value);
     char sign = sign_of(spec, parts.negative);
     if (!parts.finite) {
-        put_not_finite(text, spec, &parts, sign);
+        put_nonfinite(text, spec, &parts, sign);
         return 0;
     }
     bool has_point = spec->precision != 0 || spec->flags & WEIR_ALTERNATIVE;

@@ -84,7 +84,7 @@ static enum weir__argument_size parse_size(const char **at)
 }
 
 /* C11's conversions with the sizes that it has for them; everything else is an extension or a mistake. */
-static bool is_ours(const struct weir__spec *spec)
+static bool is_supported(const struct weir__spec *spec)
 {
     bool plain = spec->size == WEIR_SIZE_INT, is_long = spec->size == WEIR_SIZE_LONG;
     switch (spec->conversion) {
@@ -111,8 +111,8 @@ int weir__parse_spec(const char **format, struct weir__spec *spec, struct weir__
     spec->conversion = *at;
     if (spec->conversion == 'n')
         return -EINVAL;
-    if (!is_ours(spec))
-        return WEIR_NOT_OURS;
+    if (!is_supported(spec))
+        return WEIR_UNSUPPORTED;
     *format = at + 1;
     return 0;
 }

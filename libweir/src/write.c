@@ -4,38 +4,38 @@
 #include <limits.h>
 
 /* A stream for both directions over a file has one position: bytes read ahead go back first. */
-static int turn_to_writing(weir_stream *s)
+static int switch_to_writing(weir_stream *s)
 {
-    struct weir__hot *hot = weir__hot(s);
-    int result = weir__give_back(s);
+    struct weir__state *state = weir__state(s);
+    int result = weir__seek_back(s);
     if (result < 0)
         return result;
-    weir__drop_read(s);
-    hot->reading = false;
-    hot->eof = false;
-    if (weir__own(s)->direct)
-        weir__direct_fit(s);
+    weir__discard_read(s);
+    state->reading = false;
+    state->eof = false;
+    if (weir__config(s)->direct)
+        weir__direct_align_capacity(s);
     weir__set_limits(s);
     return 0;
 }
 
 int weir__start_writing(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    struct weir__hot *hot = weir__hot(s);
-    if (!own->can_write)
+    struct weir__config *config = weir__config(s);
+    struct weir__state *state = weir__state(s);
+    if (!config->can_write)
         return -EBADF;
-    if (hot->error)
-        return hot->error;
-    int result = hot->reading ? turn_to_writing(s) : own->spill ? weir__spill_begin(s) : 0;
-    if (result == 0 && own->stale_ms && !hot->armed)
+    if (state->error)
+        return state->error;
+    int result = state->reading ? switch_to_writing(s) : config->spill ? weir__spill_append_begin(s) : 0;
+    if (result == 0 && config->stale_ms && !state->armed)
         result = weir__stale_arm(s);
     return result;
 }
 
 /* The caller's bytes straight to the sink, behind what waits. Returns how many of them were taken, or the
  * error if none was. */
-static ssize_t write_past(weir_stream *s, const struct iovec *iov, int count)
+static ssize_t write_bypass(weir_stream *s, const struct iovec *iov, int count)
 {
     size_t done = 0;
     int result = weir__write_out(s, weir__written(s), iov, count, &done);
@@ -48,33 +48,33 @@ static ssize_t write_past(weir_stream *s, const struct iovec *iov, int count)
 
 static void copy_in(weir_stream *s, const char *from, size_t bytes)
 {
-    memcpy(weir__own(s)->buffer + weir__written(s), from, bytes);
+    memcpy(weir__config(s)->buffer + weir__written(s), from, bytes);
     weir__publish(s, bytes);
 }
 
 /* How many of the caller's bytes need no copy: with a buffer's worth of them it gains nothing. */
-static size_t past_of(weir_stream *s, const char *from, size_t bytes)
+static size_t bypass_length(weir_stream *s, const char *from, size_t bytes)
 {
-    const struct weir__own *own = weir__own(s);
-    if (!own->sink->write || bytes < own->past_bytes)
+    const struct weir__config *config = weir__config(s);
+    if (!config->sink->write || bytes < config->bypass_bytes)
         return 0;
-    return own->direct ? weir__direct_past(s, from, bytes) : bytes;
+    return config->direct ? weir__direct_write_bypass(s, from, bytes) : bytes;
 }
 
 /* Filled to the brim before it is written out, so that a file is written in blocks. */
 static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     size_t done = 0;
     while (done < bytes) {
         size_t room = weir__room(s), left = bytes - done;
-        size_t past = past_of(s, from + done, left);
-        if (past) {
-            struct iovec rest = {(char *)(uintptr_t)from + done, past};
-            ssize_t taken = write_past(s, &rest, 1);
+        size_t bypass = bypass_length(s, from + done, left);
+        if (bypass) {
+            struct iovec rest = {(char *)(uintptr_t)from + done, bypass};
+            ssize_t taken = write_bypass(s, &rest, 1);
             if (taken > 0)
                 done += (size_t)taken;
-            if (taken < (ssize_t)past)
+            if (taken < (ssize_t)bypass)
                 return done ? (ssize_t)done : taken;
             continue;
         }
@@ -84,7 +84,7 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
         }
         copy_in(s, from + done, room);
         done += room;
-        int result = own->sink->write ? weir__drain_ahead(s) : weir__grow_write(s, own->capacity * 2);
+        int result = config->sink->write ? weir__drain_async(s) : weir__grow_write(s, config->capacity * 2);
         if (result < 0)
             return done ? (ssize_t)done : result;
     }
@@ -94,14 +94,14 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
 /* Complete lines go out at once, behind what waits; the rest of them waits. */
 static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
-    const char *end = own->separator < 0 ? NULL : memrchr(from, own->separator, bytes);
+    struct weir__config *config = weir__config(s);
+    const char *end = config->separator < 0 ? NULL : memrchr(from, config->separator, bytes);
     size_t lines = end ? (size_t)(end - from) + 1 : 0;
-    if (!lines || !own->sink->write)
+    if (!lines || !config->sink->write)
         return write_full(s, from, bytes);
     struct iovec whole = {(char *)(uintptr_t)from, lines};
     weir__enter(s); /* once more, as in write_each */
-    ssize_t taken = write_past(s, &whole, 1), rest = 0;
+    ssize_t taken = write_bypass(s, &whole, 1), rest = 0;
     if (taken == (ssize_t)lines && lines < bytes)
         rest = write_full(s, from + lines, bytes - lines);
     weir__leave(s);
@@ -110,7 +110,7 @@ static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
 
 ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
@@ -118,13 +118,13 @@ ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
         return -EINVAL;
     if (bytes == 0)
         return 0;
-    if (own->mode == WEIR_RECORD)
+    if (config->mode == WEIR_RECORD)
         return weir__record_append(s, &(struct iovec){(void *)(uintptr_t)from, bytes}, 1);
-    if (own->mode == WEIR_LINE)
+    if (config->mode == WEIR_LINE)
         return write_lines(s, from, bytes);
-    if ((own->mode == WEIR_NONE || own->durability >= WEIR_KERNEL) && own->sink->write) {
+    if ((config->mode == WEIR_NONE || config->durability >= WEIR_KERNEL) && config->sink->write) {
         struct iovec all = {(void *)(uintptr_t)from, bytes};
-        return write_past(s, &all, 1);
+        return write_bypass(s, &all, 1);
     }
     return write_full(s, from, bytes);
 }
@@ -147,13 +147,15 @@ static ssize_t write_each(weir_stream *s, const struct iovec *iov, int count)
 
 ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, size_t total)
 {
-    struct weir__own *own = weir__own(s);
-    if (own->mode == WEIR_RECORD)
+    struct weir__config *config = weir__config(s);
+    if (config->mode == WEIR_RECORD)
         return weir__record_append(s, iov, count);
-    bool whole = total >= own->past_bytes && !own->direct; /* O_DIRECT is by blocks, which the copy makes */
-    bool past = own->mode == WEIR_NONE || (own->mode == WEIR_FULL && (whole || own->durability >= WEIR_KERNEL));
-    if (past && own->sink->write)
-        return write_past(s, iov, count);
+    bool whole =
+        total >= config->bypass_bytes && !config->direct; /* O_DIRECT is by blocks, which the copy makes */
+    bool bypass = config->mode == WEIR_NONE ||
+                  (config->mode == WEIR_FULL && (whole || config->durability >= WEIR_KERNEL));
+    if (bypass && config->sink->write)
+        return write_bypass(s, iov, count);
     return write_each(s, iov, count);
 }
 
@@ -166,18 +168,18 @@ WEIR_COLD static int putc_unbuffered(weir_stream *s, int c)
 
 static int putc_slow_held(weir_stream *s, int c)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
-    if (own->mode != WEIR_LINE && own->mode != WEIR_FULL)
+    if (config->mode != WEIR_LINE && config->mode != WEIR_FULL)
         return putc_unbuffered(s, c);
-    if (own->durability >= WEIR_KERNEL && own->mode == WEIR_FULL)
+    if (config->durability >= WEIR_KERNEL && config->mode == WEIR_FULL)
         return putc_unbuffered(s, c);
-    if (own->mode == WEIR_LINE && (unsigned char)c == own->separator)
+    if (config->mode == WEIR_LINE && (unsigned char)c == config->separator)
         return putc_unbuffered(s, c);
     if (weir__room(s) == 0) {
-        result = own->sink->write ? weir__drain_ahead(s) : weir__grow_write(s, own->capacity * 2);
+        result = config->sink->write ? weir__drain_async(s) : weir__grow_write(s, config->capacity * 2);
         if (weir__room(s) == 0)
             return result;
     }
@@ -196,7 +198,7 @@ static WEIR_COLD int putc_enter(weir_stream *s, int c)
 /* Who holds the lock takes it once more; who shares the stream with no thread may share it with the timer. */
 int weir_putc_held(weir_stream *s, int c) { return putc_enter(s, c); }
 
-static inline int put_quickly(weir_stream *s, uint64_t at, int c)
+static inline int store_byte(weir_stream *s, uint64_t at, int c)
 {
     *(char *)(uintptr_t)at = (char)c;
     WEIR_PUBLISH(&s->head.written, at + 1);
@@ -204,7 +206,7 @@ static inline int put_quickly(weir_stream *s, uint64_t at, int c)
 }
 
 /* The lock is taken. */
-static WEIR_APART int putc_taken(weir_stream *s, int c)
+static WEIR_NOINLINE int putc_slow_unlock(weir_stream *s, int c)
 {
     int result = putc_slow_held(s, c);
     weir__leave(s);
@@ -212,16 +214,16 @@ static WEIR_APART int putc_taken(weir_stream *s, int c)
 }
 
 /* Without a call but as its last act, so it saves no registers. */
-static WEIR_APART int putc_locked(weir_stream *s, int c)
+static WEIR_NOINLINE int putc_locked(weir_stream *s, int c)
 {
-    struct weir__lock *lock = &weir__hot(s)->lock;
-    if (!__atomic_load_n(&weir__hot(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_take(lock))
+    struct weir__lock *lock = &weir__state(s)->lock;
+    if (!__atomic_load_n(&weir__state(s)->locking, __ATOMIC_ACQUIRE) || !weir__lock_acquire(lock))
         return putc_enter(s, c);
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (!WEIR_LIKELY(at < s->held_limit))
-        return putc_taken(s, c);
-    int result = put_quickly(s, at, c);
-    return weir__lock_free(lock) ? result : weir__lock_freed(lock, result);
+        return putc_slow_unlock(s, c);
+    int result = store_byte(s, at, c);
+    return weir__lock_release_fast(lock) ? result : weir__lock_release_slow(lock, result);
 }
 
 /* Threads that share a stream come here for every byte: the common case first, and no more than it needs.
@@ -230,7 +232,7 @@ int weir_putc_slow(weir_stream *s, int c)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
     if (WEIR_LIKELY(weir__one_thread() && at < s->held_limit))
-        return put_quickly(s, at, c);
+        return store_byte(s, at, c);
     return putc_locked(s, c);
 }
 
@@ -245,16 +247,16 @@ ssize_t weir_write_slow(weir_stream *s, const void *from, size_t bytes)
 /* What does not fit is not copied first, but where copying makes blocks or lets the program go on. */
 static ssize_t writev_held(weir_stream *s, const struct iovec *iov, int count, size_t total)
 {
-    struct weir__own *own = weir__own(s);
-    bool copied = own->direct || (own->uring && total < own->capacity);
-    if (own->mode == WEIR_FULL && total > weir__room(s) && own->sink->write && !copied)
-        return write_past(s, iov, count);
+    struct weir__config *config = weir__config(s);
+    bool copied = config->direct || (config->uring && total < config->capacity);
+    if (config->mode == WEIR_FULL && total > weir__room(s) && config->sink->write && !copied)
+        return write_bypass(s, iov, count);
     return weir__write_parts(s, iov, count, total);
 }
 
 ssize_t weir_writev(weir_stream *s, const struct iovec *iov, int count)
 {
-    ssize_t total = count < 0 ? -EINVAL : weir__length(iov, count);
+    ssize_t total = count < 0 ? -EINVAL : weir__iov_length(iov, count);
     if (total < 0)
         return total;
     weir__enter(s);

@@ -49,7 +49,9 @@ static void large_blocks_are_not_copied(void)
     check(weir__pending(s) < 4096, "%zu wait", (size_t)weir__pending(s));
     check(weir_flush(s) == 0 && weir_seek(s, 0, SEEK_SET) == 0, "back");
     check(weir_write(s, block + 1, BYTES) == BYTES, "from an odd address");
-    check(seen.last >= (void *)weir__own(s)->buffer && seen.last < (void *)(weir__own(s)->buffer + 131072), "by the buffer");
+    check(seen.last >= (void *)weir__config(s)->buffer &&
+              seen.last < (void *)(weir__config(s)->buffer + 131072),
+          "by the buffer");
     check(weir_seek(s, 0, SEEK_SET) == 0, "to the start");
     memset(&seen, 0, sizeof seen);
     check(weir_read(s, block, BYTES) == BYTES && seen.last == block && seen.reads == 1, "read to where it is wanted");
@@ -66,8 +68,8 @@ static void lines_are_read_in_whole_buffers(void)
     check(weir_close(s) == 0, "close");
     s = open_file(O_RDONLY, (struct weir_options){0});
     check(weir_seek(s, 1001, SEEK_SET) == 1001, "to an odd place");
-    seen.buffer = weir__own(s)->read_buffer;
-    seen.buffer_bytes = weir__own(s)->read_mapped;
+    seen.buffer = weir__config(s)->read_buffer;
+    seen.buffer_bytes = weir__config(s)->read_mapped;
     char *line;
     ssize_t got;
     while ((got = weir_getrec(s, &line)) > 0)

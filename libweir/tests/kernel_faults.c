@@ -114,9 +114,9 @@ static void must_stick(struct subject *t, int error)
         subject_wrong(t, "a write failed with %d, and weir_error says %d", error, weir_error(t->s));
         return;
     }
-    uint64_t pending = weir__pending(t->s) + t->hot->record_bytes;
+    uint64_t pending = weir__pending(t->s) + t->state->record_bytes;
     int result = weir_putc(t->s, 'x');
-    if (result != -error || pending != weir__pending(t->s) + t->hot->record_bytes)
+    if (result != -error || pending != weir__pending(t->s) + t->state->record_bytes)
         subject_wrong(t, "putc after error %d returned %d", error, result);
     if (weir_flush(t->s) != -error)
         subject_wrong(t, "flush after error %d returned %d", error, weir_flush(t->s));

@@ -43,7 +43,7 @@ static void make_base(int oflags)
 static void adapt(char *memory)
 {
     identify(in_dir("sink"), &file_of(memory)->sink);
-    file_of(memory)->seal = weir__spill_seal(&file_of(memory)->sink);
+    file_of(memory)->checksum = weir__spill_checksum(&file_of(memory)->sink);
 }
 
 /* ---- damage ---- */
@@ -73,7 +73,7 @@ static size_t damage(struct random *random)
         }
     }
     if (random_below(random, 2)) /* by one who knows how */
-        file_of(copy)->seal = weir__spill_seal(&file_of(copy)->sink);
+        file_of(copy)->checksum = weir__spill_checksum(&file_of(copy)->sink);
     return bytes;
 }
 
@@ -172,7 +172,7 @@ static void lead_astray(const char *what, const char *path, int expected)
     adapt(copy);
     memset(file_of(copy)->sink.path, 0, sizeof file_of(copy)->sink.path);
     strcpy(file_of(copy)->sink.path, path);
-    file_of(copy)->seal = weir__spill_seal(&file_of(copy)->sink);
+    file_of(copy)->checksum = weir__spill_checksum(&file_of(copy)->sink);
     write_file(in_dir("copy"), copy, base_bytes);
     expect_refusal(what, in_dir("copy"), expected);
 }
@@ -189,10 +189,10 @@ static void another_sink(void)
     lead_astray("a relative path", "sink", -EBADMSG);
     lead_astray("no path", "", -ENXIO);
     adapt(base);
-    if (file_of(base)->sink.born) {
+    if (file_of(base)->sink.btime) {
         memcpy(copy, base, base_bytes);
-        file_of(copy)->sink.born--;
-        file_of(copy)->seal = weir__spill_seal(&file_of(copy)->sink);
+        file_of(copy)->sink.btime--;
+        file_of(copy)->checksum = weir__spill_checksum(&file_of(copy)->sink);
         write_file(in_dir("copy"), copy, base_bytes);
         expect_refusal("a later file that got the old one's inode number", in_dir("copy"), -ESTALE);
     }

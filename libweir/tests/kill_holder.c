@@ -25,7 +25,7 @@ static weir_stream *open_pipe(int fd)
 {
     weir_stream *s = NULL;
     must(weir_fdopen(&s, fd, &with_holder));
-    shared->holder = weir__own(s)->spill->holder;
+    shared->holder = weir__config(s)->spill->holder;
     return s;
 }
 
@@ -33,7 +33,7 @@ static weir_stream *open_sink(int oflags)
 {
     weir_stream *s = NULL;
     must(weir_open(&s, in_dir("sink"), O_WRONLY | oflags, &with_holder));
-    shared->holder = weir__own(s)->spill->holder;
+    shared->holder = weir__config(s)->spill->holder;
     return s;
 }
 
@@ -317,7 +317,7 @@ static void in_a_child(void)
     pid_t pid = fork();
     if (pid == 0) {
         kill_write(s, 0, 0, 50);
-        shared->holder = weir__own(s)->spill->holder;
+        shared->holder = weir__config(s)->spill->holder;
         by_kill();
     }
     wait_for(pid);
@@ -394,7 +394,7 @@ static void next_writer(void)
     if (pid == 0) {
         weir_stream *s;
         must(weir_fdopen(&s, fd, &with_holder));
-        shared->holder = weir__own(s)->spill->holder;
+        shared->holder = weir__config(s)->spill->holder;
         kill_write(s, 0, 0, 500);
         by_kill();
     }

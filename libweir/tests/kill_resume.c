@@ -27,7 +27,7 @@ static uint64_t waiting(const struct watch *w)
 static bool flies(const struct watch *w)
 {
     const struct weir__spill_file *file = (const void *)w->spill;
-    return waiting(w) && file->flight.from == file->head.drained;
+    return waiting(w) && file->inflight.from == file->head.drained;
 }
 
 /* Kills the owner in the `kill`th moment in which bytes wait or, for odd numbers, a write is in flight. */

@@ -229,12 +229,12 @@ static void by_vfork(struct stuck *t)
 int main(void)
 {
     struct weir__ring ring;
-    if (weir__ring_make(&ring) < 0) {
+    if (weir__ring_init(&ring) < 0) {
         check_begin("all");
         check_skip("this process may not use io_uring, or the kernel has none");
         return check_finish("uring_process");
     }
-    weir__ring_end(&ring);
+    weir__ring_free(&ring);
 #define TEST(call) check_begin(#call); call
     TEST(forks(false));
     TEST(forks(true));

@@ -23,12 +23,12 @@ const HEAD: usize = 80;
 /// In the head: the offset behind the last byte that was written.
 const WRITTEN: usize = 32;
 
-/// Behind it, in `struct weir__hot` of private.h.
+/// Behind it, in `struct weir__state` of private.h.
 const HOT_LOCK: u64 = 128;
 const HOT_ERROR: u64 = 156;
 const HOT_POSITION: u64 = 176;
 
-/// In the page behind, `struct weir__own` of private.h.
+/// In the page behind, `struct weir__config` of private.h.
 const OWN_FD: u64 = 56;
 const OWN_LOCK_FILE: u64 = 76;
 const OWN_MODE: u64 = 80;

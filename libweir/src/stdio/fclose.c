@@ -4,27 +4,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int first_of(int a, int b) { return a < 0 ? a : b; }
+static int first_error(int a, int b) { return a < 0 ? a : b; }
 
-int weir__stdio_finish(weir_stream *s)
+int weir__stdio_close_flush(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    weir__stdio_take_over(s);
-    int first = own->stdio_write_error;
-    int result = weir__finish(s);
-    if (result == 0 && own->can_read && own->sink->read)
-        weir__drop_read(s); /* it was given back, which must not happen twice */
-    return first_of(first, result);
+    struct weir__config *config = weir__config(s);
+    weir__stdio_take_errors(s);
+    int first = config->stdio_write_error;
+    int result = weir__close_flush(s);
+    if (result == 0 && config->can_read && config->sink->read)
+        weir__discard_read(s); /* it was given back, which must not happen twice */
+    return first_error(first, result);
 }
 
 int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor)
 {
     weir__unregister(s); /* nobody else comes by it meanwhile */
     weir_lock(s);
-    int result = weir__stdio_finish(s);
-    weir__own(s)->keep_open = keep_descriptor;
-    result = first_of(result, weir__let_go(s));
-    weir__become(s, made);
+    int result = weir__stdio_close_flush(s);
+    weir__config(s)->keep_open = keep_descriptor;
+    result = first_error(result, weir__close_sink(s));
+    weir__move_stream(s, made);
     weir_unlock(s);
     weir__register(s); /* without memory for it, exit will not write it out */
     return result;
@@ -33,7 +33,7 @@ int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor)
 static int close_standard(weir_stream *s)
 {
     weir_stream *closed;
-    int result = weir__stdio_closed(&closed);
+    int result = weir__stdio_closed_stream(&closed);
     return result < 0 ? result : weir__stdio_replace(s, closed, false);
 }
 
@@ -41,12 +41,12 @@ static int close_standard(weir_stream *s)
 static int close_any(weir_stream *s)
 {
     weir__enter(s);
-    int result = weir__stdio_finish(s);
+    int result = weir__stdio_close_flush(s);
     weir__leave(s);
     int closed = weir_close(s);
     if (closed != -EAGAIN)
-        return first_of(result, closed);
-    weir__hot(s)->error = -EIO;
+        return first_error(result, closed);
+    weir__state(s)->error = -EIO;
     weir_close(s);
     return -EAGAIN;
 }
@@ -62,10 +62,10 @@ static int wait_for(int child, int *status)
 
 int weir_stdio_fclose(weir_stream *s)
 {
-    int child = weir__own(s)->child, status;
+    int child = weir__config(s)->child, status;
     int result = weir__is_standard(s) ? close_standard(s) : close_any(s);
     if (child)
-        result = first_of(result, wait_for(child, &status));
+        result = first_error(result, wait_for(child, &status));
     if (result == 0)
         return 0;
     errno = -result;
@@ -74,7 +74,7 @@ int weir_stdio_fclose(weir_stream *s)
 
 int weir_stdio_pclose(weir_stream *s)
 {
-    int child = weir__own(s)->child, status = 0;
+    int child = weir__config(s)->child, status = 0;
     if (!child) {
         errno = EINVAL;
         return -1;

@@ -4,15 +4,15 @@
 /* What was read ahead of a file is given back; after it others may move the descriptor. */
 static int flush_held(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    weir__stdio_take_over(s);
+    struct weir__config *config = weir__config(s);
+    weir__stdio_take_errors(s);
     int result = weir__flush_held(s);
-    if (result == 0 && own->can_read && own->seekable && own->sink->read) {
-        result = weir__give_back(s);
-        weir__drop_read(s);
+    if (result == 0 && config->can_read && config->seekable && config->sink->read) {
+        result = weir__seek_back(s);
+        weir__discard_read(s);
     }
     if (result == 0)
-        weir__hot(s)->pos = -1;
+        weir__state(s)->pos = -1;
     return result;
 }
 
@@ -34,23 +34,23 @@ int weir_stdio_fflush(weir_stream *s)
 /* Unbuffered input reads what was asked for: a byte, or a block. */
 static int set_unbuffered(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     int result = flush_held(s);
     if (result == 0)
         result = weir_set_mode(s, WEIR_NONE, 0);
-    if (result == 0 && own->can_read && own->sink->read)
-        own->read_capacity = own->past_bytes = 1;
+    if (result == 0 && config->can_read && config->sink->read)
+        config->read_capacity = config->bypass_bytes = 1;
     return result;
 }
 
 static int set_buffered(weir_stream *s, enum weir_mode mode, size_t bytes)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     if (bytes > WEIR_BUFFER_MAX)
         bytes = WEIR_BUFFER_MAX;
-    if (bytes == 0 && own->can_read && own->read_capacity == 1) /* was unbuffered */
+    if (bytes == 0 && config->can_read && config->read_capacity == 1) /* was unbuffered */
         bytes = weir__default_bytes(s, 0);
-    weir__stdio_take_over(s);
+    weir__stdio_take_errors(s);
     return weir_set_mode(s, mode, bytes);
 }
 

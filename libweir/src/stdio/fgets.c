@@ -13,7 +13,7 @@ static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *
     return end ? (size_t)(end - from) + 1 : unread < most ? unread : most;
 }
 
-static void take(weir_stream *s, char *to, size_t bytes)
+static void consume(weir_stream *s, char *to, size_t bytes)
 {
     memcpy(to, weir__next(s), bytes);
     WEIR_STORE(&s->read, s->read + bytes);
@@ -30,7 +30,7 @@ char *weir_stdio_fgets(char *to, int room, weir_stream *s)
     weir__enter(s);
     while (length < most && !found && (there = weir__stdio_fill(s)) > 0) {
         size_t bytes = length_of(s, '\n', most - length, &found);
-        take(s, to + length, bytes);
+        consume(s, to + length, bytes);
         length += bytes;
     }
     weir__leave(s);
@@ -72,7 +72,7 @@ static ssize_t getdelim_held(char **line, size_t *room, int delimiter, weir_stre
         }
         if (!make_room(line, room, length + bytes + 1))
             return -1;
-        take(s, *line + length, bytes);
+        consume(s, *line + length, bytes);
         length += bytes;
     }
     (*line)[length] = '\0';

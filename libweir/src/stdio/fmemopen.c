@@ -18,37 +18,37 @@ int weir__stdio_open_callbacks(weir_stream **s, const struct weir_callbacks *cal
     options.buffer_bytes = SMALL_BUFFER;
     result = weir_open_callbacks(s, &allowed, context, &options);
     if (result == 0)
-        weir__own(*s)->append = mode.oflags & O_APPEND;
+        weir__config(*s)->append = mode.oflags & O_APPEND;
     return result;
 }
 
-int64_t weir__stdio_target(int64_t offset, int whence, int64_t here, int64_t end)
+int64_t weir__stdio_seek_target(int64_t offset, int whence, int64_t position, int64_t end)
 {
-    int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? here : end, target;
+    int64_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? position : end, target;
     if (__builtin_add_overflow(base, offset, &target) || target < 0)
         return -EINVAL;
     return target;
 }
 
-struct fixed {
+struct memory_file {
     char *data;
-    size_t room, end, here;
-    bool ours, append;
+    size_t room, end, position;
+    bool owned, append;
 };
 
-static ssize_t fixed_read(void *context, void *to, size_t bytes)
+static ssize_t memory_file_read(void *context, void *to, size_t bytes)
 {
-    struct fixed *memory = context;
-    size_t left = memory->here < memory->end ? memory->end - memory->here : 0;
+    struct memory_file *memory = context;
+    size_t left = memory->position < memory->end ? memory->end - memory->position : 0;
     bytes = bytes < left ? bytes : left;
-    memcpy(to, memory->data + memory->here, bytes);
-    memory->here += bytes;
+    memcpy(to, memory->data + memory->position, bytes);
+    memory->position += bytes;
     return (ssize_t)bytes;
 }
 
 /* A NUL follows what was written if there is room; otherwise it takes the place of the last byte, unless
  * bytes are appended, as glibc has it. */
-static void terminate(struct fixed *memory)
+static void terminate(struct memory_file *memory)
 {
     if (memory->end < memory->room)
         memory->data[memory->end] = '\0';
@@ -56,54 +56,54 @@ static void terminate(struct fixed *memory)
         memory->data[memory->room - 1] = '\0';
 }
 
-static ssize_t fixed_write(void *context, const void *from, size_t bytes)
+static ssize_t memory_file_write(void *context, const void *from, size_t bytes)
 {
-    struct fixed *memory = context;
+    struct memory_file *memory = context;
     if (memory->append)
-        memory->here = memory->end;
+        memory->position = memory->end;
     bool needs_nul = bytes == 0 || ((const char *)from)[bytes - 1] != '\0';
-    if (bytes > memory->room - memory->here) {
-        if (memory->here + needs_nul >= memory->room)
+    if (bytes > memory->room - memory->position) {
+        if (memory->position + needs_nul >= memory->room)
             return -ENOSPC;
-        bytes = memory->room - memory->here;
+        bytes = memory->room - memory->position;
     }
-    memcpy(memory->data + memory->here, from, bytes);
-    memory->here += bytes;
-    if (memory->here > memory->end) {
-        memory->end = memory->here;
+    memcpy(memory->data + memory->position, from, bytes);
+    memory->position += bytes;
+    if (memory->position > memory->end) {
+        memory->end = memory->position;
         if (needs_nul)
             terminate(memory);
     }
     return (ssize_t)bytes;
 }
 
-static int64_t fixed_seek(void *context, int64_t offset, int whence)
+static int64_t memory_file_seek(void *context, int64_t offset, int whence)
 {
-    struct fixed *memory = context;
-    int64_t target = weir__stdio_target(offset, whence, (int64_t)memory->here, (int64_t)memory->end);
+    struct memory_file *memory = context;
+    int64_t target = weir__stdio_seek_target(offset, whence, (int64_t)memory->position, (int64_t)memory->end);
     if (target > (int64_t)memory->room)
         return -EINVAL;
     if (target >= 0)
-        memory->here = (size_t)target;
+        memory->position = (size_t)target;
     return target;
 }
 
-static int fixed_close(void *context)
+static int memory_file_close(void *context)
 {
-    struct fixed *memory = context;
-    if (memory->ours)
+    struct memory_file *memory = context;
+    if (memory->owned)
         free(memory->data);
     free(memory);
     return 0;
 }
 
-static struct fixed *fixed_new(void *data, size_t bytes, const char *mode)
+static struct memory_file *memory_file_new(void *data, size_t bytes, const char *mode)
 {
     char first = mode[0];
-    struct fixed *memory = calloc(1, sizeof *memory);
+    struct memory_file *memory = calloc(1, sizeof *memory);
     if (!memory)
         return NULL;
-    *memory = (struct fixed){.data = data, .room = bytes, .ours = !data, .append = first == 'a'};
+    *memory = (struct memory_file){.data = data, .room = bytes, .owned = !data, .append = first == 'a'};
     if (!data && !(memory->data = calloc(1, bytes))) {
         free(memory);
         return NULL;
@@ -111,26 +111,26 @@ static struct fixed *fixed_new(void *data, size_t bytes, const char *mode)
     if (first == 'w' && strchr(mode, '+'))
         memory->data[0] = '\0';
     memory->end = first == 'r' ? bytes : first == 'w' ? 0 : strnlen(memory->data, bytes);
-    memory->here = first == 'a' ? memory->end : 0;
+    memory->position = first == 'a' ? memory->end : 0;
     return memory;
 }
 
 weir_stream *weir_stdio_fmemopen(void *data, size_t bytes, const char *mode)
 {
     static const struct weir_callbacks callbacks = {
-        .read = fixed_read,
-        .write = fixed_write,
-        .seek = fixed_seek,
-        .close = fixed_close,
+        .read = memory_file_read,
+        .write = memory_file_write,
+        .seek = memory_file_seek,
+        .close = memory_file_close,
     };
     weir_stream *s = NULL;
     if (bytes == 0)
         return weir__stdio_result(NULL, -EINVAL);
-    struct fixed *memory = fixed_new(data, bytes, mode);
+    struct memory_file *memory = memory_file_new(data, bytes, mode);
     if (!memory)
         return weir__stdio_result(NULL, -ENOMEM);
     int result = weir__stdio_open_callbacks(&s, &callbacks, memory, mode, WEIR_FORK_KEEP);
     if (result < 0)
-        fixed_close(memory);
+        memory_file_close(memory);
     return weir__stdio_result(s, result);
 }

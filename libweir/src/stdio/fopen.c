@@ -36,9 +36,9 @@ struct weir_options weir__stdio_options(const struct weir__stdio_mode *mode)
 /* Who reads what this program prints on a terminal must see it before the program waits for input there. */
 static void tie_terminal(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    weir_stream *out = own->terminal && own->can_read ? weir_stdio_standard(STDOUT_FILENO) : NULL;
-    if (out && weir__own(out)->terminal)
+    struct weir__config *config = weir__config(s);
+    weir_stream *out = config->terminal && config->can_read ? weir_stdio_standard(STDOUT_FILENO) : NULL;
+    if (out && weir__config(out)->terminal)
         weir_tie(s, out);
 }
 
@@ -76,14 +76,14 @@ weir_stream *weir_stdio_fopen(const char *path, const char *string)
         weir__kernel.close(fd);
         return weir__stdio_result(NULL, result);
     }
-    if (weir__own(s)->regular && !weir__own(s)->append)
-        weir__hot(s)->pos = 0;
+    if (weir__config(s)->regular && !weir__config(s)->append)
+        weir__state(s)->pos = 0;
     errno = before;
     return s;
 }
 
 /* The descriptor must allow what the mode asks for; appending is switched on. */
-static int fit(int fd, struct weir__stdio_mode *mode)
+static int check_fd_mode(int fd, struct weir__stdio_mode *mode)
 {
     int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
     if (flags < 0)
@@ -106,7 +106,7 @@ weir_stream *weir_stdio_fdopen(int fd, const char *string)
     int before = errno;
     int result = weir__stdio_parse_mode(&mode, string);
     if (result == 0)
-        result = fit(fd, &mode);
+        result = check_fd_mode(fd, &mode);
     if (result == 0)
         result = weir__stdio_stream(&s, fd, &mode);
     if (result == 0)

@@ -6,7 +6,7 @@
 static int (*const volatile print_libc)(char **text, const char *format, va_list arguments) = vasprintf;
 
 /* %n, which libweir refuses, and whatever else it does not know, by the C library. */
-static int print_beside(weir_stream *s, const char *format, va_list arguments)
+static int print_by_libc(weir_stream *s, const char *format, va_list arguments)
 {
     char *text;
     int length = print_libc(&text, format, arguments);
@@ -34,9 +34,9 @@ static int print_held(weir_stream *s, const char *format, va_list arguments)
     if (result == 0)
         result = weir_vprintf(s, format, arguments);
     if (result == -EINVAL)
-        result = print_beside(s, format, arguments);
-    if (result >= 0 && weir__hot(s)->error) /* accepted, and met an error on its way out */
-        result = weir__hot(s)->error;
+        result = print_by_libc(s, format, arguments);
+    if (result >= 0 && weir__state(s)->error) /* accepted, and met an error on its way out */
+        result = weir__state(s)->error;
     return result < 0 ? fail(s, result) : result;
 }
 

@@ -6,7 +6,7 @@ int weir__stdio_fill(weir_stream *s)
     if (s->read < s->held_read_limit)
         return 1;
     int before = errno;
-    weir__stdio_take_over(s);
+    weir__stdio_take_errors(s);
     ssize_t got = weir__start_reading(s);
     if (got > 0)
         got = weir__fill(s, 1);
@@ -21,7 +21,7 @@ int weir_stdio_getc_slow(weir_stream *s)
     weir__enter(s);
     int c = EOF;
     if (weir__stdio_fill(s) > 0)
-        c = weir__take_byte(s);
+        c = weir__consume_byte(s);
     weir__leave(s);
     return c;
 }
@@ -31,7 +31,7 @@ int weir_stdio_ungetc(int c, weir_stream *s)
     if (c == EOF)
         return EOF;
     weir__enter(s);
-    weir__stdio_take_over(s);
+    weir__stdio_take_errors(s);
     int result = weir_ungetc(s, (unsigned char)c);
     if (result < 0)
         result = weir__stdio_fail(s, result);
@@ -45,7 +45,7 @@ static size_t read_held(weir_stream *s, char *to, size_t bytes)
     int before = errno;
     ssize_t got = 1;
     while (done < bytes && got > 0) {
-        weir__stdio_take_over(s);
+        weir__stdio_take_errors(s);
         got = weir_read(s, to + done, bytes - done);
         if (got > 0)
             done += (size_t)got;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 /* It gets the descriptor's number that the stream had: programs count on 0, 1 and 2. */
-static int take_number(int fd, int number, const struct weir__stdio_mode *mode)
+static int move_to_number(int fd, int number, const struct weir__stdio_mode *mode)
 {
     if (number < 0 || fd == number)
         return fd;
@@ -21,7 +21,7 @@ static int open_new(weir_stream **made, const char *path, int number, const stru
         return -EBADF;
     int fd = weir__stdio_open(path ? path : link, mode);
     if (fd >= 0)
-        fd = take_number(fd, number, mode);
+        fd = move_to_number(fd, number, mode);
     if (fd < 0)
         return fd;
     int result = weir__stdio_stream(made, fd, mode);
@@ -41,8 +41,8 @@ weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_strea
     struct weir__stdio_mode mode;
     weir_stream *made;
     weir_lock(s);
-    int number = weir__own(s)->fd;
-    weir__stdio_finish(s);
+    int number = weir__config(s)->fd;
+    weir__stdio_close_flush(s);
     weir_unlock(s);
     int result = weir__stdio_parse_mode(&mode, string);
     if (result == 0)
@@ -51,7 +51,7 @@ weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_strea
         weir__stdio_replace(s, made, number >= 0);
         return s;
     }
-    if (weir__stdio_closed(&made) == 0)
+    if (weir__stdio_closed_stream(&made) == 0)
         weir__stdio_replace(s, made, false);
     return weir__stdio_result(NULL, result);
 }

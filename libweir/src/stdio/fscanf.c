@@ -5,12 +5,12 @@
 #include <pthread.h>
 
 /* Most scans take less; musl keeps 8 bytes of it for itself. */
-enum { SOME = 40 };
+enum { SCAN_BYTES = 40 };
 
 /* One a thread, made at its first scanf: opening it takes longer than most of them. */
 struct scanner {
     FILE *file;
-    char buffer[SOME];
+    char buffer[SCAN_BYTES];
     weir_stream *from; /* NULL: the end, whatever the stream has */
 };
 
@@ -67,9 +67,9 @@ static FILE *get_file(void)
 
 /* The last that the stream gave, unchanged, so that taking them back is moving its offset; but for a C library
  * that puts back what it never got. */
-static void take_back(FILE *file, weir_stream *s)
+static void return_unread(FILE *file, weir_stream *s)
 {
-    char bytes[2 * SOME];
+    char bytes[2 * SCAN_BYTES];
     size_t count = fread_unlocked(bytes, 1, sizeof bytes, file);
     clearerr_unlocked(file);
     if (count <= s->read - (uint64_t)(uintptr_t)s->read_buffer && memcmp(weir__next(s) - count, bytes, count) == 0) {
@@ -91,7 +91,7 @@ static int scan_held(weir_stream *s, const char *format, va_list arguments)
     int result = vfscanf(file, format, arguments);
     int error = errno;
     self->from = NULL;
-    take_back(file, s);
+    return_unread(file, s);
     if (inner.file)
         fclose(inner.file);
     errno = error;
@@ -101,7 +101,7 @@ static int scan_held(weir_stream *s, const char *format, va_list arguments)
 int weir_stdio_vfscanf(weir_stream *s, const char *format, va_list arguments)
 {
     weir__enter(s);
-    int result = weir__own(s)->can_read ? scan_held(s, format, arguments) : weir__stdio_fail(s, -EBADF);
+    int result = weir__config(s)->can_read ? scan_held(s, format, arguments) : weir__stdio_fail(s, -EBADF);
     weir__leave(s);
     return result;
 }

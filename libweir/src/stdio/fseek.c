@@ -5,24 +5,24 @@
  * there: lseek(2) says whether it makes sense, as for /dev/null. */
 static int64_t seek_device(weir_stream *s, int64_t offset, int whence)
 {
-    struct weir__own *own = weir__own(s);
-    int result = own->fd < 0 ? -ESPIPE : weir__flush_held(s);
+    struct weir__config *config = weir__config(s);
+    int result = config->fd < 0 ? -ESPIPE : weir__flush_held(s);
     if (result < 0)
         return result;
     if (whence == SEEK_CUR)
         offset -= (int64_t)weir__unread(s);
-    int64_t position = WEIR_CALL(weir__kernel.lseek(own->fd, offset, whence));
+    int64_t position = WEIR_CALL(weir__kernel.lseek(config->fd, offset, whence));
     if (position >= 0) {
-        weir__drop_read(s);
-        weir__hot(s)->eof = false;
+        weir__discard_read(s);
+        weir__state(s)->eof = false;
     }
     return position;
 }
 
 static int64_t tell_device(weir_stream *s)
 {
-    struct weir__own *own = weir__own(s);
-    int64_t position = own->fd < 0 ? -ESPIPE : WEIR_CALL(weir__kernel.lseek(own->fd, 0, SEEK_CUR));
+    struct weir__config *config = weir__config(s);
+    int64_t position = config->fd < 0 ? -ESPIPE : WEIR_CALL(weir__kernel.lseek(config->fd, 0, SEEK_CUR));
     if (position < 0)
         return position;
     position += (int64_t)weir__pending(s) - (int64_t)weir__unread(s);
@@ -31,9 +31,9 @@ static int64_t tell_device(weir_stream *s)
 
 static int seek_held(weir_stream *s, int64_t offset, int whence)
 {
-    weir__stdio_take_over(s);
+    weir__stdio_take_errors(s);
     int64_t position = weir_seek(s, offset, whence);
-    if (position == -ESPIPE && !weir__own(s)->seekable)
+    if (position == -ESPIPE && !weir__config(s)->seekable)
         position = seek_device(s, offset, whence);
     if (position >= 0)
         return 0;
@@ -57,7 +57,7 @@ off_t weir_stdio_ftello(weir_stream *s)
 {
     weir__enter(s);
     int64_t position = weir_tell(s);
-    if (position == -ESPIPE && !weir__own(s)->seekable)
+    if (position == -ESPIPE && !weir__config(s)->seekable)
         position = tell_device(s);
     weir__leave(s);
     if (position >= 0)
@@ -73,8 +73,8 @@ void weir_stdio_rewind(weir_stream *s)
 {
     weir__enter(s);
     seek_held(s, 0, SEEK_SET);
-    weir__stdio_take_over(s);
-    weir__own(s)->stdio_failed = false;
+    weir__stdio_take_errors(s);
+    weir__config(s)->stdio_failed = false;
     weir__leave(s);
 }
 

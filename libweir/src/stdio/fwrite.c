@@ -4,10 +4,10 @@
 /* The end of the input that was met stays met, whatever is written now. */
 int weir__stdio_start_writing(weir_stream *s)
 {
-    weir__stdio_take_over(s);
-    bool end = weir__hot(s)->eof;
+    weir__stdio_take_errors(s);
+    bool end = weir__state(s)->eof;
     int result = weir__start_writing(s);
-    weir__hot(s)->eof = end;
+    weir__state(s)->eof = end;
     return result;
 }
 
@@ -24,7 +24,7 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
         return 0;
     }
     if ((size_t)taken < total) /* what does not stick is that the descriptor would wait */
-        weir__stdio_fail_write(s, weir__hot(s)->error ? weir__hot(s)->error : -EAGAIN);
+        weir__stdio_fail_write(s, weir__state(s)->error ? weir__state(s)->error : -EAGAIN);
     return (size_t)taken;
 }
 

@@ -27,11 +27,11 @@ static int spawn(int *child, const char *command, int end, int number)
 /* ends[0] is ours. */
 static int make_pipe(int ends[2], bool reads)
 {
-    int both[2];
-    if (pipe2(both, O_CLOEXEC) < 0)
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
         return -errno;
-    ends[0] = both[reads ? 0 : 1];
-    ends[1] = both[reads ? 1 : 0];
+    ends[0] = fds[reads ? 0 : 1];
+    ends[1] = fds[reads ? 1 : 0];
     return 0;
 }
 
@@ -42,7 +42,7 @@ static int open_and_spawn(weir_stream **s, const char *command, const int ends[2
         weir__kernel.close(ends[0]);
         return result;
     }
-    result = spawn(&weir__own(*s)->child, command, ends[1], mode->reads ? STDOUT_FILENO : STDIN_FILENO);
+    result = spawn(&weir__config(*s)->child, command, ends[1], mode->reads ? STDOUT_FILENO : STDIN_FILENO);
     if (result < 0)
         weir_close(*s);
     return result;

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 /* One that was opened by weir_stdin() or its relatives before. */
-static void adapt(weir_stream *s, int fd)
+static void make_shared(weir_stream *s, int fd)
 {
-    struct weir__own *own = weir__own(s);
+    struct weir__config *config = weir__config(s);
     weir_lock(s); /* a lock of its own: the stream is not locked by itself yet */
-    if (!own->threads) {
-        own->threads = own->locking = true;
+    if (!config->threads) {
+        config->threads = config->locking = true;
         if (fd == STDIN_FILENO)
             weir__set_on_fork(s, WEIR_FORK_KEEP);
         weir__set_limits(s);
@@ -27,14 +27,14 @@ weir_stream *weir_stdio_standard(int fd)
     weir__stdio_used = true;
     s = fd == STDIN_FILENO ? weir_stdin() : fd == STDOUT_FILENO ? weir_stdout() : weir_stderr();
     if (s) {
-        adapt(s, fd);
+        make_shared(s, fd);
         atomic_store_explicit(&known[fd], s, memory_order_release);
     }
     errno = before;
     return s;
 }
 
-int weir__stdio_closed(weir_stream **made)
+int weir__stdio_closed_stream(weir_stream **made)
 {
     struct weir_options options = {.flags = WEIR_THREADS};
     int result = weir__closed_stream(made, -1, &options);

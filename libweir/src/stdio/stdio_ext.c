@@ -5,46 +5,46 @@
 void weir_stdio_fpurge(weir_stream *s)
 {
     weir__enter(s);
-    weir__hot(s)->record_bytes = 0;
-    if (weir__own(s)->sink->write) {
+    weir__state(s)->record_bytes = 0;
+    if (weir__config(s)->sink->write) {
         WEIR_PUBLISH(&weir__head(s)->drained, weir__written(s));
         weir__reset(s);
     }
-    if (weir__own(s)->sink->read)
-        weir__drop_read(s);
+    if (weir__config(s)->sink->read)
+        weir__discard_read(s);
     weir__leave(s);
 }
 
 size_t weir_stdio_fpending(weir_stream *s)
 {
     weir__enter(s);
-    size_t bytes = (size_t)(weir__pending(s) + weir__hot(s)->record_bytes);
+    size_t bytes = (size_t)(weir__pending(s) + weir__state(s)->record_bytes);
     weir__leave(s);
     return bytes;
 }
 
 size_t weir_stdio_fbufsize(weir_stream *s)
 {
-    const struct weir__own *own = weir__own(s);
-    if (own->mode == WEIR_NONE)
+    const struct weir__config *config = weir__config(s);
+    if (config->mode == WEIR_NONE)
         return 1;
-    return own->can_write ? own->capacity : own->read_capacity;
+    return config->can_write ? config->capacity : config->read_capacity;
 }
 
-int weir_stdio_freadable(weir_stream *s) { return weir__own(s)->can_read; }
-int weir_stdio_fwritable(weir_stream *s) { return weir__own(s)->can_write; }
+int weir_stdio_freadable(weir_stream *s) { return weir__config(s)->can_read; }
+int weir_stdio_fwritable(weir_stream *s) { return weir__config(s)->can_write; }
 
 /* Of a stream for both: what it was last used for. */
 int weir_stdio_freading(weir_stream *s)
 {
-    const struct weir__own *own = weir__own(s);
-    return own->can_read && (!own->can_write || weir__hot(s)->reading);
+    const struct weir__config *config = weir__config(s);
+    return config->can_read && (!config->can_write || weir__state(s)->reading);
 }
 
 int weir_stdio_fwriting(weir_stream *s)
 {
-    const struct weir__own *own = weir__own(s);
-    return own->can_write && (!own->can_read || weir_stdio_fpending(s) > 0);
+    const struct weir__config *config = weir__config(s);
+    return config->can_write && (!config->can_read || weir_stdio_fpending(s) > 0);
 }
 
 int weir_stdio_flbf(weir_stream *s) { return weir_get_mode(s) == WEIR_LINE; }

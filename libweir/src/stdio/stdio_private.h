@@ -1,6 +1,6 @@
 /* stdio_private.h: what the files of stdio/ share.
  *
- * A FILE is a weir_stream, with three fields of its own in weir__own. What stdio asks for and a stream alone
+ * A FILE is a weir_stream, with three fields of its own in weir__config. What stdio asks for and a stream alone
  * does not do:
  * - An error does not stop later calls, it only shows in ferror(3): the streams' sticky errors are taken over
  *   by weir__stdio_start_writing and _reading, so that the next call tries again. What waits stays in order.
@@ -25,7 +25,7 @@
 /* ferror.c; all need the lock. `error` is a -errno. */
 int weir__stdio_fail(weir_stream *s, int64_t error);       /* sets errno and the indicator; returns EOF */
 int weir__stdio_fail_write(weir_stream *s, int64_t error); /* the same; fclose(3) will tell */
-void weir__stdio_take_over(weir_stream *s);                /* the stream's errors, so that it goes on */
+void weir__stdio_take_errors(weir_stream *s);              /* the stream's errors, so that it goes on */
 
 /* fwrite.c; all need the lock */
 int weir__stdio_start_writing(weir_stream *s);
@@ -52,13 +52,14 @@ weir_stream *weir__stdio_result(weir_stream *s, int64_t result);
 int weir__stdio_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks, void *context,
                                const char *mode, enum weir_on_fork on_fork);
 /* Where lseek(2) with `whence` goes in something of `end` bytes, or -EINVAL. */
-int64_t weir__stdio_target(int64_t offset, int whence, int64_t here, int64_t end);
+int64_t weir__stdio_seek_target(int64_t offset, int whence, int64_t here, int64_t end);
 
 /* standard.c: an unregistered stream that has no descriptor */
-int weir__stdio_closed(weir_stream **made);
+int weir__stdio_closed_stream(weir_stream **made);
 
 /* fclose.c */
-int weir__stdio_finish(weir_stream *s); /* the lock is held: what waits goes out; the first error so far */
+int weir__stdio_close_flush(
+    weir_stream *s); /* the lock is held: what waits goes out; the first error so far */
 /* s, in its place, closes and becomes `made`, which is not registered. Returns the errors of closing. */
 int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor);
 

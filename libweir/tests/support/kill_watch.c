@@ -68,7 +68,7 @@ static void copy_spill(const struct watch *w, const char *sink)
     identify(sink, &file->sink);
     memset(file->sink.path, 0, sizeof file->sink.path);
     strcpy(file->sink.path, sink);
-    file->seal = weir__spill_seal(&file->sink);
+    file->checksum = weir__spill_checksum(&file->sink);
     write_file(in_dir("copy"), copy, w->spill_bytes);
 }
 
@@ -158,7 +158,7 @@ static void judge_parts(struct watch *w)
     const struct weir_head *head = &file->head;
     char image[PLAN_IMAGE];
     bool before = !w->flies;
-    w->flies = w->spill_bytes && file->flight.from == head->drained && head->drained < head->written;
+    w->flies = w->spill_bytes && file->inflight.from == head->drained && head->drained < head->written;
     if (!w->flies)
         return;
     w->in_flight++;
@@ -170,7 +170,7 @@ static void judge_parts(struct watch *w)
         bool here = w->plan.sink == PLAN_PIPE ? w->sink_bytes == from
                                               : bytes == w->sink_bytes && memcmp(image, w->sink, bytes) == 0;
         places += here;
-        for (size_t part = 1; before && here && part <= file->flight.total; part++) {
+        for (size_t part = 1; before && here && part <= file->inflight.total; part++) {
             bytes = plan_image(&w->plan, from + part, image);
             if (w->plan.sink == PLAN_PIPE)
                 judge_pipe(w, from + part);

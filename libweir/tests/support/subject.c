@@ -46,8 +46,8 @@ int subject_open(struct subject *t, enum fake_kind kind, int oflags, const struc
     }
     int result = weir_fdopen(&t->s, t->fd, options);
     if (result == 0) {
-        t->hot = weir__hot(t->s);
-        t->own = weir__own(t->s);
+        t->state = weir__state(t->s);
+        t->config = weir__config(t->s);
     }
     return result;
 }
@@ -122,11 +122,11 @@ bool subject_error_is_right(struct subject *t, int64_t result, enum op op)
 /* The file, and behind its descriptor's position what waits. */
 static bool all_is_there(struct subject *t)
 {
-    uint64_t drained = weir__drained(t->s), waits = weir__pending(t->s) + t->hot->record_bytes;
+    uint64_t drained = weir__drained(t->s), waits = weir__pending(t->s) + t->state->record_bytes;
     if (weir__written(t->s) < drained)
         return subject_wrong(t, "written %llu < drained %llu", (unsigned long long)weir__written(t->s),
                              (unsigned long long)drained);
-    const unsigned char *buffer = waits ? (const unsigned char *)t->own->buffer + drained : NULL;
+    const unsigned char *buffer = waits ? (const unsigned char *)t->config->buffer + drained : NULL;
     struct fake_file *f = &t->file;
     size_t at = t->append || !t->seekable ? f->size : (size_t)fake_position(t->fd);
     size_t end = waits && at + waits > f->size ? at + waits : f->size;
@@ -151,23 +151,25 @@ static void promises(struct subject *t, int64_t result, enum op op)
     if (op == OP_CLEAR && waits)
         t->excused = true;
     t->excused = t->excused && waits;
-    if (subject_may_fail(t) || t->excused || t->hot->error || result < 0 || !t->can_write)
+    if (subject_may_fail(t) || t->excused || t->state->error || result < 0 || !t->can_write)
         return;
-    const char *from = waits ? t->own->buffer + weir__drained(t->s) : NULL;
-    bool through = t->own->mode == WEIR_NONE ||
-                   (t->own->durability >= WEIR_KERNEL && (t->own->mode == WEIR_FULL || t->own->mode == WEIR_RECORD));
+    const char *from = waits ? t->config->buffer + weir__drained(t->s) : NULL;
+    bool through =
+        t->config->mode == WEIR_NONE || (t->config->durability >= WEIR_KERNEL &&
+                                         (t->config->mode == WEIR_FULL || t->config->mode == WEIR_RECORD));
     if (through && waits)
         subject_wrong(t, "%s left %llu bytes", op_name(op), (unsigned long long)waits);
-    if (waits && t->own->mode == WEIR_LINE && t->own->separator >= 0 && memchr(from, t->own->separator, waits))
+    if (waits && t->config->mode == WEIR_LINE && t->config->separator >= 0 &&
+        memchr(from, t->config->separator, waits))
         subject_wrong(t, "%s left a whole line", op_name(op));
-    if ((op == OP_FLUSH || op == OP_SYNC || op == OP_SYNC_WHOLE) && waits + t->hot->record_bytes)
+    if ((op == OP_FLUSH || op == OP_SYNC || op == OP_SYNC_WHOLE) && waits + t->state->record_bytes)
         subject_wrong(t, "%s left %llu bytes", op_name(op), (unsigned long long)waits);
     if ((op == OP_SYNC || op == OP_SYNC_WHOLE) && t->file.synced != t->file.written)
         subject_wrong(t, "%s left %llu bytes without a sync", op_name(op),
                       (unsigned long long)(t->file.written - t->file.synced));
     struct weir_stats stats;
     weir_get_stats(t->s, &stats);
-    if (stats.pending_bytes != waits + t->hot->record_bytes)
+    if (stats.pending_bytes != waits + t->state->record_bytes)
         subject_wrong(t, "stats say %llu pending", (unsigned long long)stats.pending_bytes);
 }
 
@@ -219,7 +221,7 @@ static int64_t other_step(struct subject *t, enum op op, uint64_t argument)
         position_is(t, "tell", result);
     if (result >= 0 && (op == OP_SYNC || op == OP_SYNC_WHOLE) && t->sync_failed)
         subject_wrong(t, "a sync after a failed one returned %lld", (long long)result);
-    bool gives_back = op == OP_FILENO || op == OP_SHARE || (op == OP_FLUSH && t->own->share);
+    bool gives_back = op == OP_FILENO || op == OP_SHARE || (op == OP_FLUSH && t->config->share);
     if (result >= 0 && gives_back && t->can_read) {
         forget_pushed(t);
         if (t->seekable && fake_position(t->fd) != t->at)
@@ -246,17 +248,17 @@ static void note_result(struct subject *t, int64_t result)
 int64_t subject_step(struct subject *t, enum op op, uint64_t argument)
 {
     note(t, op, argument);
-    bool was_reading = t->hot->reading, was_empty = weir__unread(t->s) == 0;
+    bool was_reading = t->state->reading, was_empty = weir__unread(t->s) == 0;
     int64_t result = op < OP_FLUSH                        ? subject_write_step(t, op, argument)
                      : op >= OP_GETC && op <= OP_UNGETC ? subject_read_step(t, op, argument)
                                                           : other_step(t, op, argument);
     note_result(t, result);
-    if ((was_reading && !t->hot->reading) || weir__unread(t->s) < t->pushed_count)
+    if ((was_reading && !t->state->reading) || weir__unread(t->s) < t->pushed_count)
         forget_pushed(t); /* a sync of a shared stream gives back as well */
     if (fake_failed_sync())
         t->sync_failed = -fake_failed_sync();
     bool takes = op >= OP_GETC && op <= OP_UNGETC && op != OP_PEEK && op != OP_UNGETC && !t->options.max_record_bytes;
-    if (takes && was_empty && result >= 0 && t->own->share && !t->seekable && weir__unread(t->s))
+    if (takes && was_empty && result >= 0 && t->config->share && !t->seekable && weir__unread(t->s))
         subject_wrong(t, "%s took %llu bytes that belong to others", op_name(op), (unsigned long long)weir__unread(t->s));
     all_is_there(t);
     promises(t, result, op);

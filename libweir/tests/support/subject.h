@@ -24,8 +24,8 @@ struct subject {
     int fd;
     bool can_read, can_write, seekable, append;
     struct weir_options options;
-    struct weir__hot *hot;
-    struct weir__own *own;
+    struct weir__state *state;
+    struct weir__config *config;
 
     unsigned char *image; /* the file as it will be when everything has arrived */
     size_t size, room;

@@ -72,7 +72,7 @@ static int64_t getrec_step(struct subject *t)
     bool ended = false;
     while (!ended && (c = subject_coming(t, length)) >= 0) {
         length++;
-        ended = c == t->own->separator;
+        ended = c == t->config->separator;
     }
     size_t most = t->options.max_record_bytes;
     if (got == -EMSGSIZE && most && length > most)

@@ -93,12 +93,12 @@ static int64_t putrec_step(struct subject *t, unsigned char *text, uint64_t argu
 {
     size_t bytes = make_text(t, text, length_of(argument));
     int64_t result = weir_putrec(t->s, text, bytes);
-    if (result >= 0 && t->own->separator >= 0)
-        text[bytes] = (unsigned char)t->own->separator;
+    if (result >= 0 && t->config->separator >= 0)
+        text[bytes] = (unsigned char)t->config->separator;
     if (result >= 0 && (size_t)result != bytes)
         subject_wrong(t, "putrec returned %lld for %zu", (long long)result, bytes);
     if (result >= 0)
-        subject_accept(t, text, bytes + (t->own->separator >= 0));
+        subject_accept(t, text, bytes + (t->config->separator >= 0));
     t->made += bytes;
     return result;
 }
@@ -106,8 +106,8 @@ static int64_t putrec_step(struct subject *t, unsigned char *text, uint64_t argu
 static int64_t endrec_step(struct subject *t)
 {
     int64_t result = weir_endrec(t->s);
-    unsigned char end = (unsigned char)t->own->separator;
-    if (result == 0 && t->own->separator >= 0)
+    unsigned char end = (unsigned char)t->config->separator;
+    if (result == 0 && t->config->separator >= 0)
         subject_accept(t, &end, 1);
     return result;
 }

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-ssize_t weir__length(const struct iovec *iov, int count)
+ssize_t weir__iov_length(const struct iovec *iov, int count)
 {
     size_t bytes = 0;
     for (int i = 0; i < count; i++) {
@@ -21,19 +21,19 @@ static void copy_in(weir_stream *s, const struct iovec *iov, int count, size_t s
         skip -= over;
         if (bytes == 0)
             continue;
-        memcpy(weir__own(s)->buffer + weir__written(s), (char *)iov[i].iov_base + over, bytes);
+        memcpy(weir__config(s)->buffer + weir__written(s), (char *)iov[i].iov_base + over, bytes);
         weir__publish(s, bytes);
     }
 }
 
 /* The rest of an accepted unit: behind everything, in a buffer made larger for it. */
-static int keep(weir_stream *s, const struct iovec *iov, int count, size_t skip, size_t bytes)
+static int append_rest(weir_stream *s, const struct iovec *iov, int count, size_t skip, size_t bytes)
 {
-    struct weir__hot *hot = weir__hot(s);
+    struct weir__state *state = weir__state(s);
     if (bytes > weir__room(s)) {
         int result = weir__grow_write(s, weir__written(s) + bytes);
         if (result < 0) { /* the one way to accept a part: it must not go unseen */
-            hot->error = result;
+            state->error = result;
             weir__set_limits(s);
             return result;
         }
@@ -42,9 +42,9 @@ static int keep(weir_stream *s, const struct iovec *iov, int count, size_t skip,
     return 0;
 }
 
-ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count)
+ssize_t weir__write_whole(weir_stream *s, const struct iovec *iov, int count)
 {
-    ssize_t total = weir__length(iov, count);
+    ssize_t total = weir__iov_length(iov, count);
     if (total < 0)
         return total;
     if ((size_t)total > WEIR_BUFFER_MAX)
@@ -52,7 +52,7 @@ ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count)
     int result = weir__start_writing(s);
     if (result < 0)
         return result;
-    if (weir__own(s)->mode == WEIR_RECORD)
+    if (weir__config(s)->mode == WEIR_RECORD)
         return weir__record_append(s, iov, count);
     if ((size_t)total <= weir__room(s)) {
         uint64_t from = weir__written(s);
@@ -63,6 +63,6 @@ ssize_t weir__write_all(weir_stream *s, const struct iovec *iov, int count)
     ssize_t done = weir__write_parts(s, iov, count, (size_t)total);
     if (done <= 0 || done == total)
         return done;
-    result = keep(s, iov, count, (size_t)done, (size_t)(total - done));
+    result = append_rest(s, iov, count, (size_t)done, (size_t)(total - done));
     return result < 0 ? result : total;
 }

@@ -1,0 +1,112 @@
+/* direct_plain.c: the way through the page cache, for what O_DIRECT cannot take: parts of blocks. */
+#include "direct.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int64_t move(int fd, int64_t offset, int whence)
+{
+    return WEIR_CALL(weir__kernel.lseek(fd, offset, whence));
+}
+
+static int64_t length_of(const struct iovec *iov, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += (int64_t)iov[i].iov_len;
+    return bytes;
+}
+
+/* It may be another's by now, if the program closed all descriptors above some number. */
+static bool is_cached_fd_valid(const struct weir__direct *d)
+{
+    struct stat status;
+    return d->cached_fd >= 0 && weir__kernel.fstat(d->cached_fd, &status) == 0 && status.st_dev == d->dev &&
+           status.st_ino == d->ino;
+}
+
+static bool ensure_cached_fd(weir_stream *s)
+{
+    const struct weir__config *config = weir__config(s);
+    char path[32];
+    if (is_cached_fd_valid(config->direct))
+        return true;
+    int oflags = config->can_read && config->can_write ? O_RDWR : config->can_write ? O_WRONLY : O_RDONLY;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", config->fd);
+    config->direct->cached_fd =
+        weir__kernel.open(path, oflags | (config->append ? O_APPEND : 0) | O_CLOEXEC, 0);
+    return is_cached_fd_valid(config->direct); /* and not, say, that of a process that /proc belongs to */
+}
+
+void weir__cached_close(weir_stream *s)
+{
+    struct weir__direct *d = weir__config(s)->direct;
+    if (is_cached_fd_valid(d))
+        weir__kernel.close(d->cached_fd);
+    d->cached_fd = -1;
+}
+
+/* Appended bytes go behind the file's end, wherever that is; and the position behind them. */
+static ssize_t append(weir_stream *s, const struct iovec *iov, int count)
+{
+    const struct weir__config *config = weir__config(s);
+    ssize_t taken = WEIR_CALL(weir__kernel.writev(config->direct->cached_fd, iov, count));
+    int64_t end = taken > 0 ? move(config->direct->cached_fd, 0, SEEK_CUR) : -1;
+    if (end >= 0)
+        move(config->fd, end, SEEK_SET);
+    return taken;
+}
+
+/* The place is taken first, in one step with finding it, and what is not used of it given back: so who
+ * shares the position and writes at the same time has a place of his own, as with write(2). */
+static ssize_t write_at_position(weir_stream *s, const struct iovec *iov, int count)
+{
+    const struct weir__config *config = weir__config(s);
+    int64_t bytes = length_of(iov, count), end = move(config->fd, bytes, SEEK_CUR);
+    if (end < 0)
+        return end;
+    ssize_t taken = WEIR_CALL(weir__kernel.pwritev2(config->direct->cached_fd, iov, count, end - bytes, 0));
+    if (taken < bytes)
+        move(config->fd, (taken > 0 ? taken : 0) - bytes, SEEK_CUR);
+    return taken;
+}
+
+static int64_t set_flags(int fd, int64_t flags)
+{
+    return WEIR_CALL(weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)flags));
+}
+
+/* Without a second descriptor. */
+static ssize_t transfer_with_flag_off(weir_stream *s, const struct iovec *iov, int count, void *to,
+                                      size_t bytes)
+{
+    int fd = weir__config(s)->fd;
+    int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
+    int64_t result = flags < 0 ? flags : set_flags(fd, flags & ~O_DIRECT);
+    if (result < 0)
+        return result;
+    result = iov ? weir__fd_write(s, iov, count) : weir__fd_read(s, to, bytes);
+    set_flags(fd, flags);
+    return result;
+}
+
+ssize_t weir__cached_write(weir_stream *s, const struct iovec *iov, int count)
+{
+    if (!ensure_cached_fd(s))
+        return transfer_with_flag_off(s, iov, count, NULL, 0);
+    return weir__config(s)->append ? append(s, iov, count) : write_at_position(s, iov, count);
+}
+
+ssize_t weir__cached_read(weir_stream *s, void *to, size_t bytes)
+{
+    const struct weir__config *config = weir__config(s);
+    if (!ensure_cached_fd(s))
+        return transfer_with_flag_off(s, NULL, 0, to, bytes);
+    int64_t at = move(config->fd, 0, SEEK_CUR);
+    if (at < 0)
+        return at;
+    ssize_t got = WEIR_CALL(weir__kernel.pread(config->direct->cached_fd, to, bytes, at));
+    if (got > 0)
+        move(config->fd, at + got, SEEK_SET);
+    return got;
+}

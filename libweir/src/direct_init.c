@@ -1,0 +1,118 @@
+/* direct_make.c: what a file's device needs for O_DIRECT, and the buffers that follow from it. */
+#include "direct.h"
+
+#include <linux/fs.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { DEFAULT_ALIGN = 4096, MAX_ALIGN = 1 << 20 };
+
+/* The kernel's struct statx; the C library's may be older. */
+struct statx_result {
+    uint32_t mask, others[37];
+    uint32_t memory_align,
+        block_align; /* stx_dio_mem_align; stx_dio_offset_align, which is the length's as well */
+    uint32_t more[24];
+};
+enum { STATX_DIOALIGN_MASK = 0x2000 /* STATX_DIOALIGN */, EMPTY_PATH_FLAG = 0x1000 /* AT_EMPTY_PATH */ };
+
+static bool is_valid_alignment(uint64_t value)
+{
+    return value > 0 && value <= MAX_ALIGN && !(value & (value - 1));
+}
+
+/* Linux 6.1 and later tell; a device tells its blocks; otherwise 4096, which nearly all take. A guess that
+ * is too small costs a refused call, and the page cache takes the bytes. */
+static int query_alignment(int fd, bool block_device, struct weir__direct *d)
+{
+    struct statx_result statx_result;
+    memset(&statx_result, 0, sizeof statx_result);
+    int bytes = 0;
+    d->memory_align = d->block_align = DEFAULT_ALIGN;
+    if (weir__kernel.statx(fd, "", EMPTY_PATH_FLAG, STATX_DIOALIGN_MASK, &statx_result) == 0 &&
+        statx_result.mask & STATX_DIOALIGN_MASK) {
+        if (statx_result.block_align == 0)
+            return -EINVAL; /* not this file, though its file system has it */
+        if (is_valid_alignment(statx_result.block_align) && is_valid_alignment(statx_result.memory_align) &&
+            statx_result.memory_align <= weir__page) {
+            d->memory_align = statx_result.memory_align;
+            d->block_align = statx_result.block_align;
+        }
+    } else if (block_device && weir__kernel.ioctl(fd, BLKSSZGET, &bytes) == 0 &&
+               is_valid_alignment((uint64_t)bytes)) {
+        d->memory_align = d->block_align = (size_t)bytes;
+    }
+    return 0;
+}
+
+/* A descriptor that was opened without it gets O_DIRECT now, and loses it at the end. */
+static int set_direct_flag(int fd, struct weir__direct *d)
+{
+    int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
+    if (flags < 0)
+        return (int)flags;
+    if (flags & O_DIRECT)
+        return 0;
+    int64_t result = WEIR_CALL(weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)(flags | O_DIRECT)));
+    d->saved_flags = result < 0 ? -1 : (int)flags;
+    return (int)result;
+}
+
+int weir__direct_init(weir_stream *s)
+{
+    struct weir__config *config = weir__config(s);
+    struct stat statx_result;
+    if (!config->regular && !config->block_device)
+        return -EINVAL; /* on a pipe O_DIRECT means something else */
+    struct weir__direct *d = calloc(1, sizeof *d);
+    if (!d)
+        return -ENOMEM;
+    config->direct = d; /* from here on weir__direct_free ends it */
+    d->cached_fd = d->saved_flags = -1;
+    int result = (int)WEIR_CALL(weir__kernel.fstat(config->fd, &statx_result));
+    if (result == 0)
+        result = set_direct_flag(config->fd, d);
+    if (result == 0)
+        result = query_alignment(config->fd, config->block_device, d);
+    d->dev = statx_result.st_dev;
+    d->ino = statx_result.st_ino;
+    d->unit = d->block_align > weir__page ? d->block_align : weir__page;
+    return result;
+}
+
+/* The descriptor is still open. */
+void weir__direct_free(weir_stream *s)
+{
+    struct weir__config *config = weir__config(s);
+    struct weir__direct *d = config->direct;
+    weir__cached_close(s);
+    if (d->saved_flags >= 0)
+        weir__kernel.fcntl(config->fd, F_SETFL, (void *)(intptr_t)d->saved_flags);
+    if (d->bounce)
+        weir__kernel.munmap(d->bounce, d->bounce_bytes);
+    free(d);
+    config->direct = NULL;
+}
+
+/* ---- buffers ---- */
+
+/* Own buffers: whole units, at least what was asked for. */
+size_t weir__direct_round_size(const struct weir__config *config, size_t bytes)
+{
+    return weir__round_up(bytes ? bytes : 1, config->direct->unit);
+}
+
+void weir__direct_set_capacity(struct weir__config *config) { config->direct->capacity = config->capacity; }
+
+/* Of the caller's memory the part that serves: whole units at an address that is right. False: there is
+ * less than one. */
+bool weir__direct_align_memory(const struct weir__config *config, char **memory, size_t *bytes)
+{
+    const struct weir__direct *d = config->direct;
+    size_t over = (size_t)((uintptr_t)*memory % d->memory_align), skip = over ? d->memory_align - over : 0;
+    if (*bytes < skip + d->unit)
+        return false;
+    *memory += skip;
+    *bytes = weir__round_down(*bytes - skip, d->unit);
+    return true;
+}
