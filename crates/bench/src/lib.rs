@@ -1,4 +1,4 @@
-//! Workloads × methods → samples: what buffering costs on this machine.
+//! Measures the cost of buffering on this machine: workloads × methods × sizes, in interleaved rounds of samples.
 //!
 //! [`selection`] turns the user's words into axes, [`plan`] axes into cells. [`place`] creates a private directory for
 //! each place, [`run`] measures the cells in interleaved rounds of one-process samples, and [`document`] turns the

@@ -1,5 +1,5 @@
-//! Byte streams that keep their promises: the safe wrapper of libweir, the C library (`libweir/` in the
-//! repository; its header `weir.h` says everything in full).
+//! The safe wrapper of libweir, the C library of byte streams with stated promises. The C library is in `libweir/` of the
+//! repository; its header `weir.h` is the full reference.
 //!
 //! ```
 //! use std::io::{BufRead, Write};

@@ -1,5 +1,5 @@
-//! Makes a recording of an engine's reports: follows descriptors by open, dup, fork, exec and close, and adds
-//! up what goes through them. Every engine's reports come here, so that a finding does not depend on one.
+//! Makes a recording from raw events: follows descriptors by open, dup, fork, exec and close, and sums calls and bytes
+//! per stream. Every backend delivers its events here, so a finding does not depend on the backend.
 
 mod buffer_snapshots;
 mod event_order;

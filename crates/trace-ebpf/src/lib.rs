@@ -1,5 +1,5 @@
-//! The eBPF engine: programs at tracepoints in the kernel count reads and writes by stream and tell what is
-//! rare. Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+//! The eBPF backend: programs at tracepoints count calls and bytes per stream in the kernel and submit rare events.
+//! Needs root or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
 
 mod blind_spots;
 mod bpf_syscall;

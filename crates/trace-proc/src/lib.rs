@@ -1,6 +1,6 @@
-//! The engine that needs no right but to read /proc: looks now and then, and says what it cannot know.
+//! The /proc backend: samples processes through /proc, and needs no right but to read it.
 //!
-//! It sees processes come and go, their totals, and how far descriptors of files have moved; no call.
+//! It records the start and end of processes, their totals, and how far file offsets have moved, but no single call.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,8 +1,7 @@
-//! The engine for everybody: sees a program's calls by stopping it at them, which takes no privilege.
+//! The ptrace backend: stops a program at its system calls, without privilege.
 //!
-//! A process that makes few calls is stopped at each. One that makes many is let run, and caught now and then
-//! for a burst ([`budget`]); what it does in between is known by /proc/PID/io, so totals stay exact
-//! ([`account`], [`gaps`]).
+//! A process that makes few calls is stopped at each. A process that makes many runs freely in gaps between sampling
+//! windows ([`budget`]). /proc/PID/io has the totals of a gap, so totals stay exact ([`account`], [`gaps`]).
 //!
 //! The tracer is a thread of its own, and letting everything go is its end: the kernel then detaches all
 //! tracees, whatever they are doing, without stopping them. That is also what happens when weir is killed, and

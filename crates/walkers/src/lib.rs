@@ -1,6 +1,6 @@
-//! Walkers: the stream buffers in a program's own memory, one file a C library or runtime.
+//! Buffer walkers: read the stream buffers in a process's memory, one file or folder for each C library or runtime.
 //!
-//! A walker never trusts a pointer: bounds, loops and torn reads are checked before anything is believed.
+//! A walker never trusts a pointer: it checks bounds, loops and torn reads before it uses a value.
 
 mod copies;
 mod cpython;
