@@ -2,6 +2,7 @@
 //! is asked: a process starts in microseconds.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
@@ -25,6 +26,25 @@ pub struct ElfFile {
 
 /// A part of the file that is loaded.
 pub type ElfSegment = elf::ProgramHeader64<LittleEndian>;
+
+/// A part of the file that the kernel maps (PT_LOAD).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct MappedSegment {
+    /// Offsets in the file.
+    pub file: Range<u64>,
+    /// In the image's own addresses.
+    pub address: u64,
+}
+
+/// A function that a symbol table names, in the image's own addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct FunctionSymbol<'data> {
+    pub address: u64,
+    pub bytes: u64,
+    pub name: &'data [u8],
+}
 
 /// The sections of a file.
 #[derive(Debug)]
@@ -78,6 +98,17 @@ impl ElfFile {
         self.header()?.program_headers(LittleEndian, &self.data)
     }
 
+    /// Returns the segments that the kernel maps.
+    pub fn mapped_segments(&self) -> Result<Vec<MappedSegment>> {
+        let mapped = self.segments()?.iter().filter(|one| one.p_type(LittleEndian) == elf::PT_LOAD);
+        let of = |one: &ElfSegment| {
+            let offset = one.p_offset(LittleEndian);
+            let file = offset..offset.checked_add(one.p_filesz(LittleEndian))?;
+            Some(MappedSegment { file, address: one.p_vaddr(LittleEndian) })
+        };
+        Ok(mapped.filter_map(of).collect())
+    }
+
     /// Its sections, which a file need not have.
     pub fn sections(&self) -> Result<ElfSections<'_>> {
         Ok(ElfSections { table: self.header()?.sections(LittleEndian, &self.data)?, data: &self.data })
@@ -109,6 +140,25 @@ impl<'data> ElfSections<'data> {
     /// Where it lies in the file's own addresses, and its size.
     pub fn place(&self, name: &str) -> Option<(u64, u64)> {
         self.named(name).map(|section| (section.sh_addr(LittleEndian), section.sh_size(LittleEndian)))
+    }
+
+    /// Returns the functions that both symbol tables define, at most `most`.
+    pub fn functions(&self, most: usize) -> Vec<FunctionSymbol<'data>> {
+        let mut found = Vec::new();
+        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+            let Some(section) = self.table.iter().find(|one| one.sh_type(LittleEndian) == kind) else {
+                continue;
+            };
+            let Ok(symbols) = section.data_as_array::<Symbol, _>(LittleEndian, self.data) else { continue };
+            let link = object::SectionIndex(section.sh_link(LittleEndian) as usize);
+            let Ok(names) = self.table.strings(LittleEndian, self.data, link) else { continue };
+            for symbol in symbols.iter().filter(|symbol| is_function(symbol)).take(most - found.len()) {
+                let Ok(name) = symbol.name(LittleEndian, names) else { continue };
+                let (address, bytes) = (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
+                found.push(FunctionSymbol { address, bytes, name });
+            }
+        }
+        found
     }
 
     /// The libraries that it needs, by name.
@@ -238,6 +288,12 @@ impl<'data> Exported<'data> {
         let text = at.and_then(|at| self.data.read_bytes_at(at, name.len() as u64 + 1).ok());
         text.is_some_and(|text| text.strip_prefix(name) == Some(b"\0"))
     }
+}
+
+fn is_function(symbol: &Symbol) -> bool {
+    let section = symbol.st_shndx(LittleEndian);
+    let defined = section != elf::SHN_UNDEF && section.0 < elf::SHN_LORESERVE;
+    defined && matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC)
 }
 
 fn is_defined(symbol: &Symbol) -> bool {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, UnwindSection};
-use object::read::{Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
+use weir_sys::elf::{ElfFile, ElfSections, MappedSegment};
 use weir_sys::maps::{MappedRegion, MappingKind};
 
 use super::symbols::Symbols;
@@ -27,15 +27,14 @@ pub(super) struct ImageSection {
 /// One ELF file.
 pub(super) struct CodeImage {
     pub path: PathBuf,
-    /// What is loaded: of the file, and where in the image's own addresses.
-    segments: Vec<(Range<u64>, u64)>,
+    segments: Vec<MappedSegment>,
     pub text: Range<u64>,
     pub eh_frame: Option<ImageSection>,
     pub eh_frame_hdr: Option<ImageSection>,
     /// It was made by Go's compiler.
     pub go: bool,
     /// For what is read when it is first asked for.
-    file: ReadCache<File>,
+    elf: ElfFile,
     symbols: OnceCell<Symbols>,
 }
 
@@ -83,13 +82,15 @@ fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
 impl CodeImage {
     /// None where it is no ELF file that can be read.
     pub fn read(path: &Path, file: File) -> Option<CodeImage> {
-        let file = ReadCache::new(file);
-        let elf = object::File::parse(&file).ok()?;
-        let go =
-            elf.section_by_name(".gopclntab").or(elf.section_by_name(".data.rel.ro.gopclntab")).is_some();
-        let (segments, text, [eh_frame, eh_frame_hdr]) = parts(&elf);
+        let elf = ElfFile::of(file).filter(|elf| !elf.is_foreign())?;
+        let segments = elf.mapped_segments().ok()?;
+        let sections = elf.sections().ok()?;
+        let go = sections.has(".gopclntab") || sections.has(".data.rel.ro.gopclntab");
+        let text = section_range(&sections, ".text").unwrap_or(0..0);
+        let [eh_frame, eh_frame_hdr] =
+            [".eh_frame", ".eh_frame_hdr"].map(|name| loaded_section(&sections, name));
         let (path, symbols) = (path.to_path_buf(), OnceCell::new());
-        Some(CodeImage { path, segments, text, eh_frame, eh_frame_hdr, go, file, symbols })
+        Some(CodeImage { path, segments, text, eh_frame, eh_frame_hdr, go, elf, symbols })
     }
 
     /// Whether the function at this address of the image is in its unwind tables.
@@ -111,7 +112,7 @@ impl CodeImage {
     /// What its code is called.
     pub fn symbols(&self) -> &Symbols {
         let read =
-            || object::File::parse(&self.file).map_or_else(|_| Symbols::default(), |elf| Symbols::of(&elf));
+            || self.elf.sections().map_or_else(|_| Symbols::default(), |sections| Symbols::of(&sections));
         self.symbols.get_or_init(read)
     }
 
@@ -119,27 +120,21 @@ impl CodeImage {
     fn bias(&self, mapping: &MappedRegion) -> Option<u64> {
         let page = rustix::param::page_size() as u64;
         let begins = |file: &Range<u64>| file.start - file.start % page <= mapping.offset;
-        let own = self.segments.iter().rfind(|(file, _)| begins(file) && mapping.offset < file.end);
-        let (file, address) = own?;
-        Some(mapping.start.wrapping_sub(mapping.offset).wrapping_add(file.start).wrapping_sub(*address))
+        let own = self.segments.iter().rfind(|one| begins(&one.file) && mapping.offset < one.file.end)?;
+        Some(
+            mapping.start.wrapping_sub(mapping.offset).wrapping_add(own.file.start).wrapping_sub(own.address),
+        )
     }
 }
 
-type Parts = (Vec<(Range<u64>, u64)>, Range<u64>, [Option<ImageSection>; 2]);
+fn section_range(sections: &ElfSections, name: &str) -> Option<Range<u64>> {
+    let (address, bytes) = sections.place(name)?;
+    Some(address..address.checked_add(bytes)?)
+}
 
-fn parts<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Parts {
-    let with_bytes = |name: &str| {
-        let section = elf.section_by_name(name).filter(|section| section.size() <= TABLE_MOST)?;
-        let range = section.address()..section.address().checked_add(section.size())?;
-        Some(ImageSection { range, bytes: section.data().ok()?.to_vec() })
-    };
-    let segments = elf.segments().filter_map(|segment| {
-        let (offset, bytes) = segment.file_range();
-        Some((offset..offset.checked_add(bytes)?, segment.address()))
-    });
-    let text = elf.section_by_name(".text");
-    let text = text.map_or(0..0, |text| text.address()..text.address().saturating_add(text.size()));
-    (segments.collect(), text, [".eh_frame", ".eh_frame_hdr"].map(with_bytes))
+fn loaded_section(sections: &ElfSections, name: &str) -> Option<ImageSection> {
+    let range = section_range(sections, name)?;
+    Some(ImageSection { range, bytes: sections.bytes(name, TABLE_MOST)?.to_vec() })
 }
 
 #[cfg(test)]

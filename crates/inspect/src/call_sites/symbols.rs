@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use addr2line::{Context, gimli};
 use gimli::{EndianRcSlice, LittleEndian};
-use object::SymbolKind;
-use object::read::{Object, ObjectSection, ObjectSymbol, ReadRef};
+use weir_sys::elf::ElfSections;
 
 /// Debug information larger than this, or a table with more symbols, is not read, to be quick.
 const DEBUG_MOST: u64 = 256 << 20;
@@ -32,8 +31,8 @@ pub(super) struct SymbolName {
 }
 
 impl Symbols {
-    pub fn of<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Symbols {
-        Symbols { debug: debug(elf), functions: functions(elf) }
+    pub fn of(sections: &ElfSections) -> Symbols {
+        Symbols { debug: debug(sections), functions: functions(sections) }
     }
 
     /// The innermost function first; one without a name where nothing is known.
@@ -70,13 +69,10 @@ impl Symbols {
     }
 }
 
-fn functions<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Vec<(u64, u64, Box<str>)> {
-    let code =
-        |symbol: &object::Symbol<'data, '_, R>| symbol.kind() == SymbolKind::Text && symbol.is_definition();
-    let symbols = elf.symbols().chain(elf.dynamic_symbols()).filter(code).take(SYMBOLS_MOST);
-    let named = symbols.filter_map(|symbol| {
-        let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-        Some((symbol.address(), symbol.size(), Box::from(name)))
+fn functions(sections: &ElfSections) -> Vec<(u64, u64, Box<str>)> {
+    let named = sections.functions(SYMBOLS_MOST).into_iter().filter_map(|one| {
+        let name = std::str::from_utf8(one.name).ok().filter(|name| !name.is_empty())?;
+        Some((one.address, one.bytes, Box::from(name)))
     });
     let mut found: Vec<(u64, u64, Box<str>)> = named.collect();
     found.sort_unstable();
@@ -84,12 +80,13 @@ fn functions<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Vec<(u64
     found
 }
 
-fn debug<'data, R: ReadRef<'data>>(elf: &object::File<'data, R>) -> Option<Context<Slice>> {
+fn debug(sections: &ElfSections) -> Option<Context<Slice>> {
     let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
-        let section = elf.section_by_name(id.name()).filter(|section| section.size() <= DEBUG_MOST);
-        let bytes = section.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default();
-        Ok(EndianRcSlice::new(Rc::from(&*bytes), LittleEndian))
+        let bytes = sections.bytes(id.name(), DEBUG_MOST).unwrap_or_default();
+        Ok(EndianRcSlice::new(Rc::from(bytes), LittleEndian))
     };
-    elf.section_by_name(".debug_info")?;
+    if !sections.has(".debug_info") {
+        return None;
+    }
     Context::from_dwarf(gimli::Dwarf::load(load).ok()?).ok()
 }
