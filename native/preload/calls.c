@@ -1,58 +1,59 @@
-/* calls.c: the program's own read(2) and write(2), and the paths on which nothing but memory is touched. */
-#include "calls.h"
+/* calls.c: the program's read(2), write(2) and writev(2), and their fast paths, which make no system call. */
+#include "functions.h"
 
 #include "gather.h"
 #include "libc.h"
-#include "order.h"
 
 typedef long read_call(int, void *, size_t);
 typedef long write_call(int, const void *, size_t);
 
 #if WEIR_HAS_DISPATCH
-/* A handler that comes in between finds `busy`: it gathers and starts over nothing. But its own calls may end the
-   session, which shows in the selector: a byte that was appended after that goes out at once, and one that was taken
-   after it was given back is read again. The high half of the words counts the calls. */
-static inline long append_fast(struct session *s, int fd, const char *from, size_t n) {
-    if (unlikely(fd != s->out_fd || n - 1 >= s->out_small || s->busy)) return 0;
+/* A signal handler that interrupts a fast path finds in_fast_path set, and neither gathers nor restarts the
+   region. But its system calls may end the session, and then the selector is 0: an appended byte is then written
+   at once, and a byte that was returned to the file is read again. The high half of head and in_used counts the
+   calls. */
+static inline long write_fast(struct session *s, int fd, const char *from, size_t n) {
+    if (unlikely(fd != s->out_fd || n - 1 >= s->fast_write_max || s->in_fast_path)) return 0;
     struct weir_region *region = s->region;
-    s->busy = 1;
+    s->in_fast_path = 1;
     uint64_t head = region->head;
     int fits = (uint32_t)head + n <= s->out_room;
     if (likely(fits)) {
         char *to = region->out + (uint32_t)head;
         if (n == 1) *(volatile char *)to = *from;
         else text_put(to, from, n);
-        __asm__ volatile("" ::: "memory"); /* weir may look at any time: the bytes first */
-        if (unlikely(!s->busy)) return 0;  /* a child that a handler forked: the region is its parent's */
-        region->head = head + WEIR_ONE_CALL + n;
+        __asm__ volatile("" ::: "memory"); /* weir may read the region at any time: store the bytes first */
+        if (unlikely(!s->in_fast_path)) return 0;  /* a child that a handler has forked: the region is its parent's */
+        region->head = head + WEIR_CALL_UNIT + n;
     }
-    s->busy = 0;
-    if (unlikely(!s->selector)) gather_settle();
+    s->in_fast_path = 0;
+    if (unlikely(!s->selector)) gather_end_now();
     return fits ? (long)n : 0;
 }
 
-static inline long take_fast(struct session *s, int fd, char *to, size_t n) {
-    if (unlikely(fd != s->in_fd || n - 1 >= s->in_small || s->busy)) return 0;
+static inline long read_fast(struct session *s, int fd, char *to, size_t n) {
+    if (unlikely(fd != s->in_fd || n - 1 >= s->fast_read_max || s->in_fast_path)) return 0;
     struct weir_region *region = s->region;
-    s->busy = 1;
-    uint64_t used = region->in_used, now = used + WEIR_ONE_CALL + n;
-    int got = (uint32_t)now <= region->in_length;
-    if (likely(got)) {
+    s->in_fast_path = 1;
+    uint64_t used = region->in_used, now = used + WEIR_CALL_UNIT + n;
+    int available = (uint32_t)now <= region->in_length;
+    if (likely(available)) {
         const char *from = s->in_bytes + (uint32_t)used;
         if (n == 1) *(volatile char *)to = *from;
         else text_put(to, from, n);
-        if (unlikely(!s->busy)) return 0;
+        if (unlikely(!s->in_fast_path)) return 0;
         region->in_used = now;
-        if (unlikely(!s->selector)) got = region->in_used != now; /* given back with these bytes, or before them */
+        /* The bytes may have been returned to the file. */
+        if (unlikely(!s->selector)) available = region->in_used != now;
     }
-    s->busy = 0;
-    return got ? (long)n : 0;
+    s->in_fast_path = 0;
+    return available ? (long)n : 0;
 }
 #else
-#define append_fast(s, fd, from, n) 0L
-#define take_fast(s, fd, to, n) 0L
-#define gather_write(fd, from, n, done) (*(done) = DONE_NOT, 0L)
-#define gather_read(fd, to, n, done) (*(done) = DONE_NOT, 0L)
+#define write_fast(s, fd, from, n) 0L
+#define read_fast(s, fd, to, n) 0L
+#define gather_write(fd, from, n, done) (*(done) = NOT_DONE, 0L)
+#define gather_read(fd, to, n, done) (*(done) = NOT_DONE, 0L)
 #endif
 
 static long write_next(int fd, const void *from, size_t n) {
@@ -64,77 +65,77 @@ static long write_next(int fd, const void *from, size_t n) {
 }
 
 static __attribute__((noinline)) long write_slow(int fd, const void *from, size_t n) {
-    order_keep(fd);
+    order_flush(fd);
     return write_next(fd, from, n);
 }
 
 static __attribute__((noinline)) long read_slow(int fd, void *to, size_t n) {
     read_call *call = NEXT("read");
     int done;
-    if (gather_passes(fd)) return result(sys_read(fd, to, n));
+    if (gather_permits_read(fd)) return result(sys_read(fd, to, n));
     long kernel = gather_read(fd, to, n, &done);
     if (done == DONE) return result(kernel);
-    return call && done == DONE_NOT ? call(fd, to, n) : result(sys_read(fd, to, n));
+    return call && done == NOT_DONE ? call(fd, to, n) : result(sys_read(fd, to, n));
 }
 
-/* For more than one byte; apart, so that a single one costs no saved registers. */
+/* Handle more than one byte. They are not inlined, so that the call of one byte saves no registers. */
 static __attribute__((noinline)) long write_some(int fd, const void *from, size_t n) {
-    long taken = append_fast(session, fd, from, n);
-    return taken ? taken : write_slow(fd, from, n);
+    long done = write_fast(session, fd, from, n);
+    return done ? done : write_slow(fd, from, n);
 }
 
 static __attribute__((noinline)) long read_some(int fd, void *to, size_t n) {
-    long taken = take_fast(session, fd, to, n);
-    return taken ? taken : read_slow(fd, to, n);
+    long done = read_fast(session, fd, to, n);
+    return done ? done : read_slow(fd, to, n);
 }
 
 long calls_write(int fd, const void *from, size_t n) {
-    long taken = append_fast(session, fd, from, n);
-    return taken ? taken : write_next(fd, from, n);
+    long done = write_fast(session, fd, from, n);
+    return done ? done : write_next(fd, from, n);
 }
 
 long calls_read(int fd, void *to, size_t n) { return read_some(fd, to, n); }
 
 EXPORT write_call write;
 EXPORT long write(int fd, const void *from, size_t n) {
-    return n == 1 && likely(append_fast(session, fd, from, 1)) ? 1 : write_some(fd, from, n);
+    return n == 1 && likely(write_fast(session, fd, from, 1)) ? 1 : write_some(fd, from, n);
 }
 
-struct part { /* iovec */
+struct part { /* struct iovec */
     const char *from;
     size_t n;
 };
 
-/* What is tiny in all goes the way of write(2). */
-static long writev_joined(int fd, const struct part *parts, int count, int *done) {
-    char all[SMALL], *to = all;
+/* Handles a writev of few bytes as one write. *done stays NOT_DONE for others. */
+static long write_joined(int fd, const struct part *parts, int count, int *done) {
+    char all[MAX_CALL_BYTES], *to = all;
     (void)fd;
     for (int i = 0; i < count; i++) {
-        if (parts[i].n > (size_t)(all + SMALL - to)) return 0;
+        if (parts[i].n > (size_t)(all + MAX_CALL_BYTES - to)) return 0;
         to = text_put(to, parts[i].from, parts[i].n);
     }
     long n = to - all;
-    if (n && append_fast(session, fd, all, (size_t)n)) return *done = DONE, n;
+    if (n && write_fast(session, fd, all, (size_t)n)) return *done = DONE, n;
     return n ? gather_write(fd, all, (size_t)n, done) : 0;
 }
 
 EXPORT long writev(int fd, const void *parts, int count);
 EXPORT long writev(int fd, const void *parts, int count) {
     long (*call)(int, const void *, int) = NEXT("writev");
-    int done = DONE_NOT;
-    order_keep(fd);
-    long kernel = config.coalesce && count > 0 ? writev_joined(fd, parts, count, &done) : 0;
+    int done = NOT_DONE;
+    order_flush(fd);
+    long kernel = config.coalesce && count > 0 ? write_joined(fd, parts, count, &done) : 0;
     if (done == DONE) return result(kernel);
     return call ? call(fd, parts, count) : result(sys3(__NR_writev, fd, parts, count));
 }
 
 EXPORT read_call read;
 EXPORT long read(int fd, void *to, size_t n) {
-    return n == 1 && likely(take_fast(session, fd, to, 1)) ? 1 : read_some(fd, to, n);
+    return n == 1 && likely(read_fast(session, fd, to, 1)) ? 1 : read_some(fd, to, n);
 }
 
 EXPORT long __read_chk(int fd, void *to, size_t n, size_t room);
 EXPORT long __read_chk(int fd, void *to, size_t n, size_t room) {
     long (*call)(int, void *, size_t, size_t) = NEXT("__read_chk");
-    return n > room && call ? call(fd, to, n, room) : read(fd, to, n); /* theirs ends the program */
+    return n > room && call ? call(fd, to, n, room) : read(fd, to, n); /* libc's function aborts the program */
 }

@@ -1,4 +1,4 @@
-/* config.c: reads WEIR_RUN. No system calls: tests/core.c runs it under sanitizers. */
+/* config.c: parses WEIR_RUN. It makes no system calls: tests/core.c runs it under sanitizers. */
 #include "config.h"
 
 struct config config;
@@ -6,7 +6,7 @@ struct config config;
 static int parse_mode(struct span text, struct mode *into) {
     if (span_is(text, "none")) *into = (struct mode){MODE_NONE, 0};
     else if (span_is(text, "line")) *into = (struct mode){MODE_LINE, 0};
-    else if (span_is(text, "full")) *into = (struct mode){MODE_FULL, FULL_BYTES};
+    else if (span_is(text, "full")) *into = (struct mode){MODE_FULL, DEFAULT_FULL_BYTES};
     else {
         if (text.n < 6 || !text_begins(text.at, "full:")) return 0;
         int64_t bytes = span_number((struct span){text.at + 5, text.n - 5});
@@ -19,7 +19,7 @@ static int parse_mode(struct span text, struct mode *into) {
 static void parse_file(struct config *c, struct span value) {
     size_t sign = value.n;
     while (sign && value.at[sign - 1] != '=') sign--;
-    if (!sign || c->files_count == FILES_MAX) return;
+    if (!sign || c->files_count == MAX_FILES) return;
     struct span mode = {value.at + sign, value.n - sign};
     if (!parse_mode(mode, &c->files[c->files_count].mode)) return;
     c->files[c->files_count++].glob = (struct span){value.at, sign - 1};

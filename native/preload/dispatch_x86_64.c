@@ -1,4 +1,4 @@
-/* dispatch_x86_64.c: the handler of Syscall User Dispatch, and the calls that a kill must not split. */
+/* dispatch_x86_64.c: the handler of Syscall User Dispatch, and weir_counted_call. */
 #include "sys.h"
 
 #if defined(__x86_64__)
@@ -14,26 +14,27 @@ extern char etext[] __attribute__((visibility("hidden")));
 __attribute__((visibility("hidden"))) void weir_restorer(void);
 
 __asm__(".text\n"
-        ".globl weir_restorer, weir_flight, weir_flight_back, weir_flight_done\n"
-        ".hidden weir_restorer, weir_flight, weir_flight_back, weir_flight_done\n"
-        ".type weir_flight, @function\n"
+        ".globl weir_restorer, weir_counted_call, weir_counted_call_returned, weir_counted_call_noted\n"
+        ".hidden weir_restorer, weir_counted_call, weir_counted_call_returned, weir_counted_call_noted\n"
+        ".type weir_counted_call, @function\n"
+        /* rt_sigreturn; in the program's code it would be dispatched again */
         "weir_restorer:\n"
-        "    mov $15, %eax\n" /* rt_sigreturn, from here: the program's own goes through the door */
+        "    mov $15, %eax\n"
         "    syscall\n"
-        "weir_flight:\n"
+        "weir_counted_call:\n"
         "    mov %rdi, %rax\n"
         "    mov %rsi, %rdi\n"
         "    mov %rdx, %rsi\n"
         "    mov %rcx, %rdx\n"
         "    syscall\n"
-        "weir_flight_back:\n"
+        "weir_counted_call_returned:\n"
         "    test %rax, %rax\n"
-        "    js weir_flight_done\n"
+        "    js weir_counted_call_noted\n"
         "    add %rax, (%r8)\n"
-        "weir_flight_done:\n"
+        "weir_counted_call_noted:\n"
         "    ret\n");
 
-struct information { /* siginfo of SIGSYS */
+struct information { /* siginfo_t of SIGSYS */
     int number, error, code, gap;
     void *call_address;
     int call;
@@ -42,7 +43,7 @@ struct information { /* siginfo of SIGSYS */
 
 enum { REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RDI, REG_RSI, REG_RBP, REG_RBX,
        REG_RDX, REG_RAX, REG_RCX, REG_RSP, REG_RIP, REG_FLAGS };
-struct context { /* ucontext: what a handler may change of the interrupted thread */
+struct context { /* ucontext_t: the interrupted thread's registers and mask */
     unsigned long flags;
     struct context *link;
     struct {
@@ -56,39 +57,39 @@ struct context { /* ucontext: what a handler may change of the interrupted threa
     uint64_t mask;
 };
 
-static struct kernel_action before;
-static int enabled_signal;
+static struct kernel_action action_before;
+static int is_installed;
 
-/* Not from our door: a seccomp filter's, or somebody's kill. The default is to die of it, which is what happens. */
-static void foreign(void) {
-    sys_action(SIG_SYS, &before, NULL);
+/* Handles a SIGSYS of a seccomp filter or of kill(2): restores the default action and dies of it. */
+static void raise_foreign_sigsys(void) {
+    sys_sigaction(SIG_SYS, &action_before, NULL);
     sys3(__NR_tgkill, sys0(__NR_getpid), sys0(__NR_gettid), SIG_SYS);
 }
 
-/* An error that came late belongs to a call on that descriptor; close still closes. */
-static int reports(long call, long fd) {
+/* Returns true for a call that must report the late error of its descriptor. */
+static int reports_late_error(long call, long fd) {
     switch (call) {
     case __NR_write: case __NR_writev: case __NR_pwrite64: case __NR_pwritev: case __NR_fsync: case __NR_fdatasync:
     case __NR_close: case __NR_sendto: case __NR_sendmsg: case __NR_ftruncate:
-        return session->failed_fd == (int)fd + 1;
+        return session->late_error_fd == (int)fd + 1;
     }
     return 0;
 }
 
-/* Ends the session; then the call is made again, by the program itself, where it stands: so fork, exec, sigreturn and
-   all others need no care here. */
+/* Ends the session, and moves the program back to its SYSCALL instruction. The program itself makes the call
+   again, so fork, exec, sigreturn and all others need no special case. A close with a late error still closes. */
 static void handler(int number, struct information *information, struct context *context) {
     (void)number;
     unsigned long *registers = context->registers;
     long call = information->call, fd = (long)registers[REG_RDI];
     if (information->code != DISPATCH_CODE) {
-        foreign();
+        raise_foreign_sigsys();
         return;
     }
     gather_end(&context->mask, 1);
-    if (call == __NR_rt_sigaction && fd == SIG_SYS && registers[REG_RSI]) gather_never();
-    if (call == __NR_seccomp) gather_never();
-    if (reports(call, fd)) {
+    if (call == __NR_rt_sigaction && fd == SIG_SYS && registers[REG_RSI]) gather_disable();
+    if (call == __NR_seccomp) gather_disable();
+    if (reports_late_error(call, fd)) {
         if (call == __NR_close) sys_close((int)fd);
         registers[REG_RAX] = (unsigned long)-(long)gather_late_error((int)fd);
         return;
@@ -99,26 +100,26 @@ static void handler(int number, struct information *information, struct context 
 int dispatch_enable(volatile unsigned char *selector) {
     struct kernel_action ours = {(void *)(uintptr_t)handler, FLAG_SIGINFO | FLAG_RESTORER,
                                  (void *)(uintptr_t)weir_restorer, ~UINT64_C(0)};
-    if (!enabled_signal) {
-        if (sys_action(SIG_SYS, NULL, &before) < 0 || before.handler != NULL) return 0;
-        if (sys_action(SIG_SYS, &ours, NULL) < 0) return 0;
-        enabled_signal = 1;
+    if (!is_installed) {
+        if (sys_sigaction(SIG_SYS, NULL, &action_before) < 0 || action_before.handler != NULL) return 0;
+        if (sys_sigaction(SIG_SYS, &ours, NULL) < 0) return 0;
+        is_installed = 1;
     }
-    if (!dispatch_holds()) return 0;
+    if (!dispatch_owns_sigsys()) return 0;
     return sys5(__NR_prctl, PR_DISPATCH, 1, __ehdr_start, etext - __ehdr_start, selector) == 0;
 }
 
 void dispatch_disable(void) {
     sys5(__NR_prctl, PR_DISPATCH, 0, 0, 0, 0);
-    if (dispatch_holds()) sys_action(SIG_SYS, &before, NULL);
-    enabled_signal = 0;
+    if (dispatch_owns_sigsys()) sys_sigaction(SIG_SYS, &action_before, NULL);
+    is_installed = 0;
 }
 
-int dispatch_is(const void *address) { return address == (void *)(uintptr_t)handler; }
+int dispatch_is_handler(const void *address) { return address == (void *)(uintptr_t)handler; }
 
-int dispatch_holds(void) {
+int dispatch_owns_sigsys(void) {
     struct kernel_action now;
-    return sys_action(SIG_SYS, NULL, &now) == 0 && dispatch_is(now.handler);
+    return sys_sigaction(SIG_SYS, NULL, &now) == 0 && dispatch_is_handler(now.handler);
 }
 
 #endif

@@ -1,22 +1,23 @@
-/* exec.c: the ways to start a program, each with a kept environment (env.h) and own stdio bytes out first. */
+/* exec.c: the calls that start a program. Each passes on the library (environment.c), and writes own stdio bytes
+   first. */
 #include <stdarg.h>
 
-#include "env.h"
-#include "inherited.h"
+#include "functions.h"
 #include "libc.h"
 #include "streams.h"
 
 typedef char *const *vector;
 
 static vector own_environment(void) { return &__environ ? (vector)__environ : NULL; }
-#define KEPT(environment, loads) env_kept(environment, loads, __builtin_alloca(env_room(environment)))
+#define CHILD_ENVIRONMENT(environment, loads) \
+    environment_child(environment, loads, __builtin_alloca(environment_room(environment)))
 
 EXPORT int execve(const char *path, vector arguments, vector environment);
 EXPORT int execve(const char *path, vector arguments, vector environment) {
     int (*call)(const char *, vector, vector) = NEXT("execve");
-    inherited_flush();
-    vector kept = KEPT(environment, env_loads(AT_FDCWD, path));
-    return call ? call(path, arguments, kept) : (int)result(sys3(__NR_execve, path, arguments, kept));
+    exec_flush();
+    vector passed = CHILD_ENVIRONMENT(environment, environment_loads(AT_FDCWD, path));
+    return call ? call(path, arguments, passed) : (int)result(sys3(__NR_execve, path, arguments, passed));
 }
 
 EXPORT int execv(const char *path, vector arguments);
@@ -25,28 +26,28 @@ EXPORT int execv(const char *path, vector arguments) { return execve(path, argum
 EXPORT int fexecve(int fd, vector arguments, vector environment);
 EXPORT int fexecve(int fd, vector arguments, vector environment) {
     int (*call)(int, vector, vector) = NEXT("fexecve");
-    inherited_flush();
-    return call ? call(fd, arguments, KEPT(environment, 1)) : fail(-38);
+    exec_flush();
+    return call ? call(fd, arguments, CHILD_ENVIRONMENT(environment, 1)) : fail(-38);
 }
 
 EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags);
 EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags) {
-    inherited_flush();
-    vector kept = KEPT(environment, env_loads(dirfd, path));
-    return (int)result(sys5(__NR_execveat, dirfd, path, arguments, kept, flags));
+    exec_flush();
+    vector passed = CHILD_ENVIRONMENT(environment, environment_loads(dirfd, path));
+    return (int)result(sys5(__NR_execveat, dirfd, path, arguments, passed, flags));
 }
 
 EXPORT int execvpe(const char *name, vector arguments, vector environment);
 EXPORT int execvpe(const char *name, vector arguments, vector environment) {
     int (*call)(const char *, vector, vector) = NEXT("execvpe");
-    inherited_flush();
-    return call ? call(name, arguments, KEPT(environment, env_loads_searched(name))) : fail(-38);
+    exec_flush();
+    return call ? call(name, arguments, CHILD_ENVIRONMENT(environment, environment_loads_in_path(name))) : fail(-38);
 }
 
 EXPORT int execvp(const char *name, vector arguments);
 EXPORT int execvp(const char *name, vector arguments) { return execvpe(name, arguments, own_environment()); }
 
-/* The arguments of a call such as execl as a vector; the list stands behind the null for execle. */
+/* Collects the arguments of a call such as execl in an array. `list` is then after the null, for execle. */
 #define COLLECT(vector_name, first, list) \
     size_t count = 1; \
     va_list counted; \
@@ -89,27 +90,26 @@ EXPORT spawn_call posix_spawn;
 EXPORT int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes, vector arguments,
                        vector environment) {
     spawn_call *call = NEXT("posix_spawn");
-    vector kept = KEPT(environment, env_loads(AT_FDCWD, path));
-    return call ? call(pid, path, actions, attributes, arguments, kept) : 38;
+    vector passed = CHILD_ENVIRONMENT(environment, environment_loads(AT_FDCWD, path));
+    return call ? call(pid, path, actions, attributes, arguments, passed) : 38;
 }
 
 EXPORT spawn_call posix_spawnp;
 EXPORT int posix_spawnp(int *pid, const char *name, const void *actions, const void *attributes, vector arguments,
                         vector environment) {
     spawn_call *call = NEXT("posix_spawnp");
-    vector kept = KEPT(environment, env_loads_searched(name));
-    return call ? call(pid, name, actions, attributes, arguments, kept) : 38;
+    vector passed = CHILD_ENVIRONMENT(environment, environment_loads_in_path(name));
+    return call ? call(pid, name, actions, attributes, arguments, passed) : 38;
 }
 
-/* system and popen take the environment from the C library's variable, so it is exchanged meanwhile if the program
-   has cleaned it. */
+/* system and popen read __environ. It is replaced during the call if the program has removed the variables. */
 EXPORT int system(const char *command);
 EXPORT int system(const char *command) {
     int (*call)(const char *) = NEXT("system");
-    vector before = own_environment(), kept = KEPT(before, 1);
+    vector before = own_environment(), passed = CHILD_ENVIRONMENT(before, 1);
     if (!call) return fail(-38);
-    if (kept == before) return call(command);
-    __environ = (char **)kept;
+    if (passed == before) return call(command);
+    __environ = (char **)passed;
     int status = call(command);
     __environ = (char **)before;
     return status;
@@ -118,10 +118,10 @@ EXPORT int system(const char *command) {
 EXPORT struct file *popen(const char *command, const char *how);
 EXPORT struct file *popen(const char *command, const char *how) {
     struct file *(*call)(const char *, const char *) = NEXT("popen");
-    vector before = own_environment(), kept = KEPT(before, 1);
+    vector before = own_environment(), passed = CHILD_ENVIRONMENT(before, 1);
     if (!call) return NULL;
-    if (kept == before) return call(command, how);
-    __environ = (char **)kept;
+    if (passed == before) return call(command, how);
+    __environ = (char **)passed;
     struct file *stream = call(command, how);
     __environ = (char **)before;
     return stream;

@@ -1,54 +1,55 @@
-/* gather.c: sessions: when they begin, what they take, how they end. */
+/* gather.c: the begin and end of sessions, and the calls that a session takes. */
 #include "gather.h"
 
 #if WEIR_HAS_DISPATCH
 #include <asm/ioctls.h>
 
-#include "calls.h"
+#include "functions.h"
 #include "dispatch.h"
 #include "libc.h"
 #include "signals.h"
-#include "threads.h"
 
-enum { MADV_WIPE_ON_FORK = 18, ERR_INTR = -4, WORTH = 8, PENALTY_MOST = 4096 };
+enum { MADV_WIPE_ON_FORK = 18, ERR_INTR = -4, WORTHWHILE_CALLS = 8, MAX_EXTRA_WARMUP = 4096 };
 
 static struct session none;
 struct session *session = &none;
-static int never;
+static int disabled;
 
 void gather_start(void) {
     if (config.coalesce == COALESCE_OFF) return;
-    struct session *fresh = sys_pages(4096);
-    if (!fresh) return;
-    if (sys3(__NR_madvise, fresh, 4096, MADV_WIPE_ON_FORK) < 0) {
-        sys2(__NR_munmap, fresh, 4096);
+    struct session *page = sys_pages(4096);
+    if (!page) return;
+    if (sys3(__NR_madvise, page, 4096, MADV_WIPE_ON_FORK) < 0) {
+        sys2(__NR_munmap, page, 4096);
         return;
     }
-    session = fresh;
-    /* --rescue: at a kill between the gathering and the stream's own note of it, weir would write these bytes twice. */
-    if (!config.exec_flush) jumps_start();
+    session = page;
+    /* With --rescue stdio's calls are not gathered: after a kill between the gathering and the stream's own
+       update, weir would write the bytes twice. */
+    if (!config.exec_flush) glibc_stdio_start();
 }
 
-void gather_never(void) {
-    never = 1;
+void gather_disable(void) {
+    disabled = 1;
     if (session->prepared) dispatch_disable();
 }
 
-/* A vfork's child and a bare clone share this memory, but are not `task`. */
-static int begin(uint64_t mask) {
+/* Begins a session. Returns false in a child of vfork or a bare clone: they share this memory, but are other
+   threads. */
+static int begin_session(uint64_t mask) {
     struct session *s = session;
     if (s->selector) return 1;
-    if (mask & SIG_SYS_BIT || !threads_one()) return 0;
-    if (!s->prepared && !prepare()) {
-        never = 1;
+    if (mask & SIG_SYS_BIT || !threads_single()) return 0;
+    if (!s->prepared && !session_setup()) {
+        disabled = 1;
         return 0;
     }
-    if (s->task != sys0(__NR_gettid) || !dispatch_holds()) return 0;
+    if (s->thread != sys0(__NR_gettid) || !dispatch_owns_sigsys()) return 0;
     s->targets_count = 0;
-    s->credit_fd = 0;
+    s->readable_fd = 0;
     s->source_fd = 0;
-    s->first_out = (uint32_t)(s->region->head >> 32);
-    s->first_in = (uint32_t)(s->region->in_used >> 32);
+    s->writes_before = (uint32_t)(s->region->head >> 32);
+    s->reads_before = (uint32_t)(s->region->in_used >> 32);
     s->out.kind = s->in.kind = KIND_OTHER;
     s->selector = 1;
     return 1;
@@ -58,42 +59,43 @@ int gather_end(const uint64_t *mask, int patient) {
     struct session *s = session;
     if (!s->selector && !region_pending(s->region)) return 1;
     if (!region_flush(mask, patient)) return 0;
-    region_give_back();
-    s->out_small = 0;
+    region_return_read_ahead();
+    s->fast_write_max = 0;
     s->selector = 0;
-    uint32_t out = (uint32_t)(s->region->head >> 32) - s->first_out;
-    uint32_t in = (uint32_t)(s->region->in_used >> 32) - s->first_in;
-    s->penalty = out + in >= WORTH ? 0 : s->penalty * 2 + WARM;
-    if (s->penalty > PENALTY_MOST) s->penalty = PENALTY_MOST;
-    s->calls = 0;
+    uint32_t out = (uint32_t)(s->region->head >> 32) - s->writes_before;
+    uint32_t in = (uint32_t)(s->region->in_used >> 32) - s->reads_before;
+    s->extra_warmup = out + in >= WORTHWHILE_CALLS ? 0 : s->extra_warmup * 2 + WARMUP_CALLS;
+    if (s->extra_warmup > MAX_EXTRA_WARMUP) s->extra_warmup = MAX_EXTRA_WARMUP;
+    s->direct_calls = 0;
     return 1;
 }
 
 int gather_late_error(int fd) {
-    if (session->failed_fd != fd + 1) return 0;
-    session->failed_fd = 0;
-    return session->failed;
+    if (session->late_error_fd != fd + 1) return 0;
+    session->late_error_fd = 0;
+    return session->late_error;
 }
 
-void gather_settle(void) {
+void gather_end_now(void) {
     if (!session->selector && !region_pending(session->region)) return;
     uint64_t mask = signals_mask(~UINT64_C(0));
     gather_end(&mask, 1);
     signals_mask(mask);
 }
 
-/* The program makes the call itself, with nothing held. */
-static long leave(int fd, const uint64_t *mask, int *done) {
+/* Ends the session, and lets the program make the call itself. */
+static long pass_through(int fd, const uint64_t *mask, int *done) {
     int ended = gather_end(mask, 0), late = ended ? gather_late_error(fd) : 0;
-    *done = !ended || late ? DONE : DONE_NOT;
+    *done = !ended || late ? DONE : NOT_DONE;
     return ended ? -late : ERR_INTR;
 }
 
-/* A pipe holds pages: the first piece fills the last one up, so that as much fits as without gathering. */
+/* Returns the room of the first piece. In a pipe it fills up the last page, so that as many bytes fit as without
+   gathering. */
 static uint32_t first_room(const struct target *target, size_t n) {
-    int there = 0;
-    if (target->kind != KIND_PIPE || sys3(__NR_ioctl, target->fd, FIONREAD, &there) < 0) return target->room;
-    uint32_t room = target->room - (uint32_t)there % target->room;
+    int unread = 0;
+    if (target->kind != KIND_PIPE || sys3(__NR_ioctl, target->fd, FIONREAD, &unread) < 0) return target->room;
+    uint32_t room = target->room - (uint32_t)unread % target->room;
     return room < n ? target->room : room;
 }
 
@@ -103,112 +105,116 @@ static void attach_out(const struct target *target, size_t n) {
     s->region->out_fd = s->out_fd = target->fd;
     s->region->out_limit = target->limit;
     s->out_room = first_room(target, n);
-    s->out_small = config.order ? 0 : SMALL; /* stdio is looked at before each call */
+    s->fast_write_max = config.order ? 0 : MAX_CALL_BYTES; /* each call must flush stdio first */
 }
 
-/* One descriptor at a time: what another one gets later must not be seen earlier. */
-static long append(int fd, const void *from, size_t n, const uint64_t *mask, int *done) {
+/* Gathers a write. Only one descriptor has gathered bytes at a time, which keeps the order between files. */
+static long gather_bytes(int fd, const void *from, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
     for (;;) {
-        if (n - 1 >= SMALL || s->busy || !begin(*mask)) return leave(fd, mask, done);
+        if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return pass_through(fd, mask, done);
         struct target *target = target_of(fd);
-        if (!target || target->kind == KIND_OTHER || target->kind == KIND_SOURCE) return leave(fd, mask, done);
-        if (target->access == O_RDONLY) return leave(fd, mask, done);
-        int here = s->out.kind != KIND_OTHER && s->out_fd == fd;
-        if (here && (uint32_t)s->region->head + n <= s->out_room) break;
+        if (!target || target->kind == KIND_OTHER || target->kind == KIND_SOURCE) return pass_through(fd, mask, done);
+        if (target->access == O_RDONLY) return pass_through(fd, mask, done);
+        int attached = s->out.kind != KIND_OTHER && s->out_fd == fd;
+        if (attached && (uint32_t)s->region->head + n <= s->out_room) break;
         *done = DONE;
         if (!region_flush(mask, 0)) return ERR_INTR;
-        if (s->failed_fd == fd + 1) return -gather_late_error(fd);
+        if (s->late_error_fd == fd + 1) return -gather_late_error(fd);
         s->out_room = s->out.room;
-        if (!s->selector || here) continue; /* a handler ended the session while it waited */
-        if (target_same(target, &s->in)) region_give_back(), s->in.kind = KIND_OTHER;
+        if (!s->selector || attached) continue; /* a handler ended the session during the wait */
+        if (target_same(target, &s->in)) region_return_read_ahead(), s->in.kind = KIND_OTHER;
         attach_out(target, n);
     }
     struct weir_region *region = s->region;
-    if (!(uint32_t)region->head && !region_has_room(&s->out)) return leave(fd, mask, done); /* it blocks by itself */
+    /* Without room the program's own call blocks. */
+    if (!(uint32_t)region->head && !region_has_room(&s->out)) return pass_through(fd, mask, done);
     text_put(region->out + (uint32_t)region->head, from, n);
-    region->head += WEIR_ONE_CALL + n;
+    region->head += WEIR_CALL_UNIT + n;
     *done = DONE;
     return (long)n;
 }
 
-/* Nothing is read ahead where it cannot be given back; but while there are bytes, reading them does not block, so
-   gathered output can wait. */
-static long pass_read(int fd, size_t n, const uint64_t *mask, int *done) {
+/* Handles a read of a pipe, terminal or socket, which takes no bytes back, so nothing is read ahead. While it has
+   bytes, a read does not block and gathered bytes stay. */
+static long read_available(int fd, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
-    int there = 0;
-    if (s->credit_fd != fd + 1 || s->credit < (int64_t)n) {
-        s->credit = sys3(__NR_ioctl, fd, FIONREAD, &there) == 0 ? there : 0;
-        s->credit_fd = fd + 1;
+    int readable = 0;
+    if (s->readable_fd != fd + 1 || s->readable_bytes < (int64_t)n) {
+        s->readable_bytes = sys3(__NR_ioctl, fd, FIONREAD, &readable) == 0 ? readable : 0;
+        s->readable_fd = fd + 1;
     }
-    if (s->credit < (int64_t)n || (s->in.kind == KIND_FILE && s->in_small)) return leave(fd, mask, done);
-    s->credit -= (int64_t)n;
+    if (s->readable_bytes < (int64_t)n || (s->in.kind == KIND_FILE && s->fast_read_max))
+        return pass_through(fd, mask, done);
+    s->readable_bytes -= (int64_t)n;
     *done = DONE_RAW;
     return 0;
 }
 
-static long fill(int fd, void *to, size_t n, struct target *target, const uint64_t *mask) {
+/* Reads a file ahead, and returns the first n bytes. */
+static long read_file_ahead(int fd, void *to, size_t n, struct target *target, const uint64_t *mask) {
     struct session *s = session;
     struct weir_region *region = s->region;
-    if (s->in_small && s->in_fd == fd && region->in_length == (uint32_t)region->in_used && s->in_want < IN_BYTES)
-        s->in_want *= 4;
+    int used_up = region->in_length == (uint32_t)region->in_used;
+    if (s->fast_read_max && s->in_fd == fd && used_up && s->read_ahead_bytes < MAX_READ_AHEAD) s->read_ahead_bytes *= 4;
     if (target_same(target, &s->out)) {
         if (!region_flush(mask, 0)) return ERR_INTR;
-        s->out_small = 0;
+        s->fast_write_max = 0;
         s->out.kind = KIND_OTHER;
     }
-    long got = region_read_ahead(fd, s->in_want > n ? s->in_want : (uint32_t)n);
-    s->in_small = 0;
+    long got = region_read_ahead(fd, s->read_ahead_bytes > n ? s->read_ahead_bytes : (uint32_t)n);
+    s->fast_read_max = 0;
     if (got <= 0) return got;
     if ((size_t)got < n) n = (size_t)got;
     text_put(to, s->in_bytes, n);
-    region->in_used += WEIR_ONE_CALL + n;
+    region->in_used += WEIR_CALL_UNIT + n;
     s->in = *target;
     s->in_fd = fd;
-    s->in_small = SMALL;
+    s->fast_read_max = MAX_CALL_BYTES;
     return (long)n;
 }
 
-static long take(int fd, void *to, size_t n, const uint64_t *mask, int *done) {
+/* Serves a read that the fast path does not take. */
+static long serve_read(int fd, void *to, size_t n, const uint64_t *mask, int *done) {
     struct session *s = session;
-    if (n - 1 >= SMALL || s->busy || !begin(*mask)) return leave(fd, mask, done);
+    if (n - 1 >= MAX_CALL_BYTES || s->in_fast_path || !begin_session(*mask)) return pass_through(fd, mask, done);
     struct target *target = target_of(fd);
-    if (!target || target->kind == KIND_OTHER || target->access == O_WRONLY) return leave(fd, mask, done);
+    if (!target || target->kind == KIND_OTHER || target->access == O_WRONLY) return pass_through(fd, mask, done);
     if (target->kind == KIND_NULL || target->kind == KIND_SOURCE) {
         s->source_fd = fd + 1;
         *done = DONE_RAW;
         return 0;
     }
-    if (s->no_reading) return leave(fd, mask, done);
-    if (target->kind != KIND_FILE) return pass_read(fd, n, mask, done);
+    if (s->no_read_ahead) return pass_through(fd, mask, done);
+    if (target->kind != KIND_FILE) return read_available(fd, n, mask, done);
     *done = DONE;
-    return fill(fd, to, n, target, mask);
+    return read_file_ahead(fd, to, n, target, mask);
 }
 
-/* False while it is better to let tiny calls through; without a session that is nearly all that is ever asked. */
-static int worth_it(size_t n) {
+/* Returns true if a call should be gathered: in a session, or after enough tiny calls. */
+static int is_worthwhile(size_t n) {
     struct session *s = session;
-    if (never || s == &none) return 0;
+    if (disabled || s == &none) return 0;
     if (s->selector) return 1;
-    if (s->waiting && (char *)__builtin_frame_address(0) < (char *)s->waiting) return 0;
-    return n - 1 < SMALL && ++s->calls > WARM + s->penalty;
+    if (s->wait_frame && (char *)__builtin_frame_address(0) < (char *)s->wait_frame) return 0;
+    return n - 1 < MAX_CALL_BYTES && ++s->direct_calls > WARMUP_CALLS + s->extra_warmup;
 }
 
 long gather_write(int fd, const void *from, size_t n, int *done) {
     int late = gather_late_error(fd);
-    *done = late ? DONE : DONE_NOT;
-    if (late || !worth_it(n)) return -late;
+    *done = late ? DONE : NOT_DONE;
+    if (late || !is_worthwhile(n)) return -late;
     uint64_t mask = signals_mask(~UINT64_C(0));
-    long kernel = append(fd, from, n, &mask, done);
+    long kernel = gather_bytes(fd, from, n, &mask, done);
     signals_mask(mask);
     return kernel;
 }
 
 long gather_read(int fd, void *to, size_t n, int *done) {
-    *done = DONE_NOT;
-    if (!worth_it(n)) return 0;
+    *done = NOT_DONE;
+    if (!is_worthwhile(n)) return 0;
     uint64_t mask = signals_mask(~UINT64_C(0));
-    long kernel = take(fd, to, n, &mask, done);
+    long kernel = serve_read(fd, to, n, &mask, done);
     signals_mask(mask);
     return kernel;
 }

@@ -1,4 +1,4 @@
-/* libc.h: the C library of the program, whichever it is: everything weak, found when it is there. */
+/* libc.h: the program's C library, glibc or musl. All references are weak, so a missing function is null. */
 #ifndef WEIR_LIBC_H
 #define WEIR_LIBC_H
 
@@ -18,10 +18,10 @@ WEAK int fileno(struct file *stream);
 WEAK int fflush(struct file *stream);
 WEAK size_t __fpending(struct file *stream);
 
-/* The function that the program would have got without this library, or null. */
+/* Returns the function that the program would have got without this library, or null. */
 static inline void *next(const char *name) { return dlsym ? dlsym((void *)-1, name) : NULL; }
 
-/* `TYPE call = NEXT(call, "name")`, looked up once: dlsym takes a lock. */
+/* NEXT(name) looks a function up once, because dlsym takes a lock. */
 #define NEXT(name) \
     ({ \
         static void *found; \
@@ -29,11 +29,12 @@ static inline void *next(const char *name) { return dlsym ? dlsym((void *)-1, na
         found; \
     })
 
+/* Sets errno from a kernel's result, and returns -1. */
 static inline int fail(long minus_errno) {
     if (__errno_location) *__errno_location() = (int)-minus_errno;
     return -1;
 }
 
-/* A kernel's result as a C library gives it. */
+/* Converts a kernel's result to that of a C library. */
 static inline long result(long kernel) { return kernel < 0 && kernel > -4096 ? fail(kernel) : kernel; }
 #endif

@@ -1,4 +1,4 @@
-/* memory.c: what compilers call on their own in code without a C library. */
+/* memory.c: the functions that compilers call on their own, also in freestanding code. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n) {
     const char *in = from;
     for (; n >= 8; n -= 8, out += 8, in += 8) {
         *(struct word *)out = *(const struct word *)in;
-        __asm__ volatile("" ::: "memory"); /* else the compiler sees a memcpy here and calls it */
+        __asm__ volatile("" ::: "memory"); /* keeps the compiler from turning the loop into a call of memcpy */
     }
     for (; n; n--) {
         *out++ = *in++;

@@ -1,4 +1,4 @@
-/* region.c: the bytes of a session: out to the kernel, read ahead, and given back. Signals are masked here. */
+/* region.c: writes the bytes of a session, reads ahead, and returns read-ahead bytes. Signals are masked. */
 #include "gather.h"
 
 #if WEIR_HAS_DISPATCH
@@ -13,13 +13,14 @@ struct pause {
     long seconds, nanoseconds;
 };
 
-/* weir's tick holds the lock for one write that does not block. */
+/* Takes the lock. weir's tick holds it for one write that does not block. A lock whose holder has died is
+   released. */
 static void lock(struct weir_region *region, uint32_t own) {
     for (int spins = 1;; spins++) {
         uint32_t holder = 0;
         if (__atomic_compare_exchange_n(&region->lock, &holder, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-        struct pause little = {0, 20000};
-        sys2(__NR_nanosleep, &little, 0);
+        struct pause moment = {0, 20000};
+        sys2(__NR_nanosleep, &moment, 0);
         if (spins % SPINS == 0 && sys2(__NR_kill, holder, 0) == ERR_SEARCH)
             __atomic_compare_exchange_n(&region->lock, &holder, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
@@ -29,28 +30,28 @@ static void unlock(struct weir_region *region) { __atomic_store_n(&region->lock,
 
 int region_has_room(const struct target *out) {
     struct pollfd wait = {out->fd, POLLOUT, 0};
-    struct pause at_once = {0, 0};
-    return out->kind == KIND_FILE || out->kind == KIND_NULL || sys5(__NR_ppoll, &wait, 1, &at_once, 0, 8) > 0;
+    struct pause no_wait = {0, 0};
+    return out->kind == KIND_FILE || out->kind == KIND_NULL || sys5(__NR_ppoll, &wait, 1, &no_wait, 0, 8) > 0;
 }
 
-/* Waits until a piece can go out without blocking, with the program's own signal mask; seldom: there was room when the
-   first byte was gathered. The session rests meanwhile: to a handler it looks as if the blocked write had not been
-   made. False if a handler ran. */
+/* Waits until a write would not block, with the program's signal mask. This is rare, because there was room when
+   the first byte was gathered. The session is suspended meanwhile, so to a handler the blocked write has not been
+   made. Returns false if a handler ran. */
 static int wait_for_room(const uint64_t *mask) {
     struct session *s = session;
     struct pollfd wait = {s->out.fd, POLLOUT, 0};
-    uint32_t out_small = s->out_small, in_small = s->in_small;
+    uint32_t fast_write_max = s->fast_write_max, fast_read_max = s->fast_read_max;
     if (region_has_room(&s->out)) return 1;
-    s->waiting = __builtin_frame_address(0);
-    s->out_small = s->in_small = 0;
+    s->wait_frame = __builtin_frame_address(0);
+    s->fast_write_max = s->fast_read_max = 0;
     s->selector = 0;
     long ready = sys5(__NR_ppoll, &wait, 1, 0, mask, 8);
-    if (s->waiting) { /* else this is a child that a handler forked */
+    if (s->wait_frame) { /* null in a child that a handler has forked */
         s->selector = 1;
-        s->out_small = out_small;
-        s->in_small = in_small;
+        s->fast_write_max = fast_write_max;
+        s->fast_read_max = fast_read_max;
     }
-    s->waiting = NULL;
+    s->wait_frame = NULL;
     return ready >= 0;
 }
 
@@ -59,13 +60,15 @@ static long write_piece(struct weir_region *region) {
     lock(region, (uint32_t)sys0(__NR_getpid));
     uint64_t left = (uint32_t)region->head - region->drained;
     if (left > region->out_limit) left = region->out_limit;
-    if (left) done = weir_flight(__NR_write, region->out_fd, region->out + region->drained, left, &region->drained);
+    const char *from = region->out + region->drained;
+    if (left) done = weir_counted_call(__NR_write, region->out_fd, from, left, &region->drained);
     unlock(region);
     return done;
 }
 
-/* The order of the two stores counts at a kill: a head of 0 with bytes drained means nothing is pending. */
-static void start_over(struct weir_region *region) {
+/* Empties the region. After a kill between the two stores, head 0 with drained bytes means that nothing is
+   pending. */
+static void restart_region(struct weir_region *region) {
     if (!(uint32_t)region->head) return;
     lock(region, (uint32_t)sys0(__NR_getpid));
     region->head = ((region->head >> 32) + 1) << 32;
@@ -75,33 +78,34 @@ static void start_over(struct weir_region *region) {
 
 int region_flush(const uint64_t *mask, int patient) {
     struct session *s = session;
-    while (region_pending(s->region)) { /* asked again each time: a handler's child has no region */
+    while (region_pending(s->region)) { /* a child that a handler forks has no region */
         if (!wait_for_room(mask)) {
-            if (!patient && !signals_restart()) return 0;
+            if (!patient && !signals_all_restart()) return 0;
             continue;
         }
         long done = write_piece(s->region);
         if (done < 0 && done != ERR_INTR && done != ERR_AGAIN) {
-            s->failed_fd = s->out.fd + 1;
-            s->failed = (int)-done;
-            break; /* as with any write that fails: these bytes are lost, and the program is told */
+            s->late_error_fd = s->out.fd + 1;
+            s->late_error = (int)-done;
+            break; /* as after any failed write, the bytes are lost and the program gets the error */
         }
     }
-    if (s->region && !s->busy) start_over(s->region); /* busy: the interrupted call still stores behind `drained` */
+    /* An interrupted fast path still stores after `drained`. */
+    if (s->region && !s->in_fast_path) restart_region(s->region);
     return 1;
 }
 
-void region_give_back(void) {
+void region_return_read_ahead(void) {
     struct session *s = session;
     struct weir_region *region = s->region;
-    s->in_small = 0;
+    s->fast_read_max = 0;
     if (!region || !region->in_length) return;
     int64_t unread = (int64_t)(region->in_length - (uint32_t)region->in_used);
     if (unread) {
         if (sys3(__NR_lseek, region->in_fd, 0, 1) == region->in_end)
             sys3(__NR_lseek, region->in_fd, region->in_end - unread, 0);
         else
-            s->no_reading = 1; /* others use this offset at the same time */
+            s->no_read_ahead = 1; /* another process uses the offset at the same time */
     }
     region->in_length = 0;
     region->in_used = ((region->in_used >> 32) + 1) << 32;
@@ -109,12 +113,12 @@ void region_give_back(void) {
 
 long region_read_ahead(int fd, uint32_t want) {
     struct weir_region *region = session->region;
-    region_give_back();
+    region_return_read_ahead();
     region->in_used = ((region->in_used >> 32) + 1) << 32;
     region->in_end = -1;
     region->in_fd = fd;
-    long got = weir_flight(__NR_read, fd, session->in_bytes, want, &region->in_length);
-    if (got > 0) region->in_end = sys3(__NR_lseek, fd, 0, 1);
-    return got;
+    long bytes = weir_counted_call(__NR_read, fd, session->in_bytes, want, &region->in_length);
+    if (bytes > 0) region->in_end = sys3(__NR_lseek, fd, 0, 1);
+    return bytes;
 }
 #endif

@@ -1,4 +1,4 @@
-/* signals.h: what the library needs to know of signals, in the kernel's own layout. */
+/* signals.h: signal actions and masks in the kernel's layout. */
 #ifndef WEIR_SIGNALS_H
 #define WEIR_SIGNALS_H
 
@@ -16,19 +16,20 @@ struct kernel_action {
     uint64_t mask;
 };
 
-static inline long sys_action(int number, const struct kernel_action *now, struct kernel_action *before) {
+static inline long sys_sigaction(int number, const struct kernel_action *now, struct kernel_action *before) {
     return sys4(__NR_rt_sigaction, number, now, before, 8);
 }
 
+/* Sets this thread's signal mask, and returns the former one. */
 static inline uint64_t signals_mask(uint64_t mask) {
     uint64_t before = 0;
     sys4(__NR_rt_sigprocmask, MASK_SET, &mask, &before, 8);
     return before;
 }
 
-/* A signal that arrives in a session finds SIGSYS unblocked: no handler may block it while it runs. Does so for all
-   handlers there are; later ones pass sigaction in sigaction.c. */
+/* Removes SIGSYS from the masks of all present handlers, because a system call in a session raises SIGSYS. The
+   sigaction of signals.c does the same for later handlers. */
 void signals_start(void);
-/* True if every handler wants interrupted calls to be restarted. */
-int signals_restart(void);
+/* Returns true if every handler has SA_RESTART. */
+int signals_all_restart(void);
 #endif

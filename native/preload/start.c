@@ -1,26 +1,26 @@
-/* start.c: what happens when the program starts: WEIR_RUN is read, and the streams get their modes. */
+/* start.c: the constructor, which reads WEIR_RUN and starts the parts of the library. */
 #include "config.h"
 #include "gather.h"
-#include "inherited.h"
+#include "functions.h"
 #include "libc.h"
-#include "stdin.h"
 #include "streams.h"
 
-static const char *lookup(char *const *environment, const char *name) {
+static const char *find_variable(char *const *environment, const char *name) {
     for (; environment && *environment; environment++)
         if (text_begins(*environment, name)) return *environment + text_length(name);
     return NULL;
 }
 
-/* glibc hands the environment to constructors, and may run this one before its own; musl has it ready by then. */
+/* glibc passes the environment to constructors, and may run this one before its own; musl has set __environ by
+   then. */
 __attribute__((constructor)) static void start(int argc, char **argv, char **environment) {
     (void)argc, (void)argv;
-    char **where = gnu_get_libc_version ? environment : &__environ ? __environ : NULL;
-    const char *value = lookup(where, "WEIR_RUN=");
+    char **variables = gnu_get_libc_version ? environment : &__environ ? __environ : NULL;
+    const char *value = find_variable(variables, "WEIR_RUN=");
     if (!value || !config_parse(&config, value)) return;
-    stdin_start();
+    private_stdin_start();
     streams_start();
-    inherited_start();
+    exec_flush_start();
 #if WEIR_HAS_DISPATCH
     gather_start();
 #endif

@@ -1,25 +1,26 @@
-/* streams.c: modes of stdio streams, and which streams there are. */
+/* streams.c: sets the modes of stdio streams, and keeps a table of the streams that the program opens. */
 #include "streams.h"
 
-enum { KNOWN_MAX = 256 };
+enum { MAX_KNOWN = 256, ERR_INTR = -4 };
 
-/* Streams that the program opened. A slot is taken and left with one atomic step: threads open files. */
+/* The streams that the program has opened. A slot is claimed and freed by one atomic step, because threads open
+   files. */
 static struct known {
     struct file *stream;
-    void *memory; /* its buffer, if from here */
+    void *memory; /* its buffer, if the library has allocated it */
     size_t bytes;
-    size_t inherited; /* pending when fork made this process */
+    size_t inherited; /* bytes that were pending at the fork */
     int forced;
-} known[KNOWN_MAX];
+} known[MAX_KNOWN];
 
 static struct known *known_find(struct file *stream) {
-    for (int i = 0; i < KNOWN_MAX; i++)
+    for (int i = 0; i < MAX_KNOWN; i++)
         if (__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE) == stream) return &known[i];
     return NULL;
 }
 
 static struct known *known_add(struct file *stream) {
-    for (int i = 0; i < KNOWN_MAX; i++) {
+    for (int i = 0; i < MAX_KNOWN; i++) {
         struct file *none = NULL;
         if (__atomic_compare_exchange_n(&known[i].stream, &none, stream, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             return &known[i];
@@ -32,7 +33,7 @@ static int set_buffer(struct file *stream, char *memory, int kind, size_t bytes)
     return call ? call(stream, memory, kind, bytes) : -1;
 }
 
-/* glibc ignores a size without memory, so a full buffer gets memory of ours. */
+/* Allocates a full buffer, because glibc ignores a size without memory. */
 static void set_mode(struct known *slot, struct file *stream, struct mode mode) {
     void *memory = NULL;
     if (mode.kind == MODE_KEEP) return;
@@ -71,21 +72,22 @@ static void flush_one(struct file *stream, int fd) {
 void streams_flush(int fd) {
     if (&stdout) flush_one(stdout, fd);
     if (&stderr) flush_one(stderr, fd);
-    for (int i = 0; i < KNOWN_MAX; i++) flush_one(__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE), fd);
+    for (int i = 0; i < MAX_KNOWN; i++) flush_one(__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE), fd);
 }
 
 static size_t standard_inherited[2];
 
 static size_t pending(struct file *stream) { return stream && __fpending ? __fpending(stream) : 0; }
 
-void streams_inherit(void) {
+void streams_note_inherited(void) {
     if (&stdout) standard_inherited[0] = pending(stdout);
     if (&stderr) standard_inherited[1] = pending(stderr);
-    for (int i = 0; i < KNOWN_MAX; i++) known[i].inherited = pending(known[i].stream);
+    for (int i = 0; i < MAX_KNOWN; i++) known[i].inherited = pending(known[i].stream);
 }
 
-/* glibc's write_base and write_ptr; the bytes behind the inherited ones go out, the stream is left as it is: exec
-   ends it. A stream with fewer bytes than it inherited has been flushed since, so all of them are its own. */
+/* Writes the bytes after the inherited ones, and leaves the stream as it is: exec ends it. A stream with fewer
+   bytes than the inherited ones has been flushed since the fork, so all bytes are its own. Index 4 of a glibc FILE
+   is write_base. */
 static void flush_own(struct file *stream, size_t inherited) {
     size_t n = pending(stream);
     if (!n || n == inherited) return;
@@ -96,9 +98,9 @@ static void flush_own(struct file *stream, size_t inherited) {
     if (!gnu_get_libc_version) return;
     const char *at = ((const char **)(void *)stream)[4] + inherited;
     for (n -= inherited; n;) {
-        long done = sys_write(fileno(stream), at, n);
-        if (done < 0 && done != -4) return;
-        if (done > 0) at += done, n -= (size_t)done;
+        long written = sys_write(fileno(stream), at, n);
+        if (written < 0 && written != ERR_INTR) return;
+        if (written > 0) at += written, n -= (size_t)written;
     }
 }
 
@@ -106,10 +108,10 @@ void streams_flush_own(void) {
     if (!fflush || !fileno) return;
     if (&stdout) flush_own(stdout, standard_inherited[0]);
     if (&stderr) flush_own(stderr, standard_inherited[1]);
-    for (int i = 0; i < KNOWN_MAX; i++) flush_own(known[i].stream, known[i].inherited);
+    for (int i = 0; i < MAX_KNOWN; i++) flush_own(known[i].stream, known[i].inherited);
 }
 
-/* The name of what stands behind a descriptor, for fdopen; empty if there is none. */
+/* Reads the path of a descriptor, for fdopen. It is empty if there is none. */
 static void name_of(int fd, char *to, size_t room) {
     char link[32] = "/proc/self/fd/", digits[12];
     int n = 0;
@@ -122,7 +124,8 @@ static void name_of(int fd, char *to, size_t room) {
     to[got > 0 ? got : 0] = 0;
 }
 
-static struct file *opened(struct file *stream, const char *path) {
+/* Adds an opened stream to the table, and sets its configured mode. */
+static struct file *register_stream(struct file *stream, const char *path) {
     if (!stream || !config.loaded || (!config.files_count && !config.order && !config.exec_flush)) return stream;
     struct known *slot = known_add(stream);
     for (int i = 0; slot && path && i < config.files_count; i++) {
@@ -133,8 +136,8 @@ static struct file *opened(struct file *stream, const char *path) {
     return stream;
 }
 
-/* The buffer that a closed stream used; the next owner of the slot starts clean. */
-static void *forget(struct file *stream, size_t *bytes) {
+/* Frees the slot of a stream that closes, and returns the buffer that the library allocated for it. */
+static void *unregister_stream(struct file *stream, size_t *bytes) {
     struct known *slot = known_find(stream);
     if (!stream || !slot) return NULL;
     void *memory = slot->memory;
@@ -149,13 +152,13 @@ static void *forget(struct file *stream, size_t *bytes) {
 EXPORT struct file *fopen(const char *path, const char *how);
 EXPORT struct file *fopen(const char *path, const char *how) {
     struct file *(*call)(const char *, const char *) = NEXT("fopen");
-    return call ? opened(call(path, how), path) : NULL;
+    return call ? register_stream(call(path, how), path) : NULL;
 }
 
 EXPORT struct file *fopen64(const char *path, const char *how);
 EXPORT struct file *fopen64(const char *path, const char *how) {
     struct file *(*call)(const char *, const char *) = NEXT("fopen64");
-    return call ? opened(call(path, how), path) : fopen(path, how);
+    return call ? register_stream(call(path, how), path) : fopen(path, how);
 }
 
 EXPORT struct file *fdopen(int fd, const char *how);
@@ -163,37 +166,37 @@ EXPORT struct file *fdopen(int fd, const char *how) {
     struct file *(*call)(int, const char *) = NEXT("fdopen");
     struct file *stream = call ? call(fd, how) : NULL;
     char path[4096];
-    if (!stream || !config.loaded || !config.files_count) return opened(stream, NULL);
+    if (!stream || !config.loaded || !config.files_count) return register_stream(stream, NULL);
     name_of(fd, path, sizeof path);
-    return opened(stream, path);
+    return register_stream(stream, path);
 }
 
 typedef struct file *reopen_call(const char *, const char *, struct file *);
-static struct file *reopened(reopen_call *call, const char *path, const char *how, struct file *stream) {
+static struct file *reopen(reopen_call *call, const char *path, const char *how, struct file *stream) {
     size_t bytes;
     if (!call) return NULL;
     if (stream != stdin && stream != stdout && stream != stderr) {
-        forget(stream, &bytes); /* it keeps its buffer, so the memory stays */
-        return opened(call(path, how, stream), path);
+        unregister_stream(stream, &bytes); /* the stream keeps its buffer */
+        return register_stream(call(path, how, stream), path);
     }
     return call(path, how, stream);
 }
 
 EXPORT struct file *freopen(const char *path, const char *how, struct file *stream);
 EXPORT struct file *freopen(const char *path, const char *how, struct file *stream) {
-    return reopened(NEXT("freopen"), path, how, stream);
+    return reopen(NEXT("freopen"), path, how, stream);
 }
 
 EXPORT struct file *freopen64(const char *path, const char *how, struct file *stream);
 EXPORT struct file *freopen64(const char *path, const char *how, struct file *stream) {
-    return reopened(NEXT("freopen64"), path, how, stream);
+    return reopen(NEXT("freopen64"), path, how, stream);
 }
 
 EXPORT int fclose(struct file *stream);
 EXPORT int fclose(struct file *stream) {
     int (*call)(struct file *) = NEXT("fclose");
     size_t bytes = 0;
-    void *memory = config.loaded ? forget(stream, &bytes) : NULL;
+    void *memory = config.loaded ? unregister_stream(stream, &bytes) : NULL;
     int status = call ? call(stream) : -1;
     if (memory) sys2(__NR_munmap, memory, bytes);
     return status;

@@ -1,18 +1,18 @@
-/* streams.h: the program's stdio streams, as far as the library has to do with them. */
+/* streams.h: the modes and flushes of the program's stdio streams. */
 #ifndef WEIR_STREAMS_H
 #define WEIR_STREAMS_H
 
 #include "config.h"
 #include "libc.h"
 
-/* Sets what WEIR_RUN asks for on the three standard streams. */
+/* Sets the configured modes of the three standard streams. */
 void streams_start(void);
-/* Writes out what stdio streams over `fd` hold; all streams known here if `fd` is negative. */
+/* Flushes the known stdio streams of a descriptor, or all if `fd` is negative. */
 void streams_flush(int fd);
-/* In a fork's child: notes what is pending, which is the parent's. */
-void streams_inherit(void);
-/* Writes out what is pending and was not inherited. */
+/* In a forked child: notes the pending bytes, which belong to the parent. */
+void streams_note_inherited(void);
+/* Writes the pending bytes that a fork did not copy from the parent. */
 void streams_flush_own(void);
-/* True if the stream has a mode that the program must not undo. */
+/* Returns true if the stream has a mode that the program must not change. */
 int streams_forced(struct file *stream);
 #endif

@@ -1,4 +1,4 @@
-/* sys.h: the system calls that the library makes itself. Results are the kernel's: negative means -errno. */
+/* sys.h: the library's own system calls. Results are the kernel's: a negative one is -errno. */
 #ifndef WEIR_SYS_H
 #define WEIR_SYS_H
 
@@ -33,7 +33,7 @@ static inline long sys_read(int fd, void *to, size_t n) { return sys3(__NR_read,
 static inline long sys_write(int fd, const void *from, size_t n) { return sys3(__NR_write, fd, from, n); }
 static inline long sys_close(int fd) { return sys1(__NR_close, fd); }
 
-/* Fresh private memory, or null. */
+/* Maps private memory; null if there is none. */
 static inline void *sys_pages(size_t bytes) {
     long at = sys6(__NR_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at < 0 && at > -4096 ? NULL : (void *)at;

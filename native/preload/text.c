@@ -1,4 +1,4 @@
-/* text.c: numbers and patterns of the configuration. No system calls: tests/core.c runs it under sanitizers. */
+/* text.c: parses numbers and matches patterns. It makes no system calls: tests/core.c runs it under sanitizers. */
 #include "text.h"
 
 int64_t span_number(struct span span) {
@@ -11,7 +11,8 @@ int64_t span_number(struct span span) {
     return value;
 }
 
-/* Where a [set] that begins at `at` ends (its bracket), or 0 if it never does; *hit says whether `c` is in it. */
+/* Returns the index of the bracket that ends the [set] at `at`, or 0 if there is none. *hit is true if `c` is in
+   the set. */
 static size_t set_end(struct span set, size_t at, char c, int *hit) {
     size_t i = at + 1;
     int not = i < set.n && (set.at[i] == '!' || set.at[i] == '^');
@@ -32,8 +33,8 @@ static size_t set_end(struct span set, size_t at, char c, int *hit) {
     return 0;
 }
 
-/* How many characters of the pattern at `p` take one character `c`; 0 if they do not. */
-static size_t takes(struct span pattern, size_t p, char c) {
+/* Returns how many characters of the pattern at `p` match the character `c`; 0 if they do not. */
+static size_t match_one(struct span pattern, size_t p, char c) {
     int hit;
     size_t end;
     if (pattern.at[p] == '?') return 1;
@@ -49,7 +50,7 @@ int glob_matches(struct span pattern, const char *text) {
         if (p < pattern.n && pattern.at[p] == '*') {
             star = p++;
             again = text;
-        } else if (p < pattern.n && (step = takes(pattern, p, *text))) {
+        } else if (p < pattern.n && (step = match_one(pattern, p, *text))) {
             p += step;
             text++;
         } else if (star != SIZE_MAX) {

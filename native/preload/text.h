@@ -1,11 +1,11 @@
-/* text.h: the few string functions that are needed; the library has no C library of its own. */
+/* text.h: string functions, because the library links no C library. */
 #ifndef WEIR_TEXT_H
 #define WEIR_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of the configuration; not ended by a NUL. */
+/* A part of the configuration, without a final NUL. */
 struct span {
     const char *at;
     size_t n;
@@ -30,14 +30,14 @@ static inline int span_is(struct span span, const char *text) {
 
 static inline struct span span_of(const char *text) { return (struct span){text, text_length(text)}; }
 
-/* Copies and returns the place behind the copy. */
+/* Copies bytes, and returns the end of the copy. */
 static inline char *text_put(char *to, const char *from, size_t n) {
     for (size_t i = 0; i < n; i++) to[i] = from[i];
     return to + n;
 }
 
-/* A decimal number that fills the whole span, or -1. */
+/* Parses a decimal number that fills the whole span; returns -1 if it does not. */
 int64_t span_number(struct span span);
-/* Shell patterns: * ? [a-z] [!a] and \ before a character; * takes slashes too. */
+/* Matches a shell pattern: * ? [a-z] [!a], and \ before a character. Unlike in a shell, * matches slashes. */
 int glob_matches(struct span pattern, const char *text);
 #endif

@@ -1,8 +1,8 @@
-/* arch/aarch64.h: system calls by hand on aarch64; nothing of it may go through a C library. */
+/* arch/aarch64.h: raw system calls on aarch64. */
 #ifndef WEIR_ARCH_H
 #define WEIR_ARCH_H
 
-#define WEIR_HAS_DISPATCH 0 /* the kernel has no Syscall User Dispatch here yet: coalescing is refused */
+#define WEIR_HAS_DISPATCH 0 /* the kernel has no Syscall User Dispatch here: nothing is gathered */
 
 static inline long sys6(long nr, long a, long b, long c, long d, long e, long f) {
     register long x8 __asm__("x8") = nr;

@@ -35,8 +35,8 @@ pub struct ArenaRegion {
     pub drained: AtomicU64,
     pub lock: AtomicU32,
     pub out_fd: AtomicI32,
-    pub flight_back: AtomicU64,
-    pub flight_done: AtomicU64,
+    pub unnoted_begin: AtomicU64,
+    pub unnoted_end: AtomicU64,
     in_used: AtomicU64,
     in_length: AtomicU64,
     pub in_end: AtomicI64,
@@ -147,7 +147,7 @@ mod tests {
         let text = format!(
             "#include <stddef.h>\n#include <stdio.h>\n#include \"{header}\"\n#define R(f) offsetof(struct weir_region, f)\n\
              int main(void) {{ printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %ju\", offsetof(struct weir_arena, owners),\n\
-             R(lock), R(flight_back), R(in_used), R(in_length), R(in_fd), R(out_limit), R(out), \
+             R(lock), R(unnoted_begin), R(in_used), R(in_length), R(in_fd), R(out_limit), R(out), \
              sizeof(struct weir_region), (size_t)WEIR_ARENA_BYTES); }}\n"
         );
         std::fs::write(dir.path().join("l.c"), text).unwrap();
@@ -158,7 +158,7 @@ mod tests {
         let expected = [
             offset_of!(ArenaHeader, owners),
             offset_of!(ArenaRegion, lock),
-            offset_of!(ArenaRegion, flight_back),
+            offset_of!(ArenaRegion, unnoted_begin),
             offset_of!(ArenaRegion, in_used),
             offset_of!(ArenaRegion, in_length),
             offset_of!(ArenaRegion, in_fd),

@@ -172,7 +172,7 @@ fn interrupted_call(pid: u32, region: &ArenaRegion) -> Option<(layout::Interrupt
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // SAFETY: PTRACE_GETREGS fills the struct in the fourth argument.
     let result = unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid as i32, 0, &raw mut registers) };
-    let unnoted = region.flight_back.load(Relaxed)..region.flight_done.load(Relaxed);
+    let unnoted = region.unnoted_begin.load(Relaxed)..region.unnoted_end.load(Relaxed);
     if result != 0 || !unnoted.contains(&registers.rip) {
         return None;
     }

@@ -1,4 +1,4 @@
-/* force.c: with force=1, the program's own setvbuf and its like leave the streams that have a mode as they are. */
+/* setvbuf.c: with force=1, setvbuf and its like do not change streams that have a configured mode. */
 #include "streams.h"
 
 EXPORT int setvbuf(struct file *stream, char *memory, int kind, size_t bytes);

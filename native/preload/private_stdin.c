@@ -1,5 +1,5 @@
-/* stdin.c: stdin-private: what the command starts does not eat the command's standard input. */
-#include "stdin.h"
+/* private_stdin.c: with stdin-private, children of the command do not read the command's standard input. */
+#include "functions.h"
 
 #include <asm/stat.h>
 
@@ -10,7 +10,7 @@ static int is_first(void) {
     return sys0(__NR_getpid) == config.first_pid || sys0(__NR_getppid) == config.first_pid;
 }
 
-void stdin_start(void) {
+void private_stdin_start(void) {
     struct stat now;
     if (!config.private_stdin || is_first() || sys2(__NR_fstat, 0, &now) < 0) return;
     if (now.st_dev != config.private_dev || now.st_ino != config.private_ino) return;

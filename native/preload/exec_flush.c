@@ -1,6 +1,6 @@
-/* inherited.c: exec-flush: exec throws stdio's pending bytes away, so this process's own are written out before.
-   What was pending when fork made this process belongs to the parent, which will write it itself. */
-#include "inherited.h"
+/* exec_flush.c: with exec-flush=1, writes the process's own pending stdio bytes before exec, which would discard
+   them. Bytes that were pending at the fork belong to the parent, which writes them itself. */
+#include "functions.h"
 
 #include "config.h"
 #include "libc.h"
@@ -8,17 +8,17 @@
 
 enum { MADV_WIPE_ON_FORK = 18 };
 
-/* Zero in a fork's child; a vfork's child sees its parent's. */
+/* The kernel zeroes this page in a forked child. A child of vfork sees its parent's pid. */
 static struct owner {
     long pid;
 } *owner;
 
-static void forked(void) {
+static void on_fork(void) {
     owner->pid = sys0(__NR_getpid);
-    streams_inherit();
+    streams_note_inherited();
 }
 
-void inherited_start(void) {
+void exec_flush_start(void) {
     if (!config.exec_flush || !(owner = sys_pages(4096))) return;
     if (sys3(__NR_madvise, owner, 4096, MADV_WIPE_ON_FORK) < 0) {
         sys2(__NR_munmap, owner, 4096);
@@ -28,10 +28,10 @@ void inherited_start(void) {
     owner->pid = sys0(__NR_getpid);
     int (*register_fork)(void (*)(void), void (*)(void), void (*)(void), void *) = next("__register_atfork");
     int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) = next("pthread_atfork");
-    if (register_fork) register_fork(NULL, NULL, forked, NULL);
-    else if (at_fork) at_fork(NULL, NULL, forked);
+    if (register_fork) register_fork(NULL, NULL, on_fork, NULL);
+    else if (at_fork) at_fork(NULL, NULL, on_fork);
 }
 
-void inherited_flush(void) {
+void exec_flush(void) {
     if (owner && owner->pid == sys0(__NR_getpid)) streams_flush_own();
 }

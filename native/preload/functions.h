@@ -1,0 +1,43 @@
+/* functions.h: the functions that the files of the library call in each other. gather.h, streams.h, signals.h and
+   dispatch.h hold those of their subjects. */
+#ifndef WEIR_FUNCTIONS_H
+#define WEIR_FUNCTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* calls.c: write(2) and read(2) for stdio's internal calls, with their results and errno. They do not flush the
+   stream first, as an own write of the program does. */
+long calls_write(int fd, const void *from, size_t n);
+long calls_read(int fd, void *to, size_t n);
+
+/* glibc_stdio.c: lets glibc's stdio call calls_write and calls_read. */
+void glibc_stdio_start(void);
+
+/* order.c: flushes the stdio streams of a descriptor before the program's own write to it, if order=1. */
+void order_flush(int fd);
+
+/* private_stdin.c: gives /dev/null to a child that has the private standard input. */
+void private_stdin_start(void);
+
+/* exec_flush.c: writes the process's own pending stdio bytes before exec, if exec-flush=1. In a child of vfork it
+   does nothing; bytes that a fork copied from the parent are left to the parent. */
+void exec_flush_start(void);
+void exec_flush(void);
+
+/* threads.c: true if the process has never had a second thread. */
+int threads_single(void);
+
+/* mmap.c: true if the program has, or has had, a mapping of this file. */
+int mmap_contains(uint64_t dev, uint64_t ino);
+
+/* environment.c: the environment of a child. environment_child returns `environment` with LD_PRELOAD and WEIR_RUN
+   as at the start, or without both if `loads` is 0. It builds a changed copy in `room`, which the caller provides
+   on its stack: between vfork and exec nothing may be allocated. environment_room returns the size of that memory. */
+size_t environment_room(char *const *environment);
+char *const *environment_child(char *const *environment, int loads, char *room);
+/* Returns whether the program in this file can load the library: false for a 32-bit one. */
+int environment_loads(int dirfd, const char *path);
+/* As environment_loads for a name that execvp looks up in PATH. */
+int environment_loads_in_path(const char *name);
+#endif
