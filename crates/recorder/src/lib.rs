@@ -37,7 +37,7 @@ use open_files::OpenFileTable;
 use other_calls::OtherCallCounts;
 use renames::ExistingNames;
 use sampling_gaps::SamplingGaps;
-use streams::StreamTable;
+use streams::StreamTotals;
 use untracked_transfers::UntrackedTransfers;
 
 /// Events kept; a longer recording says how many more there were.
@@ -70,7 +70,7 @@ pub struct Recorder {
     processes: Vec<Process>,
     live: HashMap<u32, Live>,
     files: OpenFileTable,
-    flows: StreamTable,
+    flows: StreamTotals,
     positions: FilePositions,
     /// OpenFileTable that were seen by glances alone.
     glanced: Vec<u32>,
@@ -99,7 +99,7 @@ impl Recorder {
             processes: Vec::new(),
             live: HashMap::new(),
             files: OpenFileTable::new(told_by_kernel),
-            flows: StreamTable::default(),
+            flows: StreamTotals::default(),
             positions: FilePositions::default(),
             glanced: Vec::new(),
             others: OtherCallCounts::default(),

@@ -27,7 +27,7 @@ struct Place {
 
 /// All flows.
 #[derive(Debug, Default)]
-pub(super) struct StreamTable {
+pub(super) struct StreamTotals {
     pub all: Vec<StreamCounts>,
     index: HashMap<StreamKey, usize>,
     by_process: HashMap<u32, Vec<usize>>,
@@ -73,7 +73,7 @@ fn is_again(result: i64) -> bool {
     error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) || error >= 512
 }
 
-impl StreamTable {
+impl StreamTotals {
     fn get(&mut self, key: StreamKey, at_s: f64) -> usize {
         *self.index.entry(key).or_insert_with(|| {
             let (pid, image, fd, file, direction) = key;
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_how_they_ended() {
-        let mut flows = StreamTable::default();
+        let mut flows = StreamTotals::default();
         let key = (1, 0, 0, 0, Direction::In);
         for result in [10, 4, 0, -i64::from(libc::EAGAIN), -512, -i64::from(libc::EIO)] {
             flows.add_call(key, &read(10, result), 0, false, false);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn bytes_read_again_after_a_seek_are_seen_by_where_it_went() {
-        let mut flows = StreamTable::default();
+        let mut flows = StreamTotals::default();
         let key = (1, 0, 3, 0, Direction::In);
         flows.add_call(key, &RawCall { position: None, ..read(4096, 4096) }, 0, true, false);
         assert_eq!((flows.all[0].again_bytes, flows.all[0].jumps), (0, 0), "nobody knows where it began");
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn bytes_read_again_are_seen_by_their_place() {
-        let mut flows = StreamTable::default();
+        let mut flows = StreamTotals::default();
         let key = (1, 0, 0, 0, Direction::In);
         for position in [0, 4096, 0] {
             let call = RawCall { position: Some(position), ..read(4096, 4096) };

@@ -5,7 +5,7 @@ use weir_sys::launch::GatedCommand;
 use weir_sys::{Error, proc, ptrace};
 use weir_trace_api::RawEventKind;
 
-use super::tracer::{Process, Thread, Tracer};
+use super::tracer::{TracedProcess, TracedThread, Tracer};
 use super::unusable;
 
 /// Rounds of looking for threads that were born while others were taken.
@@ -18,7 +18,7 @@ impl Tracer<'_, '_> {
         self.filtered = gated.filtered;
         let seize = if self.filtered { ptrace::seize_filtered } else { ptrace::seize };
         seize(pid).map_err(|error| refused(pid, error))?;
-        let mut process = Process::new(None, now_ns());
+        let mut process = TracedProcess::new(None, now_ns());
         process.hidden = true;
         self.processes.insert(pid, process);
         self.add_thread(pid, pid);
@@ -38,7 +38,7 @@ impl Tracer<'_, '_> {
             )));
         }
         let now = now_ns();
-        self.processes.insert(pid, Process::new(None, now));
+        self.processes.insert(pid, TracedProcess::new(None, now));
         self.seize_threads(pid)?;
         let comm = proc::label(pid);
         if proc::foreign(pid) {
@@ -85,7 +85,7 @@ impl Tracer<'_, '_> {
     }
 
     pub(super) fn add_thread(&mut self, pid: u32, tid: u32) {
-        self.threads.insert(tid, Thread { pid, ..Thread::default() });
+        self.threads.insert(tid, TracedThread { pid, ..TracedThread::default() });
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads.insert(tid);
             process.threaded |= process.threads.len() > 1;

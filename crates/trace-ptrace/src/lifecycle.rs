@@ -11,7 +11,7 @@ use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_walkers::begins_with_streams;
 
 use super::stops::FIRST_WRITES;
-use super::tracer::{Process, Tracer};
+use super::tracer::{TracedProcess, Tracer};
 use crate::overhead_budget::ProcessBudget;
 
 impl Tracer<'_, '_> {
@@ -40,7 +40,7 @@ impl Tracer<'_, '_> {
         if copies_memory {
             self.look(pid, tid, SnapshotMoment::Fork, now);
         }
-        let mut process = Process::new(Some(pid), now);
+        let mut process = TracedProcess::new(Some(pid), now);
         let parent = self.processes.get(&pid);
         process.foreign = parent.is_some_and(|parent| parent.foreign);
         process.hidden = parent.is_some_and(|parent| parent.hidden);
@@ -70,7 +70,7 @@ impl Tracer<'_, '_> {
         } else if self.processes.contains_key(&parent) {
             self.born(parent, parent, pid, false, now);
         } else {
-            self.processes.insert(pid, Process::new(None, now));
+            self.processes.insert(pid, TracedProcess::new(None, now));
             self.add_thread(pid, child);
             self.tell(now, pid, child, RawEventKind::Begin);
             self.tell(now, pid, child, RawEventKind::Totals(Default::default()));

@@ -11,7 +11,7 @@ use weir_sys::ptrace::{self, registers};
 use weir_sys::syscalls;
 use weir_trace_api::RawEventKind;
 
-use super::tracer::{Process, Tracer};
+use super::tracer::{TracedProcess, Tracer};
 use crate::io_account::{counted, most};
 
 /// The first wait until a process that could not be caught is tried again; it doubles.
@@ -32,7 +32,7 @@ const GLANCE_NS: u64 = 200_000;
 const GLANCES: u64 = 10;
 
 impl Tracer<'_, '_> {
-    pub(super) fn process(&mut self, pid: u32) -> Option<&mut Process> {
+    pub(super) fn process(&mut self, pid: u32) -> Option<&mut TracedProcess> {
         self.processes.get_mut(&pid)
     }
 
@@ -90,8 +90,9 @@ impl Tracer<'_, '_> {
     pub(super) fn tell_partly_unwatched(&mut self, now: u64) {
         let threads = &self.threads;
         let free = |tid: &u32| threads.get(tid).is_some_and(|thread| !thread.watched);
-        let partly =
-            |process: &Process| process.gap.is_none() && !process.hidden && process.threads.iter().any(free);
+        let partly = |process: &TracedProcess| {
+            process.gap.is_none() && !process.hidden && process.threads.iter().any(free)
+        };
         let pids: Vec<u32> =
             self.processes.iter().filter(|entry| partly(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {
@@ -112,7 +113,7 @@ impl Tracer<'_, '_> {
     }
 
     /// When this process is to be caught; None: it need not be.
-    pub(super) fn catch_at(&self, process: &Process) -> Option<u64> {
+    pub(super) fn catch_at(&self, process: &TracedProcess) -> Option<u64> {
         process.gap?;
         if process.foreign || process.hidden {
             return None;
@@ -122,7 +123,7 @@ impl Tracer<'_, '_> {
     }
 
     /// When something is to be done about it, if its calls are not seen.
-    pub(super) fn wake_at(&self, process: &Process) -> Option<u64> {
+    pub(super) fn wake_at(&self, process: &TracedProcess) -> Option<u64> {
         let at = self.catch_at(process)?;
         Some(if process.opens { at.min(self.glance_at) } else { at })
     }
@@ -133,7 +134,7 @@ impl Tracer<'_, '_> {
         if now < self.glance_at {
             return;
         }
-        let opens = |process: &Process| process.opens && self.catch_at(process).is_some();
+        let opens = |process: &TracedProcess| process.opens && self.catch_at(process).is_some();
         let pids: Vec<u32> =
             self.processes.iter().filter(|entry| opens(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {
@@ -144,7 +145,7 @@ impl Tracer<'_, '_> {
     }
 
     pub(super) fn catch_those_ready(&mut self, now: u64) {
-        let due = |process: &Process| self.catch_at(process).is_some_and(|at| at <= now);
+        let due = |process: &TracedProcess| self.catch_at(process).is_some_and(|at| at <= now);
         let pids: Vec<u32> =
             self.processes.iter().filter(|entry| due(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {

@@ -8,7 +8,7 @@ use weir_sys::ptrace::{self, SyscallStop, registers};
 use weir_sys::seccomp::MARK;
 use weir_sys::syscalls;
 
-use super::tracer::{Process, Tracer};
+use super::tracer::{TracedProcess, Tracer};
 
 /// What a call returns that nobody makes.
 const NOT_MADE: i64 = -(libc::ENOSYS as i64);
@@ -22,7 +22,7 @@ impl Tracer<'_, '_> {
                 if !syscalls::foreign(arch, number) {
                     keep_children(tid, number as i64, args);
                 }
-                let seen = !self.processes.get(&pid).is_none_or(Process::unseen);
+                let seen = !self.processes.get(&pid).is_none_or(TracedProcess::unseen);
                 if seen && self.on_entry(tid, arch, number, args, now) {
                     return;
                 }

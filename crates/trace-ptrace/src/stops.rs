@@ -5,7 +5,7 @@ use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 use weir_sys::{proc, syscalls};
 use weir_trace_api::{RawEventKind, breakpoint_traps};
 
-use super::tracer::{Process, Tracer};
+use super::tracer::{TracedProcess, Tracer};
 use crate::io_account::{counted, plus};
 use crate::syscalls::EnteredCall;
 
@@ -92,7 +92,7 @@ impl Tracer<'_, '_> {
         if !affordable && !inside {
             self.begin_gap(pid, now_ns());
         }
-        let watched = !self.closing() && !self.processes.get(&pid).is_none_or(Process::unseen);
+        let watched = !self.closing() && !self.processes.get(&pid).is_none_or(TracedProcess::unseen);
         // A filter stops it at the next call by itself, and does not see the end of this one.
         let to_its_stop = watched && (!self.filtered || inside);
         if let Some(thread) = self.threads.get_mut(&tid) {

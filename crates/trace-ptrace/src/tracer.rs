@@ -29,7 +29,7 @@ const CLOSING_NS: u64 = 3_000_000_000;
 
 /// A thread that is traced.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct TracedThread {
     /// Its process.
     pub pid: u32,
     /// It was let go towards its next system call stop.
@@ -62,7 +62,7 @@ pub(super) struct Thread {
 
 /// A process that is traced.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct TracedProcess {
     pub parent: Option<u32>,
     pub threads: HashSet<u32>,
     /// It has had more than one thread.
@@ -98,7 +98,7 @@ pub(super) struct Process {
     pub last: Option<(Option<IoTotals>, ResourceUsage)>,
 }
 
-impl Process {
+impl TracedProcess {
     /// Whether its calls are not to be seen now.
     pub(super) fn unseen(&self) -> bool {
         self.gap.is_some() || self.foreign || self.hidden
@@ -139,8 +139,8 @@ pub(super) struct Tracer<'h, 'c> {
     pub filtered: bool,
     /// The root, until it has become the command.
     pub gated: Option<GatedCommand>,
-    pub threads: HashMap<u32, Thread>,
-    pub processes: HashMap<u32, Process>,
+    pub threads: HashMap<u32, TracedThread>,
+    pub processes: HashMap<u32, TracedProcess>,
     /// Stopped before it was known whose they are, and since when.
     pub early: HashMap<u32, (PtraceStop, u64)>,
     pub stop_cost: StopCost,
@@ -331,6 +331,6 @@ impl<'h, 'c> Tracer<'h, 'c> {
 }
 
 /// Whether its next stop may be the entry of a call.
-fn at_large(thread: &Thread) -> bool {
+fn at_large(thread: &TracedThread) -> bool {
     thread.watched && !thread.in_call && !thread.interrupted && thread.ending.is_none()
 }

@@ -1,0 +1,78 @@
+//! File systems and their mounts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns the type and the mount options of the file system that holds `dir`, from /proc/self/mountinfo (proc(5)).
+pub fn mount_of(dir: &Path) -> (String, String) {
+    let real = fs::canonicalize(dir).unwrap_or_else(|_| dir.into());
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let found = table.lines().filter_map(parse_mount).filter(|mount| real.starts_with(&mount.0)).fold(
+        None,
+        // The longest mount point wins, and of equals the last: it was mounted over the others.
+        |best: Option<(PathBuf, String, String)>, mount| match best {
+            Some(best) if best.0.as_os_str().len() > mount.0.as_os_str().len() => Some(best),
+            _ => Some(mount),
+        },
+    );
+    found.map(|(_, fs, options)| (fs, options)).unwrap_or_else(|| (fs_by_magic(&real), String::new()))
+}
+
+/// In a chroot whose root is no mount point, mountinfo has no line for it: statfs(2) still knows the type.
+fn fs_by_magic(dir: &Path) -> String {
+    const KNOWN: [(u32, &str); 11] = [
+        (0xef53, "ext2/3/4"),
+        (0x5846_5342, "xfs"),
+        (0x9123_683e, "btrfs"),
+        (0x0102_1994, "tmpfs"),
+        (0x8584_58f6, "ramfs"),
+        (0x794c_7630, "overlay"),
+        (0xf2f5_2010, "f2fs"),
+        (0x4d44, "vfat"),
+        (0x6969, "nfs"),
+        (0x2fc1_2fc1, "zfs"),
+        (0x6573_5546, "fuse"),
+    ];
+    let Ok(magic) = rustix::fs::statfs(dir).map(|fs| fs.f_type as u32) else { return "unknown".into() };
+    let known = KNOWN.iter().find(|(number, _)| *number == magic);
+    known.map_or_else(|| format!("type {magic:#x}"), |(_, name)| (*name).into())
+}
+
+/// Mount point, type and options (of the mount and of the file system) in one line of mountinfo.
+fn parse_mount(line: &str) -> Option<(PathBuf, String, String)> {
+    let (mount, fs) = line.split_once(" - ")?;
+    let mut mount = mount.split(' ').skip(4);
+    let point = mount.next()?.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
+    let mut options: Vec<&str> = mount.next()?.split(',').collect();
+    let mut fs = fs.split(' ');
+    let kind = fs.next()?;
+    for option in fs.nth(1).unwrap_or("").split(',') {
+        if !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    Some((point.into(), kind.into(), options.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo() {
+        let line =
+            "36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        assert_eq!(
+            parse_mount(line),
+            Some(("/mnt/my disk".into(), "ext3".into(), "rw,noatime,errors=continue".into()))
+        );
+        assert_eq!(parse_mount("nonsense"), None);
+    }
+
+    #[test]
+    fn the_type_is_known_also_without_mountinfo() {
+        assert_eq!(fs_by_magic(Path::new("/dev/shm")), mount_of(Path::new("/dev/shm")).0);
+        assert_eq!(fs_by_magic(Path::new("/proc")), "type 0x9fa0");
+        assert_eq!(fs_by_magic(Path::new("/nonexistent")), "unknown");
+    }
+}
