@@ -1,4 +1,4 @@
-/* buffers.c: where a stream's buffers are, how large, and how they grow. */
+/* buffers.c: allocates, grows and frees the buffers of a stream. */
 #include "private.h"
 
 #include <sys/mman.h>
@@ -26,7 +26,8 @@ static void unmap(char *memory, size_t bytes)
         weir__kernel.munmap(memory, bytes);
 }
 
-/* Own read buffers have a page in front: room to push bytes back, and the fill begins aligned. */
+/* Allocates a read buffer with at least one page in front of read_start: room for weir_ungetc, and fills
+ * start page-aligned. */
 static int alloc_read(struct weir__config *config, size_t before, size_t capacity)
 {
     before = round_to_page(before ? before : 1);
@@ -46,7 +47,7 @@ static int alloc_write(struct weir__config *config, size_t capacity)
 {
     if (config->direct)
         capacity = weir__direct_round_size(config, capacity);
-    /* Numbers are formatted in the buffer whatever its size as the program sees it: a page at least. */
+    /* Numbers are formatted in place, so the mapping has at least a page, whatever the capacity. */
     size_t bytes = round_to_page(capacity);
     int result = map(&config->buffer, bytes);
     if (result < 0)
@@ -58,7 +59,8 @@ static int alloc_write(struct weir__config *config, size_t capacity)
     return 0;
 }
 
-/* Of the caller's memory what lies right for O_DIRECT; the part of a line that is left goes before a block. */
+/* Uses the part of the caller's memory that is aligned for O_DIRECT. The first unit of a read buffer keeps
+ * the unread rest of a line in front of the next block. */
 static int use_caller_aligned(struct weir__config *config)
 {
     if (config->can_write && !weir__direct_align_memory(config, &config->buffer, &config->capacity))
@@ -75,7 +77,7 @@ static int use_caller_aligned(struct weir__config *config)
     return 0;
 }
 
-/* The caller's memory goes to the one direction there is, or a half to each. */
+/* Uses the caller's memory for the stream's direction, or one half for each of two directions. */
 static int use_caller_memory(struct weir__config *config, char *memory, size_t bytes)
 {
     if (config->can_read && config->can_write && bytes < 2)
@@ -112,14 +114,14 @@ void weir__buffers_set_pointers(weir_stream *s)
     struct weir__config *config = weir__config(s);
     struct weir_head *head = weir__head(s);
     s->buffer = config->buffer;
-    if (!config->spill) { /* what is in the buffer keeps its offset */
+    if (!config->spill) { /* pending bytes keep their offset */
         uint64_t written = weir__written(s);
         head->base = (uint64_t)(uintptr_t)config->buffer;
         WEIR_PUBLISH(&head->written, head->base + written);
     }
     s->read_buffer = config->read_buffer;
     if (config->spill && !config->shared_head)
-        return; /* a child's: its head comes with its file */
+        return; /* in a forked child: the head comes with the new spill file */
     head->magic = WEIR_HEAD_MAGIC;
     head->layout = WEIR_LAYOUT;
     head->pid = config->pid;
@@ -134,7 +136,8 @@ void weir__buffers_free(weir_stream *s)
     config->mapped = config->read_mapped = 0;
 }
 
-/* Never below what is in it; twice the largest buffer if something waits and a whole unit comes behind. */
+/* Never shrinks the buffer below its content. The maximum is twice WEIR_BUFFER_MAX: pending bytes and one
+ * unit of maximal size behind them. */
 int weir__grow_write(weir_stream *s, size_t capacity)
 {
     struct weir__config *config = weir__config(s);

@@ -1,9 +1,10 @@
-/* close.c: the end of a stream, and everything that went wrong with it. */
+/* close.c: closes a stream and reports every error that it met. */
 #include "private.h"
 
 static int first_error(int a, int b) { return a < 0 ? a : b < 0 ? b : 0; }
 
-/* The descriptor goes in any case: after close(2) failed, its number may be another file's. */
+/* Closes the descriptor even after an error: close(2) may have released the number, which can already
+ * belong to another file. */
 int weir__close_sink(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -17,14 +18,15 @@ int weir__close_sink(weir_stream *s)
     return result;
 }
 
-/* What the stream promises for each record holds for the last bytes as well. */
+/* Syncs the last bytes as well if the durability promises it for each record. */
 int weir__close_flush(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     int result = weir__flush_held(s);
     if (result == 0 && config->can_write && config->durability >= WEIR_DATA)
         result = weir__sync_held(s, config->durability);
-    bool lent = config->keep_open || !config->path; /* others may have the descriptor */
+    bool lent =
+        config->keep_open || !config->path; /* other users of the descriptor continue at this position */
     if (result == 0 && config->can_read && config->seekable && !config->share && lent)
         result = weir__seek_back(s);
     return result;

@@ -1,37 +1,37 @@
-/* direct.h: what the parts of a WEIR_DIRECT stream share. Private.
+/* direct.h: private structures of WEIR_DIRECT streams.
  *
- * O_DIRECT takes whole blocks only: position, length and address have to be multiples of what the device
- * needs. Everything else - the bytes up to the first boundary behind an odd position, the tail at a flush -
- * goes through the page cache, so that what the file has around them stays and its size is exact. The two
- * ways never share a page of the cache unless the program moves back: the kernel keeps them coherent, but
- * each change from one to the other in one page costs a write-back.
+ * O_DIRECT transfers whole blocks only: position, length and memory address must be multiples of the
+ * device's alignment. All other bytes (those before the first boundary after an odd position, the tail at a
+ * flush) go through the page cache, so that the surrounding bytes of the file stay and its size is exact.
+ * The two routes share a page of the cache only if the program seeks back. The kernel keeps both coherent,
+ * but each change of the route within one page costs a write-back.
  *
- * The buffer's capacity is chosen such that a full buffer ends at a boundary (weir__direct_align_capacity), so that a
- * program that only writes gives whole blocks all the time. That is for speed: what goes which way is
- * decided anew for each write, from where the kernel says that the file is (weir__direct_trim).
+ * weir__direct_align_capacity chooses the buffer's capacity so that a full buffer ends at a boundary; a
+ * program that only writes then transfers whole blocks. This is an optimization: weir__direct_trim chooses
+ * the route anew for each write, from the kernel's file position.
  *
- * The page cache is reached through a second descriptor of the same file, opened when it is first needed
- * and closed with the stream: closing one in between would drop the process's fcntl(2) locks, and look
- * like the end of the work to who watches the file. Where it cannot be opened (no /proc, no permission, no
- * descriptor left), O_DIRECT is put off for the moment of the write; who shares the open file description
- * may then meet the page cache as well, and nothing worse. */
+ * The page cache is accessed through a second descriptor for the same file. It is opened at the first use
+ * and closed with the stream: an earlier close would drop the process's fcntl(2) locks and raise IN_CLOSE
+ * events. If it cannot be opened (no /proc, no permission, descriptor limit), O_DIRECT is switched off for
+ * the duration of the transfer. Another user of the open file description may then also transfer through
+ * the page cache, which is harmless. */
 #ifndef WEIR_DIRECT_H
 #define WEIR_DIRECT_H
 
 #include "private.h"
 
 struct weir__direct {
-    size_t memory_align; /* an address must be a multiple of this */
-    size_t block_align;  /* and a position and a length of this */
-    size_t unit;         /* blocks that are whole pages of the cache as well */
-    size_t capacity;     /* of the write buffer, in whole units */
-    char *bounce;        /* for what lies at the wrong address; NULL: not needed so far */
+    size_t memory_align; /* addresses must be multiples of this */
+    size_t block_align;  /* positions and lengths must be multiples of this */
+    size_t unit;         /* a multiple of block_align and of the page size */
+    size_t capacity;     /* of the write buffer: whole units */
+    char *bounce;        /* for data at unaligned addresses; NULL: not allocated yet */
     size_t bounce_bytes;
-    uint64_t dev, ino;   /* of the file: a program may close descriptors that are not its own */
-    int cached_fd;       /* the second descriptor; -1: none */
-    int saved_flags;     /* the descriptor's flags as they were found; -1: as weir_open made them */
-    size_t skew;         /* what was read lies so far behind where it was wanted: its block begins there */
-    /* What weir__direct_trim found for the write that comes next. */
+    uint64_t dev, ino; /* of the file: detects that the program closed cached_fd and reused its number */
+    int cached_fd;     /* the second descriptor, without O_DIRECT; -1: none */
+    int saved_flags;   /* the descriptor's original flags, restored at close; -1: weir_open set O_DIRECT */
+    size_t skew;       /* bytes that the last fill read before the wanted position, from its block's start */
+    /* Result of weir__direct_trim for the next write. */
     int error;
     enum { WEIR_VIA_DIRECT, WEIR_VIA_BOUNCE, WEIR_VIA_CACHE } route;
 };
@@ -42,7 +42,7 @@ static inline size_t weir__round_up(uint64_t value, size_t unit)
     return weir__round_down(value + unit - 1, unit);
 }
 
-/* direct_plain.c: through the page cache, at the descriptor's position, which moves on */
+/* direct_cached.c: transfers through the page cache, at the descriptor's position, which they advance */
 ssize_t weir__cached_write(weir_stream *s, const struct iovec *iov, int count);
 ssize_t weir__cached_read(weir_stream *s, void *to, size_t bytes);
 void weir__cached_close(weir_stream *s);

@@ -1,4 +1,4 @@
-/* direct_plain.c: the way through the page cache, for what O_DIRECT cannot take: parts of blocks. */
+/* direct_cached.c: transfers parts of blocks, which O_DIRECT does not accept, through the page cache. */
 #include "direct.h"
 
 #include <stdio.h>
@@ -17,7 +17,8 @@ static int64_t length_of(const struct iovec *iov, int count)
     return bytes;
 }
 
-/* It may be another's by now, if the program closed all descriptors above some number. */
+/* Returns whether cached_fd still refers to the file. The program may have closed a range of descriptors,
+ * and another file may have the number now. */
 static bool is_cached_fd_valid(const struct weir__direct *d)
 {
     struct stat status;
@@ -35,7 +36,7 @@ static bool ensure_cached_fd(weir_stream *s)
     snprintf(path, sizeof path, "/proc/self/fd/%d", config->fd);
     config->direct->cached_fd =
         weir__kernel.open(path, oflags | (config->append ? O_APPEND : 0) | O_CLOEXEC, 0);
-    return is_cached_fd_valid(config->direct); /* and not, say, that of a process that /proc belongs to */
+    return is_cached_fd_valid(config->direct); /* /proc may belong to another PID namespace */
 }
 
 void weir__cached_close(weir_stream *s)
@@ -46,7 +47,7 @@ void weir__cached_close(weir_stream *s)
     d->cached_fd = -1;
 }
 
-/* Appended bytes go behind the file's end, wherever that is; and the position behind them. */
+/* Appends through the second descriptor and moves the first one behind the appended bytes. */
 static ssize_t append(weir_stream *s, const struct iovec *iov, int count)
 {
     const struct weir__config *config = weir__config(s);
@@ -57,8 +58,8 @@ static ssize_t append(weir_stream *s, const struct iovec *iov, int count)
     return taken;
 }
 
-/* The place is taken first, in one step with finding it, and what is not used of it given back: so who
- * shares the position and writes at the same time has a place of his own, as with write(2). */
+/* Reserves the range in one step with finding the position and returns the unused part afterwards. A
+ * concurrent writer with the same position then gets a range of its own, as with write(2). */
 static ssize_t write_at_position(weir_stream *s, const struct iovec *iov, int count)
 {
     const struct weir__config *config = weir__config(s);
@@ -76,7 +77,7 @@ static int64_t set_flags(int fd, int64_t flags)
     return WEIR_CALL(weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)flags));
 }
 
-/* Without a second descriptor. */
+/* Transfers without a second descriptor: switches O_DIRECT off for one call. `iov` NULL: reads. */
 static ssize_t transfer_with_flag_off(weir_stream *s, const struct iovec *iov, int count, void *to,
                                       size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* direct_make.c: what a file's device needs for O_DIRECT, and the buffers that follow from it. */
+/* direct_init.c: finds the alignment that O_DIRECT needs for a file, and aligns the buffers. */
 #include "direct.h"
 
 #include <linux/fs.h>
@@ -10,8 +10,7 @@ enum { DEFAULT_ALIGN = 4096, MAX_ALIGN = 1 << 20 };
 /* The kernel's struct statx; the C library's may be older. */
 struct statx_result {
     uint32_t mask, others[37];
-    uint32_t memory_align,
-        block_align; /* stx_dio_mem_align; stx_dio_offset_align, which is the length's as well */
+    uint32_t memory_align, block_align; /* stx_dio_mem_align, stx_dio_offset_align */
     uint32_t more[24];
 };
 enum { STATX_DIOALIGN_MASK = 0x2000 /* STATX_DIOALIGN */, EMPTY_PATH_FLAG = 0x1000 /* AT_EMPTY_PATH */ };
@@ -21,8 +20,9 @@ static bool is_valid_alignment(uint64_t value)
     return value > 0 && value <= MAX_ALIGN && !(value & (value - 1));
 }
 
-/* Linux 6.1 and later tell; a device tells its blocks; otherwise 4096, which nearly all take. A guess that
- * is too small costs a refused call, and the page cache takes the bytes. */
+/* Finds the alignment: statx(2) reports it since Linux 6.1, a block device by BLKSSZGET. Otherwise assumes
+ * 4096, which nearly all devices accept. If that is too small, the kernel refuses a call and the page cache
+ * takes the bytes. */
 static int query_alignment(int fd, bool block_device, struct weir__direct *d)
 {
     struct statx_result statx_result;
@@ -32,7 +32,7 @@ static int query_alignment(int fd, bool block_device, struct weir__direct *d)
     if (weir__kernel.statx(fd, "", EMPTY_PATH_FLAG, STATX_DIOALIGN_MASK, &statx_result) == 0 &&
         statx_result.mask & STATX_DIOALIGN_MASK) {
         if (statx_result.block_align == 0)
-            return -EINVAL; /* not this file, though its file system has it */
+            return -EINVAL; /* the file system supports O_DIRECT, but not for this file */
         if (is_valid_alignment(statx_result.block_align) && is_valid_alignment(statx_result.memory_align) &&
             statx_result.memory_align <= weir__page) {
             d->memory_align = statx_result.memory_align;
@@ -45,7 +45,7 @@ static int query_alignment(int fd, bool block_device, struct weir__direct *d)
     return 0;
 }
 
-/* A descriptor that was opened without it gets O_DIRECT now, and loses it at the end. */
+/* Sets O_DIRECT on a descriptor that was opened without it, and notes the original flags. */
 static int set_direct_flag(int fd, struct weir__direct *d)
 {
     int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
@@ -63,11 +63,11 @@ int weir__direct_init(weir_stream *s)
     struct weir__config *config = weir__config(s);
     struct stat statx_result;
     if (!config->regular && !config->block_device)
-        return -EINVAL; /* on a pipe O_DIRECT means something else */
+        return -EINVAL; /* on a pipe O_DIRECT selects packet mode */
     struct weir__direct *d = calloc(1, sizeof *d);
     if (!d)
         return -ENOMEM;
-    config->direct = d; /* from here on weir__direct_free ends it */
+    config->direct = d; /* weir__direct_free frees it also after an error */
     d->cached_fd = d->saved_flags = -1;
     int result = (int)WEIR_CALL(weir__kernel.fstat(config->fd, &statx_result));
     if (result == 0)
@@ -80,7 +80,7 @@ int weir__direct_init(weir_stream *s)
     return result;
 }
 
-/* The descriptor is still open. */
+/* Requires that the descriptor is still open. */
 void weir__direct_free(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -96,7 +96,6 @@ void weir__direct_free(weir_stream *s)
 
 /* ---- buffers ---- */
 
-/* Own buffers: whole units, at least what was asked for. */
 size_t weir__direct_round_size(const struct weir__config *config, size_t bytes)
 {
     return weir__round_up(bytes ? bytes : 1, config->direct->unit);
@@ -104,8 +103,6 @@ size_t weir__direct_round_size(const struct weir__config *config, size_t bytes)
 
 void weir__direct_set_capacity(struct weir__config *config) { config->direct->capacity = config->capacity; }
 
-/* Of the caller's memory the part that serves: whole units at an address that is right. False: there is
- * less than one. */
 bool weir__direct_align_memory(const struct weir__config *config, char **memory, size_t *bytes)
 {
     const struct weir__direct *d = config->direct;

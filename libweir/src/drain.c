@@ -1,12 +1,12 @@
-/* drain.c: the one write loop. Whatever leaves a stream for its sink leaves it here. */
+/* drain.c: the one write loop. All bytes that leave a stream pass through it. */
 #include "private.h"
 
 #include <limits.h>
 
-enum { VECTOR = 1024 }; /* writev(2) takes no more on Linux */
+enum { VECTOR = 1024 }; /* UIO_MAXIOV of Linux */
 
-/* On a pipe a write of more than PIPE_BUF bytes may be mixed with another writer's: whole records up to
- * that size, or one record that is larger. */
+/* A write(2) of more than PIPE_BUF bytes to a pipe may be interleaved with another writer's. Therefore one
+ * write takes whole records up to that size, or one larger record. */
 uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t bytes)
 {
     int separator = weir__config(s)->separator;
@@ -18,7 +18,7 @@ uint64_t weir__whole_records(const weir_stream *s, const char *from, uint64_t by
     return end ? (uint64_t)(end - from) + 1 : bytes;
 }
 
-/* What is left, as one vector: the buffer's part first. Returns the number of its entries. */
+/* Collects the remaining bytes in `vector`, the buffer's first. Returns the number of entries. */
 static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int count, size_t skip,
                   struct iovec *vector)
 {
@@ -53,7 +53,7 @@ static uint64_t length_of(const struct iovec *vector, int count)
     return bytes;
 }
 
-/* The sink took `taken` bytes: the buffer's first. */
+/* Accounts for a write of `taken` out of `asked` bytes, the buffer's bytes first. */
 static void account_write(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t asked, size_t *more_done)
 {
     struct weir__state *state = weir__state(s);
@@ -104,12 +104,12 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
             account_write(s, upto, (uint64_t)taken, asked, more_done);
         else if (taken == -EINTR)
             state->stats.interrupted++;
-        else /* a sink that takes nothing and says nothing would keep us here for ever */
+        else /* a sink that returns 0 would make this an endless loop */
             return weir__fail(s, taken ? taken : -EIO);
     }
 }
 
-/* A lock on the whole file, of the open file description; its writers append in turns. */
+/* Locks the whole file (F_OFD_SETLKW), so that several writers append in turns. */
 static int lock_file(weir_stream *s, short type)
 {
     struct weir__config *config = weir__config(s);
@@ -141,7 +141,7 @@ int weir__write_out(weir_stream *s, uint64_t upto, const struct iovec *more, int
     if (!config->lock_file)
         return write_loop(s, upto, more, count, more_done);
     if (upto <= weir__drained(s) && count == 0)
-        return 0; /* a forked child that closes its copy must not let go of its parent's lock */
+        return 0; /* a forked child that closes its copy must not release the lock of its parent */
     int result = lock_at_end(s);
     if (result < 0)
         return weir__fail(s, result);
@@ -193,7 +193,7 @@ int weir__drain_async(weir_stream *s)
     return result;
 }
 
-/* Where the last complete line among the bytes from `from` on ends; 0: none is complete. */
+/* Returns the end of the last complete line at or after offset `from`, or 0 if there is none. */
 static uint64_t last_line(const weir_stream *s, uint64_t from)
 {
     const struct weir__config *config = weir__config(s);

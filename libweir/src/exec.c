@@ -1,5 +1,5 @@
-/* exec.c: the exec functions of the C library, which the program finds here first: what waits in streams
- * goes out before the program is replaced. They end in execve(2) and execveat(2), as exec(3) says. */
+/* exec.c: replaces the exec functions of the C library. They flush all streams before the program is
+ * replaced, then call execve(2) or execveat(2). */
 #include "private.h"
 
 #include <paths.h>
@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-/* The library's own: the symbol below is what programs call. */
+/* Calls the kernel directly, because execve is the public function below. */
 static int exec_path(const char *path, char *const arguments[], char *const environment[])
 {
     return (int)syscall(SYS_execve, path, arguments, environment);
@@ -24,7 +24,7 @@ static size_t count_of(char *const strings[])
     return count;
 }
 
-/* A script without #! is the shell's. */
+/* Runs a script without #! by the shell, as execvp(3). */
 static int exec_shell(const char *path, char *const arguments[], char *const environment[])
 {
     size_t count = count_of(arguments);
@@ -33,7 +33,7 @@ static int exec_shell(const char *path, char *const arguments[], char *const env
         return -1;
     shell[0] = _PATH_BSHELL;
     shell[1] = path;
-    for (size_t i = 1; i <= count; i++) /* with the NULL at the end; argument 0 was the script's name */
+    for (size_t i = 1; i <= count; i++) /* including the final NULL; argument 0 was the script's name */
         shell[i + 1] = arguments[i];
     if (count == 0)
         shell[2] = NULL;
@@ -48,8 +48,8 @@ static int exec_or_shell(const char *path, char *const arguments[], char *const 
     return errno == ENOEXEC ? exec_shell(path, arguments, environment) : -1;
 }
 
-/* Of `list`, a colon-separated one, the first entry that can be executed; EACCES is remembered, as a file
- * that is there but may not be run is a better answer than none. */
+/* Tries the file in each directory of `list`, separated by colons. Returns only on failure. EACCES wins
+ * over ENOENT: it says that a file exists. */
 static int search_path(const char *list, const char *file, char *const arguments[], char *const environment[])
 {
     char path[4096];
@@ -85,8 +85,8 @@ static int exec_search(const char *file, char *const arguments[], char *const en
     return search_path(list ? list : "/bin:/usr/bin", file, arguments, environment);
 }
 
-/* The name that musl's posix_spawnp(3) calls in its child; in a static program it would else bring an
- * execvp(3) of its own beside the one below. Such a child flushes nothing. */
+/* The function that musl's posix_spawnp(3) calls in its child. Without this definition a static program
+ * would link musl's object, whose execvp(3) conflicts with the one below. The child flushes nothing. */
 #if !defined(__GLIBC__)
 int __execvpe(const char *file, char *const arguments[], char *const environment[]);
 int __execvpe(const char *file, char *const arguments[], char *const environment[])
@@ -114,7 +114,7 @@ int fexecve(int fd, char *const arguments[], char *const environment[])
     int result = (int)syscall(SYS_execveat, fd, "", arguments, environment, AT_EMPTY_PATH);
     if (errno != ENOSYS || fcntl(fd, F_GETFD) < 0)
         return result;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* of an emulator, or before Linux 3.19 */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* Linux before 3.19 and some emulators */
     return exec_path(path, arguments, environment);
 }
 
@@ -126,8 +126,8 @@ int execvpe(const char *file, char *const arguments[], char *const environment[]
 
 int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }
 
-/* The arguments of the execl functions as an array on the stack of the caller: nothing to free when the
- * program is replaced, and no lock when a forked child of many threads calls it. */
+/* Collects the arguments of the execl functions on the stack: nothing to free after a failure, and no
+ * malloc lock in the child of a multithreaded process. */
 #define COLLECT_ARGUMENTS(first, read_last, array) \
     va_list list;                                  \
     size_t count = 1;                              \

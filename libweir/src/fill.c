@@ -1,4 +1,4 @@
-/* fill.c: the one read loop. Whatever a stream takes from its source it takes here. */
+/* fill.c: the one read loop. All bytes that a stream reads from its source pass through it. */
 #include "private.h"
 
 enum { FAR_SEEKS_ARE_RANDOM = 3 };
@@ -33,7 +33,7 @@ int weir__start_reading(weir_stream *s)
     return 1;
 }
 
-/* Before the program waits for input, who reads its output must see the question. */
+/* Flushes the tied stream before a read that may block, so that a prompt is visible. */
 static void flush_tied(weir_stream *s)
 {
     weir_stream *tied = weir__config(s)->tied;
@@ -49,13 +49,13 @@ static void advise(weir_stream *s)
         return;
     if (config->access == WEIR_ACCESS_AUTO && state->stats.reads < 1 &&
         state->far_seeks < FAR_SEEKS_ARE_RANDOM)
-        return; /* most files are read with one call: no second one for them */
+        return; /* most files need one read: do not add a second system call */
     bool random = config->access == WEIR_ACCESS_RANDOM || state->far_seeks >= FAR_SEEKS_ARE_RANDOM;
     weir__kernel.fadvise(config->fd, 0, 0, random ? POSIX_FADV_RANDOM : POSIX_FADV_SEQUENTIAL);
     state->advised = true;
 }
 
-/* Waiting is the kernel's; a signal that was handled is no reason to stop. */
+/* Reads once. Repeats after EINTR. */
 static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
 {
     struct weir__state *state = weir__state(s);
@@ -84,7 +84,7 @@ static ssize_t read_loop(weir_stream *s, char *to, size_t bytes)
     return got;
 }
 
-/* A buffer was read to its end, and the next is wanted: sequential, or so again. */
+/* Notes that the buffer was consumed to its end: access is sequential, or has become so again. */
 static void note_sequential(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
@@ -93,7 +93,8 @@ static void note_sequential(weir_stream *s)
     state->far_seeks = 0;
 }
 
-/* Space behind the unread bytes: they move to the start when the end is reached. */
+/* Makes space behind the unread bytes: moves them to the start of the buffer if its end is reached, or
+ * grows it. */
 static int make_space(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -108,7 +109,7 @@ static int make_space(weir_stream *s)
     if (s->held_read_limit < end)
         return 0;
     if (s->read > start && unread <= config->read_capacity / 2) {
-        /* Where blocks are read, the next one begins where a block may lie. */
+        /* O_DIRECT: the unread bytes end where the next aligned block begins */
         uint64_t to = config->direct && unread <= config->read_start ? start - unread : start;
         memmove((char *)(uintptr_t)to, weir__next(s), unread);
         WEIR_STORE(&s->read, to);
@@ -119,8 +120,8 @@ static int make_space(weir_stream *s)
     return weir__grow_read(s, 0, unread * 2 > config->read_capacity ? unread * 2 : config->read_capacity);
 }
 
-/* How much one read may take: on a descriptor that others will read, no more than was asked for, unless
- * it can be given back. A program that seeks about wants blocks, not the whole buffer. */
+/* Returns how much one read may request. From a shared source that cannot be given back, no more than the
+ * caller wants; from a file with random access, blocks instead of the whole buffer. */
 static size_t request_size(weir_stream *s, size_t space, size_t want)
 {
     struct weir__config *config = weir__config(s);
@@ -171,11 +172,11 @@ int weir__seek_back(weir_stream *s)
         return -ESPIPE;
     state->stats.seeks++;
     int64_t pos = config->sink->seek(s, -unread, SEEK_CUR);
-    if (pos == -EINVAL) /* more was pushed back than the file has before */
+    if (pos == -EINVAL) /* weir_ungetc added more bytes than precede the position */
         pos = config->sink->seek(s, 0, SEEK_SET);
     state->pos = pos < 0 ? -1 : pos;
     if (pos < 0)
         return (int)pos;
-    state->eof = false; /* there is something to be read again */
+    state->eof = false; /* the bytes can be read again */
     return 0;
 }

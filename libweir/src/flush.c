@@ -1,4 +1,4 @@
-/* flush.c: everything accepted goes out now. */
+/* flush.c: writes everything accepted to the sink. */
 #include "private.h"
 
 int weir__flush_held(weir_stream *s)
@@ -9,7 +9,7 @@ int weir__flush_held(weir_stream *s)
     if (config->can_write && config->sink->write) {
         if (state->error)
             return state->error;
-        if (state->record_bytes) { /* a record that was begun is asked for as it is */
+        if (state->record_bytes) { /* an explicit flush also writes an incomplete record */
             uint64_t bytes = state->record_bytes;
             state->record_bytes = 0;
             weir__publish(s, bytes);

@@ -1,19 +1,19 @@
-/* format_fixed.c: a double with so many digits after the point, exactly rounded.
+/* format_fixed.c: formats a double with a fixed number of digits after the point, exactly rounded.
  *
- * The usual sizes take one 128-bit multiplication: mantissa * 10^precision fits. The others are calculated
- * with long numbers: limbs of nine digits for what is left of the point, of 32 bits for the right of it. */
+ * Common sizes take one 128-bit multiplication, if mantissa * 10^precision fits. Other values use long
+ * arithmetic: limbs of nine decimal digits for the integer part, of 32 bits for the fraction. */
 #include "format.h"
 
 #include <stdbool.h>
 
 enum {
     BILLION = 1000000000,
-    WHOLE_LIMBS = 36,      /* of nine digits: 2^1024 has 309 */
+    WHOLE_LIMBS = 36,      /* of nine digits: 2^1024 has 309 digits */
     FRACTION_LIMBS = 37,   /* of 32 bits: 2^-1074, and a mantissa shifted within three limbs */
-    FRACTION_DIGITS = 1074 /* 2^-n has n digits behind the point, and the smallest double is 2^-1074 */
+    FRACTION_DIGITS = 1074 /* 2^-n has n digits after the point, and the smallest double is 2^-1074 */
 };
 
-/* ---- the usual sizes ---- */
+/* ---- common sizes ---- */
 
 #if defined(__SIZEOF_INT128__)
 __extension__ typedef unsigned __int128 uint128;
@@ -23,7 +23,7 @@ enum {
     QUICK_POWER = 11      /* 2^53 * 2^11 = 2^64 */
 };
 
-/* What is left and right of the point, the latter times 10^precision. */
+/* The integer part, and the fraction times 10^precision. */
 struct parts {
     uint64_t whole, fraction;
 };
@@ -33,7 +33,7 @@ static struct parts round_parts(uint64_t mantissa, int power, unsigned precision
     if (power >= 0)
         return (struct parts){mantissa << power, 0};
     unsigned shift = (unsigned)-power;
-    if (shift > 127) /* mantissa * 10^precision < 2^117: below one half of the last digit */
+    if (shift > 127) /* mantissa * 10^precision < 2^117: less than half of the last digit */
         return (struct parts){0, 0};
     uint64_t whole = shift < 64 ? mantissa >> shift : 0;
     uint64_t fraction = shift < 64 ? mantissa & ((UINT64_C(1) << shift) - 1) : mantissa;
@@ -84,16 +84,17 @@ static size_t quick_fixed(char *to, size_t room, const struct weir__double *valu
 }
 #endif
 
-/* ---- all others, as text ---- */
+/* ---- all other sizes, as text ---- */
 
 struct decimal {
     char whole[WHOLE_LIMBS * 9];
     size_t whole_digits;
     char fraction[FRACTION_DIGITS];
-    size_t fraction_digits; /* zeros follow */
+    size_t fraction_digits; /* followed by zeros */
 };
 
-/* Limbs of nine digits, the lowest first, times 2^shift, which is at most 29: a carry stays one limb. */
+/* Multiplies limbs of nine digits, the lowest first, by 2^shift. shift <= 29, so the carry fits one limb.
+ * Returns the number of limbs used. */
 static unsigned shift_whole(uint32_t *limb, unsigned used, unsigned shift)
 {
     uint64_t carry = 0;
@@ -124,7 +125,7 @@ static void put_whole(struct decimal *decimal, uint64_t mantissa, unsigned power
     decimal->whole_digits = (size_t)(to - decimal->whole);
 }
 
-/* 0.xxx in base 2^32: limb[high - 1] is behind the point, and limb[low] is the lowest that is not 0. */
+/* A fraction 0.xxx in base 2^32: limb[high - 1] follows the point, limb[low] is the lowest that is not 0. */
 struct fraction {
     uint32_t limb[FRACTION_LIMBS];
     unsigned low, high;
@@ -136,7 +137,7 @@ static void skip_zeros(struct fraction *fraction)
         fraction->low++;
 }
 
-/* bits * 2^-shift, which is below 1. */
+/* Sets the fraction to bits * 2^-shift, which is below 1. */
 static void set_fraction(struct fraction *fraction, uint64_t bits, unsigned shift)
 {
     memset(fraction, 0, sizeof *fraction);
@@ -148,7 +149,8 @@ static void set_fraction(struct fraction *fraction, uint64_t bits, unsigned shif
     skip_zeros(fraction);
 }
 
-/* Returns what passes the point. A power of ten clears the lowest bits, so the number gets shorter. */
+/* Multiplies by `factor` and returns the integer part. A power of ten clears the lowest bits, so the
+ * fraction becomes shorter. */
 static uint32_t multiply(struct fraction *fraction, uint32_t factor)
 {
     uint64_t carry = 0;
@@ -169,7 +171,7 @@ static void put_fraction(struct fraction *fraction, char *to, size_t digits)
         weir__put_digits(to, multiply(fraction, (uint32_t)weir__powers_of_10[digits]), (unsigned)digits);
 }
 
-/* Is the fraction nearer to 1 than to 0; and in the middle, is it to go up? */
+/* Returns whether the fraction rounds up: above one half, or equal to it and `odd`. */
 static bool rounds_up(const struct fraction *fraction, bool odd)
 {
     if (fraction->low == fraction->high)
@@ -180,7 +182,7 @@ static bool rounds_up(const struct fraction *fraction, bool odd)
     return odd || fraction->low < fraction->high - 1;
 }
 
-/* Returns 1 if it passes the point: all digits were 9. */
+/* Adds 1 to the last digit. Returns 1 if the carry passes the point: all digits were 9. */
 static unsigned increment(char *digits, size_t count)
 {
     while (count-- > 0) {
@@ -200,11 +202,12 @@ static void put_decimal(struct decimal *decimal, const struct weir__double *valu
         return;
     }
     unsigned shift = (unsigned)-value->power;
-    size_t digits = precision < shift ? precision : shift; /* there are no more than `shift` */
+    size_t digits = precision < shift ? precision : shift; /* the fraction has at most `shift` digits */
     uint64_t whole = shift < 64 ? value->mantissa >> shift : 0;
     set_fraction(&fraction, shift < 64 ? value->mantissa - (whole << shift) : value->mantissa, shift);
     put_fraction(&fraction, decimal->fraction, digits);
-    uint64_t last = digits ? (uint64_t)decimal->fraction[digits - 1] : whole; /* '0' is even, '1' odd … */
+    uint64_t last =
+        digits ? (uint64_t)decimal->fraction[digits - 1] : whole; /* the codes of '0', '2' … are even */
     if (rounds_up(&fraction, last & 1))
         whole += increment(decimal->fraction, digits);
     put_whole(decimal, whole, 0);

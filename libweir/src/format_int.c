@@ -1,10 +1,10 @@
-/* format_int.c: integers as decimal text. */
+/* format_int.c: formats integers as decimal text. */
 #include "format.h"
 
 #define TEN(tens) tens "0" tens "1" tens "2" tens "3" tens "4" tens "5" tens "6" tens "7" tens "8" tens "9"
 #define ALL_PAIRS TEN("0") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9")
 
-const char weir__digit_pairs[200] = ALL_PAIRS; /* without the NUL, for which there is no room */
+const char weir__digit_pairs[200] = ALL_PAIRS; /* the array has no room for the terminating NUL */
 
 #define THREE(n) (n), 10 * (n), 100 * (n)
 

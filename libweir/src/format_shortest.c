@@ -1,11 +1,11 @@
-/* format_shortest.c: the shortest decimal that reads back as the same double.
+/* format_shortest.c: formats the shortest decimal that reads back as the same double.
  *
- * After Raffaello Giulietti, "The Schubfach way to render doubles". Every decimal between the two middles,
- * those between the double and its neighbours, reads back as the double; the middles themselves do if the
- * mantissa is even. Let 10^k be the largest power of ten that is not above their distance: then one or more
- * multiples of 10^k lie between them, and at most one of 10^(k+1). That one is the shortest; without it, the
- * nearer of the two multiples of 10^k around the double is. Three multiplications by 128 bits of 10^-k
- * decide: scripts/pow10-table proves that they are exact enough. */
+ * The algorithm is Raffaello Giulietti's, "The Schubfach way to render doubles". Every decimal between the
+ * midpoints to the double's two neighbours reads back as the double; the midpoints themselves do if the
+ * mantissa is even. Let 10^k be the largest power of ten not above the midpoints' distance. Then one or
+ * more multiples of 10^k lie between them, and at most one of 10^(k+1), which is the shortest. Without it,
+ * the shortest is the nearer of the two multiples of 10^k around the double. Three multiplications by the
+ * 128-bit value of 10^-k decide this; scripts/pow10-table proves that their precision suffices. */
 #include "format.h"
 
 #include <stdbool.h>
@@ -16,18 +16,19 @@ struct decimal {
     int exponent;
 };
 
-/* floor(value / 2^bits) without a shift of a negative number, for |value| < 2^40. */
+/* Returns floor(value / 2^bits) for |value| < 2^40. A right shift of a negative number is
+ * implementation-defined. */
 static int floor_shift(int64_t value, unsigned bits)
 {
     return (int)((value + (INT64_C(1) << 40)) >> bits) - (int)(INT64_C(1) << (40 - bits));
 }
 
-/* Floors; right for every power that a double has. */
+/* Floors of logarithms, exact for every power of two of a double. */
 static int log10_of_power_of_2(int power) { return floor_shift(power * INT64_C(1262611), 22); }
 static int log10_of_three_quarters(int power) { return floor_shift(power * INT64_C(1262611) - 524031, 22); }
 static int log2_of_power_of_10(int power) { return floor_shift(power * INT64_C(1741647), 19); }
 
-/* The 128 bits of a * b: returns the low 64. */
+/* Multiplies to 128 bits. Returns the low 64. */
 static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *high)
 {
 #if defined(__SIZEOF_INT128__)
@@ -42,24 +43,24 @@ static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *high)
 #endif
 }
 
-/* floor(value * power / 2^128), the last bit set if that is not exact: so a comparison with an even number
- * comes out as with the exact product. */
+/* Returns floor(value * power / 2^128), with the lowest bit set if that is not exact. A comparison with an
+ * even number then has the result of the exact product. */
 static uint64_t scale(uint64_t value, const struct weir__power *power)
 {
     uint64_t carry, high;
     multiply(value, power->low, &carry);
     uint64_t low = multiply(value, power->high, &high) + carry;
     high += low < carry;
-    return high | (low > 1); /* the power is up to 1 too large in its last place */
+    return high | (low > 1); /* `power` is up to 1 too large in its last place */
 }
 
 static struct decimal shortest(uint64_t mantissa, int power)
 {
-    bool uneven = mantissa == UINT64_C(1) << 52 && power > -1074; /* the neighbour below is half as far */
+    bool uneven = mantissa == UINT64_C(1) << 52 && power > -1074; /* the lower neighbour is half as far */
     int k = uneven ? log10_of_three_quarters(power) : log10_of_power_of_2(power);
     const struct weir__power *ten = &weir__power_table[-k - WEIR_POWER_MIN];
     int shift = power + log2_of_power_of_10(-k) + 1;
-    /* In quarters of 10^k. An odd mantissa excludes the middles: one more and less tells. */
+    /* All in quarters of 10^k. With an odd mantissa the midpoints are excluded: move both bounds by 1. */
     uint64_t odd = mantissa & 1, quarters = scale(mantissa * 4 << shift, ten);
     uint64_t low = scale((mantissa * 4 - 2 + uneven) << shift, ten) + odd;
     uint64_t high = scale((mantissa * 4 + 2) << shift, ten) - odd;
@@ -75,7 +76,7 @@ static struct decimal shortest(uint64_t mantissa, int power)
     return (struct decimal){below + (quarters > half || (quarters == half && below & 1)), k};
 }
 
-/* An integer below 2^53 is its own shortest decimal; a shorter one is further away than the middles. */
+/* An integer below 2^53 is its own shortest decimal: any shorter decimal lies beyond the midpoints. */
 static bool is_integer(const struct weir__double *value)
 {
     return value->power <= 0 && value->power > -53 &&
@@ -93,7 +94,7 @@ static void strip_zeros(struct decimal *decimal)
             decimal->digits /= steps[i].divisor;
 }
 
-/* 0.00ddd, ddd.ddd or ddd00; `first` is the exponent of the first digit. */
+/* Writes 0.00ddd, ddd.ddd or ddd00; `first` is the exponent of the first digit. */
 static size_t put_plain(char *to, const struct decimal *decimal, unsigned count, int first)
 {
     if (first < 0) {
@@ -114,7 +115,7 @@ static size_t put_plain(char *to, const struct decimal *decimal, unsigned count,
     return count + 1;
 }
 
-/* d.ddde+XX */
+/* Writes d.ddde+XX. */
 static size_t put_scientific(char *to, const struct decimal *decimal, unsigned count, int first)
 {
     char *at = to + 1 + count;

@@ -1,7 +1,7 @@
-/* getrec.c: lines and records where they lie in the buffer. */
+/* getrec.c: returns lines and records in place, in the read buffer. */
 #include "private.h"
 
-/* Takes the first `bytes` of the unread. */
+/* Consumes the next `bytes` bytes and returns their address in *record. */
 static ssize_t consume_record(weir_stream *s, char **record, uint64_t bytes)
 {
     *record = weir__next(s);
@@ -9,7 +9,7 @@ static ssize_t consume_record(weir_stream *s, char **record, uint64_t bytes)
     return (ssize_t)bytes;
 }
 
-/* More of the record. Where others read as well, nothing of the next one. */
+/* Reads more of the record. From a shared source, no byte of the next record. */
 static ssize_t fill(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -42,7 +42,7 @@ static ssize_t getrec_held(weir_stream *s, char **record)
         searched = unread;
         ssize_t got = fill(s);
         if (got < 0)
-            return got; /* the part that is there stays, for the next call */
+            return got; /* the incomplete record stays in the buffer for the next call */
         if (got == 0)
             return consume_record(s, record, unread);
     }

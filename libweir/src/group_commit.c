@@ -1,8 +1,11 @@
-/* sync_round.c: threads that ask for the device at the same time share one call of the kernel. While one call
- * runs the next round forms. At its end all whom it served are woken, and one of those who follow in the round
- * that forms, its heir; whoever comes first leads it, be it the heir or a thread that has just come, which need
- * not be waited for. Two words take turns, so that nobody wakes to find that his round is the next one. Those
- * who were served write their next records while the next call runs: two groups of half of the threads each. */
+/* group_commit.c: threads that sync one stream at the same time share a call of fdatasync(2).
+ *
+ * While one call runs, threads that need a later one join the forming group as followers. The end of the
+ * call wakes the followers that it covered, and one follower of the forming group. The first thread that
+ * then finds no call running becomes the leader: the woken follower, or a thread that has just arrived. The
+ * two groups use two futexes in turn, so a wake-up never reaches a follower of the next group. The threads
+ * of a finished group write their next records while the next call runs; under load the threads split into
+ * two groups of about half each. */
 #include "private.h"
 
 #include <limits.h>
@@ -60,7 +63,8 @@ void weir__group_end(weir_stream *s, unsigned group)
     groups->followers[group] = 0;
     if (!lead && !served)
         return;
-    /* Without the lock, which they all want at once: whoever finds it taken sleeps once more. */
+    /* Wakes without holding the lock: all followers need it, and a thread that finds it locked sleeps
+     * again. */
     bool release = state->lock.depth == 0;
     if (release)
         weir__unlock(&state->lock);

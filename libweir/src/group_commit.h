@@ -1,4 +1,4 @@
-/* rounds.h: calls of fdatasync that threads share, see sync_round.c. */
+/* group_commit.h: groups of threads that share one fdatasync(2) call; see group_commit.c. */
 #ifndef WEIR_GROUP_COMMIT_H
 #define WEIR_GROUP_COMMIT_H
 
@@ -8,21 +8,22 @@
 
 #include "../include/weir.h"
 
-/* Two rounds take turns: while one is in the kernel the other forms. The third is of those who serve themselves
- * only. */
+/* Two groups alternate: while the call of one runs, the other one forms. WEIR__GROUP_SINGLE has no
+ * followers; it is for a thread that cannot release the lock. */
 enum { WEIR__GROUP_SINGLE = 2, WEIR__GROUPS };
 
-/* All zero when nobody syncs. */
+/* All zero if no thread syncs. */
 struct weir__sync_groups {
-    uint32_t running;                     /* calls in the kernel */
-    unsigned forming;                     /* which of the two */
+    uint32_t running; /* calls of fdatasync that are running */
+    unsigned forming; /* index of the group that forms, 0 or 1 */
     uint32_t followers[WEIR__GROUPS];
-    _Atomic uint32_t generation[WEIR__GROUPS]; /* futexes of the followers */
+    _Atomic uint32_t generation[WEIR__GROUPS]; /* futexes of the followers, incremented at the end */
 };
 
-/* All with the stream's lock, which following and ending let go for a while. Who was woken looks whether it was
- * served; if not, and no call runs, it leads. One that was served, or failed, passes on that it was the heir.
- * Who keeps the lock (`alone`) serves itself only. */
+/* All functions need the stream's lock; weir__group_follow and weir__group_end release it for a while. A
+ * woken follower checks whether a sync has covered its bytes; if not, and no call is running, it becomes
+ * the leader. A follower that needs no call any more calls weir__group_wake_leader, so that the forming
+ * group gets another leader. */
 bool weir__group_running(const weir_stream *s);
 unsigned weir__group_follow(weir_stream *s);
 void weir__group_wake_leader(weir_stream *s, unsigned group);

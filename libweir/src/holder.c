@@ -1,5 +1,5 @@
-/* holder.c: WEIR_HOLDER: a process that waits for the owner's death and then writes out what it left. It is a
- * copy of the owner made by clone(2), so it calls nothing that allocates or locks. */
+/* holder.c: the holder process (WEIR_HOLDER). It waits for the owner's death and writes the bytes that the
+ * owner left. It is a copy of the owner made by clone(2), so it must not allocate memory or take locks. */
 #include "spill.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if !defined(SYS_close_range) /* the same numbers everywhere that libweir runs */
+#if !defined(SYS_close_range) /* the numbers are the same on all architectures that libweir supports */
 #define SYS_close_range 436
 #endif
 #if !defined(SYS_pidfd_open)
@@ -18,7 +18,7 @@
 
 enum { POLL_MS = 100, FD_MAX = 65536, START_POLLS = 20000, START_POLL_NS = 50000 };
 
-/* ---- the holder ---- */
+/* ---- in the holder ---- */
 
 static uint64_t number_at(const char **at)
 {
@@ -28,7 +28,7 @@ static uint64_t number_at(const char **at)
     return number;
 }
 
-/* Where ps(1) finds the arguments: the 48th and 49th field of /proc/self/stat. */
+/* Finds the memory of the process's arguments, which ps(1) shows: fields 48 and 49 of /proc/self/stat. */
 static void find_arguments(uint64_t *begin, uint64_t *end)
 {
     char text[1024];
@@ -38,7 +38,8 @@ static void find_arguments(uint64_t *begin, uint64_t *end)
     if (fd >= 0)
         weir__kernel.close(fd);
     text[length > 0 ? length : 0] = 0;
-    const char *at = strrchr(text, ')'); /* of the 2nd, which may hold anything */
+    const char *at =
+        strrchr(text, ')'); /* the end of field 2, the command, which may contain any character */
     for (int field = 2; at && field < 48; field++)
         at = strchr(at + 1, ' ');
     if (!at || *++at < '0')
@@ -47,7 +48,7 @@ static void find_arguments(uint64_t *begin, uint64_t *end)
     *end = *at == ' ' ? (++at, number_at(&at)) : *begin;
 }
 
-/* This is a copy of the owner's memory: no one else's arguments change. */
+/* Changes the name that ps(1) and top(1) show. The arguments are in a private copy of the owner's memory. */
 static void set_process_name(void)
 {
     static const char name[] = "weir-holder";
@@ -84,7 +85,7 @@ static void wait_for_lock(int fd)
         ;
 }
 
-/* The lock is ours, but the owner lives: it closed descriptors that were not its own. */
+/* Waits for the owner's death if the owner lost its lock: it closed descriptors that were not its own. */
 static void wait_for_death(struct weir__spill_image *image, uint64_t ino)
 {
     int owner_pidfd = (int)syscall(SYS_pidfd_open, image->file.head.pid, 0);
@@ -108,13 +109,13 @@ static int write_out(struct weir__spill_image *image, int sink)
     return result;
 }
 
-/* What cannot be written stays, for weir_recover. */
+/* Runs in the holder. Bytes that cannot be written stay in the file, for weir_recover. */
 static void run_holder(int sink, const struct weir__spill *spill)
 {
     static const uint16_t yes = 1;
     struct weir__spill_image image;
     set_process_name();
-    setsid(); /* what is sent to the owner's group or terminal is not for us */
+    setsid(); /* protects it from signals to the owner's process group and terminal */
     close_all_except((unsigned)sink, (unsigned)spill->fd);
     if (chdir("/") != 0 || weir__kernel.pwrite(spill->fd, &yes, sizeof yes,
                                                offsetof(struct weir__spill_file, holder_ready)) != sizeof yes)
@@ -127,9 +128,10 @@ static void run_holder(int sink, const struct weir__spill *spill)
         weir__spill_unlink(spill->path, spill->dev, spill->ino);
 }
 
-/* ---- the owner ---- */
+/* ---- in the owner ---- */
 
-/* From here on it survives what ends the owner and its group. */
+/* Waits until the holder has left the owner's session. From then on it survives signals to the owner's
+ * group. */
 static int wait_until_ready(const struct weir__spill *spill)
 {
     struct timespec interval = {0, START_POLL_NS};
@@ -144,8 +146,9 @@ static int wait_until_ready(const struct weir__spill *spill)
     return -ETIMEDOUT;
 }
 
-/* Without a signal to the parent, so that the program's own wait(2) never sees it. All signals stay blocked in
- * it, those that end an owner at a shutdown as well: its work comes after that. */
+/* Starts the holder. clone(2) without an exit signal hides it from the program's own wait(2). All signals
+ * stay blocked in it, including those that end the owner at a shutdown: its work begins after the owner's
+ * death. */
 int weir__holder_start(weir_stream *s)
 {
     struct weir__spill *spill = weir__config(s)->spill;

@@ -1,4 +1,4 @@
-/* kernel.c: the table of system calls as the C library has them. */
+/* kernel.c: the table of system calls, filled with the C library's functions. */
 #include "kernel.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if !defined(SYS_io_uring_setup) /* the same numbers everywhere that libweir runs */
+#if !defined(SYS_io_uring_setup) /* the numbers are the same on all architectures that libweir supports */
 #define SYS_io_uring_setup 425
 #define SYS_io_uring_enter 426
 #endif
@@ -20,10 +20,11 @@ static int call_fstat(int fd, struct stat *status) { return fstat(fd, status); }
 
 static int call_ioctl(int fd, unsigned long request, void *argument)
 {
-    return ioctl(fd, (unsigned)request, argument); /* its type is not the same everywhere */
+    return ioctl(fd, (unsigned)request,
+                 argument); /* the parameter is unsigned long in glibc and int in musl */
 }
 
-/* The system calls themselves: older C libraries have no function for them, or not for their flags. */
+/* Direct system calls: older C libraries have no function for them, or not with flags. */
 static int call_statx(int fd, const char *path, int flags, unsigned mask, void *status)
 {
     return (int)syscall(SYS_statx, fd, path, flags, mask, status);
@@ -31,7 +32,7 @@ static int call_statx(int fd, const char *path, int flags, unsigned mask, void *
 
 static ssize_t call_pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
-    if (flags == 0) /* which older kernels and emulators have as well */
+    if (flags == 0) /* also available on older kernels and in emulators */
         return pwritev(fd, iov, count, offset);
     return syscall(SYS_pwritev2, fd, iov, (long)count, (long)offset, 0L, (long)flags);
 }

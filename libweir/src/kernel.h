@@ -1,4 +1,4 @@
-/* kernel.h: every system call that the library makes, through one table that tests replace. */
+/* kernel.h: all system calls of the library go through one table, which tests replace. */
 #ifndef WEIR_KERNEL_H
 #define WEIR_KERNEL_H
 
@@ -11,7 +11,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
-/* Each entry is called as the function of its name in section 2 of the manual: -1 and errno for an error. */
+/* Each member has the contract of the function of the same name in section 2 of the manual: it returns -1
+ * and sets errno on failure. */
 struct weir__kernel {
     int (*open)(const char *path, int flags, mode_t permissions);
     int (*close)(int fd);
@@ -26,13 +27,14 @@ struct weir__kernel {
     ssize_t (*recv)(int fd, void *to, size_t bytes, int flags);
     off_t (*lseek)(int fd, off_t offset, int whence);
     int (*fstat)(int fd, struct stat *status);
-    int (*statx)(int fd, const char *path, int flags, unsigned mask, void *status); /* the kernel's struct statx */
+    int (*statx)(int fd, const char *path, int flags, unsigned mask, void *status); /* the kernel's struct */
     int (*ioctl)(int fd, unsigned long request, void *argument);
-    int (*fcntl)(int fd, int command, void *argument); /* an int argument is cast */
+    int (*fcntl)(int fd, int command, void *argument); /* integer arguments are cast */
     int (*fsync)(int fd);
     int (*fdatasync)(int fd);
     int (*ftruncate)(int fd, off_t bytes);
-    int (*fadvise)(int fd, off_t offset, off_t bytes, int advice); /* posix_fadvise: returns the error */
+    int (*fadvise)(int fd, off_t offset, off_t bytes,
+                   int advice); /* posix_fadvise(3): returns the error number */
     int (*rename)(const char *from, const char *to);
     int (*unlink)(const char *path);
     int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
@@ -44,7 +46,7 @@ struct weir__kernel {
 
 extern struct weir__kernel weir__kernel;
 
-/* -1 and errno as -errno. */
+/* Converts -1 and errno to -errno. */
 #define WEIR_CALL(call) weir__result(call)
 static inline int64_t weir__result(int64_t result) { return result < 0 ? -errno : result; }
 

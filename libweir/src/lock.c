@@ -1,4 +1,4 @@
-/* lock.c: waiting for a stream's lock, and waking who waits. */
+/* lock.c: the slow path of a stream's lock: waiting for it, and waking waiters. */
 #include "private.h"
 
 #include <errno.h>
@@ -10,13 +10,14 @@
 
 enum { SPIN_COUNT = 64, WAIT_SLICE_MS = 50 };
 
-/* linux/membarrier.h, which older systems lack */
+/* from linux/membarrier.h, which older systems do not have */
 enum { BARRIER_PRIVATE_EXPEDITED = 1 << 3, BARRIER_REGISTER_PRIVATE_EXPEDITED = 1 << 4 };
 
 _Thread_local char weir__thread_mark;
 _Atomic int weir__membarrier;
 
-/* Quick in a process with one thread; with more the kernel waits some milliseconds. */
+/* Registers the process for expedited membarrier(2). Fast in a process with one thread; with more the
+ * kernel waits for some milliseconds. */
 WEIR_COLD int weir__membarrier_register(void)
 {
     int state = syscall(SYS_membarrier, BARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1 : -1;
@@ -24,16 +25,18 @@ WEIR_COLD int weir__membarrier_register(void)
     return state;
 }
 
-/* Links of this directory are 2 and the threads. Without /proc: as after a fork. */
+/* Returns whether the process has one thread: the link count of this directory is 2 + threads. Without
+ * /proc assumes one, as after fork(2). */
 static bool is_single_threaded(void)
 {
     struct stat threads;
     return stat("/proc/self/task", &threads) != 0 || threads.st_nlink <= 3;
 }
 
-/* A child made by clone(2) has a copy of a lock that a thread of its parent held, and nobody will ever let
- * go of it; with other streams the kernel has wiped it. Where the child has threads, one of them holds it:
- * only a parent with one thread, which left nothing behind, may make a child that goes on to have more. */
+/* Returns whether the lock was inherited locked. A child made by clone(2) has a copy of a WEIR_FORK_KEEP
+ * stream; if a thread of the parent held its lock, no thread of the child can release it. (Other streams
+ * are wiped.) If the child has several threads, the owner may be one of them, so the check requires a
+ * single thread. */
 static bool is_orphaned(const weir_stream *s)
 {
     struct weir__config *config = s ? weir__config(s) : NULL;
@@ -43,8 +46,8 @@ static bool is_orphaned(const weir_stream *s)
     return true;
 }
 
-/* The half of the holder's address in which threads differ: a futex has 32 bits. That two threads have the
- * same there, or that it is 0, only makes a thread that waits look again. */
+/* Returns the half of the owner word that differs between threads: a futex has 32 bits. If two threads have
+ * the same value there, or it is 0, a waiter only wakes up early. */
 static uint32_t *futex_of(struct weir__lock *lock)
 {
     const uint16_t one = 1;
@@ -52,7 +55,8 @@ static uint32_t *futex_of(struct weir__lock *lock)
     return (uint32_t *)(void *)&lock->owner + (little ? 0 : sizeof lock->owner / sizeof(uint32_t) - 1);
 }
 
-/* Returns about how many milliseconds it took: more than none, so that the wait for a busy lock ends too. */
+/* Sleeps until the lock is released or for WAIT_SLICE_MS. Returns the time in ms, at least 1, so that a
+ * wait for a contended lock also reaches its timeout. */
 static unsigned futex_wait(struct weir__lock *lock)
 {
     struct timespec slice = {0, WAIT_SLICE_MS * 1000000};
@@ -71,7 +75,8 @@ static bool spin(struct weir__lock *lock)
     return false;
 }
 
-/* After the barrier either the holder sees `waiters`, or its store of the free word is seen here. */
+/* Increments `waiters`, then issues a membarrier(2). After that either the owner's release sees `waiters`,
+ * or this thread sees the lock free. */
 WEIR_COLD bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms)
 {
     bool acquired = spin(lock);

@@ -1,6 +1,7 @@
-/* lock.h: the recursive lock of a stream, taken and let go without a call when nobody is in the way. One
- * atomic exchange to take it and none to let go: who waits makes the holder's look at `waiters` see it by
- * membarrier(2), so the holder needs no fence. While the process has one thread, no exchange either. */
+/* lock.h: the recursive lock of a stream. The uncontended path needs no function call: one atomic exchange
+ * to lock and none to unlock. A waiter issues membarrier(2), which orders the owner's load of `waiters`
+ * after its release, so the owner needs no fence. While the process has one thread, locking needs no
+ * exchange either. */
 #ifndef WEIR_LOCK_H
 #define WEIR_LOCK_H
 
@@ -10,17 +11,18 @@
 
 #include "../include/weir.h"
 
-/* All zero when free. */
+/* All zero if free. */
 struct weir__lock {
-    _Atomic uintptr_t owner; /* the thread, as the address of something of its own; 0: free */
+    _Atomic uintptr_t owner; /* address of the owning thread's weir__thread_mark; 0: free */
     _Atomic uint32_t waiters;
-    uint32_t depth;           /* of nesting, beyond the first */
+    uint32_t depth; /* recursive locks beyond the first */
 };
 
 #if defined(__GNUC__)
-/* One instruction to find it, also in the shared library: it is one byte. */
+/* Its address identifies a thread. One byte in the initial TLS block, so that its address takes one
+ * instruction, also in the shared library. */
 extern __attribute__((tls_model("initial-exec"))) _Thread_local char weir__thread_mark;
-/* glibc's, sys/single_threaded.h; other C libraries do not say. */
+/* glibc's, from sys/single_threaded.h; other C libraries have no such variable. */
 extern char __libc_single_threaded __attribute__((weak));
 static inline bool weir__one_thread(void) { return &__libc_single_threaded && __libc_single_threaded; }
 #else
@@ -28,10 +30,11 @@ extern _Thread_local char weir__thread_mark;
 static inline bool weir__one_thread(void) { return false; }
 #endif
 
-/* 0: not known yet; 1: who waits has membarrier(2); -1: it has not, so whoever lets go needs a fence. */
+/* 0: not registered yet; 1: waiters use membarrier(2); -1: not available, so each release needs a fence. */
 extern _Atomic int weir__membarrier;
 
-/* Waits, `ms` at most (UINT_MAX: for ever). `s` may be NULL. */
+/* Waits at most `ms` milliseconds; UINT32_MAX: without a limit. `s` is the lock's stream, or NULL. Returns
+ * false after a timeout. */
 bool weir__lock_wait(struct weir__lock *lock, const weir_stream *s, unsigned ms);
 int weir__lock_release_slow(struct weir__lock *lock, int result);
 int weir__membarrier_register(void);
@@ -69,12 +72,14 @@ static inline void weir__lock(struct weir__lock *lock, const weir_stream *s)
     weir__timedlock(lock, s, UINT32_MAX);
 }
 
-/* Of a lock that this thread has once. False: weir__lock_release_slow must be called, which returns `result`. In two
- * parts, so that who does that as its last act saves no registers for it. */
+/* Releases a lock that is held once. Returns false if a waiter may need a wake-up: the caller then calls
+ * weir__lock_release_slow, which returns its argument `result`. Split in two so that a caller can make the
+ * second a tail call, which saves no registers. */
 static inline bool weir__lock_release_fast(struct weir__lock *lock)
 {
     atomic_store_explicit(&lock->owner, 0, memory_order_release);
-    atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order; membarrier does the rest */
+    atomic_signal_fence(
+        memory_order_seq_cst); /* keeps the compiler's order; membarrier(2) orders the processor */
     return WEIR_LIKELY(atomic_load_explicit(&weir__membarrier, memory_order_relaxed) > 0) &&
            WEIR_LIKELY(!atomic_load_explicit(&lock->waiters, memory_order_relaxed));
 }

@@ -1,7 +1,7 @@
-/* mode.c: changing when bytes leave, in the life of a stream. */
+/* mode.c: changes the mode and the buffer of an open stream. */
 #include "private.h"
 
-/* What waits and would have gone out by now in the new mode goes first. */
+/* Writes the pending bytes that the new mode would already have written. */
 static int apply_mode(weir_stream *s, enum weir_mode mode)
 {
     struct weir__config *config = weir__config(s);
@@ -23,7 +23,7 @@ static int set_mode_held(weir_stream *s, enum weir_mode mode, size_t bytes)
         return -EINVAL;
     if (mode == WEIR_AUTO)
         mode = config->fd == 2 ? WEIR_NONE : config->terminal ? WEIR_LINE : WEIR_FULL;
-    if (state->record_bytes && mode != WEIR_RECORD) { /* the begun record is now just bytes */
+    if (state->record_bytes && mode != WEIR_RECORD) { /* the incomplete record becomes plain bytes */
         uint64_t begun = state->record_bytes;
         state->record_bytes = 0;
         weir__publish(s, begun);
@@ -69,9 +69,9 @@ static int set_buffer_held(weir_stream *s, enum weir_mode mode, void *buffer, si
     if (config->spill || config->uring || config->direct || bytes > WEIR_BUFFER_MAX)
         return -EINVAL;
     if (config->can_read && config->can_write && bytes < 2)
-        return -EINVAL; /* a half for each; nothing has been given up yet */
+        return -EINVAL; /* too small to divide; checked before the old buffer is freed */
     if (!config->sink->write && !config->sink->read)
-        return -EINVAL; /* its memory is what it is about */
+        return -EINVAL; /* a memory stream's buffer is its data */
     struct weir_options options = {.buffer = buffer, .buffer_bytes = bytes};
     weir__buffers_free(s);
     int result = weir__buffers_init(s, &options, bytes);
@@ -93,11 +93,11 @@ int weir_set_stale(weir_stream *s, unsigned stale_ms)
     struct weir__config *config = weir__config(s);
     weir__enter(s);
     bool locked = config->locking;
-    if (!locked) /* from here on the timer may come */
+    if (!locked) /* from here on the timer may access the stream */
         weir__lock(&weir__state(s)->lock, s);
     __atomic_store_n(&config->stale_ms, stale_ms, __ATOMIC_RELAXED);
-    config->locking = config->locking || stale_ms; /* never back: a timer that was armed may still come */
-    weir__state(s)->armed = false; /* and it does not know of this delay: the next byte tells it */
+    config->locking = config->locking || stale_ms; /* never reset: the timer may still access the stream */
+    weir__state(s)->armed = false;                 /* the next append arms it with the new delay */
     int result = stale_ms && config->can_write && weir__pending(s) ? weir__stale_arm(s) : 0;
     weir__set_limits(s);
     weir__unlock(&weir__state(s)->lock);

@@ -1,4 +1,4 @@
-/* open.c: streams over descriptors. */
+/* open.c: opens streams over descriptors. */
 #include "private.h"
 
 #include <unistd.h>
@@ -7,7 +7,7 @@ static const struct weir_options defaults;
 
 static int64_t flags_of(int fd) { return WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL)); }
 
-/* What the descriptor is decides how it is buffered. */
+/* Finds the type of the file, which decides how it is buffered. */
 static int inspect_fd(weir_stream *s, int fd, int oflags, int64_t *block_bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -51,7 +51,7 @@ static int choose_sink(weir_stream *s, const struct weir_options *options)
     }
     if (options->flags & WEIR_URING) {
         if (!config->can_write || (config->can_read && config->seekable))
-            return -EINVAL; /* it is for writing ahead; only a socket is read meanwhile */
+            return -EINVAL; /* for writing only; a socket may also be read */
         config->sink = &weir__sink_uring;
     }
     return 0;
@@ -65,9 +65,9 @@ static int init_stream(weir_stream *s, int fd, int oflags, const struct weir_opt
     if (result < 0)
         return result;
     if (config->can_read && config->durability == WEIR_KILL)
-        return -EINVAL; /* the shared mapping holds bytes to be written only */
+        return -EINVAL; /* the shared mapping has only a write buffer */
     if (config->durability >= WEIR_DATA && config->can_write && !config->regular && !config->block_device)
-        return -EINVAL; /* nothing else can be synced */
+        return -EINVAL; /* only files and block devices can be synced */
     config->mode = resolve_mode(s, options->mode);
     result = choose_sink(s, options);
     if (result == 0)
@@ -77,7 +77,7 @@ static int init_stream(weir_stream *s, int fd, int oflags, const struct weir_opt
     return result;
 }
 
-/* Whatever was made of it. */
+/* Frees a stream that was not activated, with all its parts. */
 static void free_partial(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -107,7 +107,7 @@ int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const s
         return result;
     }
     if (path && weir__config(made)->regular && !weir__config(made)->append)
-        weir__state(made)->pos = 0; /* just opened */
+        weir__state(made)->pos = 0; /* a new descriptor starts at position 0 */
     *s = made;
     return 0;
 }
@@ -133,7 +133,7 @@ int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_o
     int direct = options->flags & WEIR_DIRECT ? O_DIRECT : 0, fd;
     do
         fd = (int)WEIR_CALL(weir__kernel.open(path, oflags | direct | O_CLOEXEC, 0666));
-    while (fd == -EINTR); /* a FIFO waits for its other end */
+    while (fd == -EINTR); /* open(2) of a FIFO waits for its other end */
     if (fd < 0)
         return fd;
     result = weir__open_fd(s, fd, oflags, path, options);

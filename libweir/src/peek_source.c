@@ -1,5 +1,6 @@
-/* look_ahead.c: how far the next record of a shared pipe or socket reaches, without taking any of it: what
- * lies behind belongs to whoever reads next. Copies come by tee(2) into a pipe of our own, or by MSG_PEEK. */
+/* peek_source.c: finds the end of the next record of a shared pipe or socket without consuming it; the
+ * bytes behind it belong to the next reader. Copies the data by tee(2) into a private pipe, or by
+ * MSG_PEEK. */
 #include "private.h"
 
 #include <sys/socket.h>
@@ -14,7 +15,8 @@ static void close_pipe(struct weir__config *config)
     config->peek_pid = FAILED;
 }
 
-/* Made at the first use. A forked child makes its own: two who read copies from one would mix them up. */
+/* Creates the pipe at the first use. A forked child creates its own: two readers of one pipe would mix up
+ * their copies. */
 static bool ensure_pipe(struct weir__config *config)
 {
     int pid = (int)getpid();
@@ -35,7 +37,7 @@ static ssize_t copy_from_pipe(struct weir__config *config, char *to)
     while (copied_bytes < copied) {
         ssize_t got =
             weir__kernel.read(config->peek_pipe[0], to + copied_bytes, (size_t)(copied - copied_bytes));
-        if (got <= 0 && errno != EINTR) { /* what is left in it would be taken for the next record */
+        if (got <= 0 && errno != EINTR) { /* bytes left in the pipe would be taken for the next record */
             close_pipe(config);
             return 0;
         }
@@ -44,7 +46,8 @@ static ssize_t copy_from_pipe(struct weir__config *config, char *to)
     return copied;
 }
 
-/* Nothing to be had yet, the end, an error: one byte, for the read to come to wait for or to report. */
+/* Returns 1 if no data is available, at the end and after an error: the following read blocks or reports
+ * it. */
 size_t weir__peek_source(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);

@@ -1,16 +1,17 @@
-/* pool.c: memory of streams that were closed, for the next ones. To map, to touch and to unmap it takes several times
- * as long as to read a small file.
+/* pool.c: keeps mappings of closed streams for the next ones. Mapping, page faults and unmapping take
+ * several times as long as reading a small file.
  *
- * A slot is a word that is changed as a whole, without a lock: a child that is forked in the middle of a change has it
- * as it was before or after, and at worst one mapping that nobody knows. */
+ * Each slot is one word, changed atomically and without a lock: a child forked during a change has the old
+ * or the new value. At worst one mapping leaks. */
 #include "private.h"
 
 #include <sys/mman.h>
 
-/* So many of each kind, and none that is larger, stay with a process that has closed everything. */
+/* Bounds what a process keeps after it has closed all streams: slots of each kind, and the size of a
+ * mapping. */
 enum { SLOTS = 4, MAX_BYTES = 512 * 1024 };
 
-/* Where the sanitizer of addresses is to find a use of memory after weir_close, that memory is not used again. */
+/* With AddressSanitizer memory is not reused, so that a use after weir_close is detected. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { POOLED = 0 };
 #elif defined(__has_feature)
@@ -23,10 +24,10 @@ enum { POOLED = 1 };
 enum { POOLED = 1 };
 #endif
 
-/* The address, and in the bits that are 0 in it the number of pages; 0: empty. */
+/* Address of a mapping, with its number of pages in the low bits; 0: empty. */
 static _Atomic uintptr_t slots[WEIR__POOLS][SLOTS];
 
-/* 0: not of a size that is kept. */
+/* Returns the number of pages, or 0 if mappings of that size are not kept. */
 static uintptr_t pages_of(size_t bytes)
 {
     uintptr_t pages = bytes / weir__page;

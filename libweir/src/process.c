@@ -1,23 +1,24 @@
-/* process.c: what exit(3), fork(3) and exec(3) have to do, and what the whole process shares. */
+/* process.c: the hooks of exit(3), fork(3) and exec(3), and the data of the whole process. */
 #include "private.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LOCK_TIMEOUT_MS = 1000 }; /* at exit, with a stream that another thread holds */
+enum { LOCK_TIMEOUT_MS = 1000 }; /* at exit, to lock a stream that another thread holds */
 
 struct weir__globals *weir__globals;
 static int init_result;
 
-/* May this process write out what waits in the stream? Not a child of vfork(2): it is its parent's. */
+/* Returns whether this process may write the stream's pending bytes. False in a child of vfork(2): the
+ * stream is its parent's. */
 static bool belongs_to(const weir_stream *s, int pid)
 {
     const struct weir__config *config = weir__config(s);
     return s->magic == WEIR_STREAM_MAGIC && (config->pid == pid || config->on_fork == WEIR_FORK_KEEP);
 }
 
-/* With nothing to be written it is not worth waiting, say, for a thread that waits for input. */
+/* Locks the stream. If nothing is pending, does not wait: the owner may be blocked in a read. */
 static bool try_enter(weir_stream *s)
 {
     struct weir__lock *lock = &weir__state(s)->lock;
@@ -26,8 +27,8 @@ static bool try_enter(weir_stream *s)
            (waiting ? weir__timedlock(lock, s, LOCK_TIMEOUT_MS) : weir__trylock(lock));
 }
 
-/* As fclose(3) would: the next program that reads the file goes on where this one stopped. But where a
- * forked child's copy stopped says nothing: moving back would make the parent read bytes twice. */
+/* Flushes and seeks back over read-ahead bytes, as fclose(3), so that the next program continues at the
+ * stream's position. Does not seek back for a forked child's copy: the parent would read bytes twice. */
 static void flush_and_seek_back(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -50,13 +51,13 @@ static void at_exit(void)
         weir__remove_temporary(s);
         if (weir__config(s)->spill)
             weir__spill_exit(s);
-        weir__config(s)->mode = WEIR_NONE; /* other exit handlers may still write */
+        weir__config(s)->mode = WEIR_NONE; /* exit handlers that run later may still write */
         weir__set_limits(s);
         weir__leave(s);
     }
 }
 
-/* A copy that stdio's rules made (WEIR_FORK_KEEP) is not flushed: its original will be. */
+/* Does not flush a forked child's copy of a WEIR_FORK_KEEP stream: the original is flushed by the parent. */
 void weir__before_exec(void)
 {
     weir_stream *s;
@@ -71,8 +72,8 @@ void weir__before_exec(void)
     }
 }
 
-/* The child is to have a copy of these as they are between two calls, not in the middle of one; but input
- * that a thread waits for may never come. */
+/* Locks the stream, so that the child's copy is in the state between two calls. A thread that is blocked in
+ * a read leaves a consistent state; do not wait for it. */
 static void lock_kept(weir_stream *s)
 {
     struct weir__lock *lock = &weir__state(s)->lock;
@@ -123,12 +124,12 @@ static void after_fork_in_child(void)
     for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;) {
         struct weir__config *config = weir__config(s);
         if (config->on_fork != WEIR_FORK_KEEP) {
-            if (s->magic) /* the kernel did not, or an emulator said so and did not */
+            if (s->magic) /* MADV_WIPEONFORK failed, or an emulator ignored it */
                 weir__wipe(s);
             if (config->uring)
                 weir__uring_close_in_child(s);
             if (config->spill)
-                weir__spill_reinit(s); /* a copy of its descriptor would keep the memory of the file */
+                weir__spill_reinit(s); /* an inherited descriptor would keep the file's memory allocated */
             continue;
         }
         config->pid = (int)getpid();
@@ -137,7 +138,7 @@ static void after_fork_in_child(void)
         weir__state(s)->refs = 0;
         memset(&weir__state(s)->groups, 0, sizeof weir__state(s)->groups);
         weir__state(s)->in_read = false;
-        weir__state(s)->armed = false; /* the timer is not there */
+        weir__state(s)->armed = false; /* the child has no timer thread */
         weir__set_limits(s);
     }
 }
@@ -150,7 +151,8 @@ static void init_process(void)
         init_result = -errno;
         return;
     }
-    madvise(memory, weir__page, MADV_WIPEONFORK); /* for clone(2); the handler of fork(3) does it in any case */
+    madvise(memory, weir__page,
+            MADV_WIPEONFORK); /* for clone(2); the handler of fork(3) zeroes the page itself */
     __atomic_store_n(&weir__globals, memory, __ATOMIC_RELEASE);
     if (atexit(at_exit) != 0 || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         init_result = -ENOMEM;

@@ -1,4 +1,4 @@
-/* put.c: text into a stream: weir_printf, and the calls without a format. */
+/* put.c: appends text: weir_printf and the calls without a format. */
 #include "private.h"
 
 #include <limits.h>
@@ -6,7 +6,8 @@
 
 #include "format.h"
 
-/* Straight into the buffer when the short way is open and there is room for the longest result. */
+/* Returns the address for `most` bytes in the buffer, or NULL if the fast path is closed or the room is too
+ * small. */
 static char *reserve_fast(weir_stream *s, size_t most)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
@@ -47,7 +48,7 @@ int weir_put_i64(weir_stream *s, int64_t value)
     return (int)bytes;
 }
 
-/* A sign, 309 digits, a point, and what was asked for. */
+/* A sign, 309 digits, a point, and `precision` digits. */
 static int put_long_fixed(weir_stream *s, double value, int precision)
 {
     size_t room = 320 + (size_t)precision;
@@ -90,7 +91,7 @@ ssize_t weir_put_str(weir_stream *s, const char *string)
     return (ssize_t)bytes;
 }
 
-/* What does not fit the buffer as it is now. */
+/* Formats a text that does not fit the buffer in allocated memory. */
 static int print_long(weir_stream *s, size_t bytes, const char *format, va_list arguments)
 {
     char *text = malloc(bytes);
@@ -118,7 +119,7 @@ static int print_held(weir_stream *s, const char *format, va_list arguments)
     if (needed > 0 && (size_t)needed > weir__room(s))
         needed = print_long(s, (size_t)needed, format, again);
     else if (needed > 0)
-        weir__commit_held(s, (size_t)needed); /* accepted: an error sticks, or the rest waits */
+        weir__commit_held(s, (size_t)needed); /* accepted: a write error sticks */
     va_end(again);
     return (int)needed;
 }

@@ -1,4 +1,4 @@
-/* read.c: taking bytes: weir_getc's long way, weir_read, weir_peek, weir_skip, weir_ungetc. */
+/* read.c: consumes bytes: the slow path of weir_getc, weir_read, weir_peek, weir_skip, weir_ungetc. */
 #include "private.h"
 
 #include <limits.h>
@@ -38,7 +38,7 @@ static WEIR_NOINLINE int getc_slow_unlock(weir_stream *s)
     return result;
 }
 
-/* As putc_locked. */
+/* See putc_locked in write.c. */
 static WEIR_NOINLINE int getc_locked(weir_stream *s)
 {
     struct weir__lock *lock = &weir__state(s)->lock;
@@ -50,10 +50,10 @@ static WEIR_NOINLINE int getc_locked(weir_stream *s)
     return weir__lock_release_fast(lock) ? c : weir__lock_release_slow(lock, c);
 }
 
-/* As weir_putc_held. */
+/* See weir_putc_held in write.c. */
 int weir_getc_held(weir_stream *s) { return getc_enter(s); }
 
-/* As weir_putc_slow: threads that share a stream come here for every byte. */
+/* See weir_putc_slow in write.c: threads that share a stream call this for every byte. */
 int weir_getc_slow(weir_stream *s)
 {
     if (WEIR_LIKELY(weir__one_thread() && s->read < s->held_read_limit))
@@ -61,7 +61,8 @@ int weir_getc_slow(weir_stream *s)
     return getc_locked(s);
 }
 
-/* One step towards `bytes`: from the buffer, or one read. Large ones go past the buffer. */
+/* Reads at least one byte: from the buffer, or by one read. Large requests bypass the buffer. `to` NULL:
+ * discards the bytes. */
 static ssize_t read_step(weir_stream *s, char *to, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -119,7 +120,6 @@ ssize_t weir_read_some(weir_stream *s, void *to, size_t bytes)
     return result;
 }
 
-/* How many of `bytes` are there to be looked at; an error only if it is none. */
 ssize_t weir__peek_held(weir_stream *s, size_t bytes)
 {
     int result = weir__start_reading(s);
@@ -144,9 +144,9 @@ ssize_t weir_peek(weir_stream *s, char **from, size_t bytes)
         return -EINVAL;
     weir__enter(s);
     ssize_t result = weir__peek_held(s, bytes);
-    if (result >= 0) /* all that is there anyway, as the room of weir_reserve */
+    if (result >= 0) /* returns all unread bytes, as weir_reserve returns all the room */
         result = (ssize_t)weir__unread(s);
-    *from = weir__next(s); /* NULL where it is not for reading */
+    *from = weir__next(s); /* NULL if the stream has no read buffer */
     weir__leave(s);
     return result;
 }
@@ -161,7 +161,8 @@ ssize_t weir_skip(weir_stream *s, size_t bytes)
     return result;
 }
 
-/* Room in front of the unread bytes, in memory that may be written to. */
+/* Makes room in front of the unread bytes. The caller's memory must not be changed, so it is replaced by a
+ * mapping. */
 static int make_pushback_room(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);

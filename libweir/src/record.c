@@ -1,8 +1,8 @@
-/* record.c: WEIR_RECORD: bytes are published when their record is complete, so that only whole records can
- * leave, whoever writes them out. */
+/* record.c: WEIR_RECORD mode. A record's bytes are published when the record is complete, so that only
+ * whole records can be written, whether by the owner, the timer or weir_recover. */
 #include "private.h"
 
-/* Room behind the record that was begun: what is complete leaves first, then the buffer grows. */
+/* Makes room behind the incomplete record: drains complete records first, then grows the buffer. */
 static int make_room(weir_stream *s, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -16,7 +16,7 @@ static int make_room(weir_stream *s, size_t bytes)
     return weir__grow_write(s, wanted);
 }
 
-/* Everything up to the last separator among the newest `bytes` is complete. */
+/* Publishes everything up to the last separator among the newest `bytes` bytes. */
 static void publish_complete(weir_stream *s, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -53,7 +53,7 @@ ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count)
         return result;
     for (int i = 0; i < count; i++)
         append(s, iov[i].iov_base, iov[i].iov_len);
-    publish_complete(s, bytes); /* accepted: an error sticks, or the rest waits */
+    publish_complete(s, bytes); /* accepted: a write error sticks */
     return (ssize_t)bytes;
 }
 
@@ -63,15 +63,15 @@ void weir__record_commit(weir_stream *s, size_t bytes)
     publish_complete(s, bytes);
 }
 
-/* On a pipe, where nothing in the bytes shows where a record ends, each needs a write of its own: the one
- * before must be gone. */
+/* Drains the previous record if the sink is a pipe and records have no separator: each record then needs a
+ * write of its own. */
 static int drain_before_unseparated(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     return config->is_pipe && config->separator < 0 && weir__pending(s) ? weir__drain(s) : 0;
 }
 
-/* 0: accepted, whatever became of it. */
+/* Publishes the record. Returns 0 if it was accepted, even if the write failed. */
 static int complete_record(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);

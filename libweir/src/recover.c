@@ -1,13 +1,13 @@
-/* recover.c: weir_recover: whether the owner of a spill file is dead, and which file was its sink. */
+/* recover.c: weir_recover: checks that the owner of a spill file is dead, and finds and opens its sink. */
 #include "spill.h"
 
 #include <unistd.h>
 
 #include "format.h"
 
-/* ---- does the owner live? ---- */
+/* ---- whether the owner lives ---- */
 
-/* The fifth field of each line of /proc/PID/maps is an inode number. */
+/* Parser state for /proc/PID/maps. The fifth field of each line is an inode number. */
 struct maps_scan {
     unsigned field;
     uint64_t number;
@@ -29,7 +29,8 @@ static void scan_maps(struct maps_scan *scan, const char *part, size_t length, u
     }
 }
 
-/* The number of another file system's file would be a rare accident: it costs a later attempt. */
+/* Returns whether the owner still maps the file. Compares inode numbers only: a file with the same number
+ * on another file system postpones the recovery. */
 bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino)
 {
     char part[1024], path[64] = "/proc/";
@@ -49,7 +50,8 @@ bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino)
     return scan.found;
 }
 
-/* Before it is opened: closing it again would end the lock that this very process has on it. */
+/* Returns whether this process owns the spill file. Checked before it is opened, because closing it again
+ * would release this process's lock on it. */
 static bool is_open_here(const char *path)
 {
     struct stat status;
@@ -67,7 +69,7 @@ static bool is_open_here(const char *path)
     return found;
 }
 
-/* Which file is written is what the spill file says, so it must not be another user's word. */
+/* Requires that the spill file belongs to the user: it says which file is written. */
 static int check_owner(const struct stat *status)
 {
     return status->st_uid == geteuid() && !(status->st_mode & 022) ? 0 : -EPERM;
@@ -91,18 +93,19 @@ int weir__reopen(int fd, int oflags)
 
 static int open_fifo(int found)
 {
-    int fd = weir__reopen(found, O_WRONLY | O_NONBLOCK); /* -ENXIO: nobody reads */
+    int fd = weir__reopen(found, O_WRONLY | O_NONBLOCK); /* -ENXIO: the FIFO has no reader */
     if (fd >= 0)
         weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)O_WRONLY);
     return fd;
 }
 
-/* The very file, not what has its name now. Looked at before it is opened: opening a device may do things. */
+/* Opens the owner's file itself, not another file that has its name now. Checks it by O_PATH first, because
+ * opening a device can have side effects. */
 static int open_sink(const struct weir__spill_image *image)
 {
     const struct weir__spill_sink *sink = &image->file.sink;
     if (sink->path[0] == 0 || (sink->type != S_IFREG && sink->type != S_IFBLK && sink->type != S_IFIFO))
-        return -ENXIO; /* the number of a terminal may be another's by now; a pipe has no name at all */
+        return -ENXIO; /* the terminal may have been given to another user; a pipe has no name */
     int found = (int)WEIR_CALL(weir__kernel.open(sink->path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
     if (found < 0)
         return found;
@@ -113,7 +116,8 @@ static int open_sink(const struct weir__spill_image *image)
     return fd;
 }
 
-/* Linux appends with an O_APPEND descriptor even where pwrite(2) says; then it is opened anew. */
+/* Checks the caller's descriptor. Linux appends through an O_APPEND descriptor even with pwrite(2), so the
+ * file is reopened in that case. */
 static int prepare_given_fd(const struct weir__spill_image *image, struct weir__target *target)
 {
     int flags = (int)WEIR_CALL(weir__kernel.fcntl(target->fd, F_GETFL, NULL));
@@ -157,7 +161,7 @@ static int recover(int spill, const char *path, int fd, struct weir_recovered *f
         result = check_owner(&status);
     if (result == 0)
         result = lock(spill, F_WRLCK);
-    if (result == 0) /* again: who had the lock before may have finished and removed it */
+    if (result == 0) /* checked again: the previous owner of the lock may have removed the file */
         result = (int)WEIR_CALL(weir__kernel.fstat(spill, &status));
     if (result == 0 && status.st_nlink == 0)
         result = -ENOENT;
@@ -185,7 +189,7 @@ int weir_recover(const char *spill, int fd, struct weir_recovered *found)
     if (file < 0)
         return file;
     int result = recover(file, spill, fd, found);
-    lock(file, F_UNLCK); /* a child that another thread makes right now has the descriptor as well */
+    lock(file, F_UNLCK); /* another thread may be in fork(2): its child would keep the lock */
     weir__kernel.close(file);
     return result;
 }

@@ -1,5 +1,5 @@
-/* registry.c: every open stream of the process, in slots that are each stored whole. A child forked in
- * the middle of a change, and a walk without the lock, see each slot before or after it. */
+/* registry.c: all open streams of the process, one per slot. Slots are stored atomically, so a child forked
+ * during a change and a walk without the lock see the old or the new value. */
 #include "private.h"
 
 #include <unistd.h>
@@ -47,7 +47,8 @@ int weir__register(weir_stream *s)
     return result;
 }
 
-/* Those who came by the registry may want the lock that this thread has: they get it. */
+/* Waits until no thread has a reference. Such a thread may need the stream's lock: if this thread holds it,
+ * it is released meanwhile. */
 static void wait_for_refs(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
@@ -55,7 +56,7 @@ static void wait_for_refs(weir_stream *s)
     uint32_t depth = locked_here ? state->lock.depth : 0;
     struct timespec moment = {0, 50000};
     if (!atomic_load(&state->refs) ||
-        weir__config(s)->pid != (int)getpid()) /* a child has no other threads */
+        weir__config(s)->pid != (int)getpid()) /* a forked child has no other threads */
         return;
     if (locked_here) {
         state->lock.depth = 0;
@@ -87,7 +88,7 @@ void weir__unregister(weir_stream *s)
 
 weir_stream *weir__ref_next(size_t *slot)
 {
-    if (!__atomic_load_n(&weir__globals, __ATOMIC_ACQUIRE)) /* there was never one */
+    if (!__atomic_load_n(&weir__globals, __ATOMIC_ACQUIRE)) /* no stream was ever opened */
         return NULL;
     weir__registry_lock();
     weir_stream *s = weir__next_stream(slot);

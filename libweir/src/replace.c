@@ -1,4 +1,4 @@
-/* replace.c: a file replaced whole or not at all: temporary, sync, rename, sync of the directory. */
+/* replace.c: replaces a file atomically: temporary file, sync, rename, sync of the directory. */
 #include "private.h"
 
 #include <limits.h>
@@ -7,14 +7,15 @@
 
 enum { ATTEMPTS = 100 };
 
-/* The name behind symbolic links is what is replaced; they stay links. */
+/* Resolves symbolic links: the file is replaced, the links stay. */
 static char *final_path(const char *path)
 {
     char *found = realpath(path, NULL);
     return found || errno != ENOENT ? found : strdup(path);
 }
 
-/* Beside the file, so that rename(2) can do it: hidden, and named for who left it if it is ever found. */
+/* Creates the temporary file in the same directory, for rename(2). The name is hidden and contains the
+ * creator's pid. */
 static int create_temporary(const char *path, char **temporary)
 {
     const char *slash = strrchr(path, '/');
@@ -35,7 +36,7 @@ static int create_temporary(const char *path, char **temporary)
     return fd;
 }
 
-/* As the file that is replaced: its permissions, and its owner where that is allowed. */
+/* Copies the permissions of the replaced file, and its owner if permitted. */
 static int copy_attributes(int fd, const char *path)
 {
     struct stat old;
@@ -44,7 +45,8 @@ static int copy_attributes(int fd, const char *path)
     if (!S_ISREG(old.st_mode))
         return -EINVAL;
     if (fchown(fd, old.st_uid, old.st_gid) != 0 && fchown(fd, (uid_t)-1, old.st_gid) != 0)
-        old.st_mode &= ~(mode_t)(S_ISUID | S_ISGID); /* another's file is not made ours with its rights */
+        old.st_mode &=
+            ~(mode_t)(S_ISUID | S_ISGID); /* do not grant set-user-ID rights to a different owner */
     return (int)WEIR_CALL(fchmod(fd, old.st_mode & 07777));
 }
 
@@ -97,14 +99,14 @@ void weir__remove_temporary(const weir_stream *s)
 static int commit(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    int result = weir__sync_held(s, WEIR_WHOLE); /* owner and permissions as well */
+    int result = weir__sync_held(s, WEIR_WHOLE); /* WEIR_WHOLE includes owner and permissions */
     if (result < 0)
         return result;
     result = (int)WEIR_CALL(weir__kernel.rename(config->temporary, config->path));
     if (result < 0)
         return result;
     free(config->temporary);
-    config->temporary = NULL; /* from here on closing leaves it */
+    config->temporary = NULL; /* from here on weir_close does not remove it */
     return weir__sync_directory(config->path);
 }
 

@@ -1,5 +1,5 @@
-/* replay.c: what waits in the file of a dead owner, to its sink. Each step is noted in the file, so that who
- * comes after a kill of this process, or after an error, goes on where it ended. */
+/* replay.c: writes the pending bytes in a dead owner's file to its sink. Each step is stored in the file,
+ * so that a recovery that was killed or failed can be continued. */
 #include "spill.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 enum { CHUNK = 4096 };
 
-/* ---- reading the file: not by a map, which who truncates it would make a trap ---- */
+/* ---- reading the file by pread(2): a mapping would raise SIGBUS if the file is truncated ---- */
 
 static int64_t read_at(int fd, void *to, size_t bytes, uint64_t at)
 {
@@ -60,7 +60,7 @@ static bool is_sink_right(const struct weir__spill_sink *sink)
            (sink->path[0] == 0 || sink->path[0] == '/');
 }
 
-/* No offset may lead out of the file, nor a sum of them around. */
+/* Requires that no offset and no sum of offsets exceeds the file. */
 static bool are_offsets_right(const struct weir__spill_image *image)
 {
     const struct weir__spill_file *file = &image->file;
@@ -108,13 +108,13 @@ void weir__spill_describe(const struct weir__spill_image *image, struct weir_rec
     memcpy(found->path, image->file.sink.path, sizeof found->path);
 }
 
-/* ---- noting what is done ---- */
+/* ---- storing the progress ---- */
 
 #define STORE_FIELD(image, field)                                          \
     write_at((image)->fd, &(image)->file.field, sizeof(image)->file.field, \
              offsetof(struct weir__spill_file, field))
 
-/* In one piece: a kill does not divide what is copied within a page. */
+/* Stores the structure in one write: a kill cannot divide a copy within one page. */
 static int store_inflight(struct weir__spill_image *image, uint64_t bytes, uint64_t end)
 {
     uint64_t from = bytes ? image->file.head.drained : WEIR_SPILL_NONE;
@@ -134,7 +134,7 @@ static int store_origin(struct weir__spill_image *image, uint64_t next)
     return STORE_FIELD(image, origin);
 }
 
-/* ---- what of it the sink has already ---- */
+/* ---- finding which bytes the sink already has ---- */
 
 bool weir__is_same_sink(const struct weir__spill_image *image, int fd)
 {
@@ -153,7 +153,8 @@ static int64_t end_of(const struct weir__target *target)
     return result < 0 ? result : (int64_t)status.st_size;
 }
 
-/* 1: the target has at `at` what lies in the buffer from `offset` on; 0: it has not; -1: it cannot be read. */
+/* Compares `bytes` bytes of the target at `at` with the buffer at `offset`. Returns 1 if equal, 0 if
+ * different, -1 if the target cannot be read. */
 static int compare_target(const struct weir__spill_image *image, const struct weir__target *target,
                           uint64_t at, uint64_t offset, uint64_t bytes)
 {
@@ -176,7 +177,8 @@ static void mark_inexact(const struct weir__spill_image *image, struct weir_reco
     found->repeated = has_inflight(image) ? image->file.inflight.bytes : 0;
 }
 
-/* Has anyone written where ours will go, into what was behind the end when the owner looked? */
+/* Returns whether another writer has written to the range of the pending bytes, beyond the end of the file
+ * that the owner saw. */
 static bool has_foreign_write(const struct weir__spill_image *image, const struct weir__target *target,
                               uint64_t end)
 {
@@ -208,7 +210,7 @@ static int resolve_positioned(struct weir__spill_image *image, const struct weir
     return result < 0 ? result : store_origin(image, (uint64_t)end);
 }
 
-/* The file's growth is what the write in flight did, if the bytes there are ours. */
+/* The file's growth since the owner's write is that write's count, if the bytes there equal the buffer's. */
 static int resolve_append(struct weir__spill_image *image, const struct weir__target *target,
                           struct weir_recovered *found)
 {
@@ -244,7 +246,7 @@ static int resolve_inflight(struct weir__spill_image *image, const struct weir__
 
 /* ---- writing ---- */
 
-/* As weir__whole_records, without looking into a map. */
+/* As weir__whole_records, but reads the buffer by pread(2). */
 static uint64_t whole_records(const struct weir__spill_image *image, uint64_t bytes)
 {
     char part[CHUNK];
@@ -263,7 +265,7 @@ static uint64_t whole_records(const struct weir__spill_image *image, uint64_t by
     return bytes;
 }
 
-/* One write(2). Returns what it took. */
+/* Calls write(2) once. Returns its count or -errno. */
 static int64_t write_once(struct weir__spill_image *image, const struct weir__target *target,
                           const char *buffer)
 {
@@ -293,13 +295,15 @@ static int write_all(struct weir__spill_image *image, const struct weir__target 
         if (taken > 0)
             result = store_drained(image, (uint64_t)taken);
         else if (taken != -EINTR)
-            result = taken == -EFAULT ? -EBADMSG : taken ? (int)taken : -EIO; /* it was cut off under us */
+            result = taken == -EFAULT ? -EBADMSG
+                     : taken          ? (int)taken
+                                      : -EIO; /* the spill file was truncated */
     }
     int stored = store_inflight(image, 0, image->file.inflight.end);
     return result < 0 ? result : stored;
 }
 
-/* Who writes to the same open file description goes on behind these bytes. */
+/* Moves the shared position behind the bytes, for other users of the open file description. */
 static void advance_position(const struct weir__spill_image *image, const struct weir__target *target,
                              uint64_t from, uint64_t inflight_bytes)
 {
@@ -320,7 +324,7 @@ static int replay(struct weir__spill_image *image, const struct weir__target *ta
         return -errno;
     uint64_t from = position(image);
     result =
-        write_all(image, target, (const char *)memory + image->file.buffer_at); /* only the kernel reads it */
+        write_all(image, target, (const char *)memory + image->file.buffer_at); /* read by the kernel only */
     weir__kernel.munmap(memory, image->size);
     if (target->same_file && image->file.sink.kind == WEIR_SPILL_POSITIONED)
         advance_position(image, target, from, inflight_bytes);

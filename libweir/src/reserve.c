@@ -1,4 +1,4 @@
-/* reserve.c: room in the buffer itself, filled by the caller. */
+/* reserve.c: gives the caller room in the buffer, to be filled in place. */
 #include "private.h"
 
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
@@ -10,7 +10,7 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
         return result;
     if (bytes > WEIR_BUFFER_MAX)
         return -EMSGSIZE;
-    bytes += bytes == 0; /* whatever there is, but not nothing */
+    bytes += bytes == 0; /* 0 means any room, but at least one byte */
     if (bytes > weir__room(s)) {
         result = config->sink->write ? weir__drain_async(s) : 0;
         if (result < 0)
@@ -41,7 +41,7 @@ int weir__commit_held(weir_stream *s, size_t bytes)
     }
     uint64_t from = weir__written(s);
     weir__publish(s, bytes);
-    weir__after_append(s, from); /* accepted all the same: an error sticks, or the rest waits */
+    weir__after_append(s, from); /* accepted: a write error sticks */
     return 0;
 }
 

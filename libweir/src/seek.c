@@ -1,4 +1,4 @@
-/* seek.c: positions: the descriptor's, less what was read ahead, plus what waits. */
+/* seek.c: positions. A stream's position is the descriptor's, plus pending bytes, minus unread bytes. */
 #include "private.h"
 
 static int64_t sink_seek(weir_stream *s, int64_t offset, int whence)
@@ -12,14 +12,15 @@ static int64_t sink_seek(weir_stream *s, int64_t offset, int whence)
     return pos;
 }
 
-/* Of the descriptor. Others move it if it is shared, so then it is asked for every time. */
+/* Returns the descriptor's position. The cached value is not used if the descriptor is shared: others move
+ * it. */
 int64_t weir__kernel_pos(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
     return state->pos >= 0 && !weir__config(s)->share ? state->pos : sink_seek(s, 0, SEEK_CUR);
 }
 
-/* Appended bytes will lie behind the file's end, wherever the position is now. */
+/* Returns the end of the file: O_APPEND ignores the position. */
 static int64_t append_pos(weir_stream *s)
 {
     if (weir__config(s)->fd < 0)
@@ -35,7 +36,8 @@ static int64_t tell_held(weir_stream *s)
     uint64_t pending = weir__pending(s) + weir__state(s)->record_bytes;
     if (!config->seekable)
         return -ESPIPE;
-    if (config->uring && config->append) /* neither the file's size nor its position knows of it */
+    if (config->uring &&
+        config->append) /* a write in flight shows neither in the file's size nor in its position */
         pending += weir__uring_remaining(s, true);
     int64_t pos = config->append && pending ? append_pos(s) : weir__kernel_pos(s);
     if (pos < 0)
@@ -52,7 +54,7 @@ int64_t weir_tell(weir_stream *s)
     return result;
 }
 
-/* Within what was read ahead no system call is needed. */
+/* Moves within the read buffer, without a system call. Returns false if the target is outside. */
 static bool within_buffer(weir_stream *s, int64_t target)
 {
     struct weir__state *state = weir__state(s);
@@ -66,7 +68,7 @@ static bool within_buffer(weir_stream *s, int64_t target)
     return true;
 }
 
-/* A file that is read here and there needs no read-ahead. */
+/* Counts seeks out of the buffer: with random access read-ahead is useless. */
 static void count_far_seek(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);

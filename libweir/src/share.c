@@ -1,4 +1,4 @@
-/* share.c: descriptors that others use as well. */
+/* share.c: descriptors that other processes or libraries use as well. */
 #include "private.h"
 
 int weir_share(weir_stream *s)
@@ -33,7 +33,8 @@ int weir_fileno(weir_stream *s)
         if (result == 0)
             weir__discard_read(s);
     }
-    weir__state(s)->pos = -1; /* the caller may move it, and write what the next sync is to cover */
+    weir__state(s)->pos =
+        -1; /* the caller may move the position, and its writes must be covered by the next sync */
     weir__state(s)->synced = weir__state(s)->synced_whole = 0;
     weir__leave(s);
     return result < 0 ? result : weir_fd(s);

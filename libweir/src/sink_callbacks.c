@@ -1,7 +1,7 @@
-/* sink_callbacks.c: two functions of the program as source and sink. */
+/* sink_callbacks.c: streams over callbacks of the program. */
 #include "private.h"
 
-/* One piece a call; the write loop comes back for the rest. */
+/* Passes one entry per call; the write loop repeats. */
 static ssize_t callbacks_write(weir_stream *s, const struct iovec *iov, int count)
 {
     (void)count;
@@ -65,11 +65,11 @@ int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks,
     *s = NULL;
     int result = weir__options_check(options);
     if (result == 0 && options->flags & (WEIR_DIRECT | WEIR_URING | WEIR_LOCK_FILE))
-        result = -EINVAL; /* these are about descriptors */
+        result = -EINVAL; /* these flags apply to descriptors */
     if (result == 0 && options->durability >= WEIR_DATA && !callbacks->sync)
         result = -EINVAL;
     if (result == 0 && options->durability == WEIR_KILL)
-        result = -EINVAL; /* nobody could call the functions after a kill */
+        result = -EINVAL; /* the callbacks do not exist after a kill */
     if (result == 0)
         result = weir__new(&made, &weir__sink_callbacks, options);
     if (result < 0)

@@ -1,4 +1,4 @@
-/* sink_direct.c: around the page cache (O_DIRECT). See direct.h for what goes which way, and why. */
+/* sink_direct.c: streams that bypass the page cache (O_DIRECT). direct.h describes the routes. */
 #include "direct.h"
 
 #include <sys/mman.h>
@@ -8,7 +8,7 @@ enum { BOUNCE_BYTES = 256 * 1024 };
 
 static bool is_multiple(uint64_t value, size_t of) { return value % of == 0; }
 
-/* Where the next byte will be written, as the kernel sees it: others may share the position. */
+/* Returns the position of the next write from the kernel: it may be shared. */
 static int64_t write_position(const weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
@@ -19,7 +19,7 @@ static int64_t write_position(const weir_stream *s)
     return result < 0 ? result : (int64_t)status.st_size;
 }
 
-/* ---- a full buffer ends at a boundary ---- */
+/* ---- capacity: a full buffer ends at a boundary ---- */
 
 static void set_aligned_capacity(weir_stream *s, int64_t pos)
 {
@@ -61,9 +61,9 @@ static bool ensure_bounce(struct weir__direct *d)
     return true;
 }
 
-/* How much of `total` bytes at `pos` one call takes, by which way. A write that is all whole blocks of the
- * device goes straight; any other is cut at whole pages, which the two ways do not share, but only if there
- * is a whole one in it: what is small stays in one piece. */
+/* Chooses the route for `total` bytes at `pos` and returns how many of them one call takes. Whole device
+ * blocks go directly. Other writes are divided at page boundaries, because the two routes should not share
+ * a page, but only if they contain a whole page. */
 static uint64_t choose_route(struct weir__direct *d, uint64_t pos, uint64_t total)
 {
     size_t unit = is_multiple(pos | total, d->block_align) ? d->block_align : d->unit;
@@ -74,7 +74,7 @@ static uint64_t choose_route(struct weir__direct *d, uint64_t pos, uint64_t tota
     return lead_bytes ? lead_bytes : weir__round_down(total, unit);
 }
 
-/* From where it lies, or as much as the bounce takes. */
+/* Returns how many bytes can be written from where they are, or from the bounce buffer. */
 static uint64_t choose_buffer(struct weir__direct *d, const struct iovec *first, uint64_t bytes)
 {
     uint64_t straight = bytes <= first->iov_len ? bytes : weir__round_down(first->iov_len, d->unit);
@@ -118,8 +118,9 @@ static ssize_t write_bounced(weir_stream *s, const struct iovec *iov, int count)
     return weir__fd_write(s, &all, 1);
 }
 
-/* Refused although all looked right: the device needs more than is known, a limit on the file's size cut
- * the write, or others moved the position or the file's end. The page cache takes it. */
+/* The kernel can refuse an aligned write: the device needs a larger alignment than it reported,
+ * RLIMIT_FSIZE cut the write, or another writer moved the position or the end. Such bytes go through the
+ * page cache. */
 static ssize_t direct_write(weir_stream *s, const struct iovec *iov, int count)
 {
     const struct weir__direct *d = weir__config(s)->direct;
@@ -145,8 +146,8 @@ bool weir__direct_can_read_bypass(weir_stream *s, const void *to, size_t bytes)
 
 size_t weir__direct_skew(const struct weir__config *config) { return config->direct->skew; }
 
-/* Blocks may be read to there: from `head` bytes before the position on only if it is for weir__fill, into an
- * empty buffer, as these bytes lie before those that were asked for. */
+/* Returns whether whole blocks can be read to `to`. If the first block begins `lead_bytes` before the
+ * position, only a fill of the empty read buffer can take these bytes. */
 static bool is_direct_target(const weir_stream *s, const char *to, size_t lead_bytes)
 {
     const struct weir__config *config = weir__config(s);
@@ -160,8 +161,8 @@ static bool is_past_end(const struct weir__config *config, int64_t pos)
     return config->regular && weir__kernel.fstat(config->fd, &status) == 0 && pos >= (int64_t)status.st_size;
 }
 
-/* Whole blocks, of which `head` bytes are before the position `pos`. Returns how many bytes behind it were
- * read, or -EINVAL where only the page cache can say. */
+/* Reads whole blocks; `lead_bytes` bytes of them precede `pos`. Returns the number of bytes after `pos`, or
+ * -EINVAL if only the page cache can answer. */
 static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos, size_t lead_bytes)
 {
     const struct weir__config *config = weir__config(s);
@@ -178,7 +179,7 @@ static ssize_t read_blocks(weir_stream *s, char *to, size_t bytes, int64_t pos, 
         WEIR_CALL(weir__kernel.pread(config->fd, in_place ? to : d->bounce, room, pos - (int64_t)lead_bytes));
     if (got <= 0)
         return got;
-    if (got <= (ssize_t)lead_bytes) /* the end, or a short count */
+    if (got <= (ssize_t)lead_bytes) /* the end of the file, or a short count */
         return is_past_end(config, pos) ? 0 : -EINVAL;
     got -= (ssize_t)lead_bytes;
     if (in_place) {
@@ -202,7 +203,7 @@ static ssize_t direct_read(weir_stream *s, void *to, size_t bytes)
     ssize_t got;
     if (lead_bytes == 0 && bytes >= d->block_align && is_direct_target(s, to, 0)) {
         got = weir__fd_read(s, to,
-                            weir__round_down(bytes, d->block_align)); /* which moves the position as well */
+                            weir__round_down(bytes, d->block_align)); /* read(2) also advances the position */
     } else {
         got = read_blocks(s, to, bytes, pos, lead_bytes);
         int64_t moved = got > 0 ? WEIR_CALL(weir__kernel.lseek(config->fd, pos + got, SEEK_SET)) : 0;
@@ -211,7 +212,7 @@ static ssize_t direct_read(weir_stream *s, void *to, size_t bytes)
     return got == -EINVAL ? weir__cached_read(s, to, bytes) : got;
 }
 
-/* ---- the rest ---- */
+/* ---- the other operations ---- */
 
 static int64_t direct_seek(weir_stream *s, int64_t offset, int whence)
 {

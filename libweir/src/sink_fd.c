@@ -1,10 +1,10 @@
-/* sink_fd.c: the descriptor as source and sink. */
+/* sink_fd.c: streams over descriptors. */
 #include "private.h"
 
 ssize_t weir__fd_write(weir_stream *s, const struct iovec *iov, int count)
 {
     int fd = weir__config(s)->fd;
-    if (count == 1) /* the shorter way through the kernel */
+    if (count == 1) /* write(2) has less overhead than writev(2) */
         return WEIR_CALL(weir__kernel.write(fd, iov->iov_base, iov->iov_len));
     return WEIR_CALL(weir__kernel.writev(fd, iov, count));
 }
@@ -29,7 +29,7 @@ int weir__fd_sync(weir_stream *s, enum weir_durability level)
     return (int)result;
 }
 
-/* After EINTR the descriptor is closed all the same on Linux: close(2). */
+/* Ignores EINTR: Linux has closed the descriptor nevertheless, see close(2). */
 int weir__fd_close(weir_stream *s)
 {
     int result = (int)WEIR_CALL(weir__kernel.close(weir__config(s)->fd));

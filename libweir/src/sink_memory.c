@@ -1,7 +1,8 @@
-/* sink_memory.c: streams over memory: to read a piece of the caller's, to collect what is written. */
+/* sink_memory.c: streams over memory: reading the caller's, and collecting output in memory that grows. */
 #include "private.h"
 
-/* No functions at all: the reader's buffer is the memory, the collector's grows and never drains. */
+/* Has no operations: a reader's buffer is the memory itself, a collector's buffer grows and is never
+ * drained. */
 const struct weir__sink weir__sink_memory = {0};
 
 static int create(weir_stream **s, const struct weir_options **options)
@@ -13,11 +14,11 @@ static int create(weir_stream **s, const struct weir_options **options)
     if (result < 0)
         return result;
     if ((*options)->durability != WEIR_PROCESS || (*options)->stale_ms)
-        return -EINVAL; /* there is nowhere to go to */
+        return -EINVAL; /* there is no sink to drain to */
     if ((*options)->flags & ~(WEIR_THREADS | WEIR_KEEP_OPEN) || (*options)->buffer)
         return -EINVAL;
     result = weir__new(s, &weir__sink_memory, *options);
-    if (result == 0) /* nobody else reads or writes these bytes: a child has its copy of them, as of all memory */
+    if (result == 0) /* the data is private memory: a forked child gets its copy */
         weir__set_on_fork(*s, WEIR_FORK_KEEP);
     return result;
 }
@@ -41,7 +42,7 @@ int weir_open_memory(weir_stream **s, const void *memory, size_t bytes, const st
     struct weir__config *config = weir__config(*s);
     config->can_read = true;
     config->mode = WEIR_FULL;
-    config->read_buffer = (char *)(uintptr_t)memory; /* never written to: read_mapped is 0, see read.c */
+    config->read_buffer = (char *)(uintptr_t)memory; /* never written to: see make_pushback_room in read.c */
     config->read_capacity = bytes;
     result = activate_or_free(s, 0);
     if (result < 0)

@@ -1,28 +1,28 @@
-/* sink_uring.c: the program fills one half of the buffer while io_uring writes the other (WEIR_URING).
+/* sink_uring.c: io_uring writes one half of the buffer while the program fills the other (WEIR_URING).
  *
- * TWO SEGMENTS. own->buffer is one, the spare the other. A full buffer is given to the ring whole, and the
- * stream goes on with the spare (weir__drain_async, weir__uring_swap): for the published offsets these
- * bytes are drained, they belong to the kernel from then on. One write is in flight at a time; before
- * anything else goes to the descriptor, or moves it, it has come to its end (settle). So the order is that
- * of the program, on files, O_APPEND, pipes and sockets alike. Nothing else is different from a stream over
- * a descriptor: a flush, line and record writes on pipes, the modes and durabilities that promise something
- * for each record, and blocks of the caller's larger than the buffer are plain write(2), without a copy.
+ * TWO SEGMENTS. config->buffer is one segment, u->spare the other. A full buffer is submitted whole, and
+ * the stream continues with the spare one (weir__drain_async, weir__uring_swap). For the published offsets
+ * the submitted bytes are drained; the memory belongs to the kernel until the write completes. Only one
+ * write is in flight at a time. Before any other operation on the descriptor it is completed
+ * (complete_write), so the order of the bytes is the program's on files, O_APPEND, pipes and sockets. All
+ * other writes are plain write(2) calls: flushes, line and record writes to pipes, modes and durabilities
+ * that promise something for each record, and blocks of the caller's that are larger than the buffer
+ * (without a copy).
  *
- * WHAT COULD NOT BE WRITTEN stays where it is, before all that waits in the buffer: it counts as pending,
- * and is tried again by write(2) after weir_clear. A short count is no error: the rest is written. EINTR,
- * EAGAIN and a cancelled write (its thread has ended) are tried again by write(2) at once, and so are EPIPE
- * and EFBIG, because only write(2) sends their signals to the program.
+ * ERRORS. Bytes that could not be written keep their memory and precede all bytes in the buffer. They count
+ * as pending, and after weir_clear write(2) tries them again. After a short count the rest is written.
+ * EINTR, EAGAIN and a cancelled write (its thread has exited) are tried again by write(2) at once. So are
+ * EPIPE and EFBIG, because only write(2) raises their signals in the program.
  *
- * THE POSITION. The place in a file is taken by lseek(2) in one step with finding it, before the write, and
- * the write goes to that place: io_uring itself would read the position, write, and set it, and who writes
- * with a copy of the descriptor meanwhile would be overwritten.
+ * POSITION. lseek(2) reserves the range of a file in one step with finding its position, and the write gets
+ * this explicit offset. io_uring with offset -1 would load the position, write, and store it; a concurrent
+ * writer with the same position would be overwritten.
  *
- * WHO THE RING BELONGS TO. It is made with the first full buffer. A forked child has none of it: its first
- * full buffer makes its own, and what is in flight is the parent's. Where the kernel has no io_uring, or
- * not for this process, all writes are plain ones; whether there is a ring shows as anon_inode:[io_uring] in
- * /proc/PID/fd. Files are written by a thread of the kernel's; pipes and sockets as their readers make
- * room, which runs in the program's own threads and can end a wait in epoll_wait(2) and a few other calls
- * with EINTR, as a signal would. */
+ * OWNERSHIP. The ring is created with the first full buffer. A forked child has no ring and creates its
+ * own; the write in flight is the parent's. If io_uring is not available, all writes are plain ones. A ring
+ * shows as anon_inode:[io_uring] in /proc/PID/fd. The kernel writes files from a worker thread. Writes to
+ * pipes and sockets continue as the reader makes room, in task work of the program's threads, which can
+ * interrupt epoll_wait(2) and a few other calls with EINTR, as a signal does. */
 #include "private.h"
 
 #include <sys/mman.h>
@@ -31,25 +31,25 @@
 #include "uring_ring.h"
 
 struct segment {
-    char *memory; /* NULL: not there yet */
-    size_t mapped; /* 0: the caller's */
+    char *memory;  /* NULL: not allocated */
+    size_t mapped; /* 0: the caller's memory */
     size_t capacity;
 };
 
 struct weir__uring {
     struct weir__ring ring;
-    bool unavailable;  /* there is no io_uring, or not for this file */
-    bool async;        /* weir__drain_async asks: the write may stay in flight */
-    bool in_flight;    /* a write of `from` and `left` is in flight */
-    bool swap_pending; /* it is that of own->buffer: weir__uring_swap has not come yet */
-    int error;    /* of the last one, not told to anybody yet */
-    char *from;   /* taken from the buffer, and not yet written, as far as known */
+    bool unavailable;  /* io_uring is not available, or not for this file */
+    bool async;        /* set by weir__drain_async: the write may stay in flight */
+    bool in_flight;    /* a write of `from` and `remaining` is in flight */
+    bool swap_pending; /* it is config->buffer; weir__uring_swap has not run yet */
+    int error;         /* of the last write, not reported yet */
+    char *from;        /* start of the bytes taken from the buffer and not written yet */
     size_t remaining;
-    int64_t offset; /* where it goes; -1: where the descriptor is */
+    int64_t offset; /* of `from` in the file; -1: at the descriptor's position */
     struct segment spare;
 };
 
-/* ---- coming and going ---- */
+/* ---- setup and teardown ---- */
 
 int weir__uring_init(weir_stream *s, const struct weir_options *options)
 {
@@ -61,7 +61,7 @@ int weir__uring_init(weir_stream *s, const struct weir_options *options)
     config->uring = u;
     if (!options->buffer)
         return 0;
-    config->capacity /= 2; /* of the caller's memory each gets a half */
+    config->capacity /= 2; /* each segment gets half of the caller's memory */
     u->spare = (struct segment){config->buffer + config->capacity, 0, config->capacity};
     return config->capacity ? 0 : -EINVAL;
 }
@@ -74,7 +74,8 @@ static void advance_range(struct weir__uring *u, size_t bytes)
     u->offset += u->offset < 0 ? 0 : (int64_t)bytes;
 }
 
-/* What will never be written leaves no gap, if nobody has gone on from behind it. */
+/* Moves the position back over bytes that will never be written, unless another writer has continued behind
+ * them. */
 static void release_range(const weir_stream *s)
 {
     const struct weir__uring *u = weir__config(s)->uring;
@@ -88,7 +89,7 @@ void weir__uring_free(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     struct weir__uring *u = config->uring;
-    weir__uring_remaining(s, true); /* the kernel reads from the memory */
+    weir__uring_remaining(s, true); /* the kernel still reads the memory */
     release_range(s);
     weir__ring_free(&u->ring);
     if (u->spare.mapped)
@@ -97,7 +98,7 @@ void weir__uring_free(weir_stream *s)
     config->uring = NULL;
 }
 
-/* The number is still the ring's: nobody has closed anything yet. */
+/* Runs in the child handler of fork(3): no code of the child can have closed the number yet. */
 void weir__uring_close_in_child(weir_stream *s)
 {
     struct weir__uring *u = weir__config(s)->uring;
@@ -106,17 +107,17 @@ void weir__uring_close_in_child(weir_stream *s)
     u->ring.fd = -1;
 }
 
-/* Its memory is not mapped here, and after clone(2) nobody knows whether the number is still its own. */
+/* Does not close the descriptor: after clone(2) the child may have closed it and reused the number. */
 void weir__uring_reinit(weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
     struct segment spare = config->uring->spare;
-    if (spare.memory == config->buffer) /* the fork was in the middle of a swap */
+    if (spare.memory == config->buffer) /* the fork happened during a swap */
         spare = (struct segment){0};
     *config->uring = (struct weir__uring){.ring.fd = -1, .spare = spare};
 }
 
-/* ---- what is in flight ---- */
+/* ---- the write in flight ---- */
 
 static int submit(weir_stream *s)
 {
@@ -130,7 +131,8 @@ static int submit(weir_stream *s)
     return result;
 }
 
-/* Errors that write(2) is asked about: it is the right one to say them, or they are none of the file's. */
+/* Errors after which write(2) is called: either they are not the file's, or write(2) reports them
+ * properly. */
 static bool is_transient(int error)
 {
     return error == 0 || error == -EINTR || error == -EAGAIN || error == -ECANCELED;
@@ -140,7 +142,7 @@ static bool is_retried_by_write(int error)
     return error == -EPIPE || error == -EFBIG || error == -EINVAL || error == -EOPNOTSUPP;
 }
 
-/* What became of the write in flight; u->error says whether it failed. */
+/* Takes the result of the write in flight, if it has completed. Stores a failure in u->error. */
 static void reap(weir_stream *s, bool wait)
 {
     struct weir__uring *u = weir__config(s)->uring;
@@ -174,7 +176,7 @@ static int clear_error(struct weir__uring *u)
     return error;
 }
 
-/* Waits for what is in flight and writes what is left of it. 0: nothing is. */
+/* Waits for the write in flight and writes the rest. Returns 0 if no bytes remain. */
 static int complete_write(weir_stream *s)
 {
     struct weir__uring *u = weir__config(s)->uring;
@@ -211,11 +213,11 @@ int weir__uring_resume(weir_stream *s)
     int error = clear_error(u);
     if (error)
         return weir__fail(s, error);
-    submit(s); /* never waits, as write(2) might; if it cannot, the rest is for the program's next call */
+    submit(s); /* unlike write(2) this never blocks; if it fails, the program's next call writes the rest */
     return 1;
 }
 
-/* ---- giving a buffer away ---- */
+/* ---- submitting a buffer ---- */
 
 static bool ensure_ring(struct weir__uring *u)
 {
@@ -224,7 +226,7 @@ static bool ensure_ring(struct weir__uring *u)
     return !u->unavailable;
 }
 
-/* As large as the buffer, which may have changed. Nothing is in flight. */
+/* Allocates the spare segment with the buffer's current capacity. Requires that no write is in flight. */
 static bool ensure_spare(const struct weir__config *config)
 {
     struct segment *spare = &config->uring->spare;
@@ -240,7 +242,7 @@ static bool ensure_spare(const struct weir__config *config)
     return true;
 }
 
-/* Of the file, where it has one: from here on others who share the position write behind it. */
+/* Reserves the next `bytes` bytes of a seekable file: other users of the position then write behind them. */
 static bool reserve_range(const weir_stream *s, size_t bytes)
 {
     const struct weir__config *config = weir__config(s);
@@ -304,7 +306,7 @@ void weir__uring_swap(weir_stream *s)
     weir__set_limits(s);
 }
 
-/* ---- the rest of the sink ---- */
+/* ---- the other operations ---- */
 
 static int uring_finish(weir_stream *s)
 {
@@ -312,7 +314,7 @@ static int uring_finish(weir_stream *s)
     return result < 0 ? weir__fail(s, result) : 0;
 }
 
-/* Asking where the descriptor is needs no waiting: the place of what is in flight is taken. */
+/* Querying the position needs no wait: the range of the write in flight is already reserved. */
 static int64_t uring_seek(weir_stream *s, int64_t offset, int whence)
 {
     int result = offset == 0 && whence == SEEK_CUR && !weir__config(s)->append ? 0 : uring_finish(s);

@@ -1,4 +1,5 @@
-/* spill.c: the buffer of a WEIR_KILL stream in its file: spill.h says what is stored there in which order. */
+/* spill.c: the buffer of a WEIR_KILL stream in its spill file. spill.h defines the file and the order of
+ * stores. */
 #include "spill.h"
 
 #include <stddef.h>
@@ -8,7 +9,7 @@
 
 #include "format.h"
 
-/* ---- coming and going ---- */
+/* ---- creating and removing the file ---- */
 
 static enum weir__spill_kind kind_of(const struct weir__config *config)
 {
@@ -18,7 +19,7 @@ static enum weir__spill_kind kind_of(const struct weir__config *config)
                                                                     : WEIR_SPILL_POSITIONED;
 }
 
-/* "" for what has no path: "pipe:[1234]". */
+/* Finds the absolute path of the descriptor's file; "" if it has none, such as "pipe:[1234]". */
 static void find_path(int fd, char *path)
 {
     char link[64] = "/proc/self/fd/";
@@ -27,7 +28,7 @@ static void find_path(int fd, char *path)
     path[length > 0 && path[0] == '/' ? length : 0] = 0;
 }
 
-/* What of struct statx is of interest; not every C library has it. */
+/* The fields of struct statx up to stx_btime; not every C library declares it. */
 struct statx_btime {
     uint32_t mask;
     char fields_before[76];
@@ -64,7 +65,7 @@ int weir__spill_identify(int fd, struct weir__spill_sink *sink)
 static int describe(const weir_stream *s, struct weir__spill_sink *sink)
 {
     const struct weir__config *config = weir__config(s);
-    memset(sink, 0, sizeof *sink); /* the padding and what is behind the path are sealed as well */
+    memset(sink, 0, sizeof *sink); /* the checksum covers the padding and the bytes behind the path */
     int result = weir__spill_identify(config->fd, sink);
     if (result < 0)
         return result;
@@ -85,7 +86,8 @@ static void set_pointers(weir_stream *s)
     weir__buffers_set_pointers(s);
 }
 
-/* And with it the lock. The program may have closed it, and opened another file that has the number now. */
+/* Closes the descriptor and thereby releases the lock. Does nothing if the program closed it and another
+ * file has the number now. */
 static void close_file(struct weir__spill *spill)
 {
     struct stat status;
@@ -95,7 +97,7 @@ static void close_file(struct weir__spill *spill)
     spill->fd = -1;
 }
 
-/* The file's end, in this process. `keep`: its name stays, for weir_recover. */
+/* Unmaps and closes the file. `keep`: leaves its name, for weir_recover. */
 static void release_file(weir_stream *s, bool keep)
 {
     struct weir__spill *spill = weir__config(s)->spill;
@@ -159,8 +161,8 @@ int weir__spill_init(weir_stream *s, const struct weir_options *options)
     return result;
 }
 
-/* A child has neither the mapping nor the lock, only a copy of the descriptor. Its own file comes with its
- * first byte. */
+/* Drops the parent's file in a forked child, which has neither the mapping nor the lock, only a copy of the
+ * descriptor. Its first append creates its own file. */
 int weir__spill_reinit(weir_stream *s)
 {
     struct weir__spill *spill = weir__config(s)->spill;
@@ -180,23 +182,25 @@ void weir__spill_free(weir_stream *s, bool keep)
     weir__kernel.munmap(spill, sizeof *spill);
 }
 
-/* Until the process has really gone other exit handlers may write; nobody could tell them from a kill. */
+/* Exit handlers that run later may still append. They get anonymous memory: a file would look as if left by
+ * a kill. */
 void weir__spill_exit(weir_stream *s)
 {
     weir__spill_exec(s);
     weir__config(s)->spill->anonymous = !weir__config(s)->spill->file;
 }
 
-/* If the exec fails, the next append makes a new file. */
+/* If the exec fails, the next append creates a new file. */
 void weir__spill_exec(weir_stream *s)
 {
     if (weir__pending(s) == 0 && weir__state(s)->record_bytes == 0)
         release_file(s, false);
 }
 
-/* ---- larger ---- */
+/* ---- growing ---- */
 
-/* The buffer keeps its place in the file, so there is nothing that a kill could find half done. */
+/* Extends the file and the mapping. The buffer keeps its place in the file, so a kill leaves no
+ * intermediate state. */
 static int extend(struct weir__spill *spill, size_t capacity)
 {
     size_t bytes = spill->file->buffer_at + ((capacity + weir__page - 1) & ~(weir__page - 1));
@@ -225,7 +229,7 @@ int weir__spill_grow(weir_stream *s, size_t capacity)
     return 0;
 }
 
-/* ---- what is stored when ---- */
+/* ---- stores before and after writes ---- */
 
 static void store_position(weir_stream *s, struct weir__spill_file *file)
 {
@@ -262,7 +266,7 @@ void weir__spill_write_begin(weir_stream *s, uint64_t bytes, uint64_t total)
 {
     struct weir__spill_file *file = weir__config(s)->spill->file;
     if (!file)
-        return; /* nothing of it is in the buffer */
+        return; /* the buffer is empty */
     WEIR_PUBLISH(&file->inflight.from, WEIR_SPILL_NONE);
     if (file->sink.kind == WEIR_SPILL_POSITIONED)
         store_position(s, file);

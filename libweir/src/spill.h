@@ -1,38 +1,41 @@
-/* spill.h: the file in which a WEIR_KILL stream keeps its buffer, and what a kill leaves in it. Private.
+/* spill.h: the spill file, which holds the buffer of a WEIR_KILL stream, and what a kill leaves in it.
+ * Private.
  *
- * THE FILE is a struct weir__spill_file, padded to whole pages, and behind it the buffer. The owner has all
- * of it in a shared mapping (MADV_DONTFORK: a forked child has none of it and makes a file of its own when
- * it first writes). It gets its name when it is complete and locked, so that nobody ever finds half of one.
- * All its blocks are there from the start: a full file system is an error of weir_open, never a SIGBUS.
+ * THE FILE is a struct weir__spill_file, padded to whole pages, followed by the buffer. The owner maps all
+ * of it shared, with MADV_DONTFORK: a forked child does not inherit it and creates its own file at its
+ * first append. The file gets its name after it is complete and locked, so no other process finds an
+ * incomplete one. All blocks are allocated at creation: a full file system is an error of weir_open, never
+ * a SIGBUS.
  *
- * WHO LIVES. The owner holds a POSIX record lock on the file: a child does not inherit it, and it ends with
- * the process, with exec (the descriptor is close-on-exec) or with weir_close. Whoever gets an OFD lock may
- * take over, after a look at /proc/PID/maps: an owner that closed descriptors that are not its own has lost
- * its lock as well, but it still maps the file. A pid that was given to another process fools nobody.
+ * THE OWNER holds a POSIX record lock on the file. A child does not inherit it; it is released when the
+ * process dies, at exec (the descriptor is close-on-exec) and by weir_close. A process that gets an OFD
+ * lock may recover the file, after it has checked /proc/PID/maps: an owner that closed descriptors that
+ * were not its own has lost its lock, but still maps the file. The inode in the maps also detects a reused
+ * pid.
  *
- * THE ORDER OF STORES. Every store below is one aligned 64-bit store with release order, so that a kill
- * leaves the effect of all before some instruction and of none behind it:
+ * STORES. Every store below is one aligned 64-bit store with release order. After a kill all stores before
+ * some instruction are visible and none behind it:
  *   append   the bytes; written += bytes
- *   drain    flight.from = NONE; origin; flight.end, .bytes, .total; flight.from = drained;
- *            write(2); drained += what it took of the buffer; origin += what it took of other bytes;
- *            flight.from = NONE
+ *   drain    inflight.from = NONE; origin; inflight.end, .bytes, .total; inflight.from = drained;
+ *            write(2); drained += bytes written from the buffer; origin += other bytes written;
+ *            inflight.from = NONE
  *   reset    (drained == written) written = 0; origin += bytes; drained = 0
- * Bytes wait only while drained < written. `origin` is the position in the sink of buffer offset 0: the
- * position of the next byte, origin + drained, is right whenever bytes wait, since everything that breaks
- * it happens while none do. It is looked up again before the first byte and before each write, because who
- * shares the descriptor may have moved it. A flight is one write(2) that may have happened: it counts
- * only while flight.from == drained.
+ * Bytes are pending only while drained < written. `origin` is the sink's position of buffer offset 0. The
+ * position of the next byte, origin + drained, is valid whenever bytes are pending: all stores that
+ * invalidate it happen while none are. It is looked up again before the first append and before each write,
+ * because other users of the descriptor may have moved it. `inflight` describes one write(2) that may or
+ * may not have happened; it is valid only while inflight.from == drained.
  *
- * WHAT EACH SINK IS PROMISED after a kill between any two instructions, also of weir_recover itself:
- *   PLAIN   (a file that is not O_APPEND, a block device) exactly once: the bytes go to their position,
- *           where a write that happened has put the same ones. Should others have written there meanwhile,
- *           into what was no part of the file before, theirs stay, and ours go behind the file's end.
- *   APPEND  (O_APPEND, WEIR_LOCK_FILE) exactly once if nobody else wrote to the file between the owner's last
- *           write and the recovery: its growth since flight.end is what the write did, if these bytes are
- *           the ones in the buffer. If they are not, at least once: the flight is repeated.
- *   FLOW    (pipes, sockets, terminals, and any other descriptor that weir_recover is given) at least
- *           once: at most one flight is repeated.
- * Only PLAIN and APPEND can be opened again by their path, and a FIFO; others need a descriptor. */
+ * THE GUARANTEE for each kind of sink, after a kill between any two instructions, also of weir_recover:
+ *   POSITIONED (files without O_APPEND, block devices) exactly once: recovery writes the bytes to their
+ *              position; a write that happened put the same bytes there. If another writer has since
+ *              extended the file over this range, its bytes stay, and ours go behind the end of the file.
+ *   APPEND     (O_APPEND, WEIR_LOCK_FILE) exactly once, if nobody else wrote to the file between the
+ *              owner's last write and the recovery: the growth since inflight.end is that write's count,
+ *              if these bytes equal the buffer's. Otherwise at least once: the write is repeated.
+ *   SEQUENTIAL (pipes, sockets, terminals, and any other descriptor given to weir_recover) at least once:
+ *              at most one write is repeated.
+ * weir_recover can reopen POSITIONED and APPEND sinks and FIFOs by their path; others need a descriptor. */
 #ifndef WEIR_SPILL_H
 #define WEIR_SPILL_H
 
@@ -45,32 +48,32 @@
 
 enum weir__spill_kind { WEIR_SPILL_POSITIONED, WEIR_SPILL_APPEND, WEIR_SPILL_SEQUENTIAL };
 
-/* Never changes; `seal` below is its sum. */
+/* Identity of the sink. Constant; `checksum` below covers it. */
 struct weir__spill_sink {
     uint64_t dev, ino;
-    uint64_t btime; /* ns; 0: not known. A new file may have the inode number of one that was removed */
-    uint32_t type; /* S_IFMT of its mode */
+    uint64_t btime; /* creation time in ns, 0: not known. Detects a reused inode number */
+    uint32_t type;  /* st_mode & S_IFMT */
     uint32_t kind;
-    uint32_t lock; /* WEIR_LOCK_FILE: written under a lock on the whole file */
+    uint32_t lock; /* 1: WEIR_LOCK_FILE, written under a lock on the whole file */
     int32_t separator;
-    char path[WEIR_SPILL_PATH]; /* absolute, or "": it has none */
+    char path[WEIR_SPILL_PATH]; /* absolute, or "" if it has none */
 };
 
-/* A write(2) that may have happened. */
+/* One write(2) that may or may not have happened. */
 struct weir__inflight {
-    uint64_t from;  /* buffer offset; NONE: there is none */
-    uint64_t bytes; /* of the buffer */
-    uint64_t total; /* these and what went with them */
-    uint64_t end;   /* the file's size when last looked at; NONE: not known */
+    uint64_t from;  /* buffer offset, or NONE */
+    uint64_t bytes; /* from the buffer */
+    uint64_t total; /* from the buffer and behind it */
+    uint64_t end;   /* the file's size before the write, or NONE */
 };
 
 struct weir__spill_file {
     struct weir_head head;
     uint64_t magic;
     uint32_t layout;
-    uint16_t released; /* the owner closes the stream: its holder has nothing to do */
-    uint16_t holder_ready; /* the holder is there */
-    uint64_t buffer_at; /* from the start of the file */
+    uint16_t released;     /* 1: the owner closes the stream; the holder exits */
+    uint16_t holder_ready; /* 1: the holder is running */
+    uint64_t buffer_at;    /* offset of the buffer in the file */
     uint64_t origin;
     struct weir__inflight inflight;
     uint64_t mode; /* enum weir_mode */
@@ -78,26 +81,25 @@ struct weir__spill_file {
     struct weir__spill_sink sink;
 };
 
-/* What the owner knows of its file. Without a mapping the stream has none at the moment: a child's, or that
- * of one who was about to exec; the next append makes it. */
+/* The owner's data for its file. `file` is NULL while there is none: in a forked child, and before an exec.
+ * The next append creates it. */
 struct weir__spill {
-    struct weir__spill_file *file; /* the mapping, or NULL */
+    struct weir__spill_file *file;
     size_t mapped;
-    size_t capacity; /* for the file to come */
+    size_t capacity; /* of the buffer, also for the next file */
     int fd;          /* holds the lock; -1: none */
     uint64_t dev, ino;
-    int holder;       /* its pid, or 0 */
+    int holder; /* the holder's pid, or 0 */
     bool wants_holder;
-    bool anonymous;   /* after exit(3): plain memory, nobody could recover it for long */
-    int first_pid;    /* who may use the name that was asked for */
-    char requested_path[WEIR_SPILL_PATH]; /* weir_options.spill, absolute; or "" */
+    bool anonymous;                       /* after exit(3): anonymous memory instead of a file */
+    int first_pid;                        /* the process that may use requested_path */
+    char requested_path[WEIR_SPILL_PATH]; /* weir_options.spill, absolute; "": not given */
     char path[WEIR_SPILL_PATH];
 };
 
-/* spill.c */
-int weir__spill_identify(int fd, struct weir__spill_sink *sink); /* dev, ino, born and type */
+int weir__spill_identify(int fd, struct weir__spill_sink *sink); /* fills in dev, ino, btime and type */
 
-/* spill_file.c: making, naming and removing the file */
+/* spill_file.c */
 int weir__spill_create(struct weir__spill *spill, size_t buffer_bytes, const struct weir__spill_sink *sink);
 int weir__spill_make_absolute(char *path, size_t bytes);
 int weir__spill_allocate_blocks(int fd, uint64_t bytes);
@@ -106,26 +108,27 @@ void weir__spill_unlink(const char *path, uint64_t dev, uint64_t ino);
 
 /* holder.c */
 int weir__holder_start(weir_stream *s);
-void weir__holder_wait(struct weir__spill *spill); /* until it has gone; the file is released */
+void weir__holder_wait(struct weir__spill *spill); /* waits for the holder's exit */
 
-/* replay.c: what waits, to its sink. Nothing here allocates or locks: the holder is a child of clone(2). */
+/* replay.c: writes pending bytes to their sink. Must not allocate or lock: it also runs in the holder, a
+ * child of clone(2). */
 struct weir__spill_image { /* an opened and locked file of a dead owner */
     int fd;
     uint64_t size;
-    struct weir__spill_file file; /* a copy of its beginning: no map of a file that others may truncate */
+    struct weir__spill_file file; /* copy of the header: a mapping could be truncated by others */
 };
 struct weir__target {
     int fd;
-    int read_fd;           /* the same file, to compare; -1: it cannot be read */
-    bool same_file;        /* it is the sink that the owner had */
-    bool same_description; /* even its open file description: the position tells */
+    int read_fd;           /* the same file, for comparison; -1: not readable */
+    bool same_file;        /* the file is the owner's sink */
+    bool same_description; /* and the open file description is the owner's */
 };
 int weir__spill_load(struct weir__spill_image *image, int fd);
 void weir__spill_describe(const struct weir__spill_image *image, struct weir_recovered *found);
 int weir__replay(struct weir__spill_image *image, const struct weir__target *target,
                  struct weir_recovered *found);
 bool weir__is_same_sink(const struct weir__spill_image *image, int fd);
-int weir__reopen(int fd, int oflags); /* the file of a descriptor, with other flags */
+int weir__reopen(int fd, int oflags); /* opens a descriptor's file with other flags */
 bool weir__owner_maps(const struct weir__spill_image *image, uint64_t ino);
 
 #endif /* WEIR_SPILL_H */

@@ -1,4 +1,4 @@
-/* spill_file.c: where the files of WEIR_KILL streams lie, and how one comes to be there whole or not at all. */
+/* spill_file.c: creates spill files completely or not at all, names them and removes them. */
 #include "spill.h"
 
 #include <limits.h>
@@ -15,7 +15,7 @@ static int check_length(int length, size_t bytes)
     return length < 0 || (size_t)length >= bytes ? -ENAMETOOLONG : 0;
 }
 
-/* A directory in XDG_RUNTIME_DIR that another user left in the environment would be in his way later. */
+/* Returns XDG_RUNTIME_DIR if it belongs to the user: after su(1) it may be another user's. */
 static const char *runtime_dir(void)
 {
     struct stat status;
@@ -36,7 +36,7 @@ int weir_spill_dir(char *to, size_t bytes)
     return check_length(snprintf(to, bytes, "/dev/shm/weir-%u", (unsigned)geteuid()), bytes);
 }
 
-/* Nobody else may have made it, or be able to put files there. */
+/* Creates the directory, and requires that only this user can put files there. */
 static int create_private_directory(const char *dir)
 {
     struct stat status;
@@ -49,7 +49,7 @@ static int create_private_directory(const char *dir)
     return status.st_uid != geteuid() || status.st_mode & 022 ? -EPERM : 0;
 }
 
-/* Absolute, as the program may have changed its directory when the file is removed. */
+/* Makes the path absolute: the program may change its directory before the file is removed. */
 int weir__spill_make_absolute(char *path, size_t bytes)
 {
     char directory[WEIR_SPILL_PATH];
@@ -66,7 +66,8 @@ int weir__spill_make_absolute(char *path, size_t bytes)
     return 0;
 }
 
-/* The name that was asked for is its first owner's; a child's file has the child's pid behind it. */
+/* Chooses the file's path. A requested name is used by the process that opened the stream; a forked child
+ * appends its pid. */
 static int choose_name(struct weir__spill *spill, int attempt)
 {
     static _Atomic unsigned number;
@@ -75,7 +76,7 @@ static int choose_name(struct weir__spill *spill, int attempt)
     char directory[WEIR_SPILL_PATH];
     if (spill->requested_path[0]) {
         if (attempt && pid == spill->first_pid)
-            return -EEXIST; /* a dead owner's, perhaps, that has to be recovered first */
+            return -EEXIST; /* the name may be a dead owner's file, which must be recovered first */
         length = pid == spill->first_pid
                      ? snprintf(spill->path, bytes, "%s", spill->requested_path)
                      : snprintf(spill->path, bytes, "%s.%d-%d", spill->requested_path, pid, attempt);
@@ -94,13 +95,13 @@ static int choose_name(struct weir__spill *spill, int attempt)
 uint64_t weir__spill_checksum(const struct weir__spill_sink *sink)
 {
     const unsigned char *byte = (const void *)sink;
-    uint64_t sum = UINT64_C(14695981039346656037); /* FNV-1a: against accidents, not against people */
+    uint64_t sum = UINT64_C(14695981039346656037); /* FNV-1a: detects damage, not forgery */
     for (size_t i = 0; i < sizeof *sink; i++)
         sum = (sum ^ byte[i]) * UINT64_C(1099511628211);
     return sum;
 }
 
-/* Where the file system cannot, zeros make the blocks. */
+/* Allocates blocks by writing zeros, for file systems without fallocate(2). */
 static int write_zeros(int fd, uint64_t bytes)
 {
     static const char zeros[ZERO_BYTES];
@@ -133,7 +134,7 @@ static int lock(int fd)
     return (int)WEIR_CALL(weir__kernel.fcntl(fd, F_SETLK, &whole));
 }
 
-/* All that the file has before its first byte. The caller's child must not share it. */
+/* Maps the file and fills in the header. MADV_DONTFORK keeps it from the caller's children. */
 static int map_and_initialize(struct weir__spill *spill, size_t buffer_bytes,
                               const struct weir__spill_sink *sink)
 {
@@ -181,7 +182,7 @@ static int open_unnamed(const char *path)
     return (int)WEIR_CALL(weir__kernel.open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 }
 
-/* Complete and locked before it can be found. */
+/* Gives the file its name, after it is complete and locked. */
 static int link_name(struct weir__spill *spill)
 {
     char link[64] = "/proc/self/fd/";
@@ -195,7 +196,8 @@ static int link_name(struct weir__spill *spill)
     return result;
 }
 
-/* Where files without a name are unknown: a kill right now leaves one that is empty. */
+/* Creates the file by name, on file systems without O_TMPFILE. A kill at this moment leaves an empty
+ * file. */
 static int open_named(struct weir__spill *spill)
 {
     int fd = -EEXIST;
@@ -240,11 +242,11 @@ int weir__spill_create(struct weir__spill *spill, size_t buffer_bytes, const str
         return result;
     result = create(spill, buffer_bytes, sink, false);
     if (result == -EOPNOTSUPP || result == -EISDIR || result == -EINVAL || result == -ENOENT)
-        result = create(spill, buffer_bytes, sink, true); /* no O_TMPFILE, or no /proc to link it from */
+        result = create(spill, buffer_bytes, sink, true); /* no O_TMPFILE, or no /proc for linkat(2) */
     return result;
 }
 
-/* Only if the name still is that file's. */
+/* Removes the file if the name still refers to it. */
 void weir__spill_unlink(const char *path, uint64_t dev, uint64_t ino)
 {
     struct stat status;

@@ -1,11 +1,11 @@
-/* stale.c: the bounded delay. One thread a process looks at the streams that have one; the program's own
- * threads only ever append.
+/* stale.c: the bounded delay (weir_options.stale_ms). One timer thread per process writes out pending
+ * bytes; the program's threads only append.
  *
- * A stream that nobody waits for is not armed: its limits are down, so its next byte takes the long way,
- * which arms it (weir__stale_arm) and puts the limits up. From then on the timer comes once a period,
- * writes out what is complete, and disarms the stream when it found nothing twice in a row. A thread that
- * was stopped between its look at the limit and its store of the offset may publish a byte after that:
- * the timer therefore looks at every such stream once a second all the same. */
+ * A stream with nothing pending is not armed: its limits are 0, so the next append takes the slow path,
+ * which arms it (weir__stale_arm) and raises the limits. The timer then checks the stream once per period,
+ * writes complete bytes, and disarms it after two checks with nothing pending. A thread that was preempted
+ * between its load of the limit and its store of the offset may publish a byte after that; the timer
+ * therefore checks every such stream once per second. */
 #include "private.h"
 
 #include <limits.h>
@@ -17,8 +17,8 @@
 
 #define MS INT64_C(1000000)
 #define HEARTBEAT (1000 * MS)
-#define RETRY_LOCKED (MS / 2)  /* the stream was locked: again soon */
-#define RETRY_BLOCKED (5 * MS) /* its reader is slow */
+#define RETRY_LOCKED (MS / 2)  /* retry delay: another thread has the lock */
+#define RETRY_BLOCKED (5 * MS) /* retry delay: the reader is slow */
 #define NEVER INT64_MAX
 
 static int64_t now(void)
@@ -28,24 +28,25 @@ static int64_t now(void)
     return (int64_t)time.tv_sec * 1000 * MS + time.tv_nsec;
 }
 
-/* Less than the delay that was promised by what waking up may take. */
+/* Shorter than the promised delay, to allow for the wake-up latency. */
 static int64_t period_of(const weir_stream *s)
 {
     int64_t period = (int64_t)weir__config(s)->stale_ms * MS;
     return period - (period / 4 < 2 * MS ? period / 4 : 2 * MS);
 }
 
-/* Never waits for who reads at the other end: other streams' time is running as well. */
+/* Returns whether a write would block. The timer must not block, because other streams have deadlines
+ * too. */
 static bool would_block(const weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
     if (config->fd < 0 || config->regular)
         return false;
     struct pollfd ready = {.fd = config->fd, .events = POLLOUT};
-    return weir__kernel.poll(&ready, 1, 0) == 0; /* an error there is one that writing will report */
+    return weir__kernel.poll(&ready, 1, 0) == 0; /* errors are reported by the write */
 }
 
-/* As much as a descriptor that poll(2) says is ready takes without waiting. */
+/* Returns how many bytes a descriptor that poll(2) reports as writable takes without blocking. */
 static uint64_t nonblocking_part(const weir_stream *s, uint64_t upto)
 {
     const struct weir__config *config = weir__config(s);
@@ -57,11 +58,12 @@ static uint64_t nonblocking_part(const weir_stream *s, uint64_t upto)
     return PIPE_BUF;
 }
 
-/* The timer's way out: what is complete now, without moving anything. */
+/* Writes the bytes that are complete now, without a reset. Returns the time of the next check. */
 static int64_t drain_stale(weir_stream *s, int64_t time)
 {
     struct weir__state *state = weir__state(s);
-    uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE) - weir__head(s)->base; /* and the bytes below it */
+    /* acquire: the bytes below the offset are visible */
+    uint64_t upto = __atomic_load_n(&weir__head(s)->written, __ATOMIC_ACQUIRE) - weir__head(s)->base;
     size_t none = 0;
     int flight = weir__config(s)->uring ? weir__uring_resume(s) : 0;
     if (flight)
@@ -78,7 +80,7 @@ static int64_t drain_stale(weir_stream *s, int64_t time)
     return state->deadline = time + period_of(s);
 }
 
-/* Returns when to look at the stream again. The lock is held. */
+/* Returns the time of the stream's next check. The caller holds the lock. */
 static int64_t check_stream(weir_stream *s, int64_t time)
 {
     struct weir__state *state = weir__state(s);
@@ -97,7 +99,7 @@ static int64_t check_stream(weir_stream *s, int64_t time)
     return time + HEARTBEAT;
 }
 
-/* The next stream in its slot, held against weir__unregister until the next call. */
+/* Returns the next stream and protects it from weir__unregister until the next call. */
 static weir_stream *next_for_timer(size_t *slot)
 {
     weir__registry_lock();
@@ -141,7 +143,8 @@ static void *timer(void *unused)
     (void)unused;
     for (;;) {
         uint32_t wake_seen = atomic_load(&weir__globals->timer_wake);
-        atomic_store(&weir__globals->timer_next, 0); /* who arms a stream now need not wake us: `seen` tells */
+        atomic_store(&weir__globals->timer_next,
+                     0); /* a stream armed from now on changes wake_seen */
         int64_t next = check_all();
         atomic_store(&weir__globals->timer_next, next);
         sleep_until(next, wake_seen);
@@ -149,7 +152,7 @@ static void *timer(void *unused)
     return NULL;
 }
 
-/* It takes no signal: those are for the program's threads. */
+/* Creates the timer thread with all signals blocked: they are for the program's threads. */
 static int start_timer(void)
 {
     pthread_t thread;
@@ -186,7 +189,6 @@ int weir__stale_arm(weir_stream *s)
     return 0;
 }
 
-/* The timer may be at it: it lets go before its next stream. */
 void weir__stale_wait(const weir_stream *s)
 {
     struct timespec moment = {0, 50000};

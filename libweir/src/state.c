@@ -1,4 +1,4 @@
-/* state.c: what a stream says of itself. */
+/* state.c: errors, the end of the input, statistics, and the public lock. */
 #include "private.h"
 
 int weir_error(weir_stream *s)

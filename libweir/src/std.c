@@ -9,7 +9,7 @@ static pthread_once_t once[3] = {PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT, PTHREAD_O
 
 _Atomic bool weir__stdio_used;
 
-/* A descriptor that is closed has a stream as well: using it fails, calling it does not crash. */
+/* A closed descriptor gets a stream as well; its calls fail with -EBADF. */
 static void open_standard(int fd)
 {
     struct weir_options options = {.flags = WEIR_KEEP_OPEN};

@@ -1,4 +1,4 @@
-/* stream.c: making a stream, setting it up again in a forked child, freeing it, and its limits. */
+/* stream.c: a stream's memory, its state in a forked child, and its limits. */
 #include "private.h"
 
 #include <sched.h>
@@ -10,11 +10,11 @@ size_t weir__page;
 static size_t round_to_page(size_t bytes) { return (bytes + weir__page - 1) & ~(weir__page - 1); }
 static size_t all_bytes(void) { return weir__page + round_to_page(sizeof(struct weir__config)); }
 
-/* weir__config() looks one page behind the stream. */
+/* weir__config() is one page behind the stream */
 _Static_assert(sizeof(struct weir__state) <= 4096, "the hot part fits the smallest page");
 
-/* Of the leak sanitizer, in a program that has it: it searches no mappings by itself, and what only the stream
- * knows (its path, the caller's context) is not lost while the stream is open. */
+/* LeakSanitizer does not search mappings by itself: registers the configuration, which refers to memory
+ * from malloc (the path, the caller's context). */
 extern void __lsan_register_root_region(const void *memory, size_t bytes) __attribute__((weak));
 extern void __lsan_unregister_root_region(const void *memory, size_t bytes) __attribute__((weak));
 
@@ -23,14 +23,14 @@ static void free_memory(weir_stream *s)
     if (__lsan_unregister_root_region)
         __lsan_unregister_root_region(weir__config(s), sizeof(struct weir__config));
     bool wiped =
-        weir__config(s)->on_fork != WEIR_FORK_KEEP; /* what weir__set_on_fork has asked for stays so */
-    memset(s, 0, sizeof(struct weir__state));       /* no stream any more, for whoever looks from outside */
+        weir__config(s)->on_fork != WEIR_FORK_KEEP; /* only mappings that are MADV_WIPEONFORK are reused */
+    memset(s, 0, sizeof(struct weir__state)); /* tools that inspect the process must not find a stream here */
     memset(weir__config(s), 0, sizeof(struct weir__config));
     if (!wiped || !weir__pool_put(WEIR__POOL_STREAMS, s, all_bytes()))
         weir__kernel.munmap(s, all_bytes());
 }
 
-/* All zeros; `wiped`: and so it would be in a child. */
+/* Allocates zeroed memory. *wiped: it is MADV_WIPEONFORK already. */
 static void *make_memory(bool *wiped)
 {
     void *memory = weir__pool_get(WEIR__POOL_STREAMS, all_bytes());
@@ -64,7 +64,7 @@ static void copy_options(struct weir__config *config, const struct weir_options 
     config->keep_open = options->flags & WEIR_KEEP_OPEN;
 }
 
-/* Where the kernel cannot (emulators), the handler of fork(3) wipes. */
+/* Failures are ignored: without MADV_WIPEONFORK (emulators) the handler of fork(3) zeroes the state. */
 void weir__set_on_fork(weir_stream *s, enum weir_on_fork on_fork)
 {
     madvise(s, weir__page, on_fork == WEIR_FORK_KEEP ? MADV_KEEPONFORK : MADV_WIPEONFORK);
@@ -100,8 +100,9 @@ static void init_public(weir_stream *s)
     struct weir__config *config = weir__config(s);
     s->layout = WEIR_LAYOUT;
     s->fd = config->fd;
-    s->separator =
-        config->max_record_bytes ? -1 : config->separator; /* the inline weir_getrec knows no limit */
+    s->separator = config->max_record_bytes
+                       ? -1
+                       : config->separator; /* the inline weir_getrec does not check the limit */
     s->held_read_limit = weir__read_start(s);
     WEIR_STORE(&s->read, s->held_read_limit);
     weir__state(s)->pos = -1;
@@ -109,7 +110,7 @@ static void init_public(weir_stream *s)
     if (config->direct)
         weir__direct_align_capacity(s);
     weir__set_limits(s);
-    WEIR_PUBLISH(&s->magic, WEIR_STREAM_MAGIC); /* last: other threads of a child wait for it */
+    WEIR_PUBLISH(&s->magic, WEIR_STREAM_MAGIC); /* last: other threads of a forked child wait for it */
 }
 
 int weir__activate(weir_stream *s)
@@ -118,7 +119,7 @@ int weir__activate(weir_stream *s)
     return weir__register(s);
 }
 
-/* A child's first use of the stream; two of its threads may come at once. */
+/* Initializes the stream at its first use in a forked child. One thread does it; others wait for `magic`. */
 WEIR_COLD void weir__reinit(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
@@ -149,8 +150,8 @@ void weir__free(weir_stream *s)
     free_memory(s);
 }
 
-/* Who waits for the lock of s goes on waiting for it; what weir__enter looks at before it has the lock is the
- * same in both, and not written. */
+/* Keeps the lock and its waiters, and the fields that weir__enter reads before it has the lock, which are
+ * equal in both streams. */
 void weir__move_stream(weir_stream *s, weir_stream *source)
 {
     struct weir__config *config = weir__config(s), *source_config = weir__config(source);
@@ -169,7 +170,8 @@ void weir__move_stream(weir_stream *s, weir_stream *source)
     free_memory(source);
 }
 
-/* May the inline calls append? From the state alone, so that no reason can be forgotten. */
+/* Returns whether the inline calls may append. Computed from the state alone, so that no reason is
+ * missed. */
 static bool allows_fast_append(const weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
@@ -186,8 +188,8 @@ void weir__set_limits(weir_stream *s)
     __atomic_store_n(&s->held_limit, held, __ATOMIC_RELAXED);
     __atomic_store_n(&s->limit, config->threads ? 0 : held, __ATOMIC_RELAXED);
     uint64_t read_limit = config->threads ? 0 : s->held_read_limit;
-    if (s->read_limit != read_limit) /* never stored by another thread: weir_getc reads it as it is */
+    if (s->read_limit != read_limit) /* no other thread may store it: weir_getc does not load it atomically */
         s->read_limit = read_limit;
-    /* Last: another thread of a child whose stream is set up right now looks at nothing else first. */
+    /* last: putc_locked loads it first, perhaps in another thread of a child that is in weir__reinit */
     __atomic_store_n(&weir__state(s)->locking, config->locking, __ATOMIC_RELEASE);
 }

@@ -1,11 +1,12 @@
-/* sync.c: durability on demand. Threads that ask at the same time share one call of the kernel. */
+/* sync.c: durability on demand. Threads that sync one stream at the same time share one call (group
+ * commit). */
 #include "private.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* Every byte ever accepted, counted from the stream's opening: what a sync covers is a number of these. */
+/* Returns the number of bytes accepted since the opening. The bytes covered by a sync are such a number. */
 static uint64_t accepted_bytes(const weir_stream *s)
 {
     return weir__state(s)->stats.written_bytes + weir__pending(s) + weir__state(s)->record_bytes;
@@ -18,7 +19,7 @@ static bool covered(const weir_stream *s, uint64_t target, enum weir_durability 
                                : state->synced >= target && target > 0;
 }
 
-/* The directory's entry is on the device when the directory is. */
+/* Syncs the directory of `path`, which makes the file's entry durable. */
 int weir__sync_directory(const char *path)
 {
     char directory[PATH_MAX];
@@ -52,8 +53,8 @@ static int sync_descriptor_directory(int fd)
     return path[0] == '/' ? weir__sync_directory(path) : 0;
 }
 
-/* Whose fault is it? A device may have dropped the pages, so never again is all well. That a file cannot be
- * synced at all, or that its directory could not be opened, leaves them where they were. */
+/* Returns whether the failure is permanent: the device may have dropped the pages. A file that cannot be
+ * synced at all, or a directory that could not be opened, is a failure of this call only. */
 static bool is_sticky(int file_result, int directory_result)
 {
     if (file_result < 0)
@@ -70,7 +71,8 @@ static void record_synced(weir_stream *s, uint64_t covers, enum weir_durability 
         state->synced_whole = covers;
 }
 
-/* The call itself, for all who wait; without the lock where others use the stream meanwhile. */
+/* Calls fdatasync(2) or fsync(2) for the group. Releases the stream's lock meanwhile if other threads use
+ * the stream. */
 static int sync_as_leader(weir_stream *s, enum weir_durability level)
 {
     struct weir__state *state = weir__state(s);
@@ -96,12 +98,12 @@ static int sync_as_leader(weir_stream *s, enum weir_durability level)
     else if (file == 0 && !config->sync_error)
         record_synced(s, covers, directory < 0 ? WEIR_DATA : level);
     weir__group_end(s, group);
-    if (config->sync_error) /* perhaps of another's call meanwhile: the kernel says it once */
+    if (config->sync_error) /* may be from another thread's call: the kernel reports it once */
         return config->sync_error;
     return file < 0 ? file : directory;
 }
 
-/* Waits as long as calls run that others make. */
+/* Waits while other threads' calls run and have not covered `target`. */
 static void wait_as_follower(weir_stream *s, uint64_t target, enum weir_durability level)
 {
     unsigned group = WEIR__GROUPS;
@@ -122,7 +124,7 @@ int weir__sync_held(weir_stream *s, enum weir_durability level)
     if (level <= WEIR_KERNEL)
         return weir__flush_held(s);
     uint64_t target = accepted_bytes(s);
-    /* One whose caller holds the lock cannot wait for a leader that needs it: it makes a call of its own. */
+    /* A caller that holds the lock recursively cannot release it for a leader: it makes its own call. */
     if (state->lock.depth == 0)
         wait_as_follower(s, target, level);
     if (config->sync_error)
@@ -134,7 +136,7 @@ int weir__sync_held(weir_stream *s, enum weir_durability level)
     return sync_as_leader(s, level);
 }
 
-/* The record was accepted; that it has not what it was promised is the next call's error. */
+/* The record itself was accepted: the failure is returned by the next call. */
 int weir__sync_record(weir_stream *s)
 {
     enum weir_durability level = weir__config(s)->durability;

@@ -1,4 +1,4 @@
-/* uring_ring.c: setting up a bare io_uring, starting a write, and learning how it ended. */
+/* uring_ring.c: sets up an io_uring, submits a write and reaps its completion. */
 #include "uring_ring.h"
 
 #include <linux/io_uring.h>
@@ -9,7 +9,7 @@
 
 enum { ENTRIES = 1 };
 
-/* One mapping for both queues (Linux 5.4), an ending is never dropped (5.5), offset -1 (5.6). */
+/* One mapping for both rings (Linux 5.4), no dropped completions (5.5), offset -1 (5.6). */
 enum { REQUIRED_FEATURES = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS };
 
 static void *map_ring(int fd, size_t bytes, uint64_t offset)
@@ -96,12 +96,12 @@ int weir__ring_submit(struct weir__ring *ring, const struct weir__ring_write *wr
     int64_t result = WEIR_CALL(weir__kernel.uring_enter(ring->fd, 1, 0, 0));
     if (atomic_load_explicit(ring->sq_head, memory_order_acquire) == at + 1)
         return 0;
-    atomic_store_explicit(ring->sq_tail, at, memory_order_release); /* not taken, so it is still ours */
+    atomic_store_explicit(ring->sq_tail, at, memory_order_release); /* the kernel did not consume it */
     return result < 0 ? (int)result : -EAGAIN;
 }
 
-/* Where the kernel cannot be asked any more - the program closed a descriptor that is not its own, or has a
- * filter for system calls now - the write comes to its end all the same, and the ring's memory tells. */
+/* Waits for a completion. If the system call fails (the program closed the descriptor, or a seccomp filter
+ * denies it), polls the ring's memory: the write completes nevertheless. */
 static void wait_for_completion(struct weir__ring *ring)
 {
     int64_t result = WEIR_CALL(weir__kernel.uring_enter(ring->fd, 0, 1, IORING_ENTER_GETEVENTS));

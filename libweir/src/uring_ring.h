@@ -1,7 +1,8 @@
-/* uring_ring.h: a bare io_uring for one write at a time. Private; knows nothing of streams.
+/* uring_ring.h: an io_uring for one write at a time, independent of streams. Private. The field names are
+ * liburing's.
  *
- * The ring's memory is shared with the kernel, so a forked child must not have it: it is MADV_DONTFORK. The
- * descriptor, as every descriptor, the child does inherit; it is close-on-exec. */
+ * The rings are shared with the kernel and MADV_DONTFORK, so a forked child does not inherit them. It does
+ * inherit the descriptor, which is close-on-exec. */
 #ifndef WEIR_URING_RING_H
 #define WEIR_URING_RING_H
 
@@ -14,15 +15,15 @@ struct io_uring_sqe;
 struct io_uring_cqe;
 
 struct weir__ring {
-    int fd; /* -1: there is none */
-    void *rings; /* both, one mapping */
+    int fd;      /* -1: none */
+    void *rings; /* both rings, in one mapping */
     size_t rings_bytes;
     struct io_uring_sqe *sqes;
     size_t sqes_bytes;
-    _Atomic uint32_t *sq_head, *sq_tail; /* head and tail of what goes to the kernel */
+    _Atomic uint32_t *sq_head, *sq_tail; /* submission queue */
     uint32_t sq_mask;
-    uint32_t *sq_array;                  /* indexes of entries */
-    _Atomic uint32_t *cq_head, *cq_tail; /* head and tail of what comes back */
+    uint32_t *sq_array;
+    _Atomic uint32_t *cq_head, *cq_tail; /* completion queue */
     uint32_t cq_mask;
     struct io_uring_cqe *cqes;
 };
@@ -31,16 +32,16 @@ struct weir__ring_write {
     int fd;
     const void *from;
     size_t bytes;
-    int64_t offset; /* -1: where the descriptor is, which moves on; or it has no position */
-    bool async;     /* by a thread of the kernel's, so that the caller does not copy either */
+    int64_t offset; /* -1: at the descriptor's position, or the file has none */
+    bool async;     /* executed by a kernel worker thread, so that the caller does not copy the data */
 };
 
-/* 0, or -errno: the kernel has no io_uring, or not for this process, or an old one. */
+/* Returns -errno if io_uring is missing, denied to this process, or too old. */
 int weir__ring_init(struct weir__ring *ring);
 void weir__ring_free(struct weir__ring *ring);
-/* 0: it is in flight. -errno: it is not, and nothing was written. */
+/* Returns 0 if the write is in flight; -errno: it is not, and nothing was written. */
 int weir__ring_submit(struct weir__ring *ring, const struct weir__ring_write *write);
-/* Has it ended? With *result: a count as write(2) returns, or -errno. */
+/* Returns whether the write has completed. *result: a count as from write(2), or -errno. */
 bool weir__ring_reap(struct weir__ring *ring, bool wait, int *result);
 
 #endif /* WEIR_URING_RING_H */

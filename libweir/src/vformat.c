@@ -1,13 +1,13 @@
-/* vformat.c: printf's language, from the format to the conversions. */
+/* vformat.c: interprets a printf format and performs its conversions. */
 #include "vformat.h"
 
 #include <errno.h>
 #include <limits.h>
 
-/* Up to the next '%' or the end, which it returns. */
+/* Appends text up to the next '%' or the end. Returns its address. */
 static const char *put_literal(struct weir__text *text, const char *at)
 {
-    enum { SHORT = 16 }; /* most runs are; a call of strchrnul(3) and memcpy(3) would take longer */
+    enum { SHORT = 16 }; /* most runs are shorter; calls of strchrnul(3) and memcpy(3) would take longer */
     size_t left = weir__space_left(text), run = 0;
     char *to = left ? text->to + text->length : NULL;
     for (; run < SHORT && at[run] != '%' && at[run]; run++)
@@ -77,7 +77,7 @@ static int put_string(struct weir__text *text, const struct weir__spec *spec,
     return 0;
 }
 
-/* Any conversion. *at is behind the '%'. */
+/* Performs any conversion. *at points behind the '%'. */
 static int put_conversion(struct weir__text *text, const char **at, struct weir__arguments *arguments)
 {
     struct weir__spec spec;
@@ -109,7 +109,8 @@ static void put_integer(struct weir__text *text, int64_t value)
         weir__append(text, digits, weir__format_i64(digits, value));
 }
 
-/* The frequent conversions, if they come without anything else; then all. *at is behind the '%'. */
+/* Performs the frequent conversions without flags, width and precision, and passes on all others. *at
+ * points behind the '%'. */
 static inline int put_next(struct weir__text *text, const char **at, struct weir__arguments *arguments)
 {
     static const struct weir__spec plain_fixed = {.precision = 6, .conversion = 'f'};

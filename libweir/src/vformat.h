@@ -1,4 +1,4 @@
-/* vformat.h: what the files of weir__vformat share. Private. */
+/* vformat.h: private declarations of the files that implement weir__vformat. */
 #ifndef WEIR_VFORMAT_H
 #define WEIR_VFORMAT_H
 
@@ -7,17 +7,17 @@
 
 #include "format.h"
 
-/* A step returns 0, -errno, or this: the C library is to format the whole. */
+/* Result of a step: the C library must format the whole text. Other results: 0 or -errno. */
 #define WEIR_UNSUPPORTED 1
 
-/* The output so far. Nothing is written from `room` on, but the length goes on. */
+/* The output. Nothing is stored beyond `room`, but `length` keeps counting. */
 struct weir__text {
     char *to; /* may be NULL if room is 0 */
     size_t room;
     size_t length;
 };
 
-/* A structure, because a va_list that is a parameter cannot be passed on by its address. */
+/* A structure, because a va_list parameter cannot be passed on by address. */
 struct weir__arguments {
     va_list list;
 };
@@ -36,11 +36,11 @@ enum weir__argument_size {
     WEIR_SIZE_LONG_DOUBLE
 };
 
-/* One conversion, such as %-8.3f. */
+/* A conversion specification, such as %-8.3f. */
 struct weir__spec {
     unsigned flags;
     int width;     /* >= 0 */
-    int precision; /* -1: none */
+    int precision; /* -1: not given */
     enum weir__argument_size size;
     char conversion;
 };
@@ -52,18 +52,20 @@ static inline size_t weir__space_left(const struct weir__text *text)
 
 static inline void weir__append(struct weir__text *text, const void *from, size_t bytes)
 {
-    if (bytes - 1 < weir__space_left(text)) /* not for 0 bytes: `to` may be NULL then */
+    if (bytes - 1 < weir__space_left(text)) /* false for 0 bytes: `to` may be NULL */
         memcpy(text->to + text->length, from, bytes);
     text->length += bytes;
 }
 
 /* vformat_spec.c */
-/* Reads what is behind a '%', with the arguments of `*`, and moves *format behind it. -EINVAL: a %n. */
+/* Parses a specification from behind the '%', takes the arguments of `*`, and moves *format behind it.
+ * Returns -EINVAL for %n. */
 int weir__parse_spec(const char **format, struct weir__spec *spec, struct weir__arguments *arguments);
-/* May the C library find a %n in it? For formats with things that only the C library understands. */
+/* Returns whether the C library could find a %n in the format. For formats that only the C library
+ * understands. */
 bool weir__may_store(const char *format);
 
-/* vformat_put.c: the conversions that are ours */
+/* vformat_put.c: conversions that libweir performs itself */
 void weir__put_signed(struct weir__text *text, const struct weir__spec *spec, intmax_t value);
 void weir__put_unsigned(struct weir__text *text, const struct weir__spec *spec, uintmax_t value);
 void weir__put_pointer(struct weir__text *text, const struct weir__spec *spec, const void *value);
@@ -71,7 +73,7 @@ void weir__put_char(struct weir__text *text, const struct weir__spec *spec, int 
 void weir__put_string(struct weir__text *text, const struct weir__spec *spec, const char *value);
 int weir__put_fixed(struct weir__text *text, const struct weir__spec *spec, double value);
 
-/* vformat_libc.c: those that the C library does for us. Each returns 0 or -errno. */
+/* vformat_libc.c: conversions by the C library. Each returns 0 or -errno. */
 int weir__libc_double(struct weir__text *text, const struct weir__spec *spec, double value);
 int weir__libc_long_double(struct weir__text *text, const struct weir__spec *spec, long double value);
 int weir__libc_wide_char(struct weir__text *text, const struct weir__spec *spec, wint_t value);

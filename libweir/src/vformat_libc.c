@@ -1,8 +1,8 @@
-/* vformat_libc.c: what the C library formats for us.
+/* vformat_libc.c: conversions by the C library.
  *
- * One conversion at a time: %e, %g, %a, all of long double, %lc, %ls, and %f where its digits depend on
- * fesetround(3) or its point is of several bytes. The whole format: as soon as it has anything that is not
- * C11 (%1$d, %'d, %m, %C …). With musl these have musl's output, and what it refuses is -EINVAL. */
+ * One conversion at a time: %e, %g, %a, long double, %lc, %ls, and %f if its digits depend on fesetround(3)
+ * or its radix character has several bytes. The whole format if it contains anything that is not C11 (%1$d,
+ * %'d, %m, %C …). With musl the output is musl's, and formats that it rejects return -EINVAL. */
 #include "vformat.h"
 
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Through a pointer that the compiler knows nothing of, so that the function itself is called, and not what
- * _FORTIFY_SOURCE puts in its place, which ends the program for some formats. */
+/* Called through a volatile pointer, so that the compiler does not substitute the function of
+ * _FORTIFY_SOURCE, which aborts the program for some formats. */
 static int (*const volatile print)(char *to, size_t room, const char *format, va_list arguments) = vsnprintf;
 
 enum { ALL_FLAGS = WEIR_LEFT | WEIR_PLUS | WEIR_SPACE | WEIR_ALTERNATIVE | WEIR_ZERO };
 
-/* Something that can be printed several times: returns as snprintf(3). */
+/* Arguments of a call that can be repeated. `print` returns as snprintf(3). */
 struct libc_call {
     int (*print)(const struct libc_call *call, char *to, size_t room);
     const char *format;
@@ -28,7 +28,7 @@ struct libc_call {
     const wchar_t *wide_string;
 };
 
-/* The text fits without room for the NUL that the C library adds: it is made elsewhere. */
+/* Formats to temporary memory if the text fits `to` exactly, without room for the C library's NUL. */
 static int print_to_temporary(const struct libc_call *call, char *to, size_t bytes)
 {
     char small[512], *copy = bytes < sizeof small ? small : malloc(bytes + 1);
@@ -46,8 +46,8 @@ static int print_to_temporary(const struct libc_call *call, char *to, size_t byt
 static int append_call(struct weir__text *text, const struct libc_call *call)
 {
     size_t left = weir__space_left(text);
-    int caller_errno = errno, error = 0; /* errno is not ours to change, and %m prints it */
-    if (left > INT_MAX) /* an error for musl */
+    int caller_errno = errno, error = 0; /* %m prints errno, and it must not change */
+    if (left > INT_MAX)                  /* musl rejects more */
         left = INT_MAX;
     char *to = left ? text->to + text->length : NULL;
     int bytes = call->print(call, to, left);
@@ -62,7 +62,7 @@ static int append_call(struct weir__text *text, const struct libc_call *call)
     return error;
 }
 
-/* ---- one conversion -------------------------------------------------------------------------------- */
+/* ---- one conversion ---- */
 
 static int print_one(char *to, size_t room, const char *format, ...)
 {
@@ -93,8 +93,8 @@ static int print_wide_string(const struct libc_call *call, char *to, size_t room
     return print_one(to, room, call->format, call->spec->width, call->spec->precision, call->wide_string);
 }
 
-/* Width 0 and precision -1 are as if they were not there. `known`: the flags that the conversion has; what
- * others do is undefined, and musl's length is wrong for %05lc. */
+/* Formats one conversion. Width 0 and precision -1 have no effect. `known`: the flags that C11 defines for
+ * it; others are undefined, and musl returns a wrong length for %05lc. */
 static int append_conversion(struct weir__text *text, struct libc_call *call, unsigned known,
                              const char *size)
 {
@@ -135,7 +135,7 @@ int weir__libc_wide_string(struct weir__text *text, const struct weir__spec *spe
     return append_conversion(text, &call, WEIR_LEFT, "l");
 }
 
-/* ---- the whole format ------------------------------------------------------------------------------ */
+/* ---- the whole format ---- */
 
 static int print_whole(const struct libc_call *call, char *to, size_t room)
 {

@@ -1,18 +1,18 @@
-/* vformat_put.c: the conversions of printf that are ours, with all their flags. */
+/* vformat_put.c: the printf conversions that libweir performs itself, with all flags. */
 #include "vformat.h"
 
 #include <langinfo.h>
 
-/* What a number or string consists of, from left to right: [spaces] prefix zeros body [spaces]. */
+/* The parts of a formatted field, from left to right: [spaces] prefix zeros body [spaces]. */
 struct pieces {
-    char prefix[3]; /* a sign, 0x, or both */
+    char prefix[3]; /* sign, 0x, or both */
     size_t prefix_bytes;
     size_t zeros;
     const char *body;
     size_t body_bytes;
 };
 
-/* Returns the end. Mostly there is nothing to do, for which a call of memset(3) takes long. */
+/* Fills and returns the end. Usually `bytes` is 0; the test avoids a call of memset(3). */
 static inline char *repeat(char *to, int c, size_t bytes)
 {
     if (bytes)
@@ -36,7 +36,7 @@ static void put_pieces(struct weir__text *text, const struct weir__spec *spec, c
     text->length += bytes + spaces;
 }
 
-/* 0 if there is none. */
+/* Returns 0 if there is no sign. */
 static char sign_of(const struct weir__spec *spec, bool negative)
 {
     if (negative)
@@ -59,7 +59,7 @@ static void set_zeros(struct pieces *pieces, const struct weir__spec *spec)
     pieces->zeros = wanted > has ? wanted - has : 0;
 }
 
-/* Digits of 2^bits, before `end`; none for 0. */
+/* Writes digits of 2^bits backwards from `end`; none for 0. Returns the first digit. */
 static char *put_bits(char *end, uintmax_t value, unsigned bits, const char *alphabet)
 {
     for (; value; value >>= bits)
@@ -126,7 +126,7 @@ void weir__put_unsigned(struct weir__text *text, const struct weir__spec *spec, 
         put_hex(text, spec, &pieces, value);
 }
 
-/* As glibc: 0x1f, with the flags of %d; but (nil). */
+/* As glibc: 0x1f with the flags of %d, and (nil) for NULL. */
 void weir__put_pointer(struct weir__text *text, const struct weir__spec *spec, const void *value)
 {
     struct pieces pieces = {.body = "(nil)", .body_bytes = 5};
@@ -150,17 +150,17 @@ void weir__put_char(struct weir__text *text, const struct weir__spec *spec, int 
 void weir__put_string(struct weir__text *text, const struct weir__spec *spec, const char *value)
 {
     struct pieces pieces = {.body = value};
-    if (!value) /* as glibc: whole or not at all */
+    if (!value) /* as glibc: complete or not at all */
         pieces.body = spec->precision < 0 || spec->precision >= 6 ? "(null)" : "";
     size_t most = spec->precision < 0 ? SIZE_MAX : (size_t)spec->precision;
     pieces.body_bytes = most == SIZE_MAX ? strlen(pieces.body) : strnlen(pieces.body, most);
     put_pieces(text, spec, &pieces);
 }
 
-/* ---- %f -------------------------------------------------------------------------------------------- */
+/* ---- %f ---- */
 
-/* What fesetround(3) set, without fegetround, which is in another library and is slower. 1 +- 2^-60 is 1
- * only if it is rounded to the nearest. */
+/* Returns whether the rounding mode is to nearest, without fegetround(3), which needs libm and is slower. 1
+ * +- 2^-60 is 1 only if it is rounded to the nearest. */
 static bool rounds_to_nearest(void)
 {
     static const volatile double one = 1, tiny = 0x1p-60;
@@ -179,7 +179,7 @@ static void put_nonfinite(struct weir__text *text, const struct weir__spec *spec
     put_pieces(text, spec, &pieces);
 }
 
-/* `number` has `sign` in front; the field of number and pad lies at its address. */
+/* Pads `number`, which has `sign_bytes` bytes of sign, to the field's width in place. */
 static void pad(char *number, size_t bytes, size_t sign_bytes, size_t pad, unsigned flags)
 {
     if (flags & WEIR_LEFT) {
@@ -193,7 +193,7 @@ static void pad(char *number, size_t bytes, size_t sign_bytes, size_t pad, unsig
     }
 }
 
-/* The digits are made in place, where they stand without padding: they may be millions. */
+/* Formats the digits in place, where they belong without padding: there may be millions. */
 static void put_finite(struct weir__text *text, const struct weir__spec *spec, double magnitude, char sign,
                        char radix)
 {

@@ -1,4 +1,4 @@
-/* vformat_spec.c: reads one conversion of a format, and finds %n in what only the C library understands. */
+/* vformat_spec.c: parses a conversion specification, and finds %n in formats for the C library. */
 #include "vformat.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static unsigned flag(char c)
     }
 }
 
-/* The digits at *at; none are 0. */
+/* Parses the digits at *at; no digits give 0. */
 static int parse_number(const char **at, int *number)
 {
     unsigned value = 0;
@@ -59,7 +59,7 @@ static int parse_precision(const char **at, struct weir__spec *spec, struct weir
     return 0;
 }
 
-/* One letter, or two for a repeated one. */
+/* Parses a length modifier of one letter, or of two equal letters. */
 static enum weir__argument_size take_size(const char **at, enum weir__argument_size once,
                                           enum weir__argument_size twice)
 {
@@ -83,7 +83,7 @@ static enum weir__argument_size parse_size(const char **at)
     }
 }
 
-/* C11's conversions with the sizes that it has for them; everything else is an extension or a mistake. */
+/* Returns whether C11 defines the conversion with this length modifier. */
 static bool is_supported(const struct weir__spec *spec)
 {
     bool plain = spec->size == WEIR_SIZE_INT, is_long = spec->size == WEIR_SIZE_LONG;
@@ -99,7 +99,7 @@ static bool is_supported(const struct weir__spec *spec)
 
 int weir__parse_spec(const char **format, struct weir__spec *spec, struct weir__arguments *arguments)
 {
-    const char *at = *format; /* of its own, which stays in a register */
+    const char *at = *format; /* a local copy stays in a register */
     int result;
     spec->flags = 0;
     for (unsigned found; (found = flag(*at)) != 0; at++)
@@ -117,7 +117,7 @@ int weir__parse_spec(const char **format, struct weir__spec *spec, struct weir__
     return 0;
 }
 
-/* ---- formats for the C library ------------------------------------------------------------------- */
+/* ---- formats for the C library ---- */
 
 #define DIGITS "0123456789"
 #define FLAGS "-+ #0'I"
@@ -128,7 +128,8 @@ static bool is_of(const char *set, char c)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-/* Past all that is of the set. strspn(3) makes a table first, which takes longer than all the rest here. */
+/* Skips all characters of the set. strspn(3) builds a table first, which takes longer than the rest of this
+ * file. */
 static const char *skip_all(const char *at, const char *set)
 {
     while (is_of(set, *at))
@@ -136,7 +137,7 @@ static const char *skip_all(const char *at, const char *set)
     return at;
 }
 
-/* 123 or * or *12$ */
+/* Skips 123, * or *12$. */
 static const char *skip_number(const char *at)
 {
     bool star = *at == '*';
@@ -145,8 +146,8 @@ static const char *skip_number(const char *at)
     return star && *at == '$' ? at + 1 : at;
 }
 
-/* One conversion, from behind the '%'. Moves *at behind it and returns its letter; 0 if it is not of a kind
- * that is known here, for who can tell then where the C library thinks that it ends. */
+/* Skips a conversion, from behind the '%'. Returns its letter, or 0 if the conversion is not known: the C
+ * library might then end it elsewhere. */
 static char skip_conversion(const char **at)
 {
     const char *start = *at, *p = skip_all(start, DIGITS);
@@ -162,8 +163,8 @@ static char skip_conversion(const char **at)
     return *p;
 }
 
-/* Whether any '%' at all is followed by what may stand within a conversion and then an n: too many are
- * found ("50 %% now"), none is missed. w and wf are sizes of C23. */
+/* Returns whether any '%' is followed by characters of a specification and then by n. This finds too many
+ * ("50 %% now") and misses none. w and wf are length modifiers of C23. */
 static bool any_may_store(const char *format)
 {
     while ((format = strchr(format, '%')) != NULL) {

@@ -1,9 +1,10 @@
-/* write.c: adding bytes: the long way of weir_putc, weir_write, weir_writev. */
+/* write.c: appends bytes: the slow path of weir_putc, weir_write, weir_writev. */
 #include "private.h"
 
 #include <limits.h>
 
-/* A stream for both directions over a file has one position: bytes read ahead go back first. */
+/* Switches a stream for both directions to writing: gives read-ahead bytes back, because the file has one
+ * position. */
 static int switch_to_writing(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
@@ -33,8 +34,8 @@ int weir__start_writing(weir_stream *s)
     return result;
 }
 
-/* The caller's bytes straight to the sink, behind what waits. Returns how many of them were taken, or the
- * error if none was. */
+/* Writes pending bytes and then the caller's bytes, without copying them. Returns how many of the latter
+ * were written, or the error if none was. */
 static ssize_t write_bypass(weir_stream *s, const struct iovec *iov, int count)
 {
     size_t done = 0;
@@ -52,7 +53,8 @@ static void copy_in(weir_stream *s, const char *from, size_t bytes)
     weir__publish(s, bytes);
 }
 
-/* How many of the caller's bytes need no copy: with a buffer's worth of them it gains nothing. */
+/* Returns how many of the caller's bytes are written without a copy. Copying a whole buffer's worth gains
+ * nothing. */
 static size_t bypass_length(weir_stream *s, const char *from, size_t bytes)
 {
     const struct weir__config *config = weir__config(s);
@@ -61,7 +63,7 @@ static size_t bypass_length(weir_stream *s, const char *from, size_t bytes)
     return config->direct ? weir__direct_write_bypass(s, from, bytes) : bytes;
 }
 
-/* Filled to the brim before it is written out, so that a file is written in blocks. */
+/* Fills the buffer completely before it is drained, so that files are written in whole blocks. */
 static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -91,7 +93,7 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
     return (ssize_t)done;
 }
 
-/* Complete lines go out at once, behind what waits; the rest of them waits. */
+/* Writes complete lines at once, behind pending bytes, and appends the rest. */
 static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
@@ -100,7 +102,7 @@ static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
     if (!lines || !config->sink->write)
         return write_full(s, from, bytes);
     struct iovec whole = {(char *)(uintptr_t)from, lines};
-    weir__enter(s); /* once more, as in write_each */
+    weir__enter(s); /* a recursive lock, as in write_each */
     ssize_t taken = write_bypass(s, &whole, 1), rest = 0;
     if (taken == (ssize_t)lines && lines < bytes)
         rest = write_full(s, from + lines, bytes - lines);
@@ -129,8 +131,8 @@ ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
     return write_full(s, from, bytes);
 }
 
-/* Pieces in order, for as long as each is accepted whole. Held once more, for a sync of one of them must not
- * let other threads come between (sync.c). */
+/* Writes the entries in order, until one is not accepted completely. The recursive lock keeps a sync of one
+ * entry from letting other threads in (sync.c). */
 static ssize_t write_each(weir_stream *s, const struct iovec *iov, int count)
 {
     ssize_t done = 0, taken = 0;
@@ -150,8 +152,8 @@ ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, si
     struct weir__config *config = weir__config(s);
     if (config->mode == WEIR_RECORD)
         return weir__record_append(s, iov, count);
-    bool whole =
-        total >= config->bypass_bytes && !config->direct; /* O_DIRECT is by blocks, which the copy makes */
+    bool whole = total >= config->bypass_bytes &&
+                 !config->direct; /* O_DIRECT needs aligned blocks, which the copy makes */
     bool bypass = config->mode == WEIR_NONE ||
                   (config->mode == WEIR_FULL && (whole || config->durability >= WEIR_KERNEL));
     if (bypass && config->sink->write)
@@ -195,7 +197,7 @@ static WEIR_COLD int putc_enter(weir_stream *s, int c)
     return result;
 }
 
-/* Who holds the lock takes it once more; who shares the stream with no thread may share it with the timer. */
+/* Also locks if the caller holds the lock, or is the only thread: the timer may use the stream. */
 int weir_putc_held(weir_stream *s, int c) { return putc_enter(s, c); }
 
 static inline int store_byte(weir_stream *s, uint64_t at, int c)
@@ -205,7 +207,7 @@ static inline int store_byte(weir_stream *s, uint64_t at, int c)
     return (unsigned char)c;
 }
 
-/* The lock is taken. */
+/* Requires the lock, and releases it. */
 static WEIR_NOINLINE int putc_slow_unlock(weir_stream *s, int c)
 {
     int result = putc_slow_held(s, c);
@@ -213,7 +215,7 @@ static WEIR_NOINLINE int putc_slow_unlock(weir_stream *s, int c)
     return result;
 }
 
-/* Without a call but as its last act, so it saves no registers. */
+/* Makes calls as the last action only, so that it saves no registers. */
 static WEIR_NOINLINE int putc_locked(weir_stream *s, int c)
 {
     struct weir__lock *lock = &weir__state(s)->lock;
@@ -226,8 +228,8 @@ static WEIR_NOINLINE int putc_locked(weir_stream *s, int c)
     return weir__lock_release_fast(lock) ? result : weir__lock_release_slow(lock, result);
 }
 
-/* Threads that share a stream come here for every byte: the common case first, and no more than it needs.
- * With one thread in the process nobody can hold the lock but this one. */
+/* Threads that share a stream call this for every byte: it handles the common case with the least work. In
+ * a process with one thread no other thread can have the lock. */
 int weir_putc_slow(weir_stream *s, int c)
 {
     uint64_t at = WEIR_LOAD(&s->head.written);
@@ -244,7 +246,8 @@ ssize_t weir_write_slow(weir_stream *s, const void *from, size_t bytes)
     return result;
 }
 
-/* What does not fit is not copied first, but where copying makes blocks or lets the program go on. */
+/* Writes data that does not fit without a copy, unless copying makes aligned blocks or lets io_uring work
+ * in the background. */
 static ssize_t writev_held(weir_stream *s, const struct iovec *iov, int count, size_t total)
 {
     struct weir__config *config = weir__config(s);

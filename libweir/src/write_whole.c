@@ -1,4 +1,5 @@
-/* unit.c: what is accepted whole or not at all: a formatted text, a string, a record. */
+/* write_whole.c: appends data that is accepted completely or not at all: formatted text, strings,
+ * records. */
 #include "private.h"
 
 #include <limits.h>
@@ -26,13 +27,13 @@ static void copy_in(weir_stream *s, const struct iovec *iov, int count, size_t s
     }
 }
 
-/* The rest of an accepted unit: behind everything, in a buffer made larger for it. */
+/* Appends the rest of a partly written unit, in a buffer grown for it. */
 static int append_rest(weir_stream *s, const struct iovec *iov, int count, size_t skip, size_t bytes)
 {
     struct weir__state *state = weir__state(s);
     if (bytes > weir__room(s)) {
         int result = weir__grow_write(s, weir__written(s) + bytes);
-        if (result < 0) { /* the one way to accept a part: it must not go unseen */
+        if (result < 0) { /* a part is already written: the error must stick */
             state->error = result;
             weir__set_limits(s);
             return result;
@@ -57,7 +58,7 @@ ssize_t weir__write_whole(weir_stream *s, const struct iovec *iov, int count)
     if ((size_t)total <= weir__room(s)) {
         uint64_t from = weir__written(s);
         copy_in(s, iov, count, 0);
-        weir__after_append(s, from); /* accepted all the same: an error sticks, or the rest waits */
+        weir__after_append(s, from); /* accepted: a write error sticks */
         return total;
     }
     ssize_t done = weir__write_parts(s, iov, count, (size_t)total);

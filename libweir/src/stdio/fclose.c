@@ -1,4 +1,4 @@
-/* fclose.c: the end of a stream, or of what a stream that stays was connected to. */
+/* fclose.c: fclose and pclose; closes a stream, or the file of a stream that stays. */
 #include "stdio_private.h"
 
 #include <sys/wait.h>
@@ -13,20 +13,20 @@ int weir__stdio_close_flush(weir_stream *s)
     int first = config->stdio_write_error;
     int result = weir__close_flush(s);
     if (result == 0 && config->can_read && config->sink->read)
-        weir__discard_read(s); /* it was given back, which must not happen twice */
+        weir__discard_read(s); /* its bytes were given back; a second time would seek too far */
     return first_error(first, result);
 }
 
 int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor)
 {
-    weir__unregister(s); /* nobody else comes by it meanwhile */
+    weir__unregister(s); /* other threads cannot find it meanwhile */
     weir_lock(s);
     int result = weir__stdio_close_flush(s);
     weir__config(s)->keep_open = keep_descriptor;
     result = first_error(result, weir__close_sink(s));
     weir__move_stream(s, made);
     weir_unlock(s);
-    weir__register(s); /* without memory for it, exit will not write it out */
+    weir__register(s); /* if this fails, exit does not flush the stream */
     return result;
 }
 
@@ -37,7 +37,7 @@ static int close_standard(weir_stream *s)
     return result < 0 ? result : weir__stdio_replace(s, closed, false);
 }
 
-/* Whatever happens the stream is gone, also when its descriptor would have to wait. */
+/* Closes the stream in any case, even if its descriptor would block. */
 static int close_any(weir_stream *s)
 {
     weir__enter(s);
@@ -79,7 +79,7 @@ int weir_stdio_pclose(weir_stream *s)
         errno = EINVAL;
         return -1;
     }
-    close_any(s); /* what the child says counts */
+    close_any(s); /* the result is the command's status */
     int result = wait_for(child, &status);
     if (result == 0)
         return status;

@@ -1,4 +1,4 @@
-/* ferror.c: the indicators of a stream, and errno. */
+/* ferror.c: the error and end-of-file indicators, fileno, and flockfile. */
 #include "stdio_private.h"
 
 int weir__stdio_fail(weir_stream *s, int64_t error)
@@ -11,7 +11,7 @@ int weir__stdio_fail(weir_stream *s, int64_t error)
 int weir__stdio_fail_write(weir_stream *s, int64_t error)
 {
     struct weir__config *config = weir__config(s);
-    if (!config->stdio_write_error && config->can_write) /* there never was anything to be written by it */
+    if (!config->stdio_write_error && config->can_write) /* reading streams have no write errors */
         config->stdio_write_error = (int)error;
     return weir__stdio_fail(s, error);
 }

@@ -1,7 +1,7 @@
-/* fflush.c: when bytes leave: fflush, setvbuf and its relatives. */
+/* fflush.c: fflush, setvbuf and related functions. */
 #include "stdio_private.h"
 
-/* What was read ahead of a file is given back; after it others may move the descriptor. */
+/* Flushes and seeks back over read-ahead bytes. Afterwards other users may move the position. */
 static int flush_held(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -31,7 +31,7 @@ int weir_stdio_fflush(weir_stream *s)
     return result;
 }
 
-/* Unbuffered input reads what was asked for: a byte, or a block. */
+/* Unbuffered reads request exactly what the caller asked for. */
 static int set_unbuffered(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -48,13 +48,13 @@ static int set_buffered(weir_stream *s, enum weir_mode mode, size_t bytes)
     struct weir__config *config = weir__config(s);
     if (bytes > WEIR_BUFFER_MAX)
         bytes = WEIR_BUFFER_MAX;
-    if (bytes == 0 && config->can_read && config->read_capacity == 1) /* was unbuffered */
+    if (bytes == 0 && config->can_read && config->read_capacity == 1) /* the stream was unbuffered */
         bytes = weir__default_bytes(s, 0);
     weir__stdio_take_errors(s);
     return weir_set_mode(s, mode, bytes);
 }
 
-/* The caller's memory is not used, which C allows: its lifetime is a frequent mistake. */
+/* Does not use the caller's buffer, which C allows: its lifetime is a common bug. */
 int weir_stdio_setvbuf(weir_stream *s, char *buffer, int mode, size_t bytes)
 {
     (void)buffer;

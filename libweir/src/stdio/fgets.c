@@ -1,9 +1,10 @@
-/* fgets.c: lines of the input, copied to the caller's memory. */
+/* fgets.c: fgets, getline and getdelim. */
 #include "stdio_private.h"
 
 #include <limits.h>
 
-/* How many of the unread bytes, up to `most` and the first delimiter; *found says that it is among them. */
+/* Returns how many unread bytes to copy: at most `most`, and up to the first delimiter. *found: it is
+ * included. */
 static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *found)
 {
     size_t unread = (size_t)weir__unread(s);
@@ -19,7 +20,7 @@ static void consume(weir_stream *s, char *to, size_t bytes)
     WEIR_STORE(&s->read, s->read + bytes);
 }
 
-/* What came before an error is lost to the caller, but not when trying again may help. */
+/* An error discards the bytes read so far, except EAGAIN, after which the caller can try again. */
 char *weir_stdio_fgets(char *to, int room, weir_stream *s)
 {
     if (room <= 0)
@@ -40,7 +41,7 @@ char *weir_stdio_fgets(char *to, int room, weir_stream *s)
     return to;
 }
 
-/* Room for `bytes` in memory that malloc(3) gave, at least doubled. */
+/* Grows *line to at least `bytes`, at least doubling it. */
 static bool make_room(char **line, size_t *room, size_t bytes)
 {
     if (*line && *room >= bytes)

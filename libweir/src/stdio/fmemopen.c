@@ -1,4 +1,4 @@
-/* fmemopen.c: memory of the caller as a file of fixed size, and what streams over callbacks share. */
+/* fmemopen.c: streams over memory of a fixed size, and helpers for streams over callbacks. */
 #include "stdio_private.h"
 
 enum { SMALL_BUFFER = 4096 };
@@ -46,8 +46,8 @@ static ssize_t memory_file_read(void *context, void *to, size_t bytes)
     return (ssize_t)bytes;
 }
 
-/* A NUL follows what was written if there is room; otherwise it takes the place of the last byte, unless
- * bytes are appended, as glibc has it. */
+/* Writes a NUL behind the data if there is room; otherwise replaces the last byte, except in append mode,
+ * as glibc does. */
 static void terminate(struct memory_file *memory)
 {
     if (memory->end < memory->room)

@@ -1,4 +1,4 @@
-/* fopen.c: streams over files and descriptors, and what a mode asks for. */
+/* fopen.c: fopen, fdopen, tmpfile, and the interpretation of modes. */
 #include "stdio_private.h"
 
 #include <unistd.h>
@@ -8,7 +8,7 @@ int weir__stdio_parse_mode(struct weir__stdio_mode *mode, const char *string)
     char first = string[0];
     if (first != 'r' && first != 'w' && first != 'a')
         return -EINVAL;
-    size_t length = strcspn(string, ","); /* ,ccs= is about wide streams */
+    size_t length = strcspn(string, ","); /* ,ccs= applies to wide streams */
     bool both = memchr(string, '+', length);
     mode->reads = both || first == 'r';
     mode->writes = both || first != 'r';
@@ -33,7 +33,7 @@ struct weir_options weir__stdio_options(const struct weir__stdio_mode *mode)
     };
 }
 
-/* Who reads what this program prints on a terminal must see it before the program waits for input there. */
+/* Ties a stream that reads a terminal to stdout, so that prompts are visible. */
 static void tie_terminal(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -49,7 +49,7 @@ int weir__stdio_stream(weir_stream **s, int fd, const struct weir__stdio_mode *m
     if (result < 0)
         return result;
     if (mode->oflags & O_APPEND && !mode->reads)
-        weir__kernel.lseek(fd, 0, SEEK_END); /* so that ftell(3) is right from the start */
+        weir__kernel.lseek(fd, 0, SEEK_END); /* ftell(3) must be right before the first write */
     tie_terminal(*s);
     return 0;
 }
@@ -82,7 +82,7 @@ weir_stream *weir_stdio_fopen(const char *path, const char *string)
     return s;
 }
 
-/* The descriptor must allow what the mode asks for; appending is switched on. */
+/* Requires that the descriptor allows the mode. Sets O_APPEND and FD_CLOEXEC. */
 static int check_fd_mode(int fd, struct weir__stdio_mode *mode)
 {
     int64_t flags = WEIR_CALL(weir__kernel.fcntl(fd, F_GETFL, NULL));
@@ -114,7 +114,7 @@ weir_stream *weir_stdio_fdopen(int fd, const char *string)
     return weir__stdio_result(s, result);
 }
 
-/* A file without a name, or one whose name is gone at once. */
+/* Opens an unnamed file, or one whose name is removed at once. */
 static int open_temporary(void)
 {
     char path[] = P_tmpdir "/weirXXXXXX";

@@ -1,4 +1,4 @@
-/* fopencookie.c: streams over four functions of the program, with the conventions of fopencookie(3). */
+/* fopencookie.c: streams over callbacks with the conventions of fopencookie(3). */
 #include "stdio_private.h"
 
 struct cookie {
@@ -6,7 +6,7 @@ struct cookie {
     cookie_io_functions_t functions;
 };
 
-/* Functions that fail may leave errno alone. */
+/* Callbacks may fail without setting errno. */
 static int error_of(void) { return errno ? -errno : -EIO; }
 
 static ssize_t cookie_read(void *context, void *to, size_t bytes)

@@ -1,11 +1,11 @@
 /* fprintf.c: formatted output, and perror. */
 #include "stdio_private.h"
 
-/* Through a pointer that the compiler knows nothing of: what _FORTIFY_SOURCE puts in the function's place
- * ends the program for some formats. */
+/* Called through a volatile pointer, so that the compiler does not substitute the function of
+ * _FORTIFY_SOURCE, which aborts the program for some formats. */
 static int (*const volatile print_libc)(char **text, const char *format, va_list arguments) = vasprintf;
 
-/* %n, which libweir refuses, and whatever else it does not know, by the C library. */
+/* Formats by the C library: %n, which libweir rejects, and unknown conversions. */
 static int print_by_libc(weir_stream *s, const char *format, va_list arguments)
 {
     char *text;
@@ -18,7 +18,7 @@ static int print_by_libc(weir_stream *s, const char *format, va_list arguments)
     return taken == (size_t)length ? length : -errno;
 }
 
-/* A text that cannot be formatted is no error of the stream. */
+/* A format error does not set the stream's error indicator. */
 static int fail(weir_stream *s, int error)
 {
     if (error == -EILSEQ || error == -EINVAL || error == -EOVERFLOW || error == -ENOMEM) {
@@ -35,7 +35,7 @@ static int print_held(weir_stream *s, const char *format, va_list arguments)
         result = weir_vprintf(s, format, arguments);
     if (result == -EINVAL)
         result = print_by_libc(s, format, arguments);
-    if (result >= 0 && weir__state(s)->error) /* accepted, and met an error on its way out */
+    if (result >= 0 && weir__state(s)->error) /* accepted, but its write failed */
         result = weir__state(s)->error;
     return result < 0 ? fail(s, result) : result;
 }

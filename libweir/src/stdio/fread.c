@@ -1,4 +1,4 @@
-/* fread.c: single bytes and blocks of the input; putting bytes back. */
+/* fread.c: reads bytes and blocks, and ungetc. */
 #include "stdio_private.h"
 
 int weir__stdio_fill(weir_stream *s)
@@ -12,7 +12,7 @@ int weir__stdio_fill(weir_stream *s)
         got = weir__fill(s, 1);
     if (got < 0)
         return weir__stdio_fail(s, got);
-    errno = before; /* programs tell the end from an error by it */
+    errno = before; /* at the end of the input errno must not change */
     return got > 0;
 }
 

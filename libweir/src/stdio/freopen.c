@@ -1,9 +1,9 @@
-/* freopen.c: another file for a stream that others know by its address. */
+/* freopen.c: opens another file for an existing stream. */
 #include "stdio_private.h"
 
 #include <unistd.h>
 
-/* It gets the descriptor's number that the stream had: programs count on 0, 1 and 2. */
+/* Moves the descriptor to the stream's previous number: programs rely on 0, 1 and 2. */
 static int move_to_number(int fd, int number, const struct weir__stdio_mode *mode)
 {
     if (number < 0 || fd == number)
@@ -34,8 +34,8 @@ static int open_new(weir_stream **made, const char *path, int number, const stru
     return 0;
 }
 
-/* What waits goes to the old file, before its number is another's. A stream that could not be opened again
- * is closed, and still there. */
+/* Flushes to the old file before its number is reused. If the new file cannot be opened, the stream stays
+ * valid, with no file. */
 weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_stream *s)
 {
     struct weir__stdio_mode mode;

@@ -1,24 +1,24 @@
-/* fscanf.c: scanf's language by the C library. Its vfscanf reads a FILE of its own, whose bytes are those of the
- * stream, a few at a time; those that it has left there afterwards, or put back, go back into the stream. */
+/* fscanf.c: scanf by the C library's vfscanf. It reads a private FILE whose callback takes bytes from the
+ * stream. Bytes that remain in the FILE afterwards are put back into the stream. */
 #include "stdio_private.h"
 
 #include <pthread.h>
 
-/* Most scans take less; musl keeps 8 bytes of it for itself. */
+/* Enough for most calls; musl reserves 8 bytes of it. */
 enum { SCAN_BYTES = 40 };
 
-/* One a thread, made at its first scanf: opening it takes longer than most of them. */
+/* One per thread, created at its first scanf: opening it takes longer than most calls. */
 struct scanner {
     FILE *file;
     char buffer[SCAN_BYTES];
-    weir_stream *from; /* NULL: the end, whatever the stream has */
+    weir_stream *from; /* NULL: reports the end of the input */
 };
 
 static _Thread_local struct scanner scanner;
 static pthread_key_t key;
 static bool have_key;
 
-/* What was read already, or else one read: as if the C library read the stream itself. */
+/* Returns unread bytes, or reads once. */
 static ssize_t next_bytes(void *cookie, char *to, size_t bytes)
 {
     struct scanner *self = cookie;
@@ -65,8 +65,8 @@ static FILE *get_file(void)
     return scanner.file;
 }
 
-/* The last that the stream gave, unchanged, so that taking them back is moving its offset; but for a C library
- * that puts back what it never got. */
+/* Puts the unread bytes back. Usually they are the stream's last bytes, unchanged, and moving the offset
+ * suffices; a C library might also put back other bytes. */
 static void return_unread(FILE *file, weir_stream *s)
 {
     char bytes[2 * SCAN_BYTES];
@@ -80,7 +80,7 @@ static void return_unread(FILE *file, weir_stream *s)
         weir_ungetc(s, (unsigned char)bytes[--count]);
 }
 
-/* The stream's source may be a function of the program that scans another stream. */
+/* A callback of the stream may itself call scanf: that call gets a temporary scanner. */
 static int scan_held(weir_stream *s, const char *format, va_list arguments)
 {
     struct scanner inner = {.file = NULL}, *self = scanner.from ? &inner : &scanner;

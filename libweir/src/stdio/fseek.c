@@ -1,8 +1,8 @@
 /* fseek.c: positions. */
 #include "stdio_private.h"
 
-/* Devices that the streams do not seek in, since reading and writing have nothing to do with each other
- * there: lseek(2) says whether it makes sense, as for /dev/null. */
+/* Seeks in a device that libweir does not treat as seekable, because its reads and writes are unrelated:
+ * lseek(2) decides, as for /dev/null. */
 static int64_t seek_device(weir_stream *s, int64_t offset, int whence)
 {
     struct weir__config *config = weir__config(s);
@@ -78,7 +78,7 @@ void weir_stdio_rewind(weir_stream *s)
     weir__leave(s);
 }
 
-/* The type is the C library's; of what is in it libweir only needs the position. */
+/* Stores the offset in the C library's fpos_t. */
 _Static_assert(sizeof(fpos_t) >= sizeof(off_t), "a position fits fpos_t");
 
 int weir_stdio_fgetpos(weir_stream *s, fpos_t *position)

@@ -1,7 +1,7 @@
-/* fwrite.c: single bytes, strings and blocks of the output. */
+/* fwrite.c: writes bytes, strings and blocks. */
 #include "stdio_private.h"
 
-/* The end of the input that was met stays met, whatever is written now. */
+/* Keeps the end-of-file indicator, unlike weir__start_writing. */
 int weir__stdio_start_writing(weir_stream *s)
 {
     weir__stdio_take_errors(s);
@@ -23,7 +23,7 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
         weir__stdio_fail_write(s, taken);
         return 0;
     }
-    if ((size_t)taken < total) /* what does not stick is that the descriptor would wait */
+    if ((size_t)taken < total) /* the only error that does not stick is EAGAIN */
         weir__stdio_fail_write(s, weir__state(s)->error ? weir__state(s)->error : -EAGAIN);
     return (size_t)taken;
 }
@@ -47,7 +47,7 @@ int weir_stdio_putc_slow(int c, weir_stream *s)
     return result;
 }
 
-/* The common case first: it is there in full, with room to spare. */
+/* Copies the bytes if they fit, the common case. */
 static size_t write_bytes(weir_stream *s, const void *from, size_t bytes)
 {
     weir__enter(s);

@@ -1,10 +1,10 @@
-/* open_memstream.c: a stream into memory that grows and is the caller's in the end. */
+/* open_memstream.c: streams into memory that grows and belongs to the caller. */
 #include "stdio_private.h"
 
 struct memstream {
     char *data;
     size_t room, end, position;
-    char **caller_data; /* where the caller sees it */
+    char **caller_data; /* updated by publish() */
     size_t *caller_bytes;
 };
 
@@ -27,7 +27,7 @@ static int make_room(struct memstream *memory, size_t bytes)
     return 0;
 }
 
-/* What a seek left out is zeros. */
+/* Fills a gap left by a seek with zeros. */
 static ssize_t memstream_write(void *context, const void *from, size_t bytes)
 {
     struct memstream *memory = context;
@@ -57,7 +57,7 @@ static int64_t memstream_seek(void *context, int64_t offset, int whence)
     return target;
 }
 
-/* The memory stays: it is the caller's. */
+/* Does not free the data, which is the caller's. */
 static int memstream_close(void *context)
 {
     free(context);

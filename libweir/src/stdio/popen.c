@@ -1,4 +1,4 @@
-/* popen.c: a stream to or from a command. Its end, pclose, is in fclose.c. */
+/* popen.c: streams to and from a command. pclose is in fclose.c. */
 #include "stdio_private.h"
 
 #include <paths.h>
@@ -7,7 +7,7 @@
 
 extern char **environ;
 
-/* posix_spawn(3) takes our end away from the child: it is close-on-exec, as are those of other popens. */
+/* Starts the command with `end` as descriptor `number`. All other ends are close-on-exec. */
 static int spawn(int *child, const char *command, int end, int number)
 {
     char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
@@ -24,7 +24,7 @@ static int spawn(int *child, const char *command, int end, int number)
     return -error;
 }
 
-/* ends[0] is ours. */
+/* ends[0] is this process's end. */
 static int make_pipe(int ends[2], bool reads)
 {
     int fds[2];

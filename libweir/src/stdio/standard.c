@@ -1,13 +1,13 @@
-/* standard.c: stdin, stdout and stderr as stdio has them: shared by threads, and there after fclose(3). */
+/* standard.c: stdin, stdout and stderr, shared by threads and usable after fclose(3). */
 #include "stdio_private.h"
 
 #include <unistd.h>
 
-/* One that was opened by weir_stdin() or its relatives before. */
+/* Adapts a stream that weir_stdin() or a similar call has opened before. */
 static void make_shared(weir_stream *s, int fd)
 {
     struct weir__config *config = weir__config(s);
-    weir_lock(s); /* a lock of its own: the stream is not locked by itself yet */
+    weir_lock(s); /* the stream does not lock itself yet */
     if (!config->threads) {
         config->threads = config->locking = true;
         if (fd == STDIN_FILENO)

@@ -1,7 +1,7 @@
-/* stdio_ext.c: what stdio_ext(3) lets programs see of a stream. */
+/* stdio_ext.c: the functions of stdio_ext(3). */
 #include "stdio_private.h"
 
-/* Whatever waits in either direction is forgotten. */
+/* Discards pending and unread bytes. */
 void weir_stdio_fpurge(weir_stream *s)
 {
     weir__enter(s);
@@ -34,7 +34,7 @@ size_t weir_stdio_fbufsize(weir_stream *s)
 int weir_stdio_freadable(weir_stream *s) { return weir__config(s)->can_read; }
 int weir_stdio_fwritable(weir_stream *s) { return weir__config(s)->can_write; }
 
-/* Of a stream for both: what it was last used for. */
+/* For a stream in both directions: the direction last used. */
 int weir_stdio_freading(weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);
@@ -50,7 +50,7 @@ int weir_stdio_fwriting(weir_stream *s)
 int weir_stdio_flbf(weir_stream *s) { return weir_get_mode(s) == WEIR_LINE; }
 void weir_stdio_flushlbf(void) { weir_flush_all(); }
 
-/* It always locks: that costs little where nobody else does. */
+/* Always locks: an uncontended lock is cheap. */
 int weir_stdio_fsetlocking(weir_stream *s, int type)
 {
     (void)s;

@@ -1,13 +1,12 @@
-/* stdio_private.h: what the files of stdio/ share.
+/* stdio_private.h: functions that the files of stdio/ share.
  *
- * A FILE is a weir_stream, with three fields of its own in weir__config. What stdio asks for and a stream alone
- * does not do:
- * - An error does not stop later calls, it only shows in ferror(3): the streams' sticky errors are taken over
- *   by weir__stdio_start_writing and _reading, so that the next call tries again. What waits stays in order.
- * - feof(3) survives writing.
- * - errno is set at failure and left alone at the end of the input.
+ * A FILE is a weir_stream with three more fields in struct weir__config. stdio's semantics differ from a
+ * stream's: - An error does not stop later calls; it only sets ferror(3). weir__stdio_start_writing and
+ * _fill move the stream's sticky errors to the indicator, so that the call tries again. Pending bytes stay
+ * in order. - feof(3) stays set after a write. - errno is set on failure and unchanged at the end of the
+ * input.
  *
- * Each public function holds the stream's lock (weir__enter) from its first look to its last. */
+ * Each public function holds the stream's lock (weir__enter) throughout. */
 #ifndef WEIR_STDIO_PRIVATE_H
 #define WEIR_STDIO_PRIVATE_H
 
@@ -22,45 +21,45 @@
 #pragma GCC visibility pop
 #endif
 
-/* ferror.c; all need the lock. `error` is a -errno. */
-int weir__stdio_fail(weir_stream *s, int64_t error);       /* sets errno and the indicator; returns EOF */
-int weir__stdio_fail_write(weir_stream *s, int64_t error); /* the same; fclose(3) will tell */
-void weir__stdio_take_errors(weir_stream *s);              /* the stream's errors, so that it goes on */
+/* ferror.c; the caller holds the lock. `error` is a -errno. */
+int weir__stdio_fail(weir_stream *s, int64_t error);       /* sets errno and the indicator, returns EOF */
+int weir__stdio_fail_write(weir_stream *s, int64_t error); /* the same, and fclose(3) will report it */
+void weir__stdio_take_errors(weir_stream *s); /* clears the stream's errors, sets the indicator */
 
-/* fwrite.c; all need the lock */
+/* fwrite.c; the caller holds the lock */
 int weir__stdio_start_writing(weir_stream *s);
-size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count); /* fewer: errno says why */
+size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count); /* fewer: errno is set */
 
-/* fread.c; needs the lock */
-int weir__stdio_fill(weir_stream *s); /* 1: there are unread bytes, 0: the end, -1: errno says why */
+/* fread.c; the caller holds the lock */
+int weir__stdio_fill(weir_stream *s); /* 1: there are unread bytes, 0: the end, -1: errno is set */
 
 /* fopen.c */
 struct weir__stdio_mode {
     int oflags;
     bool reads, writes;
 };
-/* 0, or -EINVAL. */
+/* Returns 0 or -EINVAL. */
 int weir__stdio_parse_mode(struct weir__stdio_mode *mode, const char *string);
-int weir__stdio_open(const char *path, const struct weir__stdio_mode *mode); /* a descriptor, or -errno */
+int weir__stdio_open(const char *path,
+                     const struct weir__stdio_mode *mode); /* returns a descriptor or -errno */
 struct weir_options weir__stdio_options(const struct weir__stdio_mode *mode);
-/* Over an open descriptor, which stays open if it fails. */
+/* Opens a stream over a descriptor, which stays open on failure. */
 int weir__stdio_stream(weir_stream **s, int fd, const struct weir__stdio_mode *mode);
-/* For the functions that return a stream: NULL, and errno from a -errno. */
+/* Returns s; if `result` is a -errno, sets errno and returns NULL. */
 weir_stream *weir__stdio_result(weir_stream *s, int64_t result);
 
-/* fmemopen.c: a stream over callbacks that the mode allows, with a small buffer */
+/* fmemopen.c: opens a stream over callbacks in the directions of `mode`, with a small buffer */
 int weir__stdio_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks, void *context,
                                const char *mode, enum weir_on_fork on_fork);
-/* Where lseek(2) with `whence` goes in something of `end` bytes, or -EINVAL. */
+/* Returns the target of lseek(2) in a file of `end` bytes, or -EINVAL. */
 int64_t weir__stdio_seek_target(int64_t offset, int whence, int64_t here, int64_t end);
 
-/* standard.c: an unregistered stream that has no descriptor */
+/* standard.c: opens an unregistered stream without a descriptor */
 int weir__stdio_closed_stream(weir_stream **made);
 
 /* fclose.c */
-int weir__stdio_close_flush(
-    weir_stream *s); /* the lock is held: what waits goes out; the first error so far */
-/* s, in its place, closes and becomes `made`, which is not registered. Returns the errors of closing. */
+int weir__stdio_close_flush(weir_stream *s); /* flushes before a close; returns the first error so far */
+/* Closes the file of s and moves `made`, which is not registered, into s. Returns the errors of closing. */
 int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor);
 
 #endif /* WEIR_STDIO_PRIVATE_H */
