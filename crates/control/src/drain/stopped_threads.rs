@@ -12,6 +12,7 @@ use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 use weir_sys::{proc, syscalls};
 
 use super::blocked_call::BlockedCall;
+use crate::supervise::interruptible::restart_interrupted_call;
 
 /// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
@@ -113,6 +114,7 @@ impl<'t> StoppedThreads<'t> {
             _ => registers::call(tid).map(|call| BlockedCall { number: call.number, args: call.args }),
         };
         if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested {
+            // At once: weir may be killed before it resumes the thread.
             restart_interrupted_call(tid);
         }
         let has_signal = event == 0 && !at_syscall;
@@ -179,18 +181,6 @@ impl Drop for StoppedThreads<'_> {
                 ptrace::detach(*tid, *signal);
             }
         }
-    }
-}
-
-/// Makes a call again that the stop ended with EINTR. It must be done at once: weir may be killed before it resumes
-/// the thread.
-fn restart_interrupted_call(tid: u32) {
-    let call = registers::broken_call(tid);
-    let interrupted = |(number, result): (i64, i64)| {
-        result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number)
-    };
-    if call.is_some_and(interrupted) && !proc::has_signal(tid) {
-        registers::make_again(tid);
     }
 }
 

@@ -65,7 +65,7 @@ fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
 }
 
 /// Makes a call again that a requested stop ended with EINTR, unless a signal is pending.
-pub(super) fn restart_interrupted_call(tid: u32) {
+pub(crate) fn restart_interrupted_call(tid: u32) {
     let Some((number, result)) = registers::broken_call(tid) else { return };
     let interrupted = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
     if interrupted && !proc::has_signal(tid) {

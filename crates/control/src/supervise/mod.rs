@@ -9,7 +9,7 @@
 pub(crate) mod event_loop;
 pub(crate) mod handler;
 mod hold;
-mod interruptible;
+pub(crate) mod interruptible;
 #[cfg(test)]
 mod kill_test;
 mod lifecycle;
