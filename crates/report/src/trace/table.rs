@@ -154,7 +154,7 @@ fn failures(stream: &TraceStream) -> String {
 fn marks<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>> + Clone) -> Vec<String> {
     let any = |is: fn(&TraceStream) -> bool| streams.clone().any(is);
     let deduced = |stream: &TraceStream| stream.mode.is_some_and(|mode| !mode.walked);
-    let mut facts = vec!["time: estimated cost of the calls, as a share of the run".to_string()];
+    let mut facts = vec!["time: cost of the calls, as a share of the run".to_string()];
     let syncs = streams.clone().map(|stream| stream.counts.syncs).sum();
     if syncs > 0 {
         facts.push(format!("including {} that waited for the device", plural(syncs, "sync")));
