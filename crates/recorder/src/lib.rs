@@ -72,7 +72,7 @@ pub struct Recorder {
     files: OpenFileTable,
     flows: StreamTotals,
     positions: FilePositions,
-    /// OpenFileTable that were seen by glances alone.
+    /// Files that were seen by glances alone.
     glanced: Vec<u32>,
     others: OtherCallCounts,
     beside: UntrackedTransfers,

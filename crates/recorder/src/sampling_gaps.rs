@@ -211,7 +211,7 @@ fn marks(
     fds.into_iter().filter_map(mark).collect()
 }
 
-/// OpenFileTable that were closed in the pause: how far they reached beyond the place where they stood, if they are there still.
+/// Files that were closed in the pause: how far they reached beyond the place where they stood, if they are there still.
 fn gone(
     files: &OpenFileTable,
     marks: &HashMap<i32, GapMark>,

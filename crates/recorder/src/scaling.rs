@@ -231,7 +231,7 @@ mod tests {
             last_s: 0.2,
             ..StreamCounts::new(1, 0, 3, 0, Direction::Out)
         };
-        // ObservedPart for a tenth of a second, from 0 to 0.05 and from 0.15 to 0.2.
+        // Seen for a tenth of a second, from 0 to 0.05 and from 0.15 to 0.2.
         let mut between = flow();
         to_time(&mut between, &[(0.05, 0.15), (0.5, 0.9)], 1.0);
         assert_eq!((between.calls, between.bytes, between.exact), (2000, 4000, false));

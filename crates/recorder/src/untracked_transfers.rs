@@ -20,7 +20,7 @@ pub(super) struct UntrackedTransfers {
     submits: bool,
     /// Rings without calls, by process.
     polled: BTreeMap<u32, u64>,
-    /// OpenFileTable that were mapped to be written: how much, and by whom.
+    /// Files that were mapped to be written: how much, and by whom.
     mapped: BTreeMap<u32, u64>,
     mappers: BTreeSet<u32>,
 }

@@ -131,7 +131,7 @@ impl EbpfBackend {
         self.loaded.attach_calls()?;
         if let Some(executable) = gated.executable() {
             self.libraries.learn_program(&executable); // it may end before its execve(2) has been told
-            tracer::learn(&executable);
+            learn(&executable);
         }
         Ok(())
     }
@@ -384,4 +384,9 @@ fn pidfd(pid: u32) -> Option<OwnedFd> {
 fn may_be_held(executable: &Path) -> bool {
     let mode = std::fs::metadata(executable).map(|file| file.permissions().mode());
     mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
+}
+
+/// What will be asked about a program when it has begun to run, and stands still for the answer.
+fn learn(exe: &Path) {
+    let _answers_are_kept = weir_walkers::needs_stops(exe);
 }

@@ -1,4 +1,4 @@
-//! TracerHandle for what a program in the kernel cannot walk: processes whose buffers are not glibc's FILE in plain
+//! Stops for what a program in the kernel cannot walk: processes whose buffers are not glibc's FILE in plain
 //! sight (CPython, musl, stripped static programs) are stopped for an instant when they fork, execute or end, and
 //! at the first writes of their first threads, and their memory is read from here. They are not traced at their
 //! other calls.
@@ -382,11 +382,6 @@ impl Tracer<'_> {
             let _ = self.reports.send(RawEvent { ns: now_ns(), pid, tid: pid, kind });
         }
     }
-}
-
-/// What will be asked about a program when it has begun to run, and stands still for the answer.
-pub(super) fn learn(exe: &Path) {
-    let _answers_are_kept = needs_stops(exe);
 }
 
 fn running(pid: u32) -> PathBuf {

@@ -27,7 +27,7 @@ pub struct SurveyScope {
     pub thorough: bool,
 }
 
-/// SnapshotSchedule over the processes again and again.
+/// Surveys the processes again and again.
 #[derive(Debug)]
 pub struct Surveyor {
     scope: SurveyScope,

@@ -1,4 +1,4 @@
-//! ProcFiles of /proc that stay open: reading one again costs a fifth of opening it.
+//! Files of /proc that stay open: reading one again costs a fifth of opening it.
 
 use std::fs::File;
 use std::io;

@@ -38,7 +38,7 @@ impl SnapshotSchedule {
         }
     }
 
-    /// SnapshotSchedule into those that are due, those first that have waited longest, until the time for it is used up.
+    /// Reads the buffers of those that are due, those first that have waited longest, until the time for it is used up.
     pub fn look(&mut self, processes: &mut HashMap<u32, SurveyedProcess>, since: Duration) {
         self.sample += 1;
         self.looked.retain(|pid, _| processes.contains_key(pid));

@@ -1,21 +1,23 @@
 //! ELF files of 64 bits: the one reader, which leaves it to others to judge what they mean. A file is read only as far as
 //! is asked: a process starts in microseconds.
 
+mod gnu_hash;
+
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::read::{ReadCache, Result};
-use object::{LittleEndian, ReadRef, U32, U64, elf};
+use object::{LittleEndian, ReadRef, elf};
+
+use gnu_hash::Exported;
 
 type Header = elf::FileHeader64<LittleEndian>;
 type Data<'data> = &'data ReadCache<File>;
 type Symbol = elf::Sym64<LittleEndian>;
 
 const SYMBOL_BYTES: u64 = size_of::<Symbol>() as u64;
-/// No bucket of a hash table that a linker made has more symbols: they make about as many buckets as symbols.
-const CHAIN_MOST: u64 = 256;
 
 /// A file that begins as ELF files do.
 #[derive(Debug)]
@@ -229,64 +231,6 @@ impl<'data> ElfSections<'data> {
             }
         }
         Ok(())
-    }
-}
-
-/// What a dynamic image exports, by its hash table: a header, a Bloom filter, the buckets, and a chain of the hashes of all
-/// symbols behind the first `symbol_base`, with the lowest bit set at the end of a bucket. Offsets are in the file.
-struct Exported<'data> {
-    data: Data<'data>,
-    hashes: u64,
-    header: &'data elf::GnuHashHeader<LittleEndian>,
-    symbols: u64,
-    count: u64,
-    strings: u64,
-}
-
-impl<'data> Exported<'data> {
-    /// The symbol, if it is there; None: the table is broken.
-    fn find(&self, name: &[u8]) -> Option<Option<&'data Symbol>> {
-        let hash = elf::gnu_hash(name);
-        let words = u64::from(self.header.bloom_count.get(LittleEndian));
-        let buckets = u64::from(self.header.bucket_count.get(LittleEndian));
-        let filter = self.hashes + size_of_val(self.header) as u64;
-        let word: &U64<LittleEndian> = self.read(filter + u64::from(hash / 64).checked_rem(words)? * 8)?;
-        let shifted = hash.checked_shr(self.header.bloom_shift.get(LittleEndian))?;
-        let bits = 1 << (hash % 64) | 1 << (shifted % 64);
-        if word.get(LittleEndian) & bits != bits {
-            return Some(None);
-        }
-        let first = filter + words * 8;
-        let bucket: &U32<LittleEndian> = self.read(first + u64::from(hash).checked_rem(buckets)? * 4)?;
-        let base = u64::from(self.header.symbol_base.get(LittleEndian));
-        let begin = u64::from(bucket.get(LittleEndian));
-        if begin < base || begin >= self.count {
-            return Some(None); // 0: the bucket is empty
-        }
-        for at in begin..begin + CHAIN_MOST {
-            let link: &U32<LittleEndian> = self.read(first + (buckets + at - base) * 4)?;
-            let link = link.get(LittleEndian);
-            if link | 1 == hash | 1 {
-                let symbol: &Symbol = self.read(self.symbols.checked_add(at * SYMBOL_BYTES)?)?;
-                if is_defined(symbol) && self.is_named(symbol, name) {
-                    return Some(Some(symbol));
-                }
-            }
-            if link & 1 != 0 {
-                return Some(None);
-            }
-        }
-        None
-    }
-
-    fn read<T: object::Pod>(&self, offset: u64) -> Option<&'data T> {
-        self.data.read_at(offset).ok()
-    }
-
-    fn is_named(&self, symbol: &Symbol, name: &[u8]) -> bool {
-        let at = self.strings.checked_add(symbol.st_name(LittleEndian).into());
-        let text = at.and_then(|at| self.data.read_bytes_at(at, name.len() as u64 + 1).ok());
-        text.is_some_and(|text| text.strip_prefix(name) == Some(b"\0"))
     }
 }
 
