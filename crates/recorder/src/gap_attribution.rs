@@ -6,7 +6,7 @@ mod facts;
 #[cfg(test)]
 mod tests;
 
-use foldhash::{HashMap, HashSet, HashSetExt};
+use foldhash::{HashSet, HashSetExt};
 use weir_model::Direction;
 
 pub(super) use facts::{

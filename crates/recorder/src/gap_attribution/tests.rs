@@ -1,8 +1,10 @@
 //! Pauses of processes that did this and that.
 
-use Direction::{In, Out};
+use foldhash::HashMap;
+use weir_model::trace::IoTotals;
 
 use super::*;
+use Direction::{In, Out};
 
 fn burst(streams: &[(FdFile, Direction, u64, u64)]) -> WindowActivity {
     let active = |calls, bytes| StreamActivity { calls, bytes, first_s: 1.0, last_s: 1.0, apart: false };
