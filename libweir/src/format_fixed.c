@@ -237,9 +237,9 @@ size_t weir__format_fixed(char *to, size_t room, double value, int precision)
 {
     struct weir__double parts = weir__decompose(value);
     unsigned digits = precision < 0 ? 6 : (unsigned)precision;
-    size_t most = 3 + (size_t)parts.negative;
+    size_t max = 3 + (size_t)parts.negative;
     if (!parts.finite)
-        return most <= room ? weir__put_nonfinite(to, &parts) : most;
+        return max <= room ? weir__put_nonfinite(to, &parts) : max;
     if (is_quick(&parts, digits))
         return quick_fixed(to, room, &parts, digits);
     return long_fixed(to, room, &parts, digits);

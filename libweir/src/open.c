@@ -32,11 +32,11 @@ static int inspect_fd(weir_stream *s, int fd, int oflags, int64_t *block_bytes)
     return 0;
 }
 
-static enum weir_mode resolve_mode(const weir_stream *s, enum weir_mode asked)
+static enum weir_mode resolve_mode(const weir_stream *s, enum weir_mode requested)
 {
     const struct weir__config *config = weir__config(s);
-    if (asked != WEIR_AUTO)
-        return asked;
+    if (requested != WEIR_AUTO)
+        return requested;
     if (config->fd == STDERR_FILENO)
         return WEIR_NONE;
     return config->terminal ? WEIR_LINE : WEIR_FULL;
@@ -92,23 +92,23 @@ static void free_partial(weir_stream *s)
 
 int weir__open_fd(weir_stream **s, int fd, int oflags, const char *path, const struct weir_options *options)
 {
-    weir_stream *made;
-    int result = weir__new(&made, &weir__sink_fd, options);
+    weir_stream *new_stream;
+    int result = weir__new(&new_stream, &weir__sink_fd, options);
     if (result < 0)
         return result;
-    if (path && !(weir__config(made)->path = strdup(path)))
+    if (path && !(weir__config(new_stream)->path = strdup(path)))
         result = -ENOMEM;
     if (result == 0)
-        result = init_stream(made, fd, oflags, options);
+        result = init_stream(new_stream, fd, oflags, options);
     if (result == 0)
-        result = weir__activate(made);
+        result = weir__activate(new_stream);
     if (result < 0) {
-        free_partial(made);
+        free_partial(new_stream);
         return result;
     }
-    if (path && weir__config(made)->regular && !weir__config(made)->append)
-        weir__state(made)->pos = 0; /* a new descriptor starts at position 0 */
-    *s = made;
+    if (path && weir__config(new_stream)->regular && !weir__config(new_stream)->append)
+        weir__state(new_stream)->pos = 0; /* a new descriptor starts at position 0 */
+    *s = new_stream;
     return 0;
 }
 
@@ -144,18 +144,18 @@ int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_o
 
 int weir__closed_stream(weir_stream **s, int fd, const struct weir_options *options)
 {
-    weir_stream *made;
+    weir_stream *new_stream;
     *s = NULL;
-    int result = weir__new(&made, &weir__sink_fd, options);
+    int result = weir__new(&new_stream, &weir__sink_fd, options);
     if (result < 0)
         return result;
-    weir__config(made)->fd = fd;
-    weir__config(made)->mode = WEIR_FULL;
-    result = weir__activate(made);
+    weir__config(new_stream)->fd = fd;
+    weir__config(new_stream)->mode = WEIR_FULL;
+    result = weir__activate(new_stream);
     if (result < 0) {
-        free_partial(made);
+        free_partial(new_stream);
         return result;
     }
-    *s = made;
+    *s = new_stream;
     return 0;
 }

@@ -22,9 +22,9 @@ static bool belongs_to(const weir_stream *s, int pid)
 static bool try_enter(weir_stream *s)
 {
     struct weir__lock *lock = &weir__state(s)->lock;
-    bool waiting = weir__pending(s) || weir__state(s)->record_bytes || weir__config(s)->uring;
+    bool has_pending = weir__pending(s) || weir__state(s)->record_bytes || weir__config(s)->uring;
     return !weir__config(s)->locking ||
-           (waiting ? weir__timedlock(lock, s, LOCK_TIMEOUT_MS) : weir__trylock(lock));
+           (has_pending ? weir__timedlock(lock, s, LOCK_TIMEOUT_MS) : weir__trylock(lock));
 }
 
 /* Flushes and seeks back over read-ahead bytes, as fclose(3), so that the next program continues at the

@@ -8,10 +8,10 @@
 
 /* Returns the address for `most` bytes in the buffer, or NULL if the fast path is closed or the room is too
  * small. */
-static char *reserve_fast(weir_stream *s, size_t most)
+static char *reserve_fast(weir_stream *s, size_t max_bytes)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
-    return at < limit && limit - at >= most ? (char *)(uintptr_t)at : NULL;
+    return at < limit && limit - at >= max_bytes ? (char *)(uintptr_t)at : NULL;
 }
 
 static void publish(weir_stream *s, size_t bytes)
@@ -62,13 +62,14 @@ static int put_long_fixed(weir_stream *s, double value, int precision)
 
 int weir_put_f64(weir_stream *s, double value, int precision)
 {
-    enum { MOST = 352 };
+    enum { MAX_TEXT = 352 };
     if (precision < WEIR_SHORTEST || precision > INT_MAX - 512)
         return -EINVAL;
-    if (precision > MOST - 320)
+    if (precision > MAX_TEXT - 320)
         return put_long_fixed(s, value, precision);
-    char text[MOST], *to = reserve_fast(s, MOST), *at = to ? to : text;
-    size_t bytes = precision < 0 ? weir__format_shortest(at, value) : weir__format_fixed(at, MOST, value, precision);
+    char text[MAX_TEXT], *to = reserve_fast(s, MAX_TEXT), *at = to ? to : text;
+    size_t bytes =
+        precision < 0 ? weir__format_shortest(at, value) : weir__format_fixed(at, MAX_TEXT, value, precision);
     if (!to)
         return append_text(s, text, bytes);
     publish(s, bytes);

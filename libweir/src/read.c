@@ -166,8 +166,8 @@ ssize_t weir_skip(weir_stream *s, size_t bytes)
 static int make_pushback_room(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    bool ours = config->read_mapped != 0;
-    if (ours && weir__next(s) > config->read_buffer)
+    bool is_mapped = config->read_mapped != 0;
+    if (is_mapped && weir__next(s) > config->read_buffer)
         return 0;
     uint64_t unread = weir__unread(s);
     size_t capacity = config->read_capacity > unread ? config->read_capacity : unread;

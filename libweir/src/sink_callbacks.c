@@ -61,7 +61,7 @@ int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks,
 {
     static const struct weir_options defaults;
     options = options ? options : &defaults;
-    weir_stream *made;
+    weir_stream *new_stream;
     *s = NULL;
     int result = weir__options_check(options);
     if (result == 0 && options->flags & (WEIR_DIRECT | WEIR_URING | WEIR_LOCK_FILE))
@@ -71,15 +71,15 @@ int weir_open_callbacks(weir_stream **s, const struct weir_callbacks *callbacks,
     if (result == 0 && options->durability == WEIR_KILL)
         result = -EINVAL; /* the callbacks do not exist after a kill */
     if (result == 0)
-        result = weir__new(&made, &weir__sink_callbacks, options);
+        result = weir__new(&new_stream, &weir__sink_callbacks, options);
     if (result < 0)
         return result;
-    result = init_stream(made, callbacks, context, options);
+    result = init_stream(new_stream, callbacks, context, options);
     if (result == 0)
-        result = weir__activate(made);
+        result = weir__activate(new_stream);
     if (result < 0)
-        weir__free(made);
+        weir__free(new_stream);
     else
-        *s = made;
+        *s = new_stream;
     return result;
 }

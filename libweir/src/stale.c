@@ -128,13 +128,13 @@ static int64_t check_all(void)
     return next;
 }
 
-static void sleep_until(int64_t next, uint32_t wake_seen)
+static void sleep_until(int64_t next, uint32_t wake_value)
 {
     int64_t left = next == NEVER ? NEVER : next - now();
     if (left <= 0)
         return;
     struct timespec time = {left / (1000 * MS), left % (1000 * MS)};
-    syscall(SYS_futex, &weir__globals->timer_wake, FUTEX_WAIT_PRIVATE, wake_seen,
+    syscall(SYS_futex, &weir__globals->timer_wake, FUTEX_WAIT_PRIVATE, wake_value,
             next == NEVER ? NULL : &time, NULL, 0);
 }
 
@@ -142,12 +142,12 @@ static void *timer(void *unused)
 {
     (void)unused;
     for (;;) {
-        uint32_t wake_seen = atomic_load(&weir__globals->timer_wake);
-        atomic_store(&weir__globals->timer_next,
-                     0); /* a stream armed from now on changes wake_seen */
+        uint32_t wake_value = atomic_load(&weir__globals->timer_wake);
+        /* 0: threads that arm a stream need not wake this one; they change the futex word. */
+        atomic_store(&weir__globals->timer_next, 0);
         int64_t next = check_all();
         atomic_store(&weir__globals->timer_next, next);
-        sleep_until(next, wake_seen);
+        sleep_until(next, wake_value);
     }
     return NULL;
 }

@@ -152,8 +152,8 @@ void weir__put_string(struct weir__text *text, const struct weir__spec *spec, co
     struct pieces pieces = {.body = value};
     if (!value) /* as glibc: complete or not at all */
         pieces.body = spec->precision < 0 || spec->precision >= 6 ? "(null)" : "";
-    size_t most = spec->precision < 0 ? SIZE_MAX : (size_t)spec->precision;
-    pieces.body_bytes = most == SIZE_MAX ? strlen(pieces.body) : strnlen(pieces.body, most);
+    size_t max = spec->precision < 0 ? SIZE_MAX : (size_t)spec->precision;
+    pieces.body_bytes = max == SIZE_MAX ? strlen(pieces.body) : strnlen(pieces.body, max);
     put_pieces(text, spec, &pieces);
 }
 

@@ -17,14 +17,14 @@ int weir__stdio_close_flush(weir_stream *s)
     return first_error(first, result);
 }
 
-int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor)
+int weir__stdio_replace(weir_stream *s, weir_stream *new_stream, bool keep_descriptor)
 {
     weir__unregister(s); /* other threads cannot find it meanwhile */
     weir_lock(s);
     int result = weir__stdio_close_flush(s);
     weir__config(s)->keep_open = keep_descriptor;
     result = first_error(result, weir__close_sink(s));
-    weir__move_stream(s, made);
+    weir__move_stream(s, new_stream);
     weir_unlock(s);
     weir__register(s); /* if this fails, exit does not flush the stream */
     return result;

@@ -5,13 +5,13 @@
 
 /* Returns how many unread bytes to copy: at most `most`, and up to the first delimiter. *found: it is
  * included. */
-static size_t length_of(const weir_stream *s, int delimiter, size_t most, bool *found)
+static size_t length_of(const weir_stream *s, int delimiter, size_t max, bool *found)
 {
     size_t unread = (size_t)weir__unread(s);
     const char *from = weir__next(s);
-    const char *end = memchr(from, delimiter, unread < most ? unread : most);
+    const char *end = memchr(from, delimiter, unread < max ? unread : max);
     *found = end != NULL;
-    return end ? (size_t)(end - from) + 1 : unread < most ? unread : most;
+    return end ? (size_t)(end - from) + 1 : unread < max ? unread : max;
 }
 
 static void consume(weir_stream *s, char *to, size_t bytes)
@@ -25,17 +25,17 @@ char *weir_stdio_fgets(char *to, int room, weir_stream *s)
 {
     if (room <= 0)
         return NULL;
-    size_t length = 0, most = (size_t)room - 1;
+    size_t length = 0, max = (size_t)room - 1;
     bool found = false;
-    int there = 1;
+    int status = 1;
     weir__enter(s);
-    while (length < most && !found && (there = weir__stdio_fill(s)) > 0) {
-        size_t bytes = length_of(s, '\n', most - length, &found);
+    while (length < max && !found && (status = weir__stdio_fill(s)) > 0) {
+        size_t bytes = length_of(s, '\n', max - length, &found);
         consume(s, to + length, bytes);
         length += bytes;
     }
     weir__leave(s);
-    if ((length == 0 && most > 0) || (there < 0 && errno != EAGAIN))
+    if ((length == 0 && max > 0) || (status < 0 && errno != EAGAIN))
         return NULL;
     to[length] = '\0';
     return to;

@@ -13,7 +13,8 @@ static int move_to_number(int fd, int number, const struct weir__stdio_mode *mod
     return (int)result;
 }
 
-static int open_new(weir_stream **made, const char *path, int number, const struct weir__stdio_mode *mode)
+static int open_new(weir_stream **new_stream, const char *path, int number,
+                    const struct weir__stdio_mode *mode)
 {
     char link[sizeof "/proc/self/fd/" + 12];
     snprintf(link, sizeof link, "/proc/self/fd/%d", number);
@@ -24,13 +25,13 @@ static int open_new(weir_stream **made, const char *path, int number, const stru
         fd = move_to_number(fd, number, mode);
     if (fd < 0)
         return fd;
-    int result = weir__stdio_stream(made, fd, mode);
+    int result = weir__stdio_stream(new_stream, fd, mode);
     if (result < 0) {
         if (fd != number)
             weir__kernel.close(fd);
         return result;
     }
-    weir__unregister(*made);
+    weir__unregister(*new_stream);
     return 0;
 }
 
@@ -39,19 +40,19 @@ static int open_new(weir_stream **made, const char *path, int number, const stru
 weir_stream *weir_stdio_freopen(const char *path, const char *string, weir_stream *s)
 {
     struct weir__stdio_mode mode;
-    weir_stream *made;
+    weir_stream *new_stream;
     weir_lock(s);
     int number = weir__config(s)->fd;
     weir__stdio_close_flush(s);
     weir_unlock(s);
     int result = weir__stdio_parse_mode(&mode, string);
     if (result == 0)
-        result = open_new(&made, path, number, &mode);
+        result = open_new(&new_stream, path, number, &mode);
     if (result == 0) {
-        weir__stdio_replace(s, made, number >= 0);
+        weir__stdio_replace(s, new_stream, number >= 0);
         return s;
     }
-    if (weir__stdio_closed_stream(&made) == 0)
-        weir__stdio_replace(s, made, false);
+    if (weir__stdio_closed_stream(&new_stream) == 0)
+        weir__stdio_replace(s, new_stream, false);
     return weir__stdio_result(NULL, result);
 }

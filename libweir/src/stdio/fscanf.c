@@ -23,9 +23,9 @@ static ssize_t next_bytes(void *cookie, char *to, size_t bytes)
 {
     struct scanner *self = cookie;
     weir_stream *s = self->from;
-    int there = s && bytes ? weir__stdio_fill(s) : 0;
-    if (there <= 0)
-        return there;
+    int status = s && bytes ? weir__stdio_fill(s) : 0;
+    if (status <= 0)
+        return status;
     if (bytes > weir__unread(s))
         bytes = (size_t)weir__unread(s);
     memcpy(to, weir__next(s), bytes);
@@ -35,9 +35,9 @@ static ssize_t next_bytes(void *cookie, char *to, size_t bytes)
 
 static void close_scanner(void *self)
 {
-    struct scanner *mine = self;
-    fclose(mine->file);
-    mine->file = NULL;
+    struct scanner *scanner_of_thread = self;
+    fclose(scanner_of_thread->file);
+    scanner_of_thread->file = NULL;
 }
 
 static void make_key(void) { have_key = pthread_key_create(&key, close_scanner) == 0; }

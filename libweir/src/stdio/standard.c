@@ -34,11 +34,11 @@ weir_stream *weir_stdio_standard(int fd)
     return s;
 }
 
-int weir__stdio_closed_stream(weir_stream **made)
+int weir__stdio_closed_stream(weir_stream **new_stream)
 {
     struct weir_options options = {.flags = WEIR_THREADS};
-    int result = weir__closed_stream(made, -1, &options);
+    int result = weir__closed_stream(new_stream, -1, &options);
     if (result == 0)
-        weir__unregister(*made);
+        weir__unregister(*new_stream);
     return result;
 }

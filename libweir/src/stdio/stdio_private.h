@@ -55,11 +55,11 @@ int weir__stdio_open_callbacks(weir_stream **s, const struct weir_callbacks *cal
 int64_t weir__stdio_seek_target(int64_t offset, int whence, int64_t here, int64_t end);
 
 /* standard.c: opens an unregistered stream without a descriptor */
-int weir__stdio_closed_stream(weir_stream **made);
+int weir__stdio_closed_stream(weir_stream **new_stream);
 
 /* fclose.c */
 int weir__stdio_close_flush(weir_stream *s); /* flushes before a close; returns the first error so far */
-/* Closes the file of s and moves `made`, which is not registered, into s. Returns the errors of closing. */
-int weir__stdio_replace(weir_stream *s, weir_stream *made, bool keep_descriptor);
+/* Closes the file of s and moves `new_stream`, which is not registered, into s. Returns the errors of closing. */
+int weir__stdio_replace(weir_stream *s, weir_stream *new_stream, bool keep_descriptor);
 
 #endif /* WEIR_STDIO_PRIVATE_H */
