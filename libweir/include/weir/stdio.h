@@ -1,54 +1,54 @@
-/* weir/stdio.h: stdio's names over libweir. A program switches by one include: this one instead of
- * <stdio.h>, in each of its files that uses a FILE, and -lweir. It includes the system's <stdio.h> itself.
+/* weir/stdio.h: the functions of <stdio.h> over libweir. A program includes this header instead of <stdio.h>
+ * in each of its files that uses a FILE, and links with -lweir. The header includes the system's <stdio.h>.
  *
- * A FILE is a weir_stream: each call of weir.h takes it as well, for instance weir_sync(3), weir_getrec(3).
- * The functions do what C11 and POSIX say of those with their names. errno is set when they fail.
+ * A FILE is a weir_stream: the functions of weir.h accept it as well, for instance weir_sync(3) and
+ * weir_getrec(3). Each function has the contract of C11 and POSIX and sets errno on failure. weir-stdio(7)
+ * describes the following differences from the C library's stdio:
  *
- * What differs from the C library's stdio:
- *
- *  1. stdin, stdout and stderr are not the C library's. What other code writes to those (a library that was
- *     not built with this header, perror in it, assert, warn(3), error(3), std::cout) is in no order with what
- *     this program writes, unless both sides flush. They cannot be assigned to (`stdout = f`): freopen does it.
- *  2. The names are macros for other names. A name that is taken from the header again (`#undef getc`) is the
- *     C library's, which does not know these streams. stdin, stdout, stderr cannot name members. A header whose functions take or give the C library's
- *     FILE (mntent.h, pwd.h, readline) belongs before this one: the compiler then sees what does not fit. So
- *     does a C++ header with members or functions named as those here (printf, rewind); <string> and others
- *     of the standard library may follow.
- *  3. There are no wide streams: fgetwc, fputws, fwprintf and the like do not compile. %lc and %ls work.
- *  4. A child of fork(2) has a copy of what was read ahead by a stream that only reads, as in stdio. What waits
- *     to be written is the parent's alone, and is not written twice; a stream that was opened for writing or
- *     for both is empty in the child (those of fmemopen and open_memstream are private and copied whole). The
- *     exit of a child does not move the parent's position in a file that both read.
- *  5. exec(3) writes out what waits; stdio loses it.
- *  6. Reading and writing may follow each other without fseek or fflush.
- *  7. fclose fails, with the first error, if any write failed since the opening or the last clearerr, even
- *     when the last one went well. Bytes that were accepted and could not be written stay in the buffer, in
- *     order; each later write tries again.
- *  8. A read or write that a signal interrupts goes on: EINTR is not seen. (fopen of a FIFO does see it.)
- *  9. setvbuf and setbuf take the size, never the memory: the buffer is the stream's own, so a buffer on the
- *     stack of main does no harm. They may be called at any time. Default buffers are larger than BUFSIZ
- *     (128 KiB for files), so more waits in them.
- * 10. ungetc takes any number of bytes. ftell before the start of the file, after it, is 0.
- * 11. printf writes all of its text or, if it cannot be formatted, nothing. Conversions are those of C11 and of
- *     the C library. vfprintf and the others handle %n as the C library does.
- * 12. scanf is the C library's (as C99 and later have it: %a is a number), fed byte by byte: the same results,
- *     and slower than the C library's own.
+ *  1. stdin, stdout and stderr are libweir's streams. Output of other code to the C library's streams (a
+ *     library compiled without this header, assert(3), warn(3), error(3), std::cout) has no defined order
+ *     relative to this program's output, unless both sides flush. They cannot be assigned to
+ *     (`stdout = f`): use freopen.
+ *  2. The names are macros. After `#undef getc` the name is the C library's function, which does not know
+ *     these streams. Members cannot be named stdin, stdout or stderr. Headers whose functions take or return
+ *     the C library's FILE (mntent.h, pwd.h, readline) must be included before this one; the compiler then
+ *     reports wrong uses. So must C++ headers with members or functions of these names (printf, rewind);
+ *     headers of the C++ standard library may follow.
+ *  3. There are no wide streams: fgetwc, fputws, fwprintf and similar calls do not compile. %lc and %ls work.
+ *  4. A child of fork(2) inherits the read-ahead bytes of streams opened for reading only, as in stdio. Pending
+ *     bytes stay in the parent and are not written twice. A stream opened for writing or for both is empty in
+ *     the child, except those of fmemopen and open_memstream, which are private memory. The exit of a child
+ *     does not move the parent's position in a file that both read.
+ *  5. exec(3) flushes; stdio loses the pending bytes.
+ *  6. Reads and writes may alternate without fseek or fflush.
+ *  7. fclose returns the first write error since the opening or the last clearerr, even if later writes
+ *     succeeded. Bytes that were accepted and could not be written stay in the buffer, in order; each later
+ *     write tries again.
+ *  8. Reads and writes continue after EINTR. fopen of a FIFO still fails with it.
+ *  9. setvbuf and setbuf use the size and ignore the memory: the buffer is the stream's own, so a buffer on
+ *     the stack of main does no harm. They may be called at any time. The default buffer of a file has
+ *     128 KiB, more than BUFSIZ, so more bytes can be pending.
+ * 10. ungetc accepts any number of bytes. If more were put back than precede the position, ftell returns 0.
+ * 11. printf writes all of its text or, if it cannot be formatted, nothing. Conversions are those of C11 and
+ *     of the C library, including %n.
+ * 12. scanf is the C library's (as in C99: %a is a number), fed a few bytes at a time: the results are the
+ *     same, but it is slower.
  * 13. fclose and fflush of a stream that reads a file move the descriptor's position to the stream's, as POSIX
- *     says and not every C library does.
- * 14. popen's end of the pipe is always close-on-exec. fclose of such a stream waits as pclose does.
+ *     requires and not every C library does.
+ * 14. The descriptor of popen is always close-on-exec. fclose of such a stream waits, as pclose does.
  * 15. A closed stdin, stdout or stderr can be used: each call fails with EBADF. A standard stream whose
- *     descriptor was closed when it was first used stays so until freopen.
+ *     descriptor was closed at its first use stays closed until freopen.
  * 16. fopen knows the modes r w a + b x e; other letters and `,ccs=` are ignored.
- * 17. freopen with a path of NULL opens the file again by /proc/self/fd, with the mode's truncation.
- * 18. fmemopen and open_memstream show what was written, and open_memstream its length, after fflush, fclose, a
- *     seek or a full buffer, as POSIX says; open_memstream's memory is longer than its length.
- * 19. Each call locks the stream while the process has several threads. Those named *_unlocked lock it too,
- *     except for single bytes. With musl the lock is taken in each process.
+ * 17. freopen with a NULL path reopens the file through /proc/self/fd; a mode of w truncates it.
+ * 18. fmemopen and open_memstream update the memory, and open_memstream its length, at fflush, fclose, a seek
+ *     or a full buffer, as POSIX says. The memory of open_memstream is larger than its length.
+ * 19. Each call locks the stream while the process has several threads, including those named *_unlocked,
+ *     except for single bytes. With musl the lock is taken in every process.
  */
 #ifndef WEIR_STDIO_H
 #define WEIR_STDIO_H
 
-/* First, so that they come with the C library's own names, whoever includes them later. */
+/* Included first, because the macros below would change their declarations. */
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <wchar.h>
@@ -139,7 +139,7 @@ void weir_stdio_flockfile(weir_stream *s);
 int weir_stdio_ftrylockfile(weir_stream *s);
 void weir_stdio_funlockfile(weir_stream *s);
 
-/* ---- stdio_ext(3), without the underlines ------------------------------------------------------------ */
+/* ---- stdio_ext(3), without the underscores ------------------------------------------------------- */
 
 void weir_stdio_fpurge(weir_stream *s);
 size_t weir_stdio_fpending(weir_stream *s);
@@ -152,9 +152,9 @@ int weir_stdio_flbf(weir_stream *s);
 void weir_stdio_flushlbf(void);
 int weir_stdio_fsetlocking(weir_stream *s, int type);
 
-/* ---- the short ways --------------------------------------------------------------------------------- */
+/* ---- inline fast paths --------------------------------------------------------------------------- */
 
-/* The library is asked once in each file of the program; a standard stream stays where it is. */
+/* Returns a standard stream, cached per translation unit: its address never changes. */
 static inline weir_stream *weir_stdio_known(int fd)
 {
     static weir_stream *known[3];

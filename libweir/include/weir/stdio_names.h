@@ -1,11 +1,12 @@
-/* weir/stdio_names.h: the names of <stdio.h> as those of libweir. Part of weir/stdio.h: include that. */
+/* weir/stdio_names.h: maps the names of <stdio.h> to libweir. Part of weir/stdio.h; do not include it
+ * directly. */
 #ifndef WEIR_STDIO_NAMES_H
 #define WEIR_STDIO_NAMES_H
 
 #include "stdio.h"
 
-/* Macros without arguments, so that a program's own members and variables with these names stay what they
- * are: all of them get the new name. */
+/* Object-like macros, so that members and variables of the program with these names are renamed
+ * consistently. */
 /* types and streams */
 #undef FILE
 #undef stdin
@@ -90,8 +91,10 @@
 #define ferror weir_stdio_ferror
 #define clearerr weir_stdio_clearerr
 
-/* What only systems have: where the program asked the C library for less, these names are its own. */
-#if defined(__GLIBC__) ? defined(__USE_MISC) : !defined(__STRICT_ANSI__) || defined(_GNU_SOURCE) || defined(_BSD_SOURCE)
+/* Names beyond C11 are mapped only if the program's feature-test macros (feature_test_macros(7)) declare
+ * them; otherwise they are the program's own. */
+#if defined(__GLIBC__) ? defined(__USE_MISC) \
+                       : !defined(__STRICT_ANSI__) || defined(_GNU_SOURCE) || defined(_BSD_SOURCE)
 #define WEIR_STDIO_LEVEL 3
 #elif defined(__GLIBC__) ? defined(__USE_XOPEN2K8) : defined(_POSIX_C_SOURCE) || defined(_XOPEN_SOURCE)
 #define WEIR_STDIO_LEVEL 2
@@ -133,13 +136,13 @@
 #endif
 
 #if WEIR_STDIO_LEVEL >= 2
-/* POSIX since 2008 */
+/* POSIX.1-2008 */
 #undef fmemopen
 #undef open_memstream
 #define fmemopen weir_stdio_fmemopen
 #define open_memstream weir_stdio_open_memstream
 
-#ifdef __cplusplus /* no macros: std::getline is another function, and in the library */
+#ifdef __cplusplus /* functions, because a macro would also rename std::getline */
 static inline ssize_t getline(char **line, size_t *room, weir_stream *s)
 {
     return weir_stdio_getline(line, room, s);
@@ -157,7 +160,7 @@ static inline ssize_t getdelim(char **line, size_t *room, int delimiter, weir_st
 #endif
 
 #if WEIR_STDIO_LEVEL >= 3
-/* older ones, and those of single systems */
+/* BSD, SVID and GNU */
 #undef setbuffer
 #undef setlinebuf
 #undef getw
@@ -233,13 +236,13 @@ static inline ssize_t getdelim(char **line, size_t *room, int delimiter, weir_st
 #define __flbf weir_stdio_flbf
 #define __fsetlocking weir_stdio_fsetlocking
 
-/* Wide streams: whoever calls one is told here, not by a crash. */
+/* Wide streams are not supported: a call is a compile-time error instead of a crash. */
 #if defined(__GNUC__)
 extern int weir_stdio_has_no_wide_streams(void) __attribute__((error("<weir/stdio.h> has no wide streams")));
 #else
 extern int weir_stdio_has_no_wide_streams(void);
 #endif
-/* of wchar.h */
+/* from wchar.h */
 #undef fwide
 #undef fgetwc
 #undef getwc
@@ -277,7 +280,7 @@ extern int weir_stdio_has_no_wide_streams(void);
 #define vwscanf weir_stdio_has_no_wide_streams
 #define vfwscanf weir_stdio_has_no_wide_streams
 
-#ifdef __cplusplus /* std::printf and the like; std::putchar and others inline are found as well */
+#ifdef __cplusplus /* std::printf and others; inline ones such as std::putchar included */
 namespace std
 {
 using ::weir_stream;
