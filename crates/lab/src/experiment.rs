@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
-
 use weir_model::lab::ProgramVersion;
 
 /// One experiment.

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
-
 use weir_model::lab::ProgramVersion;
 
 use crate::{Error, Experiment, stage};

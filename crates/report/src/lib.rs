@@ -15,6 +15,7 @@ pub mod lab;
 pub mod markdown;
 pub mod number;
 pub mod peek;
+pub mod plan;
 pub mod plot;
 pub mod rescue;
 pub mod scale;
@@ -24,7 +25,6 @@ pub mod terminal;
 pub mod text;
 pub mod top;
 pub mod trace;
-pub mod why;
 
 pub use block::Block;
 pub use style::{Emphasis, Style};

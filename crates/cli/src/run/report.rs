@@ -3,8 +3,8 @@
 use weir_control::launch::OutputAfterExit;
 use weir_control::plan::Plan;
 use weir_model::run::{RunDocument, RunOutcome, SCHEMA};
+use weir_report::plan::screen;
 use weir_report::rescue::rescue_lines;
-use weir_report::why::screen;
 use weir_tui::style::{stderr_style, stdout_style};
 
 use super::{Args, WhyMode};

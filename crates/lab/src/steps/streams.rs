@@ -1,8 +1,7 @@
 //! The stream buffers of the processes, followed by the looks into them and by the calls that empty them.
 
-use weir_model::trace::{Buffer, Call, SnapshotMoment};
-
 use weir_model::lab::step::{KnownBytes, StepProcess, StepStream};
+use weir_model::trace::{Buffer, Call, SnapshotMoment};
 
 /// What a look found that was not known.
 #[derive(Debug, Clone, PartialEq, Eq)]

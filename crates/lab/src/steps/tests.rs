@@ -1,5 +1,6 @@
 //! Steps of runs written down by hand.
 
+use weir_model::lab::step::LabStep;
 use weir_model::trace::{
     BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Prices, Process, Recording,
     RuntimeId, SnapshotMoment, StreamCounts,
@@ -7,7 +8,6 @@ use weir_model::trace::{
 use weir_model::{Direction, Mode, StreamKind};
 
 use super::steps;
-use weir_model::lab::step::LabStep;
 
 const FILE: u32 = 0;
 

@@ -1,10 +1,10 @@
 //! The sentences of the steps.
 
+use weir_model::lab::step::StepFile;
 use weir_model::trace::{Call, Exit, OpenFile};
 use weir_model::{Mode, StreamKind, errno};
 
 use super::streams::Change;
-use weir_model::lab::step::StepFile;
 
 /// Flags of open(2), the same on all machines that weir runs on.
 pub(super) const O_TRUNC: i32 = 0o1000;

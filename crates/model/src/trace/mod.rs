@@ -24,7 +24,7 @@ pub use other_calls::OtherCalls;
 pub use pipeline::{Hop, PipeEnd, Pipeline};
 pub use prices::Prices;
 pub use stream_counts::{Histogram, StreamCounts};
-pub use stream_table::{StreamTable, StreamTotals};
+pub use stream_table::{StreamSum, StreamTable};
 pub use trace_stream::{TraceStream, trace_streams};
 
 use foldhash::HashMap;

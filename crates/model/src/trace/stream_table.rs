@@ -23,7 +23,7 @@ struct Key<'a> {
 
 /// A stream and the sum of its counts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StreamTotals<'a> {
+pub struct StreamSum<'a> {
     /// Name of the program.
     pub comm: &'a str,
     /// Counts of each opening by time, at least one.
@@ -36,7 +36,7 @@ pub struct StreamTotals<'a> {
 #[derive(Debug)]
 pub struct StreamTable<'a> {
     recording: &'a Recording,
-    made: OnceLock<Vec<StreamTotals<'a>>>,
+    made: OnceLock<Vec<StreamSum<'a>>>,
 }
 
 impl<'a> StreamTable<'a> {
@@ -51,7 +51,7 @@ impl<'a> StreamTable<'a> {
     }
 
     /// Returns the result of [`Recording::streams`].
-    pub fn all(&self) -> &[StreamTotals<'a>] {
+    pub fn all(&self) -> &[StreamSum<'a>] {
         self.made.get_or_init(|| self.recording.streams())
     }
 }
@@ -59,11 +59,11 @@ impl<'a> StreamTable<'a> {
 impl Recording {
     /// Returns the streams by the time of their first use, without streams that have no calls, bytes and syncs. Every
     /// report counts the streams in this list.
-    pub fn streams(&self) -> Vec<StreamTotals<'_>> {
+    pub fn streams(&self) -> Vec<StreamSum<'_>> {
         let mut all: Vec<&StreamCounts> =
             self.counts.iter().filter(|counts| counts.calls + counts.bytes + counts.syncs > 0).collect();
         all.sort_by(|a, b| a.first_s.total_cmp(&b.first_s));
-        let mut streams: Vec<StreamTotals> = Vec::with_capacity(all.len());
+        let mut streams: Vec<StreamSum> = Vec::with_capacity(all.len());
         let mut known: HashMap<Key, usize> = HashMap::with_capacity(all.len());
         let processes = self.processes_by_pid();
         for counts in all {
@@ -76,7 +76,7 @@ impl Recording {
                 Entry::Vacant(free) => {
                     let comm = free.key().comm;
                     free.insert(streams.len());
-                    streams.push(StreamTotals { comm, openings: vec![counts], sum: Cow::Borrowed(counts) });
+                    streams.push(StreamSum { comm, openings: vec![counts], sum: Cow::Borrowed(counts) });
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Recording {
     }
 
     /// Marks the sum of a stream as exact if all estimated openings of a process in one direction belong to that stream.
-    fn settle(&self, streams: &mut [StreamTotals]) {
+    fn settle(&self, streams: &mut [StreamSum]) {
         let socket = |counts: &StreamCounts| {
             self.file(counts.file).is_some_and(|file| file.kind == StreamKind::Socket)
         };

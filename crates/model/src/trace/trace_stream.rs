@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    Histogram, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamModes, StreamTable,
-    StreamTotals,
+    Histogram, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamModes, StreamSum, StreamTable,
 };
 use crate::{Direction, StreamKind};
 
@@ -68,9 +67,9 @@ impl<'a> TraceStream<'a> {
         recording: &'a Recording,
         modes: &StreamModes,
         names: &HashMap<u32, BTreeSet<&'a str>>,
-        totals: &StreamTotals<'a>,
+        totals: &StreamSum<'a>,
     ) -> Self {
-        let StreamTotals { comm, openings, sum } = totals;
+        let StreamSum { comm, openings, sum } = totals;
         let file = recording.file(sum.file);
         let path = file.map_or("?", |file| &file.path);
         let all_names = recording.first_name(sum.file).and_then(|first| names.get(&first.id));

@@ -1,18 +1,18 @@
 //! The keys of the live screen, for the last line and for the help.
 
 /// A key and its function, in one word and in a sentence.
-pub(super) struct Key {
+pub(super) struct KeyHelp {
     pub key: &'static str,
     pub short: &'static str,
     pub long: &'static str,
 }
 
-const fn key(key: &'static str, short: &'static str, long: &'static str) -> Key {
-    Key { key, short, long }
+const fn key(key: &'static str, short: &'static str, long: &'static str) -> KeyHelp {
+    KeyHelp { key, short, long }
 }
 
 /// All keys. The last line leaves out keys without a short name, and the last ones if they do not fit.
-pub(super) const KEYS: [Key; 11] = [
+pub(super) const KEYS: [KeyHelp; 11] = [
     key("q", "quit", "quit; also Ctrl-C"),
     key("?", "help", "this help; any key closes it"),
     key("s", "sort", "sort by the next column"),

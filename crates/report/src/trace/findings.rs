@@ -1,13 +1,12 @@
 //! The findings, the most severe first.
 
 use weir_model::duration::format_seconds;
+use weir_model::trace::{TraceResult, TraceStream};
 use weir_model::{Finding, Gain};
 
 use super::labels::{evidence, plural, stream_label};
 use super::table::is_of;
 use crate::block::{self, Block};
-use weir_model::trace::TraceResult;
-use weir_model::trace::TraceStream;
 
 /// Returns the findings by severity, then in their order, in which the most expensive is first.
 pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block> {

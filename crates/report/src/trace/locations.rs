@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use weir_model::StreamKind;
-use weir_model::trace::StreamCounts;
+use weir_model::trace::{StreamCounts, TraceStream};
 
 use super::labels::{bytes, thousands};
 use crate::number::{ABSENT, percent};
 use crate::table::{Align, Column, ColumnPriority, Table, TableRow};
-use weir_model::trace::TraceStream;
 
 /// Largest number of locations; neighbouring directories are merged until they are no more.
 const MOST: usize = 6;

@@ -1,13 +1,11 @@
 //! The verdict at the beginning of the report, and the gaps and the cost of the recording at its end.
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::{BackendKind, Exit, Recording};
+use weir_model::trace::{BackendKind, Exit, Recording, TraceResult, TraceStream};
 
 use super::labels::{bytes, plural};
 use crate::block::Block;
 use crate::number::{count, percent};
-use weir_model::trace::TraceResult;
-use weir_model::trace::TraceStream;
 
 /// Smallest share of tracing cost that is reported as a number; less is within the noise.
 const LITTLE: f64 = 0.001;

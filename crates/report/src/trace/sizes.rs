@@ -1,6 +1,6 @@
 //! Histograms of call sizes.
 
-use weir_model::trace::{Histogram, StreamCounts};
+use weir_model::trace::{Histogram, StreamCounts, TraceStream};
 use weir_model::{Finding, Size};
 
 use super::labels::{direction_sign, process_label, thousands};
@@ -8,7 +8,6 @@ use super::table::is_found;
 use crate::block::Block;
 use crate::number::{ABSENT, whole_percent};
 use crate::table::{Align, Bars, Column, Heading, Table, TableRow};
-use weir_model::trace::TraceStream;
 
 /// Largest number of histograms if not all are requested: they fit on one screen.
 const MOST: usize = 3;

@@ -1,7 +1,7 @@
 //! The table of streams: the most important ones, and the totals of the others.
 
 use weir_model::Finding;
-use weir_model::trace::{Pipeline, StreamCounts};
+use weir_model::trace::{Pipeline, StreamCounts, TraceStream};
 
 use super::labels::{bytes, direction_sign, kind, mode_with_mark, plural, process_label, thousands};
 use super::{TraceResult, locations};
@@ -9,7 +9,6 @@ use crate::block::Block;
 use crate::number::{ABSENT, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
-use weir_model::trace::TraceStream;
 
 /// Smallest share of the run's time that is emphasised.
 const MUCH: f64 = 0.2;

@@ -2,6 +2,7 @@
 
 mod documents;
 mod other_calls;
+use weir_model::trace::StreamCounts;
 
 use super::fixture::{VERDICT, bytewise, clean, pipeline};
 use weir_model::Finding;
@@ -9,7 +10,6 @@ use weir_model::trace::{Recording, StreamTable, TraceDocument, trace_streams};
 
 use super::*;
 use crate::text::width;
-use weir_model::trace::StreamCounts;
 
 fn screen_at(trace: &TraceResult, width: usize) -> String {
     screen(trace, false, &Style { width, ..Style::default() })
