@@ -1,4 +1,4 @@
-/* buffered_writer.c: 100,000 bytes, each by a weir_putc. Compare with unbuffered_writer. */
+/* buffered_writer.c: writes 100,000 bytes by weir_putc(3). Compare with unbuffered_writer. */
 #include <fcntl.h>
 
 #include "example.h"

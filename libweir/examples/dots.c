@@ -1,8 +1,9 @@
-/* dots.c: a dot a second. Without a newline nothing moves it but weir_flush: -n shows that. */
+/* dots.c: prints a dot per second. A dot has no newline, so only weir_flush(3) makes it visible; -n shows
+ * the effect. */
 #include "example.h"
 
 #define USAGE "[-n] [COUNT [SECONDS]]\n" \
-    "  a dot every SECONDS (1), COUNT times (10); -n leaves out the flush: all dots come at the end"
+    "  prints COUNT (10) dots, one every SECONDS (1); -n: no flush, so all dots appear at the end"
 
 int main(int argc, char **argv)
 {

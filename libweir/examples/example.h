@@ -1,4 +1,4 @@
-/* example.h: what examples need beside their own job: last words, results, numbers, time. */
+/* example.h: helpers of the examples: errors, results, numbers, time. */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -10,22 +10,22 @@
 #include <unistd.h>
 #include <weir.h>
 
-/* ---- last words ---- */
+/* ---- errors ---- */
 
-static inline void complain(const char *what, int error)
+static inline void print_error(const char *what, int error)
 {
     weir_stream *err = weir_stderr();
     if (err)
         weir_printf(err, "%s: %s: %s\n", program_invocation_short_name, what, strerror(error));
 }
 
-_Noreturn static inline void give_up(const char *what, int error)
+_Noreturn static inline void fail(const char *what, int error)
 {
-    complain(what, error);
+    print_error(what, error);
     exit(1);
 }
 
-/* Bad arguments: says what is wrong with one of them (`why` may be NULL), then how it is done. */
+/* Prints what is wrong with an argument (`why` may be NULL) and the usage, and exits with status 2. */
 _Noreturn static inline void usage(const char *arguments, const char *argument, const char *why)
 {
     weir_stream *err = weir_stderr();
@@ -38,15 +38,15 @@ _Noreturn static inline void usage(const char *arguments, const char *argument, 
 
 /* ---- results ---- */
 
-/* Hands on what a call of libweir returned, unless that is an error. */
+/* Returns the result of a libweir call, or exits if it is an error. */
 static inline int64_t check(int64_t result, const char *what)
 {
     if (result < 0)
-        give_up(what, (int)-result);
+        fail(what, (int)-result);
     return result;
 }
 
-/* The same for a system call, which leaves its error in errno. */
+/* As check, for a system call, which sets errno. */
 static inline int64_t check_call(int64_t result, const char *what)
 {
     return check(result == -1 ? -errno : result, what);
@@ -58,19 +58,19 @@ static inline weir_stream *open_stdout(void)
 {
     weir_stream *out = weir_stdout();
     if (!out)
-        give_up(STDOUT_NAME, ENOMEM);
+        fail(STDOUT_NAME, ENOMEM);
     return out;
 }
 
-/* weir_write takes less than asked only when an error stops it; that one is then the next call's result. */
+/* Writes all bytes. A short count from weir_write means that the next call returns the error. */
 static inline void put(weir_stream *out, const void *from, size_t bytes, const char *what)
 {
     if (check(weir_write(out, from, bytes), what) < (int64_t)bytes)
         check(weir_flush(out), what);
 }
 
-/* Only now is it known whether everything arrived: a full disk may show at the last write, and on another
- * machine's disk not before the descriptor is closed, which weir_close does not do to a standard stream. */
+/* Closes standard output and exits on failure. A full disk may show only at the last write, on a network
+ * file system only at close(2), which weir_close does not call for a standard stream. */
 static inline void close_stdout(void)
 {
     check(weir_close(open_stdout()), STDOUT_NAME);
@@ -79,7 +79,8 @@ static inline void close_stdout(void)
 
 /* ---- numbers ---- */
 
-/* A whole number of at most `most`, perhaps with K, M or G for 1024, 1024² or 1024³: 0, or -EINVAL. */
+/* Parses an integer of at most `most`, with an optional suffix K, M or G for 1024, 1024² or 1024³. Returns
+ * 0 or -EINVAL. */
 static inline int parse_number(const char *text, uint64_t most, uint64_t *number)
 {
     static const char units[] = "KMG";
@@ -104,7 +105,7 @@ static inline uint64_t number_argument(const char *text, uint64_t most, const ch
     return number;
 }
 
-/* Seconds, perhaps with a fraction, up to a year; as nanoseconds. */
+/* Parses seconds, with an optional fraction, up to one year. Returns nanoseconds. */
 static inline int64_t seconds_argument(const char *text, const char *arguments)
 {
     char *end;
@@ -116,7 +117,7 @@ static inline int64_t seconds_argument(const char *text, const char *arguments)
 
 /* ---- time ---- */
 
-#define SECOND INT64_C(1000000000) /* in nanoseconds */
+#define SECOND INT64_C(1000000000) /* nanoseconds */
 
 static inline int64_t now(void)
 {
@@ -125,7 +126,7 @@ static inline int64_t now(void)
     return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* Until a moment, not for a while: what the caller did since the last moment does not add up. */
+/* Sleeps until an absolute time, so that the caller's own run time does not accumulate. */
 static inline void sleep_until(int64_t moment)
 {
     struct timespec t = { moment / SECOND, moment % SECOND };
@@ -133,7 +134,7 @@ static inline void sleep_until(int64_t moment)
         ;
 }
 
-/* This moment as 2025-07-22T10:30:00, local time. */
+/* Formats the local time as 2025-07-22T10:30:00. */
 static inline const char *timestamp(char to[static 20])
 {
     time_t t = time(NULL);

@@ -1,18 +1,17 @@
-/* log_message.c: messages with the time, appended to app.log; in the default mode or line by line.
+/* log_message.c: appends messages with the time to app.log, fully buffered or line by line.
  *
- * What a kill -9 (or _exit, abort, a crash) takes along:
- *   default  every message since the last full buffer: of a short run, all of them
- *   -l       nothing of a message that ended with its newline: it was written before log_message() returned.
- *            One that -n left without newline still waits in the buffer, and is lost.
- * exit(3) and a return from main lose nothing in either mode. A power cut is another matter: what the kernel
- * has is not yet on the device (weir_sync(3)).
- */
+ * What kill -9 (or _exit, abort, a crash) loses:
+ *   default  all messages since the buffer was last full: in a short run, all of them
+ *   -l       no message that ended with its newline: it was written before log_message() returned.
+ *            With -n a message has no newline; it stays in the buffer and is lost.
+ * exit(3) and a return from main lose nothing in either mode. A power loss can also lose bytes that the
+ * kernel has not written to the device yet (weir_sync(3)). */
 #include <fcntl.h>
 
 #include "example.h"
 
 #define USAGE "[-l] [-n] [-o FILE] [-w SECONDS] MESSAGE...\n" \
-    "  -l: line mode; -n: messages end without newline; -o: not app.log; -w: wait behind each message"
+    "  -l: line mode; -n: no newline after messages; -o: FILE (app.log); -w: wait after each message"
 
 static int log_message(weir_stream *log, const char *message, const char *end)
 {
@@ -36,7 +35,7 @@ int main(int argc, char **argv)
     if (optind == argc)
         usage(USAGE, NULL, NULL);
 
-    /* O_APPEND: several programs may log to one file, and each line written at once stays whole. */
+    /* O_APPEND: several programs may log to one file, and each line written by one call stays whole. */
     weir_stream *log;
     check(weir_open(&log, name, O_WRONLY | O_CREAT | O_APPEND, &options), name);
     for (; optind < argc; optind++) {

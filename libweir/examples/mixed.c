@@ -1,4 +1,5 @@
-/* mixed.c: a stream and write(2) take turns on one descriptor, and the order holds, whatever stdout is. */
+/* mixed.c: alternates a stream and write(2) on one descriptor. The order is kept, whatever type of file
+ * stdout is. */
 #include "example.h"
 
 #define USAGE "[COUNT]"
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
         check(weir_printf(out, "%llu: weir_printf\n", (unsigned long long)i), STDOUT_NAME);
         check(weir_put_u64(out, i), STDOUT_NAME);
         check(weir_put_str(out, ": "), STDOUT_NAME);
-        /* weir_fileno writes out what waits before it gives the descriptor: so ask each time, keep none. */
+        /* Flushes before it returns the descriptor: call it before each use and do not keep the result. */
         int fd = (int)check(weir_fileno(out), STDOUT_NAME);
         write_all(fd, raw, sizeof raw - 1);
     }

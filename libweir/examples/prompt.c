@@ -1,7 +1,7 @@
-/* prompt.c: a question without a newline, and its answer. The tie brings the question out first. */
+/* prompt.c: asks a question without a newline and reads the answer. The tie flushes the question first. */
 #include "example.h"
 
-#define USAGE "[-u] [QUESTION]\n  -u: untied; the question may then come after the answer"
+#define USAGE "[-u] [QUESTION]\n  -u: not tied: the question may appear after the answer"
 #define STDIN_NAME "standard input"
 
 int main(int argc, char **argv)
@@ -16,8 +16,8 @@ int main(int argc, char **argv)
 
     weir_stream *in = weir_stdin(), *out = open_stdout();
     if (!in)
-        give_up(STDIN_NAME, ENOMEM);
-    /* On a terminal they are tied anyway; this holds for pipes as well, as under expect(1). */
+        fail(STDIN_NAME, ENOMEM);
+    /* Terminals are tied by default; this also works with pipes, for instance under expect(1). */
     check(weir_tie(in, tied ? out : NULL), STDOUT_NAME);
 
     check(weir_put_str(out, question), STDOUT_NAME);
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     if (bytes > 0 && answer[bytes - 1] == '\n')
         bytes--;
     check(weir_put_str(out, bytes > 0 ? "Hello, " : "\nNobody"), STDOUT_NAME);
-    put(out, answer, (size_t)bytes, STDOUT_NAME); /* it stays in the buffer of `in` until that is read again */
+    put(out, answer, (size_t)bytes, STDOUT_NAME); /* valid until the next read from `in` */
     check(weir_put_str(out, ".\n"), STDOUT_NAME);
     close_stdout();
     return 0;

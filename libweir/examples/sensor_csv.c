@@ -1,15 +1,14 @@
-/* sensor_csv.c: every few seconds a line `2025-07-22T10:30:00,25.5` into temperatures.csv.
+/* sensor_csv.c: appends a line `2025-07-22T10:30:00,25.5` to temperatures.csv every few seconds.
  *
- * The strategy: every line goes to the kernel at once, in one write(2).
- *   - One small write in five seconds costs nothing that could be noticed; a buffer would save nothing.
- *   - A buffer of 4096 bytes would hold over 150 lines: a kill would take up to 13 minutes of readings along.
- *     So, line by line, a kill takes none.
- *   - The kernel keeps written lines for up to half a minute before it writes them to the device. A power cut
- *     takes these, and may leave the last one torn; the next start begins a new line behind a torn one.
- *   - --sync puts each line on the device (fdatasync(2)) before the next is read: a power cut takes none. It
- *     is not the default, because on an SD card it wears a whole flash block for 25 bytes and may take long.
- *   - O_APPEND: a second logger, or one who empties the file, does no harm.
- */
+ * The strategy: each line goes to the kernel at once, in one write(2).
+ *   - One small write in five seconds costs nothing measurable; a buffer would save nothing.
+ *   - A buffer of 4096 bytes would hold over 150 lines: a kill would lose up to 13 minutes of readings.
+ *     Line by line, a kill loses none.
+ *   - The kernel writes dirty pages to the device after up to 30 seconds. A power loss loses these lines and
+ *     may leave the last one incomplete; the next start begins a new line behind it.
+ *   - --sync writes each line to the device (fdatasync(2)) before the next reading: a power loss loses none.
+ *     It is not the default: on an SD card each line wears a whole flash block and may take long.
+ *   - O_APPEND: a second logger, or a program that truncates the file, does no harm. */
 #include <fcntl.h>
 #include <getopt.h>
 
@@ -17,17 +16,18 @@
 
 #define USAGE "[-n COUNT] [-i SECONDS] [-o FILE] [--sync] SENSOR|--simulate\n" \
     "  SENSOR is a file with thousandths of a degree, such as /sys/class/thermal/thermal_zone0/temp;\n" \
-    "  --simulate makes the values up; -n: stop after COUNT lines; -i: not 5 s; -o: not temperatures.csv"
+    "  --simulate: no sensor; -n: stop after COUNT lines; -i: interval (5); -o: FILE (temperatures.csv)"
 
 struct job {
-    const char *sensor; /* NULL: values are made up */
+    const char *sensor; /* NULL: simulated values */
     const char *name;
     uint64_t count;
     int64_t interval;
     enum weir_durability durability;
 };
 
-/* Sets *degrees; 0 or -errno. The file is opened anew each time: sysfs reads the sensor at the first read. */
+/* Sets *degrees. Returns 0 or -errno. Reopens the file for each reading: sysfs reads the sensor at the
+ * first read. */
 static int read_sensor(const char *sensor, double *degrees)
 {
     weir_stream *s;
@@ -46,8 +46,8 @@ static int read_sensor(const char *sensor, double *degrees)
     return 0;
 }
 
-/* Wanders a little about room temperature. */
-static double made_up(void)
+/* Returns a simulated room temperature. */
+static double simulate(void)
 {
     static double degrees = 25.5;
     degrees += (double)(random() % 5 - 2) / 10;
@@ -56,8 +56,8 @@ static double made_up(void)
     return degrees;
 }
 
-/* A torn last line, left by a power cut, must not swallow the first new one. */
-static int64_t begin_line(weir_stream *csv)
+/* Ends an incomplete last line left by a power loss. */
+static int64_t end_incomplete_line(weir_stream *csv)
 {
     int64_t end = weir_seek(csv, 0, SEEK_END);
     if (end <= 0)
@@ -72,11 +72,12 @@ static weir_stream *open_csv(const struct job *job)
     weir_stream *csv;
     struct weir_options options = { .mode = WEIR_LINE, .durability = job->durability };
     check(weir_open(&csv, job->name, O_RDWR | O_CREAT | O_APPEND, &options), job->name);
-    check(begin_line(csv), job->name);
+    check(end_incomplete_line(csv), job->name);
     return csv;
 }
 
-/* How many readings failed. Sensors do, now and then; the logger goes on, and leaves the line out. */
+/* Returns the number of failed readings. Sensors fail occasionally: the line is omitted and the logger
+ * continues. */
 static uint64_t record(const struct job *job, weir_stream *csv)
 {
     char time[20];
@@ -86,9 +87,9 @@ static uint64_t record(const struct job *job, weir_stream *csv)
         double degrees = 0;
         sleep_until(next);
         next += job->interval;
-        int result = job->sensor ? read_sensor(job->sensor, &degrees) : (degrees = made_up(), 0);
+        int result = job->sensor ? read_sensor(job->sensor, &degrees) : (degrees = simulate(), 0);
         if (result < 0) {
-            complain(job->sensor, -result);
+            print_error(job->sensor, -result);
             failed++;
             continue;
         }
@@ -113,7 +114,7 @@ static struct job parse(int argc, char **argv)
         }
     if (argc - optind != !simulate)
         usage(USAGE, NULL, NULL);
-    job.sensor = argv[optind]; /* NULL behind the last argument */
+    job.sensor = argv[optind]; /* argv ends with NULL */
     return job;
 }
 
@@ -122,9 +123,9 @@ int main(int argc, char **argv)
     struct job job = parse(argc, argv);
     double first;
     if (!job.sensor)
-        weir_put_str(weir_stderr(), "sensor_csv: no sensor is read: the values are made up\n");
+        weir_put_str(weir_stderr(), "sensor_csv: no sensor: the values are simulated\n");
     else
-        check(read_sensor(job.sensor, &first), job.sensor); /* a wrong name is told at once */
+        check(read_sensor(job.sensor, &first), job.sensor); /* reports a wrong name at once */
     weir_stream *csv = open_csv(&job);
     uint64_t failed = record(&job, csv);
     check(weir_close(csv), job.name);

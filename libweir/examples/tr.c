@@ -1,4 +1,4 @@
-/* tr.c: replaces bytes of standard input by others, as tr(1): `tr a w`, `tr a-z A-Z`, `tr '\n' ' '`. */
+/* tr.c: translates bytes of standard input, as tr(1): `tr a w`, `tr a-z A-Z`, `tr '\n' ' '`. */
 #include "example.h"
 
 #define USAGE "SET1 SET2\n" \
@@ -7,13 +7,13 @@
 #define STDIN_NAME "standard input"
 
 enum {
-    BLOCK = 64,      /* a loop of fixed length: compilers make vector code of it */
-    STRIP = 4096,    /* stays in the nearest cache while the runs are applied one after the other */
-    MAX_RUNS = 8,    /* with more of them the table is faster */
-    PIECE = 1 << 16, /* bytes from one buffer to the other at a time */
+    BLOCK = 64,      /* a loop of fixed length, which compilers vectorize */
+    STRIP = 4096,    /* stays in the L1 cache while all runs are applied */
+    MAX_RUNS = 8,    /* above this number the table is faster */
+    PIECE = 1 << 16, /* bytes translated from one buffer to the other at a time */
 };
 
-/* Most maps move a few ranges of bytes by a fixed distance: bytes first … first + span by `shift`. */
+/* A range of bytes, first to first + span, that is moved by `shift`. Most maps consist of a few runs. */
 struct run {
     uint8_t first, span, shift;
 };
@@ -21,7 +21,7 @@ struct run {
 struct map {
     uint8_t to[256];
     struct run runs[MAX_RUNS];
-    int run_count; /* more than MAX_RUNS: use the table */
+    int run_count; /* above MAX_RUNS: the table is used */
 };
 
 /* ---- sets ---- */
@@ -46,7 +46,8 @@ static uint8_t parse_byte(const char **text)
     return (uint8_t)(name ? bytes[name - names] : (*text)[-1]);
 }
 
-/* What other tr's know and this one does not: better refused than taken for plain bytes. */
+/* Returns whether the set uses syntax of tr(1) that this program does not support. Rejecting it is better
+ * than taking it literally. */
 static int has_class(const char *text)
 {
     return strstr(text, "[:") || strstr(text, "[=") || (*text == '[' && *++text && text[1] == '*');
@@ -57,7 +58,7 @@ static size_t parse_set(const char *text, uint8_t *set)
     size_t length = 0;
     const char *whole = text;
     if (has_class(text))
-        usage(USAGE, text, "classes and repetitions are not known here");
+        usage(USAGE, text, "classes and repetitions are not supported");
     while (*text) {
         unsigned first = parse_byte(&text), last = first;
         if (*text == '-' && text[1]) {
@@ -65,7 +66,7 @@ static size_t parse_set(const char *text, uint8_t *set)
             last = parse_byte(&text);
         }
         if (last < first)
-            usage(USAGE, whole, "a range runs backwards");
+            usage(USAGE, whole, "a range ends before it starts");
         for (; first <= last; first++)
             set[length++] = (uint8_t)first;
     }
@@ -76,7 +77,7 @@ static uint8_t *new_set(const char *text, size_t *length)
 {
     uint8_t *set = malloc(256 * (strlen(text) + 1));
     if (!set)
-        give_up(text, ENOMEM);
+        fail(text, ENOMEM);
     *length = parse_set(text, set);
     return set;
 }
@@ -117,7 +118,7 @@ static struct map make_map(const char *text1, const char *text2)
 
 /* ---- the bytes ---- */
 
-/* Adds run.shift where `from` is in the run. Without a branch, so that many bytes go at once. */
+/* Adds run.shift to the bytes in the run. Branch-free, so that compilers vectorize it. */
 static void apply(struct run run, uint8_t *restrict to, const uint8_t *restrict from, size_t blocks)
 {
     for (; blocks > 0; blocks--, to += BLOCK, from += BLOCK)
@@ -158,7 +159,7 @@ static void translate(const struct map *map, char *to, const char *from, size_t 
         translate_by_runs(map, (uint8_t *)to, (const uint8_t *)from, bytes);
 }
 
-/* From the input's buffer into the output's, with no copy in between. */
+/* Translates directly from the input's buffer into the output's. */
 static void run(const struct map *map, weir_stream *in, weir_stream *out)
 {
     char *from, *to;
@@ -181,7 +182,7 @@ int main(int argc, char **argv)
     struct map map = make_map(argv[1], argv[2]);
     weir_stream *in = weir_stdin();
     if (!in)
-        give_up(STDIN_NAME, ENOMEM);
+        fail(STDIN_NAME, ENOMEM);
     run(&map, in, open_stdout());
     close_stdout();
     return 0;

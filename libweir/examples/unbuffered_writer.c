@@ -1,4 +1,4 @@
-/* unbuffered_writer.c: 100,000 bytes, each by a write(2) of its own. Compare with buffered_writer. */
+/* unbuffered_writer.c: writes 100,000 bytes, each by its own write(2). Compare with buffered_writer. */
 #include <fcntl.h>
 
 #include "example.h"

@@ -1,4 +1,5 @@
-/* write_bytes.c: writes BYTES bytes in system calls of SIZE; with `sync` each waits for the device. */
+/* write_bytes.c: writes BYTES bytes in system calls of SIZE bytes; with `sync` each call waits for the
+ * device. */
 #include <fcntl.h>
 
 #include "example.h"
@@ -13,14 +14,14 @@ int main(int argc, char **argv)
     uint64_t left = number_argument(argv[2], INT64_MAX, USAGE);
     uint64_t size = number_argument(argv[3], WEIR_BUFFER_MAX, USAGE);
     if (size == 0)
-        usage(USAGE, argv[3], "nothing is ever written so");
+        usage(USAGE, argv[3], "SIZE must be at least 1");
 
     char *block = malloc(size);
     if (!block)
-        give_up(name, ENOMEM);
-    memset(block, 'x', size); /* memory that was never touched would cost a page fault in the first write */
+        fail(name, ENOMEM);
+    memset(block, 'x', size); /* touches the memory: otherwise the first write includes its page faults */
 
-    /* WEIR_NONE is one write(2) a call; it also goes on behind a short write, as after a signal. */
+    /* WEIR_NONE: one write(2) per call, continued after a short write. */
     weir_stream *s;
     int flags = O_WRONLY | O_CREAT | O_TRUNC | (argc == 5 ? O_SYNC : 0);
     check(weir_open(&s, name, flags, &(struct weir_options){ .mode = WEIR_NONE }), name);

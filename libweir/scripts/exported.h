@@ -1,6 +1,6 @@
-/* exported.h: included first in every file of the library, which is compiled with -fvisibility=hidden. What
- * is declared here may be exported (weir.map says what is): the public calls, and those of the C library
- * that the library puts itself before, such as execve(3). */
+/* exported.h: included first in every file of the library, which is compiled with -fvisibility=hidden. The
+ * functions declared here have default visibility: those of weir.h, and those of the C library that libweir
+ * replaces, such as execve(3). weir.map lists the symbols that are exported. */
 #pragma GCC visibility push(default)
 #include <spawn.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* follow.c: what is added to the files later, as it comes. */
+/* follow.c: prints what is appended to the files (-f). */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,17 +6,17 @@
 
 #include "tail.h"
 
-enum { LOOK_ANYWAY_MS = 1000 }; /* changes made by another machine come without an event */
+enum { POLL_MS = 1000 }; /* changes made by other machines cause no event */
 
-/* By way of /proc/self/fd, so that it is this file, also when another one has taken its name. */
+/* Watches the open file through /proc/self/fd, because its name may have been given to another file. */
 static void add_watch(int events, const struct source *source)
 {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", weir_fd(source->in));
-    inotify_add_watch(events, path, IN_MODIFY); /* no matter if it fails: see LOOK_ANYWAY_MS */
+    inotify_add_watch(events, path, IN_MODIFY); /* may fail: see POLL_MS */
 }
 
-/* Returns how many files can be followed, as they have a size that may change. */
+/* Watches all files whose size can change. Returns their number. */
 static int watch_all(int events, struct source *sources, int count)
 {
     int watched = 0;
@@ -28,7 +28,7 @@ static int watch_all(int events, struct source *sources, int count)
     return watched;
 }
 
-static void look(struct source *source, const struct order *order, weir_stream *out)
+static void print_appended(struct source *source, const struct request *request, weir_stream *out)
 {
     int64_t size = size_of(source);
     if (size >= 0 && size < source->at) {
@@ -36,41 +36,41 @@ static void look(struct source *source, const struct order *order, weir_stream *
         source->at = 0;
     }
     if (size > source->at) {
-        put_header(source, order, out);
+        put_header(source, request, out);
         int result = copy_to_end(source, out);
         if (result < 0)
-            complain(source->name, -result);
+            print_error(source->name, -result);
     }
 }
 
-/* A reader that has gone away shows only when something is written, which may be never. */
-static void stop_if_nobody_reads(const struct pollfd *target)
+/* Exits if the output's reader has closed the pipe. Otherwise this shows only at the next write. */
+static void exit_if_reader_closed(const struct pollfd *target)
 {
     if (!(target->revents & (POLLERR | POLLHUP | POLLNVAL)))
         return;
     raise(SIGPIPE);
-    give_up(STDOUT_NAME, EPIPE);
+    fail(STDOUT_NAME, EPIPE);
 }
 
 static void wait_for_change(int events)
 {
-    char taken[4096];
+    char discarded[4096];
     struct pollfd waited[2] = { { .fd = events, .events = POLLIN }, { .fd = STDOUT_FILENO } };
-    poll(waited, 2, LOOK_ANYWAY_MS);
-    stop_if_nobody_reads(&waited[1]);
-    while (events >= 0 && read(events, taken, sizeof taken) > 0)
-        ; /* which file it was does not matter: all are looked at */
+    poll(waited, 2, POLL_MS);
+    exit_if_reader_closed(&waited[1]);
+    while (events >= 0 && read(events, discarded, sizeof discarded) > 0)
+        ; /* which file changed does not matter: all are checked */
 }
 
-void follow(struct source *sources, int count, const struct order *order, weir_stream *out)
+void follow(struct source *sources, int count, const struct request *request, weir_stream *out)
 {
-    int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* -1 is a descriptor that poll(2) leaves out */
+    int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* on failure -1, which poll(2) ignores */
     if (!watch_all(events, sources, count))
         return;
     for (;;) {
         for (int i = 0; i < count; i++)
             if (sources[i].in && sources[i].regular)
-                look(&sources[i], order, out);
+                print_appended(&sources[i], request, out);
         check(weir_flush(out), STDOUT_NAME);
         wait_for_change(events);
     }

@@ -1,13 +1,13 @@
-/* lines.c: where the last lines of a file begin, found block by block from its end. */
+/* lines.c: finds the start of the last lines of a file, block by block from its end. */
 #include "tail.h"
 
 enum {
-    FIRST_BLOCK = 1 << 14, /* most often enough, and read in no time */
+    FIRST_BLOCK = 1 << 14, /* usually contains the last lines */
     BLOCK = 1 << 18,
-    GROUP = 64,            /* a loop of fixed length: compilers make vector code of it */
+    GROUP = 64,            /* a loop of fixed length, which compilers vectorize */
 };
 
-/* Newlines in `groups` groups, at most 255 of them so that each counter of a byte holds. */
+/* Counts newlines in `groups` groups: at most 255, so that no byte counter overflows. */
 static uint64_t count_groups(const char *from, size_t groups)
 {
     uint8_t counters[GROUP] = { 0 };
@@ -20,7 +20,7 @@ static uint64_t count_groups(const char *from, size_t groups)
     return sum;
 }
 
-/* Counting takes a fraction of the time of a memchr for each line. */
+/* Counts newlines. Much faster than a memchr per line. */
 uint64_t count_newlines(const char *from, size_t bytes)
 {
     uint64_t sum = 0;
@@ -35,7 +35,7 @@ uint64_t count_newlines(const char *from, size_t bytes)
     return sum;
 }
 
-/* The nth newline of those that are there. */
+/* Returns the nth newline. */
 const char *nth_newline(const char *from, size_t bytes, uint64_t n)
 {
     const char *at = from, *end = from + bytes;
@@ -44,7 +44,7 @@ const char *nth_newline(const char *from, size_t bytes, uint64_t n)
     return at;
 }
 
-/* -ENODATA: the file is not as long as it says, or has just become shorter. */
+/* Reads a whole block. -ENODATA: the file is shorter than its size said, or was truncated. */
 static int read_block(int fd, char *to, size_t bytes, int64_t at)
 {
     while (bytes > 0) {
@@ -58,7 +58,7 @@ static int read_block(int fd, char *to, size_t bytes, int64_t at)
     return 0;
 }
 
-/* The last `count` lines of [first, end) begin here; or -errno. */
+/* Returns the start of the last `count` lines of [first, end), or -errno. */
 int64_t start_of_last_lines(int fd, int64_t first, int64_t end, uint64_t count)
 {
     int64_t start = end, result = 0;
@@ -67,14 +67,14 @@ int64_t start_of_last_lines(int fd, int64_t first, int64_t end, uint64_t count)
     if (!block)
         return -ENOMEM;
     for (int64_t block_end = end; count > 0 && block_end > first; block_end = start, size = BLOCK) {
-        start = (block_end - 1) & ~(int64_t)(size - 1); /* as the page cache lies */
+        start = (block_end - 1) & ~(int64_t)(size - 1); /* aligned with the page cache */
         if (start < first)
             start = first;
         size_t bytes = (size_t)(block_end - start);
         if ((result = read_block(fd, block, bytes, start)) < 0)
             break;
         if (block_end == end && block[bytes - 1] == '\n')
-            bytes--; /* ends the last line: there is none behind it */
+            bytes--; /* this newline ends the last line */
         uint64_t here = count_newlines(block, bytes);
         if (here >= count) {
             start += nth_newline(block, bytes, here - count + 1) - block + 1;

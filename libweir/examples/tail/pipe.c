@@ -1,4 +1,4 @@
-/* pipe.c: the end of what cannot be seeked: a ring of blocks, as few as hold enough. */
+/* pipe.c: the end of input that is not seekable: a ring with as few blocks as suffice. */
 #include "tail.h"
 
 enum { BLOCK = 1 << 16 };
@@ -6,22 +6,22 @@ enum { BLOCK = 1 << 16 };
 struct block {
     struct block *next;
     size_t used;
-    uint64_t units; /* newlines or bytes in it */
+    uint64_t units; /* newlines or bytes in this block */
     char data[BLOCK];
 };
 
 struct ring {
-    const struct order *order;
+    const struct request *request;
     struct block *first, *last;
-    uint64_t units; /* of all blocks */
+    uint64_t units; /* in all blocks */
 };
 
-/* The first block is used again when the others hold enough without it. With lines one more newline than
- * asked for must stay: the one before the first line. */
+/* Returns a block to fill: the first one, if the others hold enough without it. For lines the ring must
+ * keep one newline more than requested: the one before the first line. */
 static struct block *take_block(struct ring *ring)
 {
     struct block *block = ring->first;
-    if (block && ring->units - block->units > ring->order->count) {
+    if (block && ring->units - block->units > ring->request->count) {
         ring->first = block->next;
         ring->units -= block->units;
     } else {
@@ -30,7 +30,7 @@ static struct block *take_block(struct ring *ring)
     return block;
 }
 
-/* A block with room at the end of the ring, or NULL. */
+/* Returns the last block if it has room, otherwise NULL. */
 static struct block *last_with_room(struct ring *ring)
 {
     if (ring->last && ring->last->used < BLOCK)
@@ -56,22 +56,22 @@ static int64_t fill(struct ring *ring, weir_stream *in)
     ssize_t got = weir_read_some(in, to, BLOCK - block->used);
     if (got <= 0)
         return got;
-    uint64_t units = ring->order->bytes ? (uint64_t)got : count_newlines(to, (size_t)got);
+    uint64_t units = ring->request->bytes ? (uint64_t)got : count_newlines(to, (size_t)got);
     block->used += (size_t)got;
     block->units += units;
     ring->units += units;
     return got;
 }
 
-/* How many bytes of the block lie before its `skip`th unit's end. */
+/* Returns how many bytes of the block precede the end of its `skip`th unit. */
 static size_t before(const struct ring *ring, const struct block *block, uint64_t skip)
 {
-    if (skip == 0 || ring->order->bytes)
+    if (skip == 0 || ring->request->bytes)
         return (size_t)skip;
     return (size_t)(nth_newline(block->data, block->used, skip) - block->data) + 1;
 }
 
-/* An empty last block can be there when the end came right behind a full one. */
+/* The last block is empty if the input ended behind a full one. */
 static bool ends_within_line(const struct ring *ring)
 {
     const struct block *last = NULL;
@@ -82,8 +82,8 @@ static bool ends_within_line(const struct ring *ring)
 
 static void put_last(const struct ring *ring, weir_stream *out)
 {
-    uint64_t units = ring->units + (!ring->order->bytes && ends_within_line(ring));
-    uint64_t skip = units > ring->order->count ? units - ring->order->count : 0;
+    uint64_t units = ring->units + (!ring->request->bytes && ends_within_line(ring));
+    uint64_t skip = units > ring->request->count ? units - ring->request->count : 0;
     const struct block *block = ring->first;
     for (; block && skip > block->units; block = block->next)
         skip -= block->units;
@@ -101,10 +101,10 @@ static void free_ring(struct ring *ring)
     }
 }
 
-/* 0, or -errno of reading; what cannot be written ends the program. */
-int last_of_pipe(const struct order *order, weir_stream *in, weir_stream *out)
+/* Returns 0 or a read error as -errno; exits on a write error. */
+int last_of_pipe(const struct request *request, weir_stream *in, weir_stream *out)
 {
-    struct ring ring = { .order = order };
+    struct ring ring = { .request = request };
     int64_t result;
     while ((result = fill(&ring, in)) > 0)
         ;

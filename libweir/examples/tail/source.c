@@ -1,14 +1,14 @@
-/* source.c: what is asked for of one file. */
+/* source.c: prints the requested part of one file. */
 #include <sys/stat.h>
 
 #include "tail.h"
 
-void put_header(const struct source *source, const struct order *order, weir_stream *out)
+void put_header(const struct source *source, const struct request *request, weir_stream *out)
 {
-    static const struct source *told; /* the last file that was named */
-    if (order->headers && told != source)
-        check(weir_printf(out, "%s==> %s <==\n", told ? "\n" : "", source->name), STDOUT_NAME);
-    told = source;
+    static const struct source *last_printed; /* the file whose name was printed last */
+    if (request->headers && last_printed != source)
+        check(weir_printf(out, "%s==> %s <==\n", last_printed ? "\n" : "", source->name), STDOUT_NAME);
+    last_printed = source;
 }
 
 int64_t size_of(const struct source *source)
@@ -17,7 +17,7 @@ int64_t size_of(const struct source *source)
     return fstat(weir_fd(source->in), &status) == -1 ? -errno : (int64_t)status.st_size;
 }
 
-/* A regular file from source->at on, by pread(2) into the room of the output's own buffer. */
+/* Copies a regular file from source->at to its end, by pread(2) into the output's buffer. */
 int copy_to_end(struct source *source, weir_stream *out)
 {
     int fd = weir_fd(source->in);
@@ -51,12 +51,12 @@ static int64_t skip_lines(weir_stream *in, uint64_t count)
     return here < 0 ? here : 0;
 }
 
-/* From a line or byte on, counted from the start. */
-static int put_from(struct source *source, const struct order *order, weir_stream *out)
+/* Prints from a line or byte on, counted from the start. */
+static int put_from(struct source *source, const struct request *request, weir_stream *out)
 {
     char *from;
-    uint64_t skip = order->count ? order->count - 1 : 0;
-    int64_t here = order->bytes ? weir_skip(source->in, skip) : skip_lines(source->in, skip);
+    uint64_t skip = request->count ? request->count - 1 : 0;
+    int64_t here = request->bytes ? weir_skip(source->in, skip) : skip_lines(source->in, skip);
     if (here < 0)
         return (int)here;
     while ((here = weir_peek(source->in, &from, 1)) > 0) {
@@ -66,32 +66,32 @@ static int put_from(struct source *source, const struct order *order, weir_strea
     return (int)here;
 }
 
-/* Where the end that is asked for begins. -ENODATA: the file has to be read from its start to know. */
-static int64_t find_start(const struct source *source, const struct order *order)
+/* Finds the start of the requested end. -ENODATA: the file must be read from its start. */
+static int64_t find_start(const struct source *source, const struct request *request)
 {
     int fd = weir_fd(source->in);
     int64_t first = lseek(fd, 0, SEEK_CUR), end = size_of(source);
     if (first < 0 || end < 0)
         return -errno;
-    if (end <= first) /* empty, or one of those under /proc that do not know their size */
+    if (end <= first) /* empty, or a file in /proc without a size */
         return -ENODATA;
-    if (!order->bytes)
-        return start_of_last_lines(fd, first, end, order->count);
-    return order->count < (uint64_t)(end - first) ? end - (int64_t)order->count : first;
+    if (!request->bytes)
+        return start_of_last_lines(fd, first, end, request->count);
+    return request->count < (uint64_t)(end - first) ? end - (int64_t)request->count : first;
 }
 
-/* 0, or -errno of reading; what cannot be written ends the program. */
-int put_source(struct source *source, const struct order *order, weir_stream *out)
+/* Returns 0 or a read error as -errno; exits on a write error. */
+int put_source(struct source *source, const struct request *request, weir_stream *out)
 {
-    put_header(source, order, out);
-    int64_t start = source->regular && !order->from_start ? find_start(source, order) : -ENODATA;
+    put_header(source, request, out);
+    int64_t start = source->regular && !request->from_start ? find_start(source, request) : -ENODATA;
     if (start >= 0) {
         source->at = start;
         return copy_to_end(source, out);
     }
     if (start != -ENODATA)
         return (int)start;
-    int result = order->from_start ? put_from(source, order, out) : last_of_pipe(order, source->in, out);
+    int result = request->from_start ? put_from(source, request, out) : last_of_pipe(request, source->in, out);
     if (source->regular && result == 0)
         source->at = weir_tell(source->in);
     return result;

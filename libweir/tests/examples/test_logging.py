@@ -83,11 +83,11 @@ READING = re.compile(rb"^" + STAMP + rb",-?\d+\.\d\n$")
 
 def simulated(*arguments):
     result = run("sensor_csv", "--simulate", *arguments)
-    assert result.status == 0 and result.out == b"" and "made up" in result.err, result
+    assert result.status == 0 and result.out == b"" and "simulated" in result.err, result
     return result
 
 
-def test_sensor_simulated_values_are_lines_and_said_to_be_made_up():
+def test_sensor_simulated_values_are_lines_and_reported_as_simulated():
     simulated("-n", 5, "-i", 0)
     lines = lines_of("temperatures.csv")
     assert len(lines) == 5 and all(READING.match(line) for line in lines), lines
