@@ -65,18 +65,18 @@ fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
     let ones = DVector::from_element(rows.len(), 1.0);
     let mut best: Option<(f64, Vec<f64>)> = None;
     for set in 1u32..1 << terms {
-        let kept: Vec<usize> = (0..terms).filter(|t| set & (1 << t) != 0).collect();
-        if kept.len() > rows.len() {
+        let selected: Vec<usize> = (0..terms).filter(|t| set & (1 << t) != 0).collect();
+        if selected.len() > rows.len() {
             continue;
         }
-        let matrix = DMatrix::from_fn(rows.len(), kept.len(), |r, c| rows[r][kept[c]]);
+        let matrix = DMatrix::from_fn(rows.len(), selected.len(), |r, c| rows[r][selected[c]]);
         // Columns differ by many powers of ten. Without scaling the decomposition drops the small ones.
-        let scale: Vec<f64> = (0..kept.len()).map(|c| matrix.column(c).amax()).collect();
+        let scale: Vec<f64> = (0..selected.len()).map(|c| matrix.column(c).amax()).collect();
         // Drop a term that is zero in every row.
         if scale.contains(&0.0) {
             continue;
         }
-        let scaled = DMatrix::from_fn(rows.len(), kept.len(), |r, c| matrix[(r, c)] / scale[c]);
+        let scaled = DMatrix::from_fn(rows.len(), selected.len(), |r, c| matrix[(r, c)] / scale[c]);
         let Ok(solution) = scaled.clone().svd(true, true).solve(&ones, 1e-12) else { continue };
         if solution.iter().any(|&x| x < 0.0) {
             continue;
@@ -84,7 +84,7 @@ fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
         let error = (scaled * &solution - &ones).norm_squared();
         if best.as_ref().is_none_or(|(least, _)| error < least - 1e-12) {
             let mut prices = vec![0.0; terms];
-            kept.iter().zip(&scale).zip(solution.iter()).for_each(|((&t, s), x)| prices[t] = x / s);
+            selected.iter().zip(&scale).zip(solution.iter()).for_each(|((&t, s), x)| prices[t] = x / s);
             best = Some((error, prices));
         }
     }
@@ -102,11 +102,11 @@ impl CostModel {
         let per_byte = |row: &Observation| row.blocks / row.bytes.max(1.0);
         let most = rows.iter().map(per_byte).fold(0.0, f64::max);
         let prices = if rows.iter().any(|row| row.syncs > 0.0) { 4 } else { 3 };
-        let tells_blocks = rows.len() > prices && rows.iter().any(|row| per_byte(row) < most * 0.9);
+        let separates_blocks = rows.len() > prices && rows.iter().any(|row| per_byte(row) < most * 0.9);
         let design: Vec<Vec<f64>> = rows
             .iter()
             .map(|r| {
-                [r.calls, r.bytes, if tells_blocks { r.blocks } else { 0.0 }, r.syncs]
+                [r.calls, r.bytes, if separates_blocks { r.blocks } else { 0.0 }, r.syncs]
                     .iter()
                     .map(|term| term / r.seconds)
                     .collect()

@@ -1,4 +1,4 @@
-//! Prints made-up results, to look at: `screen [textbook|everything|compare] [WIDTH] [colour] [ascii] [md]`.
+//! Prints a made-up result: `screen [textbook|everything|compare] [WIDTH] [colour] [ascii] [md]`.
 
 #[path = "../src/bench/fixture/mod.rs"]
 #[allow(missing_docs)]

@@ -1,4 +1,4 @@
-//! Prints made-up recordings, to look at: `trace [pipeline|clean] [WIDTH] [colour] [ascii] [json] [timeline]`.
+//! Prints a made-up recording: `trace [pipeline|clean] [WIDTH] [colour] [ascii] [json] [timeline] [recording]`.
 
 #[path = "../src/trace/fixture.rs"]
 #[allow(missing_docs)]

@@ -36,13 +36,13 @@ pub struct StreamSum<'a> {
 #[derive(Debug)]
 pub struct StreamTable<'a> {
     recording: &'a Recording,
-    made: OnceLock<Vec<StreamSum<'a>>>,
+    streams: OnceLock<Vec<StreamSum<'a>>>,
 }
 
 impl<'a> StreamTable<'a> {
     /// Makes the table of a recording without building it.
     pub fn of(recording: &'a Recording) -> Self {
-        Self { recording, made: OnceLock::new() }
+        Self { recording, streams: OnceLock::new() }
     }
 
     /// Returns the recording of the table.
@@ -52,7 +52,7 @@ impl<'a> StreamTable<'a> {
 
     /// Returns the result of [`Recording::streams`].
     pub fn all(&self) -> &[StreamSum<'a>] {
-        self.made.get_or_init(|| self.recording.streams())
+        self.streams.get_or_init(|| self.recording.streams())
     }
 }
 
@@ -82,22 +82,22 @@ impl Recording {
         }
         // The totals of the sampling backend are incomplete, so no share of them is exact.
         if self.engine != BackendKind::Sample {
-            self.settle(&mut streams);
+            self.mark_unshared_sums(&mut streams);
         }
         streams
     }
 
     /// Marks the sum of a stream as exact if all estimated openings of a process in one direction belong to that stream.
-    fn settle(&self, streams: &mut [StreamSum]) {
-        let socket = |counts: &StreamCounts| {
+    fn mark_unshared_sums(&self, streams: &mut [StreamSum]) {
+        let is_socket = |counts: &StreamCounts| {
             self.file(counts.file).is_some_and(|file| file.kind == StreamKind::Socket)
         };
-        let counted = |sum: &StreamCounts| sum.estimated && sum.calls > 0 && !socket(sum);
+        let is_estimated = |sum: &StreamCounts| sum.estimated && sum.calls > 0 && !is_socket(sum);
         let mut shared: HashMap<(u32, Direction), u32> = HashMap::new();
-        for sum in streams.iter().map(|stream| &*stream.sum).filter(|sum| counted(sum)) {
+        for sum in streams.iter().map(|stream| &*stream.sum).filter(|sum| is_estimated(sum)) {
             *shared.entry((sum.pid, sum.direction)).or_default() += 1;
         }
-        for sum in streams.iter_mut().map(|stream| &mut stream.sum).filter(|sum| counted(sum)) {
+        for sum in streams.iter_mut().map(|stream| &mut stream.sum).filter(|sum| is_estimated(sum)) {
             if shared[&(sum.pid, sum.direction)] == 1 {
                 sum.to_mut().estimated = false;
             }

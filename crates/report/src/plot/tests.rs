@@ -1,3 +1,5 @@
+//! Tests of plots.
+
 use proptest::prelude::*;
 
 use super::*;

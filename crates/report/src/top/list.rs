@@ -76,7 +76,7 @@ fn fit(room: usize) -> Vec<(&'static ListColumn, usize)> {
         COLUMNS.iter().filter(|column| column.from <= room).map(|column| (column, column.width)).collect();
     let used: usize = shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP);
     let mut left = room.saturating_sub(used);
-    // Words and paths share the remaining columns equally.
+    // Columns of words and of paths share the remaining width equally.
     let wide = shown.iter().filter(|(column, _)| column.kind != Kind::Number).count();
     for (nth, (_, width)) in shown.iter_mut().filter(|(column, _)| column.kind != Kind::Number).enumerate() {
         let part = left / (wide - nth);

@@ -1,4 +1,4 @@
-//! The screen on terminals of two sizes, and what scripts read.
+//! Tests of the live screen on terminals of two sizes, of the table and of the document.
 
 use ratatui_core::backend::TestBackend;
 use ratatui_core::style::Modifier;

@@ -33,8 +33,8 @@ struct Location<'a> {
     sum: LocationSum<'a>,
 }
 
-/// A table of where they lead, the location that took most time or bytes first, with all of them at its end; `others` stand in
-/// a table above. Nothing where that is one location.
+/// Returns a table of the locations by time and bytes, with the totals in the last row; `None` for fewer than two
+/// locations. `others`: other streams are in a table above.
 pub(super) fn table(streams: &[&TraceStream], others: bool) -> Option<Table> {
     let mut locations = locations(streams);
     if locations.len() < 2 {

@@ -38,7 +38,7 @@ pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     blocks.extend(findings::blocks(trace, streams));
     blocks.extend(pipelines::blocks(trace.pipelines));
     blocks.extend(other_calls::blocks(trace.recording, all));
-    blocks.extend(notes::blind(trace.recording));
+    blocks.extend(notes::gaps(trace.recording));
     blocks.push(notes::engine(trace.recording));
     blocks
 }

@@ -15,14 +15,14 @@ pub(super) fn verdict(trace: &TraceResult, streams: &[TraceStream]) -> Vec<Block
     let lines = trace.verdict.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut lines: Vec<String> = lines.map(str::to_string).collect();
     if lines.is_empty() {
-        lines.push(nothing_wrong(trace, streams));
+        lines.push(summary(trace, streams));
     }
     let mut blocks = vec![Block::Verdict(lines)];
     blocks.extend(ending(trace.recording).map(Block::Aside));
     blocks
 }
 
-fn nothing_wrong(trace: &TraceResult, streams: &[TraceStream]) -> String {
+fn summary(trace: &TraceResult, streams: &[TraceStream]) -> String {
     let sum = |of: fn(&TraceStream) -> u64| streams.iter().map(of).sum::<u64>();
     let what = match trace.findings.len() {
         0 => "no problems found".into(),
@@ -48,7 +48,7 @@ fn ending(recording: &Recording) -> Option<String> {
 }
 
 /// Returns a warning for each gap of the recording.
-pub(super) fn blind(recording: &Recording) -> Vec<Block> {
+pub(super) fn gaps(recording: &Recording) -> Vec<Block> {
     let lost = recording.overhead.lost_events;
     let dropped = (lost > 0).then(|| format!("{} dropped: buffer full", plural(lost, "event")));
     let sentences = recording.blind.iter().cloned().chain(dropped);
@@ -71,24 +71,26 @@ pub(super) fn engine(recording: &Recording) -> Block {
         "" => format!("engine {}", engine_name(recording.engine)),
         reason => format!("engine {} ({reason})", engine_name(recording.engine)),
     }];
-    let lived_s = overhead.watched_s + overhead.unwatched_s;
+    let traced_s = overhead.watched_s + overhead.unwatched_s;
     let whole = recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0);
     // Without lost events, only submitted operations and mapped files can be missing.
-    let handed = !recording.exact && overhead.lost_events == 0;
-    facts.push(if whole && (handed || recording.other_calls.iter().any(|one| one.submitted > 0)) {
-        "calls counted, except operations submitted to the kernel".into()
-    } else if whole {
-        "every call counted".into()
-    } else if overhead.watched_s > 0.0 {
-        // The share over all processes; each has its own sampling windows.
-        format!(
-            "calls sampled, {:.0} % of the time ({} calls)",
-            overhead.watched_s / lived_s * 100.0,
-            count(overhead.seen_calls as f64)
-        )
-    } else {
-        "totals only".into()
-    });
+    let may_lack_submissions = !recording.exact && overhead.lost_events == 0;
+    facts.push(
+        if whole && (may_lack_submissions || recording.other_calls.iter().any(|one| one.submitted > 0)) {
+            "calls counted, except operations submitted to the kernel".into()
+        } else if whole {
+            "every call counted".into()
+        } else if overhead.watched_s > 0.0 {
+            // The share over all processes; each has its own sampling windows.
+            format!(
+                "calls sampled, {:.0} % of the time ({} calls)",
+                overhead.watched_s / traced_s * 100.0,
+                count(overhead.seen_calls as f64)
+            )
+        } else {
+            "totals only".into()
+        },
+    );
     let has_totals = recording.engine != BackendKind::Sample;
     if has_totals && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
         facts.push("totals exact".into());

@@ -1,3 +1,5 @@
+//! Tests of CSV, Markdown and comparison.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

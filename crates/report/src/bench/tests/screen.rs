@@ -1,3 +1,5 @@
+//! Tests of the screen of a run.
+
 use weir_model::Size;
 use weir_model::bench::{BenchRow, GroupKey};
 

@@ -1,4 +1,4 @@
-//! JSON and timeline.
+//! Tests of the document and of the timeline.
 
 use super::*;
 use serde_json::Value;

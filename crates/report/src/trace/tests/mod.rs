@@ -1,4 +1,4 @@
-//! What the screen shows of recordings; the other forms in a file of their own.
+//! Tests of the screen of a recording.
 
 mod documents;
 mod other_calls;
@@ -52,7 +52,7 @@ fn important_streams_get_a_histogram() {
     assert!(text.contains("4 – 8 KiB") && text.contains("1 B     "), "{text}");
 }
 
-/// The lines of the histograms.
+/// Returns the lines of the histograms.
 fn histogram(text: &str) -> Vec<&str> {
     text.lines()
         .skip_while(|line| !line.contains("bytes a call"))
@@ -138,11 +138,11 @@ fn many_similar_outputs_are_summed() {
     let lines = |text: &str| text.lines().filter(|line| line.contains("module")).count();
     assert_eq!(lines(&text), 0, "{text}");
     assert!(text.contains("and 20 more streams: 40 calls"), "{text}");
-    // What is some output beside much input has its lines.
+    // A few output streams beside many input streams get a row each.
     recording.counts.iter_mut().skip(6).for_each(|counts| counts.direction = weir_model::Direction::In);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(lines(&text), 3, "{text}");
-    // What costs has, up to twelve in all.
+    // Expensive streams get a row each, up to twelve in total.
     recording.counts.iter_mut().skip(3).for_each(|counts| counts.calls = 100_000);
     let text = screen_at(&of(&recording, &findings, "x"), 80);
     assert_eq!(lines(&text), 11, "{text}");
@@ -263,7 +263,7 @@ fn several_paths_of_a_file_are_one_stream() {
     assert_eq!(streams[1].also, ["/tmp/link", "/tmp/sub/../b"]);
     let text = screen_at(&of(&recording, &[], ""), 80);
     assert_eq!(text.matches("one file: /tmp/b = /tmp/link = /tmp/sub/../b").count(), 1, "{text}");
-    // A finding has the name of the opening that it is about.
+    // A finding has the path of the opening that it is about.
     let finding = Finding { path: "/tmp/link".into(), fd: 4, ..bytewise().1.remove(0) };
     assert!(super::table::is_found(&streams[1], &[finding]));
 }

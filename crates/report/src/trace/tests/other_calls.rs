@@ -1,4 +1,4 @@
-//! Calls that move no bytes, and those that have the kernel move them.
+//! Tests of the lines about calls without bytes and about submitted operations.
 
 use weir_model::trace::{Op, OtherCalls};
 
