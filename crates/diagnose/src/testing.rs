@@ -25,8 +25,8 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
     let mut tape = Tape(Recording {
         command: vec!["./prog".into(), "a b".into()],
         root: 1,
-        engine: BackendKind::Ebpf,
-        engine_reason: String::new(),
+        backend: BackendKind::Ebpf,
+        backend_reason: String::new(),
         exact: true,
         elapsed_s,
         exit: Some(Exit::Code(0)),

@@ -91,8 +91,8 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
     let recording = Recording {
         command: words(&options.target),
         root: pid,
-        engine: kind,
-        engine_reason: reason,
+        backend: kind,
+        backend_reason: reason,
         exact: ended.unwatched_ns == 0
             && ended.lost_events == 0
             && kind != BackendKind::Sample

@@ -28,8 +28,8 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     Recording {
         command: shell().argv,
         root: 811,
-        engine: BackendKind::Ptrace,
-        engine_reason: String::new(),
+        backend: BackendKind::Ptrace,
+        backend_reason: String::new(),
         exact: true,
         elapsed_s: 1.0,
         exit: None,

@@ -51,9 +51,11 @@ pub struct TraceDocument {
     /// The command; empty after an attach.
     pub command: Vec<String>,
     /// Backend that recorded the run.
-    pub engine: BackendKind,
+    #[serde(rename = "engine")]
+    pub backend: BackendKind,
     /// Why a better backend was not used; empty for the best one.
-    pub engine_reason: String,
+    #[serde(rename = "engine_reason")]
+    pub backend_reason: String,
     /// Every call was counted.
     pub exact: bool,
     /// Duration of the recording.
@@ -174,8 +176,8 @@ impl TraceDocument {
         Self {
             schema: SCHEMA.into(),
             command: recording.command.clone(),
-            engine: recording.engine,
-            engine_reason: recording.engine_reason.clone(),
+            backend: recording.backend,
+            backend_reason: recording.backend_reason.clone(),
             exact: recording.exact,
             elapsed_s: recording.elapsed_s,
             exit: recording.exit,

@@ -211,9 +211,11 @@ pub struct Recording {
     /// Process that weir started or attached to.
     pub root: u32,
     /// Backend that made the recording.
-    pub engine: BackendKind,
+    #[serde(rename = "engine")]
+    pub backend: BackendKind,
     /// Why a better backend was not used; empty for the best one.
-    pub engine_reason: String,
+    #[serde(rename = "engine_reason")]
+    pub backend_reason: String,
     /// Every call was counted.
     pub exact: bool,
     /// Duration of the recording.

@@ -81,7 +81,7 @@ impl Recording {
             }
         }
         // The totals of the sampling backend are incomplete, so no share of them is exact.
-        if self.engine != BackendKind::Sample {
+        if self.backend != BackendKind::Sample {
             self.mark_unshared_sums(&mut streams);
         }
         streams

@@ -51,8 +51,8 @@ fn recording(command: &[&str]) -> Recording {
     Recording {
         command: command.iter().map(|word| word.to_string()).collect(),
         root: 4711,
-        engine: BackendKind::Ebpf,
-        engine_reason: String::new(),
+        backend: BackendKind::Ebpf,
+        backend_reason: String::new(),
         exact: true,
         elapsed_s: 3.0,
         exit: Some(Exit::Code(0)),
@@ -150,8 +150,8 @@ fn tiny_writes() -> Finding {
 /// an escape sequence.
 pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
     let mut recording = recording(&["sh", "-c", "python3 worker.py | tee log"]);
-    recording.engine = BackendKind::Ptrace;
-    recording.engine_reason = "ebpf needs root or CAP_BPF and CAP_PERFMON".into();
+    recording.backend = BackendKind::Ptrace;
+    recording.backend_reason = "ebpf needs root or CAP_BPF and CAP_PERFMON".into();
     recording.exit = Some(Exit::Signal(9));
     recording.overhead.lost_events = 3;
     recording.blind = vec!["su (4713) is a set-user-ID program: it ran without its privilege.".into()];

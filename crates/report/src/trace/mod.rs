@@ -39,7 +39,7 @@ pub fn blocks(trace: &TraceResult, all: bool) -> Vec<Block> {
     blocks.extend(pipelines::blocks(trace.pipelines));
     blocks.extend(other_calls::blocks(trace.recording, all));
     blocks.extend(notes::gaps(trace.recording));
-    blocks.push(notes::engine(trace.recording));
+    blocks.push(notes::backend(trace.recording));
     blocks
 }
 

@@ -56,8 +56,8 @@ pub(super) fn gaps(recording: &Recording) -> Vec<Block> {
 }
 
 /// Returns the name of a backend on the command line.
-pub(super) fn engine_name(engine: BackendKind) -> &'static str {
-    match engine {
+pub(super) fn backend_name(backend: BackendKind) -> &'static str {
+    match backend {
         BackendKind::Ebpf => "ebpf",
         BackendKind::Ptrace => "ptrace",
         BackendKind::Sample => "sample",
@@ -65,11 +65,11 @@ pub(super) fn engine_name(engine: BackendKind) -> &'static str {
 }
 
 /// Returns the backend, the recorded share of the run, and the cost of tracing.
-pub(super) fn engine(recording: &Recording) -> Block {
+pub(super) fn backend(recording: &Recording) -> Block {
     let overhead = &recording.overhead;
-    let mut facts = vec![match recording.engine_reason.as_str() {
-        "" => format!("engine {}", engine_name(recording.engine)),
-        reason => format!("engine {} ({reason})", engine_name(recording.engine)),
+    let mut facts = vec![match recording.backend_reason.as_str() {
+        "" => format!("engine {}", backend_name(recording.backend)),
+        reason => format!("engine {} ({reason})", backend_name(recording.backend)),
     }];
     let traced_s = overhead.watched_s + overhead.unwatched_s;
     let whole = recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0);
@@ -91,7 +91,7 @@ pub(super) fn engine(recording: &Recording) -> Block {
             "totals only".into()
         },
     );
-    let has_totals = recording.engine != BackendKind::Sample;
+    let has_totals = recording.backend != BackendKind::Sample;
     if has_totals && !recording.exact && recording.processes.iter().any(|process| process.io.is_some()) {
         facts.push("totals exact".into());
     }
