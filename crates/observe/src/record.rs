@@ -93,14 +93,14 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
         root: pid,
         backend: kind,
         backend_reason: reason,
-        exact: ended.unwatched_ns == 0
+        exact: ended.gap_ns == 0
             && ended.lost_events == 0
             && kind != BackendKind::Sample
             && !output.submits,
         elapsed_s,
         exit: ended.exit,
         overhead,
-        blind: blind(kind, ended.blind, unknown, &output),
+        blind: blind(kind, ended.blind_spots, unknown, &output),
         prices: options.prices,
         processes: output.processes,
         files: output.files,
@@ -246,11 +246,11 @@ fn words(target: &TraceTarget) -> Vec<String> {
 fn overhead(engine: BackendKind, ended: &BackendReport, startup_s: f64) -> Overhead {
     Overhead {
         startup_s,
-        watched_s: seconds(ended.watched_ns),
-        unwatched_s: seconds(ended.unwatched_ns),
-        seen_calls: ended.seen_calls,
+        watched_s: seconds(ended.observed_ns),
+        unwatched_s: seconds(ended.gap_ns),
+        seen_calls: ended.observed_calls,
         lost_events: ended.lost_events,
-        cost_s: ended.seen_calls as f64 * price_of_a_call(engine) / 1e9,
+        cost_s: ended.observed_calls as f64 * price_of_a_call(engine) / 1e9,
     }
 }
 

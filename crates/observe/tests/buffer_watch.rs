@@ -50,12 +50,12 @@ fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
         found.extend(ticks(&mut watch, 50));
     }
     for raw in &found {
-        let RawEventKind::Buffers { moment, buffers, waits_in, .. } = &raw.kind else { panic!("{raw:?}") };
+        let RawEventKind::Buffers { moment, buffers, blocked_in, .. } = &raw.kind else { panic!("{raw:?}") };
         assert_eq!(
             (raw.pid, *moment, in_stdout(buffers)),
             (waiting.pid(), SnapshotMoment::Sample, &b"in stdout"[..])
         );
-        assert_eq!(waits_in, "pause");
+        assert_eq!(blocked_in, "pause");
     }
     assert_eq!(found.len(), 4);
     assert!(found.windows(2).all(|two| two[1].ns - two[0].ns >= 500_000_000), "unchanged");

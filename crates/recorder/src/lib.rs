@@ -142,10 +142,10 @@ impl Recorder {
             RawEventKind::File { fd, file, name } => self.file(raw.pid, fd, &file, &name),
             RawEventKind::Call(ref call) => self.call(&raw, call, at_s),
             RawEventKind::Counts(counts) => {
-                let fd = counts.flow.fd;
+                let fd = counts.counts.fd;
                 let (image, file) = (self.image(raw.pid, at_s), self.file_of(raw.pid, fd));
                 self.others.note_counts((raw.pid, image), file, &counts);
-                if let Some((ns, to)) = counts.untold_seek {
+                if let Some((ns, to)) = counts.last_unreported_seek {
                     self.event(
                         self.seconds(ns),
                         raw.pid,
@@ -161,21 +161,21 @@ impl Recorder {
             RawEventKind::Exec { exe, comm, argv } => {
                 self.exec(raw.pid, raw.tid, Image { started_s: at_s, exe, comm, argv })
             }
-            RawEventKind::Exit { exit, io, spent } => self.exit(raw.pid, exit, io, &spent, at_s),
+            RawEventKind::Exit { exit, io, usage } => self.exit(raw.pid, exit, io, &usage, at_s),
             RawEventKind::Signal { number } => {
                 self.event(at_s, raw.pid, raw.tid, EventKind::Signal { number })
             }
-            RawEventKind::Buffers { moment, buffers, waits_in, behind } => {
+            RawEventKind::Buffers { moment, buffers, blocked_in, open_files } => {
                 self.live_of(raw.pid, at_s);
-                let files = self.files_of(raw.pid, &buffers, behind);
+                let files = self.files_of(raw.pid, &buffers, open_files);
                 if self.events.len() >= MOST_EVENTS
                     || buffer_snapshots::join(&mut self.events, raw.pid, moment, at_s, &buffers, &files)
                 {
                     return;
                 }
-                let waits = Op::ALL.iter().copied().find(|op| op.name() == waits_in);
+                let waits = Op::ALL.iter().copied().find(|op| op.name() == blocked_in);
                 let what =
-                    EventKind::Buffers { moment, buffers, waits_in: waits, waits_in_name: waits_in, files };
+                    EventKind::Buffers { moment, buffers, waits_in: waits, waits_in_name: blocked_in, files };
                 self.event(at_s, raw.pid, raw.tid, what);
             }
             RawEventKind::Gap { until_ns } => self.unwatched(raw.pid, at_s, until_ns),

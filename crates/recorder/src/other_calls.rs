@@ -53,9 +53,9 @@ impl OtherCallCounts {
 
     /// Moves of an offset that the kernel only counted.
     pub fn note_counts(&mut self, program: Program, file: u32, counts: &RawCounts) {
-        if counts.untold_seeks > 0 {
-            let side = usize::from(counts.flow.direction == Direction::Out);
-            self.untold.entry((program, file)).or_default()[side] += counts.untold_seeks;
+        if counts.unreported_seeks > 0 {
+            let side = usize::from(counts.counts.direction == Direction::Out);
+            self.untold.entry((program, file)).or_default()[side] += counts.unreported_seeks;
         }
     }
 

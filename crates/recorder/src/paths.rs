@@ -32,12 +32,12 @@ impl WorkingDirectories {
     }
 
     fn of(&mut self, pid: u32, stands: Option<WorkingDirectory>) -> Option<PathBuf> {
-        let known = stands == Some(WorkingDirectory::AsBefore) && self.0.contains_key(&pid);
+        let known = stands == Some(WorkingDirectory::Unchanged) && self.0.contains_key(&pid);
         let now = if known { None } else { proc::directory(pid) };
         match now {
             Some(directory) => drop(self.0.insert(pid, directory)),
             // It has moved, and cannot be asked any more where it went.
-            None if stands == Some(WorkingDirectory::Elsewhere) => drop(self.0.remove(&pid)),
+            None if stands == Some(WorkingDirectory::Changed) => drop(self.0.remove(&pid)),
             None => {}
         }
         self.0.get(&pid).cloned()
@@ -113,17 +113,17 @@ mod tests {
         let here = std::env::current_dir().unwrap().join("z").to_string_lossy().into_owned();
         assert_eq!(directories.absolute(child.id(), "z", None).as_ref(), Some(&here));
         let mut of_child = |stands| directories.absolute(NOBODY, "z", Some(stands));
-        assert_eq!(of_child(WorkingDirectory::AsBefore).as_deref(), Some("/usr/z"), "where its parent was");
-        assert_eq!(of_child(WorkingDirectory::Elsewhere), Some(here), "wherever that is");
+        assert_eq!(of_child(WorkingDirectory::Unchanged).as_deref(), Some("/usr/z"), "where its parent was");
+        assert_eq!(of_child(WorkingDirectory::Changed), Some(here), "wherever that is");
     }
 
     #[test]
     fn who_has_not_moved_is_not_asked_again() {
         let mut directories = WorkingDirectories(HashMap::from_iter([(std::process::id(), "/d".into())]));
         let mut own = |stands| directories.absolute(std::process::id(), "x", stands);
-        assert_eq!(own(Some(WorkingDirectory::AsBefore)).as_deref(), Some("/d/x"));
+        assert_eq!(own(Some(WorkingDirectory::Unchanged)).as_deref(), Some("/d/x"));
         let here = std::env::current_dir().unwrap().join("x").to_string_lossy().into_owned();
-        assert_eq!(own(Some(WorkingDirectory::Elsewhere)), Some(here));
+        assert_eq!(own(Some(WorkingDirectory::Changed)), Some(here));
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(super) struct RecentStream {
 
 /// What a call asked for.
 pub(super) fn asked(call: &RawCall) -> u64 {
-    call.asked.or_else(|| syscalls::asked_bytes(call.op, &call.args)).unwrap_or(0)
+    call.requested_bytes.or_else(|| syscalls::asked_bytes(call.op, &call.args)).unwrap_or(0)
 }
 
 /// lseek(2) to a place, of which only the place is known.
@@ -125,7 +125,7 @@ impl StreamTotals {
     /// Counters that were kept elsewhere, of this image and file.
     pub fn add_counts(&mut self, image: u32, file: u32, counts: RawCounts, start_ns: u64) {
         let seconds = |ns: u64| ns.saturating_sub(start_ns) as f64 / 1e9;
-        let RawCounts { flow: more, first_ns, last_ns, .. } = counts;
+        let RawCounts { counts: more, first_ns, last_ns, .. } = counts;
         let times = (seconds(first_ns), seconds(last_ns));
         let index = self.get((more.pid, image, more.fd, file, more.direction), times.0);
         self.note_recent(index, more.calls, more.bytes, times);

@@ -29,7 +29,7 @@ fn call_of(kind: RawEventKind) -> RawCall {
 
 fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawEventKind {
     RawEventKind::Counts(Box::new(RawCounts {
-        flow: StreamCounts {
+        counts: StreamCounts {
             calls: 100,
             bytes: 4096,
             seeks,
@@ -37,8 +37,8 @@ fn counts(seeks: u64, untold_seek: Option<(u64, u64)>) -> RawEventKind {
         },
         first_ns: 20 * MS,
         last_ns: 30 * MS,
-        untold_seeks: seeks.saturating_sub(64),
-        untold_seek,
+        unreported_seeks: seeks.saturating_sub(64),
+        last_unreported_seek: untold_seek,
     }))
 }
 
@@ -73,7 +73,10 @@ fn a_stream_that_was_never_written_has_its_file() {
     };
     let (moment, waits_in) = (SnapshotMoment::Exit, String::new());
     let buffers = vec![buffer(3), buffer(-1)];
-    assembler.take(raw(20, RawEventKind::Buffers { moment, buffers, waits_in, behind: Vec::new() }));
+    assembler.take(raw(
+        20,
+        RawEventKind::Buffers { moment, buffers, blocked_in: waits_in, open_files: Vec::new() },
+    ));
     let made = assembler.finish();
     let Some(EventKind::Buffers { files, .. }) = made.events.last().map(|event| &event.kind) else {
         panic!("{:?}", made.events);
@@ -91,7 +94,7 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
     assembler.take(raw(32, RawEventKind::Call(close)));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.flow.fd, busy.flow.calls, busy.flow.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
+    (busy.counts.fd, busy.counts.calls, busy.counts.bytes, busy.last_ns) = (4, 1000, 1000, 39 * MS);
     assembler.take(raw(40, RawEventKind::Counts(busy)));
     // Looks away from 50 on, which is said with the beginning of the burst, and the process ends meanwhile.
     assembler.take(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
@@ -100,7 +103,7 @@ fn what_was_closed_before_the_first_look_away_takes_no_share_of_what_went_unseen
     let io = IoTotals { read_calls: 5100, read_bytes: 9096, ..IoTotals::default() };
     assembler.take(raw(
         90,
-        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: ResourceUsage::default() },
+        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), usage: ResourceUsage::default() },
     ));
     let made = assembler.finish();
     let calls: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.bytes)).collect();
@@ -116,7 +119,7 @@ fn beside_a_part_that_went_nobody_knows_where_no_stream_of_that_way_is_exact() {
     let close = RawCall { op: Op::Close, args: [3, 0, 0, 0, 0, 0], result: 0, ..call_of(opened(3, "")) };
     assembler.take(raw(32, RawEventKind::Call(close)));
     let RawEventKind::Counts(mut log) = counts(0, None) else { unreachable!() };
-    (log.flow.fd, log.flow.direction) = (4, Direction::Out);
+    (log.counts.fd, log.counts.direction) = (4, Direction::Out);
     assembler.take(raw(33, RawEventKind::Counts(log)));
     assembler.take(RawEvent { ns: 5 * MS, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns: 5 * MS } });
     let totals = IoTotals { read_calls: 100, read_bytes: 4096, write_calls: 100, written_bytes: 4096 };
@@ -124,7 +127,7 @@ fn beside_a_part_that_went_nobody_knows_where_no_stream_of_that_way_is_exact() {
     let io = IoTotals { read_calls: 9000, read_bytes: 90_000, ..totals };
     assembler.take(raw(
         90,
-        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: ResourceUsage::default() },
+        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), usage: ResourceUsage::default() },
     ));
     let made = assembler.finish();
     let flows: Vec<_> = made.flows.iter().map(|flow| (flow.fd, flow.calls, flow.exact)).collect();
@@ -136,8 +139,8 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let mut assembler = Recorder::new(0, true);
     assembler.take(raw(10, opened(3, "/dev/pts/7")));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.flow.calls, busy.flow.bytes, busy.last_ns) = (1000, 30_000, 40 * MS);
-    busy.flow.direction = Direction::Out;
+    (busy.counts.calls, busy.counts.bytes, busy.last_ns) = (1000, 30_000, 40 * MS);
+    busy.counts.direction = Direction::Out;
     assembler.take(raw(40, RawEventKind::Counts(busy)));
     let everybody = |at, until| RawEvent {
         ns: at * MS,
@@ -151,7 +154,7 @@ fn a_busy_stream_goes_on_to_the_end_of_its_process_while_nobody_looks() {
     let io = IoTotals { write_calls: 40_000, written_bytes: 1_200_000, ..IoTotals::default() };
     assembler.take(raw(
         190,
-        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), spent: ResourceUsage::default() },
+        RawEventKind::Exit { exit: Exit::Code(0), io: Some(io), usage: ResourceUsage::default() },
     ));
     assembler.take(everybody(41, 220));
     let made = assembler.finish();
@@ -182,13 +185,13 @@ fn a_socket_goes_on_while_nobody_looks_at_its_process_alone() {
     let socket = RawFile { key: 1, mode: libc::S_IFSOCK, ..RawFile::default() };
     assembler.take(raw(10, RawEventKind::File { fd: 3, file: socket, name: String::new() }));
     let RawEventKind::Counts(mut busy) = counts(0, None) else { unreachable!() };
-    (busy.flow.calls, busy.flow.bytes, busy.flow.direction) = (1000, 1000, Direction::Out);
+    (busy.counts.calls, busy.counts.bytes, busy.counts.direction) = (1000, 1000, Direction::Out);
     (busy.first_ns, busy.last_ns) = (20 * MS, 40 * MS);
     assembler.take(raw(40, RawEventKind::Counts(busy)));
     assembler.take(raw(40, RawEventKind::Gap { until_ns: 140 * MS }));
     assembler.take(raw(
         140,
-        RawEventKind::Exit { exit: Exit::Code(0), io: None, spent: ResourceUsage::default() },
+        RawEventKind::Exit { exit: Exit::Code(0), io: None, usage: ResourceUsage::default() },
     ));
     let made = assembler.finish();
     assert_eq!((made.flows[0].calls, made.flows[0].estimated), (6000, true));

@@ -17,14 +17,14 @@ pub struct BreakpointWarmup {
 
 impl BreakpointWarmup {
     /// Waits on a thread of its own. Where such events are not to be had, breakpoints are not either.
-    pub fn soon() -> Self {
-        Self { _event: thread::Builder::new().spawn(|| set(&nothing(), 0).ok()).ok() }
+    pub fn start() -> Self {
+        Self { _event: thread::Builder::new().spawn(|| open(&nothing(), 0).ok()).ok() }
     }
 }
 
 /// An event that never happens.
 fn nothing() -> perf_event_attr {
-    let mut event = describe(0, 0, 0);
+    let mut event = attributes(0, 0, 0);
     event.type_ = perf_type_id::PERF_TYPE_SOFTWARE as u32;
     event.config = u64::from(generated::perf_sw_ids::PERF_COUNT_SW_DUMMY as u32);
     event
@@ -32,7 +32,7 @@ fn nothing() -> perf_event_attr {
 
 /// One that happens each time, in user space only, until the next execve(2); switched off. `access` is one of
 /// HW_BREAKPOINT_X, HW_BREAKPOINT_W of linux/hw_breakpoint.h, and `bytes` what the processor allows for it.
-pub fn describe(access: u32, address: u64, bytes: u64) -> perf_event_attr {
+pub fn attributes(access: u32, address: u64, bytes: u64) -> perf_event_attr {
     // SAFETY: a struct of integers and unions of them: all zeros are one.
     let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
     event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
@@ -49,7 +49,7 @@ pub fn describe(access: u32, address: u64, bytes: u64) -> perf_event_attr {
 
 /// Sets it for a thread; 0: this one. The error is the kernel's: there is no free register (ENOSPC), it is not allowed (EACCES,
 /// EPERM), the thread has ended (ESRCH).
-pub fn set(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
+pub fn open(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
     let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
     // SAFETY: the attribute lives as long as the call; the rest are numbers.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, event, tid, cpu, group, flags) };
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn the_event_that_never_happens_is_one() {
-        match set(&nothing(), 0) {
+        match open(&nothing(), 0) {
             Ok(_event) => {
-                let ready = BreakpointWarmup::soon();
+                let ready = BreakpointWarmup::start();
                 let event = ready._event.expect("a thread").join().expect("no panic");
                 assert!(event.is_some());
             }

@@ -10,7 +10,7 @@ use crate::proc;
 
 /// What is behind the descriptors of those streams in which something waits: to be asked while the process stands still,
 /// or sleeps, since numbers are given again.
-pub fn streams(pid: u32, buffers: &[Buffer]) -> Vec<(i32, OpenFile)> {
+pub fn of_buffers(pid: u32, buffers: &[Buffer]) -> Vec<(i32, OpenFile)> {
     let holds = |one: &&Buffer| one.fd >= 0 && (one.pending_bytes > 0 || one.unread_bytes > 0);
     let mut fds: Vec<i32> = buffers.iter().filter(holds).map(|one| one.fd).collect();
     fds.sort_unstable();

@@ -7,17 +7,17 @@ use weir_sys::{Error, code_pages};
 use crate::event::EventSink;
 use crate::options::TraceOptions;
 
-/// The root process of a trace, as a backend takes it over.
+/// The root process of a trace. [`TraceBackend::attach`] takes ownership of it.
 #[derive(Debug)]
 pub enum TraceRoot {
-    /// A command that waits at its gate; its descendants too.
+    /// A command that has not called execve(2) yet. Its descendants are traced too.
     Command(GatedCommand),
-    /// A process that runs already, all its threads, and whatever it starts from now on.
+    /// The PID of a running process. All of its threads are traced, and the children that it starts from now on.
     Process(u32),
 }
 
 impl TraceRoot {
-    /// Its process number.
+    /// Returns the PID of the root process.
     pub fn pid(&self) -> u32 {
         match self {
             Self::Command(gated) => gated.pid,
@@ -28,57 +28,68 @@ impl TraceRoot {
 
 /// A way to observe the system calls of processes.
 ///
-/// The methods are called in the order `probe`, `attach`, `run`, `detach`. A backend that is dropped instead detaches too.
+/// The caller calls `probe`, `attach`, `run` and `detach` once each, in this order and from one thread.
+/// Dropping a backend at any point detaches it too: no process stays stopped or traced.
 pub trait TraceBackend {
-    /// Prepares the backend. Fails with [`Error::Backend`] if it cannot work on this machine with these rights.
+    /// Prepares the backend without touching any process.
+    ///
+    /// Fails with [`Error::Backend`] if the backend does not work on this kernel or with these privileges; the caller
+    /// then tries the next backend.
     fn probe(options: &TraceOptions) -> Result<Self, Error>
     where
         Self: Sized;
 
-    /// Returns the kind that the recording names.
+    /// Returns the kind under which the recording names this backend.
     fn kind(&self) -> BackendKind;
 
-    /// Takes over the root process and does all that can be done before the recording starts. A command stays at its gate.
+    /// Takes ownership of the root process and does all work that is possible before the recording starts.
+    ///
+    /// A command stays at its gate, so it executes nothing yet. If this fails, the command's process ends without an
+    /// execve(2).
     fn attach(&mut self, root: TraceRoot) -> Result<(), Error>;
 
-    /// Releases a command, and emits events until the root process ends, `options.limit` passes or `options.stop` is set.
+    /// Opens the gate of a command and emits events until the root process ends, `options.limit` passes or, for an
+    /// attached process, `options.stop` is set.
+    ///
+    /// Blocks the calling thread. The hooks may run on another thread of the backend, never on two at once. Fails with
+    /// [`Error::Command`] if execve(2) fails, and with [`Error::Process`] if the root process may not be traced or has
+    /// ended.
     fn run(&mut self, options: &TraceOptions, hooks: TraceHooks<'_, '_>) -> Result<BackendReport, Error>;
 
-    /// Ends the observation. Cleanup that the report need not wait for is returned.
+    /// Ends the observation. The caller drops the returned cleanup after it has printed its report.
     fn detach(self: Box<Self>) -> DeferredCleanup;
 }
 
-/// The callbacks of a backend.
+/// The callbacks of a backend. The backend borrows them for the duration of [`TraceBackend::run`].
 pub struct TraceHooks<'h, 'c> {
-    /// Receives the events.
+    /// Receives every event, in order of time for each process.
     pub sink: &'h mut EventSink<'c>,
     /// Reads the user-space buffers of stopped processes.
     pub snapshots: &'h mut (dyn BufferSnapshots + 'c),
-    /// Called about every 100 ms.
+    /// Runs about every 100 ms, between two events.
     pub tick: &'h mut TickHook<'c>,
 }
 
-/// What a backend knows at the end of a run.
+/// The result of [`TraceBackend::run`].
 #[derive(Debug, Default)]
 pub struct BackendReport {
-    /// How the root process ended; None: it runs on.
+    /// How the root process ended; None if it still runs.
     pub exit: Option<Exit>,
-    /// What could not be seen, in sentences.
-    pub blind: Vec<String>,
-    /// Calls that a stop or a handler saw.
-    pub seen_calls: u64,
-    /// Time in which calls were seen one by one, over all processes.
-    pub watched_ns: u64,
-    /// Time in which only totals were kept, over all processes.
-    pub unwatched_ns: u64,
-    /// Reports that found no room.
+    /// The limits of this observation, each a sentence for the report.
+    pub blind_spots: Vec<String>,
+    /// System calls that a stop or an eBPF handler observed.
+    pub observed_calls: u64,
+    /// Time inside sampling windows, summed over all processes.
+    pub observed_ns: u64,
+    /// Time inside sampling gaps, in which only totals are known, summed over all processes.
+    pub gap_ns: u64,
+    /// Events dropped because a buffer was full.
     pub lost_events: u64,
-    /// When a command was let go, by [`now_ns`]; 0: there was none to be let go.
+    /// When the gate of a command opened, by [`weir_sys::clock::now_ns`]; 0 for an attached process.
     pub released_ns: u64,
 }
 
-/// What weir need not wait for before it says what it saw, but before it ends: that the kernel is done with the command, which
-/// it tells of at the beginning of its end, and with the engine. Done when dropped.
+/// Cleanup that may run after the report: unloading the backend, then reaping the child. Runs on drop.
 #[derive(Default)]
 #[must_use = "the command may not have ended yet"]
 pub struct DeferredCleanup {
@@ -87,8 +98,10 @@ pub struct DeferredCleanup {
 }
 
 impl DeferredCleanup {
-    /// The kernel takes half a millisecond to unload an engine; on a thread beside the report that would be in its way, and in
-    /// that of the command's end. `ending`: a child that is about to end.
+    /// Defers dropping `backend` and reaping `ending`, a child that has begun to exit.
+    ///
+    /// Unloading eBPF programs takes the kernel half a millisecond. A second thread would compete for the processor with
+    /// the report and with the exit of the command, so the work is deferred instead.
     pub fn new(backend: impl Send + 'static, ending: Option<u32>) -> Self {
         Self { backend: Some(Box::new(backend)), ending }
     }
@@ -107,19 +120,22 @@ impl Drop for DeferredCleanup {
     }
 }
 
-/// Looks into the stream buffers of a process that is stopped.
+/// Reads the user-space buffers of processes for a backend.
+///
+/// The backend calls it on its tracing thread while the process is stopped, or blocked in a system call, so every method
+/// delays the process.
 pub trait BufferSnapshots: Send {
-    /// What is in them at such a moment.
+    /// Reads the buffers of process `pid`. Returns none if it has no known runtime or its memory cannot be read.
     fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer>;
 
-    /// Its C library stands, with the list of its streams at this address, and nothing was written yet: what is to be known of
-    /// its writes has to be begun with now. The program waits for that.
+    /// Prepares for a new image whose C library is initialized and has written nothing yet. `list` is the address of its
+    /// list of streams. The process stays stopped meanwhile.
     fn image_started(&mut self, pid: u32, list: u64) {
         let _ = (self.snapshot(pid, SnapshotMoment::Sample), list);
     }
 
-    /// It goes on: what had time until then. The kernel wakes a tracer on the very processor where a program stopped for it, and
-    /// that has its turn when this is done.
+    /// Does work that could wait until process `pid` runs again. The kernel wakes the tracer on the processor on which
+    /// the process stopped, so the process gets that processor when this method returns.
     fn resumed(&mut self, pid: u32) {
         let _nothing = pid;
     }
@@ -131,5 +147,5 @@ impl<F: FnMut(u32, SnapshotMoment) -> Vec<Buffer> + Send> BufferSnapshots for F 
     }
 }
 
-/// Called with CLOCK_MONOTONIC in nanoseconds, and the sink.
+/// A periodic callback. Its arguments are the time (CLOCK_MONOTONIC, nanoseconds) and the sink for events of its own.
 pub type TickHook<'a> = dyn FnMut(u64, &mut EventSink<'_>) + Send + 'a;

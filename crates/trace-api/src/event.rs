@@ -1,141 +1,134 @@
-//! What an engine says, before the assembler makes a recording of it.
+//! Raw events: what a backend emits and the recorder turns into a recording.
 //!
-//! An engine reports in order of time for each process. Descriptors are numbers here: the assembler keeps
-//! the tables of open files by following open, dup, fork, exec and close.
+//! A backend emits the events of each process in order of time. Descriptors are numbers here: the recorder keeps the
+//! tables of open files by following open, dup, fork, exec and close.
 
 use weir_model::trace::{Buffer, Exit, IoTotals, Op, OpenFile, SnapshotMoment, StreamCounts};
 use weir_sys::open_files;
 use weir_sys::proc::ResourceUsage;
 
-/// One report.
+/// One event of a backend.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct RawEvent {
     /// CLOCK_MONOTONIC, nanoseconds.
     pub ns: u64,
-    /// The process (thread group).
+    /// The thread group ID.
     pub pid: u32,
-    /// The thread.
     pub tid: u32,
-    /// What.
     pub kind: RawEventKind,
 }
 
-/// What is reported.
+/// The kinds of events. The process and thread are those of the [`RawEvent`].
 #[derive(Debug, Clone)]
 pub enum RawEventKind {
-    /// A system call that returned.
+    /// A system call returned.
     Call(RawCall),
-    /// Counters of a descriptor since they were last reported, when it is closed or the process ends.
+    /// The counters of a descriptor since their last event. Emitted when the descriptor is closed or the process ends.
     Counts(Box<RawCounts>),
-    /// A process was there when the recording began, or was started by weir: its descriptors are in /proc.
+    /// The process existed when the recording began, or weir started it. The recorder reads its descriptors from /proc.
     Begin,
-    /// What is behind a descriptor: said before the first report that it matters to.
+    /// The open file of a descriptor. Emitted before the first event that refers to it.
+    #[allow(missing_docs)]
     File {
-        /// The descriptor.
         fd: i32,
-        /// The open file.
         file: RawFile,
-        /// The last part of its path, or the beginning of that; empty: not known.
+        /// The last component of the path, possibly truncated; empty if unknown.
         name: String,
     },
-    /// A new process; its descriptors are copies of the parent's (all of them shared if `shares_files`).
+    /// The process created a child process. The child's descriptor table is a copy of the parent's.
     Fork {
-        /// The child.
+        /// The PID of the child.
         child: u32,
-        /// CLONE_FILES.
+        /// CLONE_FILES: parent and child share one descriptor table.
         shares_files: bool,
     },
     /// execve(2) succeeded.
     Exec {
-        /// The executable, as /proc/PID/exe has it.
+        /// The path of the executable, as /proc/PID/exe shows it.
         exe: String,
-        /// Its name.
+        /// The process name, as /proc/PID/comm shows it.
         comm: String,
-        /// Its arguments, as far as known.
+        /// The arguments, as far as known.
         argv: Vec<String>,
     },
     /// The process ended.
+    #[allow(missing_docs)]
     Exit {
-        /// How.
         exit: Exit,
-        /// The kernel's counts, its own only.
+        /// The kernel's I/O counters without those of reaped children; None if they could not be read.
         io: Option<IoTotals>,
-        /// What it needed.
-        spent: ResourceUsage,
+        usage: ResourceUsage,
     },
-    /// A signal that ends the process.
-    Signal {
-        /// Which.
-        number: i32,
-    },
-    /// A walker looked.
+    /// The process is about to be killed by a signal.
+    #[allow(missing_docs)]
+    Signal { number: i32 },
+    /// A buffer snapshot.
+    #[allow(missing_docs)]
     Buffers {
-        /// When.
         moment: SnapshotMoment,
-        /// What it found.
         buffers: Vec<Buffer>,
-        /// What the main thread waits in, by its system call's name; empty: nothing, or not known.
-        waits_in: String,
-        /// What was behind the descriptors of streams then, as far as that was looked up.
-        behind: Vec<(i32, OpenFile)>,
+        /// The system call in which the main thread blocks; empty if it runs, or if the call is unknown.
+        blocked_in: String,
+        /// The open files of the buffers' descriptors at the time of the snapshot, as far as they were looked up.
+        open_files: Vec<(i32, OpenFile)>,
     },
-    /// From `ns` to `until_ns` the calls of this process (0: of all) were not seen.
+    /// The calls of this process (0: of all) between `ns` and `until_ns` were not recorded.
     Gap {
         /// CLOCK_MONOTONIC, nanoseconds.
         until_ns: u64,
     },
-    /// The calls of this process are not seen from here on, or are seen again, after all that was seen of it was reported;
-    /// a process that was born meanwhile has an end of it only. At both ends it may be looked at in /proc.
+    /// A sampling gap begins or ends here. A process that was created inside a gap has only its end. The recorder may
+    /// read the process in /proc at both edges.
     GapEdge {
-        /// The kernel's counts, its own only, as those of its end will be.
+        /// The kernel's I/O counters without those of reaped children.
         totals: IoTotals,
-        /// It is over.
+        /// True at the end of the gap.
         ends: bool,
     },
-    /// A moment in such a pause: what the process has open now may be looked up in /proc. It runs meanwhile.
+    /// A moment inside a gap at which the recorder may read the descriptors in /proc. The process keeps running.
     FdSnapshot,
-    /// The kernel's counts of a process at this moment (not only at its end).
+    /// The kernel's I/O counters of the process at this moment. Also emitted before the process ends.
     Totals(IoTotals),
 }
 
-/// A system call.
+/// One system call that returned.
 #[derive(Debug, Clone)]
+#[allow(missing_docs)]
 pub struct RawCall {
-    /// Which.
     pub op: Op,
-    /// Its arguments.
     pub args: [u64; 6],
-    /// What it returned; -errno.
+    /// The return value; a negative errno on failure.
     pub result: i64,
-    /// It is in a later [`RawCounts`] already: the assembler does not count it again.
+    /// A later [`RawCounts`] includes this call, so the recorder does not count it.
     pub counted: bool,
-    /// Bytes asked for, where the arguments alone do not say (vectors).
-    pub asked: Option<u64>,
-    /// The first bytes of what was written (at most 64).
+    /// The requested number of bytes, if the arguments alone do not tell it (vectors).
+    pub requested_bytes: Option<u64>,
+    /// The first bytes that were read or written, at most 64. For pipe(2) and socketpair(2): the two descriptors.
     pub head: Vec<u8>,
-    /// The last byte of what was written.
+    /// The last byte that was written.
     pub tail: Option<u8>,
-    /// Paths among the arguments, as the program gave them; relative ones against its directory.
+    /// The paths among the arguments, as the program passed them. Relative ones start at its working directory.
     pub paths: Vec<String>,
-    /// Where the process stands, from where a relative one begins; None: the engine does not follow that.
+    /// Whether the working directory changed; None if the backend does not track it.
     pub directory: Option<WorkingDirectory>,
-    /// Where the file stood before the call, where known.
+    /// The file offset before the call, if known.
     pub position: Option<u64>,
-    /// The call began no sooner, CLOCK_MONOTONIC, nanoseconds; said of those that wait for a device.
+    /// A lower bound of the call's start (CLOCK_MONOTONIC, nanoseconds). Set for calls that wait for a device.
     pub began_ns: Option<u64>,
-    /// Of a rename: whether there was a file of the new name, if the engine knows it.
+    /// For a rename: whether the new name existed before; None if unknown.
     pub replaced: Option<bool>,
 }
 
 impl RawCall {
-    /// A call of which nothing else is known.
+    /// Returns a call with all optional fields empty.
     pub fn new(op: Op, args: [u64; 6], result: i64) -> Self {
         Self {
             op,
             args,
             result,
             counted: false,
-            asked: None,
+            requested_bytes: None,
             head: Vec::new(),
             tail: None,
             paths: Vec::new(),
@@ -147,55 +140,57 @@ impl RawCall {
     }
 }
 
-/// In which directory a process stands.
+/// Whether the working directory of a process changed since its last call with a relative path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkingDirectory {
-    /// Where it stood at its last call with a relative path; if that is its first, where its parent stood then.
-    AsBefore,
-    /// It has moved since.
-    Elsewhere,
+    /// The directory is the same. Before the first such call, it is that of the parent process at its fork.
+    Unchanged,
+    /// The directory is a different one.
+    Changed,
 }
 
-/// An open file as the kernel has it.
+/// An open file as the kernel describes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct RawFile {
-    /// The same number is the same open file, as long as it is open.
+    /// Identifies the open file for as long as it is open.
     pub key: u64,
-    /// As stat(2) has it.
+    /// The device number in the encoding of stat(2).
     pub dev: u64,
     pub ino: u64,
-    /// st_mode.
+    /// File type and permissions (st_mode).
     pub mode: u32,
-    /// Flags of open(2).
+    /// The flags of open(2).
     pub flags: i32,
     pub size_bytes: u64,
     pub block_bytes: u32,
+    /// The capacity of a pipe; None for other files.
     pub pipe_bytes: Option<u64>,
 }
 
-/// Counters of one direction of one descriptor.
+/// The counters of one descriptor in one direction.
 #[derive(Debug, Clone)]
 pub struct RawCounts {
-    /// The counters themselves. Which image and file they are of is the assembler's to say, and it knows the time.
-    pub flow: StreamCounts,
-    /// The first and the last call: CLOCK_MONOTONIC, nanoseconds.
+    /// The counters. The recorder fills in image, open file and times.
+    pub counts: StreamCounts,
+    /// The first counted call: CLOCK_MONOTONIC, nanoseconds.
     pub first_ns: u64,
-    /// See `first_ns`.
+    /// The last counted call: CLOCK_MONOTONIC, nanoseconds.
     pub last_ns: u64,
-    /// Calls of lseek(2) among `flow.seeks` that were not told as calls.
-    pub untold_seeks: u64,
-    /// The last lseek(2), if it was not told as a call: when, and to where.
-    pub untold_seek: Option<(u64, u64)>,
+    /// Calls of lseek(2) among `counts.seeks` that were not emitted as [`RawCall`]s.
+    pub unreported_seeks: u64,
+    /// Time and resulting offset of the last lseek(2), if it was not emitted as a [`RawCall`].
+    pub last_unreported_seek: Option<(u64, u64)>,
 }
 
 impl RawEventKind {
-    /// A look at a process that stands still or sleeps: what its descriptors are is looked up now.
-    pub fn buffers(pid: u32, moment: SnapshotMoment, buffers: Vec<Buffer>, waits_in: String) -> Self {
-        let behind = open_files::streams(pid, &buffers);
-        Self::Buffers { moment, buffers, waits_in, behind }
+    /// Returns a buffer snapshot with the open files of its buffers, which are read from /proc now. The process must be
+    /// stopped or blocked, because a running process may reuse descriptor numbers.
+    pub fn buffers(pid: u32, moment: SnapshotMoment, buffers: Vec<Buffer>, blocked_in: String) -> Self {
+        let open_files = open_files::of_buffers(pid, &buffers);
+        Self::Buffers { moment, buffers, blocked_in, open_files }
     }
 }
 
-/// Receives the events. The ptrace backend calls it from a thread of its own, hence Send.
+/// Receives the events. A backend may call it on a thread of its own, hence `Send`.
 pub type EventSink<'a> = dyn FnMut(RawEvent) + Send + 'a;

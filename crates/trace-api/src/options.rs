@@ -14,7 +14,7 @@ use weir_sys::inherited::InheritedFds;
 pub enum TraceTarget {
     /// A command to start, with its arguments.
     Command(Vec<OsString>),
-    /// A running process, by its number.
+    /// The PID of a running process.
     Process(u32),
 }
 
@@ -24,22 +24,22 @@ impl Default for TraceTarget {
     }
 }
 
-/// The value of `--engine`.
+/// The value of `--engine`: which backend to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// The best backend that works here.
+    /// The first backend of ebpf, ptrace, sample whose probe succeeds.
     #[default]
     Auto,
-    /// Programs in the kernel, or an error.
+    /// eBPF programs; fails if the kernel or the privileges do not allow them.
     Ebpf,
-    /// Stops at system calls, or an error.
+    /// Stops at system calls; fails if the process may not be traced.
     Ptrace,
-    /// Sampling of /proc.
+    /// Sampling of /proc (`sample`).
     Proc,
 }
 
 impl BackendChoice {
-    /// The names on the command line, in the order of the variants.
+    /// The names that `--engine` accepts, in the order of the variants.
     pub const NAMES: [&str; 4] = ["auto", "ebpf", "ptrace", "sample"];
 }
 
@@ -59,10 +59,9 @@ impl FromStr for BackendChoice {
 
 /// The options of one trace.
 #[derive(Debug, Clone, Default)]
+#[allow(missing_docs)]
 pub struct TraceOptions {
-    /// The processes to trace.
     pub target: TraceTarget,
-    /// The backend to use.
     pub backend: BackendChoice,
     /// Record every call, whatever it costs: no sampling.
     pub exact: bool,
@@ -71,13 +70,13 @@ pub struct TraceOptions {
     /// Start the command under a seccomp filter that stops it only at the calls that are recorded
     /// ([`weir_sys::seccomp`]). Takes effect with the ptrace backend and `exact`.
     pub seccomp: bool,
-    /// The standard descriptors that weir itself keeps open after it has started a command.
+    /// The inherited descriptors that weir keeps open after it has started a command.
     pub inherited: InheritedFds,
-    /// Detach after this time.
+    /// Detach after this time; None: trace until the root process ends.
     pub limit: Option<Duration>,
-    /// Set by Ctrl-C. A process that was attached to is detached; a command received the signal itself and is traced
-    /// until it ends.
+    /// Set by the handler of Ctrl-C. The backend then detaches from an attached process. A command received the signal
+    /// from the terminal itself, so it is traced until it ends.
     pub stop: Arc<AtomicBool>,
-    /// What system calls cost on this machine.
+    /// The measured cost of system calls on this machine.
     pub prices: Prices,
 }

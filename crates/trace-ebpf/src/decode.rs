@@ -96,7 +96,7 @@ impl Decoder {
         for (fd, file, name) in files {
             say(RawEventKind::File { fd, file, name });
         }
-        say(RawEventKind::Buffers { moment, buffers, waits_in: String::new(), behind: Vec::new() });
+        say(RawEventKind::Buffers { moment, buffers, blocked_in: String::new(), open_files: Vec::new() });
     }
 }
 
@@ -155,13 +155,13 @@ fn call(bytes: &[u8]) -> Vec<RawEventKind> {
         event.path.iter().map(|path| wire::text(path)).filter(|path| !path.is_empty()).collect()
     });
     let directory = named
-        .map(|event| if event.moved != 0 { WorkingDirectory::Elsewhere } else { WorkingDirectory::AsBefore });
+        .map(|event| if event.moved != 0 { WorkingDirectory::Changed } else { WorkingDirectory::Unchanged });
     let counted = seen.counted != 0;
     let waits = matches!(op, Op::Fsync | Op::Fdatasync | Op::SyncFileRange);
     let call = RawCall {
         // The move of an offset is in the counters of its stream.
         counted: counted || op == Op::Lseek,
-        asked: counted.then_some(seen.args[2]),
+        requested_bytes: counted.then_some(seen.args[2]),
         head: seen.data[..(seen.data_bytes as usize).min(wire::HEAD)].to_vec(),
         tail: u8::try_from(seen.tail).ok(),
         paths,
@@ -220,11 +220,11 @@ pub(super) fn report_counts(counts: &Counts, ns: u64, sink: &mut EventSink) {
         ..StreamCounts::new(pid, 0, fd, 0, direction)
     };
     say(RawEventKind::Counts(Box::new(RawCounts {
-        flow,
+        counts: flow,
         first_ns: counts.first_ns,
         last_ns: counts.last_ns,
-        untold_seeks: counts.seeks.saturating_sub(wire::TOLD_SEEKS),
-        untold_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
+        unreported_seeks: counts.seeks.saturating_sub(wire::TOLD_SEEKS),
+        last_unreported_seek: (counts.seeks > wire::TOLD_SEEKS).then_some((counts.seek_ns, counts.position)),
     })));
 }
 
@@ -273,7 +273,7 @@ pub(super) fn exit_report(bytes: &[u8], read: IoTotals) -> Option<RawEvent> {
     let (user_ns, system_ns) = times(life.user_ns, life.system_ns, life.run_ns);
     let (queued_ns, fetched_bytes) = (Some(life.queued_ns), Some(life.fetched_bytes));
     let spent = ResourceUsage { user_ns, system_ns, queued_ns, fetched_bytes };
-    let kind = RawEventKind::Exit { exit: exit_of(life.other), io: Some(io.since(read)), spent };
+    let kind = RawEventKind::Exit { exit: exit_of(life.other), io: Some(io.since(read)), usage: spent };
     Some(RawEvent { ns: life.head.ns, pid: life.head.pid, tid: life.head.tid, kind })
 }
 

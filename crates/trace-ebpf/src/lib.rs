@@ -365,10 +365,10 @@ impl Run<'_> {
         self.backend.unreaped = (self.exit.is_some() && self.command && !self.reaped).then_some(self.root);
         Ok(BackendReport {
             exit: self.exit,
-            blind: blind_spots::sentences(&tallies, unreadable.as_ref(), self.backend.loaded.sees_exec),
-            seen_calls: tallies.calls,
-            watched_ns: self.duty.watched_ns,
-            unwatched_ns: self.duty.unwatched_ns,
+            blind_spots: blind_spots::sentences(&tallies, unreadable.as_ref(), self.backend.loaded.sees_exec),
+            observed_calls: tallies.calls,
+            observed_ns: self.duty.watched_ns,
+            gap_ns: self.duty.unwatched_ns,
             lost_events: tallies.lost + u64::from(unreadable.is_some()),
             released_ns: self.released_ns,
         })

@@ -211,7 +211,7 @@ impl Tracer<'_> {
             self.knows(Some(new));
             return;
         }
-        let traps = self.traced.get(&tid).map_or_else(BreakpointTraps::none, |traps| traps.of_thread(new));
+        let traps = self.traced.get(&tid).map_or_else(BreakpointTraps::none, |traps| traps.for_thread(new));
         self.traced.insert(new, traps);
         self.threads.insert(new, pid);
         if self.threads.values().filter(|&&of| of == pid).count() >= THREADS {
@@ -245,7 +245,7 @@ impl Tracer<'_> {
         if !needs_stops(&running(pid)) {
             return self.passes(pid, held);
         }
-        let set = BreakpointTraps::set(pid).map(|traps| traps.and_at_entry(pid));
+        let set = BreakpointTraps::set(pid).map(|traps| traps.with_entry(pid));
         match set.or_else(|| BreakpointTraps::at_entry(pid)) {
             Some(traps) => drop(self.traced.insert(pid, traps)),
             None => self.awaited.push((pid, Instant::now())),
@@ -304,7 +304,7 @@ impl Tracer<'_> {
     /// A signal goes on to the process, but for that of a trap.
     fn signal(&mut self, pid: u32, signal: i32) {
         let by = if signal == breakpoint_traps::SIGNAL { ptrace::signalled_by(pid) } else { None };
-        match by.and_then(|fd| self.traced.get(&pid)?.of(fd)) {
+        match by.and_then(|fd| self.traced.get(&pid)?.kind_of(fd)) {
             Some(trap) => {
                 self.trapped(pid, trap);
                 self.go_on(pid);
@@ -326,7 +326,7 @@ impl Tracer<'_> {
     }
 
     fn trapped(&mut self, pid: u32, trap: TrapKind) {
-        let anew = self.traced.get_mut(&pid).is_some_and(|traps| traps.sprung(trap));
+        let anew = self.traced.get_mut(&pid).is_some_and(|traps| traps.count_stop(trap));
         match self.process_of(pid) {
             process if process != pid && trap == TrapKind::Exec => self.executing.insert(process),
             process => self.executing.remove(&process),

@@ -226,8 +226,14 @@ impl Sampler<'_, '_> {
             .iter()
             .filter_map(|(fd, position)| {
                 let last = before.get(fd).filter(|last| last.path == position.path)?;
-                let flow = moved(pid, *fd, position, last.at)?;
-                Some(RawCounts { flow, first_ns: since, last_ns: now, untold_seeks: 0, untold_seek: None })
+                let counts = moved(pid, *fd, position, last.at)?;
+                Some(RawCounts {
+                    counts,
+                    first_ns: since,
+                    last_ns: now,
+                    unreported_seeks: 0,
+                    last_unreported_seek: None,
+                })
             })
             .collect();
         known.positions = after;
@@ -243,11 +249,11 @@ impl Sampler<'_, '_> {
         known.times = proc::times_ns(pid).unwrap_or(known.times);
         self.unwatched(pid, &known, now);
         let (user_ns, system_ns) = known.times;
-        let spent = ResourceUsage { user_ns, system_ns, ..ResourceUsage::default() };
+        let usage = ResourceUsage { user_ns, system_ns, ..ResourceUsage::default() };
         match exit {
             Some(exit) => {
                 self.ended.exit = Some(exit);
-                self.tell(now, pid, RawEventKind::Exit { exit, io: Some(known.totals), spent });
+                self.tell(now, pid, RawEventKind::Exit { exit, io: Some(known.totals), usage });
             }
             None => {
                 self.blind.insert("how processes ended that weir did not start itself".to_string());
@@ -256,7 +262,7 @@ impl Sampler<'_, '_> {
     }
 
     fn unwatched(&mut self, pid: u32, known: &Known, now: u64) {
-        self.ended.unwatched_ns += now.saturating_sub(known.began_ns);
+        self.ended.gap_ns += now.saturating_sub(known.began_ns);
         self.tell(known.began_ns, pid, RawEventKind::Gap { until_ns: now });
         self.tell(now, pid, RawEventKind::Totals(known.totals));
     }
@@ -265,7 +271,7 @@ impl Sampler<'_, '_> {
         for (pid, known) in std::mem::take(&mut self.known) {
             self.unwatched(pid, &known, now);
         }
-        self.ended.blind = self.blind.into_iter().collect();
+        self.ended.blind_spots = self.blind.into_iter().collect();
         self.ended
     }
 }

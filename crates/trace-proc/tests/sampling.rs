@@ -39,7 +39,7 @@ fn totals_and_the_end_of_a_command_are_known() {
     });
     assert_eq!(io.map(|io| (io.write_calls, io.written_bytes)), Some((300, 600)));
     assert!(raws.iter().any(|raw| matches!(raw.kind, RawEventKind::Gap { .. })));
-    assert!(!ended.blind.is_empty());
+    assert!(!ended.blind_spots.is_empty());
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn files_that_move_and_children_are_seen() {
         .iter()
         .filter_map(|raw| match &raw.kind {
             RawEventKind::Counts(counts)
-                if counts.flow.fd == 3 && counts.flow.direction == Direction::Out =>
+                if counts.counts.fd == 3 && counts.counts.direction == Direction::Out =>
             {
-                Some(counts.flow.bytes)
+                Some(counts.counts.bytes)
             }
             _ => None,
         })

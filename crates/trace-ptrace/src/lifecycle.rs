@@ -127,7 +127,7 @@ impl Tracer<'_, '_> {
     pub(super) fn begins(&mut self, tid: u32, pid: u32) -> bool {
         let Some(process) = self.process(pid) else { return false };
         let by = || ptrace::signalled_by(tid);
-        if process.entry.as_ref().and_then(|traps| traps.of(by()?)).is_none() {
+        if process.entry.as_ref().and_then(|traps| traps.kind_of(by()?)).is_none() {
             return false;
         }
         process.entry = None;
@@ -209,7 +209,7 @@ impl Tracer<'_, '_> {
         let Some(process) = self.process(pid) else { return };
         let parent = process.parent;
         let (io, spent) = process.last.take().unwrap_or_default();
-        self.tell(now, pid, pid, RawEventKind::Exit { exit, io, spent });
+        self.tell(now, pid, pid, RawEventKind::Exit { exit, io, usage: spent });
         if let (Some(mut process), Some(io)) = (self.processes.remove(&pid), io)
             && let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent))
         {

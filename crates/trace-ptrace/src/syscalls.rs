@@ -57,7 +57,7 @@ impl EnteredCall {
         }
         let began_ns = op.syncs().then_some(self.began_ns);
         let call = RawCall::new(op, args, seen_result(result));
-        RawCall { asked, head, tail, paths, began_ns, replaced, ..call }
+        RawCall { requested_bytes: asked, head, tail, paths, began_ns, replaced, ..call }
     }
 
     /// The first bytes and the last one of `bytes` that were written.

@@ -305,10 +305,10 @@ impl<'h, 'c> Tracer<'h, 'c> {
         }
         BackendReport {
             exit: self.exit,
-            blind: self.blind.into_iter().collect(),
-            seen_calls: self.seen_calls,
-            watched_ns: self.watched_ns,
-            unwatched_ns: self.unwatched_ns,
+            blind_spots: self.blind.into_iter().collect(),
+            observed_calls: self.seen_calls,
+            observed_ns: self.watched_ns,
+            gap_ns: self.unwatched_ns,
             ..BackendReport::default()
         }
     }

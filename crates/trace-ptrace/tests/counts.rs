@@ -96,7 +96,7 @@ fn pieces_of_vectors_are_added_up() {
     let program = compile(dir.path(), "pieces", source, &[]);
     let seen = exactly(&["sh", "-c", &format!("exec {} >/dev/null", program.display())]);
     let call = seen.calls().find(|call| call.op == Op::Writev).expect("a writev");
-    assert_eq!((call.asked, call.result), (Some(8), 8));
+    assert_eq!((call.requested_bytes, call.result), (Some(8), 8));
     // The head is that of the first piece that has anything; the tail is the last byte of all.
     assert_eq!((call.head.as_slice(), call.tail), (&b"one "[..], Some(b'!')));
 }
@@ -112,8 +112,8 @@ fn totals_of_a_busy_loop_are_exact_though_most_calls_are_not_seen() {
     assert_eq!(exit, Exit::Code(0));
     assert_eq!((io.write_calls, io.written_bytes), (400_000, 400_000));
     assert_eq!(seen.told(pid), io);
-    assert!(seen.ended.seen_calls < 200_000, "bursts: {}", seen.ended.seen_calls);
-    assert!(seen.ended.seen_calls > 50 && seen.ended.unwatched_ns > 0);
+    assert!(seen.ended.observed_calls < 200_000, "bursts: {}", seen.ended.observed_calls);
+    assert!(seen.ended.observed_calls > 50 && seen.ended.gap_ns > 0);
     assert_eq!(std::fs::metadata(file).expect("a file").len(), 400_000);
 }
 
@@ -125,7 +125,7 @@ fn exact_sees_every_call_of_a_busy_loop() {
     let (pid, _, io) = seen.exits()[0];
     assert_eq!(seen.counts()[&Op::Write], 5000);
     assert_eq!(Some(seen.told(pid)), io);
-    assert_eq!(seen.ended.unwatched_ns, 0);
+    assert_eq!(seen.ended.gap_ns, 0);
 }
 
 #[test]
@@ -165,5 +165,5 @@ fn totals_of_threads_are_exact() {
     assert_eq!((exit, io.write_calls, io.written_bytes), (Exit::Code(0), 150_000, 150_000));
     let told = seen.told(pid);
     assert_eq!((told.write_calls, told.written_bytes), (150_000, 150_000));
-    assert!(seen.ended.seen_calls < 100_000, "bursts: {}", seen.ended.seen_calls);
+    assert!(seen.ended.observed_calls < 100_000, "bursts: {}", seen.ended.observed_calls);
 }

@@ -154,7 +154,7 @@ fn attaching_and_letting_go_changes_nothing() {
         fussy.lives();
         let seen = seen.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!(seen.ended.exit, None);
-        calls += seen.ended.seen_calls;
+        calls += seen.ended.observed_calls;
         fussy.lives();
     }
     assert!(calls > rounds() as u64, "{calls} calls seen");

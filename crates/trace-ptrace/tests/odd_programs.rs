@@ -43,7 +43,10 @@ fn a_tracer_gets_the_child_it_wants() {
     for way in ["traceme", "seize"] {
         for seen in [exactly(&[text(&program), way]), cheaply(&[text(&program), way])] {
             assert_eq!(seen.ended.exit, Some(Exit::Code(6)), "{way}");
-            assert!(seen.ended.blind.iter().any(|why| why.contains("traced by another program")), "{way}");
+            assert!(
+                seen.ended.blind_spots.iter().any(|why| why.contains("traced by another program")),
+                "{way}"
+            );
         }
     }
 }
@@ -89,7 +92,7 @@ fn a_32_bit_program_is_run_and_said_to_be_unseen() {
         return skip("a_32_bit_program_is_run_and_said_to_be_unseen", "the kernel runs no 32-bit programs");
     }
     assert_eq!(seen.ended.exit, Some(Exit::Code(4)));
-    assert!(seen.ended.blind.iter().any(|why| why.contains("(other)") && why.contains("32-bit")));
+    assert!(seen.ended.blind_spots.iter().any(|why| why.contains("(other)") && why.contains("32-bit")));
     assert!(seen.calls().all(|call| call.head != b"other\n"), "no call with a wrong name");
     let io = seen.exits()[0].2.expect("counts");
     assert_eq!((io.write_calls, io.written_bytes), (5, 30));
@@ -137,7 +140,9 @@ fn a_set_user_id_program_runs_without_its_privilege_and_that_is_said() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "65534\n", "{said}");
     assert!(said.contains("set-user-ID"), "{said}");
     // Root's own tracing takes nothing away, so nothing is said.
-    assert!(cheaply(&["sh", "-c", &format!("{} >/dev/null", program.display())]).ended.blind.is_empty());
+    assert!(
+        cheaply(&["sh", "-c", &format!("{} >/dev/null", program.display())]).ended.blind_spots.is_empty()
+    );
 }
 
 #[test]

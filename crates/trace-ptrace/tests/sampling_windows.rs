@@ -95,7 +95,7 @@ fn one_that_opens_file_after_file_is_glanced_at_and_others_are_not() {
     let glances = |words: &[&str]| {
         let seen = cheaply(words);
         assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
-        assert!(seen.ended.unwatched_ns > 0);
+        assert!(seen.ended.gap_ns > 0);
         // What the loader opens is forgotten with the first burst that is all the program's own.
         let pauses =
             seen.raws.iter().position(|raw| matches!(raw.kind, RawEventKind::GapEdge { ends: true, .. }));

@@ -128,7 +128,7 @@ impl Event {
 }
 
 fn open(tid: u32, address: u64, stack_bytes: u32) -> io::Result<OwnedFd> {
-    let mut event = breakpoint::describe(generated::HW_BREAKPOINT_W, address, WORD_BYTES);
+    let mut event = breakpoint::attributes(generated::HW_BREAKPOINT_W, address, WORD_BYTES);
     event.sample_type = watchpoint_sample::TYPE;
     event.sample_regs_user = watchpoint_sample::REGISTERS;
     event.sample_stack_user = stack_bytes;
@@ -136,7 +136,7 @@ fn open(tid: u32, address: u64, stack_bytes: u32) -> io::Result<OwnedFd> {
     event.set_use_clockid(1);
     event.set_write_backward(1);
     event.set_exclude_hv(1);
-    breakpoint::set(&event, tid)
+    breakpoint::open(&event, tid)
 }
 
 /// The memory that the kernel writes samples into, read only: then it goes round for ever.
