@@ -33,7 +33,7 @@ impl Context<'_> {
     /// musl's stdio makes its calls where no library sees them.
     fn musl_stream(&self, flow: &StreamCounts) -> bool {
         let mut buffers = self.looks(flow.pid).iter().flat_map(|look| look.buffers);
-        buffers.any(|buffer| buffer.walker == RuntimeId::Musl && buffer.fd == flow.fd)
+        buffers.any(|buffer| buffer.walker == RuntimeId::MUSL && buffer.fd == flow.fd)
     }
 
     /// Whether about every other call takes something from a device that may wait, or that may look.

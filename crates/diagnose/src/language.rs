@@ -54,12 +54,12 @@ impl Context<'_> {
         }
         let walkers = || self.looks(pid).iter().flat_map(|look| look.buffers).map(|buffer| buffer.walker);
         match () {
-            () if walkers().any(|walker| walker == RuntimeId::Cpython) => Language::Python,
-            () if walkers().any(|walker| walker == RuntimeId::Perl) => Language::Perl,
-            () if walkers().any(|walker| walker == RuntimeId::Ruby) => Language::Ruby,
-            () if walkers().any(|walker| walker == RuntimeId::Tcl) => Language::Tcl,
-            () if walkers().any(|walker| walker == RuntimeId::Go) => Language::Go,
-            () if walkers().any(|walker| walker == RuntimeId::Rust) => Language::Rust,
+            () if walkers().any(|walker| walker == RuntimeId::CPYTHON) => Language::Python,
+            () if walkers().any(|walker| walker == RuntimeId::PERL) => Language::Perl,
+            () if walkers().any(|walker| walker == RuntimeId::RUBY) => Language::Ruby,
+            () if walkers().any(|walker| walker == RuntimeId::TCL) => Language::Tcl,
+            () if walkers().any(|walker| walker == RuntimeId::GO) => Language::Go,
+            () if walkers().any(|walker| walker == RuntimeId::RUST) => Language::Rust,
             () => Language::C,
         }
     }

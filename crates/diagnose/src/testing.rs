@@ -232,7 +232,7 @@ impl Tape {
 /// A stream with bytes that were not written yet.
 pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
     Buffer {
-        walker: RuntimeId::Glibc,
+        walker: RuntimeId::GLIBC,
         address: 0x5000u64.wrapping_add_signed(fd.into()),
         fd,
         mode: Some(Mode::Full),

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_oldest_pending_bytes_are_found() {
         let waiting = |pending_bytes, waits_s| PendingStream {
-            walker: RuntimeId::Glibc,
+            walker: RuntimeId::GLIBC,
             fd: 1,
             path: String::new(),
             pending_bytes,

@@ -76,13 +76,13 @@ mod tests {
 
     #[test]
     fn what_another_look_finds_is_added() {
-        let mut events = vec![look(1.0, SnapshotMoment::Exit, RuntimeId::Glibc)];
+        let mut events = vec![look(1.0, SnapshotMoment::Exit, RuntimeId::GLIBC)];
         assert!(join(
             &mut events,
             1,
             SnapshotMoment::Exit,
             1.01,
-            &[buffer(RuntimeId::Cpython, 22), buffer(RuntimeId::Glibc, 0)],
+            &[buffer(RuntimeId::CPYTHON, 22), buffer(RuntimeId::GLIBC, 0)],
             &[(1, 0)]
         ));
         let EventKind::Buffers { buffers, .. } = &events[0].kind else { panic!() };
@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn another_moment_or_process_is_another_look() {
-        let mut events = vec![look(1.0, SnapshotMoment::Fork, RuntimeId::Glibc)];
+        let mut events = vec![look(1.0, SnapshotMoment::Fork, RuntimeId::GLIBC)];
         assert!(!join(&mut events, 1, SnapshotMoment::Exit, 1.01, &[], &[]));
         assert!(!join(&mut events, 2, SnapshotMoment::Fork, 1.01, &[], &[]));
         assert!(!join(&mut events, 1, SnapshotMoment::Fork, 2.0, &[], &[]));
         assert!(!join(
-            &mut [look(1.0, SnapshotMoment::Sample, RuntimeId::Glibc)],
+            &mut [look(1.0, SnapshotMoment::Sample, RuntimeId::GLIBC)],
             1,
             SnapshotMoment::Sample,
             1.0,

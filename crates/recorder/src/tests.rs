@@ -61,7 +61,7 @@ fn a_stream_that_was_never_written_has_its_file() {
     let mut assembler = Recorder::new(0, true);
     assembler.take(raw(10, opened(3, "/d/log")));
     let buffer = |fd| Buffer {
-        walker: RuntimeId::Glibc,
+        walker: RuntimeId::GLIBC,
         address: 0x1000,
         fd,
         mode: None,

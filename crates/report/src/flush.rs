@@ -41,7 +41,7 @@ mod tests {
         let stream = |fd, written_bytes, left_bytes| FlushedStream {
             fd,
             path: "/tmp/out".into(),
-            walker: RuntimeId::Glibc,
+            walker: RuntimeId::GLIBC,
             written_bytes,
             left_bytes,
             why: (left_bytes == 7).then(|| "the pipe is full".into()),

@@ -116,7 +116,7 @@ fn buffer(seen: &BufferSeen) -> Buffer {
     let pending = preview(seen.pending, wire::PREVIEW);
     let unread = if seen.pending == 0 { preview(seen.unread, 64) } else { Vec::new() };
     Buffer {
-        walker: RuntimeId::Glibc,
+        walker: RuntimeId::GLIBC,
         address: seen.address,
         fd: seen.head.fd,
         mode,

@@ -102,11 +102,12 @@ fn known_list(path: &Path) -> Option<ListHead> {
 
 /// The only list that the kernel can walk.
 fn is_known(head: &ListHead) -> bool {
-    head.walker == RuntimeId::Glibc
+    head.walker == RuntimeId::GLIBC
 }
 
+/// Returns the runtime's number in events.h: 1 for glibc, 2 for a list that the kernel cannot walk.
 fn number(head: ListHead) -> u32 {
-    head.walker as u32 + 1
+    if is_known(&head) { 1 } else { 2 }
 }
 
 fn in_library(head: ListHead) -> Library {

@@ -64,7 +64,7 @@ mod tests {
 
     fn seen(at: u64, address: u64, pending_bytes: u64, fresh: bool) -> Sighting {
         let whole = Whole::of(Buffer {
-            walker: RuntimeId::Go,
+            walker: RuntimeId::GO,
             address,
             fd: 1,
             mode: None,

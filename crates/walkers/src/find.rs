@@ -119,7 +119,7 @@ impl Process {
         }
         let has_libweir =
             name.starts_with("libweir") && name.contains(".so") || own && exe.symbol("weir_flush").is_some();
-        if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::RuntimeId::Libweir) {
+        if has_libweir && !found.0.iter().any(|one| one.walker() == weir_model::trace::RuntimeId::LIBWEIR) {
             found.0.push(Box::new(Libweir { pid: self.pid }));
         }
         if name.starts_with("libruby") {

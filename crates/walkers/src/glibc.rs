@@ -54,7 +54,7 @@ impl Glibc {
 
 impl Walker for Glibc {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Glibc
+        RuntimeId::GLIBC
     }
 
     /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
@@ -100,7 +100,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
         std::array::from_fn(|field| word(file, 8 + 8 * field));
     let size = end.checked_sub(base).filter(|size| *size <= BUFFER_MOST)?;
     let mut buffer = Buffer {
-        walker: RuntimeId::Glibc,
+        walker: RuntimeId::GLIBC,
         address,
         fd: int(file, FILENO).max(-1),
         mode: mode(flags, base),

@@ -181,8 +181,8 @@ fn names_runtime(exe: &Path) -> bool {
 pub fn list_head(elf: &Path) -> Option<ListHead> {
     let image = image(elf)?;
     let (walker, address) = match (image.symbol("_IO_list_all"), image.symbol("ofl_head")) {
-        (Some(address), _) => (RuntimeId::Glibc, address),
-        (None, Some(address)) => (RuntimeId::Musl, address),
+        (Some(address), _) => (RuntimeId::GLIBC, address),
+        (None, Some(address)) => (RuntimeId::MUSL, address),
         (None, None) => return None,
     };
     Some(ListHead { walker, address, relative: image.relative, code: image.code })

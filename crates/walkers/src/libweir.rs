@@ -50,7 +50,7 @@ pub struct Libweir {
 
 impl Walker for Libweir {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Libweir
+        RuntimeId::LIBWEIR
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -100,7 +100,7 @@ pub(super) fn read(
         return None;
     }
     let mut whole = Whole::of(Buffer {
-        walker: RuntimeId::Libweir,
+        walker: RuntimeId::LIBWEIR,
         address: at,
         fd: int(stream, FD).max(-1),
         mode: mode(memory, at + page, int(stream, FD)),

@@ -54,7 +54,7 @@ pub(super) enum Others {
 
 impl Walker for Musl {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Musl
+        RuntimeId::MUSL
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -117,7 +117,7 @@ fn stream(
     let end = buf.checked_add(size).filter(|_| size <= BUFFER_MOST)?;
     let (rpos, rend, wbase, wpos) = (word(file, RPOS), word(file, REND), word(file, WBASE), word(file, WPOS));
     let mut buffer = Buffer {
-        walker: RuntimeId::Musl,
+        walker: RuntimeId::MUSL,
         address,
         fd: int(file, FD).max(-1),
         mode: mode(file, plain),

@@ -45,8 +45,8 @@ impl Pending {
     /// must not be written from outside, or it could be written twice.
     pub fn is_listed(&self) -> bool {
         match self.walker {
-            RuntimeId::Go => false,
-            RuntimeId::Rust => !self.emptied.is_empty(),
+            RuntimeId::GO => false,
+            RuntimeId::RUST => !self.emptied.is_empty(),
             _ => true,
         }
     }
@@ -182,7 +182,7 @@ mod tests {
 
     fn of(partly: Vec<Part>, left_most: u64) -> Pending {
         Pending {
-            walker: RuntimeId::Glibc,
+            walker: RuntimeId::GLIBC,
             stream: 1,
             fd: 1,
             bytes: b"abcdef".to_vec(),

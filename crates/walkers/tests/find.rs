@@ -125,11 +125,11 @@ fn wait_for_image(pid: u32, name: &str) {
 fn heads_in_files() {
     let dir = tempfile::tempdir().unwrap();
     for (compiler, flags, walker) in [
-        ("gcc", vec!["-static"], Some(RuntimeId::Glibc)),
-        ("gcc", vec!["-static-pie"], Some(RuntimeId::Glibc)),
+        ("gcc", vec!["-static"], Some(RuntimeId::GLIBC)),
+        ("gcc", vec!["-static-pie"], Some(RuntimeId::GLIBC)),
         ("gcc", vec!["-static", "-s"], None),
         ("gcc", vec![], None),
-        ("musl-gcc", vec!["-static"], Some(RuntimeId::Musl)),
+        ("musl-gcc", vec!["-static"], Some(RuntimeId::MUSL)),
     ] {
         let program = dir.path().join("program");
         let Some(program) = compile("heads_in_files", compiler, &flags, "streams.c", &program) else {
@@ -148,5 +148,5 @@ fn heads_in_files() {
     }
     let library = libraries(Path::new("/bin/sh")).into_iter().find(|path| path.ends_with("libc.so.6"));
     let head = library.and_then(|library| list_head(&library)).expect("of the C library of this system");
-    assert!(head.walker == RuntimeId::Glibc && head.relative);
+    assert!(head.walker == RuntimeId::GLIBC && head.relative);
 }

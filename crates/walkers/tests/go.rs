@@ -37,7 +37,7 @@ fn start(dir: &Path, program: &Path) -> Waiting {
 }
 
 fn of_go(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Go).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::GO).collect()
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -86,7 +86,7 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let go = walkers(waiting.pid())
         .into_iter()
-        .find(|one| one.walker() == RuntimeId::Go)
+        .find(|one| one.walker() == RuntimeId::GO)
         .expect("the walker of go");
     assert_eq!(go.buffers(&memory).iter().filter(|one| waiting.name(one.fd) == "late").count(), 0);
     std::fs::write(dir.join("go"), "").unwrap();

@@ -58,7 +58,7 @@ fn linked_in_either_way() {
 
 fn check(waiting: &Waiting) {
     let mut found = waiting.buffers();
-    found.retain(|one| one.walker == RuntimeId::Libweir);
+    found.retain(|one| one.walker == RuntimeId::LIBWEIR);
     let of = |name: &str| {
         found.iter().find(|one| waiting.name(one.fd) == name).unwrap_or_else(|| panic!("{name}"))
     };

@@ -29,7 +29,7 @@ fn start(dir: &Path, more: &[&str]) -> Waiting {
 }
 
 fn perl_streams(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Perl).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::PERL).collect()
 }
 
 /// Those of the handles of a file.
@@ -112,7 +112,7 @@ fn pending(walker: &dyn Walker, pid: u32, name: &str) -> Vec<String> {
 }
 
 fn perl_walker(pid: u32) -> Box<dyn Walker> {
-    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::Perl).expect("the walker of perl")
+    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::PERL).expect("the walker of perl")
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn of_stdio() {
     let script = "print 'once'; syswrite STDERR, '.'; sleep 1000";
     let waiting = Waiting::start(Command::new("perl").env("PERLIO", ":stdio").args(["-e", script]));
     let found: Vec<_> = waiting.buffers().into_iter().filter(|one| one.pending_bytes > 0).collect();
-    assert_eq!(found.iter().map(|one| (one.walker, one.fd)).collect::<Vec<_>>(), [(RuntimeId::Glibc, 1)]);
+    assert_eq!(found.iter().map(|one| (one.walker, one.fd)).collect::<Vec<_>>(), [(RuntimeId::GLIBC, 1)]);
 }
 
 /// libperl, which Debian has besides a perl that has all in itself.

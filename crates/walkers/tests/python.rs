@@ -37,7 +37,7 @@ fn start(python: &Path, options: &[&str], dir: &Path) -> Waiting {
 }
 
 fn python_streams(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Cpython).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::CPYTHON).collect()
 }
 
 #[test]

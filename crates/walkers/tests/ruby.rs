@@ -30,7 +30,7 @@ fn start(dir: &Path, more: &[&str]) -> Waiting {
 }
 
 fn of_ruby(pid: u32) -> Box<dyn Walker> {
-    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::Ruby).expect("the walker of ruby")
+    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::RUBY).expect("the walker of ruby")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -46,7 +46,7 @@ fn what_waits_in_streams() {
     let waiting = start(dir.path(), &[]);
     assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
     let found: Vec<Buffer> =
-        waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Ruby && one.fd >= 0).collect();
+        waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::RUBY && one.fd >= 0).collect();
     let of = |name: &str| {
         let named: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == name).collect();
         assert_eq!(named.len(), 1, "{name}: {found:#?}");

@@ -24,7 +24,7 @@ fn with_symbols() {
         };
         let waiting = Waiting::start(&mut Command::new(program));
         let found: Vec<_> =
-            waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Rust).collect();
+            waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::RUST).collect();
         assert_eq!(found.len(), 1, "{flags:?}");
         assert_eq!((found[0].fd, found[0].mode, found[0].buffer_bytes), (1, Some(Mode::Line), 1024));
         assert_eq!(
@@ -48,7 +48,7 @@ fn without_symbols_nothing_is_believed() {
         return;
     };
     let waiting = Waiting::start(&mut Command::new(program));
-    assert!(waiting.buffers().iter().all(|one| one.walker != RuntimeId::Rust && one.pending_bytes == 0));
+    assert!(waiting.buffers().iter().all(|one| one.walker != RuntimeId::RUST && one.pending_bytes == 0));
 }
 
 fn start(test: &str, dir: &Path, flags: &[&str]) -> Option<Waiting> {
@@ -63,7 +63,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 fn of_rust(waiting: &Waiting) -> Vec<Buffer> {
-    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Rust).collect()
+    waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::RUST).collect()
 }
 
 fn check(test: &str, flags: &[&str]) {
@@ -93,7 +93,7 @@ fn check(test: &str, flags: &[&str]) {
 fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let of_rust: Vec<_> =
-        walkers(waiting.pid()).into_iter().filter(|one| one.walker() == RuntimeId::Rust).collect();
+        walkers(waiting.pid()).into_iter().filter(|one| one.walker() == RuntimeId::RUST).collect();
     let pending = || of_rust.iter().flat_map(|one| one.pending(&memory)).collect::<Vec<_>>();
     assert!(!pending().iter().any(|one| waiting.name(one.fd) == "late"));
     std::fs::write(dir.join("go"), "").unwrap();

@@ -33,7 +33,7 @@ fn check_output<'a>(found: &'a [Buffer], of: &dyn Fn(&str) -> Vec<&'a Buffer>) {
     assert_eq!((stdout.pending_bytes, stdout.unread_bytes), (9, 0));
     assert!(stdout.buffer_bytes >= 1024);
     let stdin = found.iter().find(|one| one.fd == 0).unwrap();
-    let undecided = if stdin.walker == RuntimeId::Glibc { None } else { Some(Mode::Full) };
+    let undecided = if stdin.walker == RuntimeId::GLIBC { None } else { Some(Mode::Full) };
     assert_eq!((stdin.mode, stdin.unread_bytes), (undecided, 0));
     let stderr = found.iter().find(|one| one.fd == 2).unwrap();
     assert_eq!((stderr.mode, stderr.pending_bytes), (Some(Mode::None), 0));
@@ -96,12 +96,12 @@ macro_rules! stdio {
 }
 
 stdio! {
-    glibc_dynamic: "gcc" [], Glibc;
-    glibc_fixed_address: "gcc" ["-no-pie", "-fno-pie"], Glibc;
-    glibc_static: "gcc" ["-static"], Glibc;
-    glibc_static_stripped: "gcc" ["-static", "-s"], Glibc;
-    glibc_static_pie_stripped: "gcc" ["-static-pie", "-s"], Glibc;
-    musl_dynamic: "musl-gcc" [], Musl;
-    musl_static: "musl-gcc" ["-static"], Musl;
-    musl_static_stripped: "musl-gcc" ["-static", "-s"], Musl;
+    glibc_dynamic: "gcc" [], GLIBC;
+    glibc_fixed_address: "gcc" ["-no-pie", "-fno-pie"], GLIBC;
+    glibc_static: "gcc" ["-static"], GLIBC;
+    glibc_static_stripped: "gcc" ["-static", "-s"], GLIBC;
+    glibc_static_pie_stripped: "gcc" ["-static-pie", "-s"], GLIBC;
+    musl_dynamic: "musl-gcc" [], MUSL;
+    musl_static: "musl-gcc" ["-static"], MUSL;
+    musl_static_stripped: "musl-gcc" ["-static", "-s"], MUSL;
 }

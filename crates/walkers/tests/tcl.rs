@@ -24,7 +24,7 @@ fn start(test: &str, dir: &Path) -> Option<Waiting> {
 }
 
 fn of_tcl(waiting: &Waiting) -> Box<dyn Walker> {
-    walkers(waiting.pid()).into_iter().find(|one| one.walker() == RuntimeId::Tcl).expect("the walker of tcl")
+    walkers(waiting.pid()).into_iter().find(|one| one.walker() == RuntimeId::TCL).expect("the walker of tcl")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -37,7 +37,7 @@ fn what_waits_in_channels() {
     let Some(waiting) = start("what_waits_in_channels", dir.path()) else { return };
     assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
     let found: Vec<Buffer> =
-        waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::Tcl).collect();
+        waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::TCL).collect();
     let of = |name: &str| {
         let named: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == name).collect();
         assert_eq!(named.len(), 1, "{name}: {found:#?}");

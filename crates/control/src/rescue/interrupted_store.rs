@@ -11,7 +11,7 @@ const WRITE_POINTER: u64 = 40;
 
 /// Replaces the last pending byte by the byte that one of the killed threads was about to store there.
 pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut Pending) {
-    if !matches!(pending.walker, RuntimeId::Glibc | RuntimeId::Musl) {
+    if !matches!(pending.walker, RuntimeId::GLIBC | RuntimeId::MUSL) {
         return;
     }
     let memory = ProcessMemory { pid: tid };

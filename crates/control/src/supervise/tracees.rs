@@ -102,7 +102,7 @@ impl Tracees {
             };
             walker.texts(&memory).into_iter().filter_map(with_writer).collect::<Vec<_>>()
         };
-        let cpython = walkers.filter(|walker| walker.walker() == RuntimeId::Cpython);
+        let cpython = walkers.filter(|walker| walker.walker() == RuntimeId::CPYTHON);
         cpython.flat_map(|walker| text_streams(walker.as_ref())).collect()
     }
 

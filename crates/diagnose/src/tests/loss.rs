@@ -57,7 +57,7 @@ fn what_only_a_search_finds_is_cured_in_code() {
     assert!(tape.one("stuck-output").fix.starts_with("weir run"));
     for event in &mut tape.0.events {
         if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {
-            buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::Go);
+            buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::GO);
         }
     }
     let fix = tape.one("stuck-output").fix;

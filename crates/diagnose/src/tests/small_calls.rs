@@ -263,7 +263,7 @@ fn gathering_is_offered_only_where_it_helps() {
     assert!(!offered(&|tape| tape.root().images[0].exe = "/usr/bin/ruby3.1".into()));
     assert!(!offered(&|tape| {
         let of_musl =
-            weir_model::trace::Buffer { walker: weir_model::trace::RuntimeId::Musl, ..pending(1, b"x") };
+            weir_model::trace::Buffer { walker: weir_model::trace::RuntimeId::MUSL, ..pending(1, b"x") };
         tape.look(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[of_musl]);
     }));
 }

@@ -113,7 +113,7 @@ mod tests {
 
     fn buffer(fd: i32, text: &str) -> Buffer {
         Buffer {
-            walker: RuntimeId::Glibc,
+            walker: RuntimeId::GLIBC,
             address: 0x1000,
             fd,
             mode: None,

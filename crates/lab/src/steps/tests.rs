@@ -64,7 +64,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
 
 fn look(moment: SnapshotMoment, pending: &str) -> EventKind {
     let buffer = Buffer {
-        walker: RuntimeId::Glibc,
+        walker: RuntimeId::GLIBC,
         address: 1,
         fd: 1,
         mode: Some(Mode::Full),

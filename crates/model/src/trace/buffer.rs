@@ -2,23 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Mode;
-
-/// Runtime that owns a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum RuntimeId {
-    Glibc,
-    Musl,
-    Libweir,
-    Cpython,
-    Perl,
-    Ruby,
-    Tcl,
-    Go,
-    Rust,
-}
+use crate::{Mode, RuntimeId};
 
 /// Event at which a buffer snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,8 +50,8 @@ impl Buffer {
     /// search of the memory (Go's bufio, Rust's BufWriter) are not certain enough for that.
     pub fn is_listed(&self) -> bool {
         match self.walker {
-            RuntimeId::Go => false,
-            RuntimeId::Rust => self.fd == 1 && self.mode == Some(Mode::Line),
+            RuntimeId::GO => false,
+            RuntimeId::RUST => self.fd == 1 && self.mode == Some(Mode::Line),
             _ => true,
         }
     }

@@ -15,7 +15,8 @@ mod stream_counts;
 mod stream_table;
 mod trace_stream;
 
-pub use buffer::{Buffer, RuntimeId, SnapshotMoment};
+pub use crate::runtime::RuntimeId;
+pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, WriteSite};
 pub use document::{TraceDocument, TraceResult};
 pub use event::{Call, Event, EventKind, Op, Rename};

@@ -123,7 +123,7 @@ impl StreamModes<'_> {
         let is_exit_of_glibc = |entry: &&SnapshotEntry| {
             let (moment, buffer) = (entry.moment, entry.buffer);
             moment == SnapshotMoment::Exit
-                && buffer.walker == RuntimeId::Glibc
+                && buffer.walker == RuntimeId::GLIBC
                 && buffer.mode == Some(Mode::None)
         };
         // A stream without a mode was never used: the program bypasses it.

@@ -133,7 +133,7 @@ fn rest(peek: &Peek, shown: &[&PeekStream], style: &Style, text: &mut String) {
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
     // `weir flush` does not write streams that only a search of the memory finds.
     let in_reach =
-        |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, RuntimeId::Go | RuntimeId::Rust);
+        |one: &PeekStream| one.can_be_flushed || !matches!(one.walker, RuntimeId::GO | RuntimeId::RUST);
     if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
         return;
     }
@@ -189,7 +189,7 @@ mod tests {
 
     fn peek() -> Peek {
         let stream = PeekStream {
-            walker: RuntimeId::Cpython,
+            walker: RuntimeId::CPYTHON,
             fd: 1,
             kind: StreamKind::Pipe,
             path: "pipe:[4711]".into(),
@@ -271,7 +271,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
     #[test]
     fn unflushable_bytes_have_no_command() {
         let mut go = peek();
-        (go.streams[0].walker, go.streams[0].can_be_flushed) = (RuntimeId::Go, false);
+        (go.streams[0].walker, go.streams[0].can_be_flushed) = (RuntimeId::GO, false);
         let text = screen(&[go], false, &Style::default());
         assert!(text.contains("41 B") && !text.contains("weir "), "{text}");
     }

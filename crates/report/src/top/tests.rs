@@ -27,7 +27,7 @@ fn activity(pid: u32, command: &str, reads: (f64, f64), writes: (f64, f64)) -> P
 
 fn waiting(fd: i32, path: &str, text: &str, waits_s: f64) -> PendingStream {
     PendingStream {
-        walker: RuntimeId::Cpython,
+        walker: RuntimeId::CPYTHON,
         fd,
         path: path.into(),
         pending_bytes: text.len() as u64,

@@ -179,7 +179,7 @@ pub fn pipeline() -> (Recording, Vec<Finding>, Vec<Pipeline>) {
 
 fn pipeline_events() -> Vec<Event> {
     let buffer = Buffer {
-        walker: RuntimeId::Cpython,
+        walker: RuntimeId::CPYTHON,
         address: 0x7f00_1000,
         fd: 1,
         mode: Some(Mode::Full),

@@ -85,7 +85,7 @@ impl Python {
 
 impl Walker for Python {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Cpython
+        RuntimeId::CPYTHON
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

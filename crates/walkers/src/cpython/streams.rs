@@ -173,7 +173,7 @@ fn buffered(
         return None;
     }
     let mut whole = Whole::of(Buffer {
-        walker: RuntimeId::Cpython,
+        walker: RuntimeId::CPYTHON,
         address: at,
         fd,
         mode: Some(Mode::Full),
@@ -191,7 +191,7 @@ fn buffered(
 
 /// A text stream right over a file (`python -u`).
 fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Whole> {
-    Some(Whole::unbuffered(RuntimeId::Cpython, at, types.fd(memory, raw)?))
+    Some(Whole::unbuffered(RuntimeId::CPYTHON, at, types.fd(memory, raw)?))
 }
 
 /// What the text layer holds: written after what the buffer has, read before it.

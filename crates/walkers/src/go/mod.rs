@@ -71,7 +71,7 @@ fn sighting(memory: &dyn Memory, judge: &Judge, at: u64, kind: Kind) -> Option<S
 
 impl Walker for Go {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Go
+        RuntimeId::GO
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

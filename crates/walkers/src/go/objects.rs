@@ -109,7 +109,7 @@ impl Judge<'_> {
         let last = buffer.data.checked_add(buffer.length - 1)?;
         content(self.memory, buffer.data, 1, 1).and(content(self.memory, last, 1, 1))?;
         Some(Buffer {
-            walker: RuntimeId::Go,
+            walker: RuntimeId::GO,
             address: buffer.data,
             fd,
             mode: Some(Mode::Full),

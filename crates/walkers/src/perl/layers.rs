@@ -82,7 +82,7 @@ impl Layers {
     /// What waits in the layers of a handle.
     pub fn whole(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<Whole> {
         let (fd, chain) = self.chain(memory, slot, top)?;
-        let mut whole = Whole::unbuffered(RuntimeId::Perl, slot, fd);
+        let mut whole = Whole::unbuffered(RuntimeId::PERL, slot, fd);
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
             let one = steady(memory, at, copy, |layer| part(memory, (at, kind), layer, &whole.buffer, kept))?;

@@ -44,7 +44,7 @@ impl Perl {
 
 impl Walker for Perl {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Perl
+        RuntimeId::PERL
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

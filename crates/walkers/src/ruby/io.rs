@@ -72,7 +72,7 @@ fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u6
     let mut unread = content(memory, decoded.0, decoded.1, UNREAD_KEPT)?;
     unread.extend(content(memory, ahead.0, ahead.1, UNREAD_KEPT - unread.len() as u64)?);
     let mut whole = Whole::of(Buffer {
-        walker: RuntimeId::Ruby,
+        walker: RuntimeId::RUBY,
         address: object,
         fd,
         mode: Some(mode(int(io, MODE))),

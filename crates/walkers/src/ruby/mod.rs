@@ -50,7 +50,7 @@ impl Ruby {
 
 impl Walker for Ruby {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Ruby
+        RuntimeId::RUBY
     }
 
     /// By address, which is the order in which Ruby finalizes its objects.

@@ -64,7 +64,7 @@ fn owned(found: Vec<Whole>) -> Vec<Whole> {
 
 impl Walker for Files {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Rust
+        RuntimeId::RUST
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

@@ -74,7 +74,7 @@ impl Judge<'_> {
         let last = data.checked_add(capacity - 1)?;
         content(self.memory, data, 1, 1).and(content(self.memory, last, 1, 1))?;
         let mut found = Buffer {
-            walker: RuntimeId::Rust,
+            walker: RuntimeId::RUST,
             address: data,
             fd,
             mode: self.mode(capacity, layout),

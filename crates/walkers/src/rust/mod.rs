@@ -34,7 +34,7 @@ pub(super) struct Rust {
 
 impl Walker for Rust {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Rust
+        RuntimeId::RUST
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
@@ -69,7 +69,7 @@ impl Rust {
         let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
         content(memory, data, CAPACITY, CAPACITY)?;
         let mut whole = Whole::of(Buffer {
-            walker: RuntimeId::Rust,
+            walker: RuntimeId::RUST,
             address: self.stdout,
             fd: 1,
             mode: Some(Mode::Line),

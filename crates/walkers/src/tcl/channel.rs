@@ -64,7 +64,7 @@ fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> O
     let ahead = chain(memory, word(state, READ))?;
     let sum = |parts: &[Piece]| parts.iter().map(|one| one.bytes).sum::<u64>();
     let mut whole = Whole::of(Buffer {
-        walker: RuntimeId::Tcl,
+        walker: RuntimeId::TCL,
         address: at,
         fd: descriptor(memory, word(state, BOTTOM))?,
         mode: Some(mode(flags)),

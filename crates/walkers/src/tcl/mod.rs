@@ -41,7 +41,7 @@ impl Tcl {
 
 impl Walker for Tcl {
     fn walker(&self) -> RuntimeId {
-        RuntimeId::Tcl
+        RuntimeId::TCL
     }
 
     fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {

@@ -1,0 +1,177 @@
+//! Runtimes: C libraries, interpreters and compiled languages that buffer a program's output.
+//!
+//! `weir-walkers` has the table of the known runtimes.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Identifier of a runtime in JSON, for example `cpython`. A document may hold one of another version of weir.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuntimeId {
+    /// The name, filled up with NUL.
+    bytes: [u8; RuntimeId::BYTES_MOST],
+}
+
+/// The runtimes that code outside `weir-walkers` names.
+#[allow(missing_docs)]
+impl RuntimeId {
+    pub const CPYTHON: RuntimeId = RuntimeId::new("cpython");
+    pub const GLIBC: RuntimeId = RuntimeId::new("glibc");
+    pub const GO: RuntimeId = RuntimeId::new("go");
+    pub const LIBWEIR: RuntimeId = RuntimeId::new("libweir");
+    pub const MUSL: RuntimeId = RuntimeId::new("musl");
+    pub const PERL: RuntimeId = RuntimeId::new("perl");
+    pub const RUBY: RuntimeId = RuntimeId::new("ruby");
+    pub const RUST: RuntimeId = RuntimeId::new("rust");
+    pub const TCL: RuntimeId = RuntimeId::new("tcl");
+}
+
+impl RuntimeId {
+    /// An array of this size is as cheap to copy as a reference to a string.
+    const BYTES_MOST: usize = 16;
+
+    /// Returns the identifier with this name. Panics if the name is longer than 16 bytes.
+    pub const fn new(name: &str) -> Self {
+        match Self::parse(name) {
+            Some(id) => id,
+            None => panic!("the name of a runtime has at most 16 bytes"),
+        }
+    }
+
+    const fn parse(name: &str) -> Option<Self> {
+        let (text, mut bytes, mut at) = (name.as_bytes(), [0; Self::BYTES_MOST], 0);
+        if text.len() > Self::BYTES_MOST {
+            return None;
+        }
+        while at < text.len() {
+            bytes[at] = text[at];
+            at += 1;
+        }
+        Some(Self { bytes })
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        let end = self.bytes.iter().position(|byte| *byte == 0).unwrap_or(self.bytes.len());
+        std::str::from_utf8(&self.bytes[..end]).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for RuntimeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for RuntimeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RuntimeId({})", self.as_str())
+    }
+}
+
+impl Serialize for RuntimeId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for RuntimeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::parse(&name).ok_or_else(|| de::Error::custom(format!("{name}: too long for a runtime's name")))
+    }
+}
+
+/// A runtime: how its programs buffer output, and how `weir run` changes that.
+#[derive(Debug)]
+pub struct Runtime {
+    #[allow(missing_docs)]
+    pub id: RuntimeId,
+    /// The name in reports.
+    pub name: &'static str,
+    #[allow(missing_docs)]
+    pub fixes: RuntimeFixes,
+    #[allow(missing_docs)]
+    pub limits: RuntimeLimits,
+}
+
+/// The way in which a runtime honours an option of `weir run`. Each text is a sentence for `weir run --why`.
+#[derive(Debug, Clone, Copy)]
+pub enum RuntimeFix {
+    /// The preload library calls setvbuf(3) and its like.
+    Library,
+    /// The supervisor drains the runtime's buffers, which a walker reads.
+    Outside,
+    /// As `Outside`, but not for these buffers.
+    OutsideExcept(&'static str),
+    /// Environment variables of the runtime.
+    #[allow(missing_docs)]
+    Environment { variables: &'static [(&'static str, &'static str)], effect: &'static str },
+    /// The runtime's hook file, named in its environment.
+    Hook(&'static str),
+    /// The hook cannot do exactly this, and does something close to it.
+    HookSubstitute(&'static str),
+    /// Options after the command's name.
+    #[allow(missing_docs)]
+    Options { options: &'static [&'static str], effect: &'static str },
+    /// The runtime does it already.
+    NotNeeded(&'static str),
+    /// No fix exists, for this reason.
+    Impossible(&'static str),
+}
+
+/// The fixes of a runtime, one for each kind of option.
+#[derive(Debug, Clone, Copy)]
+pub struct RuntimeFixes {
+    /// `--stdout none`.
+    pub unbuffered: RuntimeFix,
+    /// `--stdout line`.
+    pub line_buffered: RuntimeFix,
+    /// `--stdout full`.
+    pub fully_buffered: RuntimeFix,
+    /// `--max-delay`.
+    pub max_delay: RuntimeFix,
+    /// `--rescue`.
+    pub rescue: RuntimeFix,
+    /// `--fix-fork`.
+    pub fork: RuntimeFix,
+    /// `--fix-order`.
+    pub order: RuntimeFix,
+    /// `--stdin`, `--stderr` and `--file`.
+    pub other_streams: RuntimeFix,
+}
+
+impl RuntimeFixes {
+    /// The fixes of a program that writes through the C library's stdio, which weir changes in place.
+    pub const STDIO: RuntimeFixes = RuntimeFixes {
+        unbuffered: RuntimeFix::Library,
+        line_buffered: RuntimeFix::Library,
+        fully_buffered: RuntimeFix::Library,
+        max_delay: RuntimeFix::Outside,
+        rescue: RuntimeFix::Outside,
+        fork: RuntimeFix::Outside,
+        order: RuntimeFix::Library,
+        other_streams: RuntimeFix::Library,
+    };
+}
+
+/// Options of `weir run` that a runtime rules out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuntimeLimits {
+    /// The reason why `--coalesce` cannot gather the runtime's calls; `None` if it can.
+    pub coalesce: Option<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_is_its_name_in_json() {
+        assert_eq!(serde_json::to_string(&RuntimeId::CPYTHON).unwrap(), "\"cpython\"");
+        assert_eq!(serde_json::from_str::<RuntimeId>("\"cpython\"").unwrap(), RuntimeId::CPYTHON);
+        assert_eq!(serde_json::from_str::<RuntimeId>("\"of-16-bytes-long\"").unwrap().as_str().len(), 16);
+        assert!(serde_json::from_str::<RuntimeId>("\"longer-than-16-bytes\"").is_err());
+    }
+}
