@@ -56,7 +56,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
     };
     let pid = root.pid();
     // It waits while the engine is loaded; behind the command's fork, which no thread is to be beside.
-    let _breakpoints = (options.backend != BackendChoice::Proc).then(BreakpointWarmup::soon);
+    let _breakpoints = (options.backend != BackendChoice::Proc).then(BreakpointWarmup::start);
     let (mut backend, mut reason) = choose(options)?;
     backend.attach(root)?;
     let started = now_ns();
