@@ -76,7 +76,7 @@ def test_goes_around_the_page_cache():
     assert len(opened) == 1 and "O_DIRECT" in opened[0], opened
 
 
-def test_tmpfs_is_said_to_be_unknown():
+def test_tmpfs_reports_no_alignment():
     """It reads anything, or nothing directly; either is told."""
     name = f"/dev/shm/direct-read-test-{os.getpid()}"
     if not os.path.isdir("/dev/shm"):
@@ -88,7 +88,7 @@ def test_tmpfs_is_said_to_be_unknown():
         os.unlink(name)
     if result.status == 0:
         assert result.out.startswith(b"Read 256 bytes\n"), result
-        assert b"does not say what direct reading needs" in result.out, result
+        assert b"does not report what direct reads require" in result.out, result
     else:
         assert result.status == 1 and "EINVAL" in result.err, result
 

@@ -77,7 +77,7 @@ def check_differences(pages):
     """weir-stdio(7) has an item for each that its header's first comment has."""
     page = next((page for page in pages if page.name == "weir-stdio.7"), None)
     header = (ROOT / "include" / "weir" / "stdio.h").read_text()
-    said = len(re.findall(r"^\.It$", page.section("WHAT DIFFERS"), re.M)) if page else 0
+    said = len(re.findall(r"^\.It$", page.section("DIFFERENCES FROM STDIO"), re.M)) if page else 0
     known = len(re.findall(r"^ \*\s+\d+\. ", header, re.M))
     problem = f"{said} in the page, {known} in the header"
     yield "differences from stdio", [] if said == known > 0 else [problem]
