@@ -1,4 +1,4 @@
-//! Compiles the C library into this crate, and says to others where its header is.
+//! Compiles the C library into this crate and passes the path of its header to dependent crates.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -16,7 +16,7 @@ fn main() {
         .flag("-Wextra")
         .flag("-Werror")
         .flag("-fvisibility=hidden")
-        .opt_level(2) // streams are used where speed matters, also from a debug build
+        .opt_level(2) // also in debug builds: streams are used where speed matters
         .include(library.join("include"))
         .files(files)
         .compile("weir");
@@ -26,7 +26,7 @@ fn main() {
     println!("cargo:rerun-if-changed=src/layout.c");
 }
 
-/// The C files below a folder.
+/// Collects the C files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of the library").flatten() {
         let path = entry.path();

@@ -1,10 +1,10 @@
-//! The boundary to the C library: `weir.h`, as far as the wrapper uses it. All structures are compared
-//! with what the C compiler makes of them by a test below.
+//! Declarations of the functions and structures of `weir.h` that the wrapper uses. A test below compares the
+//! layout of all structures with the C compiler's.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// `struct weir_stream`; only its address is known here.
+/// `struct weir_stream`, used by address only.
 #[repr(C)]
 pub struct RawStream {
     _opaque: [u8; 0],
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn structures_are_laid_out_as_the_c_compiler_does() {
-        let ours = [
+        let layout = [
             size_of::<RawOptions>(),
             offset_of!(RawOptions, flags),
             offset_of!(RawOptions, separator),
@@ -131,10 +131,10 @@ mod tests {
             offset_of!(RawRecovered, exact),
             offset_of!(RawRecovered, path),
         ];
-        // SAFETY: constants of layout.c, which is compiled into this crate; the count is checked first.
+        // SAFETY: constants of layout.c, which is linked into this crate; the count is checked first.
         unsafe {
-            assert_eq!(weir_rs_layout_count, ours.len());
-            assert_eq!(weir_rs_layout, ours);
+            assert_eq!(weir_rs_layout_count, layout.len());
+            assert_eq!(weir_rs_layout, layout);
             assert_eq!(weir_rs_eof, -4096);
         }
     }

@@ -1,5 +1,5 @@
-//! The safe wrapper of libweir, the C library of byte streams with stated promises. The C library is in `libweir/` of the
-//! repository; its header `weir.h` is the full reference.
+//! Safe Rust bindings of libweir, the C library of buffered byte streams. The C library is in `libweir/` of
+//! the repository; its header `weir.h` is the full reference.
 //!
 //! ```
 //! use std::io::{BufRead, Write};
@@ -8,7 +8,7 @@
 //! # let path = dir.path().join("lines");
 //! let mut out = libweir::Options::new().create(&path)?;
 //! writeln!(out, "{} bottles", 99)?;
-//! out.close()?; // says what went wrong, which drop cannot
+//! out.close()?; // returns errors, which drop cannot
 //!
 //! let mut lines = libweir::Options::new().open(&path)?;
 //! assert_eq!(lines.next_record()?, Some(&b"99 bottles\n"[..]));

@@ -1,4 +1,4 @@
-//! How to open a stream.
+//! The options of a stream, and the functions that open one.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -14,39 +14,39 @@ use rustix::fs::OFlags;
 use crate::ffi;
 use crate::stream::{Stream, check};
 
-/// When bytes leave the buffer.
+/// When pending bytes are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// None for descriptor 2, line for a terminal, otherwise full.
+    /// `None` for descriptor 2, `Line` for a terminal, otherwise `Full`.
     #[default]
     Auto,
-    /// With each call.
+    /// At each call.
     None,
-    /// With each separator.
+    /// At each separator.
     Line,
     /// When the buffer is full.
     Full,
-    /// When the buffer is full, in whole records only.
+    /// When the buffer is full, whole records only.
     Record,
 }
 
-/// What accepted bytes survive: a ladder, each level includes those before.
+/// What accepted bytes survive. Each level includes the levels before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// Nothing: a killed process takes what is in its buffer along.
+    /// Nothing: a killed process loses its buffer.
     #[default]
     Process,
     /// SIGKILL, abort, `_exit`: the buffer is a shared mapping that [`crate::recover`] reads.
     Kill,
-    /// The end of the process: the bytes are the kernel's.
+    /// The end of the process: the kernel has the bytes.
     Kernel,
-    /// A power cut (fdatasync(2)).
+    /// A power loss: fdatasync(2).
     Data,
-    /// A power cut, with all metadata and the directory entry (fsync(2) of both).
+    /// A power loss, with all metadata and the directory entry: fsync(2) of both.
     Whole,
 }
 
-/// How to open a stream; starts with the defaults of the C library.
+/// Options for opening a stream. [`Options::new`] has the defaults of the C library.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     mode: Mode,
@@ -66,28 +66,28 @@ const KEEP_OPEN: u32 = 0x40;
 const SEPARATOR_NUL: i32 = 256;
 
 impl Options {
-    /// The defaults: buffered fully, except for terminals and descriptor 2.
+    /// Returns the defaults: fully buffered, except for terminals and descriptor 2.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// When bytes leave the buffer.
+    /// Sets the buffering mode.
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// What every completed record survives before the call that wrote it returns.
+    /// Sets the durability of each completed record when the call that wrote it returns.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// No completed byte waits longer than this in the process. Whole milliseconds, at least one; zero:
-    /// as long as it takes.
+    /// Sets the longest time that a completed byte stays in the process. Rounded down to milliseconds, at
+    /// least one; zero means no limit.
     #[must_use]
     pub fn stale(mut self, delay: Duration) -> Self {
         let ms = u32::try_from(delay.as_millis()).unwrap_or(u32::MAX);
@@ -95,38 +95,39 @@ impl Options {
         self
     }
 
-    /// 1 byte to 1 GiB; 0 for a size that fits the file.
+    /// Sets the buffer size: 1 byte to 1 GiB; 0 selects a size by the type of the file.
     #[must_use]
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.buffer_bytes = bytes;
         self
     }
 
-    /// A longer line or record to be read is an error (EMSGSIZE); 0: no limit.
+    /// Sets the maximal length of a line or record that is read. A longer one is an error (EMSGSIZE). 0 means
+    /// no limit.
     #[must_use]
     pub fn max_record_bytes(mut self, bytes: usize) -> Self {
         self.max_record_bytes = bytes;
         self
     }
 
-    /// What ends a line or record; a newline unless set.
+    /// Sets the byte that ends a line or record. The default is a newline.
     #[must_use]
     pub fn separator(mut self, byte: u8) -> Self {
         self.separator = Some(byte);
         self
     }
 
-    /// Hold a lock on the file (F_OFD_SETLKW) while writing out.
+    /// Locks the file (F_OFD_SETLKW) during each write.
     #[must_use]
     pub fn lock_file(mut self, yes: bool) -> Self {
         self.lock_file = yes;
         self
     }
 
-    /// The file that holds the buffer of a [`Durability::Kill`] stream.
+    /// Sets the path of the spill file of a [`Durability::Kill`] stream.
     ///
     /// # Errors
-    /// The path has a NUL in it.
+    /// InvalidInput if the path contains a NUL.
     pub fn spill(mut self, path: &Path) -> io::Result<Self> {
         self.spill = Some(c_path(path)?);
         Ok(self)
@@ -135,85 +136,86 @@ impl Options {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// As open(2); EINVAL for options that exclude each other.
+    /// As open(2); EINVAL for options that cannot be combined.
     pub fn open(&self, path: &Path) -> io::Result<Stream> {
         self.open_with(path, OFlags::RDONLY)
     }
 
-    /// Opens a file for writing, made anew.
+    /// Creates a file for writing, or truncates it.
     ///
     /// # Errors
-    /// As open(2); EINVAL for options that exclude each other.
+    /// As open(2); EINVAL for options that cannot be combined.
     pub fn create(&self, path: &Path) -> io::Result<Stream> {
         self.open_with(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)
     }
 
-    /// Opens a file for writing at its end, made if it is not there.
+    /// Opens a file for appending, and creates it if it does not exist.
     ///
     /// # Errors
-    /// As open(2); EINVAL for options that exclude each other.
+    /// As open(2); EINVAL for options that cannot be combined.
     pub fn append(&self, path: &Path) -> io::Result<Stream> {
         self.open_with(path, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
     }
 
-    /// Opens a file as open(2) does with these flags.
+    /// Opens a file with flags of open(2).
     ///
     /// # Errors
-    /// As open(2); EINVAL for options that exclude each other.
+    /// As open(2); EINVAL for options that cannot be combined.
     pub fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<Stream> {
         let path = c_path(path)?;
         let flags = i32::try_from(flags.bits()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let raw = self.raw();
-        // SAFETY: path and options live through the call, which keeps no pointer to them; *s is set or NULL.
-        Stream::made(|s| unsafe { ffi::weir_open(s, path.as_ptr(), flags, &raw) })
+        // SAFETY: path and options are valid during the call, which copies them; *s is set or NULL.
+        Stream::open(|s| unsafe { ffi::weir_open(s, path.as_ptr(), flags, &raw) })
     }
 
-    /// A stream over an open descriptor, which it closes.
+    /// Opens a stream over a descriptor, which the stream closes.
     ///
     /// # Errors
-    /// As fstat(2) and fcntl(2); EINVAL for options that do not fit what the descriptor is. The descriptor
-    /// is closed then as well.
+    /// As fstat(2) and fcntl(2); EINVAL for options that the type of the file does not support. The
+    /// descriptor is closed in this case too.
     pub fn from_fd(&self, fd: OwnedFd) -> io::Result<Stream> {
         let raw = self.raw();
-        // SAFETY: the descriptor is ours, and given up only when the stream has it.
+        // SAFETY: `fd` is open and owned; ownership passes to the stream only on success.
         let stream =
-            Stream::made(|s| unsafe { ffi::weir_fdopen(s, std::os::fd::AsRawFd::as_raw_fd(&fd), &raw) })?;
-        let _now_the_streams = fd.into_raw_fd();
+            Stream::open(|s| unsafe { ffi::weir_fdopen(s, std::os::fd::AsRawFd::as_raw_fd(&fd), &raw) })?;
+        let _owned_by_stream = fd.into_raw_fd();
         Ok(stream)
     }
 
-    /// A stream over standard output; the descriptor stays open after it.
+    /// Opens a stream over standard output. Closing it does not close the descriptor.
     ///
     /// # Errors
-    /// As fstat(2), such as EBADF when it is closed.
+    /// As fstat(2), for instance EBADF if the descriptor is closed.
     pub fn stdout(&self) -> io::Result<Stream> {
         let raw = Self { keep_open: true, ..self.clone() }.raw();
-        // SAFETY: 1 is a number; the library checks what it is.
-        Stream::made(|s| unsafe { ffi::weir_fdopen(s, 1, &raw) })
+        // SAFETY: the library checks whether descriptor 1 is open.
+        Stream::open(|s| unsafe { ffi::weir_fdopen(s, 1, &raw) })
     }
 
-    /// A stream over standard input; the descriptor stays open after it.
+    /// Opens a stream over standard input. Closing it does not close the descriptor.
     ///
     /// # Errors
-    /// As fstat(2), such as EBADF when it is closed.
+    /// As fstat(2), for instance EBADF if the descriptor is closed.
     pub fn stdin(&self) -> io::Result<Stream> {
         let raw = Self { keep_open: true, ..self.clone() }.raw();
-        // SAFETY: 0 is a number; the library checks what it is.
-        Stream::made(|s| unsafe { ffi::weir_fdopen(s, 0, &raw) })
+        // SAFETY: the library checks whether descriptor 0 is open.
+        Stream::open(|s| unsafe { ffi::weir_fdopen(s, 0, &raw) })
     }
 
-    /// A temporary file beside `path` that [`Stream::replace`] puts in its place.
+    /// Opens a temporary file in the directory of `path`. [`Stream::replace`] renames it to `path`.
     ///
     /// # Errors
     /// As open(2) in the directory of `path`.
     pub fn open_replace(&self, path: &Path) -> io::Result<Stream> {
         let path = c_path(path)?;
         let raw = self.raw();
-        // SAFETY: path and options live through the call, which copies them; *s is set or NULL.
-        Stream::made(|s| unsafe { ffi::weir_open_replace(s, path.as_ptr(), &raw) })
+        // SAFETY: path and options are valid during the call, which copies them; *s is set or NULL.
+        Stream::open(|s| unsafe { ffi::weir_open_replace(s, path.as_ptr(), &raw) })
     }
 
-    /// Every stream is opened to be shared by threads: exit(3) flushes it from whichever thread calls it.
+    /// Converts the options. Sets WEIR_THREADS for every stream: exit(3) flushes it from the thread that
+    /// calls it.
     fn raw(&self) -> ffi::RawOptions {
         ffi::RawOptions {
             mode: self.mode as u32,
@@ -243,29 +245,29 @@ pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// What [`recover`] found in a spill file.
+/// The result of [`recover`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Bytes that were complete and not yet written.
+    /// Bytes that were complete and pending when the owner died.
     pub bytes: u64,
-    /// Of them, those that were perhaps written already.
+    /// How many of them the owner may already have written.
     pub repeated: u64,
-    /// The dead owner.
+    /// Process ID of the dead owner.
     pub pid: i32,
-    /// Every byte is there exactly once; otherwise at least once.
+    /// Whether each byte was written exactly once; otherwise at least once.
     pub exact: bool,
 }
 
-/// Writes what the dead owner of a spill file left to the file that it was writing, and removes the spill
-/// file.
+/// Writes the pending bytes in a dead owner's spill file to the file that the owner was writing, and removes
+/// the spill file.
 ///
 /// # Errors
-/// EBUSY: the owner lives. EBADMSG: it is no spill file. Otherwise as open(2) and write(2): the spill file
-/// stays, to be tried again.
+/// EBUSY if the owner is alive; EBADMSG if the file is not a spill file; otherwise as open(2) and write(2).
+/// The spill file then stays, for another call.
 pub fn recover(spill: &Path) -> io::Result<Recovered> {
     let spill = c_path(spill)?;
     let mut found = ffi::RawRecovered { bytes: 0, repeated: 0, pid: 0, exact: 0, path: [0; 4096] };
-    // SAFETY: the path lives through the call, and `found` is a structure of the size that C knows.
+    // SAFETY: the path is valid during the call, and `found` has the C structure's layout (test in ffi.rs).
     check(i64::from(unsafe { ffi::weir_recover(spill.as_ptr(), -1, &mut found) }))?;
     Ok(Recovered { bytes: found.bytes, repeated: found.repeated, pid: found.pid, exact: found.exact != 0 })
 }

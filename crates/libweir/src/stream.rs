@@ -1,4 +1,4 @@
-//! The stream itself.
+//! A stream: reading, writing, syncing and closing.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -11,7 +11,7 @@ use std::{fmt, slice};
 use crate::ffi::{self, RawStream};
 use crate::options::Durability;
 
-/// A count that is well, or the error.
+/// Converts a result of the C library: a count, or `-errno`.
 pub(crate) fn check(result: i64) -> io::Result<u64> {
     u64::try_from(result).map_err(|_| {
         io::Error::from_raw_os_error(i32::try_from(-result).expect("an errno is a small number"))
@@ -20,29 +20,29 @@ pub(crate) fn check(result: i64) -> io::Result<u64> {
 
 /// A buffered stream over a descriptor.
 ///
-/// Writing puts bytes into the buffer; they leave as the mode says. The first error of writing sticks:
-/// later writes return it until [`Stream::clear`], and what was accepted but not written stays in the
-/// buffer. Dropping a stream closes it and ignores the error: call [`Stream::close`].
+/// Writes go to the buffer, which is written as the mode says. The first write error sticks: later writes
+/// return it until [`Stream::clear`], and bytes that were accepted but not written stay in the buffer.
+/// Dropping a stream closes it and ignores errors; call [`Stream::close`] to get them.
 ///
-/// Threads may share it: `&Stream` is `Write`, each call whole.
+/// Threads may share a stream: `&Stream` implements `Write`, and each call is atomic for other threads.
 pub struct Stream {
     raw: NonNull<RawStream>,
 }
 
-// SAFETY: every stream is opened with WEIR_THREADS (options.rs), so the library locks it in every call; it
-// keeps nothing of the thread that opened it.
+// SAFETY: every stream is opened with WEIR_THREADS (options.rs), so the library locks it in every call. It
+// has no state of the thread that opened it.
 unsafe impl Send for Stream {}
-// SAFETY: the same. Calls that give out pointers into the buffer take &mut self.
+// SAFETY: as for Send. Functions that return pointers into the buffer take &mut self.
 unsafe impl Sync for Stream {}
 
-/// Why [`Stream::close`] failed.
+/// The error of [`Stream::close`].
 #[derive(Debug)]
 pub struct CloseError {
-    /// The first error that the stream ever had, or that of closing.
+    /// The first error of the stream, or the error of closing it.
     pub error: io::Error,
     /// Accepted bytes that could not be written.
     pub lost_bytes: u64,
-    /// The stream, still open and with nothing lost, if the error is only that writing would block.
+    /// The stream, still open and with nothing lost, if the write would block (EAGAIN).
     pub stream: Option<Stream>,
 }
 
@@ -67,16 +67,16 @@ impl From<CloseError> for io::Error {
     }
 }
 
-/// What a stream has done; see `struct weir_stats` in weir.h.
+/// Statistics of a stream; see `struct weir_stats` in weir.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Accepted, not yet written.
     pub pending_bytes: u64,
-    /// Read ahead, not yet taken.
+    /// Read ahead, not yet consumed.
     pub unread_bytes: u64,
-    /// Given to the kernel.
+    /// Written to the kernel.
     pub written_bytes: u64,
-    /// Taken from the kernel.
+    /// Read from the kernel.
     pub read_bytes: u64,
     /// Calls of write(2).
     pub writes: u64,
@@ -84,18 +84,19 @@ pub struct Stats {
     pub reads: u64,
     /// Calls of fdatasync(2) and fsync(2).
     pub syncs: u64,
-    /// [`Stream::sync`]s that another thread's fdatasync served.
+    /// Calls of [`Stream::sync`] that another thread's fdatasync(2) covered.
     pub shared_syncs: u64,
-    /// Times that something was written out because its delay was over.
+    /// Writes by the timer of [`crate::Options::stale`].
     pub stale_drains: u64,
-    /// Of the write buffer.
+    /// Size of the write buffer.
     pub buffer_bytes: u64,
 }
 
 impl Stream {
-    pub(crate) fn made(make: impl FnOnce(*mut *mut RawStream) -> i32) -> io::Result<Self> {
+    /// Returns the stream that `call` opens.
+    pub(crate) fn open(call: impl FnOnce(*mut *mut RawStream) -> i32) -> io::Result<Self> {
         let mut raw = ptr::null_mut();
-        check(i64::from(make(&mut raw)))?;
+        check(i64::from(call(&mut raw)))?;
         Ok(Self { raw: NonNull::new(raw).expect("set when the result is 0") })
     }
 
@@ -103,57 +104,57 @@ impl Stream {
         self.raw.as_ptr()
     }
 
-    /// Adds one record with its separator, whole or not at all.
+    /// Appends one record and its separator, completely or not at all.
     ///
     /// # Errors
-    /// The one that sticks, or that of writing out to make room.
+    /// The write error that sticks, or an error of writing pending bytes to make room.
     pub fn put_record(&self, record: &[u8]) -> io::Result<()> {
-        // SAFETY: the slice is read during the call only.
+        // SAFETY: the library reads the slice only during the call.
         let result = unsafe { ffi::weir_putrec(self.raw(), record.as_ptr().cast(), record.len()) };
         check(result as i64).map(drop)
     }
 
-    /// The next line or record with its separator, in the buffer itself; `None` at the end.
+    /// Returns the next line or record with its separator, in place in the buffer; `None` at the end.
     ///
     /// # Errors
-    /// As read(2); EMSGSIZE for one that is longer than allowed.
+    /// As read(2); EMSGSIZE if it is longer than [`crate::Options::max_record_bytes`].
     pub fn next_record(&mut self) -> io::Result<Option<&[u8]>> {
         let mut record: *mut c_char = ptr::null_mut();
         // SAFETY: `record` is set when the result is positive.
         let length = check(unsafe { ffi::weir_getrec_slow(self.raw(), &mut record) } as i64)?;
-        // SAFETY: so many bytes lie there until the next call that reads, which needs &mut self.
+        // SAFETY: `length` bytes are valid until the next call that reads, which needs &mut self.
         Ok((length > 0).then(|| unsafe { slice::from_raw_parts(record.cast(), length as usize) }))
     }
 
-    /// Raises everything accepted so far to `level`. Threads that do so at the same time share one
-    /// fdatasync(2).
+    /// Raises the durability of everything accepted so far to `level`. Threads that sync at the same time
+    /// share one fdatasync(2).
     ///
     /// # Errors
-    /// As write(2) and fdatasync(2). An error of the device is remembered for ever.
+    /// As write(2) and fdatasync(2). A device error is permanent: every later call returns it.
     pub fn sync(&self, level: Durability) -> io::Result<()> {
-        // SAFETY: a call with a live stream.
+        // SAFETY: the stream is open.
         check(i64::from(unsafe { ffi::weir_sync(self.raw(), level as u32) })).map(drop)
     }
 
-    /// Forgets the error that sticks, and the end of the file; what could not be written is tried again by
-    /// the next flush.
+    /// Clears the error that sticks and the end-of-file state. The next flush tries again to write pending
+    /// bytes.
     pub fn clear(&self) {
-        // SAFETY: a call with a live stream.
+        // SAFETY: the stream is open.
         unsafe { ffi::weir_clear(self.raw()) }
     }
 
-    /// Whether the last read met the end.
+    /// Returns whether a read has met the end of the input.
     #[must_use]
     pub fn at_end(&self) -> bool {
-        // SAFETY: a call with a live stream.
+        // SAFETY: the stream is open.
         unsafe { ffi::weir_eof(self.raw()) == 1 }
     }
 
-    /// What it has done so far.
+    /// Returns the statistics since the opening.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut raw = ffi::RawStats::default();
-        // SAFETY: a structure of the size that C knows, see the test of ffi.rs.
+        // SAFETY: `raw` has the C structure's layout (test in ffi.rs).
         unsafe { ffi::weir_get_stats(self.raw(), &mut raw) };
         Stats {
             pending_bytes: raw.pending_bytes,
@@ -169,14 +170,14 @@ impl Stream {
         }
     }
 
-    /// Writes out and closes.
+    /// Flushes and closes the stream.
     ///
     /// # Errors
-    /// The first error that the stream ever had, and how many bytes it cost.
+    /// The first error of the stream, and the number of bytes lost.
     pub fn close(self) -> Result<(), CloseError> {
         let stream = ManuallyDrop::new(self);
         let mut lost_bytes = 0;
-        // SAFETY: the stream is live, and not used again unless the library says that it still is.
+        // SAFETY: the stream is open. It is used again only after EAGAIN, which leaves it open.
         let result = unsafe { ffi::weir_close_lost(stream.raw(), &mut lost_bytes) };
         let Err(error) = check(i64::from(result)) else { return Ok(()) };
         let open = error.kind() == io::ErrorKind::WouldBlock;
@@ -184,19 +185,19 @@ impl Stream {
         Err(CloseError { error, lost_bytes: if open { 0 } else { lost_bytes }, stream })
     }
 
-    /// Puts what was written to a stream of [`crate::Options::open_replace`] in the place of its path:
-    /// write out, sync, rename, sync the directory.
+    /// Replaces the path given to [`crate::Options::open_replace`]: flushes, syncs the file, renames it,
+    /// syncs the directory.
     ///
     /// # Errors
-    /// Of the first step that failed; if before the rename, the path is as it was.
+    /// The error of the first step that failed. Before the rename the path is unchanged.
     pub fn replace(self) -> io::Result<()> {
         let stream = ManuallyDrop::new(self);
-        // SAFETY: the stream is live, and not used again unless the library says that it still is.
+        // SAFETY: the stream is open. It is used again only after EAGAIN, which leaves it open.
         let result = check(i64::from(unsafe { ffi::weir_replace(stream.raw()) }));
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::WouldBlock
         {
-            drop(ManuallyDrop::into_inner(stream)); // closes it; the path is as it was
+            drop(ManuallyDrop::into_inner(stream)); // closes it; the path is unchanged
         }
         result.map(drop)
     }
@@ -204,8 +205,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the stream is live and this is its last use; EAGAIN leaves it open, and then it leaks
-        // rather than lose what waits: exit flushes it.
+        // SAFETY: the stream is open and this is its last use. EAGAIN leaves it open: it then leaks, so that
+        // no pending byte is lost, and exit flushes it.
         unsafe { ffi::weir_close_lost(self.raw(), ptr::null_mut()) };
     }
 }
@@ -217,22 +218,22 @@ impl fmt::Debug for Stream {
 }
 
 impl AsFd for Stream {
-    /// The descriptor. What waits in the buffer is not in the file yet: flush first.
+    /// Returns the descriptor. Pending bytes are not in the file yet: flush first.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the stream's descriptor is open as long as the stream, which the result borrows.
+        // SAFETY: the descriptor is open as long as the stream, which the result borrows.
         unsafe { BorrowedFd::borrow_raw(ffi::weir_fd(self.raw())) }
     }
 }
 
 impl Write for &Stream {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        // SAFETY: the slice is read during the call only.
-        let taken = unsafe { ffi::weir_write_slow(self.raw(), from.as_ptr().cast(), from.len()) };
-        check(taken as i64).map(|taken| taken as usize)
+        // SAFETY: the library reads the slice only during the call.
+        let accepted = unsafe { ffi::weir_write_slow(self.raw(), from.as_ptr().cast(), from.len()) };
+        check(accepted as i64).map(|accepted| accepted as usize)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // SAFETY: a call with a live stream.
+        // SAFETY: the stream is open.
         check(i64::from(unsafe { ffi::weir_flush(self.raw()) })).map(drop)
     }
 }
@@ -249,7 +250,7 @@ impl Write for Stream {
 
 impl Read for Stream {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the slice is written to during the call only, at most its length.
+        // SAFETY: the library writes at most the length of the slice, only during the call.
         let got = unsafe { ffi::weir_read_some(self.raw(), to.as_mut_ptr().cast(), to.len()) };
         check(got as i64).map(|got| got as usize)
     }
@@ -258,17 +259,17 @@ impl Read for Stream {
 impl BufRead for Stream {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let mut from: *mut c_char = ptr::null_mut();
-        // SAFETY: `from` is set in any case.
+        // SAFETY: the call always sets `from`.
         let got = check(unsafe { ffi::weir_peek(self.raw(), &mut from, 1) } as i64)?;
         if got == 0 {
             return Ok(&[]);
         }
-        // SAFETY: so many bytes lie there until the next call that reads, which needs &mut self.
+        // SAFETY: `got` bytes are valid until the next call that reads, which needs &mut self.
         Ok(unsafe { slice::from_raw_parts(from.cast(), got as usize) })
     }
 
     fn consume(&mut self, amount: usize) {
-        // SAFETY: a call with a live stream; it goes past what is there at most.
+        // SAFETY: the stream is open; the call discards at most the bytes that exist.
         unsafe { ffi::weir_skip(self.raw(), amount) };
     }
 }
@@ -280,7 +281,7 @@ impl Seek for Stream {
             SeekFrom::Current(offset) => (offset, 1),
             SeekFrom::End(offset) => (offset, 2),
         };
-        // SAFETY: a call with a live stream.
+        // SAFETY: the stream is open.
         check(unsafe { ffi::weir_seek(self.raw(), offset, whence) })
     }
 }

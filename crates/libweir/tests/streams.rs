@@ -1,4 +1,4 @@
-//! Streams as a Rust program uses them.
+//! Tests of the wrapper as a program uses it.
 
 use std::fs;
 use std::io::{BufRead, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ fn dir() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_bytes_are_read_back() {
     let dir = dir();
     let path = dir.path().join("file");
     let mut out = Options::new().create(&path).unwrap();
@@ -36,15 +36,15 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn nothing_leaves_before_the_buffer_is_full_or_flushed() {
+fn nothing_is_written_before_the_buffer_is_full_or_flushed() {
     let dir = dir();
     let path = dir.path().join("file");
     let mut out = Options::new().mode(Mode::Full).create(&path).unwrap();
-    out.write_all(b"waits").unwrap();
+    out.write_all(b"pending").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"");
-    assert_eq!(out.stats().pending_bytes, 5);
+    assert_eq!(out.stats().pending_bytes, 7);
     out.flush().unwrap();
-    assert_eq!(fs::read(&path).unwrap(), b"waits");
+    assert_eq!(fs::read(&path).unwrap(), b"pending");
     assert_eq!(out.stats().writes, 1);
 }
 
@@ -56,14 +56,14 @@ fn a_delay_is_kept_without_a_flush() {
     out.write_all(b"in time").unwrap();
     let start = Instant::now();
     while fs::read(&path).unwrap() != b"in time" {
-        assert!(start.elapsed() < Duration::from_secs(10), "nothing came");
+        assert!(start.elapsed() < Duration::from_secs(10), "not written in time");
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(out.stats().stale_drains, 1);
 }
 
 #[test]
-fn close_says_what_was_lost_and_drop_does_not_panic() {
+fn close_reports_lost_bytes_and_drop_does_not_panic() {
     let mut out = Options::new().open_with(Path::new("/dev/full"), rustix::fs::OFlags::WRONLY).unwrap();
     out.write_all(b"nowhere").unwrap();
     let error = out.close().unwrap_err();
@@ -77,7 +77,7 @@ fn close_says_what_was_lost_and_drop_does_not_panic() {
 }
 
 #[test]
-fn an_error_sticks_and_its_bytes_go_out_after_clear() {
+fn pending_bytes_are_written_after_eagain() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK).unwrap();
     let mut out = Options::new().mode(Mode::Full).buffer_bytes(4096).from_fd(writer.into()).unwrap();
@@ -156,7 +156,7 @@ fn threads_that_sync_together_share_the_call() {
 }
 
 #[test]
-fn a_file_is_replaced_whole_or_not_at_all() {
+fn a_file_is_replaced_completely_or_not_at_all() {
     let dir = dir();
     let path = dir.path().join("file");
     fs::write(&path, "old").unwrap();
@@ -193,16 +193,16 @@ fn seeking_and_records_work_together() {
 }
 
 #[test]
-fn options_that_exclude_each_other_are_refused() {
+fn invalid_options_are_rejected() {
     let path = dir().path().join("file");
     let error = Options::new().buffer_bytes(usize::MAX).create(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(!path.exists(), "before anything is made");
+    assert!(!path.exists(), "the file is not created");
     assert_eq!(Options::new().open(&path).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
-fn the_descriptor_is_lent() {
+fn the_descriptor_can_be_borrowed() {
     let dir = dir();
     let path = dir.path().join("file");
     let mut out = Options::new().create(&path).unwrap();
