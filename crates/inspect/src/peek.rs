@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use weir_model::StreamKind;
 use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
-use weir_model::trace::{Buffer, Op};
+use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
@@ -156,7 +156,7 @@ fn state(pid: u32) -> MainThreadState {
             let op = syscalls::op(number);
             let name = match number {
                 libc::SYS_restart_syscall => restarted(pid),
-                _ => op.map(Op::name).or_else(|| syscalls::waiting_name(number)),
+                _ => syscalls::name(number),
             };
             let fd = op.and_then(|op| syscalls::descriptor(op, &args));
             MainThreadState::Asleep { call: name.unwrap_or_default().to_string(), fd }

@@ -257,12 +257,8 @@ impl BufferWatch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
                 one.said.clear();
             } else if one.is_news(&buffers, now_ns) {
-                let kind = RawEventKind::buffers(
-                    pid,
-                    SnapshotMoment::Sample,
-                    buffers,
-                    blocking_calls::waits_in(pid),
-                );
+                let kind =
+                    RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocking_calls::current(pid));
                 sink(RawEvent { ns: now_ns, pid, tid: pid, kind });
             }
         }

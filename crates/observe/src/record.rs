@@ -49,7 +49,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
             let gated = start(command)?;
             inherited::close_inherited(options.inherited);
             passed_on = (options.inherited != InheritedFds::All)
-                .then(|| signals::pass_on(gated.pid, &signals::ASKING));
+                .then(|| signals::forward(gated.pid, &signals::FORWARDED));
             TraceRoot::Command(gated)
         }
         TraceTarget::Process(pid) => TraceRoot::Process(there(*pid)?),
@@ -93,10 +93,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
         root: pid,
         backend: kind,
         backend_reason: reason,
-        exact: ended.gap_ns == 0
-            && ended.lost_events == 0
-            && kind != BackendKind::Sample
-            && !output.submits,
+        exact: ended.gap_ns == 0 && ended.lost_events == 0 && kind != BackendKind::Sample && !output.submits,
         elapsed_s,
         exit: ended.exit,
         overhead,

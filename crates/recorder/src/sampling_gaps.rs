@@ -4,7 +4,7 @@
 use foldhash::{HashMap, HashMapExt, HashSet};
 use weir_model::Direction;
 use weir_model::trace::{IoTotals, OpenFile};
-use weir_sys::open_files::{FdInfo, direction_of, fdinfo, open_file, size_of_same};
+use weir_sys::open_files::{FdInfo, current_size, direction_of, fdinfo, open_file};
 use weir_sys::proc;
 
 use crate::Recorder;
@@ -220,7 +220,7 @@ fn gone(
     let beyond = |(&fd, mark): (&i32, &GapMark)| {
         let (position, place) = (mark.position?, (fd, mark.file));
         let file = files.all.get(mark.file as usize).filter(|_| !but(&place))?;
-        let size = size_of_same(file)?;
+        let size = current_size(file)?;
         Some((
             place,
             FdProgress {

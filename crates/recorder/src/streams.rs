@@ -47,7 +47,7 @@ pub(super) struct RecentStream {
 
 /// What a call asked for.
 pub(super) fn asked(call: &RawCall) -> u64 {
-    call.requested_bytes.or_else(|| syscalls::asked_bytes(call.op, &call.args)).unwrap_or(0)
+    call.requested_bytes.or_else(|| syscalls::requested_bytes(call.op, &call.args)).unwrap_or(0)
 }
 
 /// lseek(2) to a place, of which only the place is known.

@@ -1,23 +1,24 @@
-//! The names of the system calls in which programs wait.
+//! The names of the system calls in which programs block.
 
-/// What the main thread of a process waits in; empty: nothing, a rare call, or it cannot be read.
-pub fn waits_in(pid: u32) -> String {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+/// Returns the name of the system call in which a thread (by PID: the main thread) blocks. Returns an empty string if it
+/// runs, if the call is none of this module's table, or if /proc/PID/syscall cannot be read.
+pub fn current(tid: u32) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
     let number = text.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
-    number.map_or("", name).to_string()
+    number.and_then(name).unwrap_or_default().to_string()
 }
 
-/// The name of a call, if it is one of those in which programs wait.
-pub fn name(number: libc::c_long) -> &'static str {
-    let found = WAITING.iter().chain(&OLD).find(|(known, _)| *known == number);
-    found.map_or("", |(_, name)| name)
+/// Returns the name of the system call `number` if it can block for a long time.
+pub fn name(number: libc::c_long) -> Option<&'static str> {
+    let found = BLOCKING.iter().chain(&X86_ONLY).find(|(known, _)| *known == number);
+    found.map(|(_, name)| *name)
 }
 
 macro_rules! calls {
     ($($number:ident $name:literal),* $(,)?) => { [$((libc::$number, $name)),*] };
 }
 
-const WAITING: [(libc::c_long, &str); 45] = calls![
+const BLOCKING: [(libc::c_long, &str); 45] = calls![
     SYS_read "read", SYS_write "write", SYS_readv "readv", SYS_writev "writev",
     SYS_pread64 "pread64", SYS_pwrite64 "pwrite64", SYS_preadv "preadv", SYS_pwritev "pwritev",
     SYS_sendfile "sendfile", SYS_splice "splice", SYS_tee "tee", SYS_vmsplice "vmsplice",
@@ -33,11 +34,11 @@ const WAITING: [(libc::c_long, &str); 45] = calls![
     SYS_io_uring_enter "io_uring_enter", SYS_ioctl "ioctl", SYS_restart_syscall "restart_syscall",
 ];
 
+/// Calls that newer architectures do not have; each has a replacement in [`BLOCKING`].
 #[cfg(target_arch = "x86_64")]
-const OLD: [(libc::c_long, &str); 6] = calls![
+const X86_ONLY: [(libc::c_long, &str); 6] = calls![
     SYS_poll "poll", SYS_select "select", SYS_epoll_wait "epoll_wait", SYS_pause "pause",
     SYS_open "open", SYS_vfork "vfork",
 ];
-/// Later machines have only the calls that do the same and more.
 #[cfg(not(target_arch = "x86_64"))]
-const OLD: [(libc::c_long, &str); 0] = [];
+const X86_ONLY: [(libc::c_long, &str); 0] = [];

@@ -1,5 +1,5 @@
-//! Breakpoints and watchpoints of the processor for one thread, by perf_event_open(2). Nothing is written into the
-//! program, and who is traced by nobody else needs no tracer for them.
+//! Hardware breakpoints and watchpoints of one thread, by perf_event_open(2). They do not modify the program's code and
+//! need no ptrace(2).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -7,33 +7,36 @@ use std::thread::{self, JoinHandle};
 
 use aya_obj::generated::{self, perf_event_attr, perf_type_id};
 
-/// While it lives, breakpoints are set at once. The first event of perf_event_open(2) for a thread of all the system's makes
-/// the kernel wait until every processor knows that there is one (an RCU grace period, 6 to 24 ms), and a second after the last
-/// has gone they have forgotten it (account_event in kernel/events/core.c). A program would stand still for that.
+/// Keeps breakpoints cheap to set for as long as it lives.
+///
+/// The first per-thread perf event in the system makes the kernel wait for an RCU grace period (6 to 24 ms), and so does
+/// the first one a second after the last was closed (account_event in kernel/events/core.c). A stopped program would wait
+/// for that, so this event is opened early, on a thread of its own.
 #[derive(Debug)]
 pub struct BreakpointWarmup {
     _event: Option<JoinHandle<Option<OwnedFd>>>,
 }
 
 impl BreakpointWarmup {
-    /// Waits on a thread of its own. Where such events are not to be had, breakpoints are not either.
+    /// Starts a thread that opens a dummy event, and returns at once. Errors are ignored: where perf events are not
+    /// allowed, setting a breakpoint reports that.
     pub fn start() -> Self {
-        Self { _event: thread::Builder::new().spawn(|| open(&nothing(), 0).ok()).ok() }
+        Self { _event: thread::Builder::new().spawn(|| open(&dummy(), 0).ok()).ok() }
     }
 }
 
-/// An event that never happens.
-fn nothing() -> perf_event_attr {
+/// Returns an event that never fires (PERF_COUNT_SW_DUMMY).
+fn dummy() -> perf_event_attr {
     let mut event = attributes(0, 0, 0);
     event.type_ = perf_type_id::PERF_TYPE_SOFTWARE as u32;
     event.config = u64::from(generated::perf_sw_ids::PERF_COUNT_SW_DUMMY as u32);
     event
 }
 
-/// One that happens each time, in user space only, until the next execve(2); switched off. `access` is one of
-/// HW_BREAKPOINT_X, HW_BREAKPOINT_W of linux/hw_breakpoint.h, and `bytes` what the processor allows for it.
+/// Returns a disabled breakpoint event that fires at each access from user space and is removed by execve(2). `access` is
+/// HW_BREAKPOINT_X or HW_BREAKPOINT_W (linux/hw_breakpoint.h); `bytes` is a length that the processor supports for it.
 pub fn attributes(access: u32, address: u64, bytes: u64) -> perf_event_attr {
-    // SAFETY: a struct of integers and unions of them: all zeros are one.
+    // SAFETY: a struct of integers and unions of integers, for which all zeros is valid.
     let mut event: perf_event_attr = unsafe { std::mem::zeroed() };
     event.type_ = perf_type_id::PERF_TYPE_BREAKPOINT as u32;
     event.size = size_of::<perf_event_attr>() as u32;
@@ -47,16 +50,18 @@ pub fn attributes(access: u32, address: u64, bytes: u64) -> perf_event_attr {
     event
 }
 
-/// Sets it for a thread; 0: this one. The error is the kernel's: there is no free register (ENOSPC), it is not allowed (EACCES,
-/// EPERM), the thread has ended (ESRCH).
+/// Opens a perf event for a thread; 0 is the calling thread. Closing the descriptor removes the event.
+///
+/// Fails with ENOSPC if no debug register is free, with EACCES or EPERM if kernel.perf_event_paranoid or ptrace access
+/// forbids it, and with ESRCH if the thread has ended.
 pub fn open(event: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
     let (cpu, group, flags) = (-1, -1, libc::c_ulong::from(generated::PERF_FLAG_FD_CLOEXEC));
-    // SAFETY: the attribute lives as long as the call; the rest are numbers.
+    // SAFETY: `event` outlives the call; the other arguments are numbers.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, event, tid, cpu, group, flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is new, and nobody else knows it.
+    // SAFETY: the descriptor is new, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
@@ -65,7 +70,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Records that a test cannot run here, and why.
+    /// Records in the file WEIR_SKIPS why a test was skipped.
     fn skip(name: &str, why: &str) {
         let Some(list) = std::env::var_os("WEIR_SKIPS") else { return };
         let file = std::fs::OpenOptions::new().append(true).create(true).open(list);
@@ -74,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn the_event_that_never_happens_is_one() {
-        match open(&nothing(), 0) {
+    fn the_dummy_event_can_be_opened() {
+        match open(&dummy(), 0) {
             Ok(_event) => {
                 let ready = BreakpointWarmup::start();
                 let event = ready._event.expect("a thread").join().expect("no panic");
                 assert!(event.is_some());
             }
-            Err(error) => skip("the_event_that_never_happens_is_one", &error.to_string()),
+            Err(error) => skip("the_dummy_event_can_be_opened", &error.to_string()),
         }
     }
 }

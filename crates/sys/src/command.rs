@@ -1,4 +1,4 @@
-//! The file that a command's name means.
+//! Finds the executable file of a command.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Where execvp(3) looks without PATH.
+/// The directories that execvp(3) searches without PATH.
 const WITHOUT_PATH: &str = "/bin:/usr/bin";
 
-/// As execvp(3) finds it: along PATH, what this user may execute; with a slash in it, the file itself, executable or
-/// not: the call then says why.
+/// Returns the file that execvp(3) would execute: the first one in PATH that this user may execute. A name with a slash
+/// is the path of the file, executable or not; execve(2) then reports the error. Returns None if there is no such file.
 pub fn find(name: impl AsRef<OsStr>) -> Option<PathBuf> {
-    along(name.as_ref(), std::env::var_os("PATH"))
+    find_in(name.as_ref(), std::env::var_os("PATH"))
 }
 
-fn along(name: &OsStr, folders: Option<OsString>) -> Option<PathBuf> {
+fn find_in(name: &OsStr, directories: Option<OsString>) -> Option<PathBuf> {
     if name.is_empty() || name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
     }
-    let folders = folders.unwrap_or_else(|| WITHOUT_PATH.into());
+    let directories = directories.unwrap_or_else(|| WITHOUT_PATH.into());
     let executable = |path: &PathBuf| path.is_file() && access(Path::new(path), Access::EXEC_OK).is_ok();
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(executable)
+    std::env::split_paths(&directories).map(|directory| directory.join(name)).find(executable)
 }
 
 #[cfg(test)]
@@ -37,26 +37,26 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_can_be_executed_is_meant() {
+    fn the_first_executable_file_of_path_is_found() {
         let dir = tempfile::tempdir().unwrap();
-        let folders = ["a", "b", "c"].map(|name| dir.path().join(name));
-        folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
-        // Neither a directory of its name nor a file that nobody may execute is it.
-        fs::create_dir(folders[0].join("tool")).unwrap();
-        let plain = file(folders[1].join("tool"), 0o644);
-        let wanted = file(folders[2].join("tool"), 0o755);
-        let path = || Some(std::env::join_paths(&folders).unwrap());
-        assert_eq!(along("tool".as_ref(), path()), Some(wanted));
-        assert_eq!(along("none".as_ref(), path()), None);
-        assert_eq!(along("".as_ref(), path()), None);
-        // With a slash there is no search; that it cannot be executed is for execve to say.
-        assert_eq!(along(plain.as_os_str(), path()), Some(plain.clone()));
-        assert_eq!(along(folders[0].as_os_str(), path()), None);
+        let directories = ["a", "b", "c"].map(|name| dir.path().join(name));
+        directories.iter().for_each(|directory| fs::create_dir(directory).unwrap());
+        // A directory of this name and a file without execute permission are skipped.
+        fs::create_dir(directories[0].join("tool")).unwrap();
+        let plain = file(directories[1].join("tool"), 0o644);
+        let wanted = file(directories[2].join("tool"), 0o755);
+        let path = || Some(std::env::join_paths(&directories).unwrap());
+        assert_eq!(find_in("tool".as_ref(), path()), Some(wanted));
+        assert_eq!(find_in("none".as_ref(), path()), None);
+        assert_eq!(find_in("".as_ref(), path()), None);
+        // With a slash there is no search; execve(2) reports that the file is not executable.
+        assert_eq!(find_in(plain.as_os_str(), path()), Some(plain.clone()));
+        assert_eq!(find_in(directories[0].as_os_str(), path()), None);
     }
 
     #[test]
-    fn without_path_it_is_looked_for_where_execvp_does() {
-        assert!(along("sh".as_ref(), None).is_some());
-        assert_eq!(along("sh".as_ref(), Some("/nowhere".into())), None);
+    fn without_path_the_default_directories_are_searched() {
+        assert!(find_in("sh".as_ref(), None).is_some());
+        assert_eq!(find_in("sh".as_ref(), Some("/nowhere".into())), None);
     }
 }

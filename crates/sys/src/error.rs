@@ -1,64 +1,58 @@
-//! What can go wrong when looking into another process, with what to do about it.
+//! The error type of the crates that observe other processes.
 
 use std::io;
 
-/// An error that says what failed, on what, why and what to do.
+/// An error of observing a process. Its message names the operation, the object, the reason and a remedy.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum Error {
     /// A system call on a process failed.
     #[error("{call} of process {pid}: {}{}", errno_text(.source), advice(.source))]
     Process {
-        /// The call.
+        /// The system call, or the operation with its file in /proc.
         call: &'static str,
-        /// The process.
         pid: u32,
-        /// Why.
         source: io::Error,
     },
     /// A file could not be read or written.
     #[error("{path}: {call}: {}", errno_text(.source))]
-    File {
-        /// The file.
-        path: String,
-        /// The call.
-        call: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: String, call: &'static str, source: io::Error },
     /// The command could not be started.
     #[error("{command}: {}", errno_text(.source))]
     Command {
-        /// Its name.
+        /// The first word of the command.
         command: String,
-        /// Why: ENOENT when it was not found.
+        /// ENOENT if PATH has no such file.
         source: io::Error,
     },
-    /// An engine cannot work here.
+    /// A backend does not work on this system.
     #[error("the {backend} engine cannot work here: {reason}")]
     Backend {
         /// The value of `--engine`.
         backend: &'static str,
-        /// Why, and what would help.
+        /// The reason and a remedy.
         reason: String,
     },
 }
 
-/// errno's name and meaning, as in "ENOENT: No such file or directory".
+/// Returns the name and text of an errno, as in "ENOENT: No such file or directory".
 pub fn errno_text(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => match weir_model::errno::name(number) {
-            Some(name) => format!("{name}: {}", plain(error)),
-            None => plain(error),
+            Some(name) => format!("{name}: {}", message(error)),
+            None => message(error),
         },
         None => error.to_string(),
     }
 }
 
-fn plain(error: &io::Error) -> String {
+/// Returns the error's text without the "(os error N)" that std appends.
+fn message(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
+/// Returns a remedy for common errors; empty for others.
 fn advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -74,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_is_not_there_is_said_with_errnos_name() {
+    fn a_missing_command_is_reported_with_the_name_of_errno() {
         let source = io::Error::from_raw_os_error(2);
         let error = Error::Command { command: "./nothing".into(), source };
         assert_eq!(error.to_string(), "./nothing: ENOENT: No such file or directory");

@@ -18,8 +18,9 @@ pub fn mount_of(dir: &Path) -> (String, String) {
     found.map(|(_, fs, options)| (fs, options)).unwrap_or_else(|| (fs_by_magic(&real), String::new()))
 }
 
-/// In a chroot whose root is no mount point, mountinfo has no line for it: statfs(2) still knows the type.
+/// Returns the type by statfs(2). In a chroot whose root is no mount point, mountinfo has no line for it.
 fn fs_by_magic(dir: &Path) -> String {
+    // linux/magic.h; zfs: its own source.
     const KNOWN: [(u32, &str); 11] = [
         (0xef53, "ext2/3/4"),
         (0x5846_5342, "xfs"),
@@ -38,7 +39,7 @@ fn fs_by_magic(dir: &Path) -> String {
     known.map_or_else(|| format!("type {magic:#x}"), |(_, name)| (*name).into())
 }
 
-/// Mount point, type and options (of the mount and of the file system) in one line of mountinfo.
+/// Parses a line of mountinfo. Returns mount point, type, and the options of the mount and of the file system.
 fn parse_mount(line: &str) -> Option<(PathBuf, String, String)> {
     let (mount, fs) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(4);
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_mountinfo() {
+    fn a_line_of_mountinfo_is_parsed() {
         let line =
             "36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
         assert_eq!(
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_is_known_also_without_mountinfo() {
+    fn statfs_knows_the_type_without_mountinfo() {
         assert_eq!(fs_by_magic(Path::new("/dev/shm")), mount_of(Path::new("/dev/shm")).0);
         assert_eq!(fs_by_magic(Path::new("/proc")), "type 0x9fa0");
         assert_eq!(fs_by_magic(Path::new("/nonexistent")), "unknown");

@@ -1,9 +1,9 @@
-//! What weir itself was started with: signals, which of descriptors 0 to 2 were closed, and what else was open.
+//! The signal state and descriptors that weir inherited.
 //!
-//! Rust's runtime ignores SIGPIPE and opens /dev/null on closed standard descriptors before `main`, and weir
-//! catches SIGINT later. A command started by weir must get what weir got, so this is written down before the
-//! runtime begins: by a function in `.init_array`, which the loader (or a static program's start code) calls
-//! before `main`. It makes only async-signal-safe calls and touches nothing of Rust's runtime.
+//! Rust's runtime ignores SIGPIPE and opens /dev/null on closed standard descriptors before `main`, and weir catches
+//! SIGINT later. A command that weir starts must inherit what weir inherited, so this module records it before the
+//! runtime starts: in a function of `.init_array`, which the dynamic loader (or a static program's start code) calls
+//! before `main`. That function makes only async-signal-safe calls and does not use Rust's runtime.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -11,22 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-/// The highest signal number.
+/// The highest signal number (SIGRTMAX, signal(7)).
 const LAST_SIGNAL: i32 = 64;
 
-static KNOWN: AtomicBool = AtomicBool::new(false);
+static RECORDED: AtomicBool = AtomicBool::new(false);
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = write_down;
+static AT_START: extern "C" fn() = record;
 
-extern "C" fn write_down() {
+extern "C" fn record() {
     let (mut ignored, mut blocked, mut closed) = (0u64, 0u64, 0u64);
-    // SAFETY: all of these structures are plain data for which zero is a valid value; the calls only fill
-    // them, and only query.
+    // SAFETY: these structures are plain data for which zero is valid; the calls only fill them and change nothing.
     unsafe {
         let mut mask: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask);
@@ -50,17 +49,18 @@ extern "C" fn write_down() {
     IGNORED.store(ignored, Relaxed);
     BLOCKED.store(blocked, Relaxed);
     CLOSED.store(closed, Relaxed);
-    KNOWN.store(true, Relaxed);
+    RECORDED.store(true, Relaxed);
 }
 
-/// Gives them to this process, which is about to call execve(2). Async-signal-safe.
+/// Restores the inherited signal state and closed descriptors in this process, which is about to call execve(2).
+/// Async-signal-safe.
 pub fn restore() {
-    if !KNOWN.load(Relaxed) {
+    if !RECORDED.load(Relaxed) {
         return;
     }
     let (ignored, blocked, closed) = (IGNORED.load(Relaxed), BLOCKED.load(Relaxed), CLOSED.load(Relaxed));
-    // SAFETY: SIG_IGN and SIG_DFL are dispositions that call no code; the mask is initialised by
-    // sigemptyset; closing 0 to 2 takes nothing from Rust, since this process runs no Rust code any more.
+    // SAFETY: SIG_IGN and SIG_DFL call no code; sigemptyset initializes the mask; no Rust code of this process uses
+    // descriptors 0 to 2 before execve(2).
     unsafe {
         let mut mask: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut mask);
@@ -78,34 +78,35 @@ pub fn restore() {
     }
 }
 
-/// Whether a command will begin with this signal blocked.
-pub fn blocks(signal: i32) -> bool {
+/// Returns whether a command starts with this signal blocked.
+pub fn starts_blocked(signal: i32) -> bool {
     BLOCKED.load(Relaxed) & bit(signal) != 0
 }
 
-/// What a process keeps of the descriptors it was started with, when a command has them too. Standard error always.
+/// The inherited descriptors that weir keeps open once a command has them too. Standard error always stays open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InheritedFds {
-    /// All: for a process that is not only there for the command.
+    /// All of them, for a process that does more than run the command.
     #[default]
     All,
-    /// Standard output.
+    /// Standard output only.
     Stdout,
-    /// None.
+    /// No other descriptor.
     Nothing,
 }
 
-/// To be called when the command has been forked: lets go of what this process was given for it. Standard input and output
-/// become /dev/null, all others that were inherited are closed. Only the command has them then, as without weir: who closes
-/// its end of a pipe ends it for the other side, and the kernel need not lock the position of a file that nobody shares
-/// (30 ns a call).
+/// Closes the inherited descriptors in weir after the command has been forked. Standard input and output become
+/// /dev/null.
 ///
-/// Every descriptor without FD_CLOEXEC counts as inherited: weir opens none.
+/// The command is then their only owner, as without weir: its peer sees end of file when the command closes a pipe, and
+/// the kernel need not lock the offset of a file that is not shared (30 ns a call).
+///
+/// Every descriptor without FD_CLOEXEC counts as inherited, because weir itself opens none without it.
 pub fn close_inherited(keep: InheritedFds) {
     if keep == InheritedFds::All {
         return;
     }
-    // Without /dev/null they stay: a file that is opened next must not become one of them.
+    // Without /dev/null the descriptors stay open: the next file that weir opens must not get one of these numbers.
     if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = dup2_stdin(&null);
         if keep == InheritedFds::Nothing {
@@ -113,24 +114,24 @@ pub fn close_inherited(keep: InheritedFds) {
         }
     }
     for fd in open_descriptors().into_iter().filter(|&fd| fd > 2 && is_inherited(fd)) {
-        // SAFETY: it came with execve(2), so that no object of this program owns it.
+        // SAFETY: the descriptor was inherited through execve(2), so no object of this program owns it.
         unsafe { libc::close(fd) };
     }
 }
 
-/// None, where there is no /proc.
+/// Returns the open descriptors of this process; none without /proc.
 fn open_descriptors() -> Vec<RawFd> {
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 fn is_inherited(fd: RawFd) -> bool {
-    // SAFETY: F_GETFD only asks; of a number that is no descriptor (any more) it says EBADF.
+    // SAFETY: F_GETFD changes nothing; it fails with EBADF for a closed descriptor.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
     flags >= 0 && flags & libc::FD_CLOEXEC == 0
 }
 
-/// All signals whose disposition can be changed.
+/// Returns all signals whose disposition can be changed.
 fn signals() -> impl Iterator<Item = i32> {
     (1..=LAST_SIGNAL).filter(|&signal| signal != libc::SIGKILL && signal != libc::SIGSTOP)
 }

@@ -1,4 +1,4 @@
-//! Starts a command that waits at a gate until an engine is ready to watch it.
+//! Starts a command behind a gate: its process exists, but calls execve(2) only when a backend has attached.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -14,59 +14,60 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use crate::seccomp::{self, SeccompFilter};
 use crate::{Error, command, inherited};
 
-/// What the child leaves with when weir is gone before the gate opens.
+/// The exit status of the child if weir ends before the gate opens: env(1) uses 125 for its own failures.
 const NOT_STARTED: i32 = 125;
 
-/// A child process that has not called execve(2) yet. Dropped without [`GatedCommand::release`], it ends.
+/// A child process that has not called execve(2) yet. Dropping it before the gate is open ends and reaps the child.
 #[derive(Debug)]
 pub struct GatedCommand {
-    /// Its number, which the command keeps.
+    /// The PID of the child, which the command keeps.
     pub pid: u32,
-    /// Its calls need a tracer: see [`start_filtered`].
+    /// A seccomp filter stops its calls for a tracer: see [`start_filtered`].
     pub filtered: bool,
     command: String,
     gate: Option<OwnedFd>,
-    answer: Option<OwnedFd>,
+    /// Closed by execve(2), or delivers an errno.
+    exec_status: Option<OwnedFd>,
 }
 
-/// Forks a child that will run `command`, found along PATH. It has weir's standard descriptors, terminal and
-/// process group, and the signal mask and dispositions that weir was started with.
+/// Forks a child that will execute `command`, searched in PATH. It inherits weir's standard descriptors, terminal and
+/// process group, and the signal mask and dispositions with which weir was started. Fails with [`Error::Command`] if
+/// `command` is empty or fork(2) fails; a missing file is reported by [`GatedCommand::release`].
 pub fn start(command: &[OsString]) -> Result<GatedCommand, Error> {
-    begin(command, None)
+    fork_gated(command, None)
 }
 
-/// The same under the filter of [`seccomp`], for the ptrace engine only: from its execve(2) on, and for all that it
-/// starts, calls fail where no tracer follows them.
+/// Forks a child like [`start`], under the filter of [`seccomp`]. From its execve(2) on, filtered calls of the command and
+/// its descendants fail with ENOSYS without a tracer, so only the ptrace backend may use it.
 pub fn start_filtered(command: &[OsString]) -> Result<GatedCommand, Error> {
-    begin(command, Some(&SeccompFilter::new()?))
+    fork_gated(command, Some(&SeccompFilter::new()?))
 }
 
-fn begin(command: &[OsString], filter: Option<&SeccompFilter>) -> Result<GatedCommand, Error> {
+fn fork_gated(command: &[OsString], filter: Option<&SeccompFilter>) -> Result<GatedCommand, Error> {
     let name = command.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let failed = |source| Error::Command { command: name.clone(), source };
     let arguments = arguments(command).map_err(failed)?;
     let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
     let (gate, open_gate) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
-    let (answer, give_answer) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
-    // SAFETY: the child makes async-signal-safe calls only (see `child`), as is needed after fork in a
-    // program with threads, and never returns.
+    let (exec_status, report_status) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    // SAFETY: the child makes only async-signal-safe calls (see `run_child`), as required after fork(2) in a process
+    // with threads, and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(failed(io::Error::last_os_error())),
-        0 => child(&pointers, [&gate, &open_gate, &answer, &give_answer], filter),
+        0 => run_child(&pointers, [&gate, &open_gate, &exec_status, &report_status], filter),
         pid => Ok(GatedCommand {
             pid: pid as u32,
             filtered: filter.is_some(),
             command: name,
             gate: Some(open_gate),
-            answer: Some(answer),
+            exec_status: Some(exec_status),
         }),
     }
 }
 
-/// This process becomes `command`, found along PATH, as [`start`] would have started it. It returns only why it
-/// could not.
-pub fn replace(command: &[OsString]) -> Error {
+/// Executes `command` in this process, with the inherited state that [`start`] would give it. Returns only on failure.
+pub fn exec(command: &[OsString]) -> Error {
     let name = command.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let arguments = match arguments(command) {
         Ok(arguments) => arguments,
@@ -87,20 +88,21 @@ fn arguments(command: &[OsString]) -> io::Result<Vec<CString>> {
     command.iter().map(|argument| Ok(CString::new(argument.as_bytes())?)).collect()
 }
 
-/// The child's life until it is the command. The pipes close themselves at execve(2). What comes through the
-/// second one is errno: of execve(2), or negative of the filter.
-fn child(
+/// Waits at the gate and executes the command. The pipes are closed by execve(2). On failure, sends an errno through
+/// the second pipe: that of execve(2), or the negated one of installing the filter.
+fn run_child(
     arguments: &[*const libc::c_char],
-    [gate, open_gate, answer, give_answer]: [&OwnedFd; 4],
+    [gate, open_gate, exec_status, report_status]: [&OwnedFd; 4],
     filter: Option<&SeccompFilter>,
 ) -> ! {
     let mut byte = 0u8;
-    // SAFETY: descriptors and buffers are valid; `arguments` ends with a null pointer and its strings live
-    // in this copy of the parent's memory; `_exit` runs nothing of the parent's.
+    // SAFETY: descriptors and buffers are valid; `arguments` ends with a null pointer and its strings live in this copy
+    // of the parent's memory; `_exit` runs no handlers of the parent.
     unsafe {
-        // Its own copies would hide from it that weir has died, and from weir that execve(2) succeeded.
+        // The child's copy of one end would keep it from seeing weir's death, and that of the other weir from seeing
+        // that execve(2) succeeded.
         libc::close(open_gate.as_raw_fd());
-        libc::close(answer.as_raw_fd());
+        libc::close(exec_status.as_raw_fd());
         loop {
             match libc::read(gate.as_raw_fd(), (&raw mut byte).cast(), 1) {
                 1 => break,
@@ -116,46 +118,46 @@ fn child(
             }
             refused => -refused,
         };
-        libc::write(give_answer.as_raw_fd(), (&raw const errno).cast(), size_of::<i32>());
+        libc::write(report_status.as_raw_fd(), (&raw const errno).cast(), size_of::<i32>());
         libc::_exit(if errno == libc::ENOENT { 127 } else { 126 })
     }
 }
 
 impl GatedCommand {
-    /// Opens the gate and waits until the command runs. The error is [`Error::Command`] when it cannot: with
-    /// ENOENT when there is none of this name; the child has then ended, with 127 or 126, and was waited for.
+    /// Opens the gate and waits until execve(2) has succeeded. Fails with [`Error::Command`] if it fails, with ENOENT if
+    /// PATH has no such file; the child has then exited with status 127 or 126 and is reaped.
     pub fn release(mut self) -> Result<(), Error> {
-        self.open()?;
-        let answer = self.answer();
-        if answer.is_err() {
+        self.open_gate()?;
+        let result = self.wait_for_exec();
+        if result.is_err() {
             reap(self.pid);
         }
-        answer
+        result
     }
 
-    /// The file that it will execute, as execvp(3) finds it.
+    /// Returns the file that the command will execute, as execvp(3) finds it.
     pub fn executable(&self) -> Option<PathBuf> {
         command::find(&self.command)
     }
 
-    /// Opens the gate and does not wait: for a tracer, whose stops the child will have to pass.
-    pub fn open(&mut self) -> Result<(), Error> {
+    /// Opens the gate without waiting, for a tracer that must handle the child's stops before execve(2) succeeds.
+    pub fn open_gate(&mut self) -> Result<(), Error> {
         let Some(gate) = self.gate.take() else { return Ok(()) };
         File::from(gate).write_all(&[1]).map_err(|source| self.failed(source))
     }
 
-    /// Waits until execve(2) has succeeded (the pipe closes itself) or failed (errno comes through it).
-    pub fn answer(&mut self) -> Result<(), Error> {
-        let Some(answer) = self.answer.take() else { return Ok(()) };
+    /// Waits until execve(2) has succeeded (the pipe is closed) or failed (an errno arrives through it).
+    pub fn wait_for_exec(&mut self) -> Result<(), Error> {
+        let Some(exec_status) = self.exec_status.take() else { return Ok(()) };
         let mut errno = Vec::new();
-        File::from(answer).read_to_end(&mut errno).map_err(|source| self.failed(source))?;
+        File::from(exec_status).read_to_end(&mut errno).map_err(|source| self.failed(source))?;
         match errno.try_into() {
-            Ok(errno) => Err(self.refused(i32::from_ne_bytes(errno))),
+            Ok(errno) => Err(self.exec_error(i32::from_ne_bytes(errno))),
             Err(_) => Ok(()),
         }
     }
 
-    fn refused(&self, errno: i32) -> Error {
+    fn exec_error(&self, errno: i32) -> Error {
         let source = io::Error::from_raw_os_error(errno.abs());
         if errno < 0 { seccomp::unusable(&source) } else { self.failed(source) }
     }
@@ -173,12 +175,12 @@ impl Drop for GatedCommand {
     }
 }
 
-/// Waits for the end of a child; its wait status, or 0 if somebody else was first.
+/// Waits for a child to end. Returns its wait status, or 0 if it was already reaped.
 pub fn reap(child: u32) -> u32 {
     reap_after(child, || {})
 }
 
-/// The same; what there is time for if it has not ended yet is done first.
+/// Waits for a child to end like [`reap`]. Calls `meanwhile` first if the child has not ended yet.
 pub fn reap_after(child: u32, meanwhile: impl FnOnce()) -> u32 {
     let wait = |how| retry_on_intr(|| waitpid(Pid::from_raw(child as i32), how)).ok().flatten();
     let ended = wait(WaitOptions::NOHANG).or_else(|| {

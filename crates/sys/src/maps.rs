@@ -1,4 +1,4 @@
-//! The mappings of a process, as a walker needs them: where its images lie and what is writable.
+//! The memory mappings of a process, from /proc/PID/maps (proc_pid_maps(5)).
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use procfs::FromBufRead;
 use procfs::process::{MMPermissions, MMapPath, MemoryMaps};
 
-/// Of a program with ten libraries.
+/// The initial buffer size: the maps of a program with ten libraries fit.
 const USUAL_BYTES: usize = 8 << 10;
 
 /// One line of /proc/PID/maps.
@@ -19,13 +19,13 @@ pub struct MappedRegion {
     pub writable: bool,
     pub executable: bool,
     pub private: bool,
-    /// Of the file, where `start` is.
+    /// The offset in the file that is mapped at `start`.
     pub offset: u64,
     pub inode: u64,
     pub place: MappingKind,
 }
 
-/// What lies behind a mapping.
+/// The backing of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum MappingKind {
@@ -37,14 +37,14 @@ pub enum MappingKind {
 }
 
 impl MappingKind {
-    /// Is it what a program allocates, or a stack?
+    /// Returns whether the mapping holds heap, stack or other anonymous memory.
     pub fn is_memory(&self) -> bool {
         matches!(self, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack)
     }
 }
 
 impl MappedRegion {
-    /// The file's name without its directories; empty for what is no file.
+    /// Returns the name of the mapped file without its directories; empty for other mappings.
     pub fn name(&self) -> &str {
         match &self.place {
             MappingKind::File(path) => path.file_name().and_then(|name| name.to_str()).unwrap_or(""),
@@ -53,21 +53,22 @@ impl MappedRegion {
     }
 }
 
-/// The mappings, by address; none where they cannot be read.
+/// Returns the mappings in order of address; none if they cannot be read.
 pub fn regions(pid: u32) -> Vec<MappedRegion> {
-    regions_of(&text(pid))
+    parse_regions(&text(pid))
 }
 
-/// What /proc/PID/maps says now, which is read in half the time that it takes to understand it; nothing where that cannot be.
+/// Returns the text of /proc/PID/maps; empty if it cannot be read. Parsing it takes twice as long as reading it, so
+/// callers can defer [`parse_regions`].
 pub fn text(pid: u32) -> Vec<u8> {
     let mut text = Vec::with_capacity(USUAL_BYTES);
-    // What was read of a process that ends meanwhile is true.
+    // If the process ends meanwhile, the part that was read is still correct.
     let _ = File::open(format!("/proc/{pid}/maps")).and_then(|mut maps| maps.read_to_end(&mut text));
     text
 }
 
-/// The mappings that were told of so.
-pub fn regions_of(text: &[u8]) -> Vec<MappedRegion> {
+/// Parses the text of /proc/PID/maps. Returns the mappings in order of address.
+pub fn parse_regions(text: &[u8]) -> Vec<MappedRegion> {
     MemoryMaps::from_buf_read(text).into_iter().flatten().map(region).collect()
 }
 
@@ -83,7 +84,7 @@ fn region(map: procfs::process::MemoryMap) -> MappedRegion {
         place: match map.pathname {
             MMapPath::Path(path) => MappingKind::File(path),
             MMapPath::Anonymous => MappingKind::Anonymous,
-            // The kernel shows the names that programs give to their memory.
+            // Anonymous memory that the program named with PR_SET_VMA_ANON_NAME (prctl(2)).
             MMapPath::Other(name) if name.starts_with("anon:") => MappingKind::Anonymous,
             MMapPath::Heap => MappingKind::Heap,
             MMapPath::Stack => MappingKind::Stack,
@@ -92,17 +93,18 @@ fn region(map: procfs::process::MemoryMap) -> MappedRegion {
     }
 }
 
-/// The writable memory of an image: its file's writable mappings and the zeroed memory right behind (.bss).
-pub fn writable_of(regions: &[MappedRegion], path: &std::path::Path) -> Vec<(u64, u64)> {
+/// Returns the writable ranges (start, end) of an image: its file's private writable mappings and the anonymous mapping
+/// that directly follows them (.bss). Adjacent ranges are joined.
+pub fn writable_ranges(regions: &[MappedRegion], path: &std::path::Path) -> Vec<(u64, u64)> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     let mut end_of_image = 0;
     for region in regions {
-        let own = region.place == MappingKind::File(path.to_path_buf());
-        let behind = region.place == MappingKind::Anonymous && region.start == end_of_image;
-        if !own && !behind {
+        let mapped = region.place == MappingKind::File(path.to_path_buf());
+        let is_bss = region.place == MappingKind::Anonymous && region.start == end_of_image;
+        if !mapped && !is_bss {
             continue;
         }
-        end_of_image = if own { region.end } else { 0 };
+        end_of_image = if mapped { region.end } else { 0 };
         if region.writable && region.private {
             match found.last_mut() {
                 Some(last) if last.1 == region.start => last.1 = region.end,

@@ -1,4 +1,4 @@
-//! What is behind a descriptor of another process, as /proc shows it now.
+//! The open files of other processes, read from /proc/PID/fd and /proc/PID/fdinfo (proc_pid_fdinfo(5)).
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use weir_model::{Direction, StreamKind};
 
 use crate::proc;
 
-/// What is behind the descriptors of those streams in which something waits: to be asked while the process stands still,
-/// or sleeps, since numbers are given again.
+/// Returns descriptor and open file of each buffer that holds pending or read-ahead bytes. The process must be stopped or
+/// blocked, because a running process may reuse descriptor numbers.
 pub fn of_buffers(pid: u32, buffers: &[Buffer]) -> Vec<(i32, OpenFile)> {
-    let holds = |one: &&Buffer| one.fd >= 0 && (one.pending_bytes > 0 || one.unread_bytes > 0);
-    let mut fds: Vec<i32> = buffers.iter().filter(holds).map(|one| one.fd).collect();
+    let is_filled = |one: &&Buffer| one.fd >= 0 && (one.pending_bytes > 0 || one.unread_bytes > 0);
+    let mut fds: Vec<i32> = buffers.iter().filter(is_filled).map(|one| one.fd).collect();
     fds.sort_unstable();
     fds.dedup();
     fds.into_iter().filter_map(|fd| Some((fd, open_file(pid, fd)?))).collect()
 }
 
-/// Of which only the kind is known.
+/// Returns an open file of which only the kind is known.
 pub fn unknown_file(kind: StreamKind) -> OpenFile {
     OpenFile {
         id: 0,
@@ -36,7 +36,7 @@ pub fn unknown_file(kind: StreamKind) -> OpenFile {
     }
 }
 
-/// By st_mode.
+/// Returns the kind of a file by its st_mode. Terminals are devices here: see [`kind_at`].
 pub fn kind_of(mode: u32) -> StreamKind {
     match FileType::from_raw_mode(mode) {
         FileType::RegularFile => StreamKind::File,
@@ -47,12 +47,11 @@ pub fn kind_of(mode: u32) -> StreamKind {
     }
 }
 
-/// By its path.
 fn is_terminal(path: &str) -> bool {
     path.starts_with("/dev/pts/") || path.starts_with("/dev/tty") || path == "/dev/console"
 }
 
-/// By both.
+/// Returns the kind of a file by its path and st_mode.
 pub fn kind_at(path: &str, mode: u32) -> StreamKind {
     match kind_of(mode) {
         StreamKind::Device if is_terminal(path) => StreamKind::Terminal,
@@ -72,7 +71,8 @@ fn from_stat(path: String, status: &Stat) -> OpenFile {
     }
 }
 
-/// What /proc says of a descriptor, if the process is still there.
+/// Reads all that /proc tells about the open file of a descriptor. Returns None if the process has ended or has no such
+/// descriptor.
 pub fn open_file(pid: u32, fd: i32) -> Option<OpenFile> {
     let link = format!("/proc/{pid}/fd/{fd}");
     let path = proc::descriptor(pid, fd)?;
@@ -83,18 +83,18 @@ pub fn open_file(pid: u32, fd: i32) -> Option<OpenFile> {
     Some(file)
 }
 
-/// What /proc/PID/fdinfo/FD says, which takes less than all that [`open_file`] says.
+/// The contents of /proc/PID/fdinfo/FD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FdInfo {
-    /// Where the open file stands.
+    /// The file offset in bytes.
     pub position: u64,
-    /// Flags of open(2).
+    /// The flags of open(2).
     pub flags: i32,
-    /// Of the inode; 0 before Linux 5.14.
+    /// The inode number; 0 before Linux 5.14.
     pub ino: u64,
 }
 
-/// The same as [`open_file`], without a name; None: there is no such descriptor.
+/// Reads /proc/PID/fdinfo/FD, which is cheaper than [`open_file`]. Returns None if there is no such descriptor.
 pub fn fdinfo(pid: u32, fd: i32) -> Option<FdInfo> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     parse(&text)
@@ -109,7 +109,7 @@ fn parse(text: &str) -> Option<FdInfo> {
     })
 }
 
-/// Which way bytes go through what was opened with these flags, where that is one only.
+/// Returns the direction of an open file with these flags of open(2); None for O_RDWR.
 pub fn direction_of(flags: i32) -> Option<Direction> {
     match flags & libc::O_ACCMODE {
         libc::O_RDONLY => Some(Direction::In),
@@ -118,7 +118,8 @@ pub fn direction_of(flags: i32) -> Option<Direction> {
     }
 }
 
-/// statx(2)'s STATX_DIOALIGN (Linux 6.1): what O_DIRECT needs of memory, and of offsets and lengths.
+/// Returns the alignment in bytes that O_DIRECT requires of memory, and of offsets and lengths (STATX_DIOALIGN of
+/// statx(2), Linux 6.1). Returns None if the file is not open with O_DIRECT.
 fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
     if file.kind != StreamKind::File || file.flags & libc::O_DIRECT == 0 {
         return None;
@@ -129,7 +130,7 @@ fn direct_align(path: &Path, file: &OpenFile) -> Option<(u32, u32)> {
     known.then_some((status.stx_dio_mem_align, status.stx_dio_offset_align))
 }
 
-/// The file that a program has named, as it is now.
+/// Returns the file that `path` names now. If there is none, only the path is known.
 pub fn file_at(path: &str) -> OpenFile {
     match rustix::fs::stat(path) {
         Ok(status) => from_stat(path.to_string(), &status),
@@ -137,13 +138,13 @@ pub fn file_at(path: &str) -> OpenFile {
     }
 }
 
-/// The size of the file, if its path leads there still.
-pub fn size_of_same(file: &OpenFile) -> Option<u64> {
+/// Returns the current size of the file in bytes; None if its path no longer names the same inode.
+pub fn current_size(file: &OpenFile) -> Option<u64> {
     let now = rustix::fs::stat(file.path.as_str()).ok()?;
     ((now.st_dev, now.st_ino) == (file.dev, file.ino)).then_some(now.st_size as u64)
 }
 
-/// Whether the path leads to this file.
+/// Returns whether `path` names the inode of this file.
 pub fn same_file(file: &OpenFile, path: Option<&str>) -> bool {
     let status = path.and_then(|path| rustix::fs::stat(path).ok());
     status.is_some_and(|status| status.st_dev == file.dev && status.st_ino == file.ino)
@@ -179,9 +180,9 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"12345").unwrap();
         let (pid, fd) = (std::process::id(), file.as_raw_fd());
-        let (info, seen) = (fdinfo(pid, fd).unwrap(), open_file(pid, fd).unwrap());
-        assert_eq!((info.position, info.ino), (5, seen.ino));
-        assert_eq!((seen.path.as_str(), seen.kind), (file.path().to_str().unwrap(), StreamKind::File));
+        let (info, opened) = (fdinfo(pid, fd).unwrap(), open_file(pid, fd).unwrap());
+        assert_eq!((info.position, info.ino), (5, opened.ino));
+        assert_eq!((opened.path.as_str(), opened.kind), (file.path().to_str().unwrap(), StreamKind::File));
         assert_eq!(super::fdinfo(pid, 9999), None);
     }
 }

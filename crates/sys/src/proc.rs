@@ -1,4 +1,4 @@
-//! What /proc says of a process: its names, counts, threads, children, and what it waits in.
+//! Processes and threads as /proc describes them (proc(5)): names, counters, threads, children, state.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,21 +6,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{Process, Status, Syscall};
-use weir_model::trace::{IoTotals, Op};
+use weir_model::trace::IoTotals;
 
 use crate::elf::ElfFile;
 use crate::syscalls;
 
-/// What the kernel counted for a process in all.
+/// The resources that a process has used since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct ResourceUsage {
-    /// Processor time, nanoseconds, user mode.
+    /// CPU time in user mode.
     pub user_ns: u64,
-    /// Processor time, nanoseconds, kernel.
+    /// CPU time in the kernel.
     pub system_ns: u64,
-    /// How long it could have run and had no processor, nanoseconds.
+    /// Time in the run queue: runnable without a processor (run_delay of schedstat).
     pub queued_ns: Option<u64>,
-    /// What came from devices for it.
+    /// Bytes read from storage (`read_bytes` of /proc/PID/io).
     pub fetched_bytes: Option<u64>,
 }
 
@@ -28,12 +29,12 @@ fn process(pid: u32) -> Option<Process> {
     Process::new(pid as i32).ok()
 }
 
-/// Bytes and calls as the kernel counts them, with those of children that were waited for.
+/// Reads the counters of /proc/PID/io. They include those of reaped children.
 pub fn io(pid: u32) -> Option<IoTotals> {
     parse_io(&fs::read(format!("/proc/{pid}/io")).ok()?)
 }
 
-/// rchar, wchar, syscr, syscw: the first four lines.
+/// Parses /proc/PID/io: rchar, wchar, syscr and syscw, its first four lines.
 pub fn parse_io(text: &[u8]) -> Option<IoTotals> {
     let text = std::str::from_utf8(text).ok()?;
     let mut numbers = text.lines().map(|line| line.split_once(": ")?.1.parse::<u64>().ok());
@@ -42,8 +43,7 @@ pub fn parse_io(text: &[u8]) -> Option<IoTotals> {
     Some(IoTotals { read_calls: next()?, write_calls: next()?, read_bytes, written_bytes })
 }
 
-/// The sum over the threads that live: a process's own counts without those of reaped children, which
-/// /proc/PID/io has.
+/// Returns the sum of the counters of the living threads. Unlike [`io`], it excludes reaped children.
 pub fn own_io(pid: u32) -> Option<IoTotals> {
     let threads = threads(pid);
     let of_thread = |tid| parse_io(&fs::read(format!("/proc/{pid}/task/{tid}/io")).ok()?);
@@ -51,17 +51,17 @@ pub fn own_io(pid: u32) -> Option<IoTotals> {
         .then(|| threads.into_iter().filter_map(of_thread).fold(IoTotals::default(), IoTotals::plus))
 }
 
-/// Processor time in user mode and in the kernel, nanoseconds, of all threads. The kernel says it in ticks.
-pub fn times_ns(pid: u32) -> Option<(u64, u64)> {
+/// Returns the CPU time of all threads in user mode and in the kernel, in nanoseconds. Its resolution is one tick.
+pub fn cpu_times_ns(pid: u32) -> Option<(u64, u64)> {
     let stat = process(pid)?.stat().ok()?;
     let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
     Some((stat.utime * tick_ns, stat.stime * tick_ns))
 }
 
-/// What the kernel has counted for a process.
-pub fn spent(pid: u32) -> ResourceUsage {
-    let (user_ns, system_ns) = times_ns(pid).unwrap_or_default();
-    // With that of children that it has waited for, where it is not told apart.
+/// Reads the resource usage of a process. Fields that cannot be read are 0 or None.
+pub fn resource_usage(pid: u32) -> ResourceUsage {
+    let (user_ns, system_ns) = cpu_times_ns(pid).unwrap_or_default();
+    // Includes reaped children: /proc/PID/io has one sum.
     let process = process(pid);
     let fetched_bytes = process.as_ref().and_then(|process| process.io().ok()).map(|io| io.read_bytes);
     let queues = process.and_then(|process| process.tasks().ok());
@@ -74,34 +74,35 @@ pub fn spent(pid: u32) -> ResourceUsage {
     }
 }
 
-/// Where its program's own code begins: the dynamic loader jumps there when all libraries are in place.
+/// Returns the entry point of the process's executable (AT_ENTRY, getauxval(3)), to which the dynamic loader jumps when
+/// all libraries are loaded.
 pub fn entry_point(pid: u32) -> Option<u64> {
     process(pid)?.auxv().ok()?.get(&libc::AT_ENTRY).copied()
 }
 
-/// The process that a thread belongs to.
+/// Returns the process (thread group) of a thread.
 pub fn process_of(tid: u32) -> Option<u32> {
     status(tid).map(|status| status.tgid as u32)
 }
 
-/// Executable, name and arguments; empty where /proc does not say it (any more).
+/// Returns the executable path, the name and the arguments of a process; empty where /proc does not show them.
 pub fn names(pid: u32) -> (String, String, Vec<String>) {
-    let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe"));
     let exe = exe.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    (exe, String::from_utf8_lossy(&read("comm")).trim_end().to_string(), words(&read("cmdline")))
+    (exe, String::from_utf8_lossy(&read("comm")).trim_end().to_string(), split_nul(&read("cmdline")))
 }
 
-/// Words that end with a NUL each.
-pub fn words(bytes: &[u8]) -> Vec<String> {
+/// Splits a list of NUL-terminated strings.
+pub fn split_nul(bytes: &[u8]) -> Vec<String> {
     if bytes.is_empty() {
         return Vec::new();
     }
-    let words = bytes.strip_suffix(b"\0").unwrap_or(bytes).split(|&byte| byte == 0);
-    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    let strings = bytes.strip_suffix(b"\0").unwrap_or(bytes).split(|&byte| byte == 0);
+    strings.map(|string| String::from_utf8_lossy(string).into_owned()).collect()
 }
 
-/// Its name, or its number where that cannot be read.
+/// Returns "process PID (NAME)", or "process PID" if the name cannot be read.
 pub fn label(pid: u32) -> String {
     match process(pid).and_then(|process| process.stat().ok()) {
         Some(stat) => format!("process {pid} ({})", stat.comm),
@@ -109,32 +110,32 @@ pub fn label(pid: u32) -> String {
     }
 }
 
-/// /proc/PID/status of a process or a thread.
+/// Reads /proc/PID/status of a process or thread.
 pub fn status(tid: u32) -> Option<Status> {
     process(tid)?.status().ok()
 }
 
-/// The processor that a thread runs on, or ran on last.
+/// Returns the number of the processor on which a thread runs or last ran.
 pub fn last_processor(tid: u32) -> Option<usize> {
     process(tid)?.stat().ok()?.processor?.try_into().ok()
 }
 
-/// Whether a signal waits that the thread does not block.
-pub fn has_signal(tid: u32) -> bool {
+/// Returns whether the thread has a pending signal that it does not block. A thread that has ended counts as having one.
+pub fn has_deliverable_signal(tid: u32) -> bool {
     status(tid).is_none_or(|status| (status.sigpnd | status.shdpnd) & !status.sigblk != 0)
 }
 
-/// Whether a thread has ended, be it a zombie still.
+/// Returns whether a thread has ended. A zombie has ended.
 pub fn is_dead(tid: u32) -> bool {
     status(tid).is_none_or(|status| status.state.starts_with(['Z', 'X']))
 }
 
-/// Whether all of a process has ended: a main thread may be gone before the others, or before another executes.
+/// Returns whether all threads of a process have ended. The main thread may end before the others.
 pub fn has_ended(pid: u32) -> bool {
     status(pid).is_none_or(|status| status.state.starts_with(['Z', 'X']) && status.threads <= 1)
 }
 
-/// Whether a process is on its way to its end: killed, or stopped there for its tracer.
+/// Returns whether SIGKILL is pending for a process, or its main thread is in a tracing stop.
 pub fn is_dying(pid: u32) -> bool {
     const KILL: u64 = 1 << (libc::SIGKILL - 1);
     status(pid).is_some_and(|status| {
@@ -143,24 +144,24 @@ pub fn is_dying(pid: u32) -> bool {
     })
 }
 
-/// Whether there is such a process, be it a zombie.
+/// Returns whether a process exists. A zombie exists.
 pub fn exists(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok()
 }
 
-/// Its threads.
+/// Returns the thread IDs of a process.
 pub fn threads(pid: u32) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// Its children, by all of its threads.
+/// Returns the children of all threads of a process.
 pub fn children(pid: u32) -> Vec<u32> {
     let of = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
     let lists: Vec<String> = threads(pid).into_iter().map(of).collect();
     lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|child| child.parse().ok()).collect()
 }
 
-/// The process and all that descend from it, itself first.
+/// Returns the process and its descendants; the process itself first, parents before their children.
 pub fn with_descendants(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
@@ -177,34 +178,30 @@ pub fn with_descendants(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Its children and theirs, those that are nearer first.
+/// Returns the descendants of a process, parents before their children.
 pub fn descendants(pid: u32) -> Vec<u32> {
     with_descendants(pid).split_off(1)
 }
 
-/// The numbers among the names in a directory.
+/// Returns the names of a directory that are numbers.
 pub fn numbers(path: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// What a thread is doing.
+/// The state of a thread, as /proc/PID/syscall shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum ThreadState {
-    /// It runs, or is about to.
+    /// The thread runs or is runnable.
     Running,
-    /// It waits in this system call.
-    Waiting {
-        /// Its number.
-        number: i64,
-        /// Its arguments.
-        args: [u64; 6],
-    },
-    /// It waits for something else, or cannot be seen.
+    /// The thread blocks in this system call.
+    Waiting { number: i64, args: [u64; 6] },
+    /// The thread blocks outside of a system call, or its state may not be read.
     Unknown,
 }
 
-/// What a thread is doing now.
+/// Returns the current state of a thread.
 pub fn thread_state(tid: u32) -> ThreadState {
     match process(tid).and_then(|process| process.syscall().ok()) {
         Some(Syscall::Running) => ThreadState::Running,
@@ -215,61 +212,59 @@ pub fn thread_state(tid: u32) -> ThreadState {
     }
 }
 
-/// Whether any of its threads is in no wait that can be seen.
+/// Returns whether any thread of a process is running.
 pub fn is_running(pid: u32) -> bool {
     threads(pid).into_iter().any(|tid| thread_state(tid) == ThreadState::Running)
 }
 
-/// The name of the system call that the main thread waits in; empty: none, or not known.
-pub fn waits_in(pid: u32) -> String {
-    match thread_state(pid) {
-        ThreadState::Waiting { number, .. } => syscalls::op(number)
-            .map(Op::name)
-            .or_else(|| syscalls::waiting_name(number))
-            .unwrap_or("")
-            .to_string(),
+/// Returns the name of the system call in which a thread blocks; empty if it runs or the call has no name here. Unlike
+/// [`crate::blocking_calls::current`], it also names observed calls that rarely block.
+pub fn current_syscall(tid: u32) -> String {
+    match thread_state(tid) {
+        ThreadState::Waiting { number, .. } => syscalls::name(number).unwrap_or_default().to_string(),
         _ => String::new(),
     }
 }
 
-/// What a descriptor is, as its link in /proc shows it.
+/// Returns the target of /proc/PID/fd/FD: a path, or a text such as "pipe:[123]".
 pub fn descriptor(pid: u32, fd: i32) -> Option<String> {
     Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
 }
 
-/// The directory that its relative paths begin in.
+/// Returns the working directory of a process.
 pub fn directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Its open descriptors.
+/// Returns the open descriptors of a process.
 pub fn descriptors(pid: u32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/fd")).into_iter().filter_map(|fd| i32::try_from(fd).ok()).collect()
 }
 
-/// Whether its executable is for another architecture than weir's, such as 32-bit x86.
-pub fn foreign(pid: u32) -> bool {
+/// Returns whether the executable of a process is for another architecture than weir's, such as 32-bit x86.
+pub fn is_foreign(pid: u32) -> bool {
     file_is_foreign(Path::new(&format!("/proc/{pid}/exe")))
 }
 
-/// The same of a program's file.
+/// Returns whether an executable file is for another architecture than weir's.
 pub fn file_is_foreign(path: &Path) -> bool {
     ElfFile::open(path).is_some_and(|elf| elf.is_foreign() || elf.is_native().is_ok_and(|own| !own))
 }
 
-/// Whether its executable is set-user-ID or set-group-ID to somebody else than weir's user: a tracer without
-/// privilege keeps the program from getting that one's rights, and so does no_new_privs, whoever traces.
+/// Returns whether a process runs without the privilege of its set-user-ID or set-group-ID executable. The kernel denies
+/// it if the tracer is unprivileged (ptrace(2)) or no_new_privs is set (PR_SET_NO_NEW_PRIVS(2const)).
 pub fn loses_privilege(pid: u32) -> bool {
-    let kept_from = || status(pid).is_some_and(|status| status.nonewprivs == Some(1));
+    let is_restricted = || status(pid).is_some_and(|status| status.nonewprivs == Some(1));
     let exe = format!("/proc/{pid}/exe");
-    file_loses_privilege(Path::new(&exe)) || gives_privilege(Path::new(&exe)) && kept_from()
+    file_loses_privilege(Path::new(&exe)) || gives_privilege(Path::new(&exe)) && is_restricted()
 }
 
-/// The same of a program's file.
+/// Returns whether an executable file would run without its set-user-ID or set-group-ID privilege under weir.
 pub fn file_loses_privilege(path: &Path) -> bool {
     !rustix::process::geteuid().is_root() && gives_privilege(path)
 }
 
+/// Returns whether an executable file is set-user-ID or set-group-ID to another user or group than weir's.
 fn gives_privilege(path: &Path) -> bool {
     let Ok(exe) = fs::metadata(path) else { return false };
     let owner = exe.mode() & libc::S_ISUID != 0 && exe.uid() != rustix::process::geteuid().as_raw();
@@ -283,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_the_first_four_lines() {
+    fn io_counters_are_the_first_four_lines() {
         let text = b"rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 0\n";
         let counts = IoTotals { read_calls: 3, write_calls: 4, read_bytes: 10, written_bytes: 20 };
         assert_eq!(parse_io(text), Some(counts));
@@ -292,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn own_counts_grow_with_a_read() {
+    fn own_counters_grow_with_a_read() {
         let before = own_io(std::process::id()).unwrap();
         fs::read("/proc/self/stat").unwrap();
         assert!(own_io(std::process::id()).unwrap().read_calls > before.read_calls);
     }
 
     #[test]
-    fn names_are_as_the_kernel_has_them() {
+    fn names_are_those_of_the_kernel() {
         let mut command = std::process::Command::new("sh");
         let mut child = command
             .args(["-c", "read line", "", "last"])
@@ -307,7 +302,7 @@ mod tests {
             .spawn()
             .unwrap();
         while !names(child.id()).0.contains("sh") || names(child.id()).2.len() != 5 {
-            std::thread::yield_now(); // it is this test until it has become sh
+            std::thread::yield_now(); // until the child has called execve(2)
         }
         let (exe, comm, arguments) = names(child.id());
         assert!(exe.starts_with('/'), "{exe}");
@@ -319,7 +314,7 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(names(child.id()), Default::default());
         assert_eq!(
-            (words(b""), words(b"\0"), words(b"a")),
+            (split_nul(b""), split_nul(b"\0"), split_nul(b"a")),
             (vec![], vec![String::new()], vec!["a".to_string()])
         );
     }

@@ -1,8 +1,8 @@
-//! Checks whether a process's memory can be read; if not, says why and what to do.
+//! Checks whether the memory of a process can be read.
 
 use crate::proc;
 
-/// Why a process cannot be read.
+/// The reason why the memory of a process cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessProblem {
     /// There is no process with this number.
@@ -62,9 +62,10 @@ pub fn check(pid: u32) -> Result<(), AccessProblem> {
         Err(_) => return Err(AccessProblem::Denied { label: label(), why: denied(status.euid) }),
         Ok(_) => {}
     }
-    if proc::foreign(pid) { Err(AccessProblem::Foreign(label())) } else { Ok(()) }
+    if proc::is_foreign(pid) { Err(AccessProblem::Foreign(label())) } else { Ok(()) }
 }
 
+/// Returns the likely reason of a denied access and a remedy.
 fn denied(owner: u32) -> String {
     match rustix::process::geteuid().is_root() {
         true => {
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_looked_into() {
+    fn inaccessible_processes_are_told_apart() {
         assert_eq!(check(std::process::id()), Ok(()));
         assert_eq!(check(u32::MAX / 2), Err(AccessProblem::Gone(u32::MAX / 2)));
         assert!(

@@ -1,69 +1,70 @@
-//! Some fields of /proc/PID/stat, in as little time as can be: it is read for every process, again and again.
+//! A fast reader of /proc/PID/stat (proc_pid_stat(5)), which top reads for every process at each refresh.
 
 use std::fs::File;
 use std::io::Read;
 
-/// No line of /proc/PID/stat is longer: a name of 64 bytes at most and 51 numbers.
-pub const STAT_MOST: usize = 1200;
+/// An upper bound of the length of /proc/PID/stat: a name of at most 64 bytes and 51 numbers of at most 20 digits.
+pub const MAX_STAT_BYTES: usize = 1200;
 
-/// What is needed of it.
+/// Some fields of /proc/PID/stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ProcessStat {
-    /// Of the main thread: S sleeps, R runs …
+    /// The state of the main thread as a letter, such as b'S' (sleeping) or b'R' (running).
     pub state: u8,
     pub parent: u32,
-    /// It is a thread of the kernel: it has no memory of its own.
-    pub of_kernel: bool,
-    /// User and system time of all threads.
+    /// Kernel threads have no user memory.
+    pub is_kernel_thread: bool,
+    /// CPU time of all threads in user mode.
     pub user_ticks: u64,
+    /// CPU time of all threads in the kernel.
     pub system_ticks: u64,
-    /// When it began, in ticks since the machine did: with its number, who it is.
-    pub began_ticks: u64,
-    /// Where its program lies: another one after an execve(2). 1 where that is not to be seen.
-    pub code: u64,
+    /// The start time in ticks since boot. PID and start time together identify a process.
+    pub start_ticks: u64,
+    /// The start address of the code (startcode), which changes at execve(2); 1 if it may not be read.
+    pub code_start: u64,
 }
 
-/// `PF_KTHREAD` of linux/sched.h.
-const OF_KERNEL: u64 = 0x0020_0000;
+/// The flag of kernel threads (include/linux/sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 impl ProcessStat {
-    /// Returns user and system time of all threads.
+    /// Returns the CPU time of all threads in user mode and in the kernel.
     pub fn cpu_ticks(&self) -> u64 {
         self.user_ticks + self.system_ticks
     }
 }
 
-/// None when the process is gone.
+/// Reads /proc/PID/stat. Returns None if the process has ended.
 pub fn read(pid: u32) -> Option<ProcessStat> {
-    let mut text = [0; STAT_MOST];
+    let mut text = [0; MAX_STAT_BYTES];
     let got = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
     parse(&text[..got])
 }
 
-/// The name, in brackets, may have anything in it, brackets too.
+/// Returns the process name. It stands in parentheses and may contain any byte, parentheses too.
 pub fn name(text: &[u8]) -> Option<&[u8]> {
     let from = text.iter().position(|byte| *byte == b'(')? + 1;
     let to = text.iter().rposition(|byte| *byte == b')')?;
     text.get(from..to)
 }
 
-/// The fields behind the name.
+/// Parses the fields after the process name.
 pub fn parse(text: &[u8]) -> Option<ProcessStat> {
-    let behind = text.iter().rposition(|byte| *byte == b')')? + 2;
-    let rest = std::str::from_utf8(text.get(behind..)?).ok()?;
+    let start = text.iter().rposition(|byte| *byte == b')')? + 2;
+    let rest = std::str::from_utf8(text.get(start..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.bytes().next()?;
-    // `skip` fields behind the one that was read last.
+    // Skips `skip` fields and parses the next one.
     let mut number = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
     Some(ProcessStat {
         state,
         parent: u32::try_from(number(0)?).ok()?,
-        of_kernel: number(4)? & OF_KERNEL != 0,
+        is_kernel_thread: number(4)? & PF_KTHREAD != 0,
         user_ticks: number(4)?,
         system_ticks: number(0)?,
-        began_ticks: number(6)?,
-        code: number(3)?,
+        start_ticks: number(6)?,
+        code_start: number(3)?,
     })
     .filter(|stat| stat.user_ticks.checked_add(stat.system_ticks).is_some())
 }
@@ -73,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_brackets() {
+    fn names_may_contain_parentheses() {
         let text = b"7 (a) R (b) S 1 2 3 4 5 2097152 7 8 9 10 30 12 13 14 15 16 17 18 19 20 21 22 23 24 25";
         let stat = parse(text).unwrap();
-        assert_eq!((stat.state, stat.parent, stat.of_kernel), (b'S', 1, true));
+        assert_eq!((stat.state, stat.parent, stat.is_kernel_thread), (b'S', 1, true));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.cpu_ticks()), (30, 12, 42));
-        assert_eq!((stat.began_ticks, stat.code), (19, 23));
+        assert_eq!((stat.start_ticks, stat.code_start), (19, 23));
         assert_eq!(name(text), Some(&b"a) R (b"[..]));
         for broken in [&b"7 (a) S 1 2"[..], b"", b"7 (a)", b"7 ) ("] {
             assert_eq!((parse(broken), name(broken).filter(|name| name.is_empty())), (None, None));
@@ -86,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn of_this_process() {
+    fn stat_of_this_process_is_read() {
         let own = read(std::process::id()).unwrap();
-        assert_eq!((own.parent, own.of_kernel), (std::os::unix::process::parent_id(), false));
+        assert_eq!((own.parent, own.is_kernel_thread), (std::os::unix::process::parent_id(), false));
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let code: Vec<&str> = maps.lines().filter(|line| line.contains("r-xp")).collect();
         let start = |line: &&str| u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
-        assert!(code.iter().any(|line| own.code.abs_diff(start(line)) < 1 << 24), "{own:?}");
+        assert!(code.iter().any(|line| own.code_start.abs_diff(start(line)) < 1 << 24), "{own:?}");
     }
 }

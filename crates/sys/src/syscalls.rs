@@ -1,8 +1,10 @@
-//! System calls of x86-64 and aarch64: their numbers, and what their arguments mean.
+//! The recorded system calls of x86-64 and aarch64: their numbers (syscalls(2)) and the meaning of their arguments.
 
 use weir_model::trace::Op;
 
-/// Each operation's number here. aarch64 has only the `*at` forms of the calls that name files.
+use crate::blocking_calls;
+
+/// The number of each operation on this architecture. aarch64 has only the `*at` forms of the calls that name files.
 const TABLE: &[(Op, i64)] = &[
     (Op::Read, libc::SYS_read),
     (Op::Pread, libc::SYS_pread64),
@@ -76,7 +78,7 @@ const TABLE: &[(Op, i64)] = &[
     (Op::Link, libc::SYS_link),
 ];
 
-/// Above every number in [`TABLE`].
+/// An upper bound of the numbers in [`TABLE`]; a larger number fails to compile.
 const NUMBERS: usize = 512;
 
 const BY_NUMBER: [Option<Op>; NUMBERS] = {
@@ -89,63 +91,38 @@ const BY_NUMBER: [Option<Op>; NUMBERS] = {
     ops
 };
 
-/// AUDIT_ARCH of weir's own architecture, as seccomp and PTRACE_GET_SYSCALL_INFO say it.
+/// AUDIT_ARCH_X86_64 of linux/audit.h, weir's own architecture in seccomp and PTRACE_GET_SYSCALL_INFO.
 #[cfg(target_arch = "x86_64")]
 pub const NATIVE_ARCH: u32 = 0xC000_003E;
-/// AUDIT_ARCH of weir's own architecture, as seccomp and PTRACE_GET_SYSCALL_INFO say it.
+/// AUDIT_ARCH_AARCH64 of linux/audit.h, weir's own architecture in seccomp and PTRACE_GET_SYSCALL_INFO.
 #[cfg(target_arch = "aarch64")]
 pub const NATIVE_ARCH: u32 = 0xC000_00B7;
 
-/// The operation that a system call of this number is; None for those that weir does not follow.
+/// Returns the operation of a system call number; None if weir does not record it.
 pub fn op(number: i64) -> Option<Op> {
     *BY_NUMBER.get(usize::try_from(number).ok()?)?
 }
 
-/// Its number; None where this architecture has no such call.
+/// Returns the name of a system call that weir records or in which programs block; None for others.
+pub fn name(number: i64) -> Option<&'static str> {
+    op(number).map(Op::name).or_else(|| blocking_calls::name(number))
+}
+
+/// Returns the system call number of an operation; None if this architecture has no such call.
 pub fn number(op: Op) -> Option<i64> {
     TABLE.iter().find(|entry| entry.0 == op).map(|entry| entry.1)
 }
 
-/// Whether a call is of another numbering: 32-bit on x86-64 and aarch64, or x32.
-pub fn foreign(arch: u32, number: u64) -> bool {
+/// Returns whether a call belongs to another system call table: 32-bit on x86-64 and aarch64, or x32. `arch` is an
+/// AUDIT_ARCH_ value of linux/audit.h.
+pub fn is_foreign(arch: u32, number: u64) -> bool {
     const X32_BIT: u64 = 0x4000_0000;
     arch != NATIVE_ARCH || (cfg!(target_arch = "x86_64") && number != u64::MAX && number & X32_BIT != 0)
 }
 
-/// The names of other calls that programs wait in.
-pub fn waiting_name(number: i64) -> Option<&'static str> {
-    Some(match number {
-        libc::SYS_futex => "futex",
-        libc::SYS_wait4 => "wait4",
-        libc::SYS_waitid => "waitid",
-        libc::SYS_ppoll => "ppoll",
-        libc::SYS_pselect6 => "pselect6",
-        libc::SYS_epoll_pwait => "epoll_pwait",
-        libc::SYS_nanosleep => "nanosleep",
-        libc::SYS_clock_nanosleep => "clock_nanosleep",
-        libc::SYS_restart_syscall => "restart_syscall",
-        libc::SYS_rt_sigtimedwait => "rt_sigtimedwait",
-        libc::SYS_rt_sigsuspend => "rt_sigsuspend",
-        libc::SYS_flock => "flock",
-        libc::SYS_connect => "connect",
-        libc::SYS_semop => "semop",
-        libc::SYS_semtimedop => "semtimedop",
-        libc::SYS_msgrcv => "msgrcv",
-        libc::SYS_msgsnd => "msgsnd",
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll => "poll",
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_select => "select",
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_epoll_wait => "epoll_wait",
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_pause => "pause",
-        _ => return None,
-    })
-}
-
-/// Whether a wait in this call goes on by itself when a tracer stops it for a moment. Those not named here end
-/// with EINTR (epoll_wait, semop, rt_sigtimedwait, socket calls with a timeout) or with a part of the work done.
+/// Returns whether the kernel restarts this call by itself when a tracer stops the blocked thread (signal(7),
+/// "Interruption of system calls"). Other calls fail with EINTR (epoll_wait, semop, rt_sigtimedwait, socket calls with a
+/// timeout) or return a partial result.
 pub fn restarts(number: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
     if matches!(number, libc::SYS_poll | libc::SYS_select | libc::SYS_pause) {
@@ -166,8 +143,8 @@ pub fn restarts(number: i64) -> bool {
     )
 }
 
-/// Whether a wait in this call would end with EINTR when a tracer stops it, whatever its arguments.
-pub fn broken_off(number: i64) -> bool {
+/// Returns whether this call fails with EINTR when a tracer stops the blocked thread, whatever its arguments.
+pub fn fails_with_eintr(number: i64) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_epoll_wait {
         return true;
@@ -191,17 +168,17 @@ pub fn broken_off(number: i64) -> bool {
     )
 }
 
-/// Whether this call, when it ended with EINTR, has done nothing and may simply be made again.
-pub fn may_be_made_again(number: i64) -> bool {
+/// Returns whether this call has had no effect when it fails with EINTR, so that it can be repeated.
+pub fn can_be_repeated(number: i64) -> bool {
     match op(number) {
         Some(op) => op.reads() || op.writes() || matches!(op, Op::Accept | Op::Accept4),
-        // connect(2) goes on by itself, and would say EALREADY.
-        None => broken_off(number) && number != libc::SYS_connect,
+        // An interrupted connect(2) continues in the background; a second one fails with EALREADY.
+        None => fails_with_eintr(number) && number != libc::SYS_connect,
     }
 }
 
-/// Bytes asked for; None where only memory says (vectors, messages) and of calls that move none.
-pub fn asked_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
+/// Returns the requested number of bytes; None if only memory tells it (vectors, messages) or the call transfers none.
+pub fn requested_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
     match op {
         Op::Read | Op::Pread | Op::Recvfrom | Op::Write | Op::Pwrite | Op::Sendto | Op::Tee => Some(args[2]),
         Op::Sendfile => Some(args[3]),
@@ -210,7 +187,7 @@ pub fn asked_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
     }
 }
 
-/// The descriptor that bytes come from.
+/// Returns the descriptor from which a call reads bytes.
 pub fn input(op: Op, args: &[u64; 6]) -> Option<i32> {
     match op {
         Op::Sendfile => Some(args[1] as i32),
@@ -220,7 +197,7 @@ pub fn input(op: Op, args: &[u64; 6]) -> Option<i32> {
     }
 }
 
-/// The descriptor that bytes go to.
+/// Returns the descriptor to which a call writes bytes.
 pub fn output(op: Op, args: &[u64; 6]) -> Option<i32> {
     match op {
         Op::Sendfile => Some(args[0] as i32),
@@ -231,8 +208,8 @@ pub fn output(op: Op, args: &[u64; 6]) -> Option<i32> {
     }
 }
 
-/// The descriptor that a call is about: of calls that copy, the one that bytes go to. None for those that
-/// make a descriptor and those that have to do with none.
+/// Returns the descriptor on which a call operates; for calls that copy, the output. Returns None for calls that create a
+/// descriptor and those without one.
 pub fn descriptor(op: Op, args: &[u64; 6]) -> Option<i32> {
     use Op::*;
     match op {
@@ -243,33 +220,33 @@ pub fn descriptor(op: Op, args: &[u64; 6]) -> Option<i32> {
     }
 }
 
-/// Where the bytes of a call are in the program's memory, when they are in one piece.
+/// Returns the address of a call's buffer; None if the call takes several buffers or none.
 pub fn buffer(op: Op, args: &[u64; 6]) -> Option<u64> {
     use Op::*;
     matches!(op, Read | Pread | Recvfrom | Write | Pwrite | Sendto).then_some(args[1])
 }
 
-/// Where the pieces are listed: the address of an array of iovec and its length.
+/// Returns address and length of the array of struct iovec that a call takes (readv(2)).
 pub fn vector(op: Op, args: &[u64; 6]) -> Option<(u64, u64)> {
     use Op::*;
     matches!(op, Readv | Preadv | Preadv2 | Writev | Pwritev | Pwritev2 | Vmsplice)
         .then_some((args[1], args[2]))
 }
 
-/// Where a struct msghdr is.
+/// Returns the address of the struct msghdr that a call takes (sendmsg(2)).
 pub fn message(op: Op, args: &[u64; 6]) -> Option<u64> {
     matches!(op, Op::Recvmsg | Op::Sendmsg).then_some(args[1])
 }
 
-/// The offset in the file that a call gives itself.
+/// Returns the file offset among the arguments; None if the call uses that of the open file.
 pub fn offset(op: Op, args: &[u64; 6]) -> Option<u64> {
-    // Of preadv2 and pwritev2, -1 is the file's own offset.
-    let own = |offset: u64| (offset != u64::MAX).then_some(offset);
-    if op.positioned() { own(args[3]) } else { None }
+    // For preadv2(2) and pwritev2(2), -1 means the offset of the open file.
+    let explicit = |offset: u64| (offset != u64::MAX).then_some(offset);
+    if op.positioned() { explicit(args[3]) } else { None }
 }
 
-/// Which arguments point to paths, in the order from, to; and before each the argument that has its
-/// directory's descriptor, if any.
+/// Returns the indexes of the arguments that are paths, old name first, each with the index of its directory descriptor
+/// if it has one.
 pub fn paths(op: Op) -> &'static [(Option<usize>, usize)] {
     use Op::*;
     match op {
@@ -281,7 +258,7 @@ pub fn paths(op: Op) -> &'static [(Option<usize>, usize)] {
     }
 }
 
-/// Whether the kernel counts it in /proc/PID/io: as a reading call, as a writing call.
+/// Returns whether /proc/PID/io counts the call in syscr and in syscw (fs/read_write.c of the kernel).
 pub fn counted_as(op: Op) -> (bool, bool) {
     use Op::*;
     match op {
@@ -297,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_has_a_number_and_the_number_says_the_operation() {
+    fn numbers_and_operations_map_to_each_other() {
         for &each in Op::ALL {
             match number(each) {
                 Some(number) => assert_eq!(op(number), Some(each)),
@@ -310,21 +287,21 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_calls_that_copy_are_told_apart() {
+    fn input_and_output_of_copying_calls_differ() {
         let args = [10, 11, 12, 13, 14, 15];
         assert_eq!((input(Op::Sendfile, &args), output(Op::Sendfile, &args)), (Some(11), Some(10)));
         assert_eq!((input(Op::Splice, &args), output(Op::Splice, &args)), (Some(10), Some(12)));
         assert_eq!((input(Op::Tee, &args), output(Op::Tee, &args)), (Some(10), Some(11)));
         assert_eq!(descriptor(Op::Mmap, &[0, 0, 0, libc::MAP_ANONYMOUS as u64, u64::MAX, 0]), None);
         assert_eq!(descriptor(Op::Fsync, &args), Some(10));
-        assert_eq!(asked_bytes(Op::Writev, &args), None);
+        assert_eq!(requested_bytes(Op::Writev, &args), None);
         assert_eq!(offset(Op::Preadv2, &[0, 0, 0, u64::MAX, 0, 0]), None);
     }
 
     #[test]
     fn calls_of_32_bit_programs_are_foreign() {
-        assert!(foreign(0x4000_0003, 1));
-        assert!(!foreign(NATIVE_ARCH, 1));
-        assert!(!foreign(NATIVE_ARCH, u64::MAX), "a restarted call's number is -1");
+        assert!(is_foreign(0x4000_0003, 1));
+        assert!(!is_foreign(NATIVE_ARCH, 1));
+        assert!(!is_foreign(NATIVE_ARCH, u64::MAX), "the number of a restarted call is -1");
     }
 }

@@ -1,4 +1,4 @@
-//! A command that is started at a gate gets what weir was started with, and nothing of weir's.
+//! A gated command inherits the signal state and descriptors of weir's parent, and nothing that weir opened itself.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,15 +18,15 @@ fn status_of(pid: u32) -> i32 {
     status
 }
 
-/// What a shell command says on its standard output, written to a file.
-fn says(script: &str) -> String {
+/// Returns the output of a shell command.
+fn output_of(script: &str) -> String {
     let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("said");
+    let file = dir.path().join("output");
     let child = gated(&["sh", "-c", &format!("exec >{} 2>&1; {script}", file.display())]);
     let pid = child.pid;
     child.release().expect("sh runs");
     status_of(pid);
-    fs::read_to_string(file).expect("what it said")
+    fs::read_to_string(file).expect("its output")
 }
 
 fn mask(status: &str, key: &str) -> u64 {
@@ -56,7 +56,7 @@ fn a_child_whose_gate_never_opens_ends() {
 }
 
 #[test]
-fn a_command_that_is_not_there_or_cannot_run_says_errno() {
+fn a_missing_or_unexecutable_command_reports_errno() {
     for (command, errno) in [("no-such-command-here", libc::ENOENT), ("/etc/passwd", libc::EACCES)] {
         match gated(&[command]).release() {
             Err(Error::Command { command: named, source }) => {
@@ -69,12 +69,12 @@ fn a_command_that_is_not_there_or_cannot_run_says_errno() {
 }
 
 #[test]
-fn signals_are_as_weir_was_started_with() {
-    // Rust's runtime has SIGPIPE ignored in this process; cargo started it with the default.
+fn the_signal_state_is_the_inherited_one() {
+    // Rust's runtime ignores SIGPIPE in this process, which cargo started with the default action.
     const SIGPIPE: u64 = 1 << (libc::SIGPIPE - 1);
     let own = mask(&fs::read_to_string("/proc/self/status").expect("a status"), "SigIgn:");
     assert_ne!(own & SIGPIPE, 0);
-    let status = says("exec cat /proc/self/status");
+    let status = output_of("exec cat /proc/self/status");
     assert_eq!(mask(&status, "SigIgn:"), own & !SIGPIPE);
     assert_eq!(mask(&status, "SigBlk:"), 0);
 }
@@ -82,15 +82,15 @@ fn signals_are_as_weir_was_started_with() {
 #[test]
 fn no_descriptor_of_weir_leaks() {
     let _held = tempfile::tempfile().expect("a file of weir's");
-    let listed = says("exec ls /proc/self/fd");
+    let listed = output_of("exec ls /proc/self/fd");
     let inherited = fs::read_dir("/proc/self/fd").expect("descriptors").filter_map(|entry| {
         let fd: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        // SAFETY: asks for the flags of a descriptor; EBADF is an answer.
+        // SAFETY: F_GETFD changes nothing; EBADF is a valid result.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
         (flags != -1 && flags & libc::FD_CLOEXEC == 0).then(|| fd.to_string())
     });
     let mut expected: Vec<_> = inherited.collect();
-    // ls holds the directory it lists.
+    // ls has the directory open that it lists.
     let extra = listed.lines().filter(|fd| !expected.iter().any(|known| known == fd)).count();
     assert_eq!(extra, 1, "{listed}");
     expected.retain(|fd| !listed.lines().any(|line| line == fd));

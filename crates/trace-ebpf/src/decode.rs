@@ -235,7 +235,7 @@ pub(super) fn exit_of(status: u32) -> Exit {
 
 /// The first of them, as far as there was room.
 fn arguments(life: &Life) -> Vec<String> {
-    proc::words(&life.arguments[..(life.argument_bytes as usize).min(wire::PATH)])
+    proc::split_nul(&life.arguments[..(life.argument_bytes as usize).min(wire::PATH)])
 }
 
 fn report_life(life: &Life, sink: &mut EventSink) -> Note {

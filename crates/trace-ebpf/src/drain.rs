@@ -35,7 +35,7 @@ impl Run<'_> {
         self.seen.extend(self.stops.reports());
         self.backend.loaded.events.take(&mut events, BATCH_BYTES);
         if events.len() > BATCH_BYTES && !self.hurries {
-            ptrace::hurry();
+            ptrace::raise_priority();
             self.hurries = true;
         }
         if events.is_empty() {

@@ -193,7 +193,8 @@ impl EbpfBackend {
 
     /// Has a command stop on its way, where nothing of its own has run yet.
     fn hold(&mut self, pid: u32, executable: &Path, stops: &TracerHandle) -> Result<(), Error> {
-        let sees = self.libraries.sees_begin(executable) && !inherited::blocks(breakpoint_traps::SIGNAL);
+        let sees =
+            self.libraries.sees_begin(executable) && !inherited::starts_blocked(breakpoint_traps::SIGNAL);
         let processes = self.loaded.take_same_processes().filter(|_| sees);
         let by_kernel = processes.is_some();
         let held = stops.hold(

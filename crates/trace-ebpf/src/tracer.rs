@@ -82,10 +82,10 @@ struct Tracer<'a> {
 
 impl Tracer<'_> {
     fn run(mut self, todo: &Receiver<TracerRequest>, bell: &TracerWakeup) {
-        ptrace::hurry();
+        ptrace::raise_priority();
         tracer_wakeup::listen();
         loop {
-            while let Some(stop) = ptrace::wait_no_longer() {
+            while let Some(stop) = ptrace::try_wait() {
                 self.pass(stop);
             }
             self.set_traps();
@@ -148,7 +148,7 @@ impl Tracer<'_> {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             libc::PTRACE_EVENT_EXIT => {
-                let moment = go_exit_watch::moment(process, ptrace::message(tid).unwrap_or(0));
+                let moment = go_exit_watch::moment(process, ptrace::event_message(tid).unwrap_or(0));
                 let buffers = self.snapshots.snapshot(tid, moment);
                 if !buffers.is_empty() {
                     let kind = RawEventKind::buffers(tid, moment, buffers, String::new());
@@ -161,7 +161,7 @@ impl Tracer<'_> {
             0 => ptrace::resume(tid, false, signal),
             other => {
                 if other == ptrace::EVENT_STOP {
-                    ptrace::leave_all_but_exit_out(tid); // it starts others, which do run code of the program
+                    ptrace::trace_exit_only(tid); // it starts others, which do run code of the program
                 }
                 ptrace::resume(tid, false, 0);
             }
@@ -215,7 +215,7 @@ impl Tracer<'_> {
         self.traced.insert(new, traps);
         self.threads.insert(new, pid);
         if self.threads.values().filter(|&&of| of == pid).count() >= THREADS {
-            ptrace::leave_threads_out(tid);
+            ptrace::ignore_new_threads(tid);
         }
     }
 
@@ -292,7 +292,7 @@ impl Tracer<'_> {
         if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
             return;
         }
-        let ended = ptrace::message(tid).unwrap_or(0);
+        let ended = ptrace::event_message(tid).unwrap_or(0);
         let moment = if ended & 0x7f == 0 { SnapshotMoment::Exit } else { SnapshotMoment::Signal };
         self.report(tid, moment, moment);
     }
@@ -303,7 +303,7 @@ impl Tracer<'_> {
 
     /// A signal goes on to the process, but for that of a trap.
     fn signal(&mut self, pid: u32, signal: i32) {
-        let by = if signal == breakpoint_traps::SIGNAL { ptrace::signalled_by(pid) } else { None };
+        let by = if signal == breakpoint_traps::SIGNAL { ptrace::signal_fd(pid) } else { None };
         match by.and_then(|fd| self.traced.get(&pid)?.kind_of(fd)) {
             Some(trap) => {
                 self.trapped(pid, trap);
@@ -317,7 +317,9 @@ impl Tracer<'_> {
     /// The kernel says that the command's C library stands: it is let go, and has hardly stood still. False: it is another
     /// signal.
     fn stands(&mut self, pid: u32) -> bool {
-        let Some(list) = self.passing.list(pid).filter(|_| ptrace::is_of_kernel(pid)) else { return false };
+        let Some(list) = self.passing.list(pid).filter(|_| ptrace::is_kernel_signal(pid)) else {
+            return false;
+        };
         self.snapshots.image_started(pid, list);
         self.passing.begun(pid);
         self.go_on(pid);
@@ -354,7 +356,7 @@ impl Tracer<'_> {
     }
 
     fn seize(&mut self, pid: u32) -> bool {
-        let seized = ptrace::seize_for_ends(pid).is_ok();
+        let seized = ptrace::seize_for_lifecycle(pid).is_ok();
         self.knows(seized.then_some(pid));
         seized
     }
@@ -390,7 +392,7 @@ fn running(pid: u32) -> PathBuf {
 
 /// The number of what a thread has just started.
 fn new_one(tid: u32) -> Option<u32> {
-    ptrace::message(tid).and_then(|new| u32::try_from(new).ok())
+    ptrace::event_message(tid).and_then(|new| u32::try_from(new).ok())
 }
 
 fn is_job_control(signal: i32) -> bool {

@@ -202,7 +202,7 @@ impl Sampler<'_, '_> {
         let Some(known) = self.known.get_mut(&pid) else { return };
         // Its threads' own counts, and those of children that it has waited for: nobody tells them apart here.
         known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
-        known.times = proc::times_ns(pid).unwrap_or(known.times);
+        known.times = proc::cpu_times_ns(pid).unwrap_or(known.times);
         let (totals, changed) = (known.totals, !exe.is_empty() && known.exe != exe);
         if changed {
             known.exe = exe.clone();
@@ -212,7 +212,7 @@ impl Sampler<'_, '_> {
         self.follow_positions(pid, now);
         let buffers = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
         if !buffers.is_empty() {
-            let waits_in = proc::waits_in(pid);
+            let waits_in = proc::current_syscall(pid);
             self.tell(now, pid, RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, waits_in));
         }
     }
@@ -246,7 +246,7 @@ impl Sampler<'_, '_> {
         let Some(mut known) = self.known.remove(&pid) else { return };
         // A zombie still has its counts.
         known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
-        known.times = proc::times_ns(pid).unwrap_or(known.times);
+        known.times = proc::cpu_times_ns(pid).unwrap_or(known.times);
         self.unwatched(pid, &known, now);
         let (user_ns, system_ns) = known.times;
         let usage = ResourceUsage { user_ns, system_ns, ..ResourceUsage::default() };

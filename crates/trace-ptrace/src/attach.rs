@@ -22,7 +22,7 @@ impl Tracer<'_, '_> {
         process.hidden = true;
         self.processes.insert(pid, process);
         self.add_thread(pid, pid);
-        gated.open()?;
+        gated.open_gate()?;
         self.gated = Some(gated);
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Tracer<'_, '_> {
         self.processes.insert(pid, TracedProcess::new(None, now));
         self.seize_threads(pid)?;
         let comm = proc::label(pid);
-        if proc::foreign(pid) {
+        if proc::is_foreign(pid) {
             self.make_foreign(pid, &comm);
         }
         let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or_default();

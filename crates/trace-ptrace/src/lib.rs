@@ -80,7 +80,7 @@ fn unusable(reason: &str) -> Error {
 
 /// The error of a command that did not get as far as execve(2).
 fn not_started(mut gated: GatedCommand) -> Error {
-    match gated.answer() {
+    match gated.wait_for_exec() {
         Err(error) => error,
         Ok(()) => unusable("the command was ended before it began"),
     }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use weir_model::trace::{Exit, SnapshotMoment};
-use weir_sys::blocking_calls::name;
 use weir_sys::clock::now_ns;
 use weir_sys::{proc, ptrace, syscalls};
 use weir_trace_api::RawEventKind;
@@ -18,7 +17,7 @@ impl Tracer<'_, '_> {
     /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
     pub(super) fn on_birth(&mut self, tid: u32, event: i32, now: u64) {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let child = ptrace::message(tid).unwrap_or(0) as u32;
+        let child = ptrace::event_message(tid).unwrap_or(0) as u32;
         if child != 0 && !self.threads.contains_key(&child) {
             let same = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
@@ -49,7 +48,12 @@ impl Tracer<'_, '_> {
         }
         self.processes.insert(child, process);
         self.add_thread(child, child);
-        self.tell(now, pid, tid, RawEventKind::Fork { child, shares_files: ptrace::share_files(tid, child) });
+        self.tell(
+            now,
+            pid,
+            tid,
+            RawEventKind::Fork { child, shares_files: ptrace::share_fd_table(tid, child) },
+        );
     }
 
     /// Its first stop may have come before the event that says whose it is.
@@ -88,7 +92,7 @@ impl Tracer<'_, '_> {
 
     /// A new image. Other threads are gone, and the one that asked for it has the process's number now.
     pub(super) fn on_exec(&mut self, tid: u32, now: u64) {
-        let former = ptrace::message(tid).map_or(tid, |former| former as u32);
+        let former = ptrace::event_message(tid).map_or(tid, |former| former as u32);
         let mut thread = self.threads.remove(&former).unwrap_or_default();
         let Some(process) = self.processes.get_mut(&tid) else { return ptrace::resume(tid, false, 0) };
         for gone in process.threads.drain() {
@@ -126,7 +130,7 @@ impl Tracer<'_, '_> {
     /// has not written yet.
     pub(super) fn begins(&mut self, tid: u32, pid: u32) -> bool {
         let Some(process) = self.process(pid) else { return false };
-        let by = || ptrace::signalled_by(tid);
+        let by = || ptrace::signal_fd(tid);
         if process.entry.as_ref().and_then(|traps| traps.kind_of(by()?)).is_none() {
             return false;
         }
@@ -148,7 +152,7 @@ impl Tracer<'_, '_> {
             self.blind.insert(format!("{label} {why}"));
         }
         self.tell(now, pid, pid, RawEventKind::Exec { exe, comm, argv });
-        if proc::foreign(pid) {
+        if proc::is_foreign(pid) {
             self.make_foreign(pid, &label);
             self.begin_gap(pid, now);
         }
@@ -156,7 +160,7 @@ impl Tracer<'_, '_> {
 
     /// A thread is about to end; its memory and descriptors are there still.
     pub(super) fn on_exit(&mut self, tid: u32, now: u64) {
-        let status = ptrace::message(tid).unwrap_or(0) as i32;
+        let status = ptrace::event_message(tid).unwrap_or(0) as i32;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.ending = Some(status);
         let pid = thread.pid;
@@ -179,7 +183,7 @@ impl Tracer<'_, '_> {
         self.end_gap(pid, now);
         self.tell_rest(pid, now);
         self.look(pid, tid, moment, now);
-        let spent = proc::spent(pid);
+        let spent = proc::resource_usage(pid);
         if let Some(process) = self.process(pid) {
             process.last = Some((process.account.read(pid), spent));
         }
@@ -262,7 +266,7 @@ impl Tracer<'_, '_> {
             return;
         };
         process.told_buffers.clone_from(&buffers);
-        let waits_in = syscalls::op(number).map_or_else(|| name(number), |op| op.name()).to_string();
+        let waits_in = syscalls::name(number).unwrap_or_default().to_string();
         self.tell(now, pid, tid, RawEventKind::buffers(pid, SnapshotMoment::Call, buffers, waits_in));
     }
 }

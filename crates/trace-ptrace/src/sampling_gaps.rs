@@ -6,7 +6,7 @@
 use weir_model::trace::Op;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::proc;
-use weir_sys::ptrace::interrupt::{PIPE_BUF, breaks_off, may_interrupt};
+use weir_sys::ptrace::interrupt::{PIPE_BUF, may_be_cut_short, may_interrupt};
 use weir_sys::ptrace::{self, registers};
 use weir_sys::syscalls;
 use weir_trace_api::RawEventKind;
@@ -181,13 +181,13 @@ impl Tracer<'_, '_> {
     pub(super) fn mend_call(&mut self, pid: u32, tid: u32) -> bool {
         const EINTR: i64 = -(libc::EINTR as i64);
         const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
-        let Some((number, result)) = registers::broken_call(tid) else { return false };
-        let again = result == EINTR && syscalls::may_be_made_again(number);
-        if !(again || RESTARTS.contains(&result)) || proc::has_signal(tid) {
+        let Some((number, result)) = registers::interrupted_syscall(tid) else { return false };
+        let again = result == EINTR && syscalls::can_be_repeated(number);
+        if !(again || RESTARTS.contains(&result)) || proc::has_deliverable_signal(tid) {
             return false;
         }
         if again {
-            registers::make_again(tid);
+            registers::restart_syscall(tid);
         }
         // The kernel counts the attempt as a call, and the one that follows.
         if let (Some(op), Some(process)) = (syscalls::op(number), self.process(pid)) {
@@ -203,7 +203,7 @@ impl Tracer<'_, '_> {
         let small = matches!(op, Some(Op::Write)) && args[2] <= PIPE_BUF;
         // Looked up once for many writes, as long as nothing else becomes of the number.
         let known = thread.whole_writes.filter(|&(fd, most)| small && fd == args[0] && args[2] <= most);
-        let breaks = known.is_none() && breaks_off(thread.pid, number as i64, args);
+        let breaks = known.is_none() && may_be_cut_short(thread.pid, number as i64, args);
         thread.whole_writes = match op {
             Some(Op::Write) if small => known.or((!breaks).then_some((args[0], args[2]))),
             Some(op) if op.reads() || op.writes() || op == Op::Lseek => thread.whole_writes,

@@ -17,9 +17,9 @@ impl Tracer<'_, '_> {
     /// weir's own filter has stopped a thread at a call; or the program's own has, which asks for a tracer that the
     /// program would not have without weir: that call is not made (on x86-64).
     pub(super) fn on_filtered(&mut self, tid: u32, pid: u32, now: u64) {
-        match ptrace::side(tid) {
-            SyscallStop::Filtered { arch, number, args, said: MARK } => {
-                if !syscalls::foreign(arch, number) {
+        match ptrace::syscall_stop(tid) {
+            SyscallStop::Filtered { arch, number, args, mark: MARK } => {
+                if !syscalls::is_foreign(arch, number) {
                     keep_children(tid, number as i64, args);
                 }
                 let seen = !self.processes.get(&pid).is_none_or(TracedProcess::unseen);
@@ -27,7 +27,7 @@ impl Tracer<'_, '_> {
                     return;
                 }
             }
-            SyscallStop::Filtered { .. } => registers::refuse(tid, NOT_MADE),
+            SyscallStop::Filtered { .. } => registers::skip_syscall(tid, NOT_MADE),
             _ => {}
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -43,7 +43,7 @@ fn keep_children(tid: u32, number: i64, mut args: [u64; 6]) {
     const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
     if number == libc::SYS_clone && args[0] & UNTRACED != 0 {
         args[0] &= !UNTRACED;
-        registers::change(tid, number, &args, NOT_MADE);
+        registers::replace_syscall(tid, number, &args, NOT_MADE);
     } else if number == libc::SYS_clone3 {
         // struct clone_args begins with the flags.
         let flags = ProcessMemory { pid: tid }.u64(args[0]);

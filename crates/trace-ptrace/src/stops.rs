@@ -108,7 +108,7 @@ impl Tracer<'_, '_> {
 
     /// If it was `asked` to stop, this stop is the answer: the kernel takes back the request at any stop.
     fn on_call(&mut self, tid: u32, asked: bool, now: u64) {
-        let side = ptrace::side(tid);
+        let side = ptrace::syscall_stop(tid);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.in_call = matches!(side, SyscallStop::Entry { .. });
         }
@@ -120,7 +120,7 @@ impl Tracer<'_, '_> {
             }
             SyscallStop::Exit { .. } if asked && self.mend_at_exit(tid) => {}
             SyscallStop::Exit { result } => self.on_return(tid, result, now),
-            SyscallStop::Filtered { .. } | SyscallStop::Neither => {}
+            SyscallStop::Filtered { .. } | SyscallStop::Other => {}
         }
         self.go_on(tid, 0, now);
     }
@@ -138,7 +138,7 @@ impl Tracer<'_, '_> {
     /// True: the thread stays stopped, or was let go for good.
     pub(super) fn on_entry(&mut self, tid: u32, arch: u32, number: u64, args: [u64; 6], now: u64) -> bool {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return false };
-        if syscalls::foreign(arch, number) {
+        if syscalls::is_foreign(arch, number) {
             self.make_foreign(pid, &proc::label(pid));
             self.begin_gap(pid, now);
             return false;

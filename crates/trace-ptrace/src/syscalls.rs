@@ -38,7 +38,7 @@ impl EnteredCall {
     /// Bytes asked for.
     pub(super) fn asked(&self) -> Option<u64> {
         let summed = !self.pieces.is_empty();
-        syscalls::asked_bytes(self.op, &self.args)
+        syscalls::requested_bytes(self.op, &self.args)
             .or_else(|| summed.then(|| self.pieces.iter().map(|piece| piece.1).sum()))
     }
 
@@ -87,7 +87,7 @@ impl EnteredCall {
     }
 
     fn first(&self) -> Option<(u64, u64)> {
-        let asked = syscalls::asked_bytes(self.op, &self.args).unwrap_or(0);
+        let asked = syscalls::requested_bytes(self.op, &self.args).unwrap_or(0);
         let flat = syscalls::buffer(self.op, &self.args).map(|address| (address, asked));
         flat.or_else(|| self.pieces.iter().copied().find(|piece| piece.1 > 0))
     }

@@ -222,7 +222,7 @@ fn known(key: Key) -> Known {
 }
 
 fn read(file: File) -> Option<Image> {
-    let elf = ElfFile::of(file)?;
+    let elf = ElfFile::from_file(file)?;
     if elf.is_foreign() {
         return Some(Image { foreign: true, ..Image::default() });
     }
@@ -245,7 +245,7 @@ fn read_own(elf: &ElfFile) -> object::Result<Image> {
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
     // An executable that copies `stdout` into itself defines it too.
     let names = if image.go { &[GOROUTINES][..] } else { &WANTED };
-    let looked_up = sections.look_up(SEARCHED, names, |name, at, bytes| image.has(name, at, bytes));
+    let looked_up = sections.find_exported(SEARCHED, names, |name, at, bytes| image.has(name, at, bytes));
     let exported = if looked_up.is_some() { 0 } else { exported };
     sections.symbols(exported, all, |name, at, bytes| {
         let known = if image.go { goroutines(name) } else { wanted(name) };
@@ -279,7 +279,9 @@ fn goroutines(name: &[u8]) -> Option<&'static str> {
 
 /// In a relocatable program the names of the sections are longer.
 fn go_parts(sections: &ElfSections) -> Option<Parts> {
-    let named = |name: &str| sections.place(name).or_else(|| sections.place(&format!(".data.rel.ro{name}")));
+    let named = |name: &str| {
+        sections.address_and_size(name).or_else(|| sections.address_and_size(&format!(".data.rel.ro{name}")))
+    };
     let data = [".go.module", ".noptrdata", ".data", ".data.rel.ro"].into_iter().filter_map(named).collect();
     Some(Parts { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_sys::maps::{MappedRegion, MappingKind, writable_of};
+use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
 use weir_sys::memory::Memory;
 
 /// More is not searched: it would take longer than a look may.
@@ -25,7 +25,7 @@ impl Area {
             .collect();
         let code = own.iter().filter(|one| one.executable).map(|one| (one.start, one.end)).collect();
         let image = (own.first()?.start, own.last()?.end);
-        let writable = writable_of(regions, path);
+        let writable = writable_ranges(regions, path);
         let bytes: u64 = writable.iter().map(|(start, end)| end - start).sum();
         (bytes <= SEARCH_MOST).then_some(Area { writable, code, image })
     }

@@ -50,13 +50,14 @@ impl SkippedCall {
 
 /// Handles a system call's entry in a process with written-ahead bytes. Returns the call if it was changed.
 pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
-    let SyscallStop::Entry { arch, number, args } = ptrace::side(tid) else { return None };
+    let SyscallStop::Entry { arch, number, args } = ptrace::syscall_stop(tid) else { return None };
     let owner = tracees.memory_owner_of(tid)?;
     let number = number as i64;
     if number == libc::SYS_lseek && args[1] == 0 && args[2] == libc::SEEK_CUR as u64 {
         return position_query(tracees, owner, tid, args);
     }
-    if syscalls::foreign(arch, number as u64) || !(number == libc::SYS_write || number == libc::SYS_writev) {
+    if syscalls::is_foreign(arch, number as u64) || !(number == libc::SYS_write || number == libc::SYS_writev)
+    {
         return None;
     }
     let memory = ProcessMemory { pid: tid };
@@ -72,11 +73,11 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     let suppressed = skipped_bytes == requested_bytes && all_parts;
     let mut saved_vector = None;
     if suppressed {
-        registers::change(tid, -1, &args, requested_bytes as i64);
+        registers::replace_syscall(tid, -1, &args, requested_bytes as i64);
     } else if number == libc::SYS_write {
         let [fd, from, bytes, ..] = args;
         let rest = [fd, from + skipped_bytes, bytes - skipped_bytes, args[3], args[4], args[5]];
-        registers::change(tid, number, &rest, 0);
+        registers::replace_syscall(tid, number, &rest, 0);
     } else {
         saved_vector = Some(shorten_vector(tid, &memory, &args, &parts, skipped_bytes));
     }
@@ -103,18 +104,18 @@ fn position_query(tracees: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Op
 /// Handles the exit of a changed call: sets the result that the program expects. Returns false if the thread was
 /// killed at this stop.
 pub(crate) fn at_exit(tid: u32, call: &SkippedCall) -> bool {
-    let SyscallStop::Exit { result } = ptrace::side(tid) else { return false };
+    let SyscallStop::Exit { result } = ptrace::syscall_stop(tid) else { return false };
     if let Some((address, bytes)) = &call.saved_vector {
         ptrace::write_memory(tid, *address, bytes);
     }
     if call.position_offset > 0 {
         let position =
             if result >= 0 { result.saturating_sub_unsigned(call.position_offset) } else { result };
-        return registers::answer(tid, &call.args, position);
+        return registers::set_result(tid, &call.args, position);
     }
     // If the rest failed or restarts, the call has written the skipped bytes only, and the program repeats the rest.
     let rest = if call.suppressed { 0 } else { result.max(0) };
-    registers::answer(tid, &call.args, call.skipped_bytes as i64 + rest)
+    registers::set_result(tid, &call.args, call.skipped_bytes as i64 + rest)
 }
 
 /// Returns the addresses and lengths that a write(2) or writev(2) writes.

@@ -104,7 +104,7 @@ fn obstacle_before_stop(pid: u32, pending: &[Pending], targets: &[String]) -> Op
 fn lock_text(pid: u32, one: &Pending) -> String {
     match lock_holder(pid, one.holder) {
         Some(tid) => {
-            let call = proc::waits_in(tid);
+            let call = proc::current_syscall(tid);
             let state = if call.is_empty() { String::new() } else { format!(", and is in {call}") };
             format!("thread {tid} holds the lock of the stream of descriptor {}{state}", one.fd)
         }

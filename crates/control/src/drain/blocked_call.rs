@@ -16,7 +16,7 @@ pub(super) struct BlockedCall {
 impl BlockedCall {
     /// Returns the call's name, or its number if it has none.
     pub fn name(&self) -> String {
-        let name = syscalls::op(self.number).map(Op::name).or_else(|| syscalls::waiting_name(self.number));
+        let name = syscalls::name(self.number);
         name.map_or_else(|| format!("system call {}", self.number), str::to_string)
     }
 
@@ -59,7 +59,7 @@ impl BlockedCall {
     /// made again.
     pub fn shows_interruption(&self) -> bool {
         let bytes = syscalls::op(self.number).filter(|op| op.writes()).map(|op| match op {
-            Op::Write => syscalls::asked_bytes(op, &self.args).unwrap_or(u64::MAX),
+            Op::Write => syscalls::requested_bytes(op, &self.args).unwrap_or(u64::MAX),
             _ => u64::MAX,
         });
         bytes.is_some_and(|bytes| bytes > PIPE_BUF) || self.number == libc::SYS_connect

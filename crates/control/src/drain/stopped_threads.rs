@@ -61,7 +61,7 @@ impl<'t> StoppedThreads<'t> {
         let (deadline, mut pause) = (Instant::now() + STOP_TIMEOUT, Duration::from_micros(20));
         loop {
             let found_new = stopped.interrupt_new_threads()?;
-            while let Some(stop) = ptrace::wait_no_longer() {
+            while let Some(stop) = ptrace::try_wait() {
                 stopped.on_stop(stop);
             }
             if stopped.threads.is_empty() {
@@ -106,12 +106,15 @@ impl<'t> StoppedThreads<'t> {
         let Some(state) = self.threads.get_mut(&tid) else { return };
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         let at_syscall = signal == SYSCALL_STOP && event == 0;
-        let call = match ptrace::side(tid) {
-            SyscallStop::Entry { number, args, arch } if at_syscall && !syscalls::foreign(arch, number) => {
+        let call = match ptrace::syscall_stop(tid) {
+            SyscallStop::Entry { number, args, arch }
+                if at_syscall && !syscalls::is_foreign(arch, number) =>
+            {
                 Some(BlockedCall { number: number as i64, args })
             }
             _ if at_syscall => None,
-            _ => registers::call(tid).map(|call| BlockedCall { number: call.number, args: call.args }),
+            _ => registers::current_syscall(tid)
+                .map(|call| BlockedCall { number: call.number, args: call.args }),
         };
         if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested {
             // At once: weir may be killed before it resumes the thread.

@@ -70,7 +70,7 @@ pub fn launch(
     apply(plan.environment_changes(&files, |name| std::env::var_os(name)));
     if becomes_command {
         before_start(&[]);
-        return Err(launch::replace(&plan.command).into());
+        return Err(launch::exec(&plan.command).into());
     }
     let handlers: Handlers = match arena {
         Some(arena) => vec![Box::new(CoalesceHandler::new(arena, plan.gathered_delay))],

@@ -1,12 +1,12 @@
 //! Forwards weir's signals to the command, and stops weir when job control stops the command.
 
-use weir_sys::signals::{self, ASKING, PassedOn};
+use weir_sys::signals::{self, FORWARDED, SignalForwarding};
 
 /// Forwards signals to a process until the guard is dropped. The terminal sends its signals to both by itself.
-pub(crate) fn forward(pid: u32) -> PassedOn {
-    let mut forwarded = ASKING.to_vec();
+pub(crate) fn forward(pid: u32) -> SignalForwarding {
+    let mut forwarded = FORWARDED.to_vec();
     forwarded.push(libc::SIGTSTP);
-    signals::pass_on(pid, &forwarded)
+    signals::forward(pid, &forwarded)
 }
 
 /// Stops weir by the signal that stopped the command, so that the shell sees a stopped job. Returns when weir is

@@ -31,13 +31,13 @@ impl LastWrite {
 /// Reads the last write of a thread in its exit stop.
 pub(crate) fn read(tid: u32, skipped_call: Option<&SkippedCall>) -> Option<LastWrite> {
     if let Some(skipped_call) = skipped_call {
-        let result = registers::call(tid).map_or(0, |call| call.result.max(0) as u64);
+        let result = registers::current_syscall(tid).map_or(0, |call| call.result.max(0) as u64);
         let (fd, parts, skipped_bytes) = skipped_call.requested(tid);
         return Some(LastWrite::InCall { fd, parts, bytes: skipped_bytes + result });
     }
-    match registers::call(tid) {
+    match registers::current_syscall(tid) {
         Some(call) => in_call(tid, &call),
-        None => registers::behind(tid).map(LastWrite::InUserMode),
+        None => registers::after_syscall(tid).map(LastWrite::InUserMode),
     }
 }
 
@@ -81,12 +81,13 @@ fn has_just_written(memory: &ProcessMemory, registers: &registers::AfterSyscall,
         return false;
     }
     let length = bytes.len() as u64;
-    let written =
-        |address, number: u64| registers.all.contains(&number) && memory.bytes(address, bytes.len()) == bytes;
-    if written(registers.second, length) {
+    let written = |address, number: u64| {
+        registers.general.contains(&number) && memory.bytes(address, bytes.len()) == bytes
+    };
+    if written(registers.second_arg, length) {
         return true;
     }
-    let parts = skip::parse_vector(&memory.bytes(registers.second, 32));
+    let parts = skip::parse_vector(&memory.bytes(registers.second_arg, 32));
     let first = parts.first().filter(|first| first.1 == length);
     first.is_some_and(|first| written(first.0, parts.iter().map(|part| part.1).fold(0, u64::wrapping_add)))
 }

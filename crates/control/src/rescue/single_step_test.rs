@@ -155,7 +155,7 @@ impl SteppedProgram {
 
     /// Checks after a write(2) the results that a kill inside of the call would have left.
     fn check_partial_writes(&mut self) {
-        let Some(call) = registers::call(self.pid) else { return };
+        let Some(call) = registers::current_syscall(self.pid) else { return };
         if matches!(call.number, libc::SYS_write | libc::SYS_writev) && call.args[0] == 1 && call.result > 0 {
             let whole = call.result;
             for part in [-libc::ENOSYS as i64, -512, -libc::EINTR as i64, 1, whole / 2, whole - 1] {
@@ -181,9 +181,9 @@ impl SteppedProgram {
                 self.check("a step", 0);
             }
             self.check_partial_writes();
-            if let Some(call) = registers::call(self.pid) {
+            if let Some(call) = registers::current_syscall(self.pid) {
                 // Sets the registers that the thread has after its return, before the next instruction.
-                registers::answer(self.pid, &call.args, call.result);
+                registers::set_result(self.pid, &call.args, call.result);
                 self.check("after a call", 0);
             }
         }

@@ -54,7 +54,7 @@ pub(crate) fn run(
     supervisor.handle_events()?;
     if let Some(mut gated) = supervisor.gated.take() {
         // The child ended before its execve(2). Its answer holds the error.
-        gated.answer()?;
+        gated.wait_for_exec()?;
     }
     Ok(supervisor.outcome())
 }
@@ -88,7 +88,7 @@ impl Supervisor {
         process.before_exec = true;
         self.tracees.processes.insert(pid, process);
         self.add_thread(pid, pid);
-        gated.open()?;
+        gated.open_gate()?;
         self.gated = Some(gated);
         self.next_tick_ns = self.tick_interval.map_or(0, |interval| now_ns() + interval.as_nanos() as u64);
         Ok(())

@@ -29,7 +29,7 @@ pub(super) fn can_interrupt(pid: u32, tid: u32) -> bool {
 /// Tells whether an interrupted call has done nothing and can be made again with the same result.
 fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6]) -> bool {
     // On other architectures weir does not see that a call was interrupted.
-    if !cfg!(target_arch = "x86_64") || !syscalls::may_be_made_again(number) {
+    if !cfg!(target_arch = "x86_64") || !syscalls::can_be_repeated(number) {
         return false;
     }
     let may_return_part = |flags: u64| flags & libc::MSG_WAITALL as u64 != 0;
@@ -66,9 +66,9 @@ fn has_no_short_timeout(number: i64, args: &[u64; 6]) -> bool {
 
 /// Makes a call again that a requested stop ended with EINTR, unless a signal is pending.
 pub(crate) fn restart_interrupted_call(tid: u32) {
-    let Some((number, result)) = registers::broken_call(tid) else { return };
-    let interrupted = result == -i64::from(libc::EINTR) && syscalls::may_be_made_again(number);
-    if interrupted && !proc::has_signal(tid) {
-        registers::make_again(tid);
+    let Some((number, result)) = registers::interrupted_syscall(tid) else { return };
+    let interrupted = result == -i64::from(libc::EINTR) && syscalls::can_be_repeated(number);
+    if interrupted && !proc::has_deliverable_signal(tid) {
+        registers::restart_syscall(tid);
     }
 }

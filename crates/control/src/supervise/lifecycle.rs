@@ -18,7 +18,7 @@ impl Supervisor {
     /// Handles fork(2), vfork(2) or clone(2): the caller is stopped, and the child has not run.
     pub(super) fn on_clone(&mut self, tid: u32, event: i32) {
         let Some(pid) = self.tracees.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let child = ptrace::message(tid).unwrap_or(0) as u32;
+        let child = ptrace::event_message(tid).unwrap_or(0) as u32;
         if child != 0 && !self.tracees.threads.contains_key(&child) {
             let same_process = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
@@ -93,7 +93,7 @@ impl Supervisor {
 
     /// Handles execve(2): other threads are gone, and the calling thread has the process's number.
     pub(super) fn on_exec(&mut self, tid: u32) {
-        let former = ptrace::message(tid).map_or(tid, |former| former as u32);
+        let former = ptrace::event_message(tid).map_or(tid, |former| former as u32);
         self.tracees.threads.remove(&former);
         let Some(process) = self.tracees.processes.get_mut(&tid) else {
             return ptrace::resume(tid, false, 0);
@@ -118,7 +118,7 @@ impl Supervisor {
 
     fn note_image_limitations(&mut self, pid: u32) {
         let label = || proc::label(pid);
-        if proc::foreign(pid) {
+        if proc::is_foreign(pid) {
             let sentence = format!("{} is a 32-bit program: its streams cannot be read", label());
             self.tracees.add_limitation(sentence);
         }
@@ -133,7 +133,7 @@ impl Supervisor {
 
     /// Handles an exit stop: the thread's memory and descriptors still exist.
     pub(super) fn on_exit(&mut self, tid: u32) {
-        let status = ptrace::message(tid).unwrap_or(0) as i32;
+        let status = ptrace::event_message(tid).unwrap_or(0) as i32;
         let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
         thread.exiting = true;
         let pid = thread.pid;

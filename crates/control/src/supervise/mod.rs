@@ -61,7 +61,7 @@ pub enum SuperviseError {
 /// Returns a sentence for each task that the supervisor cannot do for a command that has not started.
 pub fn limitations(gated: &GatedCommand, options: &SuperviseOptions) -> Vec<String> {
     let mut sentences = Vec::new();
-    if !registers::KNOWN && (options.max_delay.is_some() || options.fix_fork) {
+    if !registers::SUPPORTED && (options.max_delay.is_some() || options.fix_fork) {
         sentences.push("--max-delay and --fix-fork from outside need x86-64".to_string());
     }
     sentences.extend(lifecycle::limitation(gated));
@@ -96,7 +96,7 @@ fn with_own_handlers(
     options: &SuperviseOptions,
     mut handlers: Vec<Box<dyn LifecycleHandler + Send>>,
 ) -> Vec<Box<dyn LifecycleHandler + Send>> {
-    let can_drain = registers::KNOWN;
+    let can_drain = registers::SUPPORTED;
     if let Some(delay) = options.max_delay.filter(|_| can_drain) {
         handlers.push(Box::new(DelayHandler::new(delay)));
     }

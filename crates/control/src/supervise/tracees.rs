@@ -198,6 +198,6 @@ impl Tracees {
         let process = self.processes.get(&pid);
         let live = |tid: &&u32| self.threads.get(tid).is_some_and(|thread| !thread.exiting);
         let tids = process.into_iter().flat_map(|process| process.threads.iter().filter(live));
-        tids.map(|tid| (*tid, registers::call(*tid))).collect()
+        tids.map(|tid| (*tid, registers::current_syscall(*tid))).collect()
     }
 }

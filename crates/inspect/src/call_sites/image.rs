@@ -82,7 +82,7 @@ fn open(pid: u32, path: &Path, inode: u64) -> Option<File> {
 impl CodeImage {
     /// None where it is no ELF file that can be read.
     pub fn read(path: &Path, file: File) -> Option<CodeImage> {
-        let elf = ElfFile::of(file).filter(|elf| !elf.is_foreign())?;
+        let elf = ElfFile::from_file(file).filter(|elf| !elf.is_foreign())?;
         let segments = elf.mapped_segments().ok()?;
         let sections = elf.sections().ok()?;
         let go = sections.has(".gopclntab") || sections.has(".data.rel.ro.gopclntab");
@@ -128,7 +128,7 @@ impl CodeImage {
 }
 
 fn section_range(sections: &ElfSections, name: &str) -> Option<Range<u64>> {
-    let (address, bytes) = sections.place(name)?;
+    let (address, bytes) = sections.address_and_size(name)?;
     Some(address..address.checked_add(bytes)?)
 }
 

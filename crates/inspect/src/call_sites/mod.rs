@@ -25,7 +25,7 @@ use watched_stream::WatchedStream;
 use watchpoint_sample::WatchpointSample;
 use weir_model::trace::{Buffer, SnapshotMoment, WriteSite};
 use weir_sys::clock::now_ns;
-use weir_sys::maps::{MappedRegion, MappingKind as Mapped, regions_of, text};
+use weir_sys::maps::{MappedRegion, MappingKind as Mapped, parse_regions, text};
 use weir_sys::proc;
 
 /// So many streams of a process are watched: a processor has four registers, and two may be taken by stops.
@@ -254,7 +254,7 @@ fn code(pid: u32) -> Arc<[MappedRegion]> {
 /// The same of what /proc/PID/maps said.
 fn code_in(maps: &[u8]) -> Arc<[MappedRegion]> {
     let is_code = |one: &MappedRegion| one.executable && matches!(one.place, Mapped::File(_));
-    regions_of(maps).into_iter().filter(is_code).collect()
+    parse_regions(maps).into_iter().filter(is_code).collect()
 }
 
 /// Who is traced by somebody else may need the registers for that: a debugger uses them as we do.

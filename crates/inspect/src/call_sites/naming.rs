@@ -103,7 +103,7 @@ mod tests {
     /// Whether this very program tells which lines its code is of.
     fn has_lines() -> bool {
         let own = weir_sys::elf::ElfFile::open(std::path::Path::new("/proc/self/exe")).unwrap();
-        own.sections().unwrap().place(".debug_line").is_some_and(|(_, bytes)| bytes > 0)
+        own.sections().unwrap().address_and_size(".debug_line").is_some_and(|(_, bytes)| bytes > 0)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use weir_model::top::{CallRate, ProcessActivity};
 use weir_model::trace::IoTotals;
 use weir_sys::proc;
-use weir_sys::process_stat::{self, ProcessStat, STAT_MOST};
+use weir_sys::process_stat::{self, MAX_STAT_BYTES, ProcessStat};
 
 use crate::process_buffers::ProcessBuffers;
 use crate::survey::proc_files::{OpenProcFile, ProcFiles};
@@ -81,7 +81,7 @@ impl SurveyedProcess {
     /// The next one.
     pub fn read(&mut self, pid: u32) -> ProcessRead {
         let Some((stat, comm)) = read_stat(&self.stat_file) else { return ProcessRead::Gone };
-        if stat.began_ticks != self.stat.began_ticks {
+        if stat.start_ticks != self.stat.start_ticks {
             return ProcessRead::Gone;
         }
         let before = std::mem::replace(&mut self.stat, stat);
@@ -96,7 +96,7 @@ impl SurveyedProcess {
             system_ticks: stat.system_ticks.saturating_sub(before.system_ticks),
         });
         (self.at, self.counters) = (now, counters.or(self.counters));
-        if stat.code != before.code || comm != self.comm {
+        if stat.code_start != before.code_start || comm != self.comm {
             self.command = command(pid, &comm);
             self.comm = comm;
             self.streams = PendingStreams::new(ProcessBuffers::default());
@@ -127,7 +127,7 @@ impl SurveyedProcess {
 
     /// Has it a memory that may be read, and is it worth a line?
     pub fn is_shown(&self) -> bool {
-        !self.stat.of_kernel && !matches!(self.stat.state, b'Z' | b'X' | b'x')
+        !self.stat.is_kernel_thread && !matches!(self.stat.state, b'Z' | b'X' | b'x')
     }
 
     /// May its buffers be looked into now? In one that runs they change while they are read, and nothing is stuck.
@@ -173,7 +173,7 @@ impl SurveyedProcess {
 }
 
 fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, String)> {
-    let mut text = [0; STAT_MOST];
+    let mut text = [0; MAX_STAT_BYTES];
     let got = file.read(&mut text).ok()?;
     let text = text.get(..got)?;
     Some((process_stat::parse(text)?, String::from_utf8_lossy(process_stat::name(text)?).into_owned()))

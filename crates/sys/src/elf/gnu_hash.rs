@@ -5,12 +5,15 @@ use object::{LittleEndian, ReadRef, U32, U64, elf};
 
 use super::{Data, SYMBOL_BYTES, Symbol, is_defined};
 
-/// No bucket of a hash table that a linker made has more symbols: they make about as many buckets as symbols.
-const CHAIN_MOST: u64 = 256;
+/// The most symbols that are compared in one bucket. Linkers make about as many buckets as symbols, so a longer chain is
+/// broken.
+const MAX_CHAIN: u64 = 256;
 
-/// What a dynamic image exports, by its hash table: a header, a Bloom filter, the buckets, and a chain of the hashes of all
-/// symbols behind the first `symbol_base`, with the lowest bit set at the end of a bucket. Offsets are in the file.
-pub(super) struct Exported<'data> {
+/// The exported symbols of a dynamic image. All fields but `header` and `count` are offsets in the file.
+///
+/// The hash table consists of a header, a Bloom filter, the buckets, and the hashes of all symbols from `symbol_base` on,
+/// with the lowest bit set at the end of a bucket.
+pub(super) struct ExportedSymbols<'data> {
     pub data: Data<'data>,
     pub hashes: u64,
     pub header: &'data elf::GnuHashHeader<LittleEndian>,
@@ -19,8 +22,8 @@ pub(super) struct Exported<'data> {
     pub strings: u64,
 }
 
-impl<'data> Exported<'data> {
-    /// The symbol, if it is there; None: the table is broken.
+impl<'data> ExportedSymbols<'data> {
+    /// Looks up a symbol. Returns `Some(None)` if the image does not export it, and None if the table is broken.
     pub fn find(&self, name: &[u8]) -> Option<Option<&'data Symbol>> {
         let hash = elf::gnu_hash(name);
         let words = u64::from(self.header.bloom_count.get(LittleEndian));
@@ -39,7 +42,7 @@ impl<'data> Exported<'data> {
         if begin < base || begin >= self.count {
             return Some(None); // 0: the bucket is empty
         }
-        for at in begin..begin + CHAIN_MOST {
+        for at in begin..begin + MAX_CHAIN {
             let link: &U32<LittleEndian> = self.read(first + (buckets + at - base) * 4)?;
             let link = link.get(LittleEndian);
             if link | 1 == hash | 1 {

@@ -1,5 +1,5 @@
-//! ELF files of 64 bits: the one reader, which leaves it to others to judge what they mean. A file is read only as far as
-//! is asked: a process starts in microseconds.
+//! Reads 64-bit little-endian ELF files (elf(5)). It reads only the requested parts of a file, because it runs while a
+//! process starts.
 
 mod gnu_hash;
 
@@ -11,7 +11,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTa
 use object::read::{ReadCache, Result};
 use object::{LittleEndian, ReadRef, elf};
 
-use gnu_hash::Exported;
+use gnu_hash::ExportedSymbols;
 
 type Header = elf::FileHeader64<LittleEndian>;
 type Data<'data> = &'data ReadCache<File>;
@@ -19,36 +19,37 @@ type Symbol = elf::Sym64<LittleEndian>;
 
 const SYMBOL_BYTES: u64 = size_of::<Symbol>() as u64;
 
-/// A file that begins as ELF files do.
+/// A file with the magic number of ELF. Its other contents are checked when they are read.
 #[derive(Debug)]
 pub struct ElfFile {
     data: ReadCache<File>,
     foreign: bool,
 }
 
-/// A part of the file that is loaded.
+/// A program header.
 pub type ElfSegment = elf::ProgramHeader64<LittleEndian>;
 
-/// A part of the file that the kernel maps (PT_LOAD).
+/// A segment that the kernel maps (PT_LOAD).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct MappedSegment {
-    /// Offsets in the file.
+    /// The range of offsets in the file.
     pub file: Range<u64>,
-    /// In the image's own addresses.
+    /// The virtual address in the file, without the load bias.
     pub address: u64,
 }
 
-/// A function that a symbol table names, in the image's own addresses.
+/// A function of a symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct FunctionSymbol<'data> {
+    /// The virtual address in the file, without the load bias.
     pub address: u64,
     pub bytes: u64,
     pub name: &'data [u8],
 }
 
-/// The sections of a file.
+/// The section headers of a file.
 #[derive(Debug)]
 pub struct ElfSections<'data> {
     table: SectionTable<'data, Header, Data<'data>>,
@@ -56,36 +57,36 @@ pub struct ElfSections<'data> {
 }
 
 impl ElfFile {
-    /// None: it cannot be read, or is no ELF file.
+    /// Opens a file. Returns None if it cannot be read or is no ELF file.
     pub fn open(path: &Path) -> Option<Self> {
-        Self::of(File::open(path).ok()?)
+        Self::from_file(File::open(path).ok()?)
     }
 
-    /// The same of a file that is open.
-    pub fn of(file: File) -> Option<Self> {
+    /// Reads the ELF identification of an open file. Returns None if it is no ELF file.
+    pub fn from_file(file: File) -> Option<Self> {
         let data = ReadCache::new(file);
         let ident = (&data).read_bytes_at(0, 6).ok().filter(|ident| ident.starts_with(&elf::ELFMAG))?;
         let foreign = ident[4] != elf::ELFCLASS64.0 || ident[5] != elf::ELFDATA2LSB.0;
         Some(Self { data, foreign })
     }
 
-    /// It is of 32 bits or of another byte order: nothing else can be told of it.
+    /// Returns whether the file is 32-bit or big-endian. No other method is meaningful for such a file.
     pub fn is_foreign(&self) -> bool {
         self.foreign
     }
 
-    /// It is of this machine's architecture.
+    /// Returns whether the file is for the architecture of this machine.
     pub fn is_native(&self) -> Result<bool> {
         let own = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
         Ok(self.header()?.e_machine(LittleEndian) == own)
     }
 
-    /// Its addresses are relative to where it is loaded (PIE, shared object).
+    /// Returns whether addresses are relative to the load bias (PIE, shared object).
     pub fn is_relative(&self) -> Result<bool> {
         Ok(self.header()?.e_type(LittleEndian) == elf::ET_DYN)
     }
 
-    /// The program interpreter that it names: the loader of its libraries.
+    /// Returns the path of the program interpreter (PT_INTERP), the dynamic loader.
     pub fn interpreter(&self) -> Result<Option<&[u8]>> {
         for segment in self.segments()? {
             if let Some(path) = segment.interpreter(LittleEndian, &self.data)? {
@@ -111,7 +112,7 @@ impl ElfFile {
         Ok(mapped.filter_map(of).collect())
     }
 
-    /// Its sections, which a file need not have.
+    /// Returns the sections. A stripped file may have none.
     pub fn sections(&self) -> Result<ElfSections<'_>> {
         Ok(ElfSections { table: self.header()?.sections(LittleEndian, &self.data)?, data: &self.data })
     }
@@ -122,30 +123,30 @@ impl ElfFile {
 }
 
 impl<'data> ElfSections<'data> {
-    fn named(&self, name: &str) -> Option<&'data elf::SectionHeader64<LittleEndian>> {
+    fn section(&self, name: &str) -> Option<&'data elf::SectionHeader64<LittleEndian>> {
         self.table.section_by_name(LittleEndian, name.as_bytes()).map(|(_, section)| section)
     }
 
-    /// Whether there is one of this name.
+    /// Returns whether the file has a section of this name.
     pub fn has(&self, name: &str) -> bool {
-        self.named(name).is_some()
+        self.section(name).is_some()
     }
 
-    /// Its bytes, if they are at most so many, and as they are (not compressed).
-    pub fn bytes(&self, name: &str, most: u64) -> Option<&'data [u8]> {
-        let section = self.named(name)?;
+    /// Returns the contents of a section; None if it has more than `max_bytes` bytes or is compressed.
+    pub fn bytes(&self, name: &str, max_bytes: u64) -> Option<&'data [u8]> {
+        let section = self.section(name)?;
         let plain = section.sh_flags(LittleEndian).0 & elf::SHF_COMPRESSED.0 == 0;
-        let small = section.sh_size(LittleEndian) <= most;
+        let small = section.sh_size(LittleEndian) <= max_bytes;
         if plain && small { section.data(LittleEndian, self.data).ok() } else { None }
     }
 
-    /// Where it lies in the file's own addresses, and its size.
-    pub fn place(&self, name: &str) -> Option<(u64, u64)> {
-        self.named(name).map(|section| (section.sh_addr(LittleEndian), section.sh_size(LittleEndian)))
+    /// Returns the virtual address of a section, without the load bias, and its size in bytes.
+    pub fn address_and_size(&self, name: &str) -> Option<(u64, u64)> {
+        self.section(name).map(|section| (section.sh_addr(LittleEndian), section.sh_size(LittleEndian)))
     }
 
-    /// Returns the functions that both symbol tables define, at most `most`.
-    pub fn functions(&self, most: usize) -> Vec<FunctionSymbol<'data>> {
+    /// Returns the functions that .symtab and .dynsym define, at most `max_count`.
+    pub fn functions(&self, max_count: usize) -> Vec<FunctionSymbol<'data>> {
         let mut found = Vec::new();
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
             let Some(section) = self.table.iter().find(|one| one.sh_type(LittleEndian) == kind) else {
@@ -154,7 +155,7 @@ impl<'data> ElfSections<'data> {
             let Ok(symbols) = section.data_as_array::<Symbol, _>(LittleEndian, self.data) else { continue };
             let link = object::SectionIndex(section.sh_link(LittleEndian) as usize);
             let Ok(names) = self.table.strings(LittleEndian, self.data, link) else { continue };
-            for symbol in symbols.iter().filter(|symbol| is_function(symbol)).take(most - found.len()) {
+            for symbol in symbols.iter().filter(|symbol| is_function(symbol)).take(max_count - found.len()) {
                 let Ok(name) = symbol.name(LittleEndian, names) else { continue };
                 let (address, bytes) = (symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
                 found.push(FunctionSymbol { address, bytes, name });
@@ -163,7 +164,7 @@ impl<'data> ElfSections<'data> {
         found
     }
 
-    /// The libraries that it needs, by name.
+    /// Returns the names of the needed libraries (DT_NEEDED); None if the file is not dynamic.
     pub fn needed(&self) -> Option<Vec<&'data [u8]>> {
         let (entries, link) = self.table.dynamic(LittleEndian, self.data).ok()??;
         let strings = self.table.strings(LittleEndian, self.data, link).ok()?;
@@ -171,23 +172,24 @@ impl<'data> ElfSections<'data> {
         Some(needed.filter_map(|entry| entry.string(LittleEndian, strings).ok()).collect())
     }
 
-    /// Looks up names among what a dynamic image exports, by its hash table, and shows those that are there: where each is, and its
-    /// size. A few pages of the file are read, however many symbols there are. None: its table has less than `least` bytes, or
-    /// it has no such hash table (DT_GNU_HASH), or a broken one.
-    pub fn look_up(
+    /// Looks up names among the exported symbols by the hash table (DT_GNU_HASH), and calls `on_symbol` with name, address
+    /// and size of each that exists. This reads a few pages of the file, however many symbols it has.
+    ///
+    /// Returns None if .dynsym has less than `min_bytes` bytes, or if the hash table is missing or broken.
+    pub fn find_exported(
         &self,
-        least: u64,
+        min_bytes: u64,
         names: &[&'static str],
-        mut show: impl FnMut(&'static str, u64, u64),
+        mut on_symbol: impl FnMut(&'static str, u64, u64),
     ) -> Option<()> {
         let of_type = |wanted| self.table.iter().find(|one| one.sh_type(LittleEndian) == wanted);
         let (hashes, symbols) = (of_type(elf::SHT_GNU_HASH)?, of_type(elf::SHT_DYNSYM)?);
-        if symbols.sh_size(LittleEndian) < least {
+        if symbols.sh_size(LittleEndian) < min_bytes {
             return None;
         }
         let link = object::SectionIndex(symbols.sh_link(LittleEndian) as usize);
         let strings = self.table.section(link).ok()?.sh_offset(LittleEndian);
-        let exported = Exported {
+        let exported = ExportedSymbols {
             data: self.data,
             hashes: hashes.sh_offset(LittleEndian),
             header: self.data.read_at(hashes.sh_offset(LittleEndian)).ok()?,
@@ -197,27 +199,27 @@ impl<'data> ElfSections<'data> {
         };
         for &name in names {
             if let Some(symbol) = exported.find(name.as_bytes())? {
-                show(name, symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
+                on_symbol(name, symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
             }
         }
         Some(())
     }
 
-    /// Shows each symbol that is defined: the bytes that begin with its name and a NUL, where it is, and its size. Of a table
-    /// that is larger than `exported` (what a dynamic image exports) or `all` (all that it has) none is shown.
+    /// Calls `on_symbol` for each defined symbol, with the bytes that start with its name and a NUL, its address and size.
+    /// Skips .dynsym if it has more than `max_dynsym_bytes`, and .symtab if it has more than `max_symtab_bytes`.
     pub fn symbols(
         &self,
-        exported: u64,
-        all: u64,
-        mut show: impl FnMut(&'data [u8], u64, u64),
+        max_dynsym_bytes: u64,
+        max_symtab_bytes: u64,
+        mut on_symbol: impl FnMut(&'data [u8], u64, u64),
     ) -> Result<()> {
         for section in self.table.iter() {
-            let most = match section.sh_type(LittleEndian) {
-                elf::SHT_DYNSYM => exported,
-                elf::SHT_SYMTAB => all,
+            let max_bytes = match section.sh_type(LittleEndian) {
+                elf::SHT_DYNSYM => max_dynsym_bytes,
+                elf::SHT_SYMTAB => max_symtab_bytes,
                 _ => continue,
             };
-            if section.sh_size(LittleEndian) > most {
+            if section.sh_size(LittleEndian) > max_bytes {
                 continue;
             }
             let symbols: &[Symbol] = section.data_as_array(LittleEndian, self.data)?;
@@ -226,7 +228,7 @@ impl<'data> ElfSections<'data> {
             for symbol in symbols {
                 let name = names.get(symbol.st_name(LittleEndian) as usize..);
                 if let Some(name) = name.filter(|_| is_defined(symbol)) {
-                    show(name, symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
+                    on_symbol(name, symbol.st_value(LittleEndian), symbol.st_size(LittleEndian));
                 }
             }
         }
@@ -257,41 +259,41 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config::with_cases(64))]
 
-        /// Whatever stands in the tables: no panic, no loop without an end, and no name that is not there.
+        /// Overwritten tables cause no panic, no endless loop and no false result.
         #[test]
-        fn broken_tables_find_nothing_that_is_not_there(
+        fn broken_tables_find_no_missing_name(
             at in 0usize..4096, bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..64),
         ) {
             use std::os::unix::fs::FileExt;
             let text = std::fs::read(c_library()).unwrap();
             let copy = tempfile::tempfile().unwrap();
             copy.write_all_at(&text, 0).unwrap();
-            let whole = ElfFile::of(copy.try_clone().unwrap()).unwrap();
+            let whole = ElfFile::from_file(copy.try_clone().unwrap()).unwrap();
             let section = |kind| {
                 let table = whole.header().unwrap().sections(LittleEndian, &whole.data).unwrap();
                 table.iter().find(|one| one.sh_type(LittleEndian) == kind).unwrap().sh_offset(LittleEndian)
             };
-            let header = 0x28; // e_shoff: where the section headers are
+            let header = 0x28; // e_shoff: the offset of the section headers
             let headers = u64::from_le_bytes(text[header..header + 8].try_into().unwrap());
             for begin in [section(elf::SHT_GNU_HASH), section(elf::SHT_DYNSYM), headers] {
                 copy.write_all_at(&text, 0).unwrap();
                 copy.write_all_at(&bytes, begin + at as u64).unwrap();
-                let Some(broken) = ElfFile::of(copy.try_clone().unwrap()) else { continue };
+                let Some(broken) = ElfFile::from_file(copy.try_clone().unwrap()) else { continue };
                 let Ok(sections) = broken.sections() else { continue };
                 let names = ["execve", "no_such_name"];
-                let _ = sections.look_up(1, &names, |name, _, _| assert_eq!(name, "execve"));
+                let _ = sections.find_exported(1, &names, |name, _, _| assert_eq!(name, "execve"));
             }
         }
     }
 
     #[test]
-    fn names_that_are_looked_up_are_those_of_all_symbols() {
+    fn names_found_by_hash_are_among_all_symbols() {
         let elf = ElfFile::open(Path::new(&c_library())).unwrap();
         let sections = elf.sections().unwrap();
         const NAMES: [&str; 7] =
             ["_IO_list_all", "stdin", "stdout", "execve", "write", "no_such_name", "fopen"];
         let mut found = Vec::new();
-        assert!(sections.look_up(1, &NAMES, |name, at, bytes| found.push((name, at, bytes))).is_some());
+        assert!(sections.find_exported(1, &NAMES, |name, at, bytes| found.push((name, at, bytes))).is_some());
         assert_eq!(found.iter().map(|one| one.0).filter(|name| *name == "no_such_name").count(), 0);
         assert!(found.iter().any(|one| one.0 == "_IO_list_all") && found.len() >= 5, "{found:?}");
         let mut all = Vec::new();
@@ -303,11 +305,11 @@ mod tests {
         for (name, at, bytes) in found {
             assert!(all.contains(&(name.to_string(), at, bytes)), "{name}");
         }
-        assert!(sections.look_up(u64::MAX, &NAMES, |_, _, _| panic!("it is small")).is_none());
+        assert!(sections.find_exported(u64::MAX, &NAMES, |_, _, _| panic!("it is small")).is_none());
     }
 
     #[test]
-    fn this_test_is_of_this_machine() {
+    fn this_test_is_a_native_dynamic_file() {
         let own = ElfFile::open(&std::env::current_exe().unwrap()).unwrap();
         assert!(own.is_native().unwrap() && !own.is_foreign());
         let interpreter = own.interpreter().unwrap().unwrap();
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_have_their_names_and_places() {
+    fn symbols_have_names_and_addresses() {
         let own = ElfFile::open(&std::env::current_exe().unwrap()).unwrap();
         let (mut main, mut undefined) = (0, 0);
         let show = |name: &[u8], at: u64, _bytes: u64| {
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_machines_and_others_are_told_apart() {
+    fn foreign_broken_and_other_files_are_told_apart() {
         let dir = tempfile::tempdir().unwrap();
         let file = |bytes: &[u8]| {
             let path = dir.path().join("file");

@@ -1,4 +1,7 @@
-//! ptrace(2) and waitpid(2), which rustix has not, as functions that cannot be called wrongly.
+//! Safe wrappers of ptrace(2), waitpid(2) and kcmp(2), which rustix does not offer.
+//!
+//! Every function on a tracee must be called by the thread that traces it. A tracee that has died is not an error unless
+//! the function says so: the death is reported by the next [`wait`].
 
 pub mod interrupt;
 pub mod registers;
@@ -7,7 +10,7 @@ pub mod timer;
 
 use std::io;
 
-/// What a tracee stops for. EXITKILL is not among them: a program outlives weir.
+/// The options of [`seize`]. PTRACE_O_EXITKILL is not among them: a program outlives weir.
 const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
@@ -15,56 +18,39 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACEEXIT;
 
-/// PTRACE_EVENT_STOP.
+/// PTRACE_EVENT_STOP of linux/ptrace.h.
 pub const EVENT_STOP: i32 = 128;
 
-const SEIZE: i64 = 0x4206;
-const INTERRUPT: i64 = 0x4207;
-const LISTEN: i64 = 0x4208;
-const GET_SYSCALL_INFO: i64 = 0x420e;
+// Requests of linux/ptrace.h that not every C library declares.
+const PTRACE_SEIZE: i64 = 0x4206;
+const PTRACE_INTERRUPT: i64 = 0x4207;
+const PTRACE_LISTEN: i64 = 0x4208;
+const PTRACE_GET_SYSCALL_INFO: i64 = 0x420e;
 
-/// A stop of a tracee, or its end.
+/// A stop or the end of a tracee.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub struct PtraceStop {
-    /// Whose.
     pub tid: u32,
-    /// As waitpid(2) gives it.
+    /// The status of waitpid(2).
     pub status: i32,
 }
 
-/// What a system call stop tells.
+/// The kind of a system call stop. `arch` is an AUDIT_ARCH_ value of linux/audit.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum SyscallStop {
-    /// The call is about to be made.
-    Entry {
-        /// AUDIT_ARCH_ of the program.
-        arch: u32,
-        /// The call's number.
-        number: u64,
-        /// Its arguments.
-        args: [u64; 6],
-    },
-    /// It is about to be made, and a seccomp filter says so.
-    Filtered {
-        /// AUDIT_ARCH_ of the program.
-        arch: u32,
-        /// The call's number.
-        number: u64,
-        /// Its arguments.
-        args: [u64; 6],
-        /// What the filter has added.
-        said: u16,
-    },
-    /// It was made.
-    Exit {
-        /// What it returns, a negative errno for an error.
-        result: i64,
-    },
-    /// It is another stop.
-    Neither,
+    /// Before the call.
+    Entry { arch: u32, number: u64, args: [u64; 6] },
+    /// Before the call, by a seccomp filter. `mark` is the data of the filter's verdict (SECCOMP_RET_DATA).
+    Filtered { arch: u32, number: u64, args: [u64; 6], mark: u16 },
+    /// After the call. `result` is a negative errno on failure.
+    Exit { result: i64 },
+    /// Not a system call stop, or the tracee has died.
+    Other,
 }
 
-/// struct ptrace_syscall_info, which not every C library declares.
+/// struct ptrace_syscall_info of linux/ptrace.h, which not every C library declares.
 #[repr(C)]
 #[derive(Default)]
 struct SyscallInfo {
@@ -77,132 +63,139 @@ struct SyscallInfo {
 }
 
 fn ptrace(request: i64, tid: u32, address: usize, data: usize) -> io::Result<i64> {
-    // SAFETY: the callers below pass what each request expects: numbers, or pointers to live locals of the
+    // SAFETY: the callers below pass the arguments that each request expects: numbers, or pointers to live locals of the
     // size that the request writes.
     let answer = unsafe { libc::ptrace(request as _, tid as libc::pid_t, address, data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer as i64) }
 }
 
-/// Becomes the tracer of a thread without stopping it.
+/// Makes the calling thread the tracer of a thread, without stopping it (PTRACE_SEIZE).
+///
+/// Fails with EPERM if the thread has another tracer or may not be traced, and with ESRCH if it has ended.
 pub fn seize(tid: u32) -> io::Result<()> {
-    ptrace(SEIZE, tid, 0, OPTIONS as usize).map(drop)
+    ptrace(PTRACE_SEIZE, tid, 0, OPTIONS as usize).map(drop)
 }
 
-/// The same of one with the filter of [`crate::seccomp`]. It and its descendants do not outlive their tracer, without
-/// whom their calls fail.
+/// Seizes a thread that has the filter of [`crate::seccomp`]. The kernel kills it and its descendants if the tracer dies,
+/// because their calls would fail without a tracer.
 pub fn seize_filtered(tid: u32) -> io::Result<()> {
     let options = OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
-    ptrace(SEIZE, tid, 0, options as usize).map(drop)
+    ptrace(PTRACE_SEIZE, tid, 0, options as usize).map(drop)
 }
 
-/// What a process stops for of which only its beginnings and ends are of interest.
-const ENDS: i32 = libc::PTRACE_O_TRACEFORK
+/// The options for lifecycle stops: fork, exec and exit.
+const LIFECYCLE_OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACEEXIT;
 
-/// The same for a process of which only forks, threads, what it executes and the end are of interest.
-pub fn seize_for_ends(tid: u32) -> io::Result<()> {
-    ptrace(SEIZE, tid, 0, (ENDS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
+/// Seizes a thread for lifecycle stops and stops at new threads, without system call stops.
+pub fn seize_for_lifecycle(tid: u32) -> io::Result<()> {
+    ptrace(PTRACE_SEIZE, tid, 0, (LIFECYCLE_OPTIONS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
 }
 
-/// The same of which nothing but the end of this very thread is of interest.
+/// Seizes a thread for the stop at its own exit only.
 pub fn seize_for_exit(tid: u32) -> io::Result<()> {
-    ptrace(SEIZE, tid, 0, libc::PTRACE_O_TRACEEXIT as usize).map(drop)
+    ptrace(PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACEEXIT as usize).map(drop)
 }
 
-/// The same of which nothing but its signals is of interest.
+/// Seizes a thread for its signal-delivery stops only.
 pub fn seize_for_signals(tid: u32) -> io::Result<()> {
-    ptrace(SEIZE, tid, 0, 0).map(drop)
+    ptrace(PTRACE_SEIZE, tid, 0, 0).map(drop)
 }
 
-/// At a stop of one that was seized so: threads that it starts from now on are not of interest.
-pub fn leave_threads_out(tid: u32) {
-    let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, ENDS as usize);
+/// Ends the stops of a stopped tracee at new threads, after [`seize_for_lifecycle`].
+pub fn ignore_new_threads(tid: u32) {
+    let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, LIFECYCLE_OPTIONS as usize);
 }
 
-/// At a stop: nothing but its end is of interest from now on.
-pub fn leave_all_but_exit_out(tid: u32) {
+/// Limits the stops of a stopped tracee to that at its exit.
+pub fn trace_exit_only(tid: u32) {
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, libc::PTRACE_O_TRACEEXIT as usize);
 }
 
-/// This thread goes before others where that is allowed: somebody stands still until it has looked, or makes more than it
-/// can take.
-pub fn hurry() {
-    const BEFORE_OTHERS: libc::c_int = -10;
-    // SAFETY: numbers; 0 is the calling thread.
-    let _not_allowed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, BEFORE_OTHERS) };
+/// Raises the priority of the calling thread if that is allowed (setpriority(2)). Processes are stopped until this thread
+/// has handled them, or emit events faster than it would read them.
+pub fn raise_priority() {
+    const NICE: libc::c_int = -10;
+    // SAFETY: all arguments are numbers; 0 is the calling thread.
+    let _not_allowed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }
 
-/// Has it stop soon. Some system calls that it waits in would end with EINTR: see `catch`.
+/// Requests a stop of a running tracee (PTRACE_INTERRUPT). Some blocked system calls fail with EINTR then: see
+/// [`interrupt::may_interrupt`].
 pub fn interrupt(tid: u32) -> io::Result<()> {
-    ptrace(INTERRUPT, tid, 0, 0).map(drop)
+    ptrace(PTRACE_INTERRUPT, tid, 0, 0).map(drop)
 }
 
-/// Lets it run, to the next system call stop if `watched`. That it has died meanwhile is no error.
-pub fn resume(tid: u32, watched: bool, signal: i32) {
-    let request = if watched { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
+/// Resumes a stopped tracee and delivers `signal` (0: none). With `to_syscall`, it stops at the next system call
+/// (PTRACE_SYSCALL).
+pub fn resume(tid: u32, to_syscall: bool, signal: i32) {
+    let request = if to_syscall { libc::PTRACE_SYSCALL } else { libc::PTRACE_CONT };
     let _died = ptrace(request as i64, tid, 0, signal as usize);
 }
 
-/// Leaves it stopped by job control, and able to be continued by SIGCONT.
+/// Leaves a tracee in its group-stop until SIGCONT (PTRACE_LISTEN).
 pub fn listen(tid: u32) {
-    let _died = ptrace(LISTEN, tid, 0, 0);
+    let _died = ptrace(PTRACE_LISTEN, tid, 0, 0);
 }
 
-/// Lets a stopped one go for good.
+/// Detaches from a stopped tracee and delivers `signal` (0: none).
 pub fn detach(tid: u32, signal: i32) {
     let _died = ptrace(libc::PTRACE_DETACH as i64, tid, 0, signal as usize);
 }
 
-/// The child's number, the exit status or the former thread's number, by the event.
-pub fn message(tid: u32) -> Option<u64> {
+/// Returns the data of a ptrace event stop: the new thread's ID, the exit status, or the former thread ID at execve(2)
+/// (PTRACE_GETEVENTMSG). Returns None if the tracee has died.
+pub fn event_message(tid: u32) -> Option<u64> {
     let mut message: libc::c_ulong = 0;
     ptrace(libc::PTRACE_GETEVENTMSG as i64, tid, 0, (&raw mut message) as usize).ok()?;
     Some(message)
 }
 
-/// At the stop of a signal by which a descriptor says that something is there (F_SETSIG): the descriptor.
-pub fn signalled_by(tid: u32) -> Option<i32> {
+/// Returns the descriptor that caused the signal of a signal-delivery stop (si_fd, F_SETSIG of fcntl(2)); None if the
+/// signal has another cause.
+pub fn signal_fd(tid: u32) -> Option<i32> {
     const POLL_IN: i32 = 1;
     let info = signal_info(tid)?;
     (info[1] as i32 == POLL_IN).then_some(info[3] as i32)
 }
 
-/// At the stop of a signal: whether the kernel itself has sent it.
-pub fn is_of_kernel(tid: u32) -> bool {
-    const OF_KERNEL: i32 = 0x80; // SI_KERNEL, which no process can say
-    signal_info(tid).is_some_and(|info| info[1] as i32 == OF_KERNEL)
+/// Returns whether the kernel itself sent the signal of a signal-delivery stop.
+pub fn is_kernel_signal(tid: u32) -> bool {
+    const SI_KERNEL: i32 = 0x80; // sigaction(2); no process can send it
+    signal_info(tid).is_some_and(|info| info[1] as i32 == SI_KERNEL)
 }
 
-/// struct siginfo at the stop of a signal: si_signo and si_errno, si_code, and of a descriptor's si_band, si_fd.
+/// Returns the siginfo_t of a signal-delivery stop as words: si_signo and si_errno, si_code, si_band, si_fd.
 fn signal_info(tid: u32) -> Option<[u64; 16]> {
     let mut info = [0u64; 16];
     ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;
     Some(info)
 }
 
-/// Which call, at a system call stop.
-pub fn side(tid: u32) -> SyscallStop {
+/// Returns the kind of a system call stop, and its call (PTRACE_GET_SYSCALL_INFO, Linux 5.3).
+pub fn syscall_stop(tid: u32) -> SyscallStop {
     let mut info = SyscallInfo::default();
-    if ptrace(GET_SYSCALL_INFO, tid, size_of::<SyscallInfo>(), (&raw mut info) as usize).is_err() {
-        return SyscallStop::Neither;
+    if ptrace(PTRACE_GET_SYSCALL_INFO, tid, size_of::<SyscallInfo>(), (&raw mut info) as usize).is_err() {
+        return SyscallStop::Other;
     }
     let words = info.words;
     let (arch, number, args) = (info.arch, words[0], std::array::from_fn(|at| words[at + 1]));
     match info.op {
         1 => SyscallStop::Entry { arch, number, args },
-        3 => SyscallStop::Filtered { arch, number, args, said: words[7] as u16 },
+        3 => SyscallStop::Filtered { arch, number, args, mark: words[7] as u16 },
         2 => SyscallStop::Exit { result: words[0] as i64 },
-        _ => SyscallStop::Neither,
+        _ => SyscallStop::Other,
     }
 }
 
-/// The next stop of a tracee of this thread; Ok(None): a signal came first.
+/// Waits for the next stop of a tracee of the calling thread. Returns None if a signal interrupted the wait; fails with
+/// ECHILD if the thread has no tracees.
 pub fn wait() -> io::Result<Option<PtraceStop>> {
     let mut status = 0;
-    // Only this thread's: other threads of this process may wait for children of their own.
-    // SAFETY: fills an integer.
+    // __WNOTHREAD: other threads of this process may wait for children of their own.
+    // SAFETY: the call fills an integer.
     let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
     if tid > 0 {
         return Ok(Some(PtraceStop { tid: tid as u32, status }));
@@ -211,10 +204,11 @@ pub fn wait() -> io::Result<Option<PtraceStop>> {
     if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
 }
 
-/// The next stop of this tracee of this thread; Ok(None): a signal came first.
+/// Waits for the next stop of one tracee. Returns None if a signal interrupted the wait; fails with ECHILD if the calling
+/// thread does not trace it.
 pub fn wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
     let mut status = 0;
-    // SAFETY: fills an integer.
+    // SAFETY: the call fills an integer.
     let got = unsafe { libc::waitpid(tid as libc::pid_t, &mut status, libc::__WALL | libc::__WNOTHREAD) };
     if got > 0 {
         return Ok(Some(PtraceStop { tid, status }));
@@ -223,78 +217,79 @@ pub fn wait_for(tid: u32) -> io::Result<Option<PtraceStop>> {
     if error.raw_os_error() == Some(libc::EINTR) { Ok(None) } else { Err(error) }
 }
 
-/// A stop of a tracee of this thread that is there already.
-pub fn wait_no_longer() -> Option<PtraceStop> {
+/// Returns a stop of a tracee of the calling thread that has already occurred, without waiting.
+pub fn try_wait() -> Option<PtraceStop> {
     let mut status = 0;
-    // SAFETY: fills an integer.
+    // SAFETY: the call fills an integer.
     let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
     (tid > 0).then_some(PtraceStop { tid: tid as u32, status })
 }
 
-/// Whether a tracee of this thread has a stop, which stays to be waited for.
+/// Returns whether a tracee has a stop that was not waited for yet. The stop is not consumed.
 pub fn has_stop(tid: u32) -> bool {
-    // SAFETY: zeroed is a valid siginfo_t, which is filled.
+    // SAFETY: zeroed is a valid siginfo_t, which the call fills.
     unsafe {
-        let mut about: libc::siginfo_t = std::mem::zeroed();
-        let how =
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options =
             libc::WSTOPPED | libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
-        libc::waitid(libc::P_PID, tid, &mut about, how) == 0 && about.si_pid() != 0
+        libc::waitid(libc::P_PID, tid, &mut info, options) == 0 && info.si_pid() != 0
     }
 }
 
-/// Stores bytes into the memory of a traced thread's process. False: not all of them could be stored.
+/// Writes bytes to the memory of a tracee (process_vm_writev(2)). Returns false if not all bytes were written.
 pub fn write_memory(tid: u32, address: u64, bytes: &[u8]) -> bool {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: `local` is only read; the remote memory is another process's, and checked by the kernel.
-    let put = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
-    usize::try_from(put) == Ok(bytes.len())
+    // SAFETY: the kernel only reads `local`, and checks the remote address.
+    let written = unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    usize::try_from(written) == Ok(bytes.len())
 }
 
-/// Stores a word into a stopped thread's memory, even where the program itself may not write.
+/// Writes a word to the memory of a stopped tracee, also to read-only pages (PTRACE_POKEDATA).
 pub fn poke(tid: u32, address: u64, word: u64) {
     let _died = ptrace(libc::PTRACE_POKEDATA as i64, tid, address as usize, word as usize);
 }
 
-/// Whether two processes have one table of descriptors (CLONE_FILES).
-pub fn share_files(one: u32, other: u32) -> bool {
+/// Returns whether two processes share their descriptor table (CLONE_FILES; kcmp(2)).
+pub fn share_fd_table(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;
-    // SAFETY: compares and returns a number.
+    // SAFETY: the call takes and returns numbers.
     unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_FILES, 0, 0) == 0 }
 }
 
-/// Whether two processes have one memory (CLONE_VM); the child of a vfork(2) has its parent's until it executes, and
-/// what waits in it is the parent's to write. False where the kernel does not tell, or one of them is gone.
+/// Returns whether two processes share their memory (CLONE_VM), as the child of a vfork(2) does until its execve(2).
+/// Returns false if the kernel does not tell (kcmp(2)) or one of them has ended.
 pub fn share_memory(one: u32, other: u32) -> bool {
     const KCMP_VM: libc::c_int = 1;
-    // SAFETY: compares and returns a number.
+    // SAFETY: the call takes and returns numbers.
     unsafe { libc::syscall(libc::SYS_kcmp, one as libc::pid_t, other as libc::pid_t, KCMP_VM, 0, 0) == 0 }
 }
 
-/// Whether a descriptor of one process and one of another are of the same open file.
+/// Returns whether a descriptor of one process and one of another refer to the same open file (kcmp(2)).
 pub fn same_file(one: (u32, i32), other: (u32, i32)) -> bool {
     const KCMP_FILE: libc::c_int = 0;
-    let (here, there) = (one.0 as libc::pid_t, other.0 as libc::pid_t);
-    // SAFETY: compares and returns a number.
-    unsafe { libc::syscall(libc::SYS_kcmp, here, there, KCMP_FILE, one.1 as u64, other.1 as u64) == 0 }
+    let (one_pid, other_pid) = (one.0 as libc::pid_t, other.0 as libc::pid_t);
+    // SAFETY: the call takes and returns numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, one_pid, other_pid, KCMP_FILE, one.1 as u64, other.1 as u64) == 0 }
 }
 
-/// The registers, which only x86-64 has in this form.
+/// Returns the registers of a stopped tracee; None if it has died.
 #[cfg(target_arch = "x86_64")]
 pub fn registers(tid: u32) -> Option<libc::user_regs_struct> {
-    // SAFETY: plain numbers, for which zero is a value.
+    // SAFETY: a struct of integers, for which zero is valid.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     ptrace(libc::PTRACE_GETREGS as i64, tid, 0, (&raw mut registers) as usize).ok()?;
     Some(registers)
 }
 
-/// Sets them; false: the thread has died meanwhile.
+/// Sets the registers of a stopped tracee. Returns false if it has died.
 #[cfg(target_arch = "x86_64")]
 pub fn set_registers(tid: u32, registers: &libc::user_regs_struct) -> bool {
     ptrace(libc::PTRACE_SETREGS as i64, tid, 0, std::ptr::from_ref(registers) as usize).is_ok()
 }
 
-/// Waits for it: the kernel lets the tracees go late in a thread's end, after it has told those that join it.
+/// Waits until a thread of this process has left the kernel. The kernel detaches a thread's tracees late in its exit,
+/// after pthread_join(3) has returned.
 pub fn wait_until_gone(task: libc::pid_t) {
     let path = format!("/proc/self/task/{task}");
     while std::fs::exists(&path).unwrap_or(false) {
@@ -307,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_shared_only_with_oneself() {
+    fn memory_is_not_shared_with_other_processes() {
         let own = std::process::id();
         assert!(share_memory(own, own));
         assert!(!share_memory(own, std::os::unix::process::parent_id()));

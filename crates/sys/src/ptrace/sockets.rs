@@ -1,52 +1,54 @@
-//! What a stop would do to a call on a socket of another process. Timeouts make a wait end with EINTR, and a large send
-//! into a stream may have given away a part of it by then. The socket itself says which of that it can be: a tracer may
-//! have it for a moment (pidfd_getfd(2), Linux 5.6).
+//! Predicts the effect of a stop on a call on another process's socket. With a timeout, a blocked call fails with EINTR
+//! (signal(7)), and a large send into a stream may be partly done. The tracer asks the socket itself, of which it gets a
+//! copy by pidfd_getfd(2) (Linux 5.6).
 
 use rustix::net::sockopt::{Timeout, socket_domain, socket_protocol, socket_timeout, socket_type};
 use rustix::net::{AddressFamily, SocketType, ipproto};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// The least that any stream between two processes of one machine takes in one piece, or not at all: half of the
-/// smallest send buffer that the kernel allows, less what it needs itself.
-const PIECE: u64 = 2048;
+/// The size up to which a send on a UNIX stream is atomic: half of the smallest send buffer (SOCK_MIN_SNDBUF of the kernel's
+/// include/net/sock.h), minus its overhead.
+const ATOMIC_SEND_BYTES: u64 = 2048;
 
-/// A socket of another process.
+/// The blocking behaviour of another process's socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket {
-    receives: bool,
-    sends: bool,
-    /// What is sent at once if it is no longer than this.
-    piece: u64,
+    restarts_receive: bool,
+    restarts_send: bool,
+    /// The size up to which a send is atomic.
+    atomic_bytes: u64,
 }
 
 impl Socket {
-    /// None: it is none, of a kind that is not known well enough, or it cannot be asked.
+    /// Queries a descriptor. Returns None if it is no socket, of an unsupported family, or may not be copied.
     pub fn of(pid: u32, fd: u64) -> Option<Self> {
         let process = pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()?;
         let socket = pidfd_getfd(process, i32::try_from(fd).ok()?, PidfdGetfdFlags::empty()).ok()?;
         let kind = socket_type(&socket).ok()?;
         let protocol = || socket_protocol(&socket).ok()?;
-        let piece = match socket_domain(&socket).ok()? {
-            AddressFamily::UNIX if kind == SocketType::STREAM => PIECE,
+        let atomic_bytes = match socket_domain(&socket).ok()? {
+            AddressFamily::UNIX if kind == SocketType::STREAM => ATOMIC_SEND_BYTES,
             AddressFamily::UNIX => u64::MAX,
-            // A segment may end behind any byte.
+            // TCP accepts any number of bytes.
             AddressFamily::INET | AddressFamily::INET6 if protocol() == Some(ipproto::TCP) => 1,
-            // One that gathers a datagram (UDP_CORK) throws away what it has when it is broken off.
+            // With UDP_CORK (udp(7)), an interrupted send discards the collected bytes.
             AddressFamily::INET | AddressFamily::INET6 if protocol() == Some(ipproto::UDP) => 0,
             _ => return None,
         };
-        let patient = |of| socket_timeout(&socket, of) == Ok(None);
-        Some(Self { receives: patient(Timeout::Recv), sends: patient(Timeout::Send), piece })
+        let has_no_timeout = |direction| socket_timeout(&socket, direction) == Ok(None);
+        let (restarts_receive, restarts_send) =
+            (has_no_timeout(Timeout::Recv), has_no_timeout(Timeout::Send));
+        Some(Self { restarts_receive, restarts_send, atomic_bytes })
     }
 
-    /// Whether a wait for bytes or connections goes on behind a stop.
-    pub fn waits_to_receive(&self) -> bool {
-        self.receives
+    /// Returns whether the kernel restarts a blocked receive or accept after a stop.
+    pub fn restarts_receive(&self) -> bool {
+        self.restarts_receive
     }
 
-    /// Whether so many bytes are sent all at once, and a wait for that goes on behind a stop.
-    pub fn sends_whole(&self, bytes: u64) -> bool {
-        self.sends && bytes <= self.piece
+    /// Returns whether a send of this size is atomic, and the kernel restarts it after a stop.
+    pub fn sends_atomically(&self, bytes: u64) -> bool {
+        self.restarts_send && bytes <= self.atomic_bytes
     }
 }
 
@@ -63,30 +65,30 @@ mod tests {
     }
 
     #[test]
-    fn streams_take_small_pieces_whole_and_datagrams_all() {
+    fn small_stream_sends_and_all_datagrams_are_atomic() {
         let (stream, _other) = UnixStream::pair().unwrap();
         let datagrams = UnixDatagram::unbound().unwrap();
         let (stream, datagrams) = (of(&stream).unwrap(), of(&datagrams).unwrap());
-        assert!(stream.waits_to_receive() && stream.sends_whole(1) && stream.sends_whole(2048));
-        assert!(!stream.sends_whole(2049) && datagrams.sends_whole(100_000));
+        assert!(stream.restarts_receive() && stream.sends_atomically(1) && stream.sends_atomically(2048));
+        assert!(!stream.sends_atomically(2049) && datagrams.sends_atomically(100_000));
         let far = of(&TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
-        assert!(far.waits_to_receive() && far.sends_whole(1) && !far.sends_whole(2));
+        assert!(far.restarts_receive() && far.sends_atomically(1) && !far.sends_atomically(2));
         let udp = of(&UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap();
-        assert!(udp.waits_to_receive() && !udp.sends_whole(1));
+        assert!(udp.restarts_receive() && !udp.sends_atomically(1));
     }
 
     #[test]
-    fn one_with_a_timeout_is_not_to_be_stopped_in_that_direction() {
+    fn a_timeout_forbids_stops_in_that_direction() {
         let (stream, _other) = UnixStream::pair().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        let seen = of(&stream).unwrap();
-        assert!(!seen.waits_to_receive() && seen.sends_whole(1));
+        let socket = of(&stream).unwrap();
+        assert!(!socket.restarts_receive() && socket.sends_atomically(1));
         stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
-        assert!(!of(&stream).unwrap().sends_whole(1));
+        assert!(!of(&stream).unwrap().sends_atomically(1));
     }
 
     #[test]
-    fn what_is_no_socket_is_none() {
+    fn other_descriptors_are_no_sockets() {
         assert_eq!(of(&std::fs::File::open("/dev/null").unwrap()), None);
         assert_eq!(Socket::of(std::process::id(), 99_999), None);
         assert_eq!(Socket::of(u32::MAX >> 1, 0), None);

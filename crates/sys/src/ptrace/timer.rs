@@ -1,24 +1,24 @@
-//! Wakes the tracer out of waitpid(2) at a time.
+//! A timer that interrupts waitpid(2) of the tracer.
 //!
-//! A POSIX timer sends a signal to the tracer's thread alone, whose handler does nothing: waitpid ends with
-//! EINTR. A signal that comes just before waitpid would be missed, so the timer repeats until it is set anew.
+//! A POSIX timer (timer_create(2)) sends a signal to the tracer's thread. The handler does nothing, but waitpid(2) fails
+//! with EINTR. A signal that arrives just before waitpid(2) would be lost, so the timer repeats until it is set again.
 
 use std::io;
 use std::sync::Once;
 
-/// Between repetitions.
-const AGAIN_NS: i64 = 2_000_000;
+/// The interval of repetition: the longest delay after a lost signal.
+const REPEAT_NS: i64 = 2_000_000;
 
-/// Of one thread, which made it.
+/// The timer of one thread, which created it.
 #[derive(Debug)]
 pub struct WaitTimer {
     timer: libc::timer_t,
-    due: u64,
+    due_ns: u64,
 }
 
 extern "C" fn nothing(_signal: libc::c_int) {}
 
-/// A real-time signal that neither C libraries nor debuggers use for themselves.
+/// Returns a real-time signal that neither C libraries nor debuggers use.
 fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 11
 }
@@ -26,7 +26,7 @@ fn signal() -> libc::c_int {
 fn install_handler() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        // SAFETY: the handler does nothing, so it may run anywhere; without SA_RESTART, waitpid ends.
+        // SAFETY: the handler does nothing, so it may run anywhere; without SA_RESTART, waitpid(2) fails with EINTR.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -36,7 +36,7 @@ fn install_handler() {
 }
 
 impl WaitTimer {
-    /// A timer for the calling thread, not set yet.
+    /// Creates a timer for the calling thread, not set yet.
     pub fn new() -> io::Result<Self> {
         install_handler();
         // SAFETY: zeroed is a valid sigevent and sigset_t; the calls fill or read locals that outlive them.
@@ -51,33 +51,34 @@ impl WaitTimer {
             event.sigev_notify_thread_id = libc::gettid();
             let mut timer: libc::timer_t = std::ptr::null_mut();
             match libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) {
-                0 => Ok(Self { timer, due: 0 }),
+                0 => Ok(Self { timer, due_ns: 0 }),
                 _ => Err(io::Error::last_os_error()),
             }
         }
     }
 
-    /// Wakes at `due` (CLOCK_MONOTONIC, nanoseconds), and again until it is set to another time; 0: never.
-    pub fn set(&mut self, due: u64) {
-        if due == self.due {
+    /// Sets the time of the next wake-up (CLOCK_MONOTONIC, nanoseconds; 0: never). Wake-ups repeat until the next call with
+    /// another time.
+    pub fn set(&mut self, due_ns: u64) {
+        if due_ns == self.due_ns {
             return;
         }
-        self.due = due;
+        self.due_ns = due_ns;
         let time = libc::itimerspec {
-            it_interval: libc::timespec { tv_sec: 0, tv_nsec: AGAIN_NS },
+            it_interval: libc::timespec { tv_sec: 0, tv_nsec: REPEAT_NS },
             it_value: libc::timespec {
-                tv_sec: (due / 1_000_000_000) as libc::time_t,
-                tv_nsec: (due % 1_000_000_000) as libc::c_long,
+                tv_sec: (due_ns / 1_000_000_000) as libc::time_t,
+                tv_nsec: (due_ns % 1_000_000_000) as libc::c_long,
             },
         };
-        // SAFETY: the timer is this one's; the time is a valid local.
+        // SAFETY: `self` owns the timer; `time` is a valid local.
         unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
     }
 }
 
 impl Drop for WaitTimer {
     fn drop(&mut self) {
-        // SAFETY: deleted once, by its owner.
+        // SAFETY: `self` owns the timer, and deletes it once.
         unsafe { libc::timer_delete(self.timer) };
     }
 }

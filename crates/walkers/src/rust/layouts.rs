@@ -61,7 +61,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// None where there is no debug information that can be read, or none of this library's types.
 pub(crate) fn of(file: File) -> Option<Layouts> {
-    let elf = ElfFile::of(file)?;
+    let elf = ElfFile::from_file(file)?;
     let sections = elf.sections().ok()?;
     let section = |name: &str| sections.bytes(name, INFO_MOST);
     let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
