@@ -10,5 +10,4 @@ pub mod plan;
 pub mod preload;
 pub mod pty;
 mod rescue;
-pub mod runtimes;
 pub mod supervise;

@@ -2,43 +2,43 @@
 //!
 //! A walker never trusts a pointer: it checks bounds, loops and torn reads before it uses a value.
 
-mod copies;
-mod cpython;
-mod descriptors;
-mod find;
-mod glibc;
-mod glibc_search;
-mod glibc_wide;
-mod go;
-mod heap;
-mod image;
-mod libweir;
-mod musl;
-mod musl_search;
+mod c_library;
+mod candidates;
+mod copied_memory;
+mod elf_image;
+mod heap_search;
+mod hook;
+mod image_memory;
+mod open_descriptors;
 mod pending;
-mod perl;
-mod read;
-mod ruby;
-mod rust;
-mod search;
-mod sought;
-mod tcl;
+mod process_images;
+mod runtime_entry;
+mod search_cache;
 #[cfg(test)]
 pub(crate) mod tests;
+
+/// The runtimes, one file or folder each.
+mod runtimes {
+    include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
+}
 
 use std::ops::Range;
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-pub use find::{functions, unreadable, walkers, walkers_missing};
-pub use glibc::Glibc;
-pub use image::{ListHead, list_head, needs_stops};
-pub use image::{begins_with_streams, is_go, is_plain};
+pub use elf_image::{ListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
+pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use pending::{Pending, Store};
+pub use process_images::{functions, unreadable, walkers, walkers_missing};
+pub use runtime_entry::{
+    BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry, compiled_runtime, detect_runtime, runtimes,
+};
+pub use runtimes::glibc::Glibc;
 
+use copied_memory::{BUFFER_MOST, PENDING_KEPT};
 use pending::Whole;
-use read::{BUFFER_MOST, PENDING_KEPT};
+use process_images::{Detected, ProcessImages};
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.
 pub trait Walker: Send {

@@ -160,19 +160,19 @@ impl Whole {
 }
 
 /// What is told of every stream.
-pub(super) fn buffers(found: Vec<Whole>) -> Vec<Buffer> {
+pub(crate) fn buffers(found: Vec<Whole>) -> Vec<Buffer> {
     found.into_iter().map(|one| one.buffer).collect()
 }
 
 /// The word that changes at each write into this buffer.
-pub(super) fn moves(found: Vec<Whole>, buffer: &Buffer) -> Option<u64> {
+pub(crate) fn moves(found: Vec<Whole>, buffer: &Buffer) -> Option<u64> {
     let own = found.into_iter().find(|one| one.buffer.address == buffer.address);
     // Breakpoints of the processor want it aligned.
     own?.moves.filter(|at| at.is_multiple_of(8))
 }
 
 /// What waits in those that have something.
-pub(super) fn pending(found: Vec<Whole>) -> Vec<Pending> {
+pub(crate) fn pending(found: Vec<Whole>) -> Vec<Pending> {
     found.into_iter().filter_map(Whole::pending).collect()
 }
 

@@ -7,15 +7,16 @@ use proptest::prelude::*;
 use weir_model::trace::Buffer;
 use weir_sys::memory::Memory;
 
-use super::glibc::Glibc;
-use super::image::image;
-use super::musl::{Musl, Others};
-use super::musl_search::{self, Ground};
-use super::read::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
-use super::rust::Rust;
-use super::search::Area;
-use super::{glibc_search, libweir, list_head};
 use crate::Walker;
+use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
+use crate::elf_image::image;
+use crate::image_memory::Area;
+use crate::list_head;
+use crate::runtimes::glibc::{self, Glibc};
+use crate::runtimes::libweir;
+use crate::runtimes::musl::list_search::Ground;
+use crate::runtimes::musl::{self, Musl, Others};
+use crate::runtimes::rust::Rust;
 
 pub(crate) const BASE: u64 = 0x10000;
 
@@ -85,10 +86,10 @@ proptest! {
                 sound(&libweir::read(&memory, at, &stream, 4096, PENDING_KEPT).map(|one| one.buffer).into_iter().collect::<Vec<_>>());
             }
         }
-        if let Some(glibc) = glibc_search::search(&memory, &area()) {
+        if let Some(glibc) = glibc::list_search::search(&memory, &area()) {
             sound(&glibc.buffers(&memory));
         }
-        if let Some(musl) = musl_search::search(&memory, area()) {
+        if let Some(musl) = musl::list_search::search(&memory, area()) {
             sound(&musl.buffers(&memory));
         }
     }

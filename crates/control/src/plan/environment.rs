@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use weir_model::RuntimeFix;
+use weir_walkers::{Hook, runtimes};
+
 use super::Plan;
 use crate::preload::PreloadConfig;
-use crate::runtimes::{self, Hook, RuntimeFix};
 
 /// The files that are loaded into programs.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +25,7 @@ impl Plan {
     /// Returns the hooks to install in [`InjectedFiles::hooks`]; empty if the plan loads no hook.
     pub fn hooks_used(&self) -> Vec<&'static Hook> {
         let mut hooks: Vec<&'static Hook> = Vec::new();
-        for hook in runtimes::all().filter_map(|runtime| runtime.hook) {
+        for hook in runtimes().iter().filter_map(|runtime| runtime.hook) {
             let wanted = self.hooks.is_some() && !hooks.iter().any(|one| one.folder == hook.folder);
             // A hook costs start time, so a runtime whose walker bounds the delay gets none for the delay.
             if wanted && !(hook.walker_bounds_delay && self.delay_without_hook()) {
@@ -39,7 +41,7 @@ impl Plan {
         let by_delay = self.hooks.as_deref().is_some_and(|mode| mode.starts_with("delay:"));
         let runtime = self.runtime;
         let needs_hook = runtime.hook.is_some_and(|hook| hook.walker_bounds_delay)
-            && matches!(runtime.fixes.max_delay, RuntimeFix::HookSubstitute(_));
+            && matches!(runtime.facts.fixes.max_delay, RuntimeFix::HookSubstitute(_));
         by_delay && !needs_hook
     }
 

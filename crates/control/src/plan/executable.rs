@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use weir_sys::elf::{self, ElfSections};
-
-use crate::runtimes::SourceLanguage;
-
-/// The length of a section's searched part. Toolchains put their marks near its start.
-const SEARCH_MOST: u64 = 1 << 20;
+use weir_model::RuntimeId;
+use weir_sys::elf;
+use weir_walkers::compiled_runtime;
 
 /// The facts of one executable. For a foreign one only `native` is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,7 +16,7 @@ pub struct ExecutableFacts {
     /// Its interpreter is musl's loader.
     pub musl: bool,
     /// None for C, and if the file does not tell.
-    pub language: Option<SourceLanguage>,
+    pub compiled_runtime: Option<RuntimeId>,
 }
 
 /// Reads the facts of a file; None if it is not an ELF file or cannot be read.
@@ -33,24 +30,8 @@ pub fn read(path: &Path) -> Option<ExecutableFacts> {
         native: file.is_native().ok()?,
         is_static: loader.is_none(),
         musl: loader.is_some_and(|path| path.windows(7).any(|part| part == b"ld-musl")),
-        language: language(&file.sections().ok()?),
+        compiled_runtime: compiled_runtime(&file.sections().ok()?),
     })
-}
-
-fn language(sections: &ElfSections) -> Option<SourceLanguage> {
-    if sections.has(".go.buildinfo") {
-        return Some(SourceLanguage::Go);
-    }
-    let holds = |name: &str, word: &[u8]| {
-        let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
-        bytes.windows(word.len()).any(|part| part == word)
-    };
-    let stripped = !sections.has(".comment");
-    if holds(".comment", b"rustc version") || stripped && holds(".rodata", b"RUST_BACKTRACE") {
-        return Some(SourceLanguage::Rust);
-    }
-    let cpp = |name: &[u8]| name.starts_with(b"libstdc++.") || name.starts_with(b"libc++.");
-    sections.needed().is_some_and(|names| names.iter().any(|name| cpp(name))).then_some(SourceLanguage::Cpp)
 }
 
 #[cfg(test)]
@@ -60,7 +41,7 @@ mod tests {
     #[test]
     fn this_test_is_a_native_rust_program() {
         let own = read(&std::env::current_exe().unwrap()).unwrap();
-        assert_eq!((own.native, own.is_static, own.language), (true, false, Some(SourceLanguage::Rust)));
+        assert_eq!((own.native, own.is_static, own.compiled_runtime), (true, false, Some(RuntimeId::RUST)));
     }
 
     #[test]

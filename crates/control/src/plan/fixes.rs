@@ -1,7 +1,7 @@
 //! Applies one entry of a runtime's fixes to the plan.
 
 use super::PlanBuilder;
-use crate::runtimes::RuntimeFix;
+use weir_model::RuntimeFix;
 use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
@@ -12,7 +12,7 @@ impl PlanBuilder<'_> {
             RuntimeFix::Environment { .. } | RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_)
                 if runtime.ignores_environment.applies(&self.plan.program.arguments) =>
             {
-                let why = format!("its options make {} ignore its environment", runtime.name);
+                let why = format!("its options make {} ignore its environment", runtime.facts.name);
                 self.short_delay_substitute(option, &why);
             }
             RuntimeFix::Environment { variables, effect } => {

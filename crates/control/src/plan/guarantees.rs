@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use weir_model::RuntimeFix;
 use weir_model::duration::format_seconds;
 
 use super::request::CoalesceScope;
 use super::{PlanBuilder, RECOMMENDED_DELAY};
-use crate::runtimes::RuntimeFix;
 use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
@@ -42,7 +42,7 @@ impl PlanBuilder<'_> {
     fn add_max_delay(&mut self, delay: Duration) {
         let shown = without_space(delay);
         let option = format!("--max-delay {shown}");
-        let fixes = self.plan.runtime.fixes;
+        let fixes = self.plan.runtime.facts.fixes;
         // A hook has one mode. If a full buffer is the runtime's default, the hook is free for the delay.
         let full = self.plan.hooks.as_ref().is_some_and(|mode| mode.starts_with("full"));
         if full && matches!(fixes.fully_buffered, RuntimeFix::NotNeeded(_)) {
@@ -50,7 +50,7 @@ impl PlanBuilder<'_> {
         }
         let hooked = matches!(fixes.max_delay, RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_));
         if hooked && full && self.plan.hooks.is_some() {
-            let name = self.plan.runtime.name;
+            let name = self.plan.runtime.facts.name;
             let text = format!("{name} has one mode, that of --full: bytes go out when the buffer is full");
             let row = PlanRow::honoured(&option, Technique::Nothing, text);
             return self.row(row.with_effect(Effect::StandIn));
@@ -88,7 +88,7 @@ impl PlanBuilder<'_> {
             CoalesceScope::All => "--coalesce",
             CoalesceScope::Files => "--coalesce=files",
         };
-        if let Some(why) = self.host.no_syscall_dispatch.or(self.plan.runtime.coalesce_limit) {
+        if let Some(why) = self.host.no_syscall_dispatch.or(self.plan.runtime.facts.limits.coalesce) {
             self.row(PlanRow::refused(option, why));
         } else if let Some(why) = self.not_preloadable() {
             self.row(PlanRow::refused(option, why));
@@ -155,7 +155,7 @@ impl PlanBuilder<'_> {
         self.supervision().rescue = true;
         self.library().exec_flush = true;
         let text = "bytes that are pending when it dies are written to their file, pipe or terminal";
-        match self.plan.runtime.fixes.rescue {
+        match self.plan.runtime.facts.fixes.rescue {
             RuntimeFix::Outside => self.by_supervisor(option, text, None),
             RuntimeFix::OutsideExcept(unreadable) => self.by_supervisor(option, text, Some(unreadable)),
             other => {
@@ -173,7 +173,7 @@ impl PlanBuilder<'_> {
             self.supervision().fix_fork = true;
         }
         let text = "bytes that are pending at a fork are written then, and by neither process again";
-        match (self.plan.runtime.fixes.fork, self.not_traceable()) {
+        match (self.plan.runtime.facts.fixes.fork, self.not_traceable()) {
             (RuntimeFix::Outside, None) => self.by_supervisor(option, text, None),
             (RuntimeFix::OutsideExcept(unreadable), None) => {
                 self.by_supervisor(option, text, Some(unreadable));
@@ -188,7 +188,7 @@ impl PlanBuilder<'_> {
     fn add_fix_order(&mut self) {
         let option = "--fix-order";
         self.library().order = true;
-        match (self.plan.runtime.fixes.order, self.not_preloadable()) {
+        match (self.plan.runtime.facts.fixes.order, self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
                 let text = "a stream is flushed before a write(2) to its descriptor";
                 self.row(PlanRow::honoured(option, Technique::Library, text));

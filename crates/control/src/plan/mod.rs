@@ -15,9 +15,9 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use weir_model::run::{Effect, PlanRow, ProgramProperties, RunPlan, Technique};
+use weir_walkers::{RuntimeEntry, detect_runtime};
 
 use crate::preload::PreloadConfig;
-use crate::runtimes::{self, RuntimeFacts};
 
 pub use environment::{EnvironmentChanges, InjectedFiles};
 pub use host_capabilities::HostCapabilities;
@@ -46,7 +46,7 @@ pub struct Plan {
     /// The command, with the options that the plan adds.
     pub command: Vec<OsString>,
     #[allow(missing_docs)]
-    pub runtime: &'static RuntimeFacts,
+    pub runtime: &'static RuntimeEntry,
     #[allow(missing_docs)]
     pub program: ResolvedProgram,
     /// The library's configuration; None: the library is not loaded.
@@ -70,11 +70,11 @@ pub struct Plan {
 /// Makes the plan for a command.
 pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities) -> Plan {
     let program = ResolvedProgram::of(command);
-    let language = program.executable.as_ref().and_then(|executable| executable.language);
+    let compiled = program.executable.as_ref().and_then(|executable| executable.compiled_runtime);
     let mut builder = PlanBuilder {
         plan: Plan {
             command: command.to_vec(),
-            runtime: runtimes::detect(&program.names, language),
+            runtime: detect_runtime(&program.names, compiled),
             program,
             library: None,
             coalesce: None,
@@ -122,7 +122,7 @@ impl Plan {
             command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             program: ProgramProperties {
                 path: program.path.as_deref().map(|path| path.to_string_lossy().into_owned()),
-                runtime: self.runtime.name.into(),
+                runtime: self.runtime.facts.name.into(),
                 script: program.script,
                 linked_statically: executable.is_some_and(|executable| executable.is_static),
                 musl: executable.is_some_and(|executable| executable.musl),

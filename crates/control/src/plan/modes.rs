@@ -2,7 +2,7 @@
 
 use super::request::{BufferMode, StandardStream};
 use super::{PlanBuilder, SUBSTITUTE_DELAY};
-use crate::runtimes::RuntimeFix;
+use weir_model::RuntimeFix;
 use weir_model::run::{Effect, PlanRow, Technique};
 
 impl PlanBuilder<'_> {
@@ -36,15 +36,15 @@ impl PlanBuilder<'_> {
     fn add_output(&mut self, option: &str, mode: BufferMode) {
         let runtime = self.plan.runtime;
         let fix = match mode {
-            BufferMode::None => runtime.fixes.unbuffered,
-            BufferMode::Line => runtime.fixes.line_buffered,
-            BufferMode::Full(_) => runtime.fixes.fully_buffered,
+            BufferMode::None => runtime.facts.fixes.unbuffered,
+            BufferMode::Line => runtime.facts.fixes.line_buffered,
+            BufferMode::Full(_) => runtime.facts.fixes.fully_buffered,
         };
         self.configure_hooks(mode);
         match fix {
             RuntimeFix::Library => self.by_library(option, StandardStream::Output, mode),
             RuntimeFix::Outside | RuntimeFix::OutsideExcept(_) => {
-                let why = format!("{}'s buffer cannot be turned off from outside", runtime.name);
+                let why = format!("{}'s buffer cannot be turned off from outside", runtime.facts.name);
                 self.short_delay_substitute(option, &why);
             }
             other => self.apply(option, other),
@@ -76,7 +76,7 @@ impl PlanBuilder<'_> {
     }
 
     fn add_input(&mut self, option: &str, mode: BufferMode) {
-        match (self.plan.runtime.fixes.other_streams, self.not_preloadable()) {
+        match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable()) {
             (RuntimeFix::Library, None) => self.by_library(option, StandardStream::Input, mode),
             (RuntimeFix::Library, Some(why)) => self.row(PlanRow::refused(option, why)),
             (other, _) => self.apply(option, other),
@@ -84,7 +84,7 @@ impl PlanBuilder<'_> {
     }
 
     fn add_error(&mut self, option: &str, mode: BufferMode) {
-        match (self.plan.runtime.fixes.other_streams, self.not_preloadable(), mode) {
+        match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable(), mode) {
             (RuntimeFix::Library, None, _) => self.by_library(option, StandardStream::Error, mode),
             (_, Some(why), BufferMode::Full(_)) => self.row(PlanRow::refused(option, why)),
             (other, _, BufferMode::Full(_)) => self.apply(option, other),
@@ -98,7 +98,7 @@ impl PlanBuilder<'_> {
     fn add_file(&mut self, glob: &str, mode: BufferMode) {
         let option = format!("--file {glob}={mode}");
         self.library().files.push((glob.into(), mode.to_string()));
-        match (self.plan.runtime.fixes.other_streams, self.not_preloadable()) {
+        match (self.plan.runtime.facts.fixes.other_streams, self.not_preloadable()) {
             (RuntimeFix::Library, None) => {
                 let text = "setvbuf on streams that fopen, fdopen and freopen open on such a name";
                 self.row(PlanRow::honoured(&option, Technique::Library, text));

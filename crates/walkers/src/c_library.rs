@@ -1,0 +1,78 @@
+//! Finds the C library of a process, glibc or musl: a mapped library, or a part of a static executable.
+
+use weir_sys::maps::{MappedRegion, MappingKind};
+use weir_sys::memory::Memory;
+
+use crate::Walker;
+use crate::elf_image::ElfImage;
+use crate::image_memory::Area;
+use crate::process_images::{Detected, ProcessImages};
+use crate::runtimes::glibc::{self, Glibc};
+use crate::runtimes::musl::{self, Musl, Others};
+
+/// Adds the walker of the C library.
+pub(crate) fn detect(process: &ProcessImages, found: &mut Detected) {
+    for region in process.starts().filter(|region| is_c_library(region.name())) {
+        match process.image(region) {
+            Some(image) => {
+                library(process, &image, region).into_iter().for_each(|one| found.add(region.start, one));
+            }
+            None => {
+                found.add_unreadable(region.start, "a C library that was replaced since the program began");
+            }
+        }
+    }
+    let has_library = process.regions.iter().any(|region| is_c_library(region.name()));
+    match &process.executable {
+        Some(image) if !image.interpreted && !image.go && !has_library => {
+            detect_static(process, image, found)
+        }
+        _ => {}
+    }
+}
+
+/// Tells whether a file of this name is a C library.
+pub(crate) fn is_c_library(name: &str) -> bool {
+    let glibc = name.starts_with("libc.so.6") || name.starts_with("libc-2.");
+    glibc || name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so"
+}
+
+/// Returns the walker of the C library in an image, found by its symbols.
+fn library(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> Option<Box<dyn Walker>> {
+    match image.symbol_at("_IO_list_all", region.start) {
+        Some(head) => Some(Box::new(Glibc::at(head))),
+        None => musl(process, image, region).map(|musl| Box::new(musl) as Box<dyn Walker>),
+    }
+}
+
+/// Adds the C library inside a static executable, found by its symbols or else by a search. Its walker comes last.
+fn detect_static(process: &ProcessImages, image: &ElfImage, found: &mut Detected) {
+    let Some(region) = process.executable_start() else { return };
+    match library(process, image, region).or_else(|| search(process)) {
+        Some(walker) => found.add(u64::MAX, walker),
+        None => {
+            found.add_unreadable(u64::MAX, "a static program in which no streams of a C library were found")
+        }
+    }
+}
+
+fn search(process: &ProcessImages) -> Option<Box<dyn Walker>> {
+    let area = Area::of(&process.regions, &process.path)?;
+    if let Some(glibc) = glibc::list_search::search(&process.memory, &area) {
+        return Some(Box::new(glibc));
+    }
+    let musl = musl::list_search::search(&process.memory, area);
+    musl.map(|musl| Box::new(musl) as Box<dyn Walker>)
+}
+
+fn musl(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> Option<Musl> {
+    let pointers = ["stdin", "stdout", "stderr"].map(|name| image.symbol_at(name, region.start));
+    let standard: Vec<u64> = pointers.into_iter().flatten().filter_map(|at| process.memory.u64(at)).collect();
+    let MappingKind::File(path) = &region.place else { return None };
+    let others = match image.symbol_at("ofl_head", region.start) {
+        Some(head) => Others::At(head),
+        None => Others::Within(musl::list_search::Ground { area: Area::of(&process.regions, path)? }),
+    };
+    let known = !standard.is_empty() || matches!(others, Others::At(_));
+    known.then_some(Musl { standard, others })
+}

@@ -1,0 +1,81 @@
+//! A search of what a program allocated: its heap and its private memory without a file, block by block.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+
+use weir_sys::maps::{MappedRegion, MappingKind, regions};
+use weir_sys::memory::Memory;
+
+/// So much is searched in one look; in a larger process, what is found in this much of it.
+const SEARCH_MOST: u64 = 64 << 20;
+const BLOCK: u64 = 256 << 10;
+/// And no more than this is asked for whether it was used.
+const MAPPED_MOST: u64 = 4 << 30;
+
+/// Calls `visit` with each block and its address, both as aligned as a page, until it says that it has enough.
+pub(crate) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
+    let (mut left, mut block) = (SEARCH_MOST, vec![0; BLOCK as usize]);
+    let regions = regions(pid);
+    let likely = |place: &MappingKind| matches!(place, MappingKind::Heap | MappingKind::Anonymous);
+    for region in regions.iter().filter(|one| one.writable && one.private && likely(&one.place)) {
+        let mut at = region.start;
+        while at < region.end && left > 0 {
+            let bytes = BLOCK.min(region.end - at).min(left);
+            let got = memory.read(at, &mut block[..bytes as usize]);
+            if visit(at, &block[..got]).is_break() {
+                return;
+            }
+            at += bytes;
+            left -= bytes;
+        }
+    }
+}
+
+/// What lies across the end of a block is in both.
+const OVERLAP: u64 = 64;
+
+/// The same of the pages that were ever used: a runtime may map far more than it uses. Each block goes on with the
+/// first bytes of what is behind it.
+pub(crate) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8])) {
+    let page = rustix::param::page_size() as u64;
+    let used = File::open(format!("/proc/{pid}/pagemap")).ok();
+    let (mut left, mut block) = (SEARCH_MOST, vec![0; (BLOCK + OVERLAP) as usize]);
+    let regions = regions(pid);
+    let likely = |one: &&MappedRegion| one.writable && one.private && one.place.is_memory();
+    let mut mapped = MAPPED_MOST;
+    for region in regions.iter().filter(likely) {
+        for at in (region.start..region.end).step_by(BLOCK as usize) {
+            let bytes = BLOCK.min(region.end - at).min(mapped);
+            mapped -= bytes;
+            for (start, end) in runs(used.as_ref(), at, bytes, page) {
+                let got = memory.read(start, &mut block[..((end - start).min(left) + OVERLAP) as usize]);
+                visit(start, &block[..got]);
+                left -= (end - start).min(left);
+            }
+            if left == 0 || mapped == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Pages that follow each other and are in memory or swapped out; all of them where that is not known.
+fn runs(used: Option<&File>, at: u64, bytes: u64, page: u64) -> Vec<(u64, u64)> {
+    const USED: u64 = 3 << 62;
+    let mut entries = vec![0; (8 * bytes / page) as usize];
+    let known = used.is_some_and(|file| file.read_exact_at(&mut entries, 8 * (at / page)).is_ok());
+    if !known {
+        return vec![(at, at + bytes)];
+    }
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    let is_used = |entry: &[u8; 8]| u64::from_le_bytes(*entry) & USED != 0;
+    for (index, _) in entries.as_chunks().0.iter().enumerate().filter(|(_, entry)| is_used(entry)) {
+        let start = at + page * index as u64;
+        match runs.last_mut() {
+            Some(last) if last.1 == start => last.1 += page,
+            _ => runs.push((start, start + page)),
+        }
+    }
+    runs
+}

@@ -1,0 +1,102 @@
+//! Files that runtimes load at their start, and the environment variables and arguments that control it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// A file that a runtime loads at its start.
+#[derive(Debug)]
+pub struct Hook {
+    /// The name of a folder that holds nothing but the file.
+    pub folder: &'static str,
+    /// The file's name, which the runtime prescribes.
+    pub file: &'static str,
+    #[allow(missing_docs)]
+    pub bytes: &'static [u8],
+    /// The variables that make the runtime load the file.
+    pub variables: &'static [HookVariable],
+    /// A walker reads this runtime's buffers, so `--max-delay` needs no hook.
+    pub walker_bounds_delay: bool,
+}
+
+/// The way in which an environment variable names a hook.
+#[derive(Debug, Clone, Copy)]
+pub enum HookVariable {
+    /// The hook's folder goes to the front of a colon-separated list.
+    PathList(&'static str),
+    /// A word goes after the words of the variable.
+    AppendedWord(&'static str, &'static str),
+    /// The hook's folder replaces the value, which moves to the variable `saved_as`.
+    #[allow(missing_docs)]
+    ReplacedFolder { variable: &'static str, saved_as: &'static str },
+}
+
+impl HookVariable {
+    /// Returns the variables to set for a hook in `folder`. `get` reads the present environment.
+    pub fn settings(self, folder: &Path, get: impl Fn(&str) -> Option<OsString>) -> Vec<(String, OsString)> {
+        let folder = folder.as_os_str();
+        match self {
+            Self::PathList(name) => vec![(name.into(), joined(folder, ":", get(name)))],
+            Self::AppendedWord(name, word) => {
+                let old = get(name).filter(|old| !old.is_empty());
+                let value = old.map_or_else(|| word.into(), |old| joined(&old, " ", Some(word.into())));
+                vec![(name.into(), value)]
+            }
+            Self::ReplacedFolder { variable, saved_as } => {
+                let saved = get(variable).filter(|old| old != folder).map(|old| (saved_as.to_string(), old));
+                saved.into_iter().chain([(variable.into(), folder.into())]).collect()
+            }
+        }
+    }
+}
+
+fn joined(first: &OsStr, separator: &str, second: Option<OsString>) -> OsString {
+    let mut value = first.to_os_string();
+    if let Some(second) = second.filter(|second| !second.is_empty()) {
+        value.push(separator);
+        value.push(second);
+    }
+    value
+}
+
+/// Arguments with which a program ignores the variables and the hook of its runtime.
+#[derive(Debug, Clone, Copy)]
+pub enum IgnoresEnvironment {
+    /// No argument has this effect.
+    Never,
+    /// One of these letters in an option before the script or one of the words `end`.
+    #[allow(missing_docs)]
+    OptionLetters { letters: &'static [char], end: &'static [&'static str] },
+    /// One of these words anywhere.
+    Words(&'static [&'static str]),
+}
+
+impl IgnoresEnvironment {
+    /// Tells whether a program with these arguments ignores its environment.
+    pub fn applies(&self, arguments: &[OsString]) -> bool {
+        let mut words = arguments.iter().map(|word| word.to_string_lossy());
+        match self {
+            Self::Never => false,
+            Self::OptionLetters { letters, end } => words
+                .take_while(|word| word.starts_with('-') && !end.contains(&word.as_ref()))
+                .any(|word| !word.starts_with("--") && word.contains(*letters)),
+            Self::Words(known) => words.any(|word| known.contains(&word.as_ref())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_the_user_are_kept() {
+        let get = |name: &str| (name != "NEW").then(|| OsString::from("/own"));
+        let set = |variable: HookVariable| variable.settings(Path::new("/h"), get);
+        assert_eq!(set(HookVariable::PathList("P")), [("P".into(), "/h:/own".into())]);
+        assert_eq!(set(HookVariable::PathList("NEW")), [("NEW".into(), "/h".into())]);
+        assert_eq!(set(HookVariable::AppendedWord("O", "-rx")), [("O".into(), "/own -rx".into())]);
+        assert_eq!(set(HookVariable::AppendedWord("NEW", "-rx")), [("NEW".into(), "-rx".into())]);
+        let kept = [("KEPT".into(), "/own".into()), ("T".into(), "/h".into())];
+        assert_eq!(set(HookVariable::ReplacedFolder { variable: "T", saved_as: "KEPT" }), kept);
+    }
+}

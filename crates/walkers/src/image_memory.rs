@@ -1,0 +1,111 @@
+//! The memory of an image in which streams are searched that no symbol leads to.
+
+use std::path::Path;
+
+use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
+use weir_sys::memory::Memory;
+
+/// More is not searched: it would take longer than a look may.
+const SEARCH_MOST: u64 = 2 << 20;
+
+/// An image's writable memory and its code.
+#[derive(Debug, Clone)]
+pub(crate) struct Area {
+    writable: Vec<(u64, u64)>,
+    code: Vec<(u64, u64)>,
+    image: (u64, u64),
+}
+
+impl Area {
+    /// Of the image that was loaded from this file; None if it is too large.
+    pub fn of(regions: &[MappedRegion], path: &Path) -> Option<Area> {
+        let own: Vec<&MappedRegion> = regions
+            .iter()
+            .filter(|one| matches!(&one.place, MappingKind::File(file) if file == path))
+            .collect();
+        let code = own.iter().filter(|one| one.executable).map(|one| (one.start, one.end)).collect();
+        let image = (own.first()?.start, own.last()?.end);
+        let writable = writable_ranges(regions, path);
+        let bytes: u64 = writable.iter().map(|(start, end)| end - start).sum();
+        (bytes <= SEARCH_MOST).then_some(Area { writable, code, image })
+    }
+
+    #[cfg(test)]
+    pub fn test(writable: (u64, u64), code: (u64, u64)) -> Area {
+        Area { writable: vec![writable], code: vec![code], image: (code.0, writable.1) }
+    }
+
+    /// Does it point to the image's code?
+    pub fn is_code(&self, address: u64) -> bool {
+        self.code.iter().any(|(start, end)| (*start..*end).contains(&address))
+    }
+
+    /// Does it point into the image at all?
+    pub fn is_own(&self, address: u64) -> bool {
+        (self.image.0..self.image.1).contains(&address)
+    }
+
+    /// Could a stream be there? In the image itself, only where it is writable.
+    fn may_hold_stream(&self, address: u64) -> bool {
+        let likely = (0x1000..1 << 56).contains(&address) && !self.is_code(address);
+        likely
+            && (!self.is_own(address)
+                || self.writable.iter().any(|(start, end)| (*start..*end).contains(&address)))
+    }
+
+    /// A copy of the writable memory, in front of all the other memory.
+    pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> Copy<'a> {
+        let read = |(start, end): &(u64, u64)| (*start, memory.bytes(*start, (end - start) as usize));
+        Copy { area: self, memory, parts: self.writable.iter().map(read).collect() }
+    }
+}
+
+/// What is in the copy costs no system call to read.
+pub(crate) struct Copy<'a> {
+    area: &'a Area,
+    memory: &'a dyn Memory,
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl Memory for Copy<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> usize {
+        for (start, data) in &self.parts {
+            let at = address.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
+            if let Some(part) = at.and_then(|at| data.get(at..)).and_then(|rest| rest.get(..into.len())) {
+                into.copy_from_slice(part);
+                return into.len();
+            }
+        }
+        self.memory.read(address, into)
+    }
+}
+
+impl Copy<'_> {
+    /// Every word of the writable memory that could point to a stream, with its address.
+    pub fn pointers(&self, align: u64) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        for (start, data) in &self.parts {
+            for (index, value) in data.chunks_exact(8).enumerate() {
+                let value = u64::from_le_bytes(value.try_into().unwrap_or_default());
+                if value != 0 && value % align == 0 && self.area.may_hold_stream(value) {
+                    found.push((start + 8 * index as u64, value));
+                }
+            }
+        }
+        found
+    }
+
+    /// Copies of what begins with a fitting word of 4 bytes, with its address.
+    pub fn structures<const BYTES: usize>(&self, fits: impl Fn(u32) -> bool) -> Vec<(u64, [u8; BYTES])> {
+        let mut found = Vec::new();
+        for (start, data) in &self.parts {
+            for at in (0..data.len().saturating_sub(BYTES - 1)).step_by(8) {
+                let head = data[at..].first_chunk().map(|four| u32::from_le_bytes(*four));
+                if let Some(bytes) = data[at..].first_chunk().filter(|_| head.is_some_and(&fits)) {
+                    found.push((start + at as u64, *bytes));
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,37 @@
+//! Which descriptors a process has, and what they are open for.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use weir_sys::open_files::fdinfo;
+
+/// Asked once for each descriptor that a look comes upon.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptors {
+    pid: u32,
+    known: RefCell<HashMap<i32, Option<i32>>>,
+}
+
+impl Descriptors {
+    pub fn of(pid: u32) -> Descriptors {
+        Descriptors { pid, ..Descriptors::default() }
+    }
+
+    /// Is it open for writing, or else for reading?
+    pub fn open_for(&self, fd: i32, writes: bool) -> bool {
+        let mode = *self
+            .known
+            .borrow_mut()
+            .entry(fd)
+            .or_insert_with(|| Some(fdinfo(self.pid, fd)?.flags & libc::O_ACCMODE));
+        let other = if writes { libc::O_RDONLY } else { libc::O_WRONLY };
+        mode.is_some_and(|mode| mode != other)
+    }
+
+    /// Is it a file whose position is its beginning: nothing was written by it yet?
+    pub fn is_unwritten(&self, fd: i32) -> bool {
+        let path = format!("/proc/{}/fd/{fd}", self.pid);
+        let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+        is_file && fdinfo(self.pid, fd).is_some_and(|info| info.position == 0)
+    }
+}

@@ -1,0 +1,223 @@
+//! The table of runtimes: one entry for each file or folder in `src/runtimes`.
+
+use std::sync::LazyLock;
+
+use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits};
+use weir_sys::elf::ElfSections;
+
+use crate::hook::{Hook, IgnoresEnvironment};
+use crate::process_images::{Detected, ProcessImages};
+use crate::runtimes::FILES;
+
+/// One runtime's entry in the table.
+#[derive(Debug)]
+pub struct RuntimeEntry {
+    /// The facts that are pure data.
+    pub facts: Runtime,
+    /// Position in the order of detection: interpreters, other programs with a known name, compiled languages, C.
+    pub order: u32,
+    #[allow(missing_docs)]
+    pub detection: ProgramDetection,
+    #[allow(missing_docs)]
+    pub buffers: BufferAccess,
+    #[allow(missing_docs)]
+    pub hook: Option<&'static Hook>,
+    #[allow(missing_docs)]
+    pub ignores_environment: IgnoresEnvironment,
+}
+
+/// How the programs of a runtime are recognised.
+#[derive(Debug)]
+pub enum ProgramDetection {
+    /// By a name of the program or of its interpreter, with or without a version after it.
+    ProgramNames(&'static [&'static str]),
+    /// By the sections of the executable.
+    Executable(fn(&ElfSections) -> bool),
+    /// Matches every program that no other entry matches.
+    AnyProgram,
+    /// Matches no program: the runtime is a library.
+    Never,
+}
+
+/// How the runtime's buffers in another process are read.
+#[derive(Debug)]
+pub enum BufferAccess {
+    /// A walker reads the buffers.
+    Readable(WalkerEntry),
+    /// No walker reads the buffers. A process that has mapped a file whose name begins with one of these has some.
+    #[allow(missing_docs)]
+    Unreadable { libraries: &'static [&'static str] },
+    /// The runtime has no buffers, or those of the C library.
+    NotOwn,
+}
+
+/// How the walkers of a process are found.
+#[derive(Debug)]
+pub struct WalkerEntry {
+    /// Symbols of executables and libraries that `detect` asks for.
+    pub symbols: &'static [&'static str],
+    /// Those symbols that only the runtime's own executables and libraries define.
+    pub own_symbols: &'static [&'static str],
+    /// Names of the runtime's libraries, or their beginnings, as an executable that loads them contains them.
+    pub libraries: &'static [&'static str],
+    /// Adds the walkers that fit a process, and sentences about buffers that no walker reads.
+    pub(crate) detect: fn(&ProcessImages, &mut Detected),
+}
+
+impl RuntimeEntry {
+    /// Returns the entry of a runtime whose programs write through the C library's stdio.
+    pub(crate) const fn stdio(
+        id: &'static str,
+        name: &'static str,
+        order: u32,
+        programs: ProgramDetection,
+    ) -> Self {
+        Self {
+            facts: Runtime {
+                id: RuntimeId::new(id),
+                name,
+                fixes: RuntimeFixes::STDIO,
+                limits: RuntimeLimits { coalesce: None },
+            },
+            order,
+            detection: programs,
+            buffers: BufferAccess::NotOwn,
+            hook: None,
+            ignores_environment: IgnoresEnvironment::Never,
+        }
+    }
+
+    /// Returns how the runtime's walkers are found; None if no walker reads its buffers.
+    pub(crate) fn walker(&self) -> Option<&WalkerEntry> {
+        match &self.buffers {
+            BufferAccess::Readable(walker) => Some(walker),
+            BufferAccess::Unreadable { .. } | BufferAccess::NotOwn => None,
+        }
+    }
+
+    fn matches(&self, program_names: &[String], compiled: Option<RuntimeId>) -> bool {
+        match self.detection {
+            ProgramDetection::ProgramNames(known) => {
+                program_names.iter().any(|name| known.contains(&without_version(name)))
+            }
+            ProgramDetection::Executable(_) => compiled == Some(self.facts.id),
+            ProgramDetection::AnyProgram => true,
+            ProgramDetection::Never => false,
+        }
+    }
+}
+
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == '-')
+}
+
+/// Returns all runtimes in the order of detection.
+pub fn runtimes() -> &'static [&'static RuntimeEntry] {
+    static ORDERED: LazyLock<Vec<&RuntimeEntry>> = LazyLock::new(|| {
+        let mut entries = FILES.to_vec();
+        entries.sort_by_key(|entry| entry.order);
+        entries
+    });
+    &ORDERED
+}
+
+/// Returns the runtime of a program. `program_names` are its own name and those of its interpreters; `compiled` is
+/// the runtime of its executable, from [`compiled_runtime`].
+pub fn detect_runtime(program_names: &[String], compiled: Option<RuntimeId>) -> &'static RuntimeEntry {
+    let found = runtimes().iter().find(|entry| entry.matches(program_names, compiled));
+    found.copied().unwrap_or(&crate::runtimes::glibc::RUNTIME)
+}
+
+/// Returns the runtime that an executable's sections show; None for C, and if they do not tell.
+pub fn compiled_runtime(sections: &ElfSections) -> Option<RuntimeId> {
+    let fits =
+        |entry: &&&RuntimeEntry| matches!(entry.detection, ProgramDetection::Executable(is) if is(sections));
+    runtimes().iter().find(fits).map(|entry| entry.facts.id)
+}
+
+/// Tells whether a section contains a word. Toolchains put their marks near the section's start.
+pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) -> bool {
+    const SEARCH_MOST: u64 = 1 << 20;
+    let bytes = sections.bytes(name, SEARCH_MOST).unwrap_or_default();
+    bytes.windows(word.len()).any(|part| part == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    fn detected(names: &[&str], compiled: Option<RuntimeId>) -> &'static str {
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        detect_runtime(&names, compiled).facts.name
+    }
+
+    #[test]
+    fn a_program_is_recognised_by_its_interpreter() {
+        for (names, runtime) in [
+            (&["python3", "bash"][..], "Python"),
+            (&["tool.py", "python3.11"], "Python"),
+            (&["pypy3.9"], "PyPy"),
+            (&["ruby3.1"], "Ruby"),
+            (&["prove", "perl"], "Perl"),
+            (&["tclsh", "tclsh8.6"], "Tcl"),
+            (&["nodejs"], "Node"),
+            (&["java"], "Java"),
+            (&["awk", "gawk"], "gawk"),
+            (&["awk", "mawk"], "mawk"),
+            (&["lua5.4"], "Lua"),
+            (&["php8.2"], "PHP"),
+            (&["sh", "dash"], "shell"),
+            (&["cut"], "C"),
+        ] {
+            assert_eq!(detected(names, None), runtime, "{names:?}");
+        }
+        for (compiled, runtime) in
+            [(RuntimeId::GO, "Go"), (RuntimeId::RUST, "Rust"), (RuntimeId::new("cpp"), "C++")]
+        {
+            assert_eq!(detected(&["prog"], Some(compiled)), runtime);
+        }
+    }
+
+    #[test]
+    fn interpreters_are_detected_first_and_c_last() {
+        let kind = |entry: &&RuntimeEntry| match entry.detection {
+            ProgramDetection::ProgramNames(_) => 0,
+            ProgramDetection::Executable(_) => 1,
+            ProgramDetection::Never => 2,
+            ProgramDetection::AnyProgram => 3,
+        };
+        assert!(runtimes().iter().is_sorted_by_key(kind));
+        assert_eq!(runtimes().last().map(|entry| entry.facts.id), Some(RuntimeId::GLIBC));
+        let orders: BTreeSet<u32> = runtimes().iter().map(|entry| entry.order).collect();
+        let ids: BTreeSet<RuntimeId> = runtimes().iter().map(|entry| entry.facts.id).collect();
+        assert_eq!((orders.len(), ids.len()), (runtimes().len(), runtimes().len()), "each is there once");
+    }
+
+    #[test]
+    fn generated_walkers_in_the_schemas() {
+        let ids = FILES.iter().filter(|entry| entry.walker().is_some()).map(|entry| entry.facts.id);
+        let ids: Vec<String> = ids.map(|id| format!("\"{id}\"")).collect();
+        let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        for name in ["weir-flush-1", "weir-peek-1", "weir-top-1"] {
+            let path = schemas.join(format!("{name}.schema.json"));
+            let text = std::fs::read_to_string(&path).unwrap();
+            let property = text.find("\"walker\": {").unwrap_or_else(|| panic!("{path:?} has no walker"));
+            let list = |mark| property + text[property..].find(mark).expect("the property has a list");
+            let (first, last) = (list("[") + 1, list("]"));
+            let old = &text[first..last];
+            // Keep the file's formatting: one name a line with its indentation, or all on one line.
+            let space = |part: &str| part.chars().take_while(|one| one.is_whitespace()).collect::<String>();
+            let separator = format!(",{}", if space(old).is_empty() { " ".into() } else { space(old) });
+            let end = &old[old.trim_end().len()..];
+            let new = format!("{}{}{end}", space(old), ids.join(&separator));
+            if std::env::var_os("WEIR_GENERATE").is_some() {
+                std::fs::write(&path, format!("{}{new}{}", &text[..first], &text[last..])).unwrap();
+            } else {
+                assert_eq!(old, new, "{path:?} is out of date: run `make generate`");
+            }
+        }
+    }
+}

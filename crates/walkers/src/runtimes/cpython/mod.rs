@@ -1,0 +1,198 @@
+//! CPython's own buffers: io.BufferedWriter and its kin, and what TextIOWrapper holds before them.
+//!
+//! The interpreter's table of modules leads to the module `_io` and so to the types; every object of these
+//! types is then found by a search of the program's memory, and believed only if all that it refers to fits.
+
+mod drain;
+mod layout;
+mod objects;
+mod object_search;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use weir_model::trace::RuntimeId;
+use weir_sys::maps::MappedRegion;
+use weir_sys::memory::Memory;
+
+use crate::elf_image::ElfImage;
+use crate::pending::{self, Pending, Whole};
+use crate::copied_memory::BUFFER_MOST;
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+
+pub(super) use layout::Layout;
+use objects::{dict_get, module_dict};
+use streams::{Kind, Types};
+
+/// The function that runs a program of Python; what it calls is C.
+const EVALUATOR: &str = "_PyEval_EvalFrameDefault";
+
+pub(crate) static HOOK: Hook = Hook {
+    folder: "python",
+    file: "sitecustomize.py",
+    bytes: include_bytes!("sitecustomize.py"),
+    variables: &[HookVariable::PathList("PYTHONPATH")],
+    walker_bounds_delay: true,
+};
+
+pub(crate) const UNBUFFERED: RuntimeFix = RuntimeFix::Environment {
+    variables: &[("PYTHONUNBUFFERED", "1")],
+    effect: "PYTHONUNBUFFERED=1: each write goes out at once",
+};
+pub(crate) const LINE_BUFFERED: RuntimeFix = RuntimeFix::Hook("a sitecustomize makes sys.stdout line-buffered");
+/// `-E`, `-I` and `-S`, alone or among other letters.
+pub(crate) const IGNORES_ENVIRONMENT: IgnoresEnvironment =
+    IgnoresEnvironment::OptionLetters { letters: &['E', 'I', 'S'], end: &["-c", "-m"] };
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::CPYTHON,
+        name: "Python",
+        fixes: RuntimeFixes {
+            unbuffered: UNBUFFERED,
+            line_buffered: LINE_BUFFERED,
+            fully_buffered: RuntimeFix::Environment {
+                variables: &[("PYTHONUNBUFFERED", "")],
+                effect: "Python's own full buffer, of 8 KiB",
+            },
+            max_delay: RuntimeFix::Outside,
+            rescue: RuntimeFix::Outside,
+            fork: RuntimeFix::Outside,
+            order: UNBUFFERED,
+            other_streams: RuntimeFix::Impossible("Python buffers what it reads and opens itself"),
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 10,
+    detection: ProgramDetection::ProgramNames(&["python"]),
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &["_PyRuntime", "Py_Version", EVALUATOR],
+        own_symbols: &["_PyRuntime", "Py_Version"],
+        libraries: &["libpython3."],
+        detect: detect,
+    }),
+    hook: Some(&HOOK),
+    ignores_environment: IGNORES_ENVIRONMENT,
+};
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    for (region, image) in process.images_with("libpython", "_PyRuntime") {
+        if region.name().starts_with("libpython2") {
+            found.add_unreadable(region.start, "python 2");
+        }
+        let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else { continue };
+        match version(&process.memory, &image, region) {
+            Ok(layout) => {
+                let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
+                let evaluator = image.function_at(EVALUATOR, region.start);
+                found.add(region.start, Box::new(Python::new(process.pid, runtime, layout, evaluator)));
+            }
+            Err(name) => found.add_unreadable(region.start, &name),
+        }
+    }
+}
+
+/// The layout of the interpreter in this image, or what to call it if it is not known.
+pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegion) -> Result<Layout, String> {
+    let number = image.symbol_at("Py_Version", region.start).and_then(|at| memory.u64(at));
+    let minor = match number {
+        Some(number) if number >> 24 == 3 => u32::try_from(number >> 16 & 0xff).ok(),
+        Some(_) => None,
+        None => named_version(region.name()),
+    };
+    let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
+    let name =
+        || minor.map_or("python of an unknown version".to_string(), |minor| format!("python 3.{minor}"));
+    minor.and_then(|minor| Layout::of(memory, minor, runtime)).ok_or_else(name)
+}
+
+/// Before 3.11 only the file's name says it: python3.9, libpython3.10.so.1.0.
+fn named_version(name: &str) -> Option<u32> {
+    let (_, rest) = name.split_once("python3.")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+    digits.parse().ok()
+}
+
+/// The streams of a process with CPython.
+#[derive(Debug)]
+pub struct Python {
+    pid: u32,
+    runtime: u64,
+    layout: Layout,
+    evaluator: Range<u64>,
+    seen: RefCell<Seen>,
+}
+
+/// What the last search found.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    types: Types,
+    objects: Option<BTreeSet<u64>>,
+}
+
+impl Python {
+    pub(super) fn new(pid: u32, runtime: u64, layout: Layout, evaluator: Range<u64>) -> Python {
+        Python { pid, runtime, layout, evaluator, seen: RefCell::default() }
+    }
+
+    /// The types of the module `_io`; none before the interpreter is set up and after it was taken down.
+    fn types(&self, memory: &dyn Memory) -> Option<Types> {
+        let main = self.runtime + self.layout.head + 8; // the first of the list is the newest
+        let interpreter = memory.u64(main).filter(|at| *at != 0)?;
+        let modules = memory.u64(interpreter.checked_add(self.layout.modules)?)?;
+        let module = dict_get(memory, &self.layout, modules, &["_io"])[0]?;
+        let names = Kind::ALL.map(Kind::name);
+        let found = dict_get(memory, &self.layout, module_dict(memory, module)?, &names);
+        Types::of(memory, &self.layout, &found)
+    }
+}
+
+impl Walker for Python {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::CPYTHON
+    }
+
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut seen = self.seen.borrow_mut();
+        if !seen.types.still_there(memory) {
+            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
+        }
+        if seen.types.is_empty() {
+            return Vec::new();
+        }
+        let types = &seen.types.clone();
+        let objects = seen.objects.get_or_insert_with(|| object_search::objects(self.pid, memory, types));
+        streams::streams(memory, &self.layout, types, objects, kept)
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        let mut found = self.streams(memory, BUFFER_MOST);
+        // Those of sys are flushed before the others are taken down.
+        found.sort_by_key(|one| !matches!(one.buffer.fd, 1 | 2));
+        pending::pending(found)
+    }
+
+    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+        let seen = self.seen.borrow();
+        streams::texts(memory, &seen.types, seen.objects.iter().flatten())
+    }
+
+    fn outside(&self) -> Range<u64> {
+        self.evaluator.clone()
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        let seen = self.seen.clone();
+        Some(Box::new(Python { pid: child, evaluator: self.evaluator.clone(), seen, ..*self }))
+    }
+
+    fn search_again(&self) {
+        self.seen.borrow_mut().objects = None;
+    }
+}

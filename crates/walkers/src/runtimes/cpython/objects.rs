@@ -1,0 +1,173 @@
+//! Python's basic objects in another process's memory: dictionaries, strings, bytes, lists.
+
+use std::collections::HashMap;
+
+use weir_sys::memory::Memory;
+
+use super::layout::Layout;
+use crate::copied_memory::{structure, word};
+
+/// PyObject.ob_type.
+pub(super) const TYPE: u64 = 8;
+/// PyVarObject.ob_size; the length of a string too.
+pub(super) const SIZE: u64 = 16;
+const MODULE_DICT: u64 = 16;
+const DICT_KEYS: u64 = 32;
+const LIST_ITEMS: u64 = 24;
+const BYTES_DATA: u64 = 32;
+/// PyASCIIObject.state: kind in bits 2 to 4, compact 5, ascii 6.
+const STRING_STATE: usize = 32;
+
+/// A dictionary with more entries is none that we look for.
+const ENTRIES_MOST: u64 = 1 << 16;
+/// More parts than that were never written before a TextIOWrapper lets go of them.
+const PARTS_MOST: u64 = 1 << 16;
+
+/// The name of an object's type.
+pub(super) fn type_name(memory: &dyn Memory, kind: u64) -> Option<Vec<u8>> {
+    let name = memory.u64(kind.checked_add(24)?)?;
+    let mut text = memory.bytes(name, 64);
+    let end = text.iter().position(|byte| *byte == 0)?;
+    text.truncate(end);
+    Some(text)
+}
+
+fn is(memory: &dyn Memory, object: u64, name: &[u8]) -> bool {
+    let kind = object.checked_add(TYPE).and_then(|at| memory.u64(at));
+    kind.and_then(|kind| type_name(memory, kind)).is_some_and(|found| found == name)
+}
+
+/// The dictionary of a module.
+pub(super) fn module_dict(memory: &dyn Memory, module: u64) -> Option<u64> {
+    is(memory, module, b"module").then(|| memory.u64(module + MODULE_DICT))?
+}
+
+/// The values of some keys that are strings.
+pub(super) fn dict_get(memory: &dyn Memory, layout: &Layout, dict: u64, keys: &[&str]) -> Vec<Option<u64>> {
+    let mut found = vec![None; keys.len()];
+    for (key, value) in entries(memory, layout, dict).unwrap_or_default() {
+        let Some(text) = ascii(memory, layout, key) else { continue };
+        if let Some(index) = keys.iter().position(|wanted| wanted.as_bytes() == text) {
+            found[index] = Some(value);
+        }
+    }
+    found
+}
+
+fn entries(memory: &dyn Memory, layout: &Layout, dict: u64) -> Option<Vec<(u64, u64)>> {
+    if !is(memory, dict, b"dict") {
+        return None;
+    }
+    let keys = memory.u64(dict + DICT_KEYS)?;
+    let head: [u8; 40] = structure(memory, keys)?;
+    let (first, count, only_strings) = if layout.log2_keys {
+        (32u64.checked_add(1u64.checked_shl(head[9].into())?)?, word(&head, 24), head[10] != 0)
+    } else {
+        let slots = word(&head, 8);
+        let index_bytes = if slots <= 0xff {
+            1
+        } else if slots <= 0xffff {
+            2
+        } else {
+            4
+        };
+        (40u64.checked_add(slots.checked_mul(index_bytes)?)?, word(&head, 32), false)
+    };
+    if count > ENTRIES_MOST {
+        return None;
+    }
+    let (entry, key) = if only_strings { (16, 0) } else { (24, 8) };
+    let table = memory.bytes(keys.checked_add(first)?, count as usize * entry);
+    Some(
+        table
+            .chunks_exact(entry)
+            .map(|one| (word(one, key), word(one, key + 8)))
+            .filter(|one| one.0 != 0)
+            .collect(),
+    )
+}
+
+fn state(layout: &Layout, string: &[u8; 40]) -> u32 {
+    (word(string, STRING_STATE) as u32) >> layout.state_shift
+}
+
+/// A short ASCII string, as names are.
+fn ascii(memory: &dyn Memory, layout: &Layout, string: u64) -> Option<Vec<u8>> {
+    let head: [u8; 40] = structure(memory, string)?;
+    let length = word(&head, SIZE as usize);
+    let plain = state(layout, &head) & 0x60 == 0x60;
+    (plain && length <= 64).then(|| memory.bytes(string + layout.ascii, length as usize))
+}
+
+/// The characters from `from` on in UTF-8, and how many bytes they are; at most `most` are returned.
+pub(super) fn text_from(memory: &dyn Memory, layout: &Layout, string: u64, from: u64) -> Option<Vec<u8>> {
+    let head: [u8; 40] = structure(memory, string)?;
+    let state = state(layout, &head);
+    let (width, ascii) = (u64::from(state >> 2 & 7), state & 0x40 != 0);
+    let count = word(&head, SIZE as usize).checked_sub(from).filter(|count| *count <= 1 << 24)?;
+    if state & 0x20 == 0 || !matches!(width, 1 | 2 | 4) || !is(memory, string, b"str") {
+        return None;
+    }
+    let start = string + if ascii { layout.ascii } else { layout.compact };
+    let data = memory.bytes(start.checked_add(from.checked_mul(width)?)?, (count * width) as usize);
+    let characters = data.chunks_exact(width as usize).map(|one| {
+        let mut word = [0; 4];
+        word[..one.len()].copy_from_slice(one);
+        char::from_u32(u32::from_le_bytes(word)).unwrap_or(char::REPLACEMENT_CHARACTER)
+    });
+    Some(characters.collect::<String>().into_bytes())
+}
+
+/// What a TextIOWrapper holds back: bytes, an ASCII string, or a list of these.
+pub(super) fn pending_bytes(memory: &dyn Memory, layout: &Layout, object: u64, most: u64) -> Option<Vec<u8>> {
+    let mut pieces = Pieces { memory, layout, data_at: HashMap::new() };
+    if !is(memory, object, b"list") {
+        return pieces.piece(object, most);
+    }
+    let count = memory.u64(object + SIZE)?.min(PARTS_MOST);
+    let items = memory.bytes(memory.u64(object + LIST_ITEMS)?, count as usize * 8);
+    let mut all = Vec::new();
+    for item in items.chunks_exact(8) {
+        let room = most.saturating_sub(all.len() as u64);
+        if room == 0 {
+            break;
+        }
+        all.extend(pieces.piece(word(item, 0), room)?);
+    }
+    Some(all)
+}
+
+/// Reads many small objects with one call each: a program that writes all the time must be kept up with.
+struct Pieces<'m> {
+    memory: &'m dyn Memory,
+    layout: &'m Layout,
+    /// Where the bytes begin, by the object's type.
+    data_at: HashMap<u64, u64>,
+}
+
+impl Pieces<'_> {
+    fn piece(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
+        let head = self.memory.bytes(object, 128);
+        let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;
+        let start = self.start(u64::from_le_bytes(*kind))?;
+        let length = head.get(SIZE as usize..).and_then(|rest| rest.first_chunk())?;
+        let bytes = u64::from_le_bytes(*length).min(most) as usize;
+        match head.get(start as usize..).and_then(|rest| rest.get(..bytes)) {
+            Some(data) => Some(data.to_vec()),
+            None => Some(self.memory.bytes(object.checked_add(start)?, bytes)),
+        }
+    }
+
+    fn start(&mut self, kind: u64) -> Option<u64> {
+        if let Some(start) = self.data_at.get(&kind) {
+            return Some(*start);
+        }
+        let start = match type_name(self.memory, kind)?.as_slice() {
+            b"bytes" => BYTES_DATA,
+            b"str" => self.layout.ascii,
+            _ => return None,
+        };
+        self.data_at.insert(kind, start);
+        Some(start)
+    }
+}

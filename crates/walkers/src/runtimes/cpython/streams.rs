@@ -1,0 +1,233 @@
+//! The io objects themselves: which layer lies on which, and what waits in each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+use super::drain::empty;
+use super::layout::Layout;
+use super::objects::{TYPE, pending_bytes, text_from, type_name};
+use crate::pending::Whole;
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+
+/// Of `buffered` in bufferedio.c and of `textio` in textio.c, what is needed.
+const OBJECT_BYTES: usize = 152;
+/// Of `fileio`, up to its descriptor.
+const FILE_BYTES: usize = 24;
+const FILE_FD: usize = 16;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Writer,
+    Reader,
+    Random,
+    File,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::Text, Kind::Writer, Kind::Reader, Kind::Random, Kind::File];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Text => "TextIOWrapper",
+            Kind::Writer => "BufferedWriter",
+            Kind::Reader => "BufferedReader",
+            Kind::Random => "BufferedRandom",
+            Kind::File => "FileIO",
+        }
+    }
+
+    fn bytes(self, layout: &Layout) -> u64 {
+        match self {
+            Kind::Text => layout.text_bytes,
+            Kind::File => 48,
+            _ => 152,
+        }
+    }
+}
+
+/// The types' addresses, each seen to have its name and the size that we know.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Types(pub(super) Vec<(u64, Kind)>);
+
+impl Types {
+    /// `found` in the order of [`Kind::ALL`].
+    pub fn of(memory: &dyn Memory, layout: &Layout, found: &[Option<u64>]) -> Option<Types> {
+        let mut types = Vec::new();
+        for (kind, at) in Kind::ALL.into_iter().zip(found) {
+            let at = (*at)?;
+            let size = memory.u64(at.checked_add(32)?)?;
+            if !is_named(memory, at, kind) || size != kind.bytes(layout) {
+                return None;
+            }
+            types.push((at, kind));
+        }
+        Some(Types(types))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// False when the interpreter took them down or there are none yet.
+    pub fn still_there(&self, memory: &dyn Memory) -> bool {
+        self.0.first().is_some_and(|(at, kind)| is_named(memory, *at, *kind))
+    }
+
+    /// Of all objects but files.
+    pub fn of_streams(&self) -> [u64; 4] {
+        let kinds = [Kind::Text, Kind::Writer, Kind::Reader, Kind::Random];
+        kinds.map(|kind| self.0.iter().find(|one| one.1 == kind).map_or(u64::MAX, |one| one.0))
+    }
+
+    /// What a living object is, by a copy of its beginning.
+    fn kind(&self, object: &[u8]) -> Option<Kind> {
+        // A freed object begins with a pointer to the next free one, or with no references.
+        let at = word(object, TYPE as usize);
+        (int(object, 0) != 0).then(|| self.0.iter().find(|(known, _)| *known == at).map(|(_, kind)| *kind))?
+    }
+
+    /// The descriptor of a file object; None if it is closed.
+    fn fd(&self, memory: &dyn Memory, object: u64) -> Option<i32> {
+        let file: [u8; FILE_BYTES] = structure(memory, object)?;
+        let fd = int(&file, FILE_FD);
+        (fd >= 0 && self.kind(&file) == Some(Kind::File)).then_some(fd)
+    }
+}
+
+fn is_named(memory: &dyn Memory, at: u64, kind: Kind) -> bool {
+    let name = type_name(memory, at).unwrap_or_default();
+    name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
+}
+
+/// A stream for every one of the objects that has a file under it. Those that are no streams any more leave.
+pub(super) fn streams(
+    memory: &dyn Memory,
+    layout: &Layout,
+    types: &Types,
+    objects: &mut BTreeSet<u64>,
+    kept: u64,
+) -> Vec<Whole> {
+    let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
+    objects.retain(|&at| {
+        let Some(copy) = structure::<OBJECT_BYTES>(memory, at) else { return false };
+        let kind = types.kind(&copy);
+        if kind == Some(Kind::Text) {
+            texts.push((at, copy));
+        } else if kind.is_some() {
+            found.extend(
+                steady(memory, at, copy, |copy| buffered(memory, types, at, copy, kept)).map(|one| (at, one)),
+            );
+        }
+        kind.is_some_and(|kind| kind != Kind::File)
+    });
+    for (at, copy) in texts {
+        let with_text = steady(memory, at, copy, |object| {
+            let below = word(object, 32);
+            let one = found.get(&below).cloned().or_else(|| unbuffered(memory, types, at, below))?;
+            add_text(memory, layout, (at, object), kept, one)
+        });
+        found.extend(with_text.map(|one| (one.buffer.address, one)));
+    }
+    found.into_values().collect()
+}
+
+/// The text layers, each with what it lies on.
+pub(super) fn texts<'a>(
+    memory: &dyn Memory,
+    types: &Types,
+    objects: impl Iterator<Item = &'a u64>,
+) -> Vec<(u64, u64)> {
+    let of = |at: &u64| {
+        let copy = structure::<OBJECT_BYTES>(memory, *at)?;
+        (types.kind(&copy) == Some(Kind::Text)).then(|| (*at, word(&copy, 32)))
+    };
+    objects.filter_map(of).collect()
+}
+
+fn buffered(
+    memory: &dyn Memory,
+    types: &Types,
+    at: u64,
+    object: &[u8; OBJECT_BYTES],
+    kept: u64,
+) -> Option<Whole> {
+    let [buffer, position, _, read_end, write_pos, write_end, ..] =
+        std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
+    let (raw, size) = (word(object, 16), word(object, 120));
+    if int(object, 24) != 1 || buffer == 0 || size > BUFFER_MOST {
+        return None;
+    }
+    let fd = types.fd(memory, raw)?;
+    let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
+    let waits = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
+    let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
+    // While bytes wait to be written, those between are no input.
+    let ahead = if waits.0 < waits.1 { (0, 0) } else { ahead };
+    let (pending, unread) = (waits.1.checked_sub(waits.0)?, ahead.1.saturating_sub(ahead.0));
+    if waits.1 > size || ahead.1 > size {
+        return None;
+    }
+    let mut whole = Whole::of(Buffer {
+        walker: RuntimeId::CPYTHON,
+        address: at,
+        fd,
+        mode: Some(Mode::Full),
+        buffer_bytes: size,
+        pending_bytes: pending,
+        pending: content(memory, buffer.checked_add(waits.0)?, pending, kept)?,
+        unread_bytes: unread,
+        unread: content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
+    });
+    if pending > 0 {
+        empty(memory, Some(at), None, &mut whole);
+    }
+    Some(whole)
+}
+
+/// A text stream right over a file (`python -u`).
+fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Whole> {
+    Some(Whole::unbuffered(RuntimeId::CPYTHON, at, types.fd(memory, raw)?))
+}
+
+/// What the text layer holds: written after what the buffer has, read before it.
+fn add_text(
+    memory: &dyn Memory,
+    layout: &Layout,
+    (at, text): (u64, &[u8; OBJECT_BYTES]),
+    kept: u64,
+    mut whole: Whole,
+) -> Option<Whole> {
+    let one = &mut whole.buffer;
+    if int(text, 16) != 1 || word(text, 24) == 0 {
+        return None;
+    }
+    if text[88] != 0 {
+        one.mode = Some(Mode::Line);
+    }
+    let mut waits = false;
+    let (held, held_bytes) = (word(text, 136), word(text, 144));
+    if held != 0 && held_bytes <= BUFFER_MOST {
+        let room = kept - one.pending.len() as u64;
+        one.pending.extend(pending_bytes(memory, layout, held, room.min(held_bytes))?);
+        one.pending_bytes += held_bytes;
+        waits = held_bytes > 0;
+    }
+    let (decoded, used) = (word(text, 120), word(text, 128));
+    if decoded != 0 {
+        let mut unread = text_from(memory, layout, decoded, used).unwrap_or_default();
+        one.unread_bytes += unread.len() as u64;
+        unread.append(&mut one.unread);
+        unread.truncate(UNREAD_KEPT as usize);
+        one.unread = unread;
+    }
+    if waits {
+        let below = Some(one.address).filter(|below| *below != at);
+        empty(memory, below, Some(at), &mut whole);
+    }
+    Some(whole)
+}

@@ -1,0 +1,77 @@
+//! Hostile memory that claims to be CPython's.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::layout::Layout;
+use super::objects::{dict_get, module_dict, pending_bytes, text_from};
+use super::streams::{self, Kind, Types};
+use super::{Python, named_version};
+use crate::Walker;
+use crate::copied_memory::PENDING_KEPT;
+use crate::tests::{BASE, Piece, hostile_words};
+
+fn layouts() -> Vec<Layout> {
+    (9..=12).filter_map(|minor| Layout::of(&Piece(Vec::new()), minor, 0)).collect()
+}
+
+/// Writes the objects' type words so that each check of a type is passed by chance often enough.
+fn claim_types(words: &mut [u64]) {
+    for (index, name) in
+        [b"dict\0\0\0\0", b"str\0\0\0\0\0", b"bytes\0\0\0", b"list\0\0\0\0"].iter().enumerate()
+    {
+        let at = 500 + 8 * index;
+        words[at] = u64::from_le_bytes(**name);
+        words[at + 4] = BASE + 8 * at as u64;
+    }
+    for index in (1..480).step_by(3) {
+        words[index] = BASE + 8 * (501 + 8 * (words[index] % 4));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn garbage_is_survived(mut words in hostile_words(600)) {
+        claim_types(&mut words);
+        let memory = Piece::of(&words);
+        let objects: BTreeSet<u64> = (BASE..BASE + 8 * 480).step_by(16).collect();
+        for layout in layouts() {
+            let types = Kind::ALL.iter().zip(words.iter().skip(1).step_by(3)).map(|(kind, at)| (*at, *kind));
+            let found = streams::streams(&memory, &layout, &Types(types.collect()), &mut objects.clone(), PENDING_KEPT);
+            let found = crate::pending::buffers(found);
+            prop_assert!(found.iter().all(|one| one.pending.len() <= 256 && one.unread.len() <= 64));
+            for at in &objects {
+                dict_get(&memory, &layout, *at, &["_io"]);
+                module_dict(&memory, *at);
+                text_from(&memory, &layout, *at, words[0]);
+                pending_bytes(&memory, &layout, *at, 256);
+            }
+            prop_assert_eq!(Python::new(0, BASE, layout, 0..0).buffers(&memory), []);
+        }
+    }
+}
+
+#[test]
+fn versions_by_name() {
+    let names = ["python3.9", "libpython3.10.so.1.0", "python3.11-dbg", "python3", "python3.x", "python2.7"];
+    assert_eq!(names.map(named_version), [Some(9), Some(10), Some(11), None, None, None]);
+}
+
+#[test]
+fn the_future_is_not_known() {
+    assert_eq!(Layout::of(&Piece(Vec::new()), 15, BASE), None);
+    assert_eq!(Layout::of(&Piece(vec![0; 4096]), 13, BASE), None, "without its table of offsets");
+}
+
+#[test]
+fn some_options_make_python_ignore_its_environment() {
+    let ignores = |words: &[&str]| {
+        let arguments: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
+        super::IGNORES_ENVIRONMENT.applies(&arguments)
+    };
+    assert!(ignores(&["-I", "x.py"]) && ignores(&["-u", "-sE", "x.py"]));
+    assert!(!ignores(&["x.py", "-I"]) && !ignores(&["-u"]) && !ignores(&["-c", "-I"]));
+}

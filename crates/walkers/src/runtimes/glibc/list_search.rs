@@ -1,0 +1,46 @@
+//! glibc's list of streams in a static program without symbols.
+//!
+//! `_IO_2_1_stderr_` → `_IO_2_1_stdout_` → `_IO_2_1_stdin_` is the list's end in every program. It is believed
+//! only if flags, descriptors, links and the tables of functions agree, and if it is there once.
+
+use weir_sys::memory::Memory;
+
+use super::{CHAIN, FILE_BYTES, FILENO, Glibc, VTABLE, is_file, list};
+use crate::copied_memory::{int, structure, word};
+use crate::image_memory::Area;
+
+/// No more words than these are followed when the head is searched.
+const CANDIDATES_MOST: usize = 4096;
+
+/// The streams of a stripped static program.
+pub(crate) fn search(memory: &dyn Memory, area: &Area) -> Option<Glibc> {
+    let memory = &area.copy(memory);
+    let files = memory.structures::<FILE_BYTES>(|flags| flags & 0xffff_0000 == 0xfbad_0000);
+    let mut ends = files.iter().filter(|(_, file)| is_stderr(memory, area, file));
+    let (stderr, None) = (ends.next()?.0, ends.next()) else { return None };
+    let mut heads = Vec::new();
+    for (at, first) in memory.pointers(8).iter().take(CANDIDATES_MOST) {
+        let likely = structure::<FILE_BYTES>(memory, *first).is_some_and(|file| is_file(&file));
+        let inside = files.iter().any(|(file, _)| (*file..file + FILE_BYTES as u64).contains(at));
+        if likely && !inside && list(memory, *first).iter().any(|one| one.0 == stderr) {
+            heads.push(*at);
+        }
+    }
+    (!heads.is_empty()).then(|| Glibc::one_of(heads, stderr))
+}
+
+fn is_stderr(memory: &dyn Memory, area: &Area, file: &[u8; FILE_BYTES]) -> bool {
+    let mut file = *file;
+    for fd in [2, 1, 0] {
+        if !is_file(&file) || int(&file, FILENO) != fd || !area.is_own(word(&file, VTABLE)) {
+            return false;
+        }
+        let next = word(&file, CHAIN);
+        match (fd, structure(memory, next)) {
+            (0, _) => return next == 0,
+            (_, Some(next)) => file = next,
+            (_, None) => return false,
+        }
+    }
+    false
+}

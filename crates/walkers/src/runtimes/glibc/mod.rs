@@ -1,0 +1,214 @@
+//! glibc's FILEs, from `_IO_list_all` on.
+
+pub(crate) mod list_search;
+mod wide;
+
+use std::collections::HashSet;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+use crate::pending::{self, Part, Store, Value, Whole};
+use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::c_library;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+
+/// Programs that no other runtime claims write through the C library's stdio.
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &["_IO_list_all"],
+        own_symbols: &[],
+        libraries: &[],
+        detect: c_library::detect,
+    }),
+    ..RuntimeEntry::stdio("glibc", "C", 1000, ProgramDetection::AnyProgram)
+};
+
+/// Of `struct _IO_FILE` up to `_mode`; the same on x86-64 and aarch64 since glibc 2.1.
+pub(crate) const FILE_BYTES: usize = 224;
+pub(crate) const WRITE_BASE: usize = 32;
+pub(crate) const WRITE_PTR: usize = 40;
+pub(crate) const CHAIN: usize = 104;
+pub(crate) const FILENO: usize = 112;
+/// `_lock` and `_offset`.
+const LOCK: usize = 136;
+const OFFSET: usize = 144;
+pub(crate) const WIDE_DATA: usize = 160;
+/// More than 0: of wide characters.
+pub(crate) const ORIENTATION: usize = 192;
+pub(crate) const VTABLE: usize = 216;
+
+const MAGIC: u64 = 0xfbad_0000;
+pub(crate) const UNBUFFERED: u64 = 0x2;
+const IN_BACKUP: u64 = 0x100;
+pub(crate) const LINE_BUFFERED: u64 = 0x200;
+pub(crate) const PUTTING: u64 = 0x800;
+const APPENDING: u64 = 0x1000;
+
+/// The streams of a process with glibc.
+#[derive(Debug, Clone)]
+pub struct Glibc {
+    heads: Vec<u64>,
+    /// A stream that the list must have, where the head was found by a search.
+    must: Option<u64>,
+}
+
+impl Glibc {
+    /// With `_IO_list_all` at this address of the process.
+    pub fn at(head: u64) -> Glibc {
+        Glibc { heads: vec![head], must: None }
+    }
+
+    /// With several words that may be `_IO_list_all`: it is the one whose list is the longest.
+    pub(crate) fn one_of(heads: Vec<u64>, must: u64) -> Glibc {
+        Glibc { heads, must: Some(must) }
+    }
+}
+
+impl Walker for Glibc {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::GLIBC
+    }
+
+    /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
+        let whole = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
+        let longest = whole.max_by_key(Vec::len).unwrap_or_default();
+        longest
+            .into_iter()
+            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, kept)))
+            .collect()
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
+    fn for_child(&self, _child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+/// The streams from `first` on, as far as they are streams: their addresses, and copies.
+pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let mut at = first;
+    while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
+        let Some(file) = structure::<FILE_BYTES>(memory, at).filter(is_file) else { break };
+        found.push((at, file));
+        at = word(&file, CHAIN);
+    }
+    found
+}
+
+/// Does it begin as every FILE does?
+pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
+    word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
+}
+
+fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64) -> Option<Whole> {
+    let flags = word(file, 0);
+    let [read_ptr, read_end, read_base, write_base, write_ptr, _, base, end] =
+        std::array::from_fn(|field| word(file, 8 + 8 * field));
+    let size = end.checked_sub(base).filter(|size| *size <= BUFFER_MOST)?;
+    let mut buffer = Buffer {
+        walker: RuntimeId::GLIBC,
+        address,
+        fd: int(file, FILENO).max(-1),
+        mode: mode(flags, base),
+        buffer_bytes: size,
+        pending_bytes: 0,
+        pending: Vec::new(),
+        unread_bytes: 0,
+        unread: Vec::new(),
+    };
+    if flags & PUTTING != 0 {
+        if base > write_base || write_base > write_ptr || write_ptr > end {
+            return None;
+        }
+        buffer.pending_bytes = write_ptr - write_base;
+        buffer.pending = content(memory, write_base, buffer.pending_bytes, kept)?;
+    } else {
+        let pushed_back = flags & IN_BACKUP != 0;
+        if read_base > read_ptr || read_ptr > read_end || !pushed_back && (base > read_base || read_end > end)
+        {
+            return None;
+        }
+        // With bytes pushed back by ungetc(3), those come first and the buffer's own wait in _IO_save_base.
+        let parts =
+            [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
+        unread(memory, &mut buffer, parts)?;
+    }
+    whole(memory, file, kept, buffer)
+}
+
+/// With what waits in the buffer of wide characters, and how both are emptied.
+fn whole(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<Whole> {
+    let mut whole = Whole::of(buffer);
+    whole.moves = Some(whole.buffer.address.wrapping_add(WRITE_PTR as u64));
+    if whole.buffer.pending_bytes > 0 {
+        empty(file, &mut whole);
+    }
+    if int(file, ORIENTATION) > 0 {
+        wide::add(memory, file, kept, &mut whole)?;
+    }
+    if word(file, 0) & PUTTING != 0 {
+        (whole.locked, whole.holder) = lock(memory, word(file, LOCK));
+    }
+    Some(whole)
+}
+
+/// As `_IO_new_do_write` leaves it. A stream that was read before (open for both, no seek between) seeks back when
+/// it is flushed: that cannot be done from outside.
+fn empty(file: &[u8; FILE_BYTES], whole: &mut Whole) {
+    let at = whole.buffer.address;
+    let [read_end, write_base, base, end] = [16, WRITE_BASE, 56, 64].map(|field| word(file, field));
+    if read_end != write_base {
+        return;
+    }
+    let by_byte = word(file, 0) & (LINE_BUFFERED | UNBUFFERED) != 0 && int(file, ORIENTATION) <= 0;
+    let (reads, offset) = ([8, 16, 24], word(file, OFFSET));
+    whole.emptied.extend(reads.map(|field| Store::u64(at + field, base)));
+    whole.emptied.extend([32, 40].map(|field| Store::u64(at + field, base)));
+    whole.emptied.push(Store::u64(at + 48, if by_byte { base } else { end }));
+    whole.partly.extend(reads.map(|field| Part::new(at + field, Value::Taken(write_base))));
+    whole.partly.push(Part::new(at + 32, Value::Taken(write_base)));
+    // What it knows of the descriptor's position: not of one that is opened to append, whose is unknown (-1).
+    if offset as i64 >= 0 {
+        let (at, appends) = (at + OFFSET as u64, word(file, 0) & APPENDING != 0);
+        let moved = offset.wrapping_add(whole.buffer.pending_bytes);
+        whole.emptied.push(Store::u64(at, if appends { u64::MAX } else { moved }));
+        whole.partly.push(Part::new(at, if appends { Value::Just(u64::MAX) } else { Value::Taken(offset) }));
+    }
+}
+
+/// `_IO_lock_t`: the lock, how often it is held, and by whom.
+fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
+    if at == 0 {
+        return (None, 0);
+    }
+    let Some(lock) = structure::<16>(memory, at) else { return (None, 0) };
+    (Some(int(&lock, 0) != 0 || word(&lock, 8) != 0), word(&lock, 8))
+}
+
+fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> Option<()> {
+    for (from, to) in parts {
+        let bytes = to.checked_sub(from).filter(|bytes| *bytes <= BUFFER_MOST)?;
+        let room = UNREAD_KEPT - buffer.unread.len() as u64;
+        buffer.unread.extend(content(memory, from, bytes, room)?);
+        buffer.unread_bytes += bytes;
+    }
+    Some(())
+}
+
+fn mode(flags: u64, base: u64) -> Option<Mode> {
+    match flags {
+        _ if flags & UNBUFFERED != 0 => Some(Mode::None),
+        _ if flags & LINE_BUFFERED != 0 => Some(Mode::Line),
+        _ if base == 0 => None,
+        _ => Some(Mode::Full),
+    }
+}

@@ -1,0 +1,72 @@
+//! glibc's streams of wide characters: a second buffer, of 4 bytes a character, before the one of bytes.
+
+use weir_sys::memory::Memory;
+
+use super::{FILE_BYTES, LINE_BUFFERED, PUTTING, UNBUFFERED, WIDE_DATA, WRITE_BASE, WRITE_PTR};
+use crate::pending::{Store, Whole};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, structure, word};
+
+/// Of `struct _IO_wide_data`, the pointers of its buffer.
+const WIDE_BYTES: usize = 64;
+const WRITE_POINTER: u64 = 32;
+
+/// Adds what waits in the wide buffer of a stream: written after the bytes, read before them. It is counted in
+/// UTF-8, which is what nearly every locale writes; where only the beginning of a long text is `kept`, the rest is
+/// taken to be as that.
+pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, whole: &mut Whole) -> Option<()> {
+    let (at, putting) = (word(file, WIDE_DATA), word(file, 0) & PUTTING != 0);
+    let data = structure::<WIDE_BYTES>(memory, at)?;
+    let [read_ptr, read_end, _, write_base, write_ptr, _, base, end] =
+        std::array::from_fn(|field| word(&data, 8 * field));
+    let (from, to) = if putting { (write_base, write_ptr) } else { (read_ptr, read_end) };
+    if base > from || from > to || to > end || end - base > BUFFER_MOST {
+        return None;
+    }
+    let (text, bytes) = utf8(&content(memory, from, to - from, kept.max(1 << 16))?, to - from);
+    if structure::<WIDE_BYTES>(memory, at)? != data {
+        return None;
+    }
+    let buffer = &mut whole.buffer;
+    // The bytes follow when these are written out.
+    whole.moves = at.checked_add(WRITE_POINTER);
+    if putting {
+        buffer.pending_bytes += bytes;
+        buffer.pending.extend(text);
+        buffer.pending.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        empty(at, file, &data, whole);
+    } else {
+        buffer.unread_bytes += bytes;
+        buffer.unread.splice(0..0, text);
+        buffer.unread.truncate(UNREAD_KEPT as usize);
+    }
+    Some(())
+}
+
+/// As `_IO_wdo_write` leaves it. Some characters cannot stay while others go: it is done whole or not at all.
+fn empty(at: u64, file: &[u8; FILE_BYTES], data: &[u8; WIDE_BYTES], whole: &mut Whole) {
+    let [read_end, write_base, write_ptr, base, end] = [8, 24, 32, 48, 56].map(|field| word(data, field));
+    whole.partly.clear();
+    if write_base == write_ptr {
+        return;
+    }
+    let bytes_wait = word(file, WRITE_PTR) != word(file, WRITE_BASE);
+    if read_end != write_base || bytes_wait && whole.emptied.is_empty() {
+        whole.emptied.clear();
+        return;
+    }
+    let by_byte = word(file, 0) & (LINE_BUFFERED | UNBUFFERED) != 0;
+    whole.emptied.extend([0, 8, 16, 24, 32].map(|field| Store::u64(at + field, base)));
+    whole.emptied.push(Store::u64(at + 40, if by_byte { base } else { end }));
+}
+
+/// Characters as UTF-8, and how long all of them would be.
+fn utf8(characters: &[u8], all_bytes: u64) -> (Vec<u8>, u64) {
+    let decoded = characters.chunks_exact(4).map(|four| {
+        let number = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+        char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+    });
+    let text = decoded.collect::<String>().into_bytes();
+    let bytes =
+        if characters.is_empty() { 0 } else { all_bytes * text.len() as u64 / characters.len() as u64 };
+    (text, bytes)
+}

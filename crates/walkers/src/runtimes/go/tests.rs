@@ -1,0 +1,90 @@
+//! Hostile memory: nothing is believed that does not agree with itself.
+
+use proptest::prelude::*;
+use weir_sys::memory::Memory;
+
+use super::bufio::{Judge, Kind};
+use super::stacks;
+use super::itabs::{Parts, Tables};
+use crate::copied_memory::BUFFER_MOST;
+use crate::tests::{BASE, Piece, hostile_words};
+
+/// A writer with 5 bytes pending at word 0, its file at word 20, its buffer at word 40; the table is at 0x5000.
+fn writer() -> Vec<u64> {
+    let at = |word: u64| BASE + 8 * word;
+    let mut words = vec![0; 64];
+    words[..8].copy_from_slice(&[0, 0, at(40), 64, 64, 5, 0x5000, at(20)]);
+    (words[20], words[24]) = (at(22), 3);
+    words[40] = u64::from_le_bytes(*b"hello...");
+    words
+}
+
+fn tables() -> Tables {
+    Tables { writers: vec![0x5000], readers: vec![0x5100] }
+}
+
+fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
+    let (memory, tables) = (Piece::of(words), tables());
+    let open_for = |fd, writes| fd == 3 && writes;
+    let judge = Judge { memory: &memory, tables: &tables, open_for: &open_for, kept: 100 };
+    assert_eq!(judge.around(BASE + 48, 0x5000).collect::<Vec<_>>(), [(BASE, Kind::Writer)]);
+    judge.stream(BASE, Kind::Writer).map(|one| (one.buffer.fd, one.buffer.pending))
+}
+
+#[test]
+fn a_writer_is_believed_if_all_its_fields_agree() {
+    assert_eq!(pending(&writer()), Some((3, b"hello".to_vec())));
+    let wrong = [
+        (1, 1),         // half an error
+        (2, 1),         // a buffer that is nowhere
+        (3, 0),         // without a size
+        (3, 65),        // larger than its capacity
+        (4, 1 << 40),   // too large
+        (3, 1 << 20),   // the same
+        (5, 65),        // more pending than there is room
+        (6, 0x5100),    // a reader
+        (7, u64::MAX),  // no file
+        (20, 22),       // a file without its inner part
+        (24, 4),        // a descriptor that is not open
+        (24, u64::MAX), // a file that was closed
+    ];
+    for (word, value) in wrong {
+        let mut words = writer();
+        words[word] = value;
+        assert_eq!(pending(&words), None, "{word}: {value:#x}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn garbage_is_survived(mut words in hostile_words(400), places in proptest::collection::vec(0..400usize, 60)) {
+        for place in places {
+            words[place] = 0x5000 + 0x100 * (place as u64 % 2);
+        }
+        let (memory, tables) = (Piece::of(&words), tables());
+        let judge = Judge { memory: &memory, tables: &tables, open_for: &|_, _| true, kept: 256 };
+        for (index, value) in words.iter().enumerate() {
+            let _goroutines = stacks::of_goroutines(&memory, Some(BASE + 8 * index as u64));
+            for (at, kind) in judge.around(BASE + 8 * index as u64, *value) {
+                let Some(one) = judge.stream(at, kind) else { continue };
+                let one = one.buffer;
+                prop_assert!(one.pending_bytes.max(one.unread_bytes) <= one.buffer_bytes);
+                prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
+            }
+        }
+        let parts = Parts { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)] };
+        if let Some(found) = Tables::of(&memory, &parts, 0) {
+            prop_assert!(found.writers.len() + found.readers.len() <= 600);
+        }
+    }
+}
+
+#[test]
+fn a_list_of_tables_out_of_bounds_is_none() {
+    let nothing: &dyn Memory = &Piece(Vec::new());
+    let parts =
+        Parts { functions: 8, links: (u64::MAX - 7, u64::MAX), data: vec![(u64::MAX, u64::MAX), (0, 64)] };
+    assert_eq!(Tables::of(nothing, &parts, u64::MAX / 2), None);
+}

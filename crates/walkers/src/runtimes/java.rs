@@ -1,0 +1,34 @@
+//! Java: System.out has no buffer; a BufferedWriter belongs to the program and no walker reads it.
+
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+
+use crate::hook::IgnoresEnvironment;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+
+const NOT_NEEDED: RuntimeFix =
+    RuntimeFix::NotNeeded("System.out writes at once; weir cannot reach the program's own BufferedWriter");
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::new("java"),
+        name: "Java",
+        fixes: RuntimeFixes {
+            unbuffered: NOT_NEEDED,
+            line_buffered: NOT_NEEDED,
+            fully_buffered: RuntimeFix::Impossible("System.out has no buffer"),
+            max_delay: NOT_NEEDED,
+            rescue: NOT_NEEDED,
+            fork: NOT_NEEDED,
+            order: NOT_NEEDED,
+            other_streams: RuntimeFix::Impossible(
+                "Java makes its calls itself: its streams cannot get another buffer from outside",
+            ),
+        },
+        limits: RuntimeLimits { coalesce: Some("Java has several threads: one could reveal what another has not written yet") },
+    },
+    order: 70,
+    detection: ProgramDetection::ProgramNames(&["java"]),
+    buffers: BufferAccess::Unreadable { libraries: &["libjvm.so"] },
+    hook: None,
+    ignores_environment: IgnoresEnvironment::Never,
+};

@@ -1,0 +1,178 @@
+//! libweir's own streams, found by the magic at the start of their pages.
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::maps::{MappedRegion, MappingKind, regions};
+use weir_sys::memory::Memory;
+
+use crate::pending::{self, Part, Store, Value, Whole};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &["weir_flush"],
+        own_symbols: &[],
+        libraries: &[],
+        detect: detect,
+    }),
+    ..RuntimeEntry::stdio("libweir", "libweir", 300, ProgramDetection::Never)
+};
+
+/// Adds one walker, which reads the streams of all copies of libweir in the process.
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    let linked = |region: &MappedRegion| {
+        let executable = process.executable.as_ref().filter(|_| process.is_executable(region));
+        executable.is_some_and(|image| image.symbol("weir_flush").is_some())
+    };
+    let is_library = |region: &MappedRegion| region.name().starts_with("libweir") && region.name().contains(".so");
+    if let Some(region) = process.starts().find(|region| is_library(region) || linked(region)) {
+        found.add(region.start, Box::new(Libweir { pid: process.pid }));
+    }
+}
+
+const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
+const HEAD_MAGIC: u64 = 0x6461_6568_7269_6577; // "weirhead"
+const LAYOUT: i32 = 1;
+
+/// `struct weir_stream` of weir.h.
+const STREAM_BYTES: usize = 128;
+const FD: usize = 12;
+const BUFFER: usize = 32;
+const READ: usize = 48;
+const READ_LIMIT: usize = 64;
+const HEAD: usize = 80;
+/// In the head: the offset behind the last byte that was written.
+const WRITTEN: usize = 32;
+
+/// Behind it, in `struct weir__state` of private.h.
+const HOT_LOCK: u64 = 128;
+const HOT_ERROR: u64 = 156;
+const HOT_POSITION: u64 = 176;
+
+/// In the page behind, `struct weir__config` of private.h.
+const OWN_FD: u64 = 56;
+const OWN_LOCK_FILE: u64 = 76;
+const OWN_MODE: u64 = 80;
+/// The spill, direct I/O, the ring.
+const OWN_SPECIAL: [u64; 3] = [208, 224, 232];
+
+/// Of a larger mapping every page but the first is passed over: streams have small ones of their own, unless
+/// the kernel joined a few.
+const MAPPING_MOST: u64 = 256 << 10;
+
+/// The streams of a process with libweir.
+///
+/// Those whose buffer outlives the process (WEIR_KILL) are left out: nothing of them is lost.
+#[derive(Debug)]
+pub struct Libweir {
+    /// The process: its mappings change with its streams.
+    pub pid: u32,
+}
+
+impl Walker for Libweir {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::LIBWEIR
+    }
+
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let page = rustix::param::page_size() as u64;
+        let regions = regions(self.pid);
+        let likely =
+            regions.iter().filter(|one| one.writable && one.private && one.place == MappingKind::Anonymous);
+        let starts = likely.flat_map(|one| pages(one, page));
+        let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
+        let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);
+        streams
+            .filter_map(|(at, copy)| steady(memory, at, copy, |stream| read(memory, at, stream, page, kept)))
+            .collect()
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(Libweir { pid: child }))
+    }
+}
+
+fn pages(region: &MappedRegion, page: u64) -> impl Iterator<Item = u64> {
+    let whole = region.end - region.start <= MAPPING_MOST;
+    let end = if whole { region.end } else { region.start + page };
+    (region.start..end).step_by(page as usize)
+}
+
+pub(crate) fn read(
+    memory: &dyn Memory,
+    at: u64,
+    stream: &[u8; STREAM_BYTES],
+    page: u64,
+    kept: u64,
+) -> Option<Whole> {
+    let head = &stream[HEAD..];
+    if int(stream, 8) != LAYOUT || word(head, 0) != HEAD_MAGIC || int(head, 8) != LAYOUT {
+        return None;
+    }
+    let [size, base, written, drained] = [16, 24, WRITTEN, 40].map(|at| word(head, at));
+    // written < base + drained: the owner is about to set both to 0, and nothing waits.
+    let pending = written.checked_sub(base)?.saturating_sub(drained);
+    let unread = word(stream, READ_LIMIT).saturating_sub(word(stream, READ));
+    if size > BUFFER_MOST || pending > size.max(1) || unread > BUFFER_MOST {
+        return None;
+    }
+    let mut whole = Whole::of(Buffer {
+        walker: RuntimeId::LIBWEIR,
+        address: at,
+        fd: int(stream, FD).max(-1),
+        mode: mode(memory, at + page, int(stream, FD)),
+        buffer_bytes: size,
+        pending_bytes: pending,
+        pending: content(memory, word(stream, BUFFER).wrapping_add(drained), pending, kept)?,
+        unread_bytes: unread,
+        unread: content(memory, word(stream, READ), unread, UNREAD_KEPT)?,
+    });
+    whole.moves = Some(at + (HEAD + WRITTEN) as u64);
+    if pending > 0 {
+        empty(memory, at, page, (drained, pending), &mut whole);
+    }
+    Some(whole)
+}
+
+/// As the library's own timer leaves it: the bytes drained, the offsets in place; the owner resets them. Where the
+/// position of the descriptor is known it is forgotten: the library asks for it when it needs it. Streams that
+/// write through a ring, by whole blocks or under a lock on the file have more to keep right.
+fn empty(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64), whole: &mut Whole) {
+    let own = at + page;
+    let clear = |field: u64| memory.u64(own + field) == Some(0);
+    let plain = memory.i32(own + OWN_LOCK_FILE).is_some_and(|flags| flags & 0xff == 0);
+    let well = memory.i32(at + HOT_ERROR) == Some(0) && memory.i32(own + OWN_FD) == Some(whole.buffer.fd);
+    whole.holder = memory.u64(at + HOT_LOCK).unwrap_or(0);
+    whole.locked = Some(whole.holder != 0);
+    let Some(position) = memory.u64(at + HOT_POSITION).filter(|_| plain && well) else { return };
+    if !OWN_SPECIAL.into_iter().all(clear) {
+        return;
+    }
+    let drained_at = at + (HEAD + 40) as u64;
+    whole.emptied.push(Store::u64(drained_at, drained + pending));
+    whole.partly.push(Part::new(drained_at, Value::Taken(drained)));
+    if position as i64 >= 0 {
+        whole.emptied.push(Store::u64(at + HOT_POSITION, u64::MAX));
+        whole.partly.push(Part::new(at + HOT_POSITION, Value::Just(u64::MAX)));
+    }
+}
+
+/// It stands in the stream's private page, which is believed if it names the same descriptor.
+fn mode(memory: &dyn Memory, own: u64, fd: i32) -> Option<Mode> {
+    if memory.i32(own + OWN_FD)? != fd {
+        return None;
+    }
+    match memory.i32(own + OWN_MODE)? {
+        1 => Some(Mode::None),
+        2 => Some(Mode::Line),
+        3 => Some(Mode::Full),
+        4 => Some(Mode::Record),
+        _ => None,
+    }
+}

@@ -1,0 +1,6 @@
+//! Lua: its io library is the C library's stdio.
+
+use crate::{ProgramDetection, RuntimeEntry};
+
+pub(crate) static RUNTIME: RuntimeEntry =
+    RuntimeEntry::stdio("lua", "Lua", 140, ProgramDetection::ProgramNames(&["lua", "luajit"]));

@@ -1,0 +1,35 @@
+//! Node: process.stdout has no buffer.
+
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+
+use crate::hook::IgnoresEnvironment;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+
+const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded(
+    "process.stdout writes to files and pipes at once; weir cannot see what the program collects itself",
+);
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::new("node"),
+        name: "Node",
+        fixes: RuntimeFixes {
+            unbuffered: NOT_NEEDED,
+            line_buffered: NOT_NEEDED,
+            fully_buffered: RuntimeFix::Impossible("process.stdout has no buffer"),
+            max_delay: NOT_NEEDED,
+            rescue: NOT_NEEDED,
+            fork: NOT_NEEDED,
+            order: NOT_NEEDED,
+            other_streams: RuntimeFix::Impossible(
+                "Node makes its calls itself: its streams cannot get another buffer from outside",
+            ),
+        },
+        limits: RuntimeLimits { coalesce: Some("Node has several threads: one could reveal what another has not written yet") },
+    },
+    order: 60,
+    detection: ProgramDetection::ProgramNames(&["node", "nodejs"]),
+    buffers: BufferAccess::NotOwn,
+    hook: None,
+    ignores_environment: IgnoresEnvironment::Never,
+};

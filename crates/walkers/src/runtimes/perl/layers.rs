@@ -1,0 +1,213 @@
+//! The layers of a handle, from the topmost down to its descriptor, and what waits in each.
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
+use crate::elf_image::ElfImage;
+use crate::pending::{Part, Store, Value, Whole};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+
+/// `PerlIOBuf`: the base, then buf, end, ptr, posn, bufsiz, oneword.
+const BUF_BYTES: usize = 80;
+const FLAGS: usize = 16;
+const BUF: usize = 32;
+const END: usize = 40;
+const PTR: usize = 48;
+const POSITION: usize = 56;
+const SIZE: usize = 64;
+/// `PerlIOUnix`: the base, then the descriptor and how it was opened.
+const UNIX_BYTES: u64 = 40;
+const FD: u64 = 32;
+
+/// In `flags`.
+const CAN_WRITE: u32 = 0x200;
+const UNBUFFERED: u32 = 0x1_0000;
+const WRITTEN: u32 = 0x2_0000;
+const READ: u32 = 0x4_0000;
+const BY_LINE: u32 = 0x8_0000;
+
+/// In `PerlIO_funcs`: its own size, the name, the size of a layer.
+const TAB_BYTES: u64 = 0;
+const TAB_NAME: u64 = 8;
+const TAB_LAYER: u64 = 16;
+/// `sizeof(PerlIO_funcs)`: four words and 24 functions.
+const TAB_OWN: u64 = 224;
+
+/// No handle has more.
+const LAYERS_MOST: usize = 16;
+
+/// Where the functions of the two layers are that every handle has, unless it was told otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layers {
+    pub perlio: u64,
+    pub unix: u64,
+}
+
+/// What a layer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It has the descriptor.
+    Unix,
+    /// Its buffer is as large as it says.
+    Perlio,
+    /// A PerlIOBuf of `:encoding`, which is a Perl string and grows.
+    Encoding,
+    /// It has no buffer that is known.
+    Other,
+}
+
+impl Layers {
+    /// Of the image of perl, or of libperl.
+    pub fn of(image: &ElfImage, start: u64) -> Option<Layers> {
+        let [perlio, unix] = ["PerlIO_perlio", "PerlIO_unix"].map(|name| image.symbol_at(name, start));
+        Some(Layers { perlio: perlio?, unix: unix? })
+    }
+
+    /// Are the layers' structures those that we know?
+    pub fn are_known(&self, memory: &dyn Memory) -> bool {
+        let has = |tab: u64, layer: u64| {
+            let size = |at| memory.u64(tab.wrapping_add(at));
+            size(TAB_BYTES) == Some(TAB_OWN) && size(TAB_LAYER) == Some(layer)
+        };
+        has(self.perlio, BUF_BYTES as u64) && has(self.unix, UNIX_BYTES)
+    }
+
+    /// The descriptor of the handle that has this slot; None if it is none or has none.
+    pub fn descriptor(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<i32> {
+        self.chain(memory, slot, top).map(|(fd, _)| fd)
+    }
+
+    /// What waits in the layers of a handle.
+    pub fn whole(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<Whole> {
+        let (fd, chain) = self.chain(memory, slot, top)?;
+        let mut whole = Whole::unbuffered(RuntimeId::PERL, slot, fd);
+        for (at, kind) in chain.into_iter().rev() {
+            let copy = structure::<BUF_BYTES>(memory, at)?;
+            let one = steady(memory, at, copy, |layer| part(memory, (at, kind), layer, &whole.buffer, kept))?;
+            whole = joined(whole, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0, kept);
+        }
+        Some(whole)
+    }
+
+    /// The descriptor, and the layers with buffers from the topmost on.
+    fn chain(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<(i32, Vec<(u64, Kind)>)> {
+        let (mut at, mut found) = (top, Vec::new());
+        for _ in 0..LAYERS_MOST {
+            let base = structure::<BASE_BYTES>(memory, at).filter(|base| word(base, HEAD) == slot)?;
+            match self.kind(memory, word(&base, TAB)) {
+                Kind::Unix => {
+                    let fd = memory.i32(at.checked_add(FD)?)?;
+                    return (fd >= 0 && word(&base, NEXT) == 0).then_some((fd, found));
+                }
+                Kind::Other => {}
+                kind => found.push((at, kind)),
+            }
+            at = word(&base, NEXT);
+        }
+        None
+    }
+
+    /// Those that are not always there are known by their names.
+    fn kind(&self, memory: &dyn Memory, tab: u64) -> Kind {
+        if tab == self.perlio {
+            return Kind::Perlio;
+        } else if tab == self.unix {
+            return Kind::Unix;
+        }
+        let field = |at| memory.u64(tab.wrapping_add(at));
+        let known = field(TAB_BYTES) == Some(TAB_OWN) && field(TAB_LAYER) >= Some(BUF_BYTES as u64);
+        let name = field(TAB_NAME).filter(|_| known).map(|name| memory.bytes(name, 9)).unwrap_or_default();
+        match name.split(|byte| *byte == 0).next() {
+            Some(b"crlf") => Kind::Perlio,
+            Some(b"encoding") => Kind::Encoding,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// The buffer of one layer, with the name of the `whole`.
+fn part(
+    memory: &dyn Memory,
+    (address, kind): (u64, Kind),
+    layer: &[u8; BUF_BYTES],
+    name: &Buffer,
+    kept: u64,
+) -> Option<Whole> {
+    let flags = int(layer, FLAGS) as u32;
+    let [buf, end, at, size] = [BUF, END, PTR, SIZE].map(|field| word(layer, field));
+    let most = if kind == Kind::Encoding { BUFFER_MOST } else { size };
+    let limit = buf.checked_add(most).filter(|_| size <= BUFFER_MOST)?;
+    let (pending, unread) = match (flags & WRITTEN != 0, flags & READ != 0) {
+        (true, true) => return None,
+        (true, false) => (at.checked_sub(buf).filter(|_| at <= limit)?, 0),
+        (false, true) => (0, end.checked_sub(at).filter(|_| buf <= at && end <= limit)?),
+        (false, false) => (0, 0),
+    };
+    let mut whole = Whole::of(Buffer {
+        mode: Some(mode(flags)),
+        buffer_bytes: size,
+        pending_bytes: pending,
+        pending: content(memory, buf, pending, kept)?,
+        unread_bytes: unread,
+        unread: content(memory, at, unread, UNREAD_KEPT)?,
+        ..*name
+    });
+    if pending > 0 && kind == Kind::Perlio {
+        empty(address, layer, &mut whole);
+    }
+    Some(whole)
+}
+
+/// As PerlIOBuf_flush leaves it.
+fn empty(address: u64, layer: &[u8; BUF_BYTES], whole: &mut Whole) {
+    let at = |field: usize| address + field as u64;
+    let (buf, position) = (word(layer, BUF), word(layer, POSITION));
+    let flags = int(layer, FLAGS) as u32 & !(READ | WRITTEN);
+    whole.emptied = [END, PTR].map(|field| Store::u64(at(field), buf)).to_vec();
+    whole.emptied.push(Store::u64(at(POSITION), position.wrapping_add(whole.buffer.pending_bytes)));
+    whole.emptied.push(Store { address: at(FLAGS), bytes: flags.to_le_bytes().to_vec() });
+    whole.partly = vec![
+        Part::new(buf, Value::Bytes),
+        Part::new(at(PTR), Value::Left(buf)),
+        Part::new(at(POSITION), Value::Taken(position)),
+    ];
+}
+
+/// `$|` is not among the flags: it is the handle's, and makes each print flush this buffer. On input the line
+/// means nothing.
+fn mode(flags: u32) -> Mode {
+    match () {
+        () if flags & UNBUFFERED != 0 => Mode::None,
+        () if flags & BY_LINE != 0 && flags & CAN_WRITE != 0 => Mode::Line,
+        () => Mode::Full,
+    }
+}
+
+/// Written before what the upper layer has, and read after it. When an upper layer is full it is flushed down to
+/// the file, but what is read fills the lowest.
+fn joined(lower: Whole, upper: Whole, writes: bool, kept: u64) -> Whole {
+    let (emptied, partly) = match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
+        (true, true) if lower.emptied.is_empty() || upper.emptied.is_empty() => Default::default(),
+        (true, true) => ([lower.emptied, upper.emptied].concat(), Vec::new()),
+        (true, false) => (lower.emptied, lower.partly),
+        (false, _) => (upper.emptied, upper.partly),
+    };
+    let (lower, upper) = (lower.buffer, upper.buffer);
+    let first = |mut these: Vec<u8>, those: Vec<u8>, most: u64| {
+        these.extend(those);
+        these.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        these
+    };
+    let buffer = Buffer {
+        mode: upper.mode,
+        buffer_bytes: if writes || lower.buffer_bytes == 0 { upper.buffer_bytes } else { lower.buffer_bytes },
+        pending_bytes: lower.pending_bytes + upper.pending_bytes,
+        pending: first(lower.pending, upper.pending, kept),
+        unread_bytes: lower.unread_bytes + upper.unread_bytes,
+        unread: first(upper.unread, lower.unread, UNREAD_KEPT),
+        ..lower
+    };
+    Whole { emptied, partly, ..Whole::of(buffer) }
+}

@@ -1,0 +1,137 @@
+//! Perl's own buffers: those of the layers of its file handles (PerlIO), the same since 5.14.
+//!
+//! Perl tells by symbols where the functions of its layers are, but not where its table of handles is. A slot of
+//! that table holds its own address: so the tables are found by a search of the program's memory. A handle is
+//! believed only if each of its layers points back to its slot, and the lowest one is that of a descriptor.
+
+mod layers;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use weir_model::trace::RuntimeId;
+use weir_sys::memory::Memory;
+
+use crate::pending::Whole;
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+
+pub(super) use layers::Layers;
+
+static HOOK: Hook = Hook {
+    folder: "perl",
+    file: "WeirRun.pm",
+    bytes: include_bytes!("WeirRun.pm"),
+    variables: &[HookVariable::PathList("PERL5LIB"), HookVariable::AppendedWord("PERL5OPT", "-MWeirRun")],
+    walker_bounds_delay: true,
+};
+
+const AUTOFLUSH: RuntimeFix = RuntimeFix::Hook("PERL5OPT loads a module that sets $| = 1");
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::PERL,
+        name: "Perl",
+        fixes: RuntimeFixes {
+            unbuffered: AUTOFLUSH,
+            line_buffered: AUTOFLUSH,
+            fully_buffered: RuntimeFix::NotNeeded(
+                "Perl's own buffer is full, of 8 KiB, on everything but a terminal",
+            ),
+            max_delay: RuntimeFix::Outside,
+            rescue: RuntimeFix::Outside,
+            fork: RuntimeFix::Outside,
+            order: AUTOFLUSH,
+            other_streams: RuntimeFix::Impossible("Perl buffers what it reads and opens itself"),
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 40,
+    detection: ProgramDetection::ProgramNames(&["perl"]),
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &["PerlIO_perlio", "PerlIO_unix"],
+        own_symbols: &["PerlIO_perlio"],
+        libraries: &["libperl.so."],
+        detect: detect,
+    }),
+    hook: Some(&HOOK),
+    // With -t or -T (taint checks) Perl ignores PERL5OPT and PERL5LIB.
+    ignores_environment: IgnoresEnvironment::OptionLetters { letters: &['t', 'T'], end: &["-e"] },
+};
+
+/// Perl's walker comes after those of the mapped libraries, before that of a static C library.
+const LAST: u64 = u64::MAX - 1;
+
+/// Finds the interpreter in the executable, or in libperl of this or another program.
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    let library = process.starts().find(|region| region.name().starts_with("libperl"));
+    let program = process.executable_start();
+    let in_library = library.and_then(|region| Layers::of(process.image(region)?.as_ref(), region.start));
+    let in_program = || Layers::of(process.executable.as_ref()?, program?.start);
+    let layers = in_library.or_else(in_program);
+    let is_perl =
+        library.or(program).is_some_and(|region| region.name().trim_start_matches("lib").starts_with("perl"));
+    match layers.filter(|layers| layers.are_known(&process.memory)) {
+        Some(layers) => found.add(LAST, Box::new(Perl::new(process.pid, layers))),
+        None if layers.is_some() || is_perl => found.add_unreadable(LAST, "perl"),
+        None => {}
+    }
+}
+
+/// The streams of a process with Perl.
+#[derive(Debug)]
+pub struct Perl {
+    pid: u32,
+    layers: Layers,
+    /// The tables of handles that the last search found; new handles are in these as well.
+    seen: RefCell<BTreeSet<u64>>,
+    /// The next search is one of all memory: it takes milliseconds, and a look now and then may not.
+    all: Cell<bool>,
+}
+
+impl Perl {
+    pub(super) fn new(pid: u32, layers: Layers) -> Perl {
+        Perl { pid, layers, seen: RefCell::default(), all: Cell::new(false) }
+    }
+
+    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>, kept: u64) -> Vec<Whole> {
+        let handles = tables::handles(memory, tables);
+        handles.into_iter().filter_map(|(slot, top)| self.layers.whole(memory, slot, top, kept)).collect()
+    }
+}
+
+impl Walker for Perl {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::PERL
+    }
+
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut seen = self.seen.borrow_mut();
+        let found = self.of_tables(memory, &seen, kept);
+        if !found.is_empty() {
+            return found;
+        }
+        *seen = tables::search(self.pid, memory, self.all.get(), |slot, top| {
+            self.layers.descriptor(memory, slot, top).is_some()
+        });
+        self.of_tables(memory, &seen, kept)
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(Perl {
+            pid: child,
+            layers: self.layers,
+            seen: self.seen.clone(),
+            all: self.all.clone(),
+        }))
+    }
+
+    fn search_again(&self) {
+        self.seen.borrow_mut().clear();
+        self.all.set(true);
+    }
+}

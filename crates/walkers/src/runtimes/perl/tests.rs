@@ -1,0 +1,155 @@
+//! Hostile memory that claims to be Perl's.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use weir_sys::memory::Memory;
+
+use super::layers::Layers;
+use super::{Perl, tables};
+use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT};
+use crate::tests::{BASE, Piece, hostile_words};
+use crate::{Walker, pending};
+
+/// Words of a table with one handle: its layer `perlio`, `unix` under it, then what is written.
+const TABLE: usize = 0;
+const SLOT: usize = 4;
+const TOP: usize = 300;
+const UNIX: usize = 320;
+const TEXT: usize = 340;
+const TABS: Layers = Layers { perlio: BASE + 8 * 400, unix: BASE + 8 * 440 };
+
+const FLAGS_WRITTEN: u64 = 0x2_0200;
+const FLAGS_READ: u64 = 0x4_0400;
+
+fn at(index: usize) -> u64 {
+    BASE + 8 * index as u64
+}
+
+fn handle(flags: u64) -> Vec<u64> {
+    let mut words = vec![0; 600];
+    (words[SLOT], words[SLOT + 3]) = (at(TOP), at(SLOT));
+    let layer = [at(UNIX), TABS.perlio, flags, at(SLOT), at(TEXT), at(TEXT) + 5, at(TEXT) + 2, 0, 24];
+    words[TOP..TOP + 9].copy_from_slice(&layer);
+    words[UNIX..UNIX + 5].copy_from_slice(&[0, TABS.unix, 0x20_0000, at(SLOT), 7]);
+    words[TEXT] = u64::from_le_bytes(*b"abcdefgh");
+    for (tab, bytes) in [(400, 80), (440, 40)] {
+        (words[tab], words[tab + 2]) = (224, bytes);
+    }
+    words
+}
+
+/// Descriptor, what is pending and what is unread.
+type Waits = (i32, Vec<u8>, Vec<u8>);
+
+fn waits(words: &[u64], first: &[u64]) -> Vec<Waits> {
+    let perl = Perl::new(u32::MAX, TABS);
+    let found =
+        pending::buffers(perl.of_tables(&Piece::of(words), &first.iter().copied().collect(), PENDING_KEPT));
+    found.into_iter().map(|one| (one.fd, one.pending, one.unread)).collect()
+}
+
+#[test]
+fn a_handle() {
+    assert!(TABS.are_known(&Piece::of(&handle(0))));
+    assert_eq!(waits(&handle(FLAGS_WRITTEN), &[at(TABLE)]), [(7, b"ab".to_vec(), vec![])]);
+    assert_eq!(waits(&handle(FLAGS_READ), &[at(TABLE)]), [(7, vec![], b"cde".to_vec())]);
+    assert_eq!(waits(&handle(0), &[at(TABLE)]), [(7, vec![], vec![])]);
+    assert_eq!(waits(&handle(FLAGS_READ | FLAGS_WRITTEN), &[at(TABLE)]), [], "it cannot be both");
+}
+
+#[test]
+fn what_does_not_fit_is_left_out() {
+    let changes = [
+        (SLOT + 1, 1, "a slot has no functions"),
+        (SLOT + 3, at(SLOT + 4), "a slot that is not in use"),
+        (TABLE + 3, at(TABLE), "the first slot is a link"),
+        (TOP, at(TOP), "a ring of layers"),
+        (TOP, 0, "no descriptor"),
+        (TOP + 3, at(SLOT + 4), "a layer of another handle"),
+        (UNIX + 3, at(SLOT + 4), "its lowest layer is another's"),
+        (UNIX, at(TOP), "something under the lowest"),
+        (UNIX + 4, u64::MAX, "a closed descriptor"),
+        (TOP + 4, at(TEXT + 1), "the position is before the buffer"),
+        (TOP + 6, at(TEXT + 4), "and behind it"),
+        (TOP + 8, BUFFER_MOST + 1, "too large a buffer"),
+        (TOP + 8, u64::MAX, "one that does not end"),
+        (TOP + 4, 16, "one that is not there"),
+    ];
+    for (index, value, why) in changes {
+        let mut words = handle(FLAGS_WRITTEN);
+        words[index] = value;
+        assert_eq!(waits(&words, &[at(TABLE)]), [], "{why}");
+    }
+}
+
+#[test]
+fn tables_in_a_ring_end() {
+    let mut words = handle(FLAGS_WRITTEN);
+    words[TABLE] = at(TABLE);
+    assert_eq!(waits(&words, &[at(TABLE), at(TABLE)]).len(), 1);
+    assert_eq!(waits(&words, &[at(TABLE) + 8, at(599), u64::MAX]), [], "no tables");
+}
+
+#[test]
+fn another_layout_is_not_known() {
+    for (index, bytes) in [(402, 72), (442, 32), (400, 216), (440, 0)] {
+        let mut words = handle(0);
+        words[index] = bytes;
+        assert!(!TABS.are_known(&Piece::of(&words)), "{index}: {bytes}");
+    }
+    assert!(!TABS.are_known(&Piece(Vec::new())));
+}
+
+#[test]
+fn a_table_is_found_by_its_slots() {
+    let words = handle(FLAGS_WRITTEN);
+    let (memory, mut slots) = (Piece::of(&words), Vec::new());
+    tables::add_slots(BASE, &memory.0, &mut slots);
+    assert_eq!(slots, [at(SLOT)]);
+    assert_eq!(tables::table_of(&memory, at(SLOT)), Some(at(TABLE)));
+    let mut endless = words.clone();
+    for slot in (0..600).step_by(4) {
+        endless[slot + 3] = at(slot);
+    }
+    assert_eq!(tables::table_of(&Piece::of(&endless), at(400)), None, "no table has so many slots");
+}
+
+/// Makes slots and layers of garbage, which pass the checks by chance often enough.
+fn claim(words: &mut [u64]) {
+    for slot in (4..256).step_by(4) {
+        (words[slot + 1], words[slot + 3]) = (0, at(slot));
+        words[slot] = at(260 + 16 * (words[slot] as usize % 8));
+    }
+    words[1..4].fill(0);
+    for (index, layer) in (260..388).step_by(16).enumerate() {
+        let tab = if index % 2 == 0 { TABS.perlio } else { TABS.unix };
+        (words[layer], words[layer + 1]) = (at(260 + 16 * (words[layer] as usize % 9)), tab);
+        words[layer + 3] = at(4 + 4 * (words[layer + 3] as usize % 8));
+        words[layer + 8] %= 8192;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn garbage_is_survived(mut words in hostile_words(600), claims in any::<bool>()) {
+        if claims {
+            claim(&mut words);
+        }
+        let memory = Piece::of(&words);
+        let tables: BTreeSet<u64> = (BASE..BASE + 8 * 590).step_by(8).collect();
+        let perl = Perl::new(u32::MAX, TABS);
+        for one in pending::buffers(perl.of_tables(&memory, &tables, PENDING_KEPT)) {
+            prop_assert_eq!(one.pending.len() as u64, one.pending_bytes.min(256));
+            prop_assert_eq!(one.unread.len() as u64, one.unread_bytes.min(64));
+            prop_assert!(one.fd >= 0 && one.pending_bytes.max(one.unread_bytes) <= 16 * BUFFER_MOST);
+        }
+        for slot in &tables {
+            tables::table_of(&memory, *slot);
+            perl.layers.descriptor(&memory, *slot, memory.u64(*slot).unwrap_or(0));
+        }
+        prop_assert_eq!(perl.buffers(&memory), [], "there is no such process to search");
+    }
+}

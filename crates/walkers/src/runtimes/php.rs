@@ -1,0 +1,36 @@
+//! PHP: the command line's output has no buffer.
+
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+
+use crate::hook::IgnoresEnvironment;
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+
+const NOT_NEEDED: RuntimeFix =
+    RuntimeFix::NotNeeded("PHP writes at once on the command line, unless output_buffering is set");
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::new("php"),
+        name: "PHP",
+        fixes: RuntimeFixes {
+            unbuffered: NOT_NEEDED,
+            line_buffered: NOT_NEEDED,
+            fully_buffered: RuntimeFix::Impossible(
+                "PHP has no buffer on the command line: use --coalesce, or ob_start() in the program",
+            ),
+            max_delay: NOT_NEEDED,
+            rescue: NOT_NEEDED,
+            fork: NOT_NEEDED,
+            order: NOT_NEEDED,
+            other_streams: RuntimeFix::Impossible(
+                "PHP makes its calls itself: its streams cannot get another buffer from outside",
+            ),
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 80,
+    detection: ProgramDetection::ProgramNames(&["php"]),
+    buffers: BufferAccess::Unreadable { libraries: &["libphp"] },
+    hook: None,
+    ignores_environment: IgnoresEnvironment::Never,
+};

@@ -1,0 +1,36 @@
+//! PyPy: takes CPython's hook and variables; no walker reads its buffers.
+
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits};
+
+use crate::runtimes::cpython::{HOOK, IGNORES_ENVIRONMENT, LINE_BUFFERED, UNBUFFERED};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry};
+
+const BY_LINES: RuntimeFix = RuntimeFix::HookSubstitute(
+    "a sitecustomize makes sys.stdout line-buffered: PyPy's buffers cannot be read",
+);
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::new("pypy"),
+        name: "PyPy",
+        fixes: RuntimeFixes {
+            unbuffered: UNBUFFERED,
+            line_buffered: LINE_BUFFERED,
+            fully_buffered: RuntimeFix::Environment {
+                variables: &[("PYTHONUNBUFFERED", "")],
+                effect: "PyPy's own full buffer",
+            },
+            max_delay: BY_LINES,
+            rescue: BY_LINES,
+            fork: BY_LINES,
+            order: UNBUFFERED,
+            other_streams: RuntimeFix::Impossible("PyPy buffers what it reads and opens itself"),
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 20,
+    detection: ProgramDetection::ProgramNames(&["pypy"]),
+    buffers: BufferAccess::NotOwn,
+    hook: Some(&HOOK),
+    ignores_environment: IGNORES_ENVIRONMENT,
+};

@@ -1,0 +1,6 @@
+//! R: writes through the C library's stdio.
+
+use crate::{ProgramDetection, RuntimeEntry};
+
+pub(crate) static RUNTIME: RuntimeEntry =
+    RuntimeEntry::stdio("r", "R", 130, ProgramDetection::ProgramNames(&["R", "Rscript"]));

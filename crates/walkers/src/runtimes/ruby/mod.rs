@@ -1,0 +1,154 @@
+//! Ruby's own buffers: those of its IO objects (3.1).
+//!
+//! Symbols lead to the standard streams only. Every other IO is an object of type T_FILE on Ruby's heap, whose
+//! rb_io_t points back to it: so they are found by a search of the program's memory.
+
+mod io;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use weir_model::trace::RuntimeId;
+use weir_sys::memory::Memory;
+
+use crate::heap_search::blocks;
+use crate::elf_image::ElfImage;
+use crate::pending::Whole;
+use crate::copied_memory::word;
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+
+static HOOK: Hook = Hook {
+    folder: "ruby",
+    file: "weir_run.rb",
+    bytes: include_bytes!("weir_run.rb"),
+    variables: &[HookVariable::PathList("RUBYLIB"), HookVariable::AppendedWord("RUBYOPT", "-rweir_run")],
+    walker_bounds_delay: false,
+};
+
+const SYNC: RuntimeFix = RuntimeFix::Hook("RUBYOPT loads a file that sets STDOUT.sync");
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::RUBY,
+        name: "Ruby",
+        fixes: RuntimeFixes {
+            unbuffered: SYNC,
+            line_buffered: SYNC,
+            fully_buffered: RuntimeFix::NotNeeded(
+                "Ruby's own buffer is full, of 8 KiB, on everything but a terminal",
+            ),
+            max_delay: RuntimeFix::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
+            rescue: RuntimeFix::HookSubstitute(
+                "RUBYOPT loads a thread that flushes STDOUT every 10 ms; the bytes pending at the end are rescued in \
+                 Ruby 3.1, and lost in other versions, whose buffers weir cannot read",
+            ),
+            fork: RuntimeFix::NotNeeded("Ruby itself flushes STDOUT before a fork"),
+            order: SYNC,
+            other_streams: RuntimeFix::Impossible("Ruby buffers what it reads and opens itself"),
+        },
+        limits: RuntimeLimits { coalesce: Some("Ruby handles SIGSYS, the signal by which calls would be intercepted") },
+    },
+    order: 30,
+    detection: ProgramDetection::ProgramNames(&["ruby"]),
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &["ruby_version", "rb_stdin", "rb_stdout", "rb_stderr"],
+        own_symbols: &["ruby_version"],
+        libraries: &["libruby"],
+        detect: detect,
+    }),
+    hook: Some(&HOOK),
+    ignores_environment: IgnoresEnvironment::Words(&["--disable-all", "--disable=rubyopt"]),
+};
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    for (region, image) in process.images_with("libruby", "ruby_version") {
+        let unknown = || Err("ruby of an unknown version".to_string());
+        let ruby = |image: Arc<ElfImage>| Ruby::of(process.pid, &process.memory, &image, region.start);
+        match image.map_or_else(unknown, ruby) {
+            Ok(ruby) => found.add(region.start, Box::new(ruby)),
+            Err(name) => found.add_unreadable(region.start, &name),
+        }
+    }
+}
+
+/// The symbols of the standard streams.
+const STANDARD: [&str; 3] = ["rb_stdout", "rb_stderr", "rb_stdin"];
+
+/// The streams of a process with Ruby.
+#[derive(Debug)]
+pub struct Ruby {
+    pid: u32,
+    /// Where the standard streams' objects are named.
+    standard: Vec<u64>,
+    /// The objects that the last search found.
+    objects: RefCell<Option<BTreeSet<u64>>>,
+}
+
+impl Ruby {
+    /// Of the Ruby in this image; what to call it if its version is not known.
+    pub(super) fn of(pid: u32, memory: &dyn Memory, image: &ElfImage, start: u64) -> Result<Ruby, String> {
+        let text = image.symbol_at("ruby_version", start).map(|at| memory.bytes(at, 16)).unwrap_or_default();
+        let version =
+            String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+        if !version.starts_with("3.1.") {
+            let name = if version.is_empty() { "of an unknown version" } else { &version };
+            return Err(format!("ruby {name}"));
+        }
+        let standard = STANDARD.iter().filter_map(|name| image.symbol_at(name, start)).collect();
+        Ok(Ruby { pid, standard, objects: RefCell::default() })
+    }
+}
+
+impl Walker for Ruby {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::RUBY
+    }
+
+    /// By address, which is the order in which Ruby finalizes its objects.
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut objects = self.objects.borrow_mut();
+        let known = objects.get_or_insert_with(|| search(self.pid, memory));
+        known.extend(self.standard.iter().filter_map(|at| memory.u64(*at)));
+        known.retain(|object| io::fptr(memory, *object).is_some());
+        known.iter().filter_map(|object| io::stream(memory, *object, kept)).collect()
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(Ruby { pid: child, standard: self.standard.clone(), objects: self.objects.clone() }))
+    }
+
+    fn search_again(&self) {
+        *self.objects.borrow_mut() = None;
+    }
+}
+
+/// The addresses of all IO objects.
+fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    blocks(pid, memory, |start, data| {
+        let likely = candidates(start, data).filter(|object| io::fptr(memory, *object).is_some());
+        found.extend(likely);
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// What begins as an object of type T_FILE does.
+fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
+    let words = data.as_chunks::<8>().0.iter().enumerate();
+    // All but a few fall at the first word: the search is as fast as this is.
+    let likely = words.filter(|(_, bytes)| io::may_be_flags(u64::from_le_bytes(**bytes)));
+    let whole = likely.filter(|(index, _)| io::may_be(&data[8 * index..]));
+    whole.map(move |(index, _)| start + 8 * index as u64)
+}
+
+/// Three words: flags, class, rb_io_t.
+fn head(bytes: &[u8]) -> [u64; 3] {
+    [word(bytes, 0), word(bytes, 8), word(bytes, 16)]
+}

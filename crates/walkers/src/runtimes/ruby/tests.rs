@@ -1,0 +1,112 @@
+//! Hostile memory that claims to be Ruby's.
+
+use proptest::prelude::*;
+
+use super::{Ruby, candidates, io};
+use crate::Walker;
+use crate::copied_memory::BUFFER_MOST;
+use crate::tests::{BASE, Piece, hostile_words};
+
+/// Words of an object, its rb_io_t and its text.
+const OBJECT: usize = 0;
+const IO: usize = 10;
+const TEXT: usize = 60;
+const MUTEX: usize = 80;
+const FIBER: usize = 90;
+
+fn at(index: usize) -> u64 {
+    BASE + 8 * index as u64
+}
+
+/// A stream of descriptor 7 with "cde" pending.
+fn stream() -> Piece {
+    let mut words = vec![0; 120];
+    words[OBJECT..OBJECT + 3].copy_from_slice(&[0x0b, at(100), at(IO)]);
+    (words[IO], words[IO + 2]) = (at(OBJECT), 7 | 2 << 32);
+    words[IO + 6..IO + 9].copy_from_slice(&[at(TEXT), 2 | 3 << 32, 64]);
+    words[IO + 24] = at(MUTEX);
+    words[MUTEX + 4] = at(FIBER);
+    words[TEXT] = u64::from_le_bytes(*b"abcdefgh");
+    Piece::of(&words)
+}
+
+fn set(memory: &mut Piece, address: u64, value: &[u8]) {
+    let start = (address - BASE) as usize;
+    memory.0[start..start + value.len()].copy_from_slice(value);
+}
+
+fn ruby() -> Ruby {
+    Ruby { pid: u32::MAX, standard: vec![at(110)], objects: Some([at(OBJECT)].into()).into() }
+}
+
+fn pending(memory: &Piece) -> Vec<(i32, Vec<u8>)> {
+    ruby().pending(memory).into_iter().map(|one| (one.fd, one.bytes)).collect()
+}
+
+#[test]
+fn a_stream() {
+    let mut memory = stream();
+    assert_eq!(candidates(BASE, &memory.0).collect::<Vec<_>>(), [at(OBJECT)]);
+    let found = ruby().pending(&memory);
+    assert_eq!((found[0].fd, found[0].bytes.as_slice(), found[0].locked), (7, &b"cde"[..], Some(false)));
+    set(&mut memory, at(FIBER), &5u64.to_le_bytes());
+    let found = ruby().pending(&memory);
+    assert_eq!((found[0].locked, found[0].holder), (Some(true), 5));
+}
+
+#[test]
+fn it_is_emptied_as_ruby_does() {
+    let mut memory = stream();
+    let one = ruby().pending(&memory).remove(0);
+    for store in one.left_after(1).unwrap() {
+        set(&mut memory, store.address, &store.bytes);
+    }
+    assert_eq!(pending(&memory), [(7, b"de".to_vec())]);
+    for store in one.emptied {
+        set(&mut memory, store.address, &store.bytes);
+    }
+    assert_eq!(pending(&memory), []);
+    assert_eq!(ruby().buffers(&memory)[0].buffer_bytes, 64, "the buffer itself is still there");
+}
+
+#[test]
+fn what_does_not_fit_is_left_out() {
+    let changes = [
+        (OBJECT, 0x0c, "another type"),
+        (OBJECT, 0x0b | 1 << 40, "no flags"),
+        (OBJECT + 1, 3, "no class"),
+        (OBJECT + 2, at(TEXT), "it leads to something else"),
+        (IO, at(OBJECT) + 8, "of another object"),
+        (IO + 2, u64::MAX, "closed"),
+        (IO + 7, 2 | 63 << 32, "more than there is room for"),
+        (IO + 7, u64::MAX, "less than nothing"),
+        (IO + 8, BUFFER_MOST + 1, "too large a buffer"),
+        (IO + 6, 0, "none"),
+        (IO + 6, 16, "one that is not there"),
+    ];
+    for (index, value, why) in changes {
+        let mut memory = stream();
+        set(&mut memory, at(index), &value.to_le_bytes());
+        assert_eq!(pending(&memory), [], "{why}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn garbage_is_survived(mut words in hostile_words(400)) {
+        for object in (0..200).step_by(50) {
+            words[object..object + 3].copy_from_slice(&[0x0b, at(object), at(200 + object / 2)]);
+            words[200 + object / 2] = at(object);
+        }
+        let memory = Piece::of(&words);
+        for object in candidates(BASE, &memory.0).chain([BASE + 8 * 399, u64::MAX]) {
+            if let Some(one) = io::stream(&memory, object, BUFFER_MOST) {
+                prop_assert!(one.buffer.fd >= 0 && one.buffer.pending_bytes <= BUFFER_MOST);
+                prop_assert_eq!(one.buffer.pending.len() as u64, one.buffer.pending_bytes);
+                prop_assert!(one.buffer.unread.len() <= 64);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Standard output of Rust's library: the one buffer that a symbol (`std::io::stdio::STDOUT`) leads to.
+//!
+//! The order of its fields is the compiler's to choose, so the vector of its LineWriter is recognized: its
+//! capacity is 1024, as that of no other word there, and there is so much memory where it points to.
+
+mod buffers;
+mod validate;
+pub(crate) mod layouts;
+mod stacks;
+#[cfg(test)]
+mod tests;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+
+pub(crate) use buffers::Files;
+
+use crate::pending::{self, Part, Store, Value, Whole};
+use crate::copied_memory::{content, steady, structure, word};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use std::cell::RefCell;
+use std::path::Path;
+use weir_sys::elf::ElfSections;
+use crate::elf_image;
+use crate::runtime_entry::section_contains;
+use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+use weir_sys::memory::Memory;
+
+const UNREADABLE: &str = "the program's own BufWriter, nor stdout when the program has no symbols";
+const OUTSIDE: RuntimeFix = RuntimeFix::OutsideExcept(UNREADABLE);
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::RUST,
+        name: "Rust",
+        fixes: RuntimeFixes {
+            unbuffered: OUTSIDE,
+            line_buffered: RuntimeFix::NotNeeded(
+                "Rust's stdout writes each line; weir cannot reach the program's own BufWriter",
+            ),
+            fully_buffered: RuntimeFix::Impossible("Rust's stdout always writes line by line: use --coalesce"),
+            max_delay: OUTSIDE,
+            rescue: OUTSIDE,
+            fork: OUTSIDE,
+            order: RuntimeFix::Impossible(
+                "Rust's stdout has its own buffer, which cannot be removed from outside",
+            ),
+            other_streams: RuntimeFix::Impossible("Rust buffers what it reads and opens itself"),
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 210,
+    detection: ProgramDetection::Executable(is_rust),
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &[],
+        own_symbols: &[],
+        libraries: &[],
+        detect: detect,
+    }),
+    hook: None,
+    ignores_environment: IgnoresEnvironment::Never,
+};
+
+fn is_rust(sections: &ElfSections) -> bool {
+    let stripped = !sections.has(".comment");
+    section_contains(sections, ".comment", b"rustc version")
+        || stripped && section_contains(sections, ".rodata", b"RUST_BACKTRACE")
+}
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    let (Some(executable), Some(region)) = (&process.executable, process.executable_start()) else { return };
+    let stdout = executable.symbol_at(elf_image::RUST_STDOUT, region.start);
+    if let Some(stdout) = stdout {
+        found.add(region.start, Box::new(Rust { stdout }));
+    }
+    let path = format!("/proc/{}/exe", process.pid);
+    if executable.rust
+        && let Some(layouts) = executable.layouts(Path::new(&path))
+    {
+        found.add(
+            region.start,
+            Box::new(Files { pid: process.pid, layouts, stdout, sought: RefCell::default() }),
+        );
+    }
+}
+
+/// Of a `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
+const STDOUT_BYTES: usize = 64;
+/// Of a LineWriter that was made without asking for a size.
+const CAPACITY: u64 = 1024;
+
+/// The standard output of a process.
+#[derive(Debug, Clone)]
+pub(crate) struct Rust {
+    /// Where `STDOUT` is.
+    pub stdout: u64,
+}
+
+impl Walker for Rust {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::RUST
+    }
+
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
+        let found =
+            copy.and_then(|copy| steady(memory, self.stdout, copy, |copy| self.read(memory, copy, kept)));
+        found.into_iter().collect()
+    }
+
+    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        pending::moves(self.streams(memory, 0), buffer)
+    }
+
+    fn for_child(&self, _child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl Rust {
+    /// None before it is first used, and where no part or more than one looks like the vector.
+    fn read(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<Whole> {
+        let vector = |at: &usize| {
+            let [first, second, length] = [0, 8, 16].map(|field| word(stdout, at + field));
+            let (capacity, data) = if first == CAPACITY { (first, second) } else { (second, first) };
+            (capacity == CAPACITY && length <= CAPACITY && data > u64::from(u16::MAX)).then_some((
+                data,
+                length,
+                at + 16,
+            ))
+        };
+        let mut found = (0..STDOUT_BYTES - 16).step_by(8).filter_map(|at| vector(&at));
+        let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
+        content(memory, data, CAPACITY, CAPACITY)?;
+        let mut whole = Whole::of(Buffer {
+            walker: RuntimeId::RUST,
+            address: self.stdout,
+            fd: 1,
+            mode: Some(Mode::Line),
+            buffer_bytes: CAPACITY,
+            pending_bytes: length,
+            pending: content(memory, data, length, kept)?,
+            unread_bytes: 0,
+            unread: Vec::new(),
+        });
+        // Whose the lock is cannot be told: main often holds it all the time, and the bytes may go nevertheless.
+        let length_at = self.stdout + field as u64;
+        whole.moves = Some(length_at);
+        whole.emptied = vec![Store::u64(length_at, 0)];
+        whole.partly = vec![Part::new(data, Value::Bytes), Part::new(length_at, Value::Left(0))];
+        Some(whole)
+    }
+}

@@ -1,0 +1,89 @@
+//! Hostile memory: nothing is believed that does not agree with itself.
+
+use proptest::prelude::*;
+
+use super::validate::Judge;
+use super::layouts::{Inner, Layout, Layouts};
+use crate::copied_memory::BUFFER_MOST;
+use crate::tests::{BASE, Piece, hostile_words};
+
+const WRITER: Layout = Layout {
+    inner: Inner::Descriptor,
+    inner_at: 28,
+    capacity: 0,
+    data: 8,
+    length: 16,
+    panicked: Some(24),
+    used: None,
+};
+const STDOUT: Layout = Layout { inner: Inner::Stdout, inner_at: 32, ..WRITER };
+const READER: Layout = Layout {
+    inner: Inner::Descriptor,
+    inner_at: 40,
+    capacity: 8,
+    data: 0,
+    length: 24,
+    panicked: None,
+    used: Some(16),
+};
+
+/// A writer at word 0, with 5 bytes in a buffer of 256 at word 40, that malloc gave out.
+fn writer() -> Vec<u64> {
+    let mut words = vec![0; 80];
+    words[..4].copy_from_slice(&[256, BASE + 8 * 40, 5, 3 << 32]);
+    words[39] = 272 | 1;
+    words[40] = u64::from_le_bytes(*b"hello...");
+    words
+}
+
+fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
+    let (memory, layouts) = (Piece::of(words), Layouts { all: vec![WRITER], lines: false });
+    let open_for = |fd, writes| [1, 3].contains(&fd) && writes;
+    let judge = Judge { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
+    judge.sighting(BASE, &WRITER).map(|one| (one.whole.buffer.fd, one.whole.buffer.pending))
+}
+
+#[test]
+fn a_writer_is_believed_if_all_its_fields_agree() {
+    assert_eq!(pending(&writer()), Some((3, b"hello".to_vec())));
+    let wrong = [
+        (0, 0),           // no buffer
+        (0, 4),           // more pending than there is room
+        (0, 1 << 40),     // too large
+        (0, 320),         // not what malloc gave out
+        (0, 250),         // of no usual size
+        (1, 1),           // a buffer that is nowhere
+        (1, BASE + 8),    // one that malloc did not give out
+        (2, 257),         // more pending than there is room
+        (3, 3 << 32 | 1), // a write panicked
+        (3, 4 << 32),     // a descriptor that is not open
+        (3, 1 << 32),     // standard output, which nobody owns
+        (3, u64::MAX),    // none
+        (39, 256 | 1),    // a smaller piece
+        (39, 320 | 1),    // a larger one
+    ];
+    for (word, value) in wrong {
+        let mut words = writer();
+        words[word] = value;
+        assert_eq!(pending(&words), None, "{word}: {value:#x}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn garbage_is_survived(words in hostile_words(400)) {
+        let layouts = Layouts { all: vec![WRITER, STDOUT, READER], lines: true };
+        let memory = Piece::of(&words);
+        let stdout = Some(BASE + 800);
+        let judge = Judge { memory: &memory, layouts: &layouts, stdout, open_for: &|_, _| true, kept: 256 };
+        for layout in &layouts.all {
+            let seen = layout.candidates(&memory.0).filter_map(|at| judge.sighting(BASE + at as u64, layout));
+            for one in seen.map(|one| one.whole.buffer) {
+                prop_assert!(one.pending_bytes.max(one.unread_bytes) <= one.buffer_bytes);
+                prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Whether what has the form of a stream is one.
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+use super::STDOUT_BYTES;
+use super::layouts::{Inner, Layout, Layouts, OBJECT_BYTES};
+use crate::candidates::Sighting;
+use crate::pending::Whole;
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+
+/// What the library takes without being asked for a size: of a BufWriter and BufReader, of a LineWriter.
+const USUAL: u64 = 8192;
+const USUAL_OF_LINES: u64 = 1024;
+/// Sizes that people ask for; a text with two numbers behind it is rarely of such a size.
+const SIZE_LEAST: u64 = 256;
+const SIZE_STEP: u64 = 64;
+/// Standard streams are seldom owned by a File, and their numbers are those of much else.
+const OWNED_LEAST: i32 = 3;
+
+impl Layout {
+    /// Where in a block of memory something has this form, by the numbers alone.
+    pub fn candidates<'a>(&self, data: &'a [u8]) -> impl Iterator<Item = usize> + use<'a> {
+        let layout = *self;
+        let end = (data.len() + 1).saturating_sub(OBJECT_BYTES);
+        (0..end).step_by(8).filter(move |at| layout.fits(&data[*at..*at + OBJECT_BYTES]))
+    }
+
+    fn fits(&self, object: &[u8]) -> bool {
+        let capacity = word(object, self.capacity);
+        let likely = (SIZE_LEAST..=BUFFER_MOST).contains(&capacity) && capacity.is_multiple_of(SIZE_STEP);
+        if !likely || word(object, self.length) > capacity {
+            return false;
+        }
+        let data = word(object, self.data);
+        (1 << 16..1 << 56).contains(&data)
+            && self.panicked.is_none_or(|at| object[at] == 0)
+            && self.used.is_none_or(|at| word(object, at) <= word(object, self.length))
+            // What has nothing in it looks like much else.
+            && (self.used.is_none() || word(object, self.length) > 0 || capacity == USUAL)
+    }
+}
+
+/// How an object's memory is judged.
+pub(super) struct Judge<'a> {
+    pub memory: &'a dyn Memory,
+    pub layouts: &'a Layouts,
+    /// Where `STDOUT` is.
+    pub stdout: Option<u64>,
+    /// Whether a descriptor is open for writing (true) or for reading.
+    pub open_for: &'a dyn Fn(i32, bool) -> bool,
+    pub kept: u64,
+}
+
+impl Judge<'_> {
+    /// The stream, if that is what is there.
+    pub fn sighting(&self, at: u64, layout: &Layout) -> Option<Sighting> {
+        let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
+        let mut whole = steady(self.memory, at, copy, |object| self.read(object, layout))?;
+        whole.moves = layout.used.is_none().then_some(at + layout.length as u64);
+        // A reader that has read never has nothing in it that was read, unless it is at the end.
+        let length = self.memory.u64(at + layout.length as u64)?;
+        Some(Sighting { at, fresh: layout.used.is_some() && length == 0, whole })
+    }
+
+    fn read(&self, object: &[u8], layout: &Layout) -> Option<Whole> {
+        let fd = self.descriptor(object, layout).filter(|_| layout.fits(object))?;
+        let [capacity, data, length] =
+            [layout.capacity, layout.data, layout.length].map(|field| word(object, field));
+        if !self.was_allocated(data, capacity) {
+            return None;
+        }
+        let last = data.checked_add(capacity - 1)?;
+        content(self.memory, data, 1, 1).and(content(self.memory, last, 1, 1))?;
+        let mut found = Buffer {
+            walker: RuntimeId::RUST,
+            address: data,
+            fd,
+            mode: self.mode(capacity, layout),
+            buffer_bytes: capacity,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+        };
+        match layout.used.map(|at| word(object, at)) {
+            None => {
+                found.pending_bytes = length;
+                found.pending = content(self.memory, data, length, self.kept)?;
+            }
+            Some(used) => {
+                found.unread_bytes = length.checked_sub(used)?;
+                found.unread = content(self.memory, data + used, found.unread_bytes, UNREAD_KEPT)?;
+            }
+        }
+        Some(Whole::of(found))
+    }
+
+    fn descriptor(&self, object: &[u8], layout: &Layout) -> Option<i32> {
+        let fd = match layout.inner {
+            Inner::Descriptor => int(object, layout.inner_at),
+            Inner::Stdout => {
+                let stdout = self.stdout?;
+                let within = stdout..stdout.saturating_add(STDOUT_BYTES as u64);
+                within.contains(&word(object, layout.inner_at)).then_some(1)?
+            }
+        };
+        let least = if layout.inner == Inner::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
+        (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
+    }
+
+    /// In a program with LineWriters one of their usual size is one; another may be.
+    fn mode(&self, capacity: u64, layout: &Layout) -> Option<Mode> {
+        match (self.layouts.lines && layout.used.is_none(), capacity) {
+            (true, USUAL_OF_LINES) => Some(Mode::Line),
+            (true, capacity) if capacity != USUAL => None,
+            _ => Some(Mode::Full),
+        }
+    }
+
+    /// The size of the piece that glibc's malloc gave out is in front of it. Other allocators tell nothing: from
+    /// them only the usual sizes are believed.
+    fn was_allocated(&self, data: u64, capacity: u64) -> bool {
+        const MAPPED: u64 = 2;
+        let size = self.memory.u64(data - 8).unwrap_or(0);
+        let (bytes, room) = (size & !7, if size & MAPPED == 0 { 32 } else { 8192 });
+        let fits = bytes.is_multiple_of(16) && (capacity + 8..capacity + 8 + room).contains(&bytes);
+        fits || [USUAL, USUAL_OF_LINES].contains(&capacity)
+    }
+}

@@ -1,0 +1,146 @@
+//! One channel of Tcl 8.6: `struct ChannelState` and its buffers, as in tclIO.h, and the descriptor under it.
+
+use std::collections::BTreeSet;
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::memory::Memory;
+
+use crate::pending::{Part, Store, Value, Whole};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+
+/// Of `ChannelState`, up to `nextCSPtr`.
+const STATE_BYTES: usize = 224;
+const FLAGS: usize = 8;
+const FILLED: usize = 96;
+const QUEUED: usize = 104;
+const READ: usize = 128;
+const SIZE: usize = 168;
+const TOP: usize = 200;
+const BOTTOM: usize = 208;
+const NEXT: usize = 216;
+
+/// In `flags`.
+const BY_LINE: i32 = 1 << 4;
+const UNBUFFERED: i32 = 1 << 5;
+
+/// `Channel`: the state, the data of its type, the type.
+const CHANNEL_BYTES: usize = 24;
+
+/// `ChannelBuffer`: references, where is added, where is removed, size, the next one; then the bytes.
+const BUFFER_HEAD: usize = 24;
+const ADDED: usize = 4;
+const REMOVED: usize = 8;
+const LENGTH: usize = 12;
+const FOLLOWING: usize = 16;
+/// A new buffer begins here (`BUFFER_PADDING`).
+const PADDING: u64 = 16;
+/// No channel has more buffers.
+const BUFFERS_MOST: usize = 1 << 16;
+
+/// The next state in the list; None where this is none.
+pub(super) fn next(memory: &dyn Memory, at: u64) -> Option<u64> {
+    let state = structure::<STATE_BYTES>(memory, at)?;
+    let knows = |channel: u64| channel != 0 && memory.u64(channel) == Some(at);
+    (knows(word(&state, TOP)) && knows(word(&state, BOTTOM))).then(|| word(&state, NEXT))
+}
+
+/// Is there a channel over the one that has the descriptor?
+pub(super) fn is_stacked(memory: &dyn Memory, at: u64) -> bool {
+    structure::<STATE_BYTES>(memory, at).is_none_or(|state| word(&state, TOP) != word(&state, BOTTOM))
+}
+
+/// What waits in a channel; None where it has no descriptor.
+pub(super) fn stream(memory: &dyn Memory, at: u64, kept: u64) -> Option<Whole> {
+    let copy = structure::<STATE_BYTES>(memory, at)?;
+    steady(memory, at, copy, |state| read(memory, at, state, kept))
+}
+
+fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> Option<Whole> {
+    let flags = int(state, FLAGS);
+    let (queued, filled) = (word(state, QUEUED), word(state, FILLED));
+    let mut written = chain(memory, queued)?;
+    written.extend(chain(memory, filled)?);
+    let ahead = chain(memory, word(state, READ))?;
+    let sum = |parts: &[Piece]| parts.iter().map(|one| one.bytes).sum::<u64>();
+    let mut whole = Whole::of(Buffer {
+        walker: RuntimeId::TCL,
+        address: at,
+        fd: descriptor(memory, word(state, BOTTOM))?,
+        mode: Some(mode(flags)),
+        buffer_bytes: u64::try_from(int(state, SIZE)).ok().filter(|size| *size <= BUFFER_MOST)?,
+        pending_bytes: sum(&written),
+        pending: contents(memory, &written, kept)?,
+        unread_bytes: sum(&ahead),
+        unread: contents(memory, &ahead, UNREAD_KEPT)?,
+    });
+    // Buffers in the queue are on their way out already: Tcl goes on with them by itself.
+    if let (0, [last]) = (queued, written.as_slice()) {
+        let positions = |added: u64, removed: u64| added | removed << 32;
+        whole.emptied = vec![Store::u64(last.at + ADDED as u64, positions(PADDING, PADDING))];
+        let removed = memory.u64(last.at + REMOVED as u64)?;
+        whole.partly = vec![Part::new(last.at + REMOVED as u64, Value::Taken(removed))];
+    }
+    Some(whole)
+}
+
+fn mode(flags: i32) -> Mode {
+    match () {
+        () if flags & UNBUFFERED != 0 => Mode::None,
+        () if flags & BY_LINE != 0 => Mode::Line,
+        () => Mode::Full,
+    }
+}
+
+/// What one buffer holds.
+struct Piece {
+    /// Of the buffer itself.
+    at: u64,
+    start: u64,
+    bytes: u64,
+}
+
+/// The buffers of a queue that hold something; None where it is none.
+fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<Piece>> {
+    let (mut found, mut seen, mut at) = (Vec::new(), BTreeSet::new(), first);
+    while at != 0 {
+        if seen.len() >= BUFFERS_MOST || !seen.insert(at) {
+            return None;
+        }
+        let head = structure::<BUFFER_HEAD>(memory, at)?;
+        let field = |field| u64::try_from(int(&head, field)).ok();
+        let (added, removed, length) = (field(ADDED)?, field(REMOVED)?, field(LENGTH)?);
+        let bytes = added.checked_sub(removed).filter(|_| added <= length)?;
+        let start = at.checked_add(BUFFER_HEAD as u64 + removed)?;
+        found.extend((bytes > 0).then_some(Piece { at, start, bytes }));
+        at = word(&head, FOLLOWING);
+    }
+    Some(found)
+}
+
+/// The first `most` bytes of what they hold.
+fn contents(memory: &dyn Memory, pieces: &[Piece], most: u64) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    for one in pieces {
+        all.extend(content(memory, one.start, one.bytes, most - all.len() as u64)?);
+    }
+    Some(all)
+}
+
+/// The descriptor of a channel of one of Tcl's own types, the one that is written to.
+fn descriptor(memory: &dyn Memory, channel: u64) -> Option<i32> {
+    let bytes = structure::<CHANNEL_BYTES>(memory, channel)?;
+    let (own, kind) = (word(&bytes, 8), word(&bytes, 16));
+    let name = memory.bytes(memory.u64(kind)?, 8);
+    let data: [u8; 24] = structure(memory, own).filter(|data| word(data, 0) == channel)?;
+    let fd = match name.split(|byte| *byte == 0).next()? {
+        b"file" | b"tty" | b"serial" => int(&data, 8),
+        // Files are named by their descriptor and 1; of a pipe that is only read there is no second.
+        b"pipe" => {
+            [word(&data, 16), word(&data, 8)].into_iter().find(|file| *file != 0)?.checked_sub(1)? as i32
+        }
+        b"tcp" => int(&data, 16),
+        _ => return None,
+    };
+    (fd >= 0).then_some(fd)
+}

@@ -1,0 +1,161 @@
+//! Tcl's own buffers: those of its channels (8.6).
+//!
+//! Every thread has a list of its channels, and no symbol leads to it. Beside the head of the list are the three
+//! standard channels, each with a mark that it was set up: so the heads are found by a search of the program's
+//! memory, and believed only if the list is one of channels that know their states.
+
+mod channel;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use weir_model::trace::RuntimeId;
+use weir_sys::memory::Memory;
+
+use crate::heap_search::blocks;
+use crate::pending::{self, Pending, Whole};
+use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
+use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
+use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::Walker;
+
+static HOOK: Hook = Hook {
+    folder: "tcl",
+    file: "init.tcl",
+    bytes: include_bytes!("init.tcl"),
+    variables: &[HookVariable::ReplacedFolder { variable: "TCL_LIBRARY", saved_as: "WEIR_TCL_LIBRARY" }],
+    walker_bounds_delay: false,
+};
+
+const UNBUFFERED: RuntimeFix =
+    RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering none on stdout");
+const UNBUFFERED_SUBSTITUTE: RuntimeFix = RuntimeFix::HookSubstitute(
+    "TCL_LIBRARY leads to a file that sets -buffering none: no byte stays pending, and each puts is a call",
+);
+
+pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
+    facts: Runtime {
+        id: RuntimeId::TCL,
+        name: "Tcl",
+        fixes: RuntimeFixes {
+            unbuffered: UNBUFFERED,
+            line_buffered: RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering line on stdout"),
+            fully_buffered: RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering full on stdout"),
+            max_delay: UNBUFFERED_SUBSTITUTE,
+            rescue: UNBUFFERED_SUBSTITUTE,
+            fork: RuntimeFix::NotNeeded("Tcl has no fork"),
+            order: UNBUFFERED,
+            other_streams: RuntimeFix::Impossible("Tcl buffers what it reads and opens itself"),
+        },
+        limits: RuntimeLimits { coalesce: None },
+    },
+    order: 50,
+    detection: ProgramDetection::ProgramNames(&["tclsh", "wish", "expect"]),
+    buffers: BufferAccess::Readable(WalkerEntry {
+        symbols: &[],
+        own_symbols: &[],
+        libraries: &["libtcl8."],
+        detect: detect,
+    }),
+    hook: Some(&HOOK),
+    ignores_environment: IgnoresEnvironment::Never,
+};
+
+fn detect(process: &ProcessImages, found: &mut Detected) {
+    for region in process.starts().filter(|region| region.name().starts_with("libtcl")) {
+        if region.name().starts_with("libtcl8.6") {
+            found.add(region.start, Box::new(Tcl::new(process.pid)));
+        } else if region.name().contains(".so") {
+            found.add_unreadable(region.start, "tcl of an unknown version");
+        }
+    }
+}
+
+/// The beginning of `ThreadSpecificData` of tclIO.c: handlers, the list, then each standard channel with its mark.
+const THREAD_BYTES: usize = 64;
+const LIST: usize = 8;
+const MARKS: [usize; 3] = [24, 40, 56];
+
+/// The streams of a process with Tcl.
+#[derive(Debug)]
+pub struct Tcl {
+    pid: u32,
+    /// What the threads have for themselves, as the last search found it: new channels are in these lists as well.
+    threads: RefCell<BTreeSet<u64>>,
+}
+
+impl Tcl {
+    pub(super) fn new(pid: u32) -> Tcl {
+        Tcl { pid, threads: RefCell::default() }
+    }
+}
+
+impl Walker for Tcl {
+    fn walker(&self) -> RuntimeId {
+        RuntimeId::TCL
+    }
+
+    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+        let mut threads = self.threads.borrow_mut();
+        threads.retain(|thread| !channels(memory, *thread).is_empty());
+        if threads.is_empty() {
+            *threads = search(self.pid, memory);
+        }
+        let states = threads.iter().flat_map(|thread| channels(memory, *thread));
+        states.filter_map(|state| channel::stream(memory, state, kept)).collect()
+    }
+
+    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
+        let found = self.streams(memory, BUFFER_MOST);
+        // What goes through others on its way, such as a compressor, is not what will be written.
+        let plain = |one: &Whole| !channel::is_stacked(memory, one.buffer.address);
+        pending::pending(found.into_iter().filter(plain).collect())
+    }
+
+    fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
+        Some(Box::new(Tcl { pid: child, threads: self.threads.clone() }))
+    }
+
+    fn search_again(&self) {
+        self.threads.borrow_mut().clear();
+    }
+}
+
+/// The data of all threads that have channels.
+fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    blocks(pid, memory, |start, data| {
+        found.extend(candidates(start, data).filter(|thread| !channels(memory, *thread).is_empty()));
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// Where the three marks are, and before them a pointer.
+fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
+    let is_mark = |bytes: &[u8; 8]| matches!(int(bytes, 0), 1 | -1);
+    let words = data.as_chunks::<8>().0.windows(THREAD_BYTES / 8).enumerate();
+    let fits = move |(_, words): &(usize, &[[u8; 8]])| {
+        let list = u64::from_le_bytes(words[LIST / 8]);
+        MARKS.iter().all(|mark| is_mark(&words[mark / 8]))
+            && list > u64::from(u16::MAX)
+            && list.is_multiple_of(8)
+    };
+    words.filter(fits).map(move |(index, _)| start + 8 * index as u64)
+}
+
+/// The states of a thread's channels, the newest first, which is the order in which Tcl closes them; none where
+/// this is no list of channels.
+fn channels(memory: &dyn Memory, thread: u64) -> Vec<u64> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut at = thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0);
+    while at != 0 && found.len() < STREAMS_MOST && seen.insert(at) {
+        let Some(next) = channel::next(memory, at) else { break };
+        found.push(at);
+        at = next;
+    }
+    found
+}
