@@ -7,16 +7,15 @@ static size_t round_to_page(size_t bytes) { return (bytes + weir__page - 1) & ~(
 
 static int map(char **memory, size_t bytes)
 {
-    void *memory_or_failed = weir__pool_get(WEIR__POOL_BUFFERS, bytes);
-    if (memory_or_failed) {
-        *memory = memory_or_failed;
+    void *mapping = weir__pool_get(WEIR__POOL_BUFFERS, bytes);
+    if (mapping) {
+        *memory = mapping;
         return 0;
     }
-    memory_or_failed =
-        weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_or_failed == MAP_FAILED)
+    mapping = weir__kernel.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED)
         return -errno;
-    *memory = memory_or_failed;
+    *memory = mapping;
     return 0;
 }
 

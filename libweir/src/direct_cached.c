@@ -51,11 +51,11 @@ void weir__cached_close(weir_stream *s)
 static ssize_t append(weir_stream *s, const struct iovec *iov, int count)
 {
     const struct weir__config *config = weir__config(s);
-    ssize_t taken = WEIR_CALL(weir__kernel.writev(config->direct->cached_fd, iov, count));
-    int64_t end = taken > 0 ? move(config->direct->cached_fd, 0, SEEK_CUR) : -1;
+    ssize_t written = WEIR_CALL(weir__kernel.writev(config->direct->cached_fd, iov, count));
+    int64_t end = written > 0 ? move(config->direct->cached_fd, 0, SEEK_CUR) : -1;
     if (end >= 0)
         move(config->fd, end, SEEK_SET);
-    return taken;
+    return written;
 }
 
 /* Reserves the range in one step with finding the position and returns the unused part afterwards. A
@@ -66,10 +66,10 @@ static ssize_t write_at_position(weir_stream *s, const struct iovec *iov, int co
     int64_t bytes = length_of(iov, count), end = move(config->fd, bytes, SEEK_CUR);
     if (end < 0)
         return end;
-    ssize_t taken = WEIR_CALL(weir__kernel.pwritev2(config->direct->cached_fd, iov, count, end - bytes, 0));
-    if (taken < bytes)
-        move(config->fd, (taken > 0 ? taken : 0) - bytes, SEEK_CUR);
-    return taken;
+    ssize_t written = WEIR_CALL(weir__kernel.pwritev2(config->direct->cached_fd, iov, count, end - bytes, 0));
+    if (written < bytes)
+        move(config->fd, (written > 0 ? written : 0) - bytes, SEEK_CUR);
+    return written;
 }
 
 static int64_t set_flags(int fd, int64_t flags)

@@ -61,7 +61,7 @@ static int set_direct_flag(int fd, struct weir__direct *d)
 int weir__direct_init(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    struct stat statx_result;
+    struct stat status;
     if (!config->regular && !config->block_device)
         return -EINVAL; /* on a pipe O_DIRECT selects packet mode */
     struct weir__direct *d = calloc(1, sizeof *d);
@@ -69,13 +69,13 @@ int weir__direct_init(weir_stream *s)
         return -ENOMEM;
     config->direct = d; /* weir__direct_free frees it also after an error */
     d->cached_fd = d->saved_flags = -1;
-    int result = (int)WEIR_CALL(weir__kernel.fstat(config->fd, &statx_result));
+    int result = (int)WEIR_CALL(weir__kernel.fstat(config->fd, &status));
     if (result == 0)
         result = set_direct_flag(config->fd, d);
     if (result == 0)
         result = query_alignment(config->fd, config->block_device, d);
-    d->dev = statx_result.st_dev;
-    d->ino = statx_result.st_ino;
+    d->dev = status.st_dev;
+    d->ino = status.st_ino;
     d->unit = d->block_align > weir__page ? d->block_align : weir__page;
     return result;
 }

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-enum { VECTOR = 1024 }; /* UIO_MAXIOV of Linux */
+enum { MAX_IOV = 1024 }; /* UIO_MAXIOV of Linux */
 
 /* A write(2) of more than PIPE_BUF bytes to a pipe may be interleaved with another writer's. Therefore one
  * write takes whole records up to that size, or one larger record. */
@@ -34,7 +34,7 @@ static int gather(weir_stream *s, uint64_t upto, const struct iovec *more, int c
         if (config->is_pipe && config->mode == WEIR_RECORD)
             return used;
     }
-    for (int i = 0; i < count && used < VECTOR; i++) {
+    for (int i = 0; i < count && used < MAX_IOV; i++) {
         if (skip >= more[i].iov_len) {
             skip -= more[i].iov_len;
             continue;
@@ -53,20 +53,21 @@ static uint64_t length_of(const struct iovec *vector, int count)
     return bytes;
 }
 
-/* Accounts for a write of `taken` out of `asked` bytes, the buffer's bytes first. */
-static void account_write(weir_stream *s, uint64_t upto, uint64_t taken, uint64_t asked, size_t *more_done)
+/* Accounts for a write of `written` out of `requested` bytes, the buffer's bytes first. */
+static void account_write(weir_stream *s, uint64_t upto, uint64_t written, uint64_t requested,
+                          size_t *more_done)
 {
     struct weir__state *state = weir__state(s);
     uint64_t drained = weir__drained(s), pending = upto > drained ? upto - drained : 0;
-    uint64_t of_buffer = taken < pending ? taken : pending;
-    state->stats.written_bytes += taken;
-    state->stats.short_writes += taken < asked;
+    uint64_t of_buffer = written < pending ? written : pending;
+    state->stats.written_bytes += written;
+    state->stats.short_writes += written < requested;
     if (state->pos >= 0)
-        state->pos = weir__config(s)->append ? -1 : state->pos + (int64_t)taken;
+        state->pos = weir__config(s)->append ? -1 : state->pos + (int64_t)written;
     WEIR_PUBLISH(&weir__head(s)->drained, drained + of_buffer);
     if (weir__config(s)->spill)
-        weir__spill_write_end(s, taken - of_buffer);
-    *more_done += taken - of_buffer;
+        weir__spill_write_end(s, written - of_buffer);
+    *more_done += written - of_buffer;
 }
 
 int weir__fail(weir_stream *s, ssize_t error)
@@ -87,25 +88,25 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
 {
     struct weir__state *state = weir__state(s);
     struct weir__config *config = weir__config(s);
-    struct iovec vector[count < VECTOR ? count + 1 : VECTOR];
+    struct iovec vector[count < MAX_IOV ? count + 1 : MAX_IOV];
     for (;;) {
         int used = gather(s, upto, more, count, *more_done, vector);
         if (config->direct)
             used = weir__direct_trim(s, vector, used);
-        uint64_t asked = length_of(vector, used);
-        if (asked == 0)
+        uint64_t requested = length_of(vector, used);
+        if (requested == 0)
             return 0;
         if (config->spill)
-            weir__spill_write_begin(s, asked < upto - weir__drained(s) ? asked : upto - weir__drained(s),
-                                    asked);
+            weir__spill_write_begin(
+                s, requested < upto - weir__drained(s) ? requested : upto - weir__drained(s), requested);
         state->stats.writes++;
-        ssize_t taken = config->sink->write(s, vector, used);
-        if (taken > 0)
-            account_write(s, upto, (uint64_t)taken, asked, more_done);
-        else if (taken == -EINTR)
+        ssize_t written = config->sink->write(s, vector, used);
+        if (written > 0)
+            account_write(s, upto, (uint64_t)written, requested, more_done);
+        else if (written == -EINTR)
             state->stats.interrupted++;
         else /* a sink that returns 0 would make this an endless loop */
-            return weir__fail(s, taken ? taken : -EIO);
+            return weir__fail(s, written ? written : -EIO);
     }
 }
 

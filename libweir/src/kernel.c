@@ -20,8 +20,8 @@ static int call_fstat(int fd, struct stat *status) { return fstat(fd, status); }
 
 static int call_ioctl(int fd, unsigned long request, void *argument)
 {
-    return ioctl(fd, (unsigned)request,
-                 argument); /* the parameter is unsigned long in glibc and int in musl */
+    /* The parameter is unsigned long in glibc and int in musl. */
+    return ioctl(fd, (unsigned)request, argument);
 }
 
 /* Direct system calls: older C libraries have no function for them, or not with flags. */

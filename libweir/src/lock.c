@@ -20,9 +20,9 @@ _Atomic int weir__membarrier;
  * kernel waits for some milliseconds. */
 WEIR_COLD int weir__membarrier_register(void)
 {
-    int state = syscall(SYS_membarrier, BARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1 : -1;
-    atomic_store(&weir__membarrier, state);
-    return state;
+    int registered = syscall(SYS_membarrier, BARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 1 : -1;
+    atomic_store(&weir__membarrier, registered);
+    return registered;
 }
 
 /* Returns whether the process has one thread: the link count of this directory is 2 + threads. Without

@@ -88,7 +88,7 @@ static void unlock_kept(weir_stream *s)
         weir__unlock(&weir__state(s)->lock);
 }
 
-static void each_kept(void (*action)(weir_stream *s))
+static void for_each_kept(void (*action)(weir_stream *s))
 {
     weir_stream *s;
     for (size_t slot = 0; (s = weir__next_stream(&slot)) != NULL;)
@@ -108,12 +108,12 @@ static void before_fork(void)
         weir__leave(s);
     }
     weir__registry_lock();
-    each_kept(lock_kept);
+    for_each_kept(lock_kept);
 }
 
 static void after_fork_in_parent(void)
 {
-    each_kept(unlock_kept);
+    for_each_kept(unlock_kept);
     weir__registry_unlock();
 }
 
@@ -151,8 +151,8 @@ static void init_process(void)
         init_result = -errno;
         return;
     }
-    madvise(memory, weir__page,
-            MADV_WIPEONFORK); /* for clone(2); the handler of fork(3) zeroes the page itself */
+    /* For clone(2); the handler of fork(3) zeroes the page itself. */
+    madvise(memory, weir__page, MADV_WIPEONFORK);
     __atomic_store_n(&weir__globals, memory, __ATOMIC_RELEASE);
     if (atexit(at_exit) != 0 || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         init_result = -ENOMEM;

@@ -126,8 +126,8 @@ static int endrec_held(weir_stream *s)
         return result;
     if (config->separator >= 0) {
         char end = (char)config->separator;
-        ssize_t taken = weir__write_held(s, &end, 1);
-        return taken < 0 ? (int)taken : 0;
+        ssize_t accepted = weir__write_held(s, &end, 1);
+        return accepted < 0 ? (int)accepted : 0;
     }
     return config->mode == WEIR_RECORD ? complete_record(s) : 0;
 }

@@ -104,7 +104,7 @@ void weir__spill_describe(const struct weir__spill_image *image, struct weir_rec
     found->pid = image->file.head.pid;
     found->exact = 1;
     found->repeated = 0;
-    _Static_assert(sizeof found->path == sizeof image->file.sink.path, "a path is a path");
+    _Static_assert(sizeof found->path == sizeof image->file.sink.path, "paths of the same size");
     memcpy(found->path, image->file.sink.path, sizeof found->path);
 }
 
@@ -291,13 +291,13 @@ static int write_all(struct weir__spill_image *image, const struct weir__target 
 {
     int result = 0;
     while (pending_bytes(image) && result == 0) {
-        int64_t taken = write_once(image, target, buffer);
-        if (taken > 0)
-            result = store_drained(image, (uint64_t)taken);
-        else if (taken != -EINTR)
-            result = taken == -EFAULT ? -EBADMSG
-                     : taken          ? (int)taken
-                                      : -EIO; /* the spill file was truncated */
+        int64_t written = write_once(image, target, buffer);
+        if (written > 0)
+            result = store_drained(image, (uint64_t)written);
+        else if (written != -EINTR)
+            result = written == -EFAULT ? -EBADMSG /* the spill file was truncated */
+                     : written          ? (int)written
+                                        : -EIO;
     }
     int stored = store_inflight(image, 0, image->file.inflight.end);
     return result < 0 ? result : stored;
@@ -323,8 +323,8 @@ static int replay(struct weir__spill_image *image, const struct weir__target *ta
     if (memory == MAP_FAILED)
         return -errno;
     uint64_t from = position(image);
-    result =
-        write_all(image, target, (const char *)memory + image->file.buffer_at); /* read by the kernel only */
+    /* Only the kernel reads the mapping: if the file is truncated, write(2) returns EFAULT. */
+    result = write_all(image, target, (const char *)memory + image->file.buffer_at);
     weir__kernel.munmap(memory, image->size);
     if (target->same_file && image->file.sink.kind == WEIR_SPILL_POSITIONED)
         advance_position(image, target, from, inflight_bytes);

@@ -6,8 +6,8 @@ static ssize_t callbacks_write(weir_stream *s, const struct iovec *iov, int coun
 {
     (void)count;
     struct weir__config *config = weir__config(s);
-    ssize_t taken = config->callbacks.write(config->context, iov->iov_base, iov->iov_len);
-    return taken > (ssize_t)iov->iov_len ? -EINVAL : taken;
+    ssize_t written = config->callbacks.write(config->context, iov->iov_base, iov->iov_len);
+    return written > (ssize_t)iov->iov_len ? -EINVAL : written;
 }
 
 static ssize_t callbacks_read(weir_stream *s, void *to, size_t bytes)

@@ -126,12 +126,12 @@ static ssize_t direct_write(weir_stream *s, const struct iovec *iov, int count)
     const struct weir__direct *d = weir__config(s)->direct;
     if (d->error)
         return d->error;
-    ssize_t taken = -EINVAL;
+    ssize_t written = -EINVAL;
     if (d->route == WEIR_VIA_DIRECT)
-        taken = weir__fd_write(s, iov, count);
+        written = weir__fd_write(s, iov, count);
     else if (d->route == WEIR_VIA_BOUNCE)
-        taken = write_bounced(s, iov, count);
-    return taken == -EINVAL ? weir__cached_write(s, iov, count) : taken;
+        written = write_bounced(s, iov, count);
+    return written == -EINVAL ? weir__cached_write(s, iov, count) : written;
 }
 
 /* ---- reading ---- */
@@ -202,8 +202,7 @@ static ssize_t direct_read(weir_stream *s, void *to, size_t bytes)
     size_t lead_bytes = (size_t)((uint64_t)pos % d->block_align);
     ssize_t got;
     if (lead_bytes == 0 && bytes >= d->block_align && is_direct_target(s, to, 0)) {
-        got = weir__fd_read(s, to,
-                            weir__round_down(bytes, d->block_align)); /* read(2) also advances the position */
+        got = weir__fd_read(s, to, weir__round_down(bytes, d->block_align)); /* advances the position */
     } else {
         got = read_blocks(s, to, bytes, pos, lead_bytes);
         int64_t moved = got > 0 ? WEIR_CALL(weir__kernel.lseek(config->fd, pos + got, SEEK_SET)) : 0;

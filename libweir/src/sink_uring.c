@@ -131,12 +131,14 @@ static int submit(weir_stream *s)
     return result;
 }
 
-/* Errors after which write(2) is called: either they are not the file's, or write(2) reports them
- * properly. */
+/* Returns whether the write did not fail: write(2) simply continues it. */
 static bool is_transient(int error)
 {
     return error == 0 || error == -EINTR || error == -EAGAIN || error == -ECANCELED;
 }
+
+/* Returns whether write(2) must report the error: it raises SIGPIPE and SIGXFSZ. The other two mean that
+ * io_uring does not support this file. */
 static bool is_retried_by_write(int error)
 {
     return error == -EPIPE || error == -EFBIG || error == -EINVAL || error == -EOPNOTSUPP;
@@ -187,13 +189,13 @@ static int complete_write(weir_stream *s)
             return error;
         if (!u->remaining)
             break;
-        ssize_t swap_pending = write_rest(s);
-        if (swap_pending > 0)
-            advance_range(u, (size_t)swap_pending);
-        else if (swap_pending == -EINTR)
+        ssize_t written = write_rest(s);
+        if (written > 0)
+            advance_range(u, (size_t)written);
+        else if (written == -EINTR)
             weir__state(s)->stats.interrupted++;
         else
-            return swap_pending ? (int)swap_pending : -EIO;
+            return written ? (int)written : -EIO;
     }
     return 0;
 }

@@ -242,8 +242,8 @@ static void store_position(weir_stream *s, struct weir__spill_file *file)
 static void store_file_end(weir_stream *s, struct weir__spill_file *file)
 {
     struct stat status;
-    bool mask = weir__kernel.fstat(weir__config(s)->fd, &status) == 0 && S_ISREG(status.st_mode);
-    WEIR_PUBLISH(&file->inflight.end, mask ? (uint64_t)status.st_size : WEIR_SPILL_NONE);
+    bool known = weir__kernel.fstat(weir__config(s)->fd, &status) == 0 && S_ISREG(status.st_mode);
+    WEIR_PUBLISH(&file->inflight.end, known ? (uint64_t)status.st_size : WEIR_SPILL_NONE);
 }
 
 int weir__spill_append_begin(weir_stream *s)

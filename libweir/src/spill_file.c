@@ -57,12 +57,12 @@ int weir__spill_make_absolute(char *path, size_t bytes)
         return 0;
     if (!getcwd(directory, sizeof directory))
         return -errno;
-    size_t header_bytes = strlen(directory), length = strlen(path);
-    if (header_bytes + 1 + length >= bytes)
+    size_t directory_length = strlen(directory), length = strlen(path);
+    if (directory_length + 1 + length >= bytes)
         return -ENAMETOOLONG;
-    memmove(path + header_bytes + 1, path, length + 1);
-    memcpy(path, directory, header_bytes);
-    path[header_bytes] = '/';
+    memmove(path + directory_length + 1, path, length + 1);
+    memcpy(path, directory, directory_length);
+    path[directory_length] = '/';
     return 0;
 }
 

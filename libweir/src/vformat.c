@@ -169,10 +169,10 @@ static int put_all(struct weir__text *text, const char *format, struct weir__arg
 ssize_t weir__vformat(char *to, size_t room, const char *format, va_list arguments)
 {
     struct weir__text text = {to, room, 0};
-    struct weir__arguments parsed, whole;
-    va_copy(parsed.list, arguments);
-    int result = put_all(&text, format, &parsed);
-    va_end(parsed.list);
+    struct weir__arguments copy, whole;
+    va_copy(copy.list, arguments);
+    int result = put_all(&text, format, &copy);
+    va_end(copy.list);
     if (result == WEIR_UNSUPPORTED) {
         text.length = 0;
         va_copy(whole.list, arguments);

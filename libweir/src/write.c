@@ -73,11 +73,11 @@ static ssize_t write_full(weir_stream *s, const char *from, size_t bytes)
         size_t bypass = bypass_length(s, from + done, left);
         if (bypass) {
             struct iovec rest = {(char *)(uintptr_t)from + done, bypass};
-            ssize_t taken = write_bypass(s, &rest, 1);
-            if (taken > 0)
-                done += (size_t)taken;
-            if (taken < (ssize_t)bypass)
-                return done ? (ssize_t)done : taken;
+            ssize_t accepted = write_bypass(s, &rest, 1);
+            if (accepted > 0)
+                done += (size_t)accepted;
+            if (accepted < (ssize_t)bypass)
+                return done ? (ssize_t)done : accepted;
             continue;
         }
         if (left <= room) {
@@ -103,11 +103,11 @@ static ssize_t write_lines(weir_stream *s, const char *from, size_t bytes)
         return write_full(s, from, bytes);
     struct iovec whole = {(char *)(uintptr_t)from, lines};
     weir__enter(s); /* a recursive lock, as in write_each */
-    ssize_t taken = write_bypass(s, &whole, 1), rest = 0;
-    if (taken == (ssize_t)lines && lines < bytes)
+    ssize_t accepted = write_bypass(s, &whole, 1), rest = 0;
+    if (accepted == (ssize_t)lines && lines < bytes)
         rest = write_full(s, from + lines, bytes - lines);
     weir__leave(s);
-    return rest < 0 ? taken : taken + rest;
+    return rest < 0 ? accepted : accepted + rest;
 }
 
 ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
@@ -135,16 +135,16 @@ ssize_t weir__write_held(weir_stream *s, const void *from, size_t bytes)
  * entry from letting other threads in (sync.c). */
 static ssize_t write_each(weir_stream *s, const struct iovec *iov, int count)
 {
-    ssize_t done = 0, taken = 0;
+    ssize_t done = 0, accepted = 0;
     weir__enter(s);
     for (int i = 0; i < count; i++) {
-        taken = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
-        done += taken > 0 ? taken : 0;
-        if (taken < (ssize_t)iov[i].iov_len)
+        accepted = weir__write_held(s, iov[i].iov_base, iov[i].iov_len);
+        done += accepted > 0 ? accepted : 0;
+        if (accepted < (ssize_t)iov[i].iov_len)
             break;
     }
     weir__leave(s);
-    return done ? done : taken;
+    return done ? done : accepted;
 }
 
 ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, size_t total)
@@ -164,8 +164,8 @@ ssize_t weir__write_parts(weir_stream *s, const struct iovec *iov, int count, si
 WEIR_COLD static int putc_unbuffered(weir_stream *s, int c)
 {
     char byte = (char)c;
-    ssize_t taken = weir__write_held(s, &byte, 1);
-    return taken == 1 ? (unsigned char)c : (int)taken;
+    ssize_t accepted = weir__write_held(s, &byte, 1);
+    return accepted == 1 ? (unsigned char)c : (int)accepted;
 }
 
 static int putc_slow_held(weir_stream *s, int c)

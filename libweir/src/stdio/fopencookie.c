@@ -23,8 +23,8 @@ static ssize_t cookie_write(void *context, const void *from, size_t bytes)
     if (!cookie->functions.write)
         return (ssize_t)bytes;
     errno = 0;
-    ssize_t taken = cookie->functions.write(cookie->cookie, from, bytes);
-    return taken <= 0 ? error_of() : taken;
+    ssize_t written = cookie->functions.write(cookie->cookie, from, bytes);
+    return written <= 0 ? error_of() : written;
 }
 
 static int64_t cookie_seek(void *context, int64_t offset, int whence)

@@ -13,9 +13,9 @@ static int print_by_libc(weir_stream *s, const char *format, va_list arguments)
     if (length < 0)
         return errno ? -errno : -EINVAL;
     struct iovec all = {text, (size_t)length};
-    size_t taken = weir__stdio_write(s, &all, 1);
+    size_t accepted = weir__stdio_write(s, &all, 1);
     free(text);
-    return taken == (size_t)length ? length : -errno;
+    return accepted == (size_t)length ? length : -errno;
 }
 
 /* A format error does not set the stream's error indicator. */

@@ -16,16 +16,16 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
     size_t total = 0;
     for (int i = 0; i < count; i++)
         total += iov[i].iov_len;
-    ssize_t taken = weir__stdio_start_writing(s);
-    if (taken == 0)
-        taken = count == 1 ? weir__write_held(s, iov->iov_base, total) : weir_writev(s, iov, count);
-    if (taken < 0) {
-        weir__stdio_fail_write(s, taken);
+    ssize_t accepted = weir__stdio_start_writing(s);
+    if (accepted == 0)
+        accepted = count == 1 ? weir__write_held(s, iov->iov_base, total) : weir_writev(s, iov, count);
+    if (accepted < 0) {
+        weir__stdio_fail_write(s, accepted);
         return 0;
     }
-    if ((size_t)taken < total) /* the only error that does not stick is EAGAIN */
+    if ((size_t)accepted < total) /* the only error that does not stick is EAGAIN */
         weir__stdio_fail_write(s, weir__state(s)->error ? weir__state(s)->error : -EAGAIN);
-    return (size_t)taken;
+    return (size_t)accepted;
 }
 
 int weir_stdio_putc_slow(int c, weir_stream *s)
@@ -52,16 +52,16 @@ static size_t write_bytes(weir_stream *s, const void *from, size_t bytes)
 {
     weir__enter(s);
     uint64_t at = WEIR_LOAD(&s->head.written), limit = s->held_limit;
-    size_t taken = bytes;
+    size_t accepted = bytes;
     if (at < limit && bytes <= limit - at) {
         memcpy((char *)(uintptr_t)at, from, bytes);
         WEIR_PUBLISH(&s->head.written, at + bytes);
     } else {
         struct iovec all = {(void *)(uintptr_t)from, bytes};
-        taken = weir__stdio_write(s, &all, 1);
+        accepted = weir__stdio_write(s, &all, 1);
     }
     weir__leave(s);
-    return taken;
+    return accepted;
 }
 
 static int fail_overflow(weir_stream *s)
@@ -79,8 +79,8 @@ size_t weir_stdio_fwrite(const void *from, size_t size, size_t count, weir_strea
         return 0;
     if (bytes / size != count)
         return (size_t)fail_overflow(s);
-    size_t taken = write_bytes(s, from, bytes);
-    return taken == bytes ? count : taken / size;
+    size_t accepted = write_bytes(s, from, bytes);
+    return accepted == bytes ? count : accepted / size;
 }
 
 int weir_stdio_fputs(const char *string, weir_stream *s)
@@ -94,9 +94,9 @@ int weir_stdio_puts(const char *string)
     weir_stream *s = weir_stdio_standard(1);
     struct iovec parts[2] = {{(void *)(uintptr_t)string, strlen(string)}, {(void *)(uintptr_t) "\n", 1}};
     weir__enter(s);
-    size_t taken = weir__stdio_write(s, parts, 2);
+    size_t accepted = weir__stdio_write(s, parts, 2);
     weir__leave(s);
-    return taken == parts[0].iov_len + 1 ? 1 : EOF;
+    return accepted == parts[0].iov_len + 1 ? 1 : EOF;
 }
 
 int weir_stdio_putw(int word, weir_stream *s) { return weir_stdio_fwrite(&word, sizeof word, 1, s) == 1 ? 0 : EOF; }
