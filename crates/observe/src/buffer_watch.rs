@@ -1,8 +1,8 @@
-//! Looks into the buffers of the processes that are followed: now and then while they sleep, and when asked.
+//! Takes buffer snapshots of the observed processes: from time to time while they sleep, and when a backend asks.
 //!
-//! It costs at most a hundredth of one processor, and a few looks ahead of that: what the looks took of it is
-//! measured, and what is not paid for waits. Processes with empty buffers are looked at less and less often. The searches
-//! for new streams at forks and ends, for which a process stands still, have a share of their own.
+//! Snapshots cost at most one hundredth of one CPU, plus an advance: the CPU time of each is measured and charged to a
+//! credit, and no snapshot is taken while the credit is used up. Processes with empty buffers are read less and less
+//! often. The searches for new streams at forks and exits, during which the process is stopped, have their own credit.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -16,228 +16,210 @@ use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::{blocking_calls, process_stat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
+use crate::cpu_credit::CpuCredit;
+
 const MILLISECOND: u64 = 1_000_000;
-/// Between two looks at a process that has something in its buffers.
+/// The interval of snapshots of a process with bytes in its buffers.
 const INTERVAL_NS: u64 = 100 * MILLISECOND;
-/// And at one that has nothing in them: a wait of a second must be seen from its first part.
-const INTERVAL_MOST_NS: u64 = 400 * MILLISECOND;
-/// The first time comes sooner: a program that is busy from its beginning is not to be slowed, see [`CallSites::rest`].
+/// The longest interval of a process with empty buffers. Bytes that stay pending for a second, which the finding
+/// stuck-output reports, must be seen early in that second.
+const INTERVAL_MAX_NS: u64 = 400 * MILLISECOND;
+/// The delay of the first snapshot. It is short, so that [`CallSites::rest`] soon frees a busy program of watchpoints.
 const FIRST_NS: u64 = 30 * MILLISECOND;
-/// What has not changed is said again after this time.
+/// The interval at which unchanged pending bytes are reported again.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
-/// The share of time that looks may take, one part in so many: with what is around them, a hundredth.
-const SHARE: u64 = 125;
-/// Unused time is kept up to this much: longer than this, an engine does not wait for a tick.
-const CREDIT_MOST_NS: i64 = 2 * MILLISECOND as i64;
-/// What the first looks may take, which have to find the streams: a short run has no time to pay for them.
-const CREDIT_FIRST_NS: i64 = 30 * MILLISECOND as i64;
+/// The share of time that snapshots may take, one part in so many. With the code around them this is a hundredth.
+const SNAPSHOT_SHARE: u64 = 125;
+/// The cap of unused credit for snapshots. A backend does not wait for a tick longer than this.
+const SNAPSHOT_CAP_NS: i64 = 2 * MILLISECOND as i64;
+/// The advance for the first snapshots, which search for the streams. A short run does not earn enough for them.
+const SNAPSHOT_ADVANCE_NS: i64 = 30 * MILLISECOND as i64;
 
-/// Of the searches at forks and ends: a program that forks all the time would stand still for most of it.
+/// The share of time for searches at forks and exits. Without it, a program that forks all the time would mostly stop.
 const SEARCH_SHARE: u64 = 20;
-/// So much of that is there from the beginning, and kept: hundreds of forks and ends are nothing out of the ordinary.
+/// The advance and the cap for searches: enough for the hundreds of forks and exits of an ordinary program.
 const SEARCH_CREDIT_NS: i64 = 300 * MILLISECOND as i64;
-/// A process that was not searched for so long is searched in any case.
-const SEARCH_AGAIN_NS: u64 = 100 * MILLISECOND;
+/// A process whose last search is older than this is searched even without credit.
+const SEARCH_MAX_AGE_NS: u64 = 100 * MILLISECOND;
 
-/// The processes that are looked at.
+/// Takes the buffer snapshots of all observed processes.
 #[derive(Default)]
 pub struct BufferWatch {
-    processes: HashMap<u32, Watched>,
-    due: BinaryHeap<Reverse<(u64, u32)>>,
-    looks: Credit,
-    last_ns: u64,
-    places: CallSites,
-    /// Every end is worth a search.
+    processes: HashMap<u32, WatchedProcess>,
+    /// When each process is due, CLOCK_MONOTONIC, and its PID. An entry is stale if the process's `due_ns` differs.
+    schedule: BinaryHeap<Reverse<(u64, u32)>>,
+    snapshot_credit: CpuCredit,
+    last_tick_ns: u64,
+    call_sites: CallSites,
+    /// Search for new streams at every fork and exit, whatever the credit.
     exact: bool,
-    searches: Credit,
-    /// Searches that were left out.
-    spared: u64,
+    search_credit: CpuCredit,
+    skipped_searches: u64,
 }
 
 #[derive(Default)]
-struct Watched {
-    looker: ProcessBuffers,
+struct WatchedProcess {
+    buffers: ProcessBuffers,
     due_ns: u64,
     interval_ns: u64,
+    /// The CPU time at the last visit, clock ticks.
     cpu_ticks: Option<u64>,
-    said: Vec<Buffer>,
-    said_ns: u64,
+    reported: Vec<Buffer>,
+    reported_ns: u64,
 }
 
-/// Time that may be taken from the programs: a share of all that passes, and what was given in advance.
-#[derive(Debug, Clone, Copy, Default)]
-struct Credit {
-    left_ns: i64,
-    earned_ns: u64,
-}
-
-impl Credit {
-    fn of(first_ns: i64) -> Self {
-        Self { left_ns: first_ns, earned_ns: 0 }
-    }
-
-    /// One part in `share` of the time since the last call; unused, it is kept up to `most_ns`, or what it was before.
-    fn earn(&mut self, now_ns: u64, share: u64, most_ns: i64) {
-        let earned = now_ns.saturating_sub(self.earned_ns) / share;
-        self.left_ns = self.left_ns.saturating_add_unsigned(earned).min(self.left_ns.max(most_ns));
-        self.earned_ns = now_ns;
-    }
-
-    fn spend(&mut self, ns: u64) {
-        self.left_ns = self.left_ns.saturating_sub_unsigned(ns);
-    }
-}
-
-/// What a process does most of the time.
+/// What a process did since the last visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
-    Sleep,
-    Work,
-    /// Or nobody knows.
-    Nothing,
+enum Activity {
+    Slept,
+    Ran,
+    Unknown,
 }
 
-impl Watched {
-    /// What it did since the last visit, by its state and its processor time.
-    fn does(&mut self, pid: u32) -> Does {
-        let Some(stat) = process_stat::read(pid) else { return Does::Nothing };
+impl WatchedProcess {
+    /// Returns what the process did since the last visit, by its state and its CPU time.
+    fn activity(&mut self, pid: u32) -> Activity {
+        let Some(stat) = process_stat::read(pid) else { return Activity::Unknown };
         let ticks = stat.cpu_ticks();
         match self.cpu_ticks.replace(ticks) {
-            Some(before) if ticks > before + 1 => Does::Work,
-            Some(_) if stat.state == b'S' => Does::Sleep,
-            None if stat.state == b'R' && ticks > 1 => Does::Work,
-            _ => Does::Nothing,
+            Some(before) if ticks > before + 1 => Activity::Ran,
+            Some(_) if stat.state == b'S' => Activity::Slept,
+            None if stat.state == b'R' && ticks > 1 => Activity::Ran,
+            _ => Activity::Unknown,
         }
     }
 
-    /// Whether these buffers are worth a report now.
-    fn is_news(&mut self, buffers: &[Buffer], now_ns: u64) -> bool {
-        let news = self.said != buffers || now_ns.saturating_sub(self.said_ns) >= REPEAT_NS;
-        if news {
-            self.said = buffers.to_vec();
-            self.said_ns = now_ns;
+    /// Returns whether the buffers are to be reported now, and notes them as reported.
+    fn reports(&mut self, buffers: &[Buffer], now_ns: u64) -> bool {
+        let due = self.reported != buffers || now_ns.saturating_sub(self.reported_ns) >= REPEAT_NS;
+        if due {
+            self.reported = buffers.to_vec();
+            self.reported_ns = now_ns;
         }
-        news
+        due
     }
 }
 
 impl BufferWatch {
-    /// Of no process yet.
+    /// Makes a watch of no process.
     pub fn new() -> BufferWatch {
-        let (looks, searches) = (Credit::of(CREDIT_FIRST_NS), Credit::of(SEARCH_CREDIT_NS));
-        BufferWatch { looks, searches, ..BufferWatch::default() }
+        BufferWatch {
+            snapshot_credit: CpuCredit::with_advance(SNAPSHOT_ADVANCE_NS),
+            search_credit: CpuCredit::with_advance(SEARCH_CREDIT_NS),
+            ..BufferWatch::default()
+        }
     }
 
-    /// New streams are searched for at every fork and end, whatever it costs.
+    /// Sets whether every fork and exit searches for new streams, whatever it costs.
     #[must_use]
-    pub fn exactly(self, exact: bool) -> BufferWatch {
+    pub fn with_exact(self, exact: bool) -> BufferWatch {
         BufferWatch { exact, ..self }
     }
 
-    /// What was left out, in sentences.
-    pub fn blind(&self) -> Option<String> {
-        (self.spared > 0).then(|| {
+    /// Returns a sentence about the searches that were skipped, if any.
+    pub fn blind_spot(&self) -> Option<String> {
+        (self.skipped_searches > 0).then(|| {
             format!(
-                "streams that were opened shortly before {} of the forks and ends: searching for them would have slowed the \
-                 program; --exact does",
-                self.spared
+                "streams that were opened shortly before {} of the forks and exits: the search for them was skipped, \
+                 because it slows the program; --exact searches always",
+                self.skipped_searches
             )
         })
     }
 
-    /// A process is followed from now on.
+    /// Starts with a process.
     pub fn begin(&mut self, pid: u32) {
-        self.add(pid, Watched::default());
+        self.add(pid, WatchedProcess::default());
     }
 
-    /// It has a new image, since this time.
+    /// Notes that a process has a new image since `at_ns`, CLOCK_MONOTONIC.
     pub fn exec(&mut self, pid: u32, at_ns: u64) {
-        self.places.exec(pid, at_ns);
-        self.add(pid, Watched::default());
+        self.call_sites.exec(pid, at_ns);
+        self.add(pid, WatchedProcess::default());
     }
 
-    /// A child that has its parent's image and a copy of its buffers. Of one that has its parent's memory itself
-    /// (vfork) nothing is found until it executes.
+    /// Starts with a child, which has its parent's image and a copy of its buffers. The buffers of a child that shares
+    /// its parent's memory (vfork(2)) are not read until it calls execve(2).
     pub fn fork(&mut self, parent: u32, child: u32) {
-        let of_parent = self.processes.get(&parent).map(|one| &one.looker);
-        let looker = ProcessBuffers::of_child(of_parent, parent, child);
-        self.places.fork(parent, child);
-        self.add(child, Watched { looker, ..Watched::default() });
+        let of_parent = self.processes.get(&parent).map(|one| &one.buffers);
+        let buffers = ProcessBuffers::of_child(of_parent, parent, child);
+        self.call_sites.fork(parent, child);
+        self.add(child, WatchedProcess { buffers, ..WatchedProcess::default() });
     }
 
-    /// It has ended.
+    /// Forgets a process that has ended.
     pub fn end(&mut self, pid: u32) {
-        self.places.end(pid);
+        self.call_sites.end(pid);
         self.processes.remove(&pid);
     }
 
-    /// What a look by anybody has found.
+    /// Notes the buffers that a snapshot has found, taken here or by a backend itself.
     pub fn note(&mut self, pid: u32, moment: SnapshotMoment, buffers: &[Buffer], at_ns: u64) {
-        self.places.note(pid, moment, buffers, at_ns);
+        self.call_sites.note(pid, moment, buffers, at_ns);
     }
 
-    /// Where programs wrote what was seen waiting; `began_ns` is the recording's time 0.
-    pub fn wrote(&mut self, began_ns: u64) -> Vec<WriteSite> {
-        std::mem::take(&mut self.places).finish(began_ns)
+    /// Returns the call sites that wrote pending bytes. `began_ns` is time 0 of the recording, CLOCK_MONOTONIC.
+    pub fn take_write_sites(&mut self, began_ns: u64) -> Vec<WriteSite> {
+        std::mem::take(&mut self.call_sites).finish(began_ns)
     }
 
-    /// What is in the buffers of a process now; for the stops at which it forks, executes or ends.
-    pub fn look(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
+    /// Reads the buffers of a process now, at a stop before a fork, an execve(2) or an exit.
+    pub fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
         let now_ns = now_ns();
-        self.searches.earn(now_ns, SEARCH_SHARE, SEARCH_CREDIT_NS);
-        let pays = self.exact || self.searches.left_ns > 0;
-        let mut stranger = Watched::default();
-        let one = self.processes.get_mut(&pid).unwrap_or(&mut stranger);
+        self.search_credit.earn(now_ns, SEARCH_SHARE, SEARCH_CREDIT_NS);
+        let affordable = self.exact || self.search_credit.left_ns > 0;
+        let mut unknown = WatchedProcess::default();
+        let one = self.processes.get_mut(&pid).unwrap_or(&mut unknown);
         match moment {
             SnapshotMoment::Sample => {}
-            SnapshotMoment::Call => one.looker.search_until_found(),
-            _ if pays || one.looker.searched_before(now_ns.saturating_sub(SEARCH_AGAIN_NS)) => {
-                one.looker.search_again(now_ns);
+            SnapshotMoment::Call => one.buffers.search_until_found(),
+            _ if affordable || one.buffers.searched_before(now_ns.saturating_sub(SEARCH_MAX_AGE_NS)) => {
+                one.buffers.search_again(now_ns);
             }
-            _ => self.spared += 1,
+            _ => self.skipped_searches += 1,
         }
         let start_ns = thread_cpu_ns();
-        let buffers = one.looker.look(pid);
-        if !matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
-            self.searches.spend(thread_cpu_ns() - start_ns);
-        }
+        let buffers = one.buffers.snapshot(pid);
         if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
-            watch_writes(&mut self.places, pid, &one.looker, &buffers);
+            watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
+        } else {
+            self.search_credit.spend(thread_cpu_ns() - start_ns);
         }
         buffers
     }
 
-    /// The C library of a command stands, with the list of its streams at this address; it waits. Has its writes watched.
-    pub fn begins(&mut self, pid: u32, list: u64) {
-        let mut looker = ProcessBuffers::of_glibc(list);
-        let buffers = looker.look(pid);
-        let words = looker.moves(pid, &worth_watching(&self.places, pid, &buffers));
-        self.places.begins(pid, &words);
+    /// Starts to watch the writes of a command that is stopped after its C library is loaded. `list` is the address of
+    /// glibc's list of streams.
+    pub fn watch_image_start(&mut self, pid: u32, list: u64) {
+        let mut streams = ProcessBuffers::with_glibc(list);
+        let buffers = streams.snapshot(pid);
+        let words = streams.write_positions(pid, &worth_watching(&self.call_sites, pid, &buffers));
+        self.call_sites.begins(pid, &words);
     }
 
-    /// It does no longer.
-    pub fn begun(&mut self, pid: u32) {
-        self.places.settle(pid);
+    /// Completes [`BufferWatch::watch_image_start`] after the command runs on.
+    pub fn complete_image_start(&mut self, pid: u32) {
+        self.call_sites.settle(pid);
     }
 
-    /// Looks at the processes whose turn it is and reports what waits in those that sleep. To be called often:
-    /// every 20 ms or so; it returns at once if there is nothing to do.
+    /// Visits the processes that are due and reports the pending bytes of those that sleep. The caller calls this about
+    /// every 20 ms. It returns at once if no process is due.
     pub fn tick(&mut self, now_ns: u64, sink: &mut EventSink) {
-        self.looks.earn(now_ns, SHARE, CREDIT_MOST_NS);
-        self.last_ns = now_ns;
-        self.places.tick(now_ns);
+        self.snapshot_credit.earn(now_ns, SNAPSHOT_SHARE, SNAPSHOT_CAP_NS);
+        self.last_tick_ns = now_ns;
+        self.call_sites.tick(now_ns);
         let (begun, mut start_ns) = (Instant::now(), thread_cpu_ns());
-        while self.looks.left_ns > 0 {
-            let Some(&Reverse((due_ns, pid))) = self.due.peek().filter(|next| next.0.0 <= now_ns) else {
+        while self.snapshot_credit.left_ns > 0 {
+            let Some(&Reverse((due_ns, pid))) = self.schedule.peek().filter(|next| next.0.0 <= now_ns) else {
                 break;
             };
-            self.due.pop();
+            self.schedule.pop();
             if self.processes.get(&pid).is_some_and(|one| one.due_ns == due_ns) {
-                // Others came first: what the process writes meanwhile is written before its look.
+                // The snapshot's time is now, not the tick's: writes since the tick come before the snapshot.
                 self.visit(pid, now_ns + begun.elapsed().as_nanos() as u64, sink);
             }
             let end_ns = thread_cpu_ns();
-            self.looks.spend(end_ns - start_ns);
+            self.snapshot_credit.spend(end_ns - start_ns);
             start_ns = end_ns;
         }
     }
@@ -245,18 +227,18 @@ impl BufferWatch {
     fn visit(&mut self, pid: u32, now_ns: u64, sink: &mut EventSink) {
         let Some(one) = self.processes.get_mut(&pid) else { return };
         let mut interval_ns = INTERVAL_NS;
-        let does = one.does(pid);
-        if does == Does::Work {
-            self.places.rest(pid);
+        let activity = one.activity(pid);
+        if activity == Activity::Ran {
+            self.call_sites.rest(pid);
         }
-        if does == Does::Sleep {
-            let buffers = one.looker.look(pid);
-            watch_writes(&mut self.places, pid, &one.looker, &buffers);
-            let waits = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
-            if !waits {
-                interval_ns = (one.interval_ns * 2).min(INTERVAL_MOST_NS);
-                one.said.clear();
-            } else if one.is_news(&buffers, now_ns) {
+        if activity == Activity::Slept {
+            let buffers = one.buffers.snapshot(pid);
+            watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
+            let holds_bytes = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
+            if !holds_bytes {
+                interval_ns = (one.interval_ns * 2).min(INTERVAL_MAX_NS);
+                one.reported.clear();
+            } else if one.reports(&buffers, now_ns) {
                 let kind =
                     RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocking_calls::current(pid));
                 sink(RawEvent { ns: now_ns, pid, tid: pid, kind });
@@ -264,31 +246,32 @@ impl BufferWatch {
         }
         one.interval_ns = interval_ns;
         one.due_ns = now_ns + interval_ns;
-        self.due.push(Reverse((one.due_ns, pid)));
+        self.schedule.push(Reverse((one.due_ns, pid)));
     }
 
-    fn add(&mut self, pid: u32, mut one: Watched) {
+    fn add(&mut self, pid: u32, mut one: WatchedProcess) {
         one.interval_ns = INTERVAL_NS;
-        one.due_ns = self.last_ns + FIRST_NS;
-        self.due.push(Reverse((one.due_ns, pid)));
+        one.due_ns = self.last_tick_ns + FIRST_NS;
+        self.schedule.push(Reverse((one.due_ns, pid)));
         self.processes.insert(pid, one);
     }
 }
 
-/// Has the writes watched into streams that are worth it.
-fn watch_writes(places: &mut CallSites, pid: u32, looker: &ProcessBuffers, buffers: &[Buffer]) {
-    let words = looker.moves(pid, &worth_watching(places, pid, buffers));
-    places.watch(pid, &words);
+/// Watches the writes to the streams that may need a call site.
+fn watch_writes(call_sites: &mut CallSites, pid: u32, streams: &ProcessBuffers, buffers: &[Buffer]) {
+    let words = streams.write_positions(pid, &worth_watching(call_sites, pid, buffers));
+    call_sites.watch(pid, &words);
 }
 
-/// Those in which something waits, did wait, and standard output.
-fn worth_watching<'a>(places: &CallSites, pid: u32, buffers: &'a [Buffer]) -> Vec<&'a Buffer> {
-    let waits = |one: &Buffer| one.pending_bytes > 0;
+/// Returns the streams with pending bytes, those watched already, and buffered standard output: at most
+/// [`STREAMS_MOST`], the most important first.
+fn worth_watching<'a>(call_sites: &CallSites, pid: u32, buffers: &'a [Buffer]) -> Vec<&'a Buffer> {
+    let pending = |one: &Buffer| one.pending_bytes > 0;
     let likely = |one: &Buffer| one.fd == 1 && one.mode != Some(Mode::None);
-    let known = |one: &Buffer| places.has(pid, one.address);
+    let known = |one: &Buffer| call_sites.has(pid, one.address);
     let mut wanted: Vec<&Buffer> =
-        buffers.iter().filter(|one| one.fd >= 0 && (waits(one) || likely(one) || known(one))).collect();
-    wanted.sort_by_key(|one| std::cmp::Reverse((waits(one), known(one), one.pending_bytes)));
+        buffers.iter().filter(|one| one.fd >= 0 && (pending(one) || likely(one) || known(one))).collect();
+    wanted.sort_by_key(|one| std::cmp::Reverse((pending(one), known(one), one.pending_bytes)));
     wanted.truncate(STREAMS_MOST);
     wanted
 }
@@ -303,45 +286,48 @@ impl std::fmt::Debug for BufferWatch {
 mod tests {
     use super::*;
 
-    /// As after many forks: nothing is left for searches. This program's image is read before, which takes longer than
-    /// [`SEARCH_AGAIN_NS`] in a build with debug information.
-    fn spent(exact: bool) -> BufferWatch {
-        ProcessBuffers::default().look(std::process::id());
-        let mut watch = BufferWatch::new().exactly(exact);
-        watch.searches = Credit { left_ns: i64::MIN / 2, earned_ns: now_ns() };
+    /// Makes a watch without credit for searches, as after many forks. It reads this program's image first, which takes
+    /// longer than [`SEARCH_MAX_AGE_NS`] in a build with debug information.
+    fn without_search_credit(exact: bool) -> BufferWatch {
+        ProcessBuffers::default().snapshot(std::process::id());
+        let mut watch = BufferWatch::new().with_exact(exact);
+        watch.search_credit = CpuCredit { left_ns: i64::MIN / 2, earned_until_ns: now_ns() };
         watch
     }
 
     #[test]
-    fn one_that_was_searched_a_moment_ago_is_not_searched_again_when_nothing_is_left() {
-        let (pid, mut watch) = (std::process::id(), spent(false));
+    fn without_credit_a_process_is_not_searched_again_soon() {
+        let (pid, mut watch) = (std::process::id(), without_search_credit(false));
         watch.begin(pid);
-        watch.look(pid, SnapshotMoment::Fork);
-        assert_eq!(watch.blind(), None, "it was never searched");
-        watch.look(pid, SnapshotMoment::Sample);
-        assert_eq!(watch.blind(), None, "no search is due");
-        watch.look(pid, SnapshotMoment::Exit);
+        watch.snapshot(pid, SnapshotMoment::Fork);
+        assert_eq!(watch.blind_spot(), None, "it was never searched");
+        watch.snapshot(pid, SnapshotMoment::Sample);
+        assert_eq!(watch.blind_spot(), None, "no search is due");
+        watch.snapshot(pid, SnapshotMoment::Exit);
         assert!(
             watch
-                .blind()
-                .is_some_and(|said| said.contains("before 1 of the forks") && said.contains("--exact"))
+                .blind_spot()
+                .is_some_and(|text| text.contains("before 1 of the forks") && text.contains("--exact"))
         );
         watch.fork(pid, pid + 1);
-        watch.look(pid + 1, SnapshotMoment::Exec);
-        assert!(watch.blind().is_some_and(|said| said.contains("before 2 of the forks")), "nor its child");
-        watch.searches.left_ns = 1;
-        watch.look(pid, SnapshotMoment::Exit);
+        watch.snapshot(pid + 1, SnapshotMoment::Exec);
         assert!(
-            watch.blind().is_some_and(|said| said.contains("before 2 of the forks")),
-            "there is something left"
+            watch.blind_spot().is_some_and(|text| text.contains("before 2 of the forks")),
+            "the child inherits the time of the search"
+        );
+        watch.search_credit.left_ns = 1;
+        watch.snapshot(pid, SnapshotMoment::Exit);
+        assert!(
+            watch.blind_spot().is_some_and(|text| text.contains("before 2 of the forks")),
+            "there is credit left"
         );
     }
 
     #[test]
-    fn exactly_is_at_each_fork() {
-        let (pid, mut watch) = (std::process::id(), spent(true));
+    fn an_exact_watch_searches_at_each_fork() {
+        let (pid, mut watch) = (std::process::id(), without_search_credit(true));
         watch.begin(pid);
-        (0..3).for_each(|_| drop(watch.look(pid, SnapshotMoment::Fork)));
-        assert_eq!(watch.blind(), None);
+        (0..3).for_each(|_| drop(watch.snapshot(pid, SnapshotMoment::Fork)));
+        assert_eq!(watch.blind_spot(), None);
     }
 }

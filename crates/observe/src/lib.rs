@@ -1,6 +1,7 @@
 //! One observation: joins a tracing backend, the recorder, buffer snapshots and call sites.
 
 mod buffer_watch;
+mod cpu_credit;
 mod record;
 mod unreadable_buffers;
 

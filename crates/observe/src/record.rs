@@ -1,11 +1,11 @@
-//! Records a command or a process: chooses the engine, starts it, and makes a recording of what it reports.
+//! Records a command or a process: chooses the backend, runs it, and makes a recording of its events.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
 use weir_model::Size;
-use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts, WriteSite};
+use weir_model::trace::{BackendKind, Buffer, Overhead, Recording, SnapshotMoment, StreamCounts};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
@@ -22,95 +22,79 @@ use weir_trace_ptrace::PtraceBackend;
 use crate::buffer_watch::BufferWatch;
 use crate::unreadable_buffers::UnreadableBuffers;
 
-/// What seeing one call costs the program, about, in nanoseconds.
-fn price_of_a_call(engine: BackendKind) -> f64 {
-    match engine {
+/// Returns about what observing one call costs the program, nanoseconds. Measured with `make bench-trace`.
+fn observed_call_ns(backend: BackendKind) -> f64 {
+    match backend {
         BackendKind::Ebpf => 300.0,
         BackendKind::Ptrace => 12_000.0,
         BackendKind::Sample => 0.0,
     }
 }
 
-/// What weir's own program may take until it gets here: more is of whoever became weir by execve(2).
-const LOADED_MOST_S: f64 = 0.02;
+/// The most CPU time that counts as weir's own start, seconds. More is that of the program that became weir by execve(2).
+const STARTUP_CPU_MAX_S: f64 = 0.02;
 
-/// Watches until the target ends, or until it is told to stop, and says everything that was seen. A command has ended when the
-/// rest has been dropped.
+/// Observes the target until it ends, the time limit is over or the stop flag is set, and returns the recording.
+/// The command has ended when the returned cleanup is dropped.
 pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Error> {
-    // What this process had of processors since it was forked: the time to load it too.
-    let loaded_s = seconds(clock_ns(ClockId::ProcessCPUTime)).min(LOADED_MOST_S);
-    let begun = now_ns();
-    let mut passed_on = None;
-    // First: what a child copies of weir, and lets go of at its execve(2), is least now.
-    let root = match &options.target {
-        TraceTarget::Command(command) => {
-            let filtered = options.seccomp && options.exact && options.backend == BackendChoice::Ptrace;
-            let start = if filtered { launch::start_filtered } else { launch::start };
-            let gated = start(command)?;
-            inherited::close_inherited(options.inherited);
-            passed_on = (options.inherited != InheritedFds::All)
-                .then(|| signals::forward(gated.pid, &signals::FORWARDED));
-            TraceRoot::Command(gated)
-        }
-        TraceTarget::Process(pid) => TraceRoot::Process(there(*pid)?),
-    };
+    // The CPU time since weir was forked, which includes loading it.
+    let loading_s = seconds(clock_ns(ClockId::ProcessCPUTime)).min(STARTUP_CPU_MAX_S);
+    let start_ns = now_ns();
+    // The command is forked first, while weir has the least memory that the fork must copy.
+    let (root, forwarding) = start_target(options)?;
     let pid = root.pid();
-    // It waits while the engine is loaded; behind the command's fork, which no thread is to be beside.
+    // Prepares the breakpoints while the backend loads, after the fork, during which no other thread may run.
     let _breakpoints = (options.backend != BackendChoice::Proc).then(BreakpointWarmup::start);
     let (mut backend, mut reason) = choose(options)?;
     backend.attach(root)?;
-    let started = now_ns();
+    let zero_ns = now_ns();
     let command = matches!(options.target, TraceTarget::Command(_)).then_some(pid);
-    let mut observation = Observation::new(started, backend.kind(), options, command);
-    let ended = match run(&mut *backend, options, &observation) {
-        // Whoever may not trace a process may still read about it in /proc.
+    let mut observation = Observation::new(zero_ns, backend.kind(), options, command);
+    let report = match run(&mut *backend, options, &observation) {
+        // A process that may not be traced can still be read about in /proc.
         Err(Error::Process { source, .. })
             if options.backend == BackendChoice::Auto && options.limit.is_some() =>
         {
             reason = format!("{reason}; ptrace: {}", errno_text(&source));
             backend = Box::new(ProcBackend::probe(options)?);
             backend.attach(TraceRoot::Process(pid))?;
-            observation = Observation::new(started, backend.kind(), options, command);
+            observation = Observation::new(zero_ns, backend.kind(), options, command);
             run(&mut *backend, options, &observation)?
         }
         other => other?,
     };
     let kind = backend.kind();
-    let rest = backend.detach();
-    let elapsed_s = seconds(now_ns() - started);
-    drop(passed_on);
-    let (mut output, unknown, wrote) = observation.finish(started);
-    if kind == BackendKind::Sample {
-        // What came behind the last look at a process is in no figure; and what its children did is in its own as well.
-        let guessed = |flow: &mut StreamCounts| (flow.exact, flow.estimated) = (false, true);
-        output.flows.iter_mut().for_each(guessed);
-    }
-    // Until its gate was opened the command waited for weir.
-    let startup_s = loaded_s + seconds(started.max(ended.released_ns) - begun);
-    let overhead = overhead(kind, &ended, startup_s);
-    let recording = Recording {
-        command: words(&options.target),
-        root: pid,
-        backend: kind,
-        backend_reason: reason,
-        exact: ended.gap_ns == 0 && ended.lost_events == 0 && kind != BackendKind::Sample && !output.submits,
-        elapsed_s,
-        exit: ended.exit,
-        overhead,
-        blind: blind(kind, ended.blind_spots, unknown, &output),
-        prices: options.prices,
-        processes: output.processes,
-        files: output.files,
-        counts: output.flows,
-        events: output.events,
-        write_sites: wrote,
-        other_calls: output.others,
-    };
-    Ok((recording, rest))
+    let cleanup = backend.detach();
+    let elapsed_s = seconds(now_ns() - zero_ns);
+    drop(forwarding);
+    // The command waits for weir until its gate is opened.
+    let startup_s = loading_s + seconds(zero_ns.max(report.released_ns) - start_ns);
+    let mut recording = observation.finish(options, kind, report, zero_ns);
+    recording.root = pid;
+    recording.backend_reason = reason;
+    recording.elapsed_s = elapsed_s;
+    recording.overhead.startup_s = startup_s;
+    Ok((recording, cleanup))
 }
 
-/// A process that is to be attached to: of one that has ended, be it a zombie still, not every engine would say so.
-fn there(pid: u32) -> Result<u32, Error> {
+/// Starts the command, stopped at its gate, or checks the process to attach to. For a command, signals to weir are
+/// forwarded to it until the returned guard is dropped, and weir closes the descriptors that only the command needs.
+fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::SignalForwarding>), Error> {
+    let command = match &options.target {
+        TraceTarget::Command(command) => command,
+        TraceTarget::Process(pid) => return Ok((TraceRoot::Process(running(*pid)?), None)),
+    };
+    let filtered = options.seccomp && options.exact && options.backend == BackendChoice::Ptrace;
+    let start = if filtered { launch::start_filtered } else { launch::start };
+    let gated = start(command)?;
+    inherited::close_inherited(options.inherited);
+    let forwards = options.inherited != InheritedFds::All;
+    let forwarding = forwards.then(|| signals::forward(gated.pid, &signals::FORWARDED));
+    Ok((TraceRoot::Command(gated), forwarding))
+}
+
+/// Returns the PID of a process that runs. Fails for a zombie too, which not every backend reports.
+fn running(pid: u32) -> Result<u32, Error> {
     if !proc::has_ended(pid) {
         return Ok(pid);
     }
@@ -118,7 +102,7 @@ fn there(pid: u32) -> Result<u32, Error> {
     Err(Error::Process { call: "read of /proc/PID/status", pid, source })
 }
 
-/// The backend that was asked for, or the best that works, with the reason why it is not a better one.
+/// Returns the backend that was asked for, or the best that works, with the reason why it is not a better one.
 fn choose(options: &TraceOptions) -> Result<(Box<dyn TraceBackend>, String), Error> {
     let asked_for = || "it was asked for".to_string();
     Ok(match options.backend {
@@ -143,18 +127,18 @@ fn run(
     options: &TraceOptions,
     observation: &Observation,
 ) -> Result<BackendReport, Error> {
-    let mut sink = |raw: RawEvent| observation.take(raw);
+    let mut sink = |event: RawEvent| observation.take(event);
     let mut snapshots = Snapshots(observation);
     let mut tick =
         |now: u64, sink: &mut EventSink<'_>| observation.tick(now).into_iter().for_each(&mut *sink);
     backend.run(options, TraceHooks { sink: &mut sink, snapshots: &mut snapshots, tick: &mut tick })
 }
 
-/// Writes down what an engine reports, and looks into the buffers of those it reports of.
+/// Records a backend's events and takes the buffer snapshots of the processes in them.
 struct Observation {
     recorder: Mutex<Recorder>,
     watch: Mutex<BufferWatch>,
-    unread: Mutex<UnreadableBuffers>,
+    unreadable: Mutex<UnreadableBuffers>,
 }
 
 /// The buffer snapshots of a backend.
@@ -162,15 +146,15 @@ struct Snapshots<'a>(&'a Observation);
 
 impl BufferSnapshots for Snapshots<'_> {
     fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
-        lock(&self.0.watch).look(pid, moment)
+        lock(&self.0.watch).snapshot(pid, moment)
     }
 
     fn image_started(&mut self, pid: u32, list: u64) {
-        lock(&self.0.watch).begins(pid, list);
+        lock(&self.0.watch).watch_image_start(pid, list);
     }
 
     fn resumed(&mut self, pid: u32) {
-        lock(&self.0.watch).begun(pid);
+        lock(&self.0.watch).complete_image_start(pid);
     }
 }
 
@@ -179,59 +163,97 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Observation {
-    fn new(started: u64, engine: BackendKind, options: &TraceOptions, command: Option<u32>) -> Self {
-        let told = options.every_call && engine != BackendKind::Sample;
-        let recorder = Recorder::new(started, engine == BackendKind::Ebpf).telling_all(told);
+    fn new(zero_ns: u64, backend: BackendKind, options: &TraceOptions, command: Option<u32>) -> Self {
+        let every_call = options.every_call && backend != BackendKind::Sample;
+        let recorder = Recorder::new(zero_ns, backend == BackendKind::Ebpf).telling_all(every_call);
         Self {
             recorder: Mutex::new(recorder.of_command(command)),
-            watch: Mutex::new(BufferWatch::new().exactly(options.exact)),
-            unread: Mutex::default(),
+            watch: Mutex::new(BufferWatch::new().with_exact(options.exact)),
+            unreadable: Mutex::default(),
         }
     }
 
-    fn take(&self, raw: RawEvent) {
-        match &raw.kind {
+    fn take(&self, event: RawEvent) {
+        match &event.kind {
             RawEventKind::Begin => {
-                lock(&self.watch).begin(raw.pid);
-                lock(&self.unread).begins(raw.pid, None);
+                lock(&self.watch).begin(event.pid);
+                lock(&self.unreadable).begin(event.pid, None);
             }
             RawEventKind::Exec { exe, .. } => {
-                lock(&self.watch).exec(raw.pid, raw.ns);
-                lock(&self.unread).begins(raw.pid, Some(exe));
+                lock(&self.watch).exec(event.pid, event.ns);
+                lock(&self.unreadable).begin(event.pid, Some(exe));
             }
-            RawEventKind::Fork { child, .. } => lock(&self.watch).fork(raw.pid, *child),
-            RawEventKind::Exit { .. } => lock(&self.watch).end(raw.pid),
+            RawEventKind::Fork { child, .. } => lock(&self.watch).fork(event.pid, *child),
+            RawEventKind::Exit { .. } => lock(&self.watch).end(event.pid),
             RawEventKind::Buffers { moment, buffers, .. } => {
-                lock(&self.watch).note(raw.pid, *moment, buffers, raw.ns);
+                lock(&self.watch).note(event.pid, *moment, buffers, event.ns);
             }
             _ => {}
         }
-        lock(&self.recorder).take(raw);
+        lock(&self.recorder).take(event);
     }
 
-    /// What the walkers see of those that sleep. Reported by the caller, when the walkers are free again.
+    /// Takes the buffer snapshots that are due and returns them as events. The caller submits them after the lock of
+    /// the watch is released.
     fn tick(&self, now_ns: u64) -> Vec<RawEvent> {
-        let mut seen = Vec::new();
-        // First, as it is now.
-        lock(&self.watch).tick(now_ns, &mut |raw| seen.push(raw));
-        lock(&self.unread).ask();
-        seen
+        let mut events = Vec::new();
+        // Before the search for unreadable buffers, so that the snapshots are taken at `now_ns`.
+        lock(&self.watch).tick(now_ns, &mut |event| events.push(event));
+        lock(&self.unreadable).check();
+        events
     }
 
-    fn finish(self, started: u64) -> (RecorderOutput, BTreeSet<String>, Vec<WriteSite>) {
-        let wrote = lock(&self.watch).wrote(started);
-        let recorder = self.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut unknown = self.unread.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
-        unknown.extend(lock(&self.watch).blind());
-        (recorder.finish(), unknown, wrote)
+    /// Makes the recording. The caller fills in the root, the backend's reason and the times around the run.
+    fn finish(
+        self,
+        options: &TraceOptions,
+        backend: BackendKind,
+        report: BackendReport,
+        zero_ns: u64,
+    ) -> Recording {
+        let write_sites = lock(&self.watch).take_write_sites(zero_ns);
+        let skipped_searches = lock(&self.watch).blind_spot();
+        let unreadable = into_inner(self.unreadable).finish();
+        let mut output = into_inner(self.recorder).finish();
+        if backend == BackendKind::Sample {
+            // Calls after the last sample of a process are missing, and a parent's totals include its children's.
+            output.flows.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
+        }
+        let unobserved = unreadable.into_iter().chain(skipped_searches).collect();
+        Recording {
+            command: command_words(&options.target),
+            root: 0,
+            backend,
+            backend_reason: String::new(),
+            exact: report.gap_ns == 0
+                && report.lost_events == 0
+                && backend != BackendKind::Sample
+                && !output.submits,
+            elapsed_s: 0.0,
+            exit: report.exit,
+            overhead: overhead(backend, &report),
+            blind: blind_spots(backend, report.blind_spots, unobserved, &output),
+            prices: options.prices,
+            processes: output.processes,
+            files: output.files,
+            counts: output.flows,
+            events: output.events,
+            write_sites,
+            other_calls: output.others,
+        }
     }
+}
+
+fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn words(target: &TraceTarget) -> Vec<String> {
+/// Returns the command's words; none for a process that was attached to.
+fn command_words(target: &TraceTarget) -> Vec<String> {
     match target {
         TraceTarget::Command(command) => {
             command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
@@ -240,62 +262,61 @@ fn words(target: &TraceTarget) -> Vec<String> {
     }
 }
 
-fn overhead(engine: BackendKind, ended: &BackendReport, startup_s: f64) -> Overhead {
+/// Returns what the observation cost, without the time to start.
+fn overhead(backend: BackendKind, report: &BackendReport) -> Overhead {
     Overhead {
-        startup_s,
-        watched_s: seconds(ended.observed_ns),
-        unwatched_s: seconds(ended.gap_ns),
-        seen_calls: ended.observed_calls,
-        lost_events: ended.lost_events,
-        cost_s: ended.observed_calls as f64 * price_of_a_call(engine) / 1e9,
+        startup_s: 0.0,
+        watched_s: seconds(report.observed_ns),
+        unwatched_s: seconds(report.gap_ns),
+        seen_calls: report.observed_calls,
+        lost_events: report.lost_events,
+        cost_s: report.observed_calls as f64 * observed_call_ns(backend) / 1e9,
     }
 }
 
-fn blind(
-    engine: BackendKind,
+/// Returns the sentences of the report's "not seen" part.
+fn blind_spots(
+    backend: BackendKind,
     mut sentences: Vec<String>,
-    unknown: BTreeSet<String>,
+    unobserved: BTreeSet<String>,
     output: &RecorderOutput,
 ) -> Vec<String> {
-    sentences.extend(unknown);
+    sentences.extend(unobserved);
     sentences.extend(output.beside.iter().cloned());
-    sentences.extend(unknown_streams(engine, &output.flows, output.glanced_below.as_deref()));
+    sentences.extend(unknown_streams(backend, &output.flows, output.glanced_below.as_deref()));
     if output.left_out > 0 {
-        sentences.push(format!("{} events more than are kept; the counters have them", output.left_out));
+        sentences.push(format!("{} events, which were not kept; the counters include them", output.left_out));
     }
     sentences
 }
 
-/// What went between two bursts, by processes that opened and closed files then; where no call is seen, what files do not
-/// tell.
+/// Returns a sentence about the calls whose stream is not known: in gaps, calls on files that were opened and closed
+/// in the same gap; with the /proc backend, all calls that no file position shows.
 fn unknown_streams(
-    engine: BackendKind,
-    flows: &[StreamCounts],
-    glanced_below: Option<&str>,
+    backend: BackendKind,
+    all_counts: &[StreamCounts],
+    snapshot_directory: Option<&str>,
 ) -> Option<String> {
-    let unknown = || flows.iter().filter(|flow| !flow.is_known());
+    let unknown = || all_counts.iter().filter(|counts| !counts.is_known());
     let sum = |of: fn(&StreamCounts) -> u64| unknown().map(of).sum::<u64>();
-    let (calls, bytes) = (sum(|flow| flow.calls), sum(|flow| flow.bytes));
-    let processes = unknown().map(|flow| flow.pid).collect::<BTreeSet<_>>().len();
-    let (who, whose) = match processes {
-        1 => ("a process".to_string(), "it"),
-        many => (format!("{many} processes"), "they"),
-    };
-    let glanced = |below: &str| format!(" (files that were open at a glance lie below {below})");
-    let glanced = glanced_below.map(glanced).unwrap_or_default();
-    if engine == BackendKind::Sample {
-        return (calls > 0).then(|| {
-            let bytes = Size(bytes);
-            format!(
-                "through which streams {who} moved about {bytes} in about {calls} calls: other engines see it"
-            )
-        });
+    let (calls, bytes) = (sum(|counts| counts.calls), Size(sum(|counts| counts.bytes)));
+    if calls == 0 {
+        return None;
     }
-    (calls > 0).then(|| {
-        format!(
-            "through which streams {who} moved {} in {calls} calls while nobody looked, between two bursts: what {whose} \
-             opened and closed then is not known{glanced}; --exact sees it",
-            Size(bytes)
-        )
-    })
+    let processes = match unknown().map(|counts| counts.pid).collect::<BTreeSet<_>>().len() {
+        1 => "a process".to_string(),
+        many => format!("{many} processes"),
+    };
+    if backend == BackendKind::Sample {
+        return Some(format!(
+            "through which streams {processes} moved about {bytes} in about {calls} calls: other engines see it"
+        ));
+    }
+    let snapshots = snapshot_directory
+        .map(|directory| format!(" (the files open in a snapshot lie below {directory})"))
+        .unwrap_or_default();
+    Some(format!(
+        "through which streams {processes} moved {bytes} in {calls} calls between samples, on files opened and closed \
+         there{snapshots}; --exact sees it"
+    ))
 }

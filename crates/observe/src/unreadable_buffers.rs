@@ -1,54 +1,55 @@
-//! Processes with buffers that nobody can read: each is asked about once, soon after it began to run something.
+//! Finds processes whose buffers no walker can read. Each image is checked once, soon after it starts.
 
 use std::collections::{BTreeSet, HashMap};
 
 use weir_walkers::unreadable;
 
-/// So many are asked at a time: most of a build's thousands are gone before their turn.
-const ASKED_AT_ONCE: usize = 8;
-/// A program of which so many processes had nothing of the kind is not asked again: a build runs its compiler thousands of
-/// times, and to read all that a process has mapped takes 0.1 ms each. The first may have been asked before it had
-/// loaded what matters.
-const HARMLESS: u32 = 3;
+/// Checks per tick. Most processes of a build end before their turn, and need none.
+const CHECKS_PER_TICK: usize = 8;
+/// After this many processes without unreadable buffers an executable is not checked again: a check reads all mappings,
+/// which takes 0.1 ms, and a build runs its compiler thousands of times. More than one, because a process may be
+/// checked before it has loaded its runtime.
+const CHECKS_PER_EXECUTABLE: u32 = 3;
 
-/// What is known of them.
+/// The processes to check and the sentences found so far.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableBuffers {
-    /// Not asked yet: with the program, where that is known.
-    young: Vec<(u32, Option<String>)>,
-    harmless: HashMap<String, u32>,
-    found: BTreeSet<String>,
+    /// The PID and, where known, the path of the executable.
+    unchecked: Vec<(u32, Option<String>)>,
+    /// How many processes of an executable had no unreadable buffer.
+    readable: HashMap<String, u32>,
+    sentences: BTreeSet<String>,
 }
 
 impl UnreadableBuffers {
-    /// A process is followed from now on, or runs this program.
-    pub fn begins(&mut self, pid: u32, program: Option<&str>) {
-        self.young.push((pid, program.map(str::to_owned)));
+    /// Adds a process that starts to be observed, or has called execve(2).
+    pub fn begin(&mut self, pid: u32, executable: Option<&str>) {
+        self.unchecked.push((pid, executable.map(str::to_owned)));
     }
 
-    /// Asks the youngest.
-    pub fn ask(&mut self) {
-        self.ask_by(unreadable);
+    /// Checks the youngest processes and drops the others.
+    pub fn check(&mut self) {
+        self.check_by(unreadable);
     }
 
-    /// `of`: a sentence for each buffer that cannot be read; None of a process that is gone.
-    fn ask_by(&mut self, of: impl Fn(u32) -> Option<Vec<String>>) {
-        for (pid, program) in self.young.drain(..).rev().take(ASKED_AT_ONCE) {
-            let times = program.as_ref().and_then(|program| self.harmless.get(program));
-            if times.is_some_and(|&times| times >= HARMLESS) {
+    /// Checks with `sentences_of`, which returns a sentence for each unreadable buffer, or None if the process is gone.
+    fn check_by(&mut self, sentences_of: impl Fn(u32) -> Option<Vec<String>>) {
+        for (pid, executable) in self.unchecked.drain(..).rev().take(CHECKS_PER_TICK) {
+            let readable = executable.as_ref().and_then(|executable| self.readable.get(executable));
+            if readable.is_some_and(|&count| count >= CHECKS_PER_EXECUTABLE) {
                 continue;
             }
-            let Some(found) = of(pid) else { continue };
-            if let Some(program) = program.filter(|_| found.is_empty()) {
-                *self.harmless.entry(program).or_default() += 1;
+            let Some(sentences) = sentences_of(pid) else { continue };
+            if let Some(executable) = executable.filter(|_| sentences.is_empty()) {
+                *self.readable.entry(executable).or_default() += 1;
             }
-            self.found.extend(found);
+            self.sentences.extend(sentences);
         }
     }
 
-    /// All sentences.
+    /// Returns all sentences.
     pub fn finish(self) -> BTreeSet<String> {
-        self.found
+        self.sentences
     }
 }
 
@@ -59,39 +60,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_never_had_any_is_not_asked_for_ever() {
-        let (mut unread, asked) = (UnreadableBuffers::default(), RefCell::new(Vec::new()));
+    fn an_executable_without_unreadable_buffers_is_checked_three_times() {
+        let (mut unreadable, checked) = (UnreadableBuffers::default(), RefCell::new(Vec::new()));
         let of = |pid| {
-            asked.borrow_mut().push(pid);
-            // 2 is gone; 5 has a buffer.
+            checked.borrow_mut().push(pid);
+            // Process 2 is gone; process 5 has an unreadable buffer.
             (pid != 2).then(|| (pid == 5).then(|| "5".to_string()).into_iter().collect())
         };
         for pid in 1..=9 {
-            unread.begins(pid, Some("cc1"));
-            unread.ask_by(of);
+            unreadable.begin(pid, Some("cc1"));
+            unreadable.check_by(of);
         }
-        assert_eq!(*asked.borrow(), [1, 2, 3, 4], "three were there and had nothing");
-        asked.borrow_mut().clear();
+        assert_eq!(*checked.borrow(), [1, 2, 3, 4], "three processes existed and had none");
+        checked.borrow_mut().clear();
         for pid in 5..=12 {
-            unread.begins(pid, Some("java"));
-            unread.begins(pid, None);
-            unread.ask_by(of);
+            unreadable.begin(pid, Some("java"));
+            unreadable.begin(pid, None);
+            unreadable.check_by(of);
         }
-        assert_eq!(asked.borrow().iter().filter(|&&pid| pid == 5).count(), 2);
-        assert_eq!(asked.borrow().len(), 8 + 4, "of what nobody knows the name of each is asked");
-        assert_eq!(unread.finish().into_iter().collect::<Vec<_>>(), ["5"]);
+        assert_eq!(checked.borrow().iter().filter(|&&pid| pid == 5).count(), 2);
+        assert_eq!(checked.borrow().len(), 8 + 4, "every process of an unknown executable is checked");
+        assert_eq!(unreadable.finish().into_iter().collect::<Vec<_>>(), ["5"]);
     }
 
     #[test]
-    fn of_many_at_once_the_youngest_are_asked() {
-        let (mut unread, asked) = (UnreadableBuffers::default(), RefCell::new(Vec::new()));
-        (1..=20).for_each(|pid| unread.begins(pid, None));
+    fn the_youngest_of_many_processes_are_checked() {
+        let (mut unreadable, checked) = (UnreadableBuffers::default(), RefCell::new(Vec::new()));
+        (1..=20).for_each(|pid| unreadable.begin(pid, None));
         (0..2).for_each(|_| {
-            unread.ask_by(|pid| {
-                asked.borrow_mut().push(pid);
+            unreadable.check_by(|pid| {
+                checked.borrow_mut().push(pid);
                 Some(Vec::new())
             });
         });
-        assert_eq!(*asked.borrow(), (13..=20).rev().collect::<Vec<_>>());
+        assert_eq!(*checked.borrow(), (13..=20).rev().collect::<Vec<_>>());
     }
 }

@@ -1,4 +1,4 @@
-//! The looks at processes that sleep: what is reported, how often, and what is not.
+//! Tests of buffer snapshots: which sleeping processes are reported, how often, and which are not.
 
 #[path = "../../walkers/tests/support/mod.rs"]
 mod support;
@@ -19,11 +19,11 @@ fn streams(dir: &Path) -> Waiting {
     Waiting::start(Command::new(program).arg(dir))
 }
 
-/// All reports of so much time.
+/// Ticks for some time and returns all events.
 fn ticks(watch: &mut BufferWatch, milliseconds: u64) -> Vec<RawEvent> {
     let (start, mut found) = (Instant::now(), Vec::new());
     while start.elapsed() < Duration::from_millis(milliseconds) {
-        watch.tick(now_ns(), &mut |raw| found.push(raw));
+        watch.tick(now_ns(), &mut |event| found.push(event));
         thread::sleep(Duration::from_millis(10));
     }
     found
@@ -39,20 +39,22 @@ fn in_stdout(buffers: &[Buffer]) -> &[u8] {
 }
 
 #[test]
-fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
+fn a_sleeping_process_with_pending_bytes_is_reported_every_500_ms() {
     let dir = tempfile::tempdir().unwrap();
     let waiting = streams(dir.path());
     let mut watch = BufferWatch::new();
-    watch.tick(now_ns(), &mut |_| panic!("nobody is followed"));
+    watch.tick(now_ns(), &mut |_| panic!("no process is observed"));
     watch.begin(waiting.pid());
     let (start, mut found) = (Instant::now(), Vec::new());
     while found.len() < 4 && start.elapsed() < Duration::from_secs(60) {
         found.extend(ticks(&mut watch, 50));
     }
-    for raw in &found {
-        let RawEventKind::Buffers { moment, buffers, blocked_in, .. } = &raw.kind else { panic!("{raw:?}") };
+    for event in &found {
+        let RawEventKind::Buffers { moment, buffers, blocked_in, .. } = &event.kind else {
+            panic!("{event:?}")
+        };
         assert_eq!(
-            (raw.pid, *moment, in_stdout(buffers)),
+            (event.pid, *moment, in_stdout(buffers)),
             (waiting.pid(), SnapshotMoment::Sample, &b"in stdout"[..])
         );
         assert_eq!(blocked_in, "pause");
@@ -64,7 +66,7 @@ fn a_sleeping_process_with_bytes_is_reported_now_and_then() {
 }
 
 #[test]
-fn nothing_is_said_of_empty_buffers_and_of_the_busy() {
+fn processes_with_empty_buffers_and_busy_ones_are_not_reported() {
     let dir = tempfile::tempdir().unwrap();
     let mut empty = Command::new("sleep").arg("1000").spawn().unwrap();
     let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
@@ -79,13 +81,13 @@ fn nothing_is_said_of_empty_buffers_and_of_the_busy() {
     assert!(found.is_empty(), "{found:?}");
     let waiting = streams(dir.path());
     assert_eq!(
-        in_stdout(&watch.look(waiting.pid(), SnapshotMoment::Exit)),
+        in_stdout(&watch.snapshot(waiting.pid(), SnapshotMoment::Exit)),
         b"in stdout",
-        "also of one not followed"
+        "also of a process that is not observed"
     );
 }
 
-/// A program that forks with bytes in its stdout, and its child.
+/// Starts a program that forks with pending bytes in its stdout. Returns it and the PID of its child.
 fn forks(dir: &Path, how: &str) -> (Waiting, u32) {
     let source = dir.join("fork.c");
     let text =
@@ -105,30 +107,34 @@ fn kill(pid: u32) {
 }
 
 #[test]
-fn a_child_has_a_copy_of_its_parents_buffers_until_it_executes() {
+fn a_child_has_a_copy_of_its_parents_buffers_until_execve() {
     let dir = tempfile::tempdir().unwrap();
     let (waiting, child) = forks(dir.path(), "fork");
     let mut watch = BufferWatch::new();
     watch.begin(waiting.pid());
-    assert_eq!(in_stdout(&watch.look(waiting.pid(), SnapshotMoment::Fork)), b"before");
+    assert_eq!(in_stdout(&watch.snapshot(waiting.pid(), SnapshotMoment::Fork)), b"before");
     watch.fork(waiting.pid(), child);
-    assert_eq!(in_stdout(&watch.look(child, SnapshotMoment::Exec)), b"before");
+    assert_eq!(in_stdout(&watch.snapshot(child, SnapshotMoment::Exec)), b"before");
     watch.exec(child, now_ns());
-    assert_eq!(in_stdout(&watch.look(child, SnapshotMoment::Sample)), b"before", "found anew");
+    assert_eq!(
+        in_stdout(&watch.snapshot(child, SnapshotMoment::Sample)),
+        b"before",
+        "the walkers are searched again"
+    );
     kill(child);
 }
 
 #[test]
-fn a_child_in_its_parents_memory_has_no_buffers() {
+fn a_child_that_shares_its_parents_memory_has_no_buffers() {
     let dir = tempfile::tempdir().unwrap();
     let (waiting, child) = forks(dir.path(), "vfork");
     let mut watch = BufferWatch::new();
     watch.begin(waiting.pid());
     watch.fork(waiting.pid(), child);
     assert!(
-        watch.look(child, SnapshotMoment::Exec).is_empty()
-            && watch.look(child, SnapshotMoment::Signal).is_empty()
+        watch.snapshot(child, SnapshotMoment::Exec).is_empty()
+            && watch.snapshot(child, SnapshotMoment::Signal).is_empty()
     );
-    assert_eq!(in_stdout(&watch.look(waiting.pid(), SnapshotMoment::Sample)), b"before");
+    assert_eq!(in_stdout(&watch.snapshot(waiting.pid(), SnapshotMoment::Sample)), b"before");
     kill(child);
 }

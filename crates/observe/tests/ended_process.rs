@@ -6,7 +6,7 @@ use weir_observe::record;
 use weir_trace_api::{BackendChoice, TraceOptions, TraceTarget};
 
 #[test]
-fn a_process_that_has_just_ended_is_said_to_have_ended() {
+fn attaching_to_a_zombie_reports_that_it_has_ended() {
     let mut child = Command::new("true").spawn().unwrap();
     let zombie = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -17,7 +17,7 @@ fn a_process_that_has_just_ended_is_said_to_have_ended() {
     }
     let target = TraceTarget::Process(child.id());
     let options = TraceOptions { target, backend: BackendChoice::Ptrace, ..TraceOptions::default() };
-    let said = record(&options).unwrap_err().to_string();
-    assert!(said.contains("ESRCH") && said.ends_with("it has ended"), "{said}");
+    let error = record(&options).unwrap_err().to_string();
+    assert!(error.contains("ESRCH") && error.ends_with("it has ended"), "{error}");
     child.wait().unwrap();
 }

@@ -13,7 +13,7 @@ const PREVIEW: usize = 64;
 
 /// The streams of a process.
 pub(super) struct PendingStreams {
-    looker: ProcessBuffers,
+    buffers: ProcessBuffers,
     looks: u32,
     seen: Option<Vec<Seen>>,
     now_s: f64,
@@ -33,16 +33,16 @@ struct Seen {
 }
 
 impl PendingStreams {
-    pub fn new(looker: ProcessBuffers) -> PendingStreams {
-        PendingStreams { looker, looks: 0, seen: None, now_s: 0.0 }
+    pub fn new(buffers: ProcessBuffers) -> PendingStreams {
+        PendingStreams { buffers, looks: 0, seen: None, now_s: 0.0 }
     }
 
     /// Looks into the process, at a time of any clock that only goes on.
     pub fn look(&mut self, pid: u32, now_s: f64) {
         if self.looks % SEARCH_EVERY == SEARCH_EVERY - 1 {
-            self.looker.search_again(weir_sys::clock::now_ns());
+            self.buffers.search_again(weir_sys::clock::now_ns());
         }
-        let found = self.looker.look(pid);
+        let found = self.buffers.snapshot(pid);
         self.take(found, now_s, |fd| descriptor(pid, fd));
     }
 
