@@ -1,24 +1,24 @@
-//! Becoming the tracer: of a command at its gate, of a process that runs.
+//! Attaches the tracer to a gated command or to a running process.
 
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::{Error, proc, ptrace};
 use weir_trace_api::RawEventKind;
 
-use super::tracer::{TracedProcess, TracedThread, Tracer};
+use super::tracer::{PtracedProcess, PtracedThread, Tracer};
 use super::unusable;
 
-/// Rounds of looking for threads that were born while others were taken.
-const ROUNDS: usize = 50;
+/// Attempts to find threads that were created while others were seized.
+const MAX_ROUNDS: usize = 50;
 
 impl Tracer<'_, '_> {
-    /// Takes the child at its gate, and opens it. Its execve(2) is its first stop.
-    pub(super) fn take_command(&mut self, mut gated: GatedCommand) -> Result<(), Error> {
+    /// Seizes the child of a gated command, then opens the gate. The first stop is that at its execve(2).
+    pub(super) fn attach_command(&mut self, mut gated: GatedCommand) -> Result<(), Error> {
         let pid = gated.pid;
         self.filtered = gated.filtered;
         let seize = if self.filtered { ptrace::seize_filtered } else { ptrace::seize };
-        seize(pid).map_err(|error| refused(pid, error))?;
-        let mut process = TracedProcess::new(None, now_ns());
+        seize(pid).map_err(|error| seize_error(pid, error))?;
+        let mut process = PtracedProcess::new(None, now_ns());
         process.hidden = true;
         self.processes.insert(pid, process);
         self.add_thread(pid, pid);
@@ -27,8 +27,8 @@ impl Tracer<'_, '_> {
         Ok(())
     }
 
-    /// Takes all threads of a process. None is stopped by that; they are caught as after a gap.
-    pub(super) fn take_process(&mut self, pid: u32) -> Result<(), Error> {
+    /// Seizes all threads of a process without stopping them. They are interrupted later, as after a gap.
+    pub(super) fn attach_process(&mut self, pid: u32) -> Result<(), Error> {
         self.attached = true;
         let thread_of = proc::status(pid).map(|status| status.tgid as u32);
         if thread_of.is_some_and(|leader| leader != pid) {
@@ -38,7 +38,7 @@ impl Tracer<'_, '_> {
             )));
         }
         let now = now_ns();
-        self.processes.insert(pid, TracedProcess::new(None, now));
+        self.processes.insert(pid, PtracedProcess::new(None, now));
         self.seize_threads(pid)?;
         let comm = proc::label(pid);
         if proc::is_foreign(pid) {
@@ -46,19 +46,20 @@ impl Tracer<'_, '_> {
         }
         let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or_default();
         if !proc::children(pid).is_empty() {
-            self.blind.insert(format!("children that {comm} had before are not followed"));
+            self.blind_spots.insert(format!("children that {comm} had before are not followed"));
         }
-        self.tell(now, pid, pid, RawEventKind::Begin);
-        self.tell(now, pid, pid, RawEventKind::Totals(totals));
+        self.emit(now, pid, pid, RawEventKind::Begin);
+        self.emit(now, pid, pid, RawEventKind::Totals(totals));
         if let Some(process) = self.process(pid) {
-            process.told = totals;
+            process.reported = totals;
             process.gap = Some(now);
         }
         Ok(())
     }
 
+    /// Seizes all threads of a process. Fails if none could be seized, or one for another reason than its end.
     fn seize_threads(&mut self, pid: u32) -> Result<(), Error> {
-        for _round in 0..ROUNDS {
+        for _round in 0..MAX_ROUNDS {
             let new: Vec<u32> =
                 proc::threads(pid).into_iter().filter(|tid| !self.threads.contains_key(tid)).collect();
             if new.is_empty() {
@@ -68,24 +69,29 @@ impl Tracer<'_, '_> {
                 match ptrace::seize(tid) {
                     Ok(()) => {
                         self.add_thread(pid, tid);
-                        // It has written long since: a look would only keep it waiting.
+                        // Its first writes are long past, so a buffer snapshot would only delay it.
                         if let Some(thread) = self.threads.get_mut(&tid) {
-                            thread.looked_before = super::stops::FIRST_WRITES;
+                            thread.first_writes = super::stops::FIRST_WRITES;
                         }
                     }
-                    // A thread that has ended, or one that was born to a thread taken before: it will stop.
-                    Err(error) if not_worth_telling(&error) && (tid != pid || proc::is_dead(pid)) => {}
-                    Err(error) => return Err(refused(pid, error)),
+                    // The thread has ended, or a seized thread created it: then it is traced already and will stop.
+                    Err(error) if is_ended_or_traced(&error) && (tid != pid || proc::is_dead(pid)) => {}
+                    Err(error) => return Err(seize_error(pid, error)),
                 }
             }
         }
-        // Of one that ends just now the kernel says EPERM.
-        let any = self.threads.values().any(|thread| thread.pid == pid);
-        if any { Ok(()) } else { Err(refused(pid, std::io::Error::from_raw_os_error(libc::ESRCH))) }
+        // For an exiting process the kernel returns EPERM, but ESRCH is the reason.
+        let has_threads = self.threads.values().any(|thread| thread.pid == pid);
+        if has_threads {
+            Ok(())
+        } else {
+            Err(seize_error(pid, std::io::Error::from_raw_os_error(libc::ESRCH)))
+        }
     }
 
+    /// Adds a thread to its process. Its first stop follows.
     pub(super) fn add_thread(&mut self, pid: u32, tid: u32) {
-        self.threads.insert(tid, TracedThread { pid, ..TracedThread::default() });
+        self.threads.insert(tid, PtracedThread { pid, ..PtracedThread::default() });
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads.insert(tid);
             process.threaded |= process.threads.len() > 1;
@@ -93,11 +99,13 @@ impl Tracer<'_, '_> {
     }
 }
 
-fn not_worth_telling(error: &std::io::Error) -> bool {
+/// Returns whether PTRACE_SEIZE fails with this error for a thread that has ended or is already traced.
+fn is_ended_or_traced(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EPERM))
 }
 
-fn refused(pid: u32, error: std::io::Error) -> Error {
+/// Returns the error of a refused PTRACE_SEIZE. It names the other tracer if there is one.
+fn seize_error(pid: u32, error: std::io::Error) -> Error {
     match proc::status(pid) {
         Some(status) if status.tracerpid > 0 => {
             unusable(&format!("{} already traces {}", proc::label(status.tracerpid as u32), proc::label(pid)))

@@ -1,84 +1,85 @@
-//! The kernel's counts of a process, made its own.
+//! The I/O counters of a process without the calls of others.
 //!
-//! /proc/PID/io has more in it than the program's calls: children that were waited for are added to their
-//! parent, and the kernel's own reading of executables at execve(2) counts as reads.
+//! /proc/PID/io counts more than the program's own calls: it includes reaped children, and the reads of executables by
+//! the kernel at execve(2).
 
 use std::collections::HashMap;
 
 use weir_model::trace::{IoTotals, Op};
 use weir_sys::{proc, syscalls};
 
+/// The corrections of the I/O counters of one process.
 #[derive(Debug, Default)]
 pub(super) struct IoAccount {
-    /// In the kernel's counts, but not calls of this program.
+    /// The part of /proc/PID/io that is not from calls of this program.
     excess: IoTotals,
-    /// Children that have ended and will be added once the program waits for them, with all they had.
-    ended: HashMap<u32, IoTotals>,
+    /// Zombie children by PID. The kernel adds their counters to the parent's when they are reaped.
+    zombies: HashMap<u32, IoTotals>,
 }
 
 impl IoAccount {
-    /// What was counted so far is none of the program's.
+    /// Excludes all counts so far.
     pub(super) fn begin(&mut self, pid: u32) {
         self.excess = proc::io(pid).unwrap_or_default();
     }
 
-    /// What was counted since `before` (as [`proc::io`] said it then) is the kernel's, at execve(2).
-    pub(super) fn kernel_read(&mut self, pid: u32, before: IoTotals) {
+    /// Excludes the counts since `before`, a result of [`proc::io`] at the entry of execve(2).
+    pub(super) fn exclude_exec(&mut self, pid: u32, before: IoTotals) {
         let now = proc::io(pid).unwrap_or(before);
         self.excess = plus(self.excess, minus(now, before));
     }
 
-    /// These calls were counted and not made by the program.
-    pub(super) fn leave_out(&mut self, calls: IoTotals) {
+    /// Excludes counted calls that the program did not make.
+    pub(super) fn exclude(&mut self, calls: IoTotals) {
         self.excess = plus(self.excess, calls);
     }
 
-    /// A child ended with these counts.
-    pub(super) fn child_ended(&mut self, child: u32, io: IoTotals) {
-        // Not without bound when a program starts many and none of its totals are asked for.
-        if self.ended.len() >= 64 {
-            self.settle();
+    /// Adds a child that has ended with these counters.
+    pub(super) fn add_zombie(&mut self, child: u32, io: IoTotals) {
+        // Bounds the table for a program that starts many children while nothing reads its totals.
+        if self.zombies.len() >= 64 {
+            self.exclude_reaped();
         }
-        self.ended.insert(child, io);
+        self.zombies.insert(child, io);
     }
 
-    /// The program's own counts.
+    /// Reads the program's own counters. Returns None if the process has ended.
     pub(super) fn read(&mut self, pid: u32) -> Option<IoTotals> {
-        // A child may be waited for between the two looks; once more, then, and at most as often as it has any.
-        for _child in 0..=self.ended.len() {
-            self.settle();
+        // If a child is reaped between the two reads, the loop tries again, at most once for each child.
+        for _child in 0..=self.zombies.len() {
+            self.exclude_reaped();
             let io = proc::io(pid)?;
-            if self.ended.keys().all(|&child| proc::exists(child)) {
+            if self.zombies.keys().all(|&child| proc::exists(child)) {
                 return Some(minus(io, self.excess));
             }
         }
-        self.settle();
+        self.exclude_reaped();
         Some(minus(proc::io(pid)?, self.excess))
     }
 
-    /// All that the kernel has of a process whose own counts are these: what its parent will get.
+    /// Returns the counters that the kernel will add to the parent of a process with these own counters.
     pub(super) fn with_excess(&mut self, own: IoTotals) -> IoTotals {
         plus(own, self.excess)
     }
 
-    /// Moves the children that were waited for: gone from /proc.
-    fn settle(&mut self) {
+    /// Excludes the children that were reaped since, which are no longer in /proc.
+    fn exclude_reaped(&mut self) {
         let excess = &mut self.excess;
-        self.ended.retain(|&child, io| {
-            let waits = proc::exists(child);
-            if !waits {
+        self.zombies.retain(|&child, io| {
+            let is_zombie = proc::exists(child);
+            if !is_zombie {
                 *excess = plus(*excess, *io);
             }
-            waits
+            is_zombie
         });
     }
 }
 
-/// What the kernel counts for one call.
+/// Returns the counts that the kernel adds for one call (fs/read_write.c).
 pub(super) fn counted(op: Op, result: i64) -> IoTotals {
     let (read, write) = syscalls::counted_as(op);
     let bytes = result.max(0) as u64;
-    // Plain calls look at the descriptor before they count.
+    // Calls with one buffer check the descriptor before they count.
     let plain = matches!(op, Op::Read | Op::Pread | Op::Write | Op::Pwrite);
     let counts = u64::from(!(plain && result == -i64::from(libc::EBADF)));
     IoTotals {
@@ -98,15 +99,17 @@ fn each(one: IoTotals, other: IoTotals, with: impl Fn(u64, u64) -> u64) -> IoTot
     }
 }
 
+/// Returns the saturating sum.
 pub(super) fn plus(one: IoTotals, other: IoTotals) -> IoTotals {
     each(one, other, u64::saturating_add)
 }
 
+/// Returns the saturating difference.
 pub(super) fn minus(one: IoTotals, other: IoTotals) -> IoTotals {
     each(one, other, u64::saturating_sub)
 }
 
-/// The larger of each.
-pub(super) fn most(one: IoTotals, other: IoTotals) -> IoTotals {
+/// Returns the larger value of each counter.
+pub(super) fn max(one: IoTotals, other: IoTotals) -> IoTotals {
     each(one, other, u64::max)
 }

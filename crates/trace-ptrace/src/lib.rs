@@ -1,16 +1,16 @@
 //! The ptrace backend: stops a program at its system calls, without privilege.
 //!
 //! A process that makes few calls is stopped at each. A process that makes many runs freely in gaps between sampling
-//! windows ([`budget`]). /proc/PID/io has the totals of a gap, so totals stay exact ([`account`], [`gaps`]).
+//! windows (`overhead_budget`). /proc/PID/io has the totals of a gap, so totals stay exact (`io_account`,
+//! `sampling_gaps`).
 //!
-//! The tracer is a thread of its own, and letting everything go is its end: the kernel then detaches all
-//! tracees, whatever they are doing, without stopping them. That is also what happens when weir is killed, and
-//! why no tracee can be left stopped. To detach one by one, each would have to be stopped first, and some
-//! system calls end with EINTR by that.
+//! The tracer is a thread of its own, and it detaches by ending: the kernel then detaches all tracees, in any state,
+//! without stopping them. The same happens when weir is killed, so no tracee stays stopped. PTRACE_DETACH would require a
+//! stop of each tracee, which makes some system calls fail with EINTR.
 //!
-//! A command whose every call is to be seen can be started under a seccomp filter ([`weir_sys::seccomp`],
-//! [`filtered`]), which stops it at the calls that are followed and at no others. Then nobody is let go: the tracer
-//! stays until all have ended, and if it is killed, they are.
+//! With `exact`, a command can be started under a seccomp filter ([`weir_sys::seccomp`], `seccomp_stops`), which stops
+//! it only at recorded calls. Such tracees are never detached: the tracer stays until the last has ended, and the kernel
+//! kills them if the tracer is killed.
 
 mod attach;
 mod io_account;
@@ -31,7 +31,7 @@ use weir_trace_api::{BackendReport, DeferredCleanup, TraceBackend, TraceHooks, T
 
 use tracer::Tracer;
 
-/// The backend. It holds nothing of the kernel's before [`TraceBackend::run`]: only the tracer's own thread can attach.
+/// The ptrace backend. It attaches in [`TraceBackend::run`], because only the tracer thread can trace.
 #[derive(Debug, Default)]
 pub struct PtraceBackend {
     root: Option<TraceRoot>,
@@ -51,37 +51,39 @@ impl TraceBackend for PtraceBackend {
         Ok(())
     }
 
-    /// Descendants that live on at the end are detached. The hooks are called from another thread while this one waits.
+    /// Runs the tracer on a thread of its own, which calls the hooks, and waits for it. Descendants that still run at the end
+    /// are detached.
     fn run(&mut self, options: &TraceOptions, hooks: TraceHooks<'_, '_>) -> Result<BackendReport, Error> {
         let root = self.root.take().ok_or_else(|| unusable("there is nothing to trace"))?;
         let traced = move || {
             let tracer = Tracer::new(root.pid(), options, hooks);
-            // SAFETY: asks for a number.
+            // SAFETY: the call returns a number.
             (unsafe { libc::gettid() }, tracer.and_then(|tracer| tracer.run(root)))
         };
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("weir-ptrace".into()).spawn_scoped(scope, traced);
             let thread = thread.map_err(|error| unusable(&format!("a thread cannot be started: {error}")))?;
-            let (task, ended) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (task, report) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             weir_sys::ptrace::wait_until_gone(task);
-            ended
+            report
         })
     }
 
-    /// The kernel has detached all tracees at the end of the tracer's thread.
+    /// Does nothing: the kernel detached all tracees when the tracer thread ended.
     fn detach(self: Box<Self>) -> DeferredCleanup {
         DeferredCleanup::default()
     }
 }
 
+/// Returns an error of this backend.
 fn unusable(reason: &str) -> Error {
     Error::Backend { backend: "ptrace", reason: reason.to_string() }
 }
 
-/// The error of a command that did not get as far as execve(2).
+/// Returns the error of a command whose execve(2) did not succeed.
 fn not_started(mut gated: GatedCommand) -> Error {
     match gated.wait_for_exec() {
         Err(error) => error,
-        Ok(()) => unusable("the command was ended before it began"),
+        Ok(()) => unusable("the command ended before it called execve(2)"),
     }
 }

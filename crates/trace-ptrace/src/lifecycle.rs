@@ -1,4 +1,4 @@
-//! Births, changes of image and deaths.
+//! The lifecycle of tracees: clone, exec and exit stops.
 
 use std::path::Path;
 
@@ -10,36 +10,37 @@ use weir_trace_api::breakpoint_traps::BreakpointTraps;
 use weir_walkers::begins_with_streams;
 
 use super::stops::FIRST_WRITES;
-use super::tracer::{TracedProcess, Tracer};
+use super::tracer::{PtracedProcess, Tracer};
 use crate::overhead_budget::ProcessBudget;
 
 impl Tracer<'_, '_> {
-    /// fork(2), vfork(2) or clone(2): the parent is stopped, and the child has not run.
-    pub(super) fn on_birth(&mut self, tid: u32, event: i32, now: u64) {
+    /// Handles the stop of a parent at fork(2), vfork(2) or clone(2). The child has not run yet.
+    pub(super) fn on_clone(&mut self, tid: u32, event: i32, now: u64) {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
         let child = ptrace::event_message(tid).unwrap_or(0) as u32;
         if child != 0 && !self.threads.contains_key(&child) {
-            let same = event == libc::PTRACE_EVENT_CLONE
+            let is_thread = event == libc::PTRACE_EVENT_CLONE
                 && proc::status(child).is_none_or(|status| status.tgid as u32 == pid);
-            if same {
+            if is_thread {
                 self.add_thread(pid, child);
             } else {
-                let lends = event == libc::PTRACE_EVENT_VFORK;
-                if lends {
-                    self.look_at_lender(pid, tid, now);
+                let shares_memory = event == libc::PTRACE_EVENT_VFORK;
+                if shares_memory {
+                    self.snapshot_at_vfork(pid, tid, now);
                 }
-                self.born(pid, tid, child, !lends, now);
+                self.add_child(pid, tid, child, !shares_memory, now);
             }
-            self.handle_early(child);
+            self.handle_early_stop(child);
         }
-        self.go_on(tid, 0, now);
+        self.resume(tid, 0, now);
     }
 
-    fn born(&mut self, pid: u32, tid: u32, child: u32, copies_memory: bool, now: u64) {
+    /// Adds a child process. Its own copy of the memory calls for a buffer snapshot of the parent first.
+    fn add_child(&mut self, pid: u32, tid: u32, child: u32, copies_memory: bool, now: u64) {
         if copies_memory {
-            self.look(pid, tid, SnapshotMoment::Fork, now);
+            self.snapshot(pid, tid, SnapshotMoment::Fork, now);
         }
-        let mut process = TracedProcess::new(Some(pid), now);
+        let mut process = PtracedProcess::new(Some(pid), now);
         let parent = self.processes.get(&pid);
         process.foreign = parent.is_some_and(|parent| parent.foreign);
         process.hidden = parent.is_some_and(|parent| parent.hidden);
@@ -48,7 +49,7 @@ impl Tracer<'_, '_> {
         }
         self.processes.insert(child, process);
         self.add_thread(child, child);
-        self.tell(
+        self.emit(
             now,
             pid,
             tid,
@@ -56,15 +57,15 @@ impl Tracer<'_, '_> {
         );
     }
 
-    /// Its first stop may have come before the event that says whose it is.
-    fn handle_early(&mut self, child: u32) {
+    /// Handles the first stop of a child if it came before the stop of its parent.
+    fn handle_early_stop(&mut self, child: u32) {
         if let Some((stop, _)) = self.early.remove(&child) {
             self.on_stop(stop);
         }
     }
 
-    /// A new child whose parent died before it could say so.
-    pub(super) fn adopt(&mut self, child: u32) {
+    /// Adds a child whose parent died before its clone stop.
+    pub(super) fn add_orphan(&mut self, child: u32) {
         let now = now_ns();
         let status = proc::status(child);
         let pid = status.as_ref().map_or(child, |status| status.tgid as u32);
@@ -72,25 +73,26 @@ impl Tracer<'_, '_> {
         if self.processes.contains_key(&pid) {
             self.add_thread(pid, child);
         } else if self.processes.contains_key(&parent) {
-            self.born(parent, parent, pid, false, now);
+            self.add_child(parent, parent, pid, false, now);
         } else {
-            self.processes.insert(pid, TracedProcess::new(None, now));
+            self.processes.insert(pid, PtracedProcess::new(None, now));
             self.add_thread(pid, child);
-            self.tell(now, pid, child, RawEventKind::Begin);
-            self.tell(now, pid, child, RawEventKind::Totals(Default::default()));
+            self.emit(now, pid, child, RawEventKind::Begin);
+            self.emit(now, pid, child, RawEventKind::Totals(Default::default()));
         }
-        self.handle_early(child);
+        self.handle_early_stop(child);
     }
 
-    /// At the entry of execve(2): what is in its buffers is lost if it succeeds.
+    /// Takes a buffer snapshot at the entry of execve(2), which discards pending bytes if it succeeds.
     pub(super) fn before_exec(&mut self, tid: u32, pid: u32, now: u64) {
-        self.look(pid, tid, SnapshotMoment::Exec, now);
+        self.snapshot(pid, tid, SnapshotMoment::Exec, now);
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.before_exec = proc::io(pid);
         }
     }
 
-    /// A new image. Other threads are gone, and the one that asked for it has the process's number now.
+    /// Handles an exec stop: the process has a new image. The kernel has ended the other threads, and the calling thread has
+    /// taken over the thread ID of the main thread.
     pub(super) fn on_exec(&mut self, tid: u32, now: u64) {
         let former = ptrace::event_message(tid).map_or(tid, |former| former as u32);
         let mut thread = self.threads.remove(&former).unwrap_or_default();
@@ -99,8 +101,8 @@ impl Tracer<'_, '_> {
             self.threads.remove(&gone);
         }
         process.threads.insert(tid);
-        (thread.pid, thread.ending, thread.interrupted, thread.shy_calls) = (tid, None, false, 0);
-        (thread.looked_before, thread.lent) = (0, 0);
+        (thread.pid, thread.ending, thread.interrupted, thread.fragile_calls) = (tid, None, false, 0);
+        (thread.first_writes, thread.vforks) = (0, 0);
         process.foreign = false;
         process.threaded = false;
         process.budget = ProcessBudget::new(now);
@@ -109,29 +111,29 @@ impl Tracer<'_, '_> {
             process.account.begin(tid);
             process.began_ns = now;
         } else if let Some(before) = thread.before_exec.take() {
-            process.account.kernel_read(tid, before);
+            process.account.exclude_exec(tid, before);
         }
         self.threads.insert(tid, thread);
         if let Some(process) = self.process(tid) {
-            process.told_buffers.clear();
+            process.emitted_buffers.clear();
         }
         self.end_gap(tid, now);
-        self.new_image(tid, first && tid == self.root, now);
+        self.emit_image(tid, first && tid == self.root, now);
         let exe = format!("/proc/{tid}/exe");
         let entry = begins_with_streams(Path::new(&exe)).then(|| BreakpointTraps::at_entry(tid)).flatten();
         if let Some(process) = self.process(tid) {
             process.entry = entry;
         }
-        // What a beginning takes comes once, and is not the calls'.
-        self.go_on(tid, 0, now_ns());
+        // The work at the start of an image comes once, so it is not charged to the calls.
+        self.resume(tid, 0, now_ns());
     }
 
-    /// At a signal: whether it is that of the trap where the program's own code begins. The C library is there, and
-    /// has not written yet.
-    pub(super) fn begins(&mut self, tid: u32, pid: u32) -> bool {
+    /// Handles a signal if it is that of the entry point's breakpoint, and returns whether it is. The C library is loaded
+    /// and has not written yet.
+    pub(super) fn on_entry_breakpoint(&mut self, tid: u32, pid: u32) -> bool {
         let Some(process) = self.process(pid) else { return false };
-        let by = || ptrace::signal_fd(tid);
-        if process.entry.as_ref().and_then(|traps| traps.kind_of(by()?)).is_none() {
+        let fd = || ptrace::signal_fd(tid);
+        if process.entry.as_ref().and_then(|traps| traps.kind_of(fd()?)).is_none() {
             return false;
         }
         process.entry = None;
@@ -139,115 +141,121 @@ impl Tracer<'_, '_> {
         true
     }
 
-    fn new_image(&mut self, pid: u32, begins: bool, now: u64) {
-        if begins {
+    /// Emits the events of a new image. `is_command`: the gated child has become the command.
+    fn emit_image(&mut self, pid: u32, is_command: bool, now: u64) {
+        if is_command {
             self.gated = None;
-            self.tell(now, pid, pid, RawEventKind::Begin);
-            self.tell(now, pid, pid, RawEventKind::Totals(Default::default()));
+            self.emit(now, pid, pid, RawEventKind::Begin);
+            self.emit(now, pid, pid, RawEventKind::Totals(Default::default()));
         }
         let (exe, comm, argv) = proc::names(pid);
         let label = format!("process {pid} ({comm})");
         if proc::loses_privilege(pid) {
-            let why = "is set-user-ID: it runs without that privilege while weir, which has none, watches it";
-            self.blind.insert(format!("{label} {why}"));
+            let reason =
+                "is set-user-ID: it runs without that privilege while weir, which has none, watches it";
+            self.blind_spots.insert(format!("{label} {reason}"));
         }
-        self.tell(now, pid, pid, RawEventKind::Exec { exe, comm, argv });
+        self.emit(now, pid, pid, RawEventKind::Exec { exe, comm, argv });
         if proc::is_foreign(pid) {
             self.make_foreign(pid, &label);
             self.begin_gap(pid, now);
         }
     }
 
-    /// A thread is about to end; its memory and descriptors are there still.
+    /// Handles an exit stop. Memory and descriptors of the process still exist.
     pub(super) fn on_exit(&mut self, tid: u32, now: u64) {
         let status = ptrace::event_message(tid).unwrap_or(0) as i32;
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.ending = Some(status);
         let pid = thread.pid;
-        let lives = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
-        let last = self.processes.get(&pid).is_some_and(|process| !process.threads.iter().any(lives));
-        if last {
-            self.last_look(pid, tid, status, now);
+        let is_alive = |other: &u32| self.threads.get(other).is_some_and(|thread| thread.ending.is_none());
+        let is_last_thread =
+            self.processes.get(&pid).is_some_and(|process| !process.threads.iter().any(is_alive));
+        if is_last_thread {
+            self.snapshot_at_end(pid, tid, status, now);
         }
         ptrace::resume(tid, false, 0);
     }
 
-    fn last_look(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
+    /// Emits the end of the recorded calls and takes the last buffer snapshot of a process.
+    fn snapshot_at_end(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
         let moment = if libc::WIFSIGNALED(status) {
-            self.tell(now, pid, tid, RawEventKind::Signal { number: libc::WTERMSIG(status) });
+            self.emit(now, pid, tid, RawEventKind::Signal { number: libc::WTERMSIG(status) });
             SnapshotMoment::Signal
         } else {
             SnapshotMoment::Exit
         };
-        // First: what its descriptors are now is known then.
+        // The gap ends first, so that the recorder knows the descriptors at the snapshot.
         self.end_gap(pid, now);
-        self.tell_rest(pid, now);
-        self.look(pid, tid, moment, now);
-        let spent = proc::resource_usage(pid);
+        self.emit_uncounted(pid, now);
+        self.snapshot(pid, tid, moment, now);
+        let usage = proc::resource_usage(pid);
         if let Some(process) = self.process(pid) {
-            process.last = Some((process.account.read(pid), spent));
+            process.final_counters = Some((process.account.read(pid), usage));
         }
     }
 
-    /// A thread has ended, and with its leader the process.
-    pub(super) fn gone(&mut self, tid: u32, status: i32, now: u64) {
+    /// Removes a thread that has ended; with the main thread, the process.
+    pub(super) fn on_thread_end(&mut self, tid: u32, status: i32, now: u64) {
         self.early.remove(&tid);
-        self.forget_waiting_for(tid);
+        self.resume_waiting_tracer(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
         let pid = thread.pid;
         if let Some(process) = self.process(pid) {
             process.threads.remove(&tid);
         }
         if tid == pid {
-            self.ended(pid, exit_of(status), now);
+            self.on_process_end(pid, exit_of(status), now);
         }
     }
 
-    fn ended(&mut self, pid: u32, exit: Exit, now: u64) {
+    /// Emits the end of a process and removes it.
+    fn on_process_end(&mut self, pid: u32, exit: Exit, now: u64) {
         self.end_gap(pid, now);
-        self.sum_up(pid, now);
+        self.add_times(pid, now);
         if pid == self.root {
             self.exit = Some(exit);
             self.root_gone = true;
         }
         let Some(process) = self.process(pid) else { return };
         let parent = process.parent;
-        let (io, spent) = process.last.take().unwrap_or_default();
-        self.tell(now, pid, pid, RawEventKind::Exit { exit, io, usage: spent });
+        let (io, usage) = process.final_counters.take().unwrap_or_default();
+        self.emit(now, pid, pid, RawEventKind::Exit { exit, io, usage });
         if let (Some(mut process), Some(io)) = (self.processes.remove(&pid), io)
             && let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent))
         {
-            parent.account.child_ended(pid, process.account.with_excess(io));
+            parent.account.add_zombie(pid, process.account.with_excess(io));
         }
     }
 
-    /// Asks the walkers for the stream buffers of a process one of whose threads is stopped.
-    pub(super) fn look(&mut self, pid: u32, tid: u32, moment: SnapshotMoment, now: u64) {
+    /// Takes and emits a buffer snapshot of a process. Its thread `tid` is stopped.
+    pub(super) fn snapshot(&mut self, pid: u32, tid: u32, moment: SnapshotMoment, now: u64) {
         if self.processes.get(&pid).is_some_and(|process| !process.hidden) {
-            // At the end the main thread may be gone before the last one, and its memory is not to be seen by it then.
+            // The main thread may have ended before the last one; then the memory is readable only through the last.
             let ends = matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal);
-            let by = if ends { tid } else { pid };
-            let buffers = self.hooks.snapshots.snapshot(by, moment);
-            self.tell(now, pid, tid, RawEventKind::buffers(by, moment, buffers, String::new()));
+            let reader = if ends { tid } else { pid };
+            let buffers = self.hooks.snapshots.snapshot(reader, moment);
+            self.emit(now, pid, tid, RawEventKind::buffers(reader, moment, buffers, String::new()));
         }
     }
 
-    /// At vfork(2): the child has this very memory, and what waits in it is this one's, which may write it behind the
-    /// child's output.
-    fn look_at_lender(&mut self, pid: u32, tid: u32, now: u64) {
+    /// Takes a buffer snapshot at vfork(2). The child shares the memory, and the parent may write its pending bytes after
+    /// the child's output.
+    fn snapshot_at_vfork(&mut self, pid: u32, tid: u32, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let early = thread.lent < FIRST_WRITES;
-        thread.lent += u32::from(early);
+        let searches = thread.vforks < FIRST_WRITES;
+        thread.vforks += u32::from(searches);
         if self.processes.get(&pid).is_none_or(|process| process.hidden) {
             return;
         }
-        // Its runtime may have been found by no look before; later on, who has none is not searched for it each time.
+        // The first snapshots search for the runtime; later ones do not, because a process without one would be searched
+        // each time.
         let buffers = self
             .hooks
             .snapshots
-            .snapshot(pid, if early { SnapshotMoment::Call } else { SnapshotMoment::Sample });
+            .snapshot(pid, if searches { SnapshotMoment::Call } else { SnapshotMoment::Sample });
         if !buffers.is_empty() {
-            self.tell(
+            self.emit(
                 now,
                 pid,
                 tid,
@@ -256,21 +264,22 @@ impl Tracer<'_, '_> {
         }
     }
 
-    /// At the entry of a call: what the program has put into its buffers, or taken from them, since the last one.
-    pub(super) fn look_before(&mut self, pid: u32, tid: u32, number: i64, now: u64) {
+    /// Takes a buffer snapshot at the entry of a call, and emits it if the buffers have changed.
+    pub(super) fn snapshot_before_call(&mut self, pid: u32, tid: u32, number: i64, now: u64) {
         if self.processes.get(&pid).is_none_or(|process| process.hidden) {
             return;
         }
         let buffers = self.hooks.snapshots.snapshot(pid, SnapshotMoment::Call);
-        let Some(process) = self.process(pid).filter(|process| process.told_buffers != buffers) else {
+        let Some(process) = self.process(pid).filter(|process| process.emitted_buffers != buffers) else {
             return;
         };
-        process.told_buffers.clone_from(&buffers);
-        let waits_in = syscalls::name(number).unwrap_or_default().to_string();
-        self.tell(now, pid, tid, RawEventKind::buffers(pid, SnapshotMoment::Call, buffers, waits_in));
+        process.emitted_buffers.clone_from(&buffers);
+        let blocked_in = syscalls::name(number).unwrap_or_default().to_string();
+        self.emit(now, pid, tid, RawEventKind::buffers(pid, SnapshotMoment::Call, buffers, blocked_in));
     }
 }
 
+/// Converts a wait status of a process that has ended.
 fn exit_of(status: i32) -> Exit {
     match libc::WIFSIGNALED(status) {
         true => Exit::Signal(libc::WTERMSIG(status)),

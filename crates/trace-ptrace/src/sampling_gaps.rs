@@ -1,7 +1,7 @@
-//! Letting a busy process run unwatched, and catching it again.
+//! Sampling gaps: a busy process runs without stops for a while and is then interrupted for the next sampling window.
 //!
-//! A gap begins and ends with the process's totals, so that what was done in it is known though not seen. What
-//! has been told of a process, call by call and gap by gap, always adds up to what the kernel counted.
+//! A gap begins and ends with the process's totals, so the amount of I/O inside it is known. Invariant: the emitted calls
+//! and the totals of the gaps always add up to the kernel's counters.
 
 use weir_model::trace::Op;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
@@ -11,141 +11,147 @@ use weir_sys::ptrace::{self, registers};
 use weir_sys::syscalls;
 use weir_trace_api::RawEventKind;
 
-use super::tracer::{TracedProcess, Tracer};
-use crate::io_account::{counted, most};
+use super::tracer::{PtracedProcess, Tracer};
+use crate::io_account::{counted, max};
 
-/// The first wait until a process that could not be caught is tried again; it doubles.
-pub(super) const TRY_NS: u64 = 4_000_000;
-const TRY_MOST_NS: u64 = 100_000_000;
+/// The delay before the second attempt to interrupt a process: a few scheduling periods. It doubles with each attempt.
+pub(super) const FIRST_RETRY_NS: u64 = 4_000_000;
+/// The cap of that delay: a window may be late by a tenth of a second.
+const MAX_RETRY_NS: u64 = 100_000_000;
 
-/// The most that one call is charged for being late: it may have waited for its own reasons.
-const BEYOND_NS: f64 = 5_000_000.0;
+/// The cap of the charge for a late return of one call, which may have blocked for its own reasons.
+const MAX_LATENESS_NS: f64 = 5_000_000.0;
 
-/// Calls for which a thread is not interrupted while it runs, after one that must not be.
-pub(super) const SHY_CALLS: u32 = 200;
+/// Calls after a fragile one (see [`may_be_cut_short`]) in which a running thread is not interrupted.
+pub(super) const FRAGILE_CALLS: u32 = 200;
 
-/// Who was seen to open so many files in a burst goes on with it.
-const OPENINGS: u32 = 2;
+/// A process that opens this many files in one sampling window counts as one that opens many.
+const MANY_OPENED_FILES: u32 = 2;
 
-/// Between two glances at those; and the part of the time that they take, one in so many.
-const GLANCE_NS: u64 = 200_000;
-const GLANCES: u64 = 10;
+/// The shortest interval between fd snapshots of such processes.
+const FD_SNAPSHOT_NS: u64 = 200_000;
+/// The inverse of the share of time that fd snapshots may take.
+const FD_SNAPSHOT_INTERVALS: u64 = 10;
 
 impl Tracer<'_, '_> {
-    pub(super) fn process(&mut self, pid: u32) -> Option<&mut TracedProcess> {
+    /// Returns a traced process by its PID.
+    pub(super) fn process(&mut self, pid: u32) -> Option<&mut PtracedProcess> {
         self.processes.get_mut(&pid)
     }
 
-    /// Stops seeing a process's calls. One of its threads is stopped behind a call.
+    /// Begins a gap of a process unless it is in one. One of its threads is stopped after a call.
     pub(super) fn begin_gap(&mut self, pid: u32, now: u64) {
         let Some(process) = self.processes.get_mut(&pid).filter(|process| process.gap.is_none()) else {
             return;
         };
-        // With more threads, calls of others may be counted by the kernel and not told yet: what was told
-        // counts, then, and the gap takes them.
+        // With several threads, the kernel may have counted calls of others that are not emitted yet. Then the emitted
+        // totals count, and these calls become part of the gap.
         if !process.threaded
             && let Some(totals) = process.account.read(pid)
         {
-            process.told = totals;
+            process.reported = totals;
         }
         process.gap = Some(now);
-        process.opens = std::mem::take(&mut process.openings) >= OPENINGS;
-        process.budget.opens(now, process.opens);
-        let (told, seen_since) = (process.told, process.partly_since);
-        self.tell(now, pid, pid, RawEventKind::Totals(told));
-        // Said at once, as for what was active since the last gap: it may go on unseen, and its end may come first.
-        self.tell(seen_since, pid, pid, RawEventKind::Gap { until_ns: seen_since });
-        // What other threads did that run unwatched already was no part of it.
-        let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or(told);
-        self.tell(now, pid, pid, RawEventKind::GapEdge { totals, ends: false });
+        process.opens_many = std::mem::take(&mut process.opened_files) >= MANY_OPENED_FILES;
+        process.budget.set_share(now, process.opens_many);
+        let (reported, since) = (process.reported, process.reported_until);
+        self.emit(now, pid, pid, RawEventKind::Totals(reported));
+        // Announces the gap at once for all streams that are active: the process may end before the gap does.
+        self.emit(since, pid, pid, RawEventKind::Gap { until_ns: since });
+        // The counts of other threads, which already run without stops, belong to the gap.
+        let totals = self.process(pid).and_then(|process| process.account.read(pid)).unwrap_or(reported);
+        self.emit(now, pid, pid, RawEventKind::GapEdge { totals, ends: false });
     }
 
-    /// Tells of the gap that ends now, if there is one.
+    /// Ends the gap of a process, if it is in one, and emits its totals.
     pub(super) fn end_gap(&mut self, pid: u32, now: u64) {
         let Some(since) = self.process(pid).and_then(|process| process.gap.take()) else { return };
-        self.tell_unwatched(pid, since, now);
-        let totals = self.process(pid).map(|process| process.told).unwrap_or_default();
-        self.tell(now, pid, pid, RawEventKind::GapEdge { totals, ends: true });
+        self.emit_gap(pid, since, now);
+        let totals = self.process(pid).map(|process| process.reported).unwrap_or_default();
+        self.emit(now, pid, pid, RawEventKind::GapEdge { totals, ends: true });
         if let Some(process) = self.process(pid) {
-            process.unwatched_ns += now.saturating_sub(since);
-            process.try_ns = TRY_NS;
+            process.gap_ns += now.saturating_sub(since);
+            process.retry_ns = FIRST_RETRY_NS;
         }
     }
 
-    fn tell_unwatched(&mut self, pid: u32, since: u64, now: u64) {
+    /// Emits a gap from `since` to `now`, with the totals at both ends.
+    fn emit_gap(&mut self, pid: u32, since: u64, now: u64) {
         let Some(process) = self.process(pid) else { return };
-        process.partly_since = now;
+        process.reported_until = now;
         let totals =
-            process.account.read(pid).map(|totals| most(process.told, totals)).unwrap_or(process.told);
-        let calls =
-            totals.read_calls + totals.write_calls - process.told.read_calls - process.told.write_calls;
-        process.bare_ns = Some(now.saturating_sub(since) as f64 / calls.max(1) as f64);
-        process.told = totals;
-        self.tell(since, pid, pid, RawEventKind::Gap { until_ns: now });
-        self.tell(now, pid, pid, RawEventKind::Totals(totals));
+            process.account.read(pid).map(|totals| max(process.reported, totals)).unwrap_or(process.reported);
+        let calls = totals.read_calls + totals.write_calls
+            - process.reported.read_calls
+            - process.reported.write_calls;
+        process.gap_call_ns = Some(now.saturating_sub(since) as f64 / calls.max(1) as f64);
+        process.reported = totals;
+        self.emit(since, pid, pid, RawEventKind::Gap { until_ns: now });
+        self.emit(now, pid, pid, RawEventKind::Totals(totals));
     }
 
-    /// Tells what has been done unseen beside the calls that were seen, by threads that could not be caught yet,
-    /// and tries again to catch them.
-    pub(super) fn tell_partly_unwatched(&mut self, now: u64) {
+    /// Emits the I/O of threads that still run without stops while others of their process are sampled, and tries again to
+    /// interrupt them.
+    pub(super) fn emit_untraced_threads(&mut self, now: u64) {
         let threads = &self.threads;
-        let free = |tid: &u32| threads.get(tid).is_some_and(|thread| !thread.watched);
-        let partly = |process: &TracedProcess| {
-            process.gap.is_none() && !process.hidden && process.threads.iter().any(free)
+        let is_untraced = |tid: &u32| threads.get(tid).is_some_and(|thread| !thread.syscall_stops);
+        let has_untraced = |process: &PtracedProcess| {
+            process.gap.is_none() && !process.hidden && process.threads.iter().any(is_untraced)
         };
         let pids: Vec<u32> =
-            self.processes.iter().filter(|entry| partly(entry.1)).map(|entry| *entry.0).collect();
+            self.processes.iter().filter(|entry| has_untraced(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {
-            self.tell_rest(pid, now);
+            self.emit_uncounted(pid, now);
             self.catch(pid, now);
         }
     }
 
-    /// Tells the difference between what was told and what the kernel counted, if any.
-    pub(super) fn tell_rest(&mut self, pid: u32, now: u64) {
+    /// Emits the difference between the emitted calls and the kernel's counters as a gap, if there is one.
+    pub(super) fn emit_uncounted(&mut self, pid: u32, now: u64) {
         let Some(process) = self.process(pid).filter(|process| process.threaded) else { return };
-        let (told, since) = (process.told, process.partly_since);
+        let (reported, since) = (process.reported, process.reported_until);
         let Some(totals) = process.account.read(pid) else { return };
-        if most(told, totals) != told {
-            self.tell(since, pid, pid, RawEventKind::Totals(told));
-            self.tell_unwatched(pid, since, now);
+        if max(reported, totals) != reported {
+            self.emit(since, pid, pid, RawEventKind::Totals(reported));
+            self.emit_gap(pid, since, now);
         }
     }
 
-    /// When this process is to be caught; None: it need not be.
-    pub(super) fn catch_at(&self, process: &TracedProcess) -> Option<u64> {
+    /// Returns the time of the next attempt to interrupt a process; None if it is in no gap or cannot be sampled.
+    pub(super) fn catch_due_at(&self, process: &PtracedProcess) -> Option<u64> {
         process.gap?;
         if process.foreign || process.hidden {
             return None;
         }
         let ready = if self.options.exact { 0 } else { process.budget.ready_at(self.stop_cost.call_ns()) };
-        Some(ready.max(process.try_at))
+        Some(ready.max(process.retry_at))
     }
 
-    /// When something is to be done about it, if its calls are not seen.
-    pub(super) fn wake_at(&self, process: &TracedProcess) -> Option<u64> {
-        let at = self.catch_at(process)?;
-        Some(if process.opens { at.min(self.glance_at) } else { at })
+    /// Returns the time at which a process in a gap needs an attempt to interrupt it or an fd snapshot.
+    pub(super) fn next_due_at(&self, process: &PtracedProcess) -> Option<u64> {
+        let at = self.catch_due_at(process)?;
+        Some(if process.opens_many { at.min(self.fd_snapshot_at) } else { at })
     }
 
-    /// Has those that open one file after the other looked at while they run: which files these are is not to be told
-    /// when they are caught again.
-    pub(super) fn glance(&mut self, now: u64) {
-        if now < self.glance_at {
+    /// Emits an fd snapshot of each process in a gap that opens many files. Their names are unknown at the end of the gap,
+    /// when the files are closed.
+    pub(super) fn snapshot_fds(&mut self, now: u64) {
+        if now < self.fd_snapshot_at {
             return;
         }
-        let opens = |process: &TracedProcess| process.opens && self.catch_at(process).is_some();
+        let is_due = |process: &PtracedProcess| process.opens_many && self.catch_due_at(process).is_some();
         let pids: Vec<u32> =
-            self.processes.iter().filter(|entry| opens(entry.1)).map(|entry| *entry.0).collect();
+            self.processes.iter().filter(|entry| is_due(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {
-            self.tell(now, pid, pid, RawEventKind::FdSnapshot);
+            self.emit(now, pid, pid, RawEventKind::FdSnapshot);
         }
         let took = now_ns().saturating_sub(now);
-        self.glance_at = now + (took * GLANCES).max(GLANCE_NS);
+        self.fd_snapshot_at = now + (took * FD_SNAPSHOT_INTERVALS).max(FD_SNAPSHOT_NS);
     }
 
-    pub(super) fn catch_those_ready(&mut self, now: u64) {
-        let due = |process: &TracedProcess| self.catch_at(process).is_some_and(|at| at <= now);
+    /// Interrupts all processes whose gap is over.
+    pub(super) fn catch_due(&mut self, now: u64) {
+        let due = |process: &PtracedProcess| self.catch_due_at(process).is_some_and(|at| at <= now);
         let pids: Vec<u32> =
             self.processes.iter().filter(|entry| due(entry.1)).map(|entry| *entry.0).collect();
         for pid in pids {
@@ -153,92 +159,97 @@ impl Tracer<'_, '_> {
         }
     }
 
-    /// Asks the threads of a process to stop, those that may be asked.
+    /// Interrupts the threads of a process for the next sampling window, except those whose system call a stop would change.
     pub(super) fn catch(&mut self, pid: u32, now: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        process.try_at = now + process.try_ns;
-        process.try_ns = (process.try_ns * 2).min(TRY_MOST_NS);
-        let mut watched = false;
+        process.retry_at = now + process.retry_ns;
+        process.retry_ns = (process.retry_ns * 2).min(MAX_RETRY_NS);
+        let mut has_traced = false;
         for tid in process.threads.iter() {
             let Some(thread) = self.threads.get_mut(tid).filter(|thread| thread.ending.is_none()) else {
                 continue;
             };
-            // It has not stopped since the gap began, and is on its way to a stop without being asked.
-            watched |= thread.watched;
-            let free = !thread.watched && !thread.interrupted;
-            if free && may_interrupt(pid, *tid, thread.shy_calls > 0) {
+            // A thread that has not stopped since the gap began will stop without a request.
+            has_traced |= thread.syscall_stops;
+            let is_untraced = !thread.syscall_stops && !thread.interrupted;
+            if is_untraced && may_interrupt(pid, *tid, thread.fragile_calls > 0) {
                 thread.interrupted = ptrace::interrupt(*tid).is_ok();
             }
         }
-        if watched {
+        if has_traced {
             self.end_gap(pid, now);
         }
     }
 
-    /// Undoes what the stop that weir asked for did to the call that it came into: between the look at what a
-    /// thread does and the stop, it may have gone into a call that ends with EINTR. It is made again, unless
-    /// there is a signal, which would have ended it as well. True: the program does not see that it was broken.
-    pub(super) fn mend_call(&mut self, pid: u32, tid: u32) -> bool {
+    /// Repeats a call that failed with EINTR because of a requested stop. Returns true if it will be repeated, so the
+    /// program does not see the failure.
+    ///
+    /// A thread may enter such a call between the check of its state and the stop. The call is not repeated if a signal is
+    /// pending, which would have interrupted it as well.
+    pub(super) fn repeat_interrupted_call(&mut self, pid: u32, tid: u32) -> bool {
         const EINTR: i64 = -(libc::EINTR as i64);
+        /// -ERESTART_RESTARTBLOCK to -ERESTARTSYS of the kernel's include/linux/errno.h.
         const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
         let Some((number, result)) = registers::interrupted_syscall(tid) else { return false };
-        let again = result == EINTR && syscalls::can_be_repeated(number);
-        if !(again || RESTARTS.contains(&result)) || proc::has_deliverable_signal(tid) {
+        let must_repeat = result == EINTR && syscalls::can_be_repeated(number);
+        if !(must_repeat || RESTARTS.contains(&result)) || proc::has_deliverable_signal(tid) {
             return false;
         }
-        if again {
+        if must_repeat {
             registers::restart_syscall(tid);
         }
-        // The kernel counts the attempt as a call, and the one that follows.
+        // The kernel counts both the failed call and its repetition.
         if let (Some(op), Some(process)) = (syscalls::op(number), self.process(pid)) {
-            process.account.leave_out(counted(op, result));
+            process.account.exclude(counted(op, result));
         }
         true
     }
 
-    /// A call that a stop would break off: its thread is not interrupted for some time, unless it waits safely.
-    pub(super) fn note_shyness(&mut self, tid: u32, number: u64, args: &[u64; 6]) {
+    /// Notes whether a call is fragile: whether a stop could change its result. After a fragile call, the thread is not
+    /// interrupted for some calls unless it blocks in another one.
+    pub(super) fn note_fragile_call(&mut self, tid: u32, number: u64, args: &[u64; 6]) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let op = syscalls::op(number as i64);
         let small = matches!(op, Some(Op::Write)) && args[2] <= PIPE_BUF;
-        // Looked up once for many writes, as long as nothing else becomes of the number.
-        let known = thread.whole_writes.filter(|&(fd, most)| small && fd == args[0] && args[2] <= most);
-        let breaks = known.is_none() && may_be_cut_short(thread.pid, number as i64, args);
-        thread.whole_writes = match op {
-            Some(Op::Write) if small => known.or((!breaks).then_some((args[0], args[2]))),
-            Some(op) if op.reads() || op.writes() || op == Op::Lseek => thread.whole_writes,
+        // One check is valid for many writes, as long as the descriptor is not replaced.
+        let known = thread.atomic_writes.filter(|&(fd, bytes)| small && fd == args[0] && args[2] <= bytes);
+        let is_fragile = known.is_none() && may_be_cut_short(thread.pid, number as i64, args);
+        thread.atomic_writes = match op {
+            Some(Op::Write) if small => known.or((!is_fragile).then_some((args[0], args[2]))),
+            Some(op) if op.reads() || op.writes() || op == Op::Lseek => thread.atomic_writes,
             _ => None,
         };
-        thread.shy_calls = if breaks { SHY_CALLS } else { thread.shy_calls.saturating_sub(1) };
+        thread.fragile_calls =
+            if is_fragile { FRAGILE_CALLS } else { thread.fragile_calls.saturating_sub(1) };
     }
 
-    /// Charges what a counted call took beyond what it takes unwatched and what its stops were thought to cost:
-    /// on a busy machine, the time until the tracer gets a processor.
+    /// Charges the time of a counted call beyond its usual time in a gap and the estimated cost of its stops. On a busy
+    /// machine that is the time until the tracer gets a processor.
     pub(super) fn charge_call(&mut self, pid: u32, tid: u32, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let before = thread.returned_ns.replace(now);
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        if let (Some(before), Some(bare_ns)) = (before, process.bare_ns) {
-            let beyond = now.saturating_sub(before) as f64 - bare_ns - self.stop_cost.call_ns();
-            process.budget.spend(now, beyond.clamp(0.0, BEYOND_NS), &mut self.purse);
+        if let (Some(before), Some(gap_call_ns)) = (before, process.gap_call_ns) {
+            let lateness_ns = now.saturating_sub(before) as f64 - gap_call_ns - self.stop_cost.call_ns();
+            process.budget.spend(now, lateness_ns.clamp(0.0, MAX_LATENESS_NS), &mut self.shared_budget);
         }
     }
 
-    /// The same for a call that the kernel does not count, on a socket: how long it takes unwatched is not known. The thread
-    /// waits for a processor at its stops as long as the tracer does.
-    pub(super) fn charge_delay(&mut self, pid: u32, now: u64) {
-        let waited = 2.0 * self.delay.since_last_ns() as f64;
+    /// Charges the scheduling delay of a call that the kernel does not count (on a socket), whose usual time is unknown. At
+    /// each of its two stops the thread waits for a processor as long as the tracer does.
+    pub(super) fn charge_scheduling_delay(&mut self, pid: u32, now: u64) {
+        let waited_ns = 2.0 * self.delay.since_last_ns() as f64;
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.budget.spend(now, waited.min(BEYOND_NS), &mut self.purse);
+            process.budget.spend(now, waited_ns.min(MAX_LATENESS_NS), &mut self.shared_budget);
         }
     }
 
-    /// A stop that has cost `work_ns` since it was seen. The process may have used up what it has.
-    pub(super) fn charge(&mut self, pid: u32, seen_ns: u64) -> bool {
+    /// Charges a stop that the tracer received at `stop_ns`. Returns false if the process has used up its credit.
+    pub(super) fn charge(&mut self, pid: u32, stop_ns: u64) -> bool {
         let now = now_ns();
-        let worked = self.had_ns.map_or(u64::MAX, |had| thread_cpu_ns().saturating_sub(had));
-        let cost = self.stop_cost.stop_ns(now.saturating_sub(seen_ns).min(worked));
+        let cpu_ns = self.cpu_at_stop_ns.map_or(u64::MAX, |before| thread_cpu_ns().saturating_sub(before));
+        let cost = self.stop_cost.stop_ns(now.saturating_sub(stop_ns).min(cpu_ns));
         let Some(process) = self.processes.get_mut(&pid) else { return true };
-        process.budget.spend(now, cost, &mut self.purse) || self.options.exact
+        process.budget.spend(now, cost, &mut self.shared_budget) || self.options.exact
     }
 }

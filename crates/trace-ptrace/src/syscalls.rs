@@ -1,15 +1,15 @@
-//! One system call of a stopped thread: what its arguments say and what its memory has.
+//! Reads the arguments and data of one system call from a stopped thread.
 
 use weir_model::trace::Op;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::syscalls;
 use weir_trace_api::RawCall;
 
-/// Bytes of a write that are kept.
+/// The bytes of a call's data that an event carries ([`RawCall::head`]).
 const HEAD: usize = 64;
-/// As long as a path may be.
+/// PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
-/// As many pieces as a vector may have.
+/// UIO_MAXIOV of linux/uio.h.
 const IOV_MAX: u64 = 1024;
 
 /// A call between its entry and its exit.
@@ -17,16 +17,16 @@ const IOV_MAX: u64 = 1024;
 pub(super) struct EnteredCall {
     pub op: Op,
     pub args: [u64; 6],
-    /// Pieces of a vector or message: address, length.
+    /// The buffers of a vector or message: address and length in bytes.
     pieces: Vec<(u64, u64)>,
     paths: Vec<String>,
-    /// Of a rename: whether there is a file of the new name.
+    /// For a rename: whether the new name exists.
     replaced: Option<bool>,
     began_ns: u64,
 }
 
 impl EnteredCall {
-    /// At the entry: what may be gone at the exit is read now.
+    /// Reads a call at its entry. Paths and vectors are read now, because the memory may change before the exit.
     pub(super) fn enter(tid: u32, op: Op, args: [u64; 6], now: u64) -> Self {
         let memory = ProcessMemory { pid: tid };
         let path = |&(_, at): &(Option<usize>, usize)| string(&memory, args[at]);
@@ -35,32 +35,32 @@ impl EnteredCall {
         Self { op, args, pieces: pieces(&memory, op, &args), paths, replaced, began_ns: now }
     }
 
-    /// Bytes asked for.
-    pub(super) fn asked(&self) -> Option<u64> {
-        let summed = !self.pieces.is_empty();
+    /// Returns the requested number of bytes, if the call transfers any.
+    pub(super) fn requested_bytes(&self) -> Option<u64> {
+        let has_pieces = !self.pieces.is_empty();
         syscalls::requested_bytes(self.op, &self.args)
-            .or_else(|| summed.then(|| self.pieces.iter().map(|piece| piece.1).sum()))
+            .or_else(|| has_pieces.then(|| self.pieces.iter().map(|piece| piece.1).sum()))
     }
 
-    /// At the exit.
+    /// Reads the data of the call at its exit and returns its event.
     pub(super) fn leave(self, tid: u32, result: i64) -> RawCall {
         let (head, tail) = match self.op {
             op if op.writes() && result > 0 => self.written(tid, result as u64),
-            op if op.reads() && result > 0 => (self.taken(tid, result as u64), None),
+            op if op.reads() && result > 0 => (self.bytes_read(tid, result as u64), None),
             Op::Pipe | Op::Pipe2 | Op::Socketpair if result == 0 => (self.pair(tid), None),
             _ => Default::default(),
         };
-        let asked = if self.pieces.is_empty() { None } else { self.asked() };
+        let requested_bytes = if self.pieces.is_empty() { None } else { self.requested_bytes() };
         let Self { op, mut args, paths, replaced, .. } = self;
         if op == Op::IoUringSetup {
             args[2] = ring_flags(tid, args[1]);
         }
         let began_ns = op.syncs().then_some(self.began_ns);
-        let call = RawCall::new(op, args, seen_result(result));
-        RawCall { requested_bytes: asked, head, tail, paths, began_ns, replaced, ..call }
+        let call = RawCall::new(op, args, visible_result(result));
+        RawCall { requested_bytes, head, tail, paths, began_ns, replaced, ..call }
     }
 
-    /// The first bytes and the last one of `bytes` that were written.
+    /// Returns the first bytes and the last one of the `bytes` that were written.
     fn written(&self, tid: u32, bytes: u64) -> (Vec<u8>, Option<u8>) {
         let (Some(first), Some(last)) = (self.first(), self.address_of(bytes - 1)) else {
             return Default::default();
@@ -72,27 +72,28 @@ impl EnteredCall {
         (data[..got.min(length)].to_vec(), tail)
     }
 
-    /// The first bytes of those that were read.
-    fn taken(&self, tid: u32, bytes: u64) -> Vec<u8> {
+    /// Returns the first of the `bytes` that were read.
+    fn bytes_read(&self, tid: u32, bytes: u64) -> Vec<u8> {
         let first = self.first().map(|(address, room)| (address, room.min(bytes).min(HEAD as u64)));
         first.map_or_else(Vec::new, |(address, bytes)| {
             ProcessMemory { pid: tid }.bytes(address, bytes as usize)
         })
     }
 
-    /// The two descriptors that the call has made.
+    /// Returns the two descriptors that the call created, as its memory holds them.
     fn pair(&self, tid: u32) -> Vec<u8> {
         let at = if self.op == Op::Socketpair { self.args[3] } else { self.args[0] };
         ProcessMemory { pid: tid }.bytes(at, 8)
     }
 
+    /// Returns address and length of the first non-empty buffer.
     fn first(&self) -> Option<(u64, u64)> {
         let asked = syscalls::requested_bytes(self.op, &self.args).unwrap_or(0);
         let flat = syscalls::buffer(self.op, &self.args).map(|address| (address, asked));
         flat.or_else(|| self.pieces.iter().copied().find(|piece| piece.1 > 0))
     }
 
-    /// Where the byte with this index is.
+    /// Returns the address of the byte with this index in the call's buffers.
     fn address_of(&self, mut index: u64) -> Option<u64> {
         if let Some(address) = syscalls::buffer(self.op, &self.args) {
             return address.checked_add(index);
@@ -107,19 +108,20 @@ impl EnteredCall {
     }
 }
 
-/// Of io_uring_setup(2): the third word of its parameters. Its third argument is free for them.
+/// Returns `flags` of struct io_uring_params, its third word. The event carries it as the unused third argument of
+/// io_uring_setup(2).
 fn ring_flags(tid: u32, parameters: u64) -> u64 {
     let flags = parameters.checked_add(8).map(|at| ProcessMemory { pid: tid }.bytes(at, 4));
     flags.and_then(|flags| flags.try_into().ok()).map_or(0, u32::from_le_bytes).into()
 }
 
-/// Whether a rename is about to take a name from another file: the thread stands still, so its own view can be asked.
+/// Returns whether the new name of a rename exists, as the stopped thread sees it; None for other calls or if unknown.
 fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[String]) -> Option<bool> {
     if !matches!(op, Op::Rename | Op::Renameat | Op::Renameat2) {
         return None;
     }
-    let (to, under) = (paths.get(1)?, syscalls::paths(op).get(1)?.0);
-    let start = match under.map(|argument| args[argument] as i32) {
+    let (to, directory) = (paths.get(1)?, syscalls::paths(op).get(1)?.0);
+    let start = match directory.map(|argument| args[argument] as i32) {
         _ if to.starts_with('/') => "root".into(),
         None | Some(libc::AT_FDCWD) => "cwd".into(),
         Some(fd) => format!("fd/{fd}"),
@@ -131,12 +133,12 @@ fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[String]) -> Option<bool>
     }
 }
 
-/// A call that a signal broke off shows the kernel's own code for "to be restarted"; the program sees EINTR, or
-/// the call is made anew.
-fn seen_result(result: i64) -> i64 {
+/// Converts the kernel's restart codes to EINTR. The program sees EINTR, or the kernel restarts the call.
+fn visible_result(result: i64) -> i64 {
     if (-516..=-512).contains(&result) { -i64::from(libc::EINTR) } else { result }
 }
 
+/// Reads the buffers of a vector or message from the thread's memory.
 fn pieces(memory: &ProcessMemory, op: Op, args: &[u64; 6]) -> Vec<(u64, u64)> {
     let vector = syscalls::vector(op, args).or_else(|| {
         // struct msghdr: msg_iov at 16, msg_iovlen at 24.
@@ -149,7 +151,7 @@ fn pieces(memory: &ProcessMemory, op: Op, args: &[u64; 6]) -> Vec<(u64, u64)> {
     bytes.chunks_exact(16).map(|piece| (word(&piece[..8]), word(&piece[8..]))).collect()
 }
 
-/// A C string, read no further than a page at a time: the next one may be missing.
+/// Reads a C string, never across a page boundary in one read: the next page may be unmapped.
 fn string(memory: &ProcessMemory, address: u64) -> String {
     const PAGE: u64 = 4096;
     let mut text = Vec::new();
@@ -165,15 +167,15 @@ fn string(memory: &ProcessMemory, address: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A piece and a single byte behind it, in one call.
-fn read_two(tid: u32, piece: (u64, usize), byte: u64, into: &mut [u8; HEAD + 1]) -> usize {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: piece.1 + 1 };
+/// Reads a buffer and a single byte after it with one process_vm_readv(2). Returns the number of bytes.
+fn read_two(tid: u32, piece: (u64, usize), byte: u64, buffer: &mut [u8; HEAD + 1]) -> usize {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: piece.1 + 1 };
     let remote = [
         libc::iovec { iov_base: piece.0 as *mut libc::c_void, iov_len: piece.1 },
         libc::iovec { iov_base: byte as *mut libc::c_void, iov_len: 1 },
     ];
-    // SAFETY: `local` is within `into`, since a piece is at most HEAD long; remote addresses are only read,
-    // in the other process, and checked by the kernel.
+    // SAFETY: `local` is within `buffer`, because a piece is at most HEAD bytes long; the kernel checks the remote
+    // addresses and only reads there.
     let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote.as_ptr(), 2, 0) };
     usize::try_from(got).unwrap_or(0)
 }

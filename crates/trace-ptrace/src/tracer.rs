@@ -1,4 +1,4 @@
-//! The tracer: whom it has, and its loop.
+//! The tracer: its tracees and its event loop.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -18,145 +18,148 @@ use crate::overhead_budget::{ProcessBudget, SharedBudget, StopCost};
 use crate::scheduling_delay::SchedulingDelay;
 use crate::syscalls::EnteredCall;
 
-/// How often the caller gets its turn.
+/// The interval of [`TraceHooks::tick`].
 const TICK_NS: u64 = 100_000_000;
 
-/// How long a child may wait for the event that says whose it is.
-const EARLY_NS: u64 = 20_000_000;
+/// The time that a stopped child may wait for its parent's clone stop. Normally the two stops are microseconds apart.
+const EARLY_STOP_NS: u64 = 20_000_000;
 
-/// How long the end waits for threads that were asked to stop; on a busy machine they may have to wait for a processor.
-const CLOSING_NS: u64 = 3_000_000_000;
+/// The longest wait for requested stops at the end. On a busy machine, threads wait for a processor before they stop.
+const MAX_CLOSING_NS: u64 = 3_000_000_000;
 
-/// A thread that is traced.
+/// A thread of a traced process.
 #[derive(Debug, Default)]
-pub(super) struct TracedThread {
-    /// Its process.
+pub(super) struct PtracedThread {
     pub pid: u32,
-    /// It was let go towards its next system call stop.
-    pub watched: bool,
-    /// Between a call's entry and its exit.
+    /// The thread was resumed to its next syscall stop.
+    pub syscall_stops: bool,
+    /// The recorded call between its entry and its exit.
     pub inside: Option<EnteredCall>,
-    /// It has stopped at a call's entry and not at its exit yet.
+    /// The last syscall stop was an entry.
     pub in_call: bool,
-    /// It will stop because it was asked to.
+    /// A stop was requested (PTRACE_INTERRUPT).
     pub interrupted: bool,
-    /// Calls until it may be interrupted while it runs: it made one lately that must not be.
-    pub shy_calls: u32,
-    /// Writes of up to so many bytes to this descriptor are never broken off.
-    pub whole_writes: Option<(u64, u64)>,
-    /// When it was last let go.
-    pub let_go_ns: u64,
-    /// When its last counted call returned, while it was watched without a break.
+    /// The number of calls in which the thread is not interrupted while it runs, because it made a fragile one lately.
+    pub fragile_calls: u32,
+    /// Descriptor and size: writes of up to this size are never cut short by a stop.
+    pub atomic_writes: Option<(u64, u64)>,
+    /// When the thread was last resumed; 0: never.
+    pub resumed_ns: u64,
+    /// When its last counted call in this sampling window returned.
     pub returned_ns: Option<u64>,
-    /// It has begun to end, with this status.
+    /// The exit status, after the exit stop.
     pub ending: Option<i32>,
-    /// The counts at the entry of execve(2), to leave out what the kernel reads for it.
+    /// The I/O counters at the entry of execve(2), to exclude the kernel's reads of the executable.
     pub before_exec: Option<IoTotals>,
-    /// Write calls that its buffers were looked at before.
-    pub looked_before: u32,
-    /// Times that it lent its memory to a child, and its buffers were looked at with a search.
-    pub lent: u32,
-    /// A thread that is to be let go for good at its next stop, for this one, which wants to trace it.
-    pub let_go_for: Option<u32>,
+    /// Write calls that a buffer snapshot preceded, at most [`super::stops::FIRST_WRITES`].
+    pub first_writes: u32,
+    /// Calls of vfork(2) with a buffer snapshot that searched for the runtime.
+    pub vforks: u32,
+    /// The thread that wants to trace this one, which is detached at its next stop.
+    pub detach_for: Option<u32>,
 }
 
-/// A process that is traced.
+/// A traced process.
 #[derive(Debug)]
-pub(super) struct TracedProcess {
+pub(super) struct PtracedProcess {
     pub parent: Option<u32>,
     pub threads: HashSet<u32>,
-    /// It has had more than one thread.
+    /// The process has had more than one thread in this image.
     pub threaded: bool,
-    /// Since when its calls are not seen.
+    /// The start of the current gap.
     pub gap: Option<u64>,
-    /// Since when what is not seen of it was not reported, where some threads are watched and others not.
-    pub partly_since: u64,
+    /// The time up to which the I/O of untraced threads was emitted, while others are sampled.
+    pub reported_until: u64,
     pub budget: ProcessBudget,
-    /// What a counted call took, with all that the program did for it, when nobody watched.
-    pub bare_ns: Option<f64>,
+    /// The mean time per counted call in the last gap, including the program's own work.
+    pub gap_call_ns: Option<f64>,
     pub account: IoAccount,
-    /// What has been reported of it, by calls and by gaps.
-    pub told: IoTotals,
-    /// Its calls are of another architecture, and never seen.
+    /// The I/O counters that were emitted, by calls and by gaps.
+    pub reported: IoTotals,
+    /// The program is for another architecture, so its calls are never recorded.
     pub foreign: bool,
-    /// It has not become the command yet: nothing of it is reported.
+    /// The gated child has not become the command yet: nothing is emitted.
     pub hidden: bool,
-    /// When to try again to catch it, and how long the next wait is.
-    pub try_at: u64,
-    pub try_ns: u64,
-    /// When it was first seen.
+    /// The earliest next attempt to interrupt the process, and the delay after that.
+    pub retry_at: u64,
+    pub retry_ns: u64,
+    /// When tracing of the process began.
     pub began_ns: u64,
-    /// A trap where its own code begins, until it comes there.
+    /// The breakpoint at the entry point, until the process reaches it.
     pub entry: Option<BreakpointTraps>,
-    /// What was told of its buffers before its calls, where that is asked for.
-    pub told_buffers: Vec<Buffer>,
-    /// Files that it was seen to open since its last gap, and whether there were several before this one.
-    pub openings: u32,
-    pub opens: bool,
-    pub unwatched_ns: u64,
-    /// Known at its end: its counts, what it needed.
-    pub last: Option<(Option<IoTotals>, ResourceUsage)>,
+    /// The last emitted snapshot before a call.
+    pub emitted_buffers: Vec<Buffer>,
+    /// Files opened in this sampling window.
+    pub opened_files: u32,
+    /// The process opened many files in its last sampling window.
+    pub opens_many: bool,
+    pub gap_ns: u64,
+    /// I/O counters and resource usage at the exit stop of the last thread.
+    pub final_counters: Option<(Option<IoTotals>, ResourceUsage)>,
 }
 
-impl TracedProcess {
-    /// Whether its calls are not to be seen now.
-    pub(super) fn unseen(&self) -> bool {
+impl PtracedProcess {
+    /// Returns whether the calls of the process are not recorded now.
+    pub(super) fn is_unobserved(&self) -> bool {
         self.gap.is_some() || self.foreign || self.hidden
     }
 
+    /// Returns a process without threads whose first sampling window starts now.
     pub(super) fn new(parent: Option<u32>, now: u64) -> Self {
         Self {
             parent,
             threads: HashSet::new(),
             threaded: false,
             gap: None,
-            partly_since: now,
+            reported_until: now,
             budget: ProcessBudget::new(now),
-            bare_ns: None,
+            gap_call_ns: None,
             account: IoAccount::default(),
-            told: IoTotals::default(),
+            reported: IoTotals::default(),
             foreign: false,
             hidden: false,
-            try_at: 0,
-            try_ns: crate::sampling_gaps::TRY_NS,
+            retry_at: 0,
+            retry_ns: crate::sampling_gaps::FIRST_RETRY_NS,
             began_ns: now,
             entry: None,
-            told_buffers: Vec::new(),
-            openings: 0,
-            opens: false,
-            unwatched_ns: 0,
-            last: None,
+            emitted_buffers: Vec::new(),
+            opened_files: 0,
+            opens_many: false,
+            gap_ns: 0,
+            final_counters: None,
         }
     }
 }
 
+/// The state of the tracer thread.
 pub(super) struct Tracer<'h, 'c> {
     pub hooks: TraceHooks<'h, 'c>,
     pub options: &'h TraceOptions,
     pub root: u32,
+    /// The root was running before; it is not a command.
     pub attached: bool,
-    /// Its programs have a seccomp filter, which stops them at calls; see [`crate::seccomp_stops`].
+    /// The command has a seccomp filter that stops its calls: see [`crate::seccomp_stops`].
     pub filtered: bool,
-    /// The root, until it has become the command.
+    /// The gated child, until it has become the command.
     pub gated: Option<GatedCommand>,
-    pub threads: HashMap<u32, TracedThread>,
-    pub processes: HashMap<u32, TracedProcess>,
-    /// Stopped before it was known whose they are, and since when.
+    pub threads: HashMap<u32, PtracedThread>,
+    pub processes: HashMap<u32, PtracedProcess>,
+    /// Stops of children whose parent's clone stop was not received yet, by thread ID, with their time.
     pub early: HashMap<u32, (PtraceStop, u64)>,
     pub stop_cost: StopCost,
-    pub purse: SharedBudget,
+    pub shared_budget: SharedBudget,
     pub delay: SchedulingDelay,
-    /// What the tracer had of a processor when it saw the stop that it handles, if that is what the stop costs.
-    pub had_ns: Option<u64>,
-    /// When those that open files are glanced at again.
-    pub glance_at: u64,
+    /// The tracer's CPU time when it received the current stop, if the stop is charged by CPU time.
+    pub cpu_at_stop_ns: Option<u64>,
+    /// The time of the next fd snapshots.
+    pub fd_snapshot_at: u64,
     pub exit: Option<Exit>,
     pub root_gone: bool,
-    pub blind: BTreeSet<String>,
-    pub seen_calls: u64,
-    pub watched_ns: u64,
-    pub unwatched_ns: u64,
-    /// Since when it is to end.
+    pub blind_spots: BTreeSet<String>,
+    pub observed_calls: u64,
+    pub observed_ns: u64,
+    pub gap_ns: u64,
+    /// When the tracer began to detach.
     closing_since: Option<u64>,
     timer: WaitTimer,
     tick_at: u64,
@@ -180,33 +183,33 @@ impl<'h, 'c> Tracer<'h, 'c> {
             processes: HashMap::new(),
             early: HashMap::new(),
             stop_cost: StopCost::default(),
-            purse: SharedBudget::new(now_ns()),
+            shared_budget: SharedBudget::new(now_ns()),
             delay: SchedulingDelay::new(),
-            had_ns: None,
-            glance_at: 0,
+            cpu_at_stop_ns: None,
+            fd_snapshot_at: 0,
             exit: None,
             root_gone: false,
-            blind: BTreeSet::new(),
-            seen_calls: 0,
-            watched_ns: 0,
-            unwatched_ns: 0,
+            blind_spots: BTreeSet::new(),
+            observed_calls: 0,
+            observed_ns: 0,
+            gap_ns: 0,
             closing_since: None,
             timer,
             tick_at: 0,
         })
     }
 
-    /// All of it, from the first look to the last.
+    /// Attaches to the root, runs the event loop, and returns the report.
     pub(super) fn run(mut self, target: TraceRoot) -> Result<BackendReport, Error> {
         let began = now_ns();
         match target {
-            TraceRoot::Command(gated) => self.take_command(gated)?,
-            TraceRoot::Process(pid) => self.take_process(pid)?,
+            TraceRoot::Command(gated) => self.attach_command(gated)?,
+            TraceRoot::Process(pid) => self.attach_process(pid)?,
         }
         let limit =
             self.options.limit.map_or(u64::MAX, |limit| began.saturating_add(limit.as_nanos() as u64));
         self.tick_at = began + TICK_NS;
-        self.watch(limit)?;
+        self.run_loop(limit)?;
         if self.root_gone
             && let Some(gated) = self.gated.take()
         {
@@ -215,12 +218,13 @@ impl<'h, 'c> Tracer<'h, 'c> {
         Ok(self.finish())
     }
 
-    fn watch(&mut self, limit: u64) -> Result<(), Error> {
+    /// Handles stops and timers until the trace ends or `limit` passes.
+    fn run_loop(&mut self, limit: u64) -> Result<(), Error> {
         let mut due = 0;
         loop {
             let now = now_ns();
             if now >= due {
-                self.on_time(now);
+                self.on_timer(now);
                 due = self.next_due(now).min(limit.max(now + 200_000));
                 self.timer.set(due);
             }
@@ -228,7 +232,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             if (stopped || now >= limit) && !self.closing() {
                 self.close(now);
             }
-            // Filtered programs are held until the last of them has ended: see ECHILD.
+            // Filtered processes are traced until the last of them has ended, which waitpid(2) reports with ECHILD.
             if self.root_gone && !self.filtered || self.closed(now) {
                 return Ok(());
             }
@@ -240,97 +244,100 @@ impl<'h, 'c> Tracer<'h, 'c> {
                     }
                 }
                 Ok(None) => {}
-                // Nobody is left: the last filtered one has ended, or the root was let go to a tracer of its own.
+                // No tracees: the last filtered process has ended, or the root was detached for another tracer.
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
                 Err(source) => return Err(Error::Process { call: "waitpid", pid: self.root, source }),
             }
         }
     }
 
+    /// Returns whether the tracer has begun to detach.
     pub(super) fn closing(&self) -> bool {
         self.closing_since.is_some()
     }
 
-    /// Begins to end: threads that are let go from now on run unwatched, and those that run are asked to stop
-    /// once more for that.
+    /// Begins to detach: threads are resumed without syscall stops from now on, and running ones are interrupted once for
+    /// that.
     fn close(&mut self, now: u64) {
         if self.closing_since.replace(now).is_none() {
             for (tid, thread) in &mut self.threads {
-                if at_large(thread) && proc::thread_state(*tid) == ThreadState::Running {
+                if may_enter_call(thread) && proc::thread_state(*tid) == ThreadState::Running {
                     thread.interrupted = ptrace::interrupt(*tid).is_ok();
                 }
             }
         }
     }
 
-    /// Whether watching is over and it does no harm that the kernel detaches the tracees: it wakes those that
-    /// are stopped like a signal does, which at the entry of some calls ends them with EINTR.
+    /// Returns whether the tracer thread may end. When the kernel detaches a stopped tracee, it wakes it like a signal, and
+    /// at the entry of some calls that causes EINTR. So no thread may be about to stop there.
     fn closed(&self, now: u64) -> bool {
-        let settled = || !self.threads.values().any(|thread| thread.interrupted || at_large(thread));
-        self.closing_since.is_some_and(|since| settled() || now >= since + CLOSING_NS)
+        let settled = || !self.threads.values().any(|thread| thread.interrupted || may_enter_call(thread));
+        self.closing_since.is_some_and(|since| settled() || now >= since + MAX_CLOSING_NS)
     }
 
-    /// What is to be done at times, not at stops.
-    fn on_time(&mut self, now: u64) {
+    /// Does the work that is due by time: ticks, early stops, the end of gaps, fd snapshots.
+    fn on_timer(&mut self, now: u64) {
         if now >= self.tick_at && !self.closing() {
             self.tick_at = now + TICK_NS;
-            self.tell_partly_unwatched(now);
+            self.emit_untraced_threads(now);
             (self.hooks.tick)(now, self.hooks.sink);
         }
-        let old = |early: &(PtraceStop, u64)| now >= early.1 + EARLY_NS;
-        let lost: Vec<u32> = self.early.iter().filter(|entry| old(entry.1)).map(|entry| *entry.0).collect();
-        for child in lost {
-            self.adopt(child);
+        let is_old = |early: &(PtraceStop, u64)| now >= early.1 + EARLY_STOP_NS;
+        let orphans: Vec<u32> =
+            self.early.iter().filter(|entry| is_old(entry.1)).map(|entry| *entry.0).collect();
+        for child in orphans {
+            self.add_orphan(child);
         }
         if !self.closing() {
-            self.catch_those_ready(now);
-            self.glance(now);
+            self.catch_due(now);
+            self.snapshot_fds(now);
         }
     }
 
+    /// Returns the time of the next [`Tracer::on_timer`].
     fn next_due(&self, now: u64) -> u64 {
-        let early = self.early.values().map(|early| early.1 + EARLY_NS);
-        let catches = self.processes.values().filter_map(|process| self.wake_at(process));
+        let early = self.early.values().map(|early| early.1 + EARLY_STOP_NS);
+        let catches = self.processes.values().filter_map(|process| self.next_due_at(process));
         early.chain(catches).chain([self.tick_at]).min().unwrap_or(self.tick_at).max(now + 200_000)
     }
 
-    /// Tells of those that live on, and lets them go by ending.
+    /// Emits the final totals of the processes that still run and returns the report.
     fn finish(mut self) -> BackendReport {
         let now = now_ns();
-        let living: Vec<u32> = self.processes.keys().copied().collect();
-        for pid in living {
+        let running: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in running {
             self.end_gap(pid, now);
-            self.tell_rest(pid, now);
-            self.sum_up(pid, now);
+            self.emit_uncounted(pid, now);
+            self.add_times(pid, now);
         }
         BackendReport {
             exit: self.exit,
-            blind_spots: self.blind.into_iter().collect(),
-            observed_calls: self.seen_calls,
-            observed_ns: self.watched_ns,
-            gap_ns: self.unwatched_ns,
+            blind_spots: self.blind_spots.into_iter().collect(),
+            observed_calls: self.observed_calls,
+            observed_ns: self.observed_ns,
+            gap_ns: self.gap_ns,
             ..BackendReport::default()
         }
     }
 
-    /// Adds a process's times to those of all.
-    pub(super) fn sum_up(&mut self, pid: u32, now: u64) {
+    /// Adds the observed time and the gaps of a process to the sums of the report.
+    pub(super) fn add_times(&mut self, pid: u32, now: u64) {
         if let Some(process) = self.processes.get(&pid).filter(|process| !process.hidden) {
             let lived = now.saturating_sub(process.began_ns);
-            self.unwatched_ns += process.unwatched_ns;
-            self.watched_ns += lived.saturating_sub(process.unwatched_ns);
+            self.gap_ns += process.gap_ns;
+            self.observed_ns += lived.saturating_sub(process.gap_ns);
         }
     }
 
-    /// Reports, unless it is of a child that has not become the command yet.
-    pub(super) fn tell(&mut self, ns: u64, pid: u32, tid: u32, kind: RawEventKind) {
+    /// Emits an event, unless it belongs to the gated child that has not become the command yet.
+    pub(super) fn emit(&mut self, ns: u64, pid: u32, tid: u32, kind: RawEventKind) {
         if self.processes.get(&pid).is_none_or(|process| !process.hidden) {
             (self.hooks.sink)(RawEvent { ns, pid, tid, kind });
         }
     }
 }
 
-/// Whether its next stop may be the entry of a call.
-fn at_large(thread: &TracedThread) -> bool {
-    thread.watched && !thread.in_call && !thread.interrupted && thread.ending.is_none()
+/// Returns whether the next stop of a thread may be the entry of a call.
+fn may_enter_call(thread: &PtracedThread) -> bool {
+    thread.syscall_stops && !thread.in_call && !thread.interrupted && thread.ending.is_none()
 }
