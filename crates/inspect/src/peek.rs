@@ -13,7 +13,7 @@ use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::syscalls;
-use weir_walkers::{Pending, Walker, walkers, walkers_missing};
+use weir_walkers::{PendingBytes, Walker, walkers, walkers_missing};
 
 /// Between two looks, where the first cannot tell since when bytes wait.
 const BETWEEN: Duration = Duration::from_millis(200);
@@ -57,7 +57,7 @@ struct Look {
     walkers: Vec<Box<dyn Walker>>,
     memory: ProcessMemory,
     buffers: Vec<Buffer>,
-    pending: Vec<Pending>,
+    pending: Vec<PendingBytes>,
     written: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ impl Look {
             since_s: None,
             unread_bytes: one.unread_bytes,
             locked: pending.and_then(|pending| pending.locked),
-            can_be_flushed: pending.is_some_and(|pending| !pending.emptied.is_empty()),
+            can_be_flushed: pending.is_some_and(|pending| !pending.drain_stores.is_empty()),
             preview: escaped(shown),
             preview_bytes: shown.len() as u64,
         }

@@ -3,7 +3,7 @@
 use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::ptrace;
-use weir_walkers::{Glibc, Walker, walkers};
+use weir_walkers::{GlibcStreams, Walker, walkers};
 
 /// How many buffer snapshots search for walkers. A program loads its runtime some time after it starts.
 const WALKER_SEARCHES: u32 = 3;
@@ -24,7 +24,7 @@ impl ProcessBuffers {
     /// Makes the walker of a process with glibc, whose `_IO_list_all` is at the address `list`.
     pub fn with_glibc(list: u64) -> ProcessBuffers {
         ProcessBuffers {
-            walkers: vec![Box::new(Glibc::at(list))],
+            walkers: vec![Box::new(GlibcStreams::at(list))],
             searches_done: WALKER_SEARCHES,
             ..ProcessBuffers::default()
         }
@@ -58,8 +58,8 @@ impl ProcessBuffers {
     pub fn write_positions(&self, pid: u32, buffers: &[&Buffer]) -> Vec<(u64, u64)> {
         let memory = ProcessMemory { pid };
         let word = |buffer: &&Buffer| {
-            let own = self.walkers.iter().filter(|walker| walker.walker() == buffer.walker);
-            own.filter_map(|walker| walker.moves(&memory, buffer)).next()
+            let own = self.walkers.iter().filter(|walker| walker.runtime() == buffer.walker);
+            own.filter_map(|walker| walker.watch_address(&memory, buffer)).next()
         };
         buffers.iter().filter_map(|buffer| Some((buffer.address, word(buffer)?))).collect()
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use aya::maps::{HashMap, MapData};
 use weir_model::trace::RuntimeId;
 use weir_sys::maps::{MappingKind, regions};
-use weir_walkers::{ListHead, is_plain, list_head};
+use weir_walkers::{StreamListHead, is_plain, list_head};
 
 use super::wire::{Library, LibraryKey};
 
@@ -96,26 +96,26 @@ pub(super) fn list_of(pid: u32) -> Option<(u64, u32)> {
 }
 
 /// Where the list of streams is in a file, if it is one that the kernel can walk.
-fn known_list(path: &Path) -> Option<ListHead> {
+fn known_list(path: &Path) -> Option<StreamListHead> {
     list_head(path).filter(is_known)
 }
 
 /// The only list that the kernel can walk.
-fn is_known(head: &ListHead) -> bool {
+fn is_known(head: &StreamListHead) -> bool {
     head.walker == RuntimeId::GLIBC
 }
 
 /// Returns the runtime's number in events.h: 1 for glibc, 2 for a list that the kernel cannot walk.
-fn number(head: ListHead) -> u32 {
+fn number(head: StreamListHead) -> u32 {
     if is_known(&head) { 1 } else { 2 }
 }
 
-fn in_library(head: ListHead) -> Library {
+fn in_library(head: StreamListHead) -> Library {
     Library { offset: head.address, walker: number(head), how: FROM_MAPPING }
 }
 
 /// Of a static program that has its symbols.
-fn in_program(head: ListHead) -> Library {
+fn in_program(head: StreamListHead) -> Library {
     let (offset, how) = match head.relative {
         true => (head.address.wrapping_sub(head.code), FROM_CODE),
         false => (head.address, ABSOLUTE),

@@ -5,10 +5,10 @@ use weir_sys::memory::Memory;
 
 use crate::Walker;
 use crate::elf_image::ElfImage;
-use crate::image_memory::Area;
+use crate::image_memory::ImageMemory;
 use crate::process_images::{Detected, ProcessImages};
-use crate::runtimes::glibc::{self, Glibc};
-use crate::runtimes::musl::{self, Musl, Others};
+use crate::runtimes::glibc::{self, GlibcStreams};
+use crate::runtimes::musl::{self, MuslStreams, OpenFileList};
 
 /// Adds the walker of the C library.
 pub(crate) fn detect(process: &ProcessImages, found: &mut Detected) {
@@ -40,7 +40,7 @@ pub(crate) fn is_c_library(name: &str) -> bool {
 /// Returns the walker of the C library in an image, found by its symbols.
 fn library(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> Option<Box<dyn Walker>> {
     match image.symbol_at("_IO_list_all", region.start) {
-        Some(head) => Some(Box::new(Glibc::at(head))),
+        Some(head) => Some(Box::new(GlibcStreams::at(head))),
         None => musl(process, image, region).map(|musl| Box::new(musl) as Box<dyn Walker>),
     }
 }
@@ -57,7 +57,7 @@ fn detect_static(process: &ProcessImages, image: &ElfImage, found: &mut Detected
 }
 
 fn search(process: &ProcessImages) -> Option<Box<dyn Walker>> {
-    let area = Area::of(&process.regions, &process.path)?;
+    let area = ImageMemory::of(&process.regions, &process.path)?;
     if let Some(glibc) = glibc::list_search::search(&process.memory, &area) {
         return Some(Box::new(glibc));
     }
@@ -65,14 +65,16 @@ fn search(process: &ProcessImages) -> Option<Box<dyn Walker>> {
     musl.map(|musl| Box::new(musl) as Box<dyn Walker>)
 }
 
-fn musl(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> Option<Musl> {
+fn musl(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> Option<MuslStreams> {
     let pointers = ["stdin", "stdout", "stderr"].map(|name| image.symbol_at(name, region.start));
     let standard: Vec<u64> = pointers.into_iter().flatten().filter_map(|at| process.memory.u64(at)).collect();
     let MappingKind::File(path) = &region.place else { return None };
     let others = match image.symbol_at("ofl_head", region.start) {
-        Some(head) => Others::At(head),
-        None => Others::Within(musl::list_search::Ground { area: Area::of(&process.regions, path)? }),
+        Some(head) => OpenFileList::Head(head),
+        None => OpenFileList::Search(musl::list_search::MuslListSearch {
+            area: ImageMemory::of(&process.regions, path)?,
+        }),
     };
-    let known = !standard.is_empty() || matches!(others, Others::At(_));
-    known.then_some(Musl { standard, others })
+    let known = !standard.is_empty() || matches!(others, OpenFileList::Head(_));
+    known.then_some(MuslStreams { standard, others })
 }

@@ -2,55 +2,58 @@
 
 use std::collections::BTreeMap;
 
-use crate::pending::Whole;
+use crate::stream_buffer::StreamBuffer;
 
 /// What looks like a stream.
 #[derive(Debug, Clone)]
-pub(crate) struct Sighting {
+pub(crate) struct StreamCandidate {
     /// Where the object is. It moves; its buffer does not, and is its address for everybody else.
     pub at: u64,
     /// It is as it was made, and one that was used is never so again: a copy from which it was made.
-    pub fresh: bool,
+    pub untouched: bool,
     /// What it would be.
-    pub whole: Whole,
+    pub stream: StreamBuffer,
 }
 
 /// The streams among them. Of those that have one buffer and agree, one. Of those that contradict each other the
 /// ones that are known to be left behind are out: `left_behind` is asked of each, with all of them. Nothing
 /// if that does not decide it.
-pub(crate) fn settled(
-    seen: Vec<Sighting>,
-    left_behind: impl Fn(&Sighting, &[Sighting]) -> bool,
-) -> Vec<Whole> {
-    let mut of_buffer: BTreeMap<u64, Vec<Sighting>> = BTreeMap::new();
+pub(crate) fn resolve(
+    seen: Vec<StreamCandidate>,
+    is_stale: impl Fn(&StreamCandidate, &[StreamCandidate]) -> bool,
+) -> Vec<StreamBuffer> {
+    let mut of_buffer: BTreeMap<u64, Vec<StreamCandidate>> = BTreeMap::new();
     for one in seen {
-        of_buffer.entry(one.whole.buffer.address).or_default().push(one);
+        of_buffer.entry(one.stream.buffer.address).or_default().push(one);
     }
-    of_buffer.into_values().filter_map(|same| agreed(same, &left_behind)).collect()
+    of_buffer.into_values().filter_map(|same| resolve_one(same, &is_stale)).collect()
 }
 
-fn agreed(mut same: Vec<Sighting>, left_behind: &impl Fn(&Sighting, &[Sighting]) -> bool) -> Option<Whole> {
+fn resolve_one(
+    mut same: Vec<StreamCandidate>,
+    is_stale: &impl Fn(&StreamCandidate, &[StreamCandidate]) -> bool,
+) -> Option<StreamBuffer> {
     if !agree(&same) {
-        same.retain(|one| !one.fresh);
+        same.retain(|one| !one.untouched);
     }
     if !agree(&same) {
         let all = same.clone();
-        same.retain(|one| !left_behind(one, &all));
+        same.retain(|one| !is_stale(one, &all));
     }
     // Which of several that agree will be written to next cannot be told.
     let one = same.len() == 1;
-    let settled = if agree(&same) { same.into_iter().next().map(|one| one.whole) } else { None };
-    settled.map(|whole| Whole { moves: whole.moves.filter(|_| one), ..whole })
+    let resolve = if agree(&same) { same.into_iter().next().map(|one| one.stream) } else { None };
+    resolve.map(|stream| StreamBuffer { watch_address: stream.watch_address.filter(|_| one), ..stream })
 }
 
 /// Where they are.
-pub(crate) fn addresses(all: &[Sighting]) -> Vec<u64> {
+pub(crate) fn addresses(all: &[StreamCandidate]) -> Vec<u64> {
     all.iter().map(|one| one.at).collect()
 }
 
-fn agree(all: &[Sighting]) -> bool {
-    let told = |one: &Sighting| {
-        let buffer = &one.whole.buffer;
+fn agree(all: &[StreamCandidate]) -> bool {
+    let told = |one: &StreamCandidate| {
+        let buffer = &one.stream.buffer;
         (buffer.fd, buffer.pending_bytes, buffer.unread_bytes)
     };
     all.windows(2).all(|two| told(&two[0]) == told(&two[1]))
@@ -62,8 +65,8 @@ mod tests {
 
     use super::*;
 
-    fn seen(at: u64, address: u64, pending_bytes: u64, fresh: bool) -> Sighting {
-        let whole = Whole::of(Buffer {
+    fn seen(at: u64, address: u64, pending_bytes: u64, untouched: bool) -> StreamCandidate {
+        let stream = StreamBuffer::of(Buffer {
             walker: RuntimeId::GO,
             address,
             fd: 1,
@@ -74,12 +77,12 @@ mod tests {
             unread_bytes: 0,
             unread: Vec::new(),
         });
-        Sighting { at, fresh, whole }
+        StreamCandidate { at, untouched, stream }
     }
 
-    fn found(seen: Vec<Sighting>) -> Vec<(u64, u64)> {
-        let left_behind = |one: &Sighting, _all: &[Sighting]| one.at == 7;
-        let found = settled(seen, left_behind).into_iter();
+    fn found(seen: Vec<StreamCandidate>) -> Vec<(u64, u64)> {
+        let is_stale = |one: &StreamCandidate, _all: &[StreamCandidate]| one.at == 7;
+        let found = resolve(seen, is_stale).into_iter();
         found.map(|one| (one.buffer.address, one.buffer.pending_bytes)).collect()
     }
 

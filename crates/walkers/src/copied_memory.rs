@@ -2,7 +2,7 @@
 
 use weir_sys::memory::Memory;
 
-use crate::pending::Whole;
+use crate::stream_buffer::StreamBuffer;
 
 /// No process has more streams; a list that goes on longer is broken.
 pub(crate) const STREAMS_MOST: usize = 65536;
@@ -35,12 +35,12 @@ pub(crate) fn structure<const BYTES: usize>(memory: &dyn Memory, address: u64) -
 
 /// Makes a stream of a structure's copy and of what that points to, and believes it only if the structure is the
 /// same afterwards; one with nothing in it is believed at once.
-pub(crate) fn steady<const BYTES: usize>(
+pub(crate) fn read_stable<const BYTES: usize>(
     memory: &dyn Memory,
     address: u64,
     mut copy: [u8; BYTES],
-    read: impl Fn(&[u8; BYTES]) -> Option<Whole>,
-) -> Option<Whole> {
+    read: impl Fn(&[u8; BYTES]) -> Option<StreamBuffer>,
+) -> Option<StreamBuffer> {
     for _ in 0..TRIES {
         let found = read(&copy);
         let buffer = found.as_ref().map(|one| &one.buffer);
@@ -57,7 +57,7 @@ pub(crate) fn steady<const BYTES: usize>(
 }
 
 /// `bytes` of a buffer, at most `most`; None where they cannot be read: then the pointer was wrong.
-pub(crate) fn content(memory: &dyn Memory, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
+pub(crate) fn read_content(memory: &dyn Memory, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
     let wanted = bytes.min(most) as usize;
     let data = if wanted == 0 { Vec::new() } else { memory.bytes(address, wanted) };
     (data.len() == wanted).then_some(data)

@@ -15,8 +15,8 @@ use weir_sys::elf::{ElfFile, ElfSections};
 
 use crate::WalkerEntry;
 use crate::runtimes::FILES;
-use crate::runtimes::go::Parts;
-use crate::runtimes::rust::layouts::{self, Layouts};
+use crate::runtimes::go::GoSections;
+use crate::runtimes::rust::layouts::{self, RustLayouts};
 
 /// The functions at which a process is stopped.
 const FUNCTIONS: [&str; 2] = ["execve", "write"];
@@ -72,9 +72,9 @@ pub(crate) struct ElfImage {
     /// It was made by Rust's compiler, and has debug information.
     pub rust: bool,
     /// Where the parts are that lead to a Go program's streams.
-    pub go_parts: Option<Parts>,
+    pub go_parts: Option<GoSections>,
     /// How the streams of a Rust program lie in memory, read when it is first asked for.
-    layouts: OnceLock<Option<Arc<Layouts>>>,
+    layouts: OnceLock<Option<Arc<RustLayouts>>>,
     /// It names a runtime that it loads, sought when it is first asked for.
     names_runtime: OnceLock<bool>,
     symbols: Vec<ElfSymbol>,
@@ -108,7 +108,7 @@ impl ElfImage {
     }
 
     /// How the streams of a Rust program, in this file, lie in memory.
-    pub fn layouts(&self, path: &Path) -> Option<Arc<Layouts>> {
+    pub fn layouts(&self, path: &Path) -> Option<Arc<RustLayouts>> {
         let read = || layouts::of(File::open(path).ok()?).map(Arc::new);
         self.layouts.get_or_init(read).clone()
     }
@@ -121,7 +121,7 @@ impl ElfImage {
 
 /// Where a program's list of streams begins, for an engine that walks it in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListHead {
+pub struct StreamListHead {
     /// Whose list.
     pub walker: RuntimeId,
     /// Of the pointer to the first stream.
@@ -161,7 +161,7 @@ pub fn is_plain(exe: &Path) -> bool {
 }
 
 fn walkers() -> impl Iterator<Item = &'static WalkerEntry> {
-    FILES.iter().filter_map(|runtime| runtime.walker())
+    FILES.iter().filter_map(|runtime| runtime.walker_entry())
 }
 
 /// Tells whether an executable loads the library of a runtime with a walker. The names of the interpreter and the
@@ -178,23 +178,23 @@ fn names_runtime(exe: &Path) -> bool {
 }
 
 /// The head of the list in a C library's file, or in a static program's that has its symbols.
-pub fn list_head(elf: &Path) -> Option<ListHead> {
+pub fn list_head(elf: &Path) -> Option<StreamListHead> {
     let image = image(elf)?;
     let (walker, address) = match (image.symbol("_IO_list_all"), image.symbol("ofl_head")) {
         (Some(address), _) => (RuntimeId::GLIBC, address),
         (None, Some(address)) => (RuntimeId::MUSL, address),
         (None, None) => return None,
     };
-    Some(ListHead { walker, address, relative: image.relative, code: image.code })
+    Some(StreamListHead { walker, address, relative: image.relative, code: image.code })
 }
 
 /// Device, inode, time of the last change (seconds, nanoseconds), size.
-type Key = (u64, u64, i64, i64, u64);
+type FileKey = (u64, u64, i64, i64, u64);
 
 /// Of a file that two threads ask for at once one reads and the other waits.
-type Known = Arc<OnceLock<Option<Arc<ElfImage>>>>;
+type CacheEntry = Arc<OnceLock<Option<Arc<ElfImage>>>>;
 
-static CACHE: LazyLock<Mutex<HashMap<Key, Known>>> = LazyLock::new(Mutex::default);
+static CACHE: LazyLock<Mutex<HashMap<FileKey, CacheEntry>>> = LazyLock::new(Mutex::default);
 
 /// The facts of the file; None where it is no ELF file or cannot be read.
 pub(crate) fn image(path: &Path) -> Option<Arc<ElfImage>> {
@@ -213,7 +213,7 @@ fn image_if(path: &Path, fits: impl Fn(u64) -> bool) -> Option<Arc<ElfImage>> {
     known(key).get_or_init(|| read(file).map(Arc::new)).clone()
 }
 
-fn known(key: Key) -> Known {
+fn known(key: FileKey) -> CacheEntry {
     let mut cache = CACHE.lock().unwrap_or_else(|broken| broken.into_inner());
     if cache.len() >= CACHE_MOST && !cache.contains_key(&key) {
         cache.clear();
@@ -278,12 +278,12 @@ fn goroutines(name: &[u8]) -> Option<&'static str> {
 }
 
 /// In a relocatable program the names of the sections are longer.
-fn go_parts(sections: &ElfSections) -> Option<Parts> {
+fn go_parts(sections: &ElfSections) -> Option<GoSections> {
     let named = |name: &str| {
         sections.address_and_size(name).or_else(|| sections.address_and_size(&format!(".data.rel.ro{name}")))
     };
     let data = [".go.module", ".noptrdata", ".data", ".data.rel.ro"].into_iter().filter_map(named).collect();
-    Some(Parts { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
+    Some(GoSections { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
 }
 
 /// In both of Rust's ways to write a path: _RNvNtNtCs…_3std2io5stdio6STDOUT, _ZN3std2io5stdio6STDOUT17h…E.

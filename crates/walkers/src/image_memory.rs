@@ -10,15 +10,15 @@ const SEARCH_MOST: u64 = 2 << 20;
 
 /// An image's writable memory and its code.
 #[derive(Debug, Clone)]
-pub(crate) struct Area {
+pub(crate) struct ImageMemory {
     writable: Vec<(u64, u64)>,
     code: Vec<(u64, u64)>,
     image: (u64, u64),
 }
 
-impl Area {
+impl ImageMemory {
     /// Of the image that was loaded from this file; None if it is too large.
-    pub fn of(regions: &[MappedRegion], path: &Path) -> Option<Area> {
+    pub fn of(regions: &[MappedRegion], path: &Path) -> Option<ImageMemory> {
         let own: Vec<&MappedRegion> = regions
             .iter()
             .filter(|one| matches!(&one.place, MappingKind::File(file) if file == path))
@@ -27,12 +27,12 @@ impl Area {
         let image = (own.first()?.start, own.last()?.end);
         let writable = writable_ranges(regions, path);
         let bytes: u64 = writable.iter().map(|(start, end)| end - start).sum();
-        (bytes <= SEARCH_MOST).then_some(Area { writable, code, image })
+        (bytes <= SEARCH_MOST).then_some(ImageMemory { writable, code, image })
     }
 
     #[cfg(test)]
-    pub fn test(writable: (u64, u64), code: (u64, u64)) -> Area {
-        Area { writable: vec![writable], code: vec![code], image: (code.0, writable.1) }
+    pub fn test(writable: (u64, u64), code: (u64, u64)) -> ImageMemory {
+        ImageMemory { writable: vec![writable], code: vec![code], image: (code.0, writable.1) }
     }
 
     /// Does it point to the image's code?
@@ -54,20 +54,20 @@ impl Area {
     }
 
     /// A copy of the writable memory, in front of all the other memory.
-    pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> Copy<'a> {
+    pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> ImageMemoryCopy<'a> {
         let read = |(start, end): &(u64, u64)| (*start, memory.bytes(*start, (end - start) as usize));
-        Copy { area: self, memory, parts: self.writable.iter().map(read).collect() }
+        ImageMemoryCopy { area: self, memory, parts: self.writable.iter().map(read).collect() }
     }
 }
 
 /// What is in the copy costs no system call to read.
-pub(crate) struct Copy<'a> {
-    area: &'a Area,
+pub(crate) struct ImageMemoryCopy<'a> {
+    area: &'a ImageMemory,
     memory: &'a dyn Memory,
     parts: Vec<(u64, Vec<u8>)>,
 }
 
-impl Memory for Copy<'_> {
+impl Memory for ImageMemoryCopy<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         for (start, data) in &self.parts {
             let at = address.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
@@ -80,7 +80,7 @@ impl Memory for Copy<'_> {
     }
 }
 
-impl Copy<'_> {
+impl ImageMemoryCopy<'_> {
     /// Every word of the writable memory that could point to a stream, with its address.
     pub fn pointers(&self, align: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();

@@ -10,10 +10,11 @@ mod heap_search;
 mod hook;
 mod image_memory;
 mod open_descriptors;
-mod pending;
+mod pending_bytes;
 mod process_images;
 mod runtime_entry;
 mod search_cache;
+mod stream_buffer;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -27,54 +28,54 @@ use std::ops::Range;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-pub use elf_image::{ListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
+pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_head, needs_stops};
 pub use hook::{Hook, HookVariable, IgnoresEnvironment};
-pub use pending::{Pending, Store};
+pub use pending_bytes::{MemoryStore, PendingBytes};
 pub use process_images::{functions, unreadable, walkers, walkers_missing};
 pub use runtime_entry::{
     BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry, compiled_runtime, detect_runtime, runtimes,
 };
-pub use runtimes::glibc::Glibc;
+pub use runtimes::glibc::GlibcStreams;
 
 use copied_memory::{BUFFER_MOST, PENDING_KEPT};
-use pending::Whole;
 use process_images::{Detected, ProcessImages};
+use stream_buffer::StreamBuffer;
 
 /// Knows where one process keeps its streams. It is made once for an image and asked often.
 pub trait Walker: Send {
     /// Whose buffers it reads.
-    fn walker(&self) -> RuntimeId;
+    fn runtime(&self) -> RuntimeId;
 
     /// Every stream, those with nothing in them as well, with at most `kept` bytes of what waits in each.
     #[doc(hidden)] // what a stream is as a whole is for this crate
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole>;
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer>;
 
     /// What there is to be told of every stream.
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
-        pending::buffers(self.streams(memory, PENDING_KEPT))
+        stream_buffer::buffers(self.read(memory, PENDING_KEPT))
     }
 
     /// All that waits to be written in each stream that has something, in the order in which the runtime itself
     /// would write it when the program ends. Nothing where a walker can only say how much there is.
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        pending::pending(self.streams(memory, BUFFER_MOST))
+    fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
+        stream_buffer::pending(self.read(memory, BUFFER_MOST))
     }
 
     /// The word of the process's memory that changes at each write into this buffer, aligned to its 8 bytes; None: it
     /// is not known, or the machine code that changes it says nothing about the program (interpreters).
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
         let _ = (memory, buffer);
         None
     }
 
     /// Where text layers are that hold bytes before they hand them on, each with the stream that it hands them to.
-    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+    fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
         let _ = memory;
         Vec::new()
     }
 
     /// Code in which no stream is ever half changed, and to which each change of one comes back.
-    fn outside(&self) -> Range<u64> {
+    fn interpreter_code(&self) -> Range<u64> {
         0..0
     }
 

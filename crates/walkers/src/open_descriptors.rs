@@ -7,14 +7,14 @@ use weir_sys::open_files::fdinfo;
 
 /// Asked once for each descriptor that a look comes upon.
 #[derive(Debug, Default)]
-pub(crate) struct Descriptors {
+pub(crate) struct OpenDescriptors {
     pid: u32,
     known: RefCell<HashMap<i32, Option<i32>>>,
 }
 
-impl Descriptors {
-    pub fn of(pid: u32) -> Descriptors {
-        Descriptors { pid, ..Descriptors::default() }
+impl OpenDescriptors {
+    pub fn of(pid: u32) -> OpenDescriptors {
+        OpenDescriptors { pid, ..OpenDescriptors::default() }
     }
 
     /// Is it open for writing, or else for reading?

@@ -88,7 +88,7 @@ impl RuntimeEntry {
     }
 
     /// Returns how the runtime's walkers are found; None if no walker reads its buffers.
-    pub(crate) fn walker(&self) -> Option<&WalkerEntry> {
+    pub(crate) fn walker_entry(&self) -> Option<&WalkerEntry> {
         match &self.buffers {
             BufferAccess::Readable(walker) => Some(walker),
             BufferAccess::Unreadable { .. } | BufferAccess::NotOwn => None,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn generated_walkers_in_the_schemas() {
-        let ids = FILES.iter().filter(|entry| entry.walker().is_some()).map(|entry| entry.facts.id);
+        let ids = FILES.iter().filter(|entry| entry.walker_entry().is_some()).map(|entry| entry.facts.id);
         let ids: Vec<String> = ids.map(|id| format!("\"{id}\"")).collect();
         let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
         for name in ["weir-flush-1", "weir-peek-1", "weir-top-1"] {

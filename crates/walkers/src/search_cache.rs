@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::candidates::Sighting;
+use crate::candidates::StreamCandidate;
 
 /// A search is made again when this many times of what the last one took have gone by: new streams may be there.
 const PAUSE: u32 = 100;
@@ -11,22 +11,22 @@ const PAUSE_LEAST: Duration = Duration::from_millis(50);
 
 /// What is known of earlier looks.
 #[derive(Debug, Clone)]
-pub(crate) struct Sought<Kind> {
+pub(crate) struct SearchCache<Kind> {
     found: BTreeSet<(u64, Kind)>,
     next: Option<Instant>,
     /// What was in each, and whether that ever changed while its buffer was the same: then it is no copy.
     seen: BTreeMap<u64, (u64, u64, bool)>,
 }
 
-impl<Kind> Default for Sought<Kind> {
+impl<Kind> Default for SearchCache<Kind> {
     fn default() -> Self {
-        Sought { found: BTreeSet::new(), next: None, seen: BTreeMap::new() }
+        SearchCache { found: BTreeSet::new(), next: None, seen: BTreeMap::new() }
     }
 }
 
-impl<Kind: Ord + Copy> Sought<Kind> {
+impl<Kind: Ord + Copy> SearchCache<Kind> {
     /// Where they are, by a new search if it is time for one.
-    pub fn places(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
+    pub fn objects(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
         let begun = Instant::now();
         if self.next.is_none_or(|next| next <= begun) {
             self.found = search();
@@ -36,15 +36,15 @@ impl<Kind: Ord + Copy> Sought<Kind> {
     }
 
     /// The next look searches.
-    pub fn forget(&mut self) {
+    pub fn invalidate(&mut self) {
         self.next = None;
     }
 
     /// What was seen at this look.
-    pub fn note(&mut self, sightings: &[Sighting]) {
+    pub fn record(&mut self, candidates: &[StreamCandidate]) {
         let mut seen = BTreeMap::new();
-        for one in sightings {
-            let now = (one.whole.buffer.address, one.whole.buffer.pending_bytes);
+        for one in candidates {
+            let now = (one.stream.buffer.address, one.stream.buffer.pending_bytes);
             let before = self.seen.get(&one.at).filter(|before| before.0 == now.0);
             let changed = before.is_some_and(|before| before.2 || before.1 != now.1);
             seen.insert(one.at, (now.0, now.1, changed));
@@ -53,7 +53,7 @@ impl<Kind: Ord + Copy> Sought<Kind> {
     }
 
     /// Whether another of these was seen to change, and this one was not.
-    pub fn is_still(&self, address: u64, all: &[u64]) -> bool {
+    pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
         let changes = |address: &u64| self.seen.get(address).is_some_and(|seen| seen.2);
         !changes(&address) && all.iter().any(changes)
     }

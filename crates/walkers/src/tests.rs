@@ -10,22 +10,22 @@ use weir_sys::memory::Memory;
 use crate::Walker;
 use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT, UNREAD_KEPT, structure};
 use crate::elf_image::image;
-use crate::image_memory::Area;
+use crate::image_memory::ImageMemory;
 use crate::list_head;
-use crate::runtimes::glibc::{self, Glibc};
+use crate::runtimes::glibc::{self, GlibcStreams};
 use crate::runtimes::libweir;
-use crate::runtimes::musl::list_search::Ground;
-use crate::runtimes::musl::{self, Musl, Others};
-use crate::runtimes::rust::Rust;
+use crate::runtimes::musl::list_search::MuslListSearch;
+use crate::runtimes::musl::{self, MuslStreams, OpenFileList};
+use crate::runtimes::rust::RustStdout;
 
 pub(crate) const BASE: u64 = 0x10000;
 
 /// A piece of memory at [`BASE`].
-pub(crate) struct Piece(pub Vec<u8>);
+pub(crate) struct TestMemory(pub Vec<u8>);
 
-impl Piece {
-    pub fn of(words: &[u64]) -> Piece {
-        Piece(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+impl TestMemory {
+    pub fn of(words: &[u64]) -> TestMemory {
+        TestMemory(words.iter().flat_map(|word| word.to_le_bytes()).collect())
     }
 
     fn set(&mut self, address: u64, word: u64) {
@@ -34,7 +34,7 @@ impl Piece {
     }
 }
 
-impl Memory for Piece {
+impl Memory for TestMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         let Some(at) = address.checked_sub(BASE).filter(|at| *at < self.0.len() as u64) else { return 0 };
         let from = &self.0[at as usize..];
@@ -73,14 +73,14 @@ proptest! {
 
     #[test]
     fn garbage_is_survived(words in hostile_words(600)) {
-        let memory = Piece::of(&words);
-        let area = || Area::test((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
+        let memory = TestMemory::of(&words);
+        let area = || ImageMemory::test((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
         for at in (BASE..BASE + 8 * 600).step_by(8 * 7) {
-            sound(&Glibc::at(at).buffers(&memory));
-            sound(&Rust { stdout: at }.buffers(&memory));
-            let others = [Others::At(at), Others::Within(Ground { area: area() })];
+            sound(&GlibcStreams::at(at).buffers(&memory));
+            sound(&RustStdout { stdout: at }.buffers(&memory));
+            let others = [OpenFileList::Head(at), OpenFileList::Search(MuslListSearch { area: area() })];
             for others in others {
-                sound(&Musl { standard: vec![at, at + 8], others }.buffers(&memory));
+                sound(&MuslStreams { standard: vec![at, at + 8], others }.buffers(&memory));
             }
             if let Some(stream) = structure(&memory, at) {
                 sound(&libweir::read(&memory, at, &stream, 4096, PENDING_KEPT).map(|one| one.buffer).into_iter().collect::<Vec<_>>());
@@ -113,8 +113,8 @@ fn files_of_other_machines_are_foreign() {
 }
 
 /// Full streams of glibc, one behind the other, each with 5 bytes pending; the head is the first word.
-fn glibc_streams(count: u64) -> Piece {
-    let mut memory = Piece(vec![0; 4096]);
+fn glibc_streams(count: u64) -> TestMemory {
+    let mut memory = TestMemory(vec![0; 4096]);
     memory.set(BASE, BASE + 256);
     for index in 0..count {
         let at = BASE + 256 * (index + 1);
@@ -131,7 +131,7 @@ fn glibc_streams(count: u64) -> Piece {
 }
 
 fn pending(memory: &dyn Memory) -> Vec<(i32, Vec<u8>)> {
-    Glibc::at(BASE).buffers(memory).into_iter().map(|one| (one.fd, one.pending)).collect()
+    GlibcStreams::at(BASE).buffers(memory).into_iter().map(|one| (one.fd, one.pending)).collect()
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_stream_out_of_bounds_is_left_out() {
 
 /// The write pointer goes on with each read: a program that writes while it is looked at.
 struct Moving {
-    memory: Piece,
+    memory: TestMemory,
     stops_after: u64,
     reads: AtomicU64,
     at: Cell<u64>,
@@ -183,7 +183,7 @@ fn what_moves_is_read_again_or_not_believed() {
         at: Cell::new(0),
     };
     let settles = moving(4);
-    let found = Glibc::at(BASE).buffers(&settles);
+    let found = GlibcStreams::at(BASE).buffers(&settles);
     assert_eq!((found[0].pending_bytes, settles.at.get()), (4, 4));
-    assert_eq!(Glibc::at(BASE).buffers(&moving(1000)), []);
+    assert_eq!(GlibcStreams::at(BASE).buffers(&moving(1000)), []);
 }

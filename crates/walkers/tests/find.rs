@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
-use weir_walkers::{ListHead, list_head, walkers, walkers_missing};
+use weir_walkers::{StreamListHead, list_head, walkers, walkers_missing};
 
 use support::{Waiting, compile, skip};
 
@@ -139,7 +139,7 @@ fn heads_in_files() {
         assert_eq!(head.map(|head| head.walker), walker, "{compiler} {flags:?}");
         let relative = flags.contains(&"-static-pie");
         assert!(head.is_none_or(|head| head.relative == relative), "{compiler} {flags:?}");
-        if let Some(ListHead { address, relative: false, .. }) = head {
+        if let Some(StreamListHead { address, relative: false, .. }) = head {
             let waiting = Waiting::start(Command::new(program).arg(dir.path()));
             let first =
                 weir_sys::memory::Memory::u64(&ProcessMemory { pid: waiting.pid() }, address).unwrap();

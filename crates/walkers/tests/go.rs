@@ -86,7 +86,7 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let go = walkers(waiting.pid())
         .into_iter()
-        .find(|one| one.walker() == RuntimeId::GO)
+        .find(|one| one.runtime() == RuntimeId::GO)
         .expect("the walker of go");
     assert_eq!(go.buffers(&memory).iter().filter(|one| waiting.name(one.fd) == "late").count(), 0);
     std::fs::write(dir.join("go"), "").unwrap();
@@ -97,7 +97,7 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     assert_eq!(text(&of("late").bytes), "later");
     assert!(of("heap").bytes.ends_with(b"in the heap, more"));
     assert_eq!(of("large").bytes, [b'x'; 300]);
-    assert!(pending.iter().all(|one| one.emptied.is_empty()), "it cannot be emptied from outside");
+    assert!(pending.iter().all(|one| one.drain_stores.is_empty()), "it cannot be emptied from outside");
 }
 
 #[test]

@@ -80,9 +80,9 @@ fn check(waiting: &Waiting) {
     let full = pending.iter().find(|one| waiting.name(one.fd) == "full").unwrap();
     assert_eq!((full.bytes.len(), &full.bytes[..256]), (300, expected.as_slice()));
     assert_eq!((pending.len(), full.locked), (4, Some(false)));
-    waiting.store(&full.left_after(200).unwrap());
+    waiting.store(&full.partial_drain(200).unwrap());
     let left = waiting.pending();
     assert_eq!(left.iter().find(|one| one.fd == full.fd).unwrap().bytes, full.bytes[200..]);
-    left.iter().for_each(|one| waiting.store(&one.emptied));
+    left.iter().for_each(|one| waiting.store(&one.drain_stores));
     assert_eq!(waiting.pending(), []);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use weir_sys::memory::ProcessMemory;
-use weir_walkers::{Pending, Store, walkers};
+use weir_walkers::{MemoryStore, PendingBytes, walkers};
 
 use support::{compile, skip};
 
@@ -37,7 +37,7 @@ impl Left {
         Left { child, dir }
     }
 
-    fn pending(&self) -> Vec<(String, Pending)> {
+    fn pending(&self) -> Vec<(String, PendingBytes)> {
         let memory = ProcessMemory { pid: self.child.id() };
         let found = walkers(self.child.id()).into_iter().flat_map(|walker| walker.pending(&memory));
         found.map(|one| (self.name(one.fd), one)).collect()
@@ -49,7 +49,7 @@ impl Left {
     }
 
     /// It waits in a system call, so nothing of it is inside a stream.
-    fn store(&self, stores: &[Store]) {
+    fn store(&self, stores: &[MemoryStore]) {
         let memory = File::options().write(true).open(format!("/proc/{}/mem", self.child.id())).unwrap();
         for store in stores {
             memory.write_all_at(&store.bytes, store.address).unwrap();
@@ -92,8 +92,8 @@ fn check(what: &str, names: &[&str], divided: &[&str], command: impl Fn(&Path) -
     }
     let left = Left::start(&command);
     left.pending().iter().for_each(|(name, one)| {
-        assert!(!one.emptied.is_empty(), "{what}: {name} can be emptied");
-        left.store(&one.emptied);
+        assert!(!one.drain_stores.is_empty(), "{what}: {name} can be emptied");
+        left.store(&one.drain_stores);
     });
     assert_eq!(left.pending(), [], "{what}");
     let after = left.end();
@@ -104,8 +104,8 @@ fn check(what: &str, names: &[&str], divided: &[&str], command: impl Fn(&Path) -
 fn take_some(what: &str, divided: &[&str], before: &BTreeMap<String, Vec<u8>>, left: Left) {
     let pending = left.pending();
     for (name, one) in &pending {
-        assert_eq!(divided.contains(&name.as_str()), one.divides(), "{what}: {name}");
-        left.store(&one.left_after(3).unwrap_or_default());
+        assert_eq!(divided.contains(&name.as_str()), one.can_drain_partially(), "{what}: {name}");
+        left.store(&one.partial_drain(3).unwrap_or_default());
     }
     let after = left.end();
     for (name, one) in pending.iter().filter(|one| divided.contains(&one.0.as_str())) {

@@ -112,7 +112,7 @@ fn pending(walker: &dyn Walker, pid: u32, name: &str) -> Vec<String> {
 }
 
 fn perl_walker(pid: u32) -> Box<dyn Walker> {
-    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::PERL).expect("the walker of perl")
+    walkers(pid).into_iter().find(|one| one.runtime() == RuntimeId::PERL).expect("the walker of perl")
 }
 
 #[test]

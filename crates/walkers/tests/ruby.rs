@@ -30,7 +30,7 @@ fn start(dir: &Path, more: &[&str]) -> Waiting {
 }
 
 fn of_ruby(pid: u32) -> Box<dyn Walker> {
-    walkers(pid).into_iter().find(|one| one.walker() == RuntimeId::RUBY).expect("the walker of ruby")
+    walkers(pid).into_iter().find(|one| one.runtime() == RuntimeId::RUBY).expect("the walker of ruby")
 }
 
 fn text(bytes: &[u8]) -> &str {

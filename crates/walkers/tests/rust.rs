@@ -34,7 +34,7 @@ fn with_symbols() {
         );
         let pending = waiting.pending();
         assert_eq!((pending.len(), pending[0].bytes.as_slice()), (1, &b"in stdout"[..]), "{flags:?}");
-        waiting.store(&pending[0].emptied);
+        waiting.store(&pending[0].drain_stores);
         assert_eq!(waiting.pending(), [], "{flags:?}");
     }
 }
@@ -93,7 +93,7 @@ fn check(test: &str, flags: &[&str]) {
 fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let of_rust: Vec<_> =
-        walkers(waiting.pid()).into_iter().filter(|one| one.walker() == RuntimeId::RUST).collect();
+        walkers(waiting.pid()).into_iter().filter(|one| one.runtime() == RuntimeId::RUST).collect();
     let pending = || of_rust.iter().flat_map(|one| one.pending(&memory)).collect::<Vec<_>>();
     assert!(!pending().iter().any(|one| waiting.name(one.fd) == "late"));
     std::fs::write(dir.join("go"), "").unwrap();
@@ -102,7 +102,7 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     let pending = pending();
     let of = |name| pending.iter().find(|one| waiting.name(one.fd) == name).expect(name);
     assert_eq!((text(&of("late").bytes), text(&of("boxed").bytes)), ("later", "in a box, more"));
-    assert!(of("late").emptied.is_empty(), "it cannot be emptied from outside");
+    assert!(of("late").drain_stores.is_empty(), "it cannot be emptied from outside");
 }
 
 #[test]

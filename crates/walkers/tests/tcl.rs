@@ -24,7 +24,7 @@ fn start(test: &str, dir: &Path) -> Option<Waiting> {
 }
 
 fn of_tcl(waiting: &Waiting) -> Box<dyn Walker> {
-    walkers(waiting.pid()).into_iter().find(|one| one.walker() == RuntimeId::TCL).expect("the walker of tcl")
+    walkers(waiting.pid()).into_iter().find(|one| one.runtime() == RuntimeId::TCL).expect("the walker of tcl")
 }
 
 fn text(bytes: &[u8]) -> &str {

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use weir_sys::proc;
-use weir_walkers::Pending;
+use weir_walkers::PendingBytes;
 
 use crate::supervise::{LifecycleHandler, Tracees};
 use write_ahead::{ThreadActivity, drain_stream, forget_purged, reclaim_written_ahead, thread_activity};
@@ -72,11 +72,12 @@ impl DelayHandler {
         let pending = tracees.pending(pid, tid);
         let snapshots = self.snapshots.entry(pid).or_default();
         // The parent writes bytes that a child has inherited. The child may end without writing them.
-        let settled = |one: &Pending| {
+        let settled = |one: &PendingBytes| {
             let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
             ahead.max(tracees.inherited_len(pid, one))
         };
-        let waiting: Vec<&Pending> = pending.iter().filter(|one| settled(one) < one.bytes.len()).collect();
+        let waiting: Vec<&PendingBytes> =
+            pending.iter().filter(|one| settled(one) < one.bytes.len()).collect();
         snapshots.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;
         let mut cpu_times: Option<HashMap<u32, u64>> = None;
@@ -154,7 +155,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
 
 impl PendingSnapshot {
     /// Replaces the snapshot's facts but its time. The process is stopped, so the threads' CPU times are exact.
-    fn renew(&mut self, tracees: &Tracees, pid: u32, now: &Pending) {
+    fn renew(&mut self, tracees: &Tracees, pid: u32, now: &PendingBytes) {
         (self.write_count, self.cpu_ns, self.error_ns) = (tracees.write_count(pid), threads_cpu_ns(pid), 0);
         self.bytes = now.bytes.clone();
     }
@@ -166,7 +167,7 @@ fn has_moved_on(
     pid: u32,
     running: &[u32],
     before: &PendingSnapshot,
-    now: &Pending,
+    now: &PendingBytes,
 ) -> bool {
     if before.write_count.is_none() || before.write_count != tracees.write_count(pid) {
         return false;

@@ -3,7 +3,7 @@
 use weir_sys::ptrace;
 use weir_sys::ptrace::registers::SyscallRegisters;
 use weir_sys::syscalls;
-use weir_walkers::{Pending, Store};
+use weir_walkers::{MemoryStore, PendingBytes};
 
 use crate::supervise::Tracees;
 use crate::supervise::tracee_file::TraceeFile;
@@ -51,7 +51,7 @@ pub(crate) fn drain_stream(
     tracees: &mut Tracees,
     pid: u32,
     tid: u32,
-    pending: &Pending,
+    pending: &PendingBytes,
     most: usize,
     empty: bool,
 ) {
@@ -74,11 +74,11 @@ pub(crate) fn drain_stream(
 }
 
 /// Returns the memory changes that remove the first `len` bytes from a stream; None if its walker has none.
-fn stores_without_prefix(pending: &Pending, len: usize) -> Option<Vec<Store>> {
+fn stores_without_prefix(pending: &PendingBytes, len: usize) -> Option<Vec<MemoryStore>> {
     if len == pending.bytes.len() {
-        return Some(pending.emptied.clone()).filter(|stores| !stores.is_empty());
+        return Some(pending.drain_stores.clone()).filter(|stores| !stores.is_empty());
     }
-    pending.left_after(len)
+    pending.partial_drain(len)
 }
 
 /// Removes written-ahead bytes from a process's streams if all its threads block.
@@ -97,7 +97,7 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
 }
 
 /// Forgets written-ahead bytes that the program has discarded, for example by fpurge(3).
-pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, pending: &[Pending]) {
+pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, pending: &[PendingBytes]) {
     tracees.written_ahead.retain(pid, |stream, bytes| {
         pending.iter().any(|one| one.stream == stream && one.bytes.starts_with(bytes))
     });

@@ -9,7 +9,7 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::AccessProblem;
 use weir_sys::ptrace::wait_until_gone;
-use weir_walkers::{Pending, Store};
+use weir_walkers::{MemoryStore, PendingBytes};
 
 use super::blocked_call::BlockedCall;
 use super::stopped_threads::{StopError, StoppedThreads};
@@ -84,7 +84,7 @@ fn target_files(pid: u32, streams: &[PendingStream]) -> Vec<String> {
 }
 
 /// Returns the reason why a stop would be useless or harmful now; None if there is no such reason.
-fn obstacle_before_stop(pid: u32, pending: &[Pending], targets: &[String]) -> Option<String> {
+fn obstacle_before_stop(pid: u32, pending: &[PendingBytes], targets: &[String]) -> Option<String> {
     for tid in proc::threads(pid) {
         let ThreadState::Waiting { number, args } = proc::thread_state(tid) else { continue };
         let call = BlockedCall { number, args };
@@ -101,8 +101,8 @@ fn obstacle_before_stop(pid: u32, pending: &[Pending], targets: &[String]) -> Op
     pending.first().filter(|_| all_locked).map(|one| lock_text(pid, one))
 }
 
-fn lock_text(pid: u32, one: &Pending) -> String {
-    match lock_holder(pid, one.holder) {
+fn lock_text(pid: u32, one: &PendingBytes) -> String {
+    match lock_holder(pid, one.lock_owner) {
         Some(tid) => {
             let call = proc::current_syscall(tid);
             let state = if call.is_empty() { String::new() } else { format!(", and is in {call}") };
@@ -150,27 +150,27 @@ fn write_streams(
 }
 
 /// Writes one stream. Returns the number of bytes written, and the obstacle if bytes are left.
-fn write_stream(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<Obstacle>), Obstacle> {
+fn write_stream(pid: u32, memory: &File, one: &PendingBytes) -> Result<(u64, Option<Obstacle>), Obstacle> {
     if one.locked == Some(true) {
         return Err(Obstacle::temporary(lock_text(pid, one)));
     }
-    if one.emptied.is_empty() {
+    if one.drain_stores.is_empty() {
         return Err(Obstacle::permanent("this stream cannot be emptied from outside"));
     }
     let failed = |call: &str, error: &io::Error| {
         Obstacle::permanent(format!("{call}: {}", weir_sys::errno_text(error)))
     };
-    check_stores(memory, &one.emptied).map_err(|error| failed("its memory", &error))?;
+    check_stores(memory, &one.drain_stores).map_err(|error| failed("its memory", &error))?;
     let file = TargetFile::open(pid, one.fd).map_err(|error| failed("pidfd_getfd", &error))?;
-    if !one.divides() && !file.takes_whole(one.bytes.len()) {
+    if !one.can_drain_partially() && !file.takes_whole(one.bytes.len()) {
         let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
         return Err(Obstacle::temporary(why));
     }
     let progress = file.write_available(&one.bytes);
     let stores = match progress.written {
         0 => Some(Vec::new()),
-        all if all == one.bytes.len() => Some(one.emptied.clone()),
-        some => one.left_after(some),
+        all if all == one.bytes.len() => Some(one.drain_stores.clone()),
+        some => one.partial_drain(some),
     };
     let obstacle = match (&progress.error, progress.written == one.bytes.len()) {
         (Some(error), _) => Some(failed("write", error)),
@@ -189,7 +189,7 @@ fn write_stream(pid: u32, memory: &File, one: &Pending) -> Result<(u64, Option<O
 }
 
 /// Checks that the stores can succeed before any byte is written, by storing the present values.
-fn check_stores(memory: &File, stores: &[Store]) -> io::Result<()> {
+fn check_stores(memory: &File, stores: &[MemoryStore]) -> io::Result<()> {
     for one in stores {
         let mut bytes = vec![0; one.bytes.len()];
         memory.read_exact_at(&mut bytes, one.address)?;
@@ -198,7 +198,7 @@ fn check_stores(memory: &File, stores: &[Store]) -> io::Result<()> {
     Ok(())
 }
 
-fn store(memory: &File, stores: &[Store]) -> io::Result<()> {
+fn store(memory: &File, stores: &[MemoryStore]) -> io::Result<()> {
     stores.iter().try_for_each(|one| memory.write_all_at(&one.bytes, one.address))
 }
 

@@ -23,7 +23,7 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::{errno_text, proc};
-use weir_walkers::{Pending, Walker, walkers, walkers_missing};
+use weir_walkers::{PendingBytes, Walker, walkers, walkers_missing};
 
 pub use processes::{DrainTargets, DrainedProcess};
 
@@ -198,7 +198,7 @@ impl ProcessDrain {
         pending.map(stream).collect()
     }
 
-    fn pending(&self) -> Vec<Pending> {
+    fn pending(&self) -> Vec<PendingBytes> {
         self.walkers.iter().flat_map(|walker| walker.pending(&self.memory)).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
-use weir_walkers::Pending;
+use weir_walkers::PendingBytes;
 
 use super::replay::KilledThread;
 
@@ -10,7 +10,7 @@ use super::replay::KilledThread;
 const WRITE_POINTER: u64 = 40;
 
 /// Replaces the last pending byte by the byte that one of the killed threads was about to store there.
-pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut Pending) {
+pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut PendingBytes) {
     if !matches!(pending.walker, RuntimeId::GLIBC | RuntimeId::MUSL) {
         return;
     }

@@ -5,7 +5,7 @@
 
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
-use weir_walkers::Pending;
+use weir_walkers::PendingBytes;
 
 use crate::delay::skip::{self, SkippedCall};
 use crate::supervise::Tracees;
@@ -49,7 +49,7 @@ fn in_call(tid: u32, call: &SyscallRegisters) -> Option<LastWrite> {
 }
 
 /// Returns how many of a stream's first pending bytes are written.
-pub(crate) fn written_len(tracees: &Tracees, pid: u32, tid: u32, pending: &Pending) -> usize {
+pub(crate) fn written_len(tracees: &Tracees, pid: u32, tid: u32, pending: &PendingBytes) -> usize {
     let memory = ProcessMemory { pid: tid };
     let ahead = tracees.written_ahead.prefix_len(pid, pending.stream, &pending.bytes);
     let last_writes = tracees.processes.get(&pid).into_iter().flat_map(|process| &process.last_writes);

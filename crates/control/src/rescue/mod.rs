@@ -21,7 +21,7 @@ use weir_sys::clock::now_ns;
 #[cfg(target_arch = "x86_64")]
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc;
-use weir_walkers::Pending;
+use weir_walkers::PendingBytes;
 
 use crate::supervise::tracee_file::TraceeFile;
 use crate::supervise::{LifecycleHandler, Tracees};
@@ -88,7 +88,7 @@ pub(crate) fn unwritten_streams(
     tracees: &Tracees,
     pid: u32,
     tid: u32,
-    pending: Vec<Pending>,
+    pending: Vec<PendingBytes>,
 ) -> Vec<UnwrittenStream> {
     #[cfg(target_arch = "x86_64")]
     if let Some(streams) = replayed_streams(tracees, pid, tid) {

@@ -10,7 +10,7 @@ use weir_sys::proc;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::ptrace::{self, PtraceStop};
-use weir_walkers::{Pending, Walker};
+use weir_walkers::{PendingBytes, Walker};
 
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
@@ -68,7 +68,7 @@ impl Tracees {
 
     /// Returns the pending bytes of a process's streams, read through its thread `tid`. Bytes that were written
     /// ahead are included.
-    pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
+    pub fn pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.update_walkers(tid);
         }
@@ -76,7 +76,7 @@ impl Tracees {
     }
 
     /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams.
-    pub(crate) fn final_pending(&mut self, pid: u32, tid: u32) -> Vec<Pending> {
+    pub(crate) fn final_pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         if !(process.forked && process.has_final_walkers()) {
             process.search_walkers(tid);
@@ -86,9 +86,9 @@ impl Tracees {
     }
 
     /// Returns the pending bytes of a process's streams in `memory`, by the walkers that are known.
-    pub(crate) fn pending_in_memory(&self, pid: u32, memory: &dyn Memory) -> Vec<Pending> {
+    pub(crate) fn pending_in_memory(&self, pid: u32, memory: &dyn Memory) -> Vec<PendingBytes> {
         let walkers = self.processes.get(&pid).into_iter().flat_map(|process| &process.walkers);
-        walkers.flat_map(|walker| walker.pending(memory)).filter(Pending::is_listed).collect()
+        walkers.flat_map(|walker| walker.pending(memory)).filter(PendingBytes::is_listed).collect()
     }
 
     /// Returns CPython's buffered writers that have a text layer, each with the text layer's address.
@@ -100,9 +100,9 @@ impl Tracees {
             let with_writer = |(text, writer): (u64, u64)| {
                 Some((buffers.iter().find(|buffer| buffer.address == writer)?.clone(), text))
             };
-            walker.texts(&memory).into_iter().filter_map(with_writer).collect::<Vec<_>>()
+            walker.text_layers(&memory).into_iter().filter_map(with_writer).collect::<Vec<_>>()
         };
-        let cpython = walkers.filter(|walker| walker.walker() == RuntimeId::CPYTHON);
+        let cpython = walkers.filter(|walker| walker.runtime() == RuntimeId::CPYTHON);
         cpython.flat_map(|walker| text_streams(walker.as_ref())).collect()
     }
 
@@ -110,9 +110,12 @@ impl Tracees {
     /// streams' addresses.
     pub(crate) fn interpreter_code(&self, pid: u32, tid: u32) -> Option<(std::ops::Range<u64>, Vec<u64>)> {
         let walkers = &self.processes.get(&pid)?.walkers;
-        let walker = walkers.iter().find(|walker| !walker.outside().is_empty())?;
-        let texts = walker.texts(&ProcessMemory { pid: tid });
-        Some((walker.outside(), texts.into_iter().flat_map(|(text, writer)| [text, writer]).collect()))
+        let walker = walkers.iter().find(|walker| !walker.interpreter_code().is_empty())?;
+        let texts = walker.text_layers(&ProcessMemory { pid: tid });
+        Some((
+            walker.interpreter_code(),
+            texts.into_iter().flat_map(|(text, writer)| [text, writer]).collect(),
+        ))
     }
 
     /// Gives a forked child the walkers of its parent, and notes the pending bytes that both have. The walkers of a
@@ -136,7 +139,7 @@ impl Tracees {
 
     /// Returns how many of a stream's first pending bytes a fork copied from the parent. The child may end without
     /// writing them.
-    pub(crate) fn inherited_len(&self, pid: u32, pending: &Pending) -> usize {
+    pub(crate) fn inherited_len(&self, pid: u32, pending: &PendingBytes) -> usize {
         let inherited = self.inherited_bytes(pid).iter().find(|(stream, _)| *stream == pending.stream);
         let bytes = inherited.filter(|(_, bytes)| pending.bytes.starts_with(bytes));
         bytes.map_or(0, |(_, bytes)| bytes.len())

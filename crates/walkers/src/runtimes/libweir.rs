@@ -5,8 +5,9 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::maps::{MappedRegion, MappingKind, regions};
 use weir_sys::memory::Memory;
 
-use crate::pending::{self, Part, Store, Value, Whole};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
@@ -28,7 +29,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     };
     let is_library = |region: &MappedRegion| region.name().starts_with("libweir") && region.name().contains(".so");
     if let Some(region) = process.starts().find(|region| is_library(region) || linked(region)) {
-        found.add(region.start, Box::new(Libweir { pid: process.pid }));
+        found.add(region.start, Box::new(LibweirStreams { pid: process.pid }));
     }
 }
 
@@ -66,17 +67,17 @@ const MAPPING_MOST: u64 = 256 << 10;
 ///
 /// Those whose buffer outlives the process (WEIR_KILL) are left out: nothing of them is lost.
 #[derive(Debug)]
-pub struct Libweir {
+pub struct LibweirStreams {
     /// The process: its mappings change with its streams.
     pub pid: u32,
 }
 
-impl Walker for Libweir {
-    fn walker(&self) -> RuntimeId {
+impl Walker for LibweirStreams {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::LIBWEIR
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let page = rustix::param::page_size() as u64;
         let regions = regions(self.pid);
         let likely =
@@ -85,81 +86,81 @@ impl Walker for Libweir {
         let copies = starts.filter_map(|at| Some((at, structure(memory, at)?)));
         let streams = copies.filter(|(_, copy)| word(copy, 0) == STREAM_MAGIC);
         streams
-            .filter_map(|(at, copy)| steady(memory, at, copy, |stream| read(memory, at, stream, page, kept)))
+            .filter_map(|(at, copy)| read_stable(memory, at, copy, |stream| read(memory, at, stream, page, kept)))
             .collect()
     }
 
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(Libweir { pid: child }))
+        Some(Box::new(LibweirStreams { pid: child }))
     }
 }
 
 fn pages(region: &MappedRegion, page: u64) -> impl Iterator<Item = u64> {
-    let whole = region.end - region.start <= MAPPING_MOST;
-    let end = if whole { region.end } else { region.start + page };
+    let is_small = region.end - region.start <= MAPPING_MOST;
+    let end = if is_small { region.end } else { region.start + page };
     (region.start..end).step_by(page as usize)
 }
 
 pub(crate) fn read(
     memory: &dyn Memory,
     at: u64,
-    stream: &[u8; STREAM_BYTES],
+    object: &[u8; STREAM_BYTES],
     page: u64,
     kept: u64,
-) -> Option<Whole> {
-    let head = &stream[HEAD..];
-    if int(stream, 8) != LAYOUT || word(head, 0) != HEAD_MAGIC || int(head, 8) != LAYOUT {
+) -> Option<StreamBuffer> {
+    let head = &object[HEAD..];
+    if int(object, 8) != LAYOUT || word(head, 0) != HEAD_MAGIC || int(head, 8) != LAYOUT {
         return None;
     }
     let [size, base, written, drained] = [16, 24, WRITTEN, 40].map(|at| word(head, at));
     // written < base + drained: the owner is about to set both to 0, and nothing waits.
     let pending = written.checked_sub(base)?.saturating_sub(drained);
-    let unread = word(stream, READ_LIMIT).saturating_sub(word(stream, READ));
+    let unread = word(object, READ_LIMIT).saturating_sub(word(object, READ));
     if size > BUFFER_MOST || pending > size.max(1) || unread > BUFFER_MOST {
         return None;
     }
-    let mut whole = Whole::of(Buffer {
+    let mut stream = StreamBuffer::of(Buffer {
         walker: RuntimeId::LIBWEIR,
         address: at,
-        fd: int(stream, FD).max(-1),
-        mode: mode(memory, at + page, int(stream, FD)),
+        fd: int(object, FD).max(-1),
+        mode: mode(memory, at + page, int(object, FD)),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: content(memory, word(stream, BUFFER).wrapping_add(drained), pending, kept)?,
+        pending: read_content(memory, word(object, BUFFER).wrapping_add(drained), pending, kept)?,
         unread_bytes: unread,
-        unread: content(memory, word(stream, READ), unread, UNREAD_KEPT)?,
+        unread: read_content(memory, word(object, READ), unread, UNREAD_KEPT)?,
     });
-    whole.moves = Some(at + (HEAD + WRITTEN) as u64);
+    stream.watch_address = Some(at + (HEAD + WRITTEN) as u64);
     if pending > 0 {
-        empty(memory, at, page, (drained, pending), &mut whole);
+        add_drain(memory, at, page, (drained, pending), &mut stream);
     }
-    Some(whole)
+    Some(stream)
 }
 
 /// As the library's own timer leaves it: the bytes drained, the offsets in place; the owner resets them. Where the
 /// position of the descriptor is known it is forgotten: the library asks for it when it needs it. Streams that
 /// write through a ring, by whole blocks or under a lock on the file have more to keep right.
-fn empty(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64), whole: &mut Whole) {
+fn add_drain(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64), stream: &mut StreamBuffer) {
     let own = at + page;
     let clear = |field: u64| memory.u64(own + field) == Some(0);
     let plain = memory.i32(own + OWN_LOCK_FILE).is_some_and(|flags| flags & 0xff == 0);
-    let well = memory.i32(at + HOT_ERROR) == Some(0) && memory.i32(own + OWN_FD) == Some(whole.buffer.fd);
-    whole.holder = memory.u64(at + HOT_LOCK).unwrap_or(0);
-    whole.locked = Some(whole.holder != 0);
+    let well = memory.i32(at + HOT_ERROR) == Some(0) && memory.i32(own + OWN_FD) == Some(stream.buffer.fd);
+    stream.lock_owner = memory.u64(at + HOT_LOCK).unwrap_or(0);
+    stream.locked = Some(stream.lock_owner != 0);
     let Some(position) = memory.u64(at + HOT_POSITION).filter(|_| plain && well) else { return };
     if !OWN_SPECIAL.into_iter().all(clear) {
         return;
     }
     let drained_at = at + (HEAD + 40) as u64;
-    whole.emptied.push(Store::u64(drained_at, drained + pending));
-    whole.partly.push(Part::new(drained_at, Value::Taken(drained)));
+    stream.drain_stores.push(MemoryStore::u64(drained_at, drained + pending));
+    stream.partial_stores.push(PartialStore::new(drained_at, StoredValue::WrittenPlus(drained)));
     if position as i64 >= 0 {
-        whole.emptied.push(Store::u64(at + HOT_POSITION, u64::MAX));
-        whole.partly.push(Part::new(at + HOT_POSITION, Value::Just(u64::MAX)));
+        stream.drain_stores.push(MemoryStore::u64(at + HOT_POSITION, u64::MAX));
+        stream.partial_stores.push(PartialStore::new(at + HOT_POSITION, StoredValue::Constant(u64::MAX)));
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
-use weir_walkers::{Pending, Store, walkers};
+use weir_walkers::{MemoryStore, PendingBytes, walkers};
 
 /// A program that waits; killed at the end.
 pub struct Waiting {
@@ -48,13 +48,13 @@ impl Waiting {
     }
 
     /// What waits in all streams that it has.
-    pub fn pending(&self) -> Vec<Pending> {
+    pub fn pending(&self) -> Vec<PendingBytes> {
         let memory = ProcessMemory { pid: self.pid() };
         walkers(self.pid()).iter().flat_map(|walker| walker.pending(&memory)).collect()
     }
 
     /// Stores into its memory. It waits in a system call, so nothing of it is inside a stream.
-    pub fn store(&self, stores: &[Store]) {
+    pub fn store(&self, stores: &[MemoryStore]) {
         let memory = std::fs::File::options().write(true).open(format!("/proc/{}/mem", self.pid())).unwrap();
         for store in stores {
             memory.write_all_at(&store.bytes, store.address).unwrap();

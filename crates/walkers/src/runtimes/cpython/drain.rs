@@ -2,7 +2,8 @@
 
 use weir_sys::memory::Memory;
 
-use crate::pending::{Part, Store, Value, Whole};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{int, structure, word};
 
 /// Of `buffered` in bufferedio.c.
@@ -26,22 +27,22 @@ const NONE: u64 = u64::MAX;
 
 /// As the flush of the text layer, if there is one, and of the buffer under it leaves them; nothing where the flush
 /// would seek: in a file that is open for both and was read before.
-pub(super) fn empty(memory: &dyn Memory, buffered: Option<u64>, text: Option<u64>, whole: &mut Whole) {
-    (whole.emptied, whole.partly, whole.locked) = Default::default();
+pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option<u64>, stream: &mut StreamBuffer) {
+    (stream.drain_stores, stream.partial_stores, stream.locked) = Default::default();
     if let Some(at) = buffered {
         let Some(copy) = structure::<BUFFERED_BYTES>(memory, at) else { return };
-        whole.holder = word(&copy, OWNER);
-        whole.locked = Some(whole.holder != 0);
+        stream.lock_owner = word(&copy, OWNER);
+        stream.locked = Some(stream.lock_owner != 0);
         if !lies_well(&copy, text.is_some()) {
             return;
         }
-        empty_buffered(at, &copy, whole);
+        add_writer_drain(at, &copy, stream);
     }
     // The object that is let go of here is never freed: one of some hundred bytes each time.
     for field in text.into_iter().flat_map(|at| [at + TEXT_HELD, at + TEXT_HELD_BYTES]) {
-        whole.emptied.push(Store::u64(field, 0));
+        stream.drain_stores.push(MemoryStore::u64(field, 0));
         if buffered.is_some() {
-            whole.partly.push(Part::new(field, Value::Just(0)));
+            stream.partial_stores.push(PartialStore::new(field, StoredValue::Constant(0)));
         }
     }
 }
@@ -60,22 +61,22 @@ fn lies_well(copy: &[u8; BUFFERED_BYTES], text: bool) -> bool {
 
 /// As `_bufferedwriter_flush_unlocked`; `whole` has the number of all bytes, those of the text as well. When some
 /// stay they are put into the buffer, if it is large enough.
-fn empty_buffered(at: u64, copy: &[u8; BUFFERED_BYTES], whole: &mut Whole) {
+fn add_writer_drain(at: u64, copy: &[u8; BUFFERED_BYTES], stream: &mut StreamBuffer) {
     let field = |field: usize| at + field as u64;
     let (end, file) = (word(copy, WRITE_END), word(copy, FILE_POSITION));
     if end != NONE {
         let stores = [(WRITE_END, NONE), (WRITE_POSITION, 0), (RAW_POSITION, end)];
-        whole.emptied.extend(stores.map(|(at, value)| Store::u64(field(at), value)));
+        stream.drain_stores.extend(stores.map(|(at, value)| MemoryStore::u64(field(at), value)));
     }
     if file != NONE {
-        let moved = file.wrapping_add(whole.buffer.pending_bytes);
-        whole.emptied.push(Store::u64(field(FILE_POSITION), moved));
-        whole.partly.push(Part::new(field(FILE_POSITION), Value::Taken(file)));
+        let moved = file.wrapping_add(stream.buffer.pending_bytes);
+        stream.drain_stores.push(MemoryStore::u64(field(FILE_POSITION), moved));
+        stream.partial_stores.push(PartialStore::new(field(FILE_POSITION), StoredValue::WrittenPlus(file)));
     }
     // What was read ahead lies in the same buffer.
     let is_read = int(copy, READABLE) != 0 && word(copy, READ_END) != NONE;
-    whole.left_most = if is_read { 0 } else { word(copy, SIZE) };
-    whole.partly.push(Part::new(word(copy, BUFFER), Value::Bytes));
-    whole.partly.extend([RAW_POSITION, WRITE_POSITION].map(|at| Part::new(field(at), Value::Just(0))));
-    whole.partly.extend([POSITION, WRITE_END].map(|at| Part::new(field(at), Value::Left(0))));
+    stream.remainder_most = if is_read { 0 } else { word(copy, SIZE) };
+    stream.partial_stores.push(PartialStore::new(word(copy, BUFFER), StoredValue::RemainingBytes));
+    stream.partial_stores.extend([RAW_POSITION, WRITE_POSITION].map(|at| PartialStore::new(field(at), StoredValue::Constant(0))));
+    stream.partial_stores.extend([POSITION, WRITE_END].map(|at| PartialStore::new(field(at), StoredValue::RemainingPlus(0))));
 }

@@ -4,7 +4,7 @@ use weir_sys::memory::Memory;
 
 /// Offsets of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct PythonLayout {
     /// In _PyRuntime: the list of interpreters; behind its head is the main one.
     pub head: u64,
     /// In PyInterpreterState: sys.modules.
@@ -20,7 +20,7 @@ pub(crate) struct Layout {
     pub state_shift: u32,
 }
 
-const UP_TO_3_10: Layout = Layout {
+const UP_TO_3_10: PythonLayout = PythonLayout {
     head: 32,
     modules: 856,
     text_bytes: 192,
@@ -29,8 +29,8 @@ const UP_TO_3_10: Layout = Layout {
     log2_keys: false,
     state_shift: 0,
 };
-const OF_3_11: Layout = Layout { head: 40, modules: 888, log2_keys: true, ..UP_TO_3_10 };
-const OF_3_12: Layout = Layout {
+const OF_3_11: PythonLayout = PythonLayout { head: 40, modules: 888, log2_keys: true, ..UP_TO_3_10 };
+const OF_3_12: PythonLayout = PythonLayout {
     head: 40,
     modules: 944,
     text_bytes: 200,
@@ -43,27 +43,27 @@ const OF_3_12: Layout = Layout {
 /// "xdebugpy": at the start of _PyRuntime there is a table of offsets.
 const COOKIE: u64 = 0x7970_6775_6265_6478;
 
-impl Layout {
+impl PythonLayout {
     /// Of 3.`minor`; None where it is not known.
-    pub fn of(memory: &dyn Memory, minor: u32, runtime: u64) -> Option<Layout> {
+    pub fn of(memory: &dyn Memory, minor: u32, runtime: u64) -> Option<PythonLayout> {
         match minor {
             9 | 10 => Some(UP_TO_3_10),
             11 => Some(OF_3_11),
             12 => Some(OF_3_12),
-            13 => Layout::told(memory, runtime, 88),
-            14 => Some(Layout { state_shift: 14, ..Layout::told(memory, runtime, 96)? }),
+            13 => PythonLayout::told(memory, runtime, 88),
+            14 => Some(PythonLayout { state_shift: 14, ..PythonLayout::told(memory, runtime, 96)? }),
             _ => None,
         }
     }
 
     /// As the running interpreter itself tells it; `modules_at` is where in the table. A free-threaded one has
     /// larger objects.
-    fn told(memory: &dyn Memory, runtime: u64, modules_at: u64) -> Option<Layout> {
+    fn told(memory: &dyn Memory, runtime: u64, modules_at: u64) -> Option<PythonLayout> {
         let free_threaded = memory.u64(runtime + 16)?;
         if memory.u64(runtime)? != COOKIE || free_threaded != 0 {
             return None;
         }
         let (head, modules) = (memory.u64(runtime + 40)?, memory.u64(runtime + modules_at)?);
-        (head < 1 << 20 && modules < 1 << 20).then_some(Layout { head, modules, ..OF_3_12 })
+        (head < 1 << 20 && modules < 1 << 20).then_some(PythonLayout { head, modules, ..OF_3_12 })
     }
 }

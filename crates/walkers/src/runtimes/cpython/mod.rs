@@ -20,15 +20,16 @@ use weir_sys::maps::MappedRegion;
 use weir_sys::memory::Memory;
 
 use crate::elf_image::ElfImage;
-use crate::pending::{self, Pending, Whole};
+use crate::pending_bytes::{PendingBytes};
+use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::BUFFER_MOST;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
-pub(super) use layout::Layout;
+pub(super) use layout::PythonLayout;
 use objects::{dict_get, module_dict};
-use streams::{Kind, Types};
+use streams::{IoType, IoTypes};
 
 /// The function that runs a program of Python; what it calls is C.
 const EVALUATOR: &str = "_PyEval_EvalFrameDefault";
@@ -91,7 +92,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
             Ok(layout) => {
                 let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
                 let evaluator = image.function_at(EVALUATOR, region.start);
-                found.add(region.start, Box::new(Python::new(process.pid, runtime, layout, evaluator)));
+                found.add(region.start, Box::new(PythonStreams::new(process.pid, runtime, layout, evaluator)));
             }
             Err(name) => found.add_unreadable(region.start, &name),
         }
@@ -99,7 +100,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 }
 
 /// The layout of the interpreter in this image, or what to call it if it is not known.
-pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegion) -> Result<Layout, String> {
+pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegion) -> Result<PythonLayout, String> {
     let number = image.symbol_at("Py_Version", region.start).and_then(|at| memory.u64(at));
     let minor = match number {
         Some(number) if number >> 24 == 3 => u32::try_from(number >> 16 & 0xff).ok(),
@@ -109,7 +110,7 @@ pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegi
     let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
     let name =
         || minor.map_or("python of an unknown version".to_string(), |minor| format!("python 3.{minor}"));
-    minor.and_then(|minor| Layout::of(memory, minor, runtime)).ok_or_else(name)
+    minor.and_then(|minor| PythonLayout::of(memory, minor, runtime)).ok_or_else(name)
 }
 
 /// Before 3.11 only the file's name says it: python3.9, libpython3.10.so.1.0.
@@ -121,47 +122,47 @@ fn named_version(name: &str) -> Option<u32> {
 
 /// The streams of a process with CPython.
 #[derive(Debug)]
-pub struct Python {
+pub struct PythonStreams {
     pid: u32,
     runtime: u64,
-    layout: Layout,
+    layout: PythonLayout,
     evaluator: Range<u64>,
-    seen: RefCell<Seen>,
+    seen: RefCell<IoObjects>,
 }
 
 /// What the last search found.
 #[derive(Debug, Clone, Default)]
-struct Seen {
-    types: Types,
+struct IoObjects {
+    types: IoTypes,
     objects: Option<BTreeSet<u64>>,
 }
 
-impl Python {
-    pub(super) fn new(pid: u32, runtime: u64, layout: Layout, evaluator: Range<u64>) -> Python {
-        Python { pid, runtime, layout, evaluator, seen: RefCell::default() }
+impl PythonStreams {
+    pub(super) fn new(pid: u32, runtime: u64, layout: PythonLayout, evaluator: Range<u64>) -> PythonStreams {
+        PythonStreams { pid, runtime, layout, evaluator, seen: RefCell::default() }
     }
 
     /// The types of the module `_io`; none before the interpreter is set up and after it was taken down.
-    fn types(&self, memory: &dyn Memory) -> Option<Types> {
+    fn types(&self, memory: &dyn Memory) -> Option<IoTypes> {
         let main = self.runtime + self.layout.head + 8; // the first of the list is the newest
         let interpreter = memory.u64(main).filter(|at| *at != 0)?;
         let modules = memory.u64(interpreter.checked_add(self.layout.modules)?)?;
         let module = dict_get(memory, &self.layout, modules, &["_io"])[0]?;
-        let names = Kind::ALL.map(Kind::name);
+        let names = IoType::ALL.map(IoType::name);
         let found = dict_get(memory, &self.layout, module_dict(memory, module)?, &names);
-        Types::of(memory, &self.layout, &found)
+        IoTypes::of(memory, &self.layout, &found)
     }
 }
 
-impl Walker for Python {
-    fn walker(&self) -> RuntimeId {
+impl Walker for PythonStreams {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::CPYTHON
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut seen = self.seen.borrow_mut();
         if !seen.types.still_there(memory) {
-            *seen = Seen { types: self.types(memory).unwrap_or_default(), objects: None };
+            *seen = IoObjects { types: self.types(memory).unwrap_or_default(), objects: None };
         }
         if seen.types.is_empty() {
             return Vec::new();
@@ -171,25 +172,25 @@ impl Walker for Python {
         streams::streams(memory, &self.layout, types, objects, kept)
     }
 
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        let mut found = self.streams(memory, BUFFER_MOST);
+    fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
+        let mut found = self.read(memory, BUFFER_MOST);
         // Those of sys are flushed before the others are taken down.
         found.sort_by_key(|one| !matches!(one.buffer.fd, 1 | 2));
-        pending::pending(found)
+        stream_buffer::pending(found)
     }
 
-    fn texts(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
+    fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
         let seen = self.seen.borrow();
-        streams::texts(memory, &seen.types, seen.objects.iter().flatten())
+        streams::text_layers(memory, &seen.types, seen.objects.iter().flatten())
     }
 
-    fn outside(&self) -> Range<u64> {
+    fn interpreter_code(&self) -> Range<u64> {
         self.evaluator.clone()
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
         let seen = self.seen.clone();
-        Some(Box::new(Python { pid: child, evaluator: self.evaluator.clone(), seen, ..*self }))
+        Some(Box::new(PythonStreams { pid: child, evaluator: self.evaluator.clone(), seen, ..*self }))
     }
 
     fn search_again(&self) {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use weir_sys::memory::Memory;
 
 use super::objects::TYPE;
-use super::streams::Types;
+use super::streams::IoTypes;
 use crate::heap_search::blocks;
 use crate::copied_memory::word;
 
@@ -14,7 +14,7 @@ use crate::copied_memory::word;
 const ALIGN: usize = 16;
 
 /// The addresses of the objects.
-pub(super) fn objects(pid: u32, memory: &dyn Memory, types: &Types) -> BTreeSet<u64> {
+pub(super) fn objects(pid: u32, memory: &dyn Memory, types: &IoTypes) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let wanted = types.of_streams();
     blocks(pid, memory, |start, data| {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use weir_sys::memory::Memory;
 
-use super::layout::Layout;
+use super::layout::PythonLayout;
 use crate::copied_memory::{structure, word};
 
 /// PyObject.ob_type.
@@ -43,7 +43,7 @@ pub(super) fn module_dict(memory: &dyn Memory, module: u64) -> Option<u64> {
 }
 
 /// The values of some keys that are strings.
-pub(super) fn dict_get(memory: &dyn Memory, layout: &Layout, dict: u64, keys: &[&str]) -> Vec<Option<u64>> {
+pub(super) fn dict_get(memory: &dyn Memory, layout: &PythonLayout, dict: u64, keys: &[&str]) -> Vec<Option<u64>> {
     let mut found = vec![None; keys.len()];
     for (key, value) in entries(memory, layout, dict).unwrap_or_default() {
         let Some(text) = ascii(memory, layout, key) else { continue };
@@ -54,7 +54,7 @@ pub(super) fn dict_get(memory: &dyn Memory, layout: &Layout, dict: u64, keys: &[
     found
 }
 
-fn entries(memory: &dyn Memory, layout: &Layout, dict: u64) -> Option<Vec<(u64, u64)>> {
+fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<(u64, u64)>> {
     if !is(memory, dict, b"dict") {
         return None;
     }
@@ -87,12 +87,12 @@ fn entries(memory: &dyn Memory, layout: &Layout, dict: u64) -> Option<Vec<(u64, 
     )
 }
 
-fn state(layout: &Layout, string: &[u8; 40]) -> u32 {
+fn state(layout: &PythonLayout, string: &[u8; 40]) -> u32 {
     (word(string, STRING_STATE) as u32) >> layout.state_shift
 }
 
 /// A short ASCII string, as names are.
-fn ascii(memory: &dyn Memory, layout: &Layout, string: u64) -> Option<Vec<u8>> {
+fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
     let length = word(&head, SIZE as usize);
     let plain = state(layout, &head) & 0x60 == 0x60;
@@ -100,7 +100,7 @@ fn ascii(memory: &dyn Memory, layout: &Layout, string: u64) -> Option<Vec<u8>> {
 }
 
 /// The characters from `from` on in UTF-8, and how many bytes they are; at most `most` are returned.
-pub(super) fn text_from(memory: &dyn Memory, layout: &Layout, string: u64, from: u64) -> Option<Vec<u8>> {
+pub(super) fn text_from(memory: &dyn Memory, layout: &PythonLayout, string: u64, from: u64) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
     let state = state(layout, &head);
     let (width, ascii) = (u64::from(state >> 2 & 7), state & 0x40 != 0);
@@ -119,8 +119,8 @@ pub(super) fn text_from(memory: &dyn Memory, layout: &Layout, string: u64, from:
 }
 
 /// What a TextIOWrapper holds back: bytes, an ASCII string, or a list of these.
-pub(super) fn pending_bytes(memory: &dyn Memory, layout: &Layout, object: u64, most: u64) -> Option<Vec<u8>> {
-    let mut pieces = Pieces { memory, layout, data_at: HashMap::new() };
+pub(super) fn pending_bytes(memory: &dyn Memory, layout: &PythonLayout, object: u64, most: u64) -> Option<Vec<u8>> {
+    let mut pieces = ChunkReader { memory, layout, data_at: HashMap::new() };
     if !is(memory, object, b"list") {
         return pieces.piece(object, most);
     }
@@ -138,14 +138,14 @@ pub(super) fn pending_bytes(memory: &dyn Memory, layout: &Layout, object: u64, m
 }
 
 /// Reads many small objects with one call each: a program that writes all the time must be kept up with.
-struct Pieces<'m> {
+struct ChunkReader<'m> {
     memory: &'m dyn Memory,
-    layout: &'m Layout,
+    layout: &'m PythonLayout,
     /// Where the bytes begin, by the object's type.
     data_at: HashMap<u64, u64>,
 }
 
-impl Pieces<'_> {
+impl ChunkReader<'_> {
     fn piece(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {
         let head = self.memory.bytes(object, 128);
         let kind = head.get(TYPE as usize..).and_then(|rest| rest.first_chunk())?;

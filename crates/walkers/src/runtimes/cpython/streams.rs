@@ -6,11 +6,11 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use super::drain::empty;
-use super::layout::Layout;
+use super::drain::add_drain;
+use super::layout::PythonLayout;
 use super::objects::{TYPE, pending_bytes, text_from, type_name};
-use crate::pending::Whole;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
 /// Of `buffered` in bufferedio.c and of `textio` in textio.c, what is needed.
 const OBJECT_BYTES: usize = 152;
@@ -20,7 +20,7 @@ const FILE_FD: usize = 16;
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum IoType {
     Text,
     Writer,
     Reader,
@@ -28,23 +28,23 @@ pub(super) enum Kind {
     File,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::Text, Kind::Writer, Kind::Reader, Kind::Random, Kind::File];
+impl IoType {
+    pub const ALL: [IoType; 5] = [IoType::Text, IoType::Writer, IoType::Reader, IoType::Random, IoType::File];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Text => "TextIOWrapper",
-            Kind::Writer => "BufferedWriter",
-            Kind::Reader => "BufferedReader",
-            Kind::Random => "BufferedRandom",
-            Kind::File => "FileIO",
+            IoType::Text => "TextIOWrapper",
+            IoType::Writer => "BufferedWriter",
+            IoType::Reader => "BufferedReader",
+            IoType::Random => "BufferedRandom",
+            IoType::File => "FileIO",
         }
     }
 
-    fn bytes(self, layout: &Layout) -> u64 {
+    fn bytes(self, layout: &PythonLayout) -> u64 {
         match self {
-            Kind::Text => layout.text_bytes,
-            Kind::File => 48,
+            IoType::Text => layout.text_bytes,
+            IoType::File => 48,
             _ => 152,
         }
     }
@@ -52,13 +52,13 @@ impl Kind {
 
 /// The types' addresses, each seen to have its name and the size that we know.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Types(pub(super) Vec<(u64, Kind)>);
+pub(super) struct IoTypes(pub(super) Vec<(u64, IoType)>);
 
-impl Types {
-    /// `found` in the order of [`Kind::ALL`].
-    pub fn of(memory: &dyn Memory, layout: &Layout, found: &[Option<u64>]) -> Option<Types> {
+impl IoTypes {
+    /// `found` in the order of [`IoType::ALL`].
+    pub fn of(memory: &dyn Memory, layout: &PythonLayout, found: &[Option<u64>]) -> Option<IoTypes> {
         let mut types = Vec::new();
-        for (kind, at) in Kind::ALL.into_iter().zip(found) {
+        for (kind, at) in IoType::ALL.into_iter().zip(found) {
             let at = (*at)?;
             let size = memory.u64(at.checked_add(32)?)?;
             if !is_named(memory, at, kind) || size != kind.bytes(layout) {
@@ -66,7 +66,7 @@ impl Types {
             }
             types.push((at, kind));
         }
-        Some(Types(types))
+        Some(IoTypes(types))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -80,12 +80,12 @@ impl Types {
 
     /// Of all objects but files.
     pub fn of_streams(&self) -> [u64; 4] {
-        let kinds = [Kind::Text, Kind::Writer, Kind::Reader, Kind::Random];
+        let kinds = [IoType::Text, IoType::Writer, IoType::Reader, IoType::Random];
         kinds.map(|kind| self.0.iter().find(|one| one.1 == kind).map_or(u64::MAX, |one| one.0))
     }
 
     /// What a living object is, by a copy of its beginning.
-    fn kind(&self, object: &[u8]) -> Option<Kind> {
+    fn kind(&self, object: &[u8]) -> Option<IoType> {
         // A freed object begins with a pointer to the next free one, or with no references.
         let at = word(object, TYPE as usize);
         (int(object, 0) != 0).then(|| self.0.iter().find(|(known, _)| *known == at).map(|(_, kind)| *kind))?
@@ -95,11 +95,11 @@ impl Types {
     fn fd(&self, memory: &dyn Memory, object: u64) -> Option<i32> {
         let file: [u8; FILE_BYTES] = structure(memory, object)?;
         let fd = int(&file, FILE_FD);
-        (fd >= 0 && self.kind(&file) == Some(Kind::File)).then_some(fd)
+        (fd >= 0 && self.kind(&file) == Some(IoType::File)).then_some(fd)
     }
 }
 
-fn is_named(memory: &dyn Memory, at: u64, kind: Kind) -> bool {
+fn is_named(memory: &dyn Memory, at: u64, kind: IoType) -> bool {
     let name = type_name(memory, at).unwrap_or_default();
     name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
 }
@@ -107,26 +107,26 @@ fn is_named(memory: &dyn Memory, at: u64, kind: Kind) -> bool {
 /// A stream for every one of the objects that has a file under it. Those that are no streams any more leave.
 pub(super) fn streams(
     memory: &dyn Memory,
-    layout: &Layout,
-    types: &Types,
+    layout: &PythonLayout,
+    types: &IoTypes,
     objects: &mut BTreeSet<u64>,
     kept: u64,
-) -> Vec<Whole> {
+) -> Vec<StreamBuffer> {
     let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
     objects.retain(|&at| {
         let Some(copy) = structure::<OBJECT_BYTES>(memory, at) else { return false };
         let kind = types.kind(&copy);
-        if kind == Some(Kind::Text) {
+        if kind == Some(IoType::Text) {
             texts.push((at, copy));
         } else if kind.is_some() {
             found.extend(
-                steady(memory, at, copy, |copy| buffered(memory, types, at, copy, kept)).map(|one| (at, one)),
+                read_stable(memory, at, copy, |copy| buffered(memory, types, at, copy, kept)).map(|one| (at, one)),
             );
         }
-        kind.is_some_and(|kind| kind != Kind::File)
+        kind.is_some_and(|kind| kind != IoType::File)
     });
     for (at, copy) in texts {
-        let with_text = steady(memory, at, copy, |object| {
+        let with_text = read_stable(memory, at, copy, |object| {
             let below = word(object, 32);
             let one = found.get(&below).cloned().or_else(|| unbuffered(memory, types, at, below))?;
             add_text(memory, layout, (at, object), kept, one)
@@ -137,25 +137,25 @@ pub(super) fn streams(
 }
 
 /// The text layers, each with what it lies on.
-pub(super) fn texts<'a>(
+pub(super) fn text_layers<'a>(
     memory: &dyn Memory,
-    types: &Types,
+    types: &IoTypes,
     objects: impl Iterator<Item = &'a u64>,
 ) -> Vec<(u64, u64)> {
     let of = |at: &u64| {
         let copy = structure::<OBJECT_BYTES>(memory, *at)?;
-        (types.kind(&copy) == Some(Kind::Text)).then(|| (*at, word(&copy, 32)))
+        (types.kind(&copy) == Some(IoType::Text)).then(|| (*at, word(&copy, 32)))
     };
     objects.filter_map(of).collect()
 }
 
 fn buffered(
     memory: &dyn Memory,
-    types: &Types,
+    types: &IoTypes,
     at: u64,
     object: &[u8; OBJECT_BYTES],
     kept: u64,
-) -> Option<Whole> {
+) -> Option<StreamBuffer> {
     let [buffer, position, _, read_end, write_pos, write_end, ..] =
         std::array::from_fn::<u64, 6, _>(|field| word(object, 56 + 8 * field));
     let (raw, size) = (word(object, 16), word(object, 120));
@@ -172,37 +172,37 @@ fn buffered(
     if waits.1 > size || ahead.1 > size {
         return None;
     }
-    let mut whole = Whole::of(Buffer {
+    let mut stream = StreamBuffer::of(Buffer {
         walker: RuntimeId::CPYTHON,
         address: at,
         fd,
         mode: Some(Mode::Full),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: content(memory, buffer.checked_add(waits.0)?, pending, kept)?,
+        pending: read_content(memory, buffer.checked_add(waits.0)?, pending, kept)?,
         unread_bytes: unread,
-        unread: content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
+        unread: read_content(memory, buffer.checked_add(ahead.0)?, unread, UNREAD_KEPT)?,
     });
     if pending > 0 {
-        empty(memory, Some(at), None, &mut whole);
+        add_drain(memory, Some(at), None, &mut stream);
     }
-    Some(whole)
+    Some(stream)
 }
 
 /// A text stream right over a file (`python -u`).
-fn unbuffered(memory: &dyn Memory, types: &Types, at: u64, raw: u64) -> Option<Whole> {
-    Some(Whole::unbuffered(RuntimeId::CPYTHON, at, types.fd(memory, raw)?))
+fn unbuffered(memory: &dyn Memory, types: &IoTypes, at: u64, raw: u64) -> Option<StreamBuffer> {
+    Some(StreamBuffer::unbuffered(RuntimeId::CPYTHON, at, types.fd(memory, raw)?))
 }
 
 /// What the text layer holds: written after what the buffer has, read before it.
 fn add_text(
     memory: &dyn Memory,
-    layout: &Layout,
+    layout: &PythonLayout,
     (at, text): (u64, &[u8; OBJECT_BYTES]),
     kept: u64,
-    mut whole: Whole,
-) -> Option<Whole> {
-    let one = &mut whole.buffer;
+    mut stream: StreamBuffer,
+) -> Option<StreamBuffer> {
+    let one = &mut stream.buffer;
     if int(text, 16) != 1 || word(text, 24) == 0 {
         return None;
     }
@@ -227,7 +227,7 @@ fn add_text(
     }
     if waits {
         let below = Some(one.address).filter(|below| *below != at);
-        empty(memory, below, Some(at), &mut whole);
+        add_drain(memory, below, Some(at), &mut stream);
     }
-    Some(whole)
+    Some(stream)
 }

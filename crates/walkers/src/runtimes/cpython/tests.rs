@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::layout::Layout;
+use super::layout::PythonLayout;
 use super::objects::{dict_get, module_dict, pending_bytes, text_from};
-use super::streams::{self, Kind, Types};
-use super::{Python, named_version};
+use super::streams::{self, IoType, IoTypes};
+use super::{PythonStreams, named_version};
 use crate::Walker;
 use crate::copied_memory::PENDING_KEPT;
-use crate::tests::{BASE, Piece, hostile_words};
+use crate::tests::{BASE, TestMemory, hostile_words};
 
-fn layouts() -> Vec<Layout> {
-    (9..=12).filter_map(|minor| Layout::of(&Piece(Vec::new()), minor, 0)).collect()
+fn layouts() -> Vec<PythonLayout> {
+    (9..=12).filter_map(|minor| PythonLayout::of(&TestMemory(Vec::new()), minor, 0)).collect()
 }
 
 /// Writes the objects' type words so that each check of a type is passed by chance often enough.
@@ -36,12 +36,12 @@ proptest! {
     #[test]
     fn garbage_is_survived(mut words in hostile_words(600)) {
         claim_types(&mut words);
-        let memory = Piece::of(&words);
+        let memory = TestMemory::of(&words);
         let objects: BTreeSet<u64> = (BASE..BASE + 8 * 480).step_by(16).collect();
         for layout in layouts() {
-            let types = Kind::ALL.iter().zip(words.iter().skip(1).step_by(3)).map(|(kind, at)| (*at, *kind));
-            let found = streams::streams(&memory, &layout, &Types(types.collect()), &mut objects.clone(), PENDING_KEPT);
-            let found = crate::pending::buffers(found);
+            let types = IoType::ALL.iter().zip(words.iter().skip(1).step_by(3)).map(|(kind, at)| (*at, *kind));
+            let found = streams::streams(&memory, &layout, &IoTypes(types.collect()), &mut objects.clone(), PENDING_KEPT);
+            let found = crate::stream_buffer::buffers(found);
             prop_assert!(found.iter().all(|one| one.pending.len() <= 256 && one.unread.len() <= 64));
             for at in &objects {
                 dict_get(&memory, &layout, *at, &["_io"]);
@@ -49,7 +49,7 @@ proptest! {
                 text_from(&memory, &layout, *at, words[0]);
                 pending_bytes(&memory, &layout, *at, 256);
             }
-            prop_assert_eq!(Python::new(0, BASE, layout, 0..0).buffers(&memory), []);
+            prop_assert_eq!(PythonStreams::new(0, BASE, layout, 0..0).buffers(&memory), []);
         }
     }
 }
@@ -62,8 +62,8 @@ fn versions_by_name() {
 
 #[test]
 fn the_future_is_not_known() {
-    assert_eq!(Layout::of(&Piece(Vec::new()), 15, BASE), None);
-    assert_eq!(Layout::of(&Piece(vec![0; 4096]), 13, BASE), None, "without its table of offsets");
+    assert_eq!(PythonLayout::of(&TestMemory(Vec::new()), 15, BASE), None);
+    assert_eq!(PythonLayout::of(&TestMemory(vec![0; 4096]), 13, BASE), None, "without its table of offsets");
 }
 
 #[test]

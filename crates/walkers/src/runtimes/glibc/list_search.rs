@@ -5,15 +5,15 @@
 
 use weir_sys::memory::Memory;
 
-use super::{CHAIN, FILE_BYTES, FILENO, Glibc, VTABLE, is_file, list};
+use super::{CHAIN, FILE_BYTES, FILENO, GlibcStreams, VTABLE, is_file, list};
 use crate::copied_memory::{int, structure, word};
-use crate::image_memory::Area;
+use crate::image_memory::ImageMemory;
 
 /// No more words than these are followed when the head is searched.
 const CANDIDATES_MOST: usize = 4096;
 
 /// The streams of a stripped static program.
-pub(crate) fn search(memory: &dyn Memory, area: &Area) -> Option<Glibc> {
+pub(crate) fn search(memory: &dyn Memory, area: &ImageMemory) -> Option<GlibcStreams> {
     let memory = &area.copy(memory);
     let files = memory.structures::<FILE_BYTES>(|flags| flags & 0xffff_0000 == 0xfbad_0000);
     let mut ends = files.iter().filter(|(_, file)| is_stderr(memory, area, file));
@@ -26,10 +26,10 @@ pub(crate) fn search(memory: &dyn Memory, area: &Area) -> Option<Glibc> {
             heads.push(*at);
         }
     }
-    (!heads.is_empty()).then(|| Glibc::one_of(heads, stderr))
+    (!heads.is_empty()).then(|| GlibcStreams::one_of(heads, stderr))
 }
 
-fn is_stderr(memory: &dyn Memory, area: &Area, file: &[u8; FILE_BYTES]) -> bool {
+fn is_stderr(memory: &dyn Memory, area: &ImageMemory, file: &[u8; FILE_BYTES]) -> bool {
     let mut file = *file;
     for fd in [2, 1, 0] {
         if !is_file(&file) || int(&file, FILENO) != fd || !area.is_own(word(&file, VTABLE)) {

@@ -9,8 +9,9 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::pending::{self, Part, Store, Value, Whole};
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 use crate::c_library;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
@@ -49,42 +50,42 @@ const APPENDING: u64 = 0x1000;
 
 /// The streams of a process with glibc.
 #[derive(Debug, Clone)]
-pub struct Glibc {
+pub struct GlibcStreams {
     heads: Vec<u64>,
     /// A stream that the list must have, where the head was found by a search.
     must: Option<u64>,
 }
 
-impl Glibc {
+impl GlibcStreams {
     /// With `_IO_list_all` at this address of the process.
-    pub fn at(head: u64) -> Glibc {
-        Glibc { heads: vec![head], must: None }
+    pub fn at(head: u64) -> GlibcStreams {
+        GlibcStreams { heads: vec![head], must: None }
     }
 
     /// With several words that may be `_IO_list_all`: it is the one whose list is the longest.
-    pub(crate) fn one_of(heads: Vec<u64>, must: u64) -> Glibc {
-        Glibc { heads, must: Some(must) }
+    pub(crate) fn one_of(heads: Vec<u64>, must: u64) -> GlibcStreams {
+        GlibcStreams { heads, must: Some(must) }
     }
 }
 
-impl Walker for Glibc {
-    fn walker(&self) -> RuntimeId {
+impl Walker for GlibcStreams {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::GLIBC
     }
 
     /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
-        let whole = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
-        let longest = whole.max_by_key(Vec::len).unwrap_or_default();
+        let complete = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
+        let longest = complete.max_by_key(Vec::len).unwrap_or_default();
         longest
             .into_iter()
-            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, kept)))
+            .filter_map(|(at, file)| read_stable(memory, at, file, |file| stream(memory, at, file, kept)))
             .collect()
     }
 
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walker>> {
@@ -109,7 +110,7 @@ pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
     word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
 }
 
-fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64) -> Option<Whole> {
+fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64) -> Option<StreamBuffer> {
     let flags = word(file, 0);
     let [read_ptr, read_end, read_base, write_base, write_ptr, _, base, end] =
         std::array::from_fn(|field| word(file, 8 + 8 * field));
@@ -130,7 +131,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
             return None;
         }
         buffer.pending_bytes = write_ptr - write_base;
-        buffer.pending = content(memory, write_base, buffer.pending_bytes, kept)?;
+        buffer.pending = read_content(memory, write_base, buffer.pending_bytes, kept)?;
     } else {
         let pushed_back = flags & IN_BACKUP != 0;
         if read_base > read_ptr || read_ptr > read_end || !pushed_back && (base > read_base || read_end > end)
@@ -142,46 +143,46 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
             [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
         unread(memory, &mut buffer, parts)?;
     }
-    whole(memory, file, kept, buffer)
+    with_wide_buffer(memory, file, kept, buffer)
 }
 
 /// With what waits in the buffer of wide characters, and how both are emptied.
-fn whole(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<Whole> {
-    let mut whole = Whole::of(buffer);
-    whole.moves = Some(whole.buffer.address.wrapping_add(WRITE_PTR as u64));
-    if whole.buffer.pending_bytes > 0 {
-        empty(file, &mut whole);
+fn with_wide_buffer(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<StreamBuffer> {
+    let mut stream = StreamBuffer::of(buffer);
+    stream.watch_address = Some(stream.buffer.address.wrapping_add(WRITE_PTR as u64));
+    if stream.buffer.pending_bytes > 0 {
+        add_drain(file, &mut stream);
     }
     if int(file, ORIENTATION) > 0 {
-        wide::add(memory, file, kept, &mut whole)?;
+        wide::add(memory, file, kept, &mut stream)?;
     }
     if word(file, 0) & PUTTING != 0 {
-        (whole.locked, whole.holder) = lock(memory, word(file, LOCK));
+        (stream.locked, stream.lock_owner) = lock(memory, word(file, LOCK));
     }
-    Some(whole)
+    Some(stream)
 }
 
 /// As `_IO_new_do_write` leaves it. A stream that was read before (open for both, no seek between) seeks back when
 /// it is flushed: that cannot be done from outside.
-fn empty(file: &[u8; FILE_BYTES], whole: &mut Whole) {
-    let at = whole.buffer.address;
+fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
+    let at = stream.buffer.address;
     let [read_end, write_base, base, end] = [16, WRITE_BASE, 56, 64].map(|field| word(file, field));
     if read_end != write_base {
         return;
     }
     let by_byte = word(file, 0) & (LINE_BUFFERED | UNBUFFERED) != 0 && int(file, ORIENTATION) <= 0;
     let (reads, offset) = ([8, 16, 24], word(file, OFFSET));
-    whole.emptied.extend(reads.map(|field| Store::u64(at + field, base)));
-    whole.emptied.extend([32, 40].map(|field| Store::u64(at + field, base)));
-    whole.emptied.push(Store::u64(at + 48, if by_byte { base } else { end }));
-    whole.partly.extend(reads.map(|field| Part::new(at + field, Value::Taken(write_base))));
-    whole.partly.push(Part::new(at + 32, Value::Taken(write_base)));
+    stream.drain_stores.extend(reads.map(|field| MemoryStore::u64(at + field, base)));
+    stream.drain_stores.extend([32, 40].map(|field| MemoryStore::u64(at + field, base)));
+    stream.drain_stores.push(MemoryStore::u64(at + 48, if by_byte { base } else { end }));
+    stream.partial_stores.extend(reads.map(|field| PartialStore::new(at + field, StoredValue::WrittenPlus(write_base))));
+    stream.partial_stores.push(PartialStore::new(at + 32, StoredValue::WrittenPlus(write_base)));
     // What it knows of the descriptor's position: not of one that is opened to append, whose is unknown (-1).
     if offset as i64 >= 0 {
         let (at, appends) = (at + OFFSET as u64, word(file, 0) & APPENDING != 0);
-        let moved = offset.wrapping_add(whole.buffer.pending_bytes);
-        whole.emptied.push(Store::u64(at, if appends { u64::MAX } else { moved }));
-        whole.partly.push(Part::new(at, if appends { Value::Just(u64::MAX) } else { Value::Taken(offset) }));
+        let moved = offset.wrapping_add(stream.buffer.pending_bytes);
+        stream.drain_stores.push(MemoryStore::u64(at, if appends { u64::MAX } else { moved }));
+        stream.partial_stores.push(PartialStore::new(at, if appends { StoredValue::Constant(u64::MAX) } else { StoredValue::WrittenPlus(offset) }));
     }
 }
 
@@ -198,7 +199,7 @@ fn unread(memory: &dyn Memory, buffer: &mut Buffer, parts: [(u64, u64); 2]) -> O
     for (from, to) in parts {
         let bytes = to.checked_sub(from).filter(|bytes| *bytes <= BUFFER_MOST)?;
         let room = UNREAD_KEPT - buffer.unread.len() as u64;
-        buffer.unread.extend(content(memory, from, bytes, room)?);
+        buffer.unread.extend(read_content(memory, from, bytes, room)?);
         buffer.unread_bytes += bytes;
     }
     Some(())

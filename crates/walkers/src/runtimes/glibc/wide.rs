@@ -3,8 +3,9 @@
 use weir_sys::memory::Memory;
 
 use super::{FILE_BYTES, LINE_BUFFERED, PUTTING, UNBUFFERED, WIDE_DATA, WRITE_BASE, WRITE_PTR};
-use crate::pending::{Store, Whole};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, structure, word};
+use crate::pending_bytes::{MemoryStore};
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, structure, word};
 
 /// Of `struct _IO_wide_data`, the pointers of its buffer.
 const WIDE_BYTES: usize = 64;
@@ -13,7 +14,7 @@ const WRITE_POINTER: u64 = 32;
 /// Adds what waits in the wide buffer of a stream: written after the bytes, read before them. It is counted in
 /// UTF-8, which is what nearly every locale writes; where only the beginning of a long text is `kept`, the rest is
 /// taken to be as that.
-pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, whole: &mut Whole) -> Option<()> {
+pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, stream: &mut StreamBuffer) -> Option<()> {
     let (at, putting) = (word(file, WIDE_DATA), word(file, 0) & PUTTING != 0);
     let data = structure::<WIDE_BYTES>(memory, at)?;
     let [read_ptr, read_end, _, write_base, write_ptr, _, base, end] =
@@ -22,18 +23,18 @@ pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, whole
     if base > from || from > to || to > end || end - base > BUFFER_MOST {
         return None;
     }
-    let (text, bytes) = utf8(&content(memory, from, to - from, kept.max(1 << 16))?, to - from);
+    let (text, bytes) = utf8(&read_content(memory, from, to - from, kept.max(1 << 16))?, to - from);
     if structure::<WIDE_BYTES>(memory, at)? != data {
         return None;
     }
-    let buffer = &mut whole.buffer;
+    let buffer = &mut stream.buffer;
     // The bytes follow when these are written out.
-    whole.moves = at.checked_add(WRITE_POINTER);
+    stream.watch_address = at.checked_add(WRITE_POINTER);
     if putting {
         buffer.pending_bytes += bytes;
         buffer.pending.extend(text);
         buffer.pending.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-        empty(at, file, &data, whole);
+        add_drain(at, file, &data, stream);
     } else {
         buffer.unread_bytes += bytes;
         buffer.unread.splice(0..0, text);
@@ -43,20 +44,20 @@ pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, whole
 }
 
 /// As `_IO_wdo_write` leaves it. Some characters cannot stay while others go: it is done whole or not at all.
-fn empty(at: u64, file: &[u8; FILE_BYTES], data: &[u8; WIDE_BYTES], whole: &mut Whole) {
+fn add_drain(at: u64, file: &[u8; FILE_BYTES], data: &[u8; WIDE_BYTES], stream: &mut StreamBuffer) {
     let [read_end, write_base, write_ptr, base, end] = [8, 24, 32, 48, 56].map(|field| word(data, field));
-    whole.partly.clear();
+    stream.partial_stores.clear();
     if write_base == write_ptr {
         return;
     }
     let bytes_wait = word(file, WRITE_PTR) != word(file, WRITE_BASE);
-    if read_end != write_base || bytes_wait && whole.emptied.is_empty() {
-        whole.emptied.clear();
+    if read_end != write_base || bytes_wait && stream.drain_stores.is_empty() {
+        stream.drain_stores.clear();
         return;
     }
     let by_byte = word(file, 0) & (LINE_BUFFERED | UNBUFFERED) != 0;
-    whole.emptied.extend([0, 8, 16, 24, 32].map(|field| Store::u64(at + field, base)));
-    whole.emptied.push(Store::u64(at + 40, if by_byte { base } else { end }));
+    stream.drain_stores.extend([0, 8, 16, 24, 32].map(|field| MemoryStore::u64(at + field, base)));
+    stream.drain_stores.push(MemoryStore::u64(at + 40, if by_byte { base } else { end }));
 }
 
 /// Characters as UTF-8, and how long all of them would be.

@@ -4,25 +4,25 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use super::itabs::Tables;
-use crate::pending::Whole;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use super::itabs::GoItabs;
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum BufioType {
     Writer,
     Reader,
     Scanner,
 }
 
-impl Kind {
+impl BufioType {
     /// Where in it the interface is that it writes to or reads from.
     const fn interface(self) -> u64 {
         match self {
-            Kind::Writer => 48,
-            Kind::Reader => 24,
-            Kind::Scanner => 0,
+            BufioType::Writer => 48,
+            BufioType::Reader => 24,
+            BufioType::Scanner => 0,
         }
     }
 }
@@ -34,42 +34,42 @@ const DESCRIPTOR: u64 = 16;
 const DESCRIPTOR_MOST: i32 = 1 << 24;
 
 /// How an object's memory is judged.
-pub(super) struct Judge<'a> {
+pub(super) struct BufioValidator<'a> {
     pub memory: &'a dyn Memory,
-    pub tables: &'a Tables,
+    pub tables: &'a GoItabs,
     /// Whether a descriptor is open for writing (true) or for reading.
     pub open_for: &'a dyn Fn(i32, bool) -> bool,
     pub kept: u64,
 }
 
 /// A buffer: where it is, how large.
-struct Slice {
+struct GoSlice {
     data: u64,
     length: u64,
 }
 
-impl Judge<'_> {
+impl BufioValidator<'_> {
     /// The objects that may have this word, a pointer to a table, at `at`.
-    pub fn around(&self, at: u64, value: u64) -> impl Iterator<Item = (u64, Kind)> {
-        let writer = self.tables.writers.contains(&value).then_some(Kind::Writer);
+    pub fn around(&self, at: u64, value: u64) -> impl Iterator<Item = (u64, BufioType)> {
+        let writer = self.tables.writers.contains(&value).then_some(BufioType::Writer);
         let reads = self.tables.readers.contains(&value);
         let kinds =
-            writer.into_iter().chain([Kind::Reader, Kind::Scanner].into_iter().filter(move |_| reads));
+            writer.into_iter().chain([BufioType::Reader, BufioType::Scanner].into_iter().filter(move |_| reads));
         kinds.filter_map(move |kind| Some((at.checked_sub(kind.interface())?, kind)))
     }
 
     /// The stream, if that is what is there.
-    pub fn stream(&self, at: u64, kind: Kind) -> Option<Whole> {
+    pub fn stream(&self, at: u64, kind: BufioType) -> Option<StreamBuffer> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
-        steady(self.memory, at, copy, |object| match kind {
-            Kind::Writer => self.writer(object),
-            Kind::Reader => self.reader(object),
-            Kind::Scanner => self.scanner(object),
+        read_stable(self.memory, at, copy, |object| match kind {
+            BufioType::Writer => self.writer(object),
+            BufioType::Reader => self.reader(object),
+            BufioType::Scanner => self.scanner(object),
         })
     }
 
     /// err, buf, n, wr.
-    fn writer(&self, object: &[u8]) -> Option<Whole> {
+    fn writer(&self, object: &[u8]) -> Option<StreamBuffer> {
         let (buffer, waits) = (slice(object, 16)?, word(object, 40));
         let fits = is_interface(object, 0)
             && waits <= buffer.length
@@ -77,37 +77,37 @@ impl Judge<'_> {
         let fd = self.descriptor(word(object, 56), true).filter(|_| fits)?;
         let mut found = self.buffer(fd, &buffer)?;
         found.pending_bytes = waits;
-        found.pending = content(self.memory, buffer.data, waits, self.kept)?;
-        Some(Whole::of(found))
+        found.pending = read_content(self.memory, buffer.data, waits, self.kept)?;
+        Some(StreamBuffer::of(found))
     }
 
     /// buf, rd, r, w, err, lastByte, lastRuneSize.
-    fn reader(&self, object: &[u8]) -> Option<Whole> {
+    fn reader(&self, object: &[u8]) -> Option<StreamBuffer> {
         let last = |field, most| (-1..=most).contains(&(word(object, field) as i64));
         let fits = is_interface(object, 56) && last(72, 255) && last(80, 4);
         self.input(object, 0, [40, 48]).filter(|_| fits && self.tables.readers.contains(&word(object, 24)))
     }
 
     /// r, split, maxTokenSize, token, buf, start, end.
-    fn scanner(&self, object: &[u8]) -> Option<Whole> {
+    fn scanner(&self, object: &[u8]) -> Option<StreamBuffer> {
         let fits = word(object, 16) != 0 && (1..=BUFFER_MOST).contains(&word(object, 24));
         self.input(object, 56, [80, 88]).filter(|_| fits && self.tables.readers.contains(&word(object, 0)))
     }
 
-    fn input(&self, object: &[u8], buffer: usize, [from, to]: [usize; 2]) -> Option<Whole> {
+    fn input(&self, object: &[u8], buffer: usize, [from, to]: [usize; 2]) -> Option<StreamBuffer> {
         let interface = if buffer == 0 { 24 } else { 0 };
         let (buffer, from, to) = (slice(object, buffer)?, word(object, from), word(object, to));
         let unread = to.checked_sub(from).filter(|_| to <= buffer.length)?;
         let mut found = self.buffer(self.descriptor(word(object, interface + 8), false)?, &buffer)?;
         found.unread_bytes = unread;
-        found.unread = content(self.memory, buffer.data.checked_add(from)?, unread, UNREAD_KEPT)?;
-        Some(Whole::of(found))
+        found.unread = read_content(self.memory, buffer.data.checked_add(from)?, unread, UNREAD_KEPT)?;
+        Some(StreamBuffer::of(found))
     }
 
     /// With nothing in it; None where not all of its memory is there.
-    fn buffer(&self, fd: i32, buffer: &Slice) -> Option<Buffer> {
+    fn buffer(&self, fd: i32, buffer: &GoSlice) -> Option<Buffer> {
         let last = buffer.data.checked_add(buffer.length - 1)?;
-        content(self.memory, buffer.data, 1, 1).and(content(self.memory, last, 1, 1))?;
+        read_content(self.memory, buffer.data, 1, 1).and(read_content(self.memory, last, 1, 1))?;
         Some(Buffer {
             walker: RuntimeId::GO,
             address: buffer.data,
@@ -134,8 +134,8 @@ fn is_interface(object: &[u8], at: usize) -> bool {
     word(object, at) != 0 || word(object, at + 8) == 0
 }
 
-fn slice(object: &[u8], at: usize) -> Option<Slice> {
+fn slice(object: &[u8], at: usize) -> Option<GoSlice> {
     let [data, length, capacity] = [0, 8, 16].map(|field| word(object, at + field));
     let fits = (1..=capacity).contains(&length) && capacity <= BUFFER_MOST && data > u64::from(u16::MAX);
-    fits.then_some(Slice { data, length })
+    fits.then_some(GoSlice { data, length })
 }

@@ -10,7 +10,7 @@ use crate::copied_memory::{int, structure, word};
 
 /// Where the parts of a Go program are, as its ELF file says.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Parts {
+pub(crate) struct GoSections {
     /// Of the table of functions; `moduledata` begins with a pointer to it.
     pub functions: u64,
     /// The list of pointers to tables: address and bytes.
@@ -21,7 +21,7 @@ pub(crate) struct Parts {
 
 /// What the tables of a process say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tables {
+pub(crate) struct GoItabs {
     /// Of `io.Writer`.
     pub writers: Vec<u64>,
     /// Of `io.Reader`.
@@ -41,15 +41,15 @@ const TYPE_NAME: u64 = 40;
 /// `abi.Name`: flags, the length (of names this short, one byte), the text.
 const NAME_BYTES: usize = 2 + 24;
 
-impl Tables {
+impl GoItabs {
     /// Of a process whose program was loaded with this bias. None where nothing like it is there.
-    pub fn of(memory: &dyn Memory, parts: &Parts, bias: u64) -> Option<Tables> {
+    pub fn of(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<GoItabs> {
         let links =
             memory.bytes(parts.links.0.wrapping_add(bias), parts.links.1.min(8 * TABLES_MOST) as usize);
         let tables: Vec<(u64, [u8; 16])> =
             words(&links).filter_map(|at| Some((at, structure(memory, at)?))).collect();
         let module = module(memory, parts, bias)?;
-        module.into_iter().filter(|base| *base != 0).find_map(|base| Names { memory, base }.tables(&tables))
+        module.into_iter().filter(|base| *base != 0).find_map(|base| TypeNames { memory, base }.tables(&tables))
     }
 
     /// The lowest and the highest: they lie close to each other.
@@ -64,7 +64,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 /// The words of the program's description of itself.
-fn module(memory: &dyn Memory, parts: &Parts, bias: u64) -> Option<Vec<u64>> {
+fn module(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<Vec<u64>> {
     let first = parts.functions.wrapping_add(bias);
     let within = |&(at, bytes): &(u64, u64)| {
         let data = memory.bytes(at.wrapping_add(bias), bytes.min(DATA_MOST) as usize);
@@ -74,14 +74,14 @@ fn module(memory: &dyn Memory, parts: &Parts, bias: u64) -> Option<Vec<u64>> {
     parts.data.iter().find_map(within)
 }
 
-struct Names<'a> {
+struct TypeNames<'a> {
     memory: &'a dyn Memory,
     base: u64,
 }
 
-impl Names<'_> {
+impl TypeNames<'_> {
     /// The tables, if the names lie behind this base. Every program with a file has one of them for `io.Writer`.
-    fn tables(&self, all: &[(u64, [u8; 16])]) -> Option<Tables> {
+    fn tables(&self, all: &[(u64, [u8; 16])]) -> Option<GoItabs> {
         let mut interfaces: Vec<u64> = all.iter().map(|(_, table)| word(table, 0)).collect();
         interfaces.sort_unstable();
         interfaces.dedup();
@@ -93,7 +93,7 @@ impl Names<'_> {
             };
             all.iter().filter(|(_, table)| known(table)).map(|(at, _)| *at).collect::<Vec<_>>()
         };
-        let found = Tables { writers: of(writer), readers: of(reader) };
+        let found = GoItabs { writers: of(writer), readers: of(reader) };
         (!found.writers.is_empty() || !found.readers.is_empty()).then_some(found)
     }
 

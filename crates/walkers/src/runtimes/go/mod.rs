@@ -17,19 +17,19 @@ use std::collections::BTreeSet;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::candidates::{self, Sighting};
-use crate::open_descriptors::Descriptors;
+use crate::candidates::{self, StreamCandidate};
+use crate::open_descriptors::OpenDescriptors;
 use crate::heap_search::touched;
-use crate::pending::{self, Whole};
+use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::STREAMS_MOST;
-use crate::search_cache::Sought;
+use crate::search_cache::SearchCache;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
 use weir_sys::elf::ElfSections;
 use crate::elf_image;
 use crate::{BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
-use bufio::{Judge, Kind};
-pub(crate) use itabs::{Parts, Tables};
+use bufio::{BufioValidator, BufioType};
+pub(crate) use itabs::{GoSections, GoItabs};
 
 const NOT_NEEDED: RuntimeFix =
     RuntimeFix::NotNeeded("os.Stdout writes at once; weir cannot reach the program's own bufio.Writer");
@@ -76,8 +76,8 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     let Some(executable) = process.executable.as_ref().filter(|executable| executable.go) else { return };
     let go = || {
         let start = process.executable_start()?.start;
-        let tables = Tables::of(&process.memory, executable.go_parts.as_ref()?, executable.bias(start))?;
-        Some(Go::new(process.pid, tables, executable.symbol_at(elf_image::GOROUTINES, start)))
+        let tables = GoItabs::of(&process.memory, executable.go_parts.as_ref()?, executable.bias(start))?;
+        Some(GoStreams::new(process.pid, tables, executable.symbol_at(elf_image::GOROUTINES, start)))
     };
     match go() {
         Some(go) => found.add(FIRST, Box::new(go)),
@@ -87,28 +87,28 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 
 /// The streams of a Go process.
 #[derive(Debug)]
-pub(crate) struct Go {
+pub(crate) struct GoStreams {
     pid: u32,
-    tables: Tables,
+    tables: GoItabs,
     /// Where the list of goroutines is, if a symbol says so.
     goroutines: Option<u64>,
-    sought: RefCell<Sought<Kind>>,
+    cache: RefCell<SearchCache<BufioType>>,
 }
 
-impl Go {
-    pub fn new(pid: u32, tables: Tables, goroutines: Option<u64>) -> Go {
-        Go { pid, tables, goroutines, sought: RefCell::default() }
+impl GoStreams {
+    pub fn new(pid: u32, tables: GoItabs, goroutines: Option<u64>) -> GoStreams {
+        GoStreams { pid, tables, goroutines, cache: RefCell::default() }
     }
 
-    fn objects(&self, memory: &dyn Memory, judge: &Judge) -> BTreeSet<(u64, Kind)> {
+    fn objects(&self, memory: &dyn Memory, validator: &BufioValidator) -> BTreeSet<(u64, BufioType)> {
         let (mut found, range) = (BTreeSet::new(), self.tables.range());
         touched(self.pid, memory, |start, data| {
             for (index, value) in
                 data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate()
             {
                 if range.contains(&value) && found.len() < STREAMS_MOST {
-                    let candidates = judge.around(start + 8 * index as u64, value);
-                    found.extend(candidates.filter(|(at, kind)| judge.stream(*at, *kind).is_some()));
+                    let candidates = validator.around(start + 8 * index as u64, value);
+                    found.extend(candidates.filter(|(at, kind)| validator.stream(*at, *kind).is_some()));
                 }
             }
         });
@@ -117,51 +117,51 @@ impl Go {
 }
 
 /// A stream, and whether it was used.
-fn sighting(memory: &dyn Memory, judge: &Judge, at: u64, kind: Kind) -> Option<Sighting> {
-    let mut whole = judge.stream(at, kind)?;
+fn candidate(memory: &dyn Memory, validator: &BufioValidator, at: u64, kind: BufioType) -> Option<StreamCandidate> {
+    let mut stream = validator.stream(at, kind)?;
     // n of a Writer.
-    whole.moves = (kind == Kind::Writer).then_some(at + 40);
+    stream.watch_address = (kind == BufioType::Writer).then_some(at + 40);
     // r, w and the last byte that was read, before the first read.
     let used = |field| memory.u64(at + field) != Some(0);
-    let fresh = kind == Kind::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
-    Some(Sighting { at, fresh, whole })
+    let untouched = kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
+    Some(StreamCandidate { at, untouched, stream })
 }
 
-impl Walker for Go {
-    fn walker(&self) -> RuntimeId {
+impl Walker for GoStreams {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::GO
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
-        let descriptors = Descriptors::of(self.pid);
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let descriptors = OpenDescriptors::of(self.pid);
         let open_for = |fd, writes| descriptors.open_for(fd, writes);
-        let judge = Judge { memory, tables: &self.tables, open_for: &open_for, kept };
-        let mut sought = self.sought.borrow_mut();
-        let places = sought.places(|| self.objects(memory, &judge));
-        let seen: Vec<Sighting> =
-            places.iter().filter_map(|&(at, kind)| sighting(memory, &judge, at, kind)).collect();
-        sought.note(&seen);
+        let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
+        let mut cache = self.cache.borrow_mut();
+        let objects = cache.objects(|| self.objects(memory, &validator));
+        let seen: Vec<StreamCandidate> =
+            objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
+        cache.record(&seen);
         let used = LazyCell::new(|| stacks::of_goroutines(memory, self.goroutines));
-        candidates::settled(seen, |one, all| {
+        candidates::resolve(seen, |one, all| {
             let all = candidates::addresses(all);
-            stacks::left_behind(one.at, &all, &used) || sought.is_still(one.at, &all)
+            stacks::is_stale(one.at, &all, &used) || cache.is_stale_copy(one.at, &all)
         })
     }
 
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(Go {
+        Some(Box::new(GoStreams {
             pid: child,
             tables: self.tables.clone(),
             goroutines: self.goroutines,
-            sought: self.sought.clone(),
+            cache: self.cache.clone(),
         }))
     }
 
     fn search_again(&self) {
-        self.sought.borrow_mut().forget();
+        self.cache.borrow_mut().invalidate();
     }
 }

@@ -11,7 +11,7 @@ const GOROUTINES_MOST: usize = 10_000;
 const SMALLEST: u64 = 2048;
 
 /// Whether an object is on the old self of a stack: its twin, as far from the upper end, is on a stack in use.
-pub(super) fn left_behind(address: u64, all: &[u64], used: &[(u64, u64)]) -> bool {
+pub(super) fn is_stale(address: u64, all: &[u64], used: &[(u64, u64)]) -> bool {
     let in_use = |one: u64| used.iter().any(|(low, high)| (*low..*high).contains(&one));
     let twin = |other: &u64| *other % SMALLEST == address % SMALLEST && in_use(*other);
     !in_use(address) && all.iter().any(twin)

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use weir_sys::memory::Memory;
 
-use super::bufio::{Judge, Kind};
+use super::bufio::{BufioValidator, BufioType};
 use super::stacks;
-use super::itabs::{Parts, Tables};
+use super::itabs::{GoSections, GoItabs};
 use crate::copied_memory::BUFFER_MOST;
-use crate::tests::{BASE, Piece, hostile_words};
+use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// A writer with 5 bytes pending at word 0, its file at word 20, its buffer at word 40; the table is at 0x5000.
 fn writer() -> Vec<u64> {
@@ -19,16 +19,16 @@ fn writer() -> Vec<u64> {
     words
 }
 
-fn tables() -> Tables {
-    Tables { writers: vec![0x5000], readers: vec![0x5100] }
+fn tables() -> GoItabs {
+    GoItabs { writers: vec![0x5000], readers: vec![0x5100] }
 }
 
 fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
-    let (memory, tables) = (Piece::of(words), tables());
+    let (memory, tables) = (TestMemory::of(words), tables());
     let open_for = |fd, writes| fd == 3 && writes;
-    let judge = Judge { memory: &memory, tables: &tables, open_for: &open_for, kept: 100 };
-    assert_eq!(judge.around(BASE + 48, 0x5000).collect::<Vec<_>>(), [(BASE, Kind::Writer)]);
-    judge.stream(BASE, Kind::Writer).map(|one| (one.buffer.fd, one.buffer.pending))
+    let validator = BufioValidator { memory: &memory, tables: &tables, open_for: &open_for, kept: 100 };
+    assert_eq!(validator.around(BASE + 48, 0x5000).collect::<Vec<_>>(), [(BASE, BufioType::Writer)]);
+    validator.stream(BASE, BufioType::Writer).map(|one| (one.buffer.fd, one.buffer.pending))
 }
 
 #[test]
@@ -59,23 +59,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_is_survived(mut words in hostile_words(400), places in proptest::collection::vec(0..400usize, 60)) {
-        for place in places {
+    fn garbage_is_survived(mut words in hostile_words(400), objects in proptest::collection::vec(0..400usize, 60)) {
+        for place in objects {
             words[place] = 0x5000 + 0x100 * (place as u64 % 2);
         }
-        let (memory, tables) = (Piece::of(&words), tables());
-        let judge = Judge { memory: &memory, tables: &tables, open_for: &|_, _| true, kept: 256 };
+        let (memory, tables) = (TestMemory::of(&words), tables());
+        let validator = BufioValidator { memory: &memory, tables: &tables, open_for: &|_, _| true, kept: 256 };
         for (index, value) in words.iter().enumerate() {
             let _goroutines = stacks::of_goroutines(&memory, Some(BASE + 8 * index as u64));
-            for (at, kind) in judge.around(BASE + 8 * index as u64, *value) {
-                let Some(one) = judge.stream(at, kind) else { continue };
+            for (at, kind) in validator.around(BASE + 8 * index as u64, *value) {
+                let Some(one) = validator.stream(at, kind) else { continue };
                 let one = one.buffer;
                 prop_assert!(one.pending_bytes.max(one.unread_bytes) <= one.buffer_bytes);
                 prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
             }
         }
-        let parts = Parts { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)] };
-        if let Some(found) = Tables::of(&memory, &parts, 0) {
+        let parts = GoSections { functions: words[0], links: (BASE, 8 * 300), data: vec![(BASE, 8 * 400)] };
+        if let Some(found) = GoItabs::of(&memory, &parts, 0) {
             prop_assert!(found.writers.len() + found.readers.len() <= 600);
         }
     }
@@ -83,8 +83,8 @@ proptest! {
 
 #[test]
 fn a_list_of_tables_out_of_bounds_is_none() {
-    let nothing: &dyn Memory = &Piece(Vec::new());
+    let nothing: &dyn Memory = &TestMemory(Vec::new());
     let parts =
-        Parts { functions: 8, links: (u64::MAX - 7, u64::MAX), data: vec![(u64::MAX, u64::MAX), (0, 64)] };
-    assert_eq!(Tables::of(nothing, &parts, u64::MAX / 2), None);
+        GoSections { functions: 8, links: (u64::MAX - 7, u64::MAX), data: vec![(u64::MAX, u64::MAX), (0, 64)] };
+    assert_eq!(GoItabs::of(nothing, &parts, u64::MAX / 2), None);
 }

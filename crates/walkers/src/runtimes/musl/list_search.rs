@@ -3,10 +3,10 @@
 use weir_sys::memory::Memory;
 
 use super::{
-    BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, Musl, NEXT, NO_WRITING, Others, PREV, READ, SEEK, WRITE, list,
+    BUF, BUF_SIZE, CLOSE, FD, FILE_BYTES, MuslStreams, NEXT, NO_WRITING, OpenFileList, PREV, READ, SEEK, WRITE, list,
 };
 use crate::copied_memory::{BUFFER_MOST, int, structure, word};
-use crate::image_memory::Area;
+use crate::image_memory::ImageMemory;
 
 const PERMANENT: i32 = 1;
 const NO_READING: i32 = 4;
@@ -14,11 +14,11 @@ const ALL_FLAGS: i32 = 0xff;
 
 /// Where to search: an image's writable memory, and its code, to which a stream's functions must point.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
-    pub area: Area,
+pub(crate) struct MuslListSearch {
+    pub area: ImageMemory,
 }
 
-impl Ground {
+impl MuslListSearch {
     /// The list of which a word of this memory is the head: the longest, none if there is none.
     pub fn longest_list(&self, memory: &dyn Memory, standard: &[u64]) -> Vec<(u64, [u8; FILE_BYTES])> {
         let memory = &self.area.copy(memory);
@@ -57,8 +57,8 @@ impl Ground {
 }
 
 /// The streams of a stripped static program; believed only if each descriptor has one.
-pub(crate) fn search(memory: &dyn Memory, area: Area) -> Option<Musl> {
-    let ground = Ground { area };
+pub(crate) fn search(memory: &dyn Memory, area: ImageMemory) -> Option<MuslStreams> {
+    let ground = MuslListSearch { area };
     let mut found: Vec<(i32, u64)> = Vec::new();
     for (at, bytes) in
         ground.area.copy(memory).structures::<FILE_BYTES>(|head| head & !0xff == 0 && head & 1 != 0)
@@ -67,5 +67,5 @@ pub(crate) fn search(memory: &dyn Memory, area: Area) -> Option<Musl> {
     }
     let once = |fd: i32| found.iter().filter(|(other, _)| *other == fd).count() == 1;
     let standard: Vec<u64> = found.iter().filter(|(fd, _)| once(*fd)).map(|(_, at)| *at).collect();
-    (!standard.is_empty()).then_some(Musl { standard, others: Others::Within(ground) })
+    (!standard.is_empty()).then_some(MuslStreams { standard, others: OpenFileList::Search(ground) })
 }

@@ -8,8 +8,9 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::pending::{self, Part, Pending, Store, Value, Whole};
-use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::pending_bytes::{PartialStore, PendingBytes, MemoryStore, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
@@ -51,48 +52,48 @@ const UNGET: u64 = 8;
 
 /// The streams of a process with musl.
 #[derive(Debug, Clone)]
-pub struct Musl {
+pub struct MuslStreams {
     /// The addresses of the standard streams that the program has.
     pub(crate) standard: Vec<u64>,
     /// Where the list of the other streams is to be found.
-    pub(crate) others: Others,
+    pub(crate) others: OpenFileList,
 }
 
 /// Where `ofl_head` is: a stripped library does not tell.
 #[derive(Debug, Clone)]
-pub(crate) enum Others {
-    At(u64),
+pub(crate) enum OpenFileList {
+    Head(u64),
     /// A word of this memory, which is searched at each look: while no file is open there is nothing to find.
-    Within(list_search::Ground),
+    Search(list_search::MuslListSearch),
 }
 
-impl Walker for Musl {
-    fn walker(&self) -> RuntimeId {
+impl Walker for MuslStreams {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::MUSL
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let others = match &self.others {
-            Others::At(head) => list(memory, memory.u64(*head).unwrap_or(0)),
-            Others::Within(ground) => ground.longest_list(memory, &self.standard),
+            OpenFileList::Head(head) => list(memory, memory.u64(*head).unwrap_or(0)),
+            OpenFileList::Search(ground) => ground.longest_list(memory, &self.standard),
         };
         let standard = self.standard.iter().filter_map(|at| Some((*at, structure(memory, *at)?)));
         let all: Vec<_> = standard.chain(others).collect();
         let plain = all.iter().find_map(|(_, file)| stderr_write(file));
         all.into_iter()
-            .filter_map(|(at, file)| steady(memory, at, file, |file| stream(memory, at, file, plain, kept)))
+            .filter_map(|(at, file)| read_stable(memory, at, file, |file| stream(memory, at, file, plain, kept)))
             .collect()
     }
 
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        let mut found = self.streams(memory, BUFFER_MOST);
+    fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
+        let mut found = self.read(memory, BUFFER_MOST);
         // exit(3) flushes the files first.
         found.sort_by_key(|one| self.standard.contains(&one.buffer.address));
-        pending::pending(found)
+        stream_buffer::pending(found)
     }
 
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walker>> {
@@ -126,7 +127,7 @@ fn stream(
     file: &[u8; FILE_BYTES],
     plain: Option<u64>,
     kept: u64,
-) -> Option<Whole> {
+) -> Option<StreamBuffer> {
     let (buf, size) = (word(file, BUF), word(file, BUF_SIZE));
     let end = buf.checked_add(size).filter(|_| size <= BUFFER_MOST)?;
     let (rpos, rend, wbase, wpos) = (word(file, RPOS), word(file, REND), word(file, WBASE), word(file, WPOS));
@@ -146,30 +147,30 @@ fn stream(
             return None;
         }
         buffer.pending_bytes = wpos - wbase;
-        buffer.pending = content(memory, wbase, buffer.pending_bytes, kept)?;
+        buffer.pending = read_content(memory, wbase, buffer.pending_bytes, kept)?;
     } else if rpos != 0 && rpos < rend {
         if buf.saturating_sub(UNGET) > rpos || rend > end.max(buf.saturating_add(1)) {
             return None;
         }
         buffer.unread_bytes = rend - rpos;
-        buffer.unread = content(memory, rpos, buffer.unread_bytes, UNREAD_KEPT)?;
+        buffer.unread = read_content(memory, rpos, buffer.unread_bytes, UNREAD_KEPT)?;
     }
-    let mut whole = Whole::of(buffer);
-    whole.moves = Some(address + WPOS as u64);
+    let mut stream = StreamBuffer::of(buffer);
+    stream.watch_address = Some(address + WPOS as u64);
     if wbase != wpos {
-        empty(address, file, &mut whole);
+        add_drain(address, file, &mut stream);
     }
-    Some(whole)
+    Some(stream)
 }
 
 /// As fflush(3) leaves it: neither writing nor reading. The lock is negative in a program of one thread.
-fn empty(at: u64, file: &[u8; FILE_BYTES], whole: &mut Whole) {
+fn add_drain(at: u64, file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     let lock = int(file, LOCK);
-    whole.locked = (lock >= 0).then_some(lock != 0);
+    stream.locked = (lock >= 0).then_some(lock != 0);
     // Beside the thread: somebody waits for it.
-    whole.holder = u64::from(lock.max(0) as u32 & 0x3fff_ffff);
-    whole.emptied = [WEND, WPOS, WBASE].map(|field| Store::u64(at + field as u64, 0)).to_vec();
-    whole.partly = vec![Part::new(at + WBASE as u64, Value::Taken(word(file, WBASE)))];
+    stream.lock_owner = u64::from(lock.max(0) as u32 & 0x3fff_ffff);
+    stream.drain_stores = [WEND, WPOS, WBASE].map(|field| MemoryStore::u64(at + field as u64, 0)).to_vec();
+    stream.partial_stores = vec![PartialStore::new(at + WBASE as u64, StoredValue::WrittenPlus(word(file, WBASE)))];
 }
 
 /// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set. Of a

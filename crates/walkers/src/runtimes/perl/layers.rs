@@ -6,8 +6,9 @@ use weir_sys::memory::Memory;
 
 use super::tables::{BASE_BYTES, HEAD, NEXT, TAB};
 use crate::elf_image::ElfImage;
-use crate::pending::{Part, Store, Value, Whole};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
 /// `PerlIOBuf`: the base, then buf, end, ptr, posn, bufsiz, oneword.
 const BUF_BYTES: usize = 80;
@@ -40,14 +41,14 @@ const LAYERS_MOST: usize = 16;
 
 /// Where the functions of the two layers are that every handle has, unless it was told otherwise.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Layers {
+pub(crate) struct PerlLayers {
     pub perlio: u64,
     pub unix: u64,
 }
 
 /// What a layer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LayerKind {
     /// It has the descriptor.
     Unix,
     /// Its buffer is as large as it says.
@@ -58,11 +59,11 @@ enum Kind {
     Other,
 }
 
-impl Layers {
+impl PerlLayers {
     /// Of the image of perl, or of libperl.
-    pub fn of(image: &ElfImage, start: u64) -> Option<Layers> {
+    pub fn of(image: &ElfImage, start: u64) -> Option<PerlLayers> {
         let [perlio, unix] = ["PerlIO_perlio", "PerlIO_unix"].map(|name| image.symbol_at(name, start));
-        Some(Layers { perlio: perlio?, unix: unix? })
+        Some(PerlLayers { perlio: perlio?, unix: unix? })
     }
 
     /// Are the layers' structures those that we know?
@@ -80,28 +81,28 @@ impl Layers {
     }
 
     /// What waits in the layers of a handle.
-    pub fn whole(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<Whole> {
+    pub fn stream(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<StreamBuffer> {
         let (fd, chain) = self.chain(memory, slot, top)?;
-        let mut whole = Whole::unbuffered(RuntimeId::PERL, slot, fd);
+        let mut stream = StreamBuffer::unbuffered(RuntimeId::PERL, slot, fd);
         for (at, kind) in chain.into_iter().rev() {
             let copy = structure::<BUF_BYTES>(memory, at)?;
-            let one = steady(memory, at, copy, |layer| part(memory, (at, kind), layer, &whole.buffer, kept))?;
-            whole = joined(whole, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0, kept);
+            let one = read_stable(memory, at, copy, |layer| part(memory, (at, kind), layer, &stream.buffer, kept))?;
+            stream = joined(stream, one, int(&copy, FLAGS) as u32 & CAN_WRITE != 0, kept);
         }
-        Some(whole)
+        Some(stream)
     }
 
     /// The descriptor, and the layers with buffers from the topmost on.
-    fn chain(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<(i32, Vec<(u64, Kind)>)> {
+    fn chain(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<(i32, Vec<(u64, LayerKind)>)> {
         let (mut at, mut found) = (top, Vec::new());
         for _ in 0..LAYERS_MOST {
             let base = structure::<BASE_BYTES>(memory, at).filter(|base| word(base, HEAD) == slot)?;
             match self.kind(memory, word(&base, TAB)) {
-                Kind::Unix => {
+                LayerKind::Unix => {
                     let fd = memory.i32(at.checked_add(FD)?)?;
                     return (fd >= 0 && word(&base, NEXT) == 0).then_some((fd, found));
                 }
-                Kind::Other => {}
+                LayerKind::Other => {}
                 kind => found.push((at, kind)),
             }
             at = word(&base, NEXT);
@@ -110,19 +111,19 @@ impl Layers {
     }
 
     /// Those that are not always there are known by their names.
-    fn kind(&self, memory: &dyn Memory, tab: u64) -> Kind {
+    fn kind(&self, memory: &dyn Memory, tab: u64) -> LayerKind {
         if tab == self.perlio {
-            return Kind::Perlio;
+            return LayerKind::Perlio;
         } else if tab == self.unix {
-            return Kind::Unix;
+            return LayerKind::Unix;
         }
         let field = |at| memory.u64(tab.wrapping_add(at));
         let known = field(TAB_BYTES) == Some(TAB_OWN) && field(TAB_LAYER) >= Some(BUF_BYTES as u64);
         let name = field(TAB_NAME).filter(|_| known).map(|name| memory.bytes(name, 9)).unwrap_or_default();
         match name.split(|byte| *byte == 0).next() {
-            Some(b"crlf") => Kind::Perlio,
-            Some(b"encoding") => Kind::Encoding,
-            _ => Kind::Other,
+            Some(b"crlf") => LayerKind::Perlio,
+            Some(b"encoding") => LayerKind::Encoding,
+            _ => LayerKind::Other,
         }
     }
 }
@@ -130,14 +131,14 @@ impl Layers {
 /// The buffer of one layer, with the name of the `whole`.
 fn part(
     memory: &dyn Memory,
-    (address, kind): (u64, Kind),
+    (address, kind): (u64, LayerKind),
     layer: &[u8; BUF_BYTES],
     name: &Buffer,
     kept: u64,
-) -> Option<Whole> {
+) -> Option<StreamBuffer> {
     let flags = int(layer, FLAGS) as u32;
     let [buf, end, at, size] = [BUF, END, PTR, SIZE].map(|field| word(layer, field));
-    let most = if kind == Kind::Encoding { BUFFER_MOST } else { size };
+    let most = if kind == LayerKind::Encoding { BUFFER_MOST } else { size };
     let limit = buf.checked_add(most).filter(|_| size <= BUFFER_MOST)?;
     let (pending, unread) = match (flags & WRITTEN != 0, flags & READ != 0) {
         (true, true) => return None,
@@ -145,33 +146,33 @@ fn part(
         (false, true) => (0, end.checked_sub(at).filter(|_| buf <= at && end <= limit)?),
         (false, false) => (0, 0),
     };
-    let mut whole = Whole::of(Buffer {
+    let mut stream = StreamBuffer::of(Buffer {
         mode: Some(mode(flags)),
         buffer_bytes: size,
         pending_bytes: pending,
-        pending: content(memory, buf, pending, kept)?,
+        pending: read_content(memory, buf, pending, kept)?,
         unread_bytes: unread,
-        unread: content(memory, at, unread, UNREAD_KEPT)?,
+        unread: read_content(memory, at, unread, UNREAD_KEPT)?,
         ..*name
     });
-    if pending > 0 && kind == Kind::Perlio {
-        empty(address, layer, &mut whole);
+    if pending > 0 && kind == LayerKind::Perlio {
+        add_drain(address, layer, &mut stream);
     }
-    Some(whole)
+    Some(stream)
 }
 
 /// As PerlIOBuf_flush leaves it.
-fn empty(address: u64, layer: &[u8; BUF_BYTES], whole: &mut Whole) {
+fn add_drain(address: u64, layer: &[u8; BUF_BYTES], stream: &mut StreamBuffer) {
     let at = |field: usize| address + field as u64;
     let (buf, position) = (word(layer, BUF), word(layer, POSITION));
     let flags = int(layer, FLAGS) as u32 & !(READ | WRITTEN);
-    whole.emptied = [END, PTR].map(|field| Store::u64(at(field), buf)).to_vec();
-    whole.emptied.push(Store::u64(at(POSITION), position.wrapping_add(whole.buffer.pending_bytes)));
-    whole.emptied.push(Store { address: at(FLAGS), bytes: flags.to_le_bytes().to_vec() });
-    whole.partly = vec![
-        Part::new(buf, Value::Bytes),
-        Part::new(at(PTR), Value::Left(buf)),
-        Part::new(at(POSITION), Value::Taken(position)),
+    stream.drain_stores = [END, PTR].map(|field| MemoryStore::u64(at(field), buf)).to_vec();
+    stream.drain_stores.push(MemoryStore::u64(at(POSITION), position.wrapping_add(stream.buffer.pending_bytes)));
+    stream.drain_stores.push(MemoryStore { address: at(FLAGS), bytes: flags.to_le_bytes().to_vec() });
+    stream.partial_stores = vec![
+        PartialStore::new(buf, StoredValue::RemainingBytes),
+        PartialStore::new(at(PTR), StoredValue::RemainingPlus(buf)),
+        PartialStore::new(at(POSITION), StoredValue::WrittenPlus(position)),
     ];
 }
 
@@ -187,12 +188,12 @@ fn mode(flags: u32) -> Mode {
 
 /// Written before what the upper layer has, and read after it. When an upper layer is full it is flushed down to
 /// the file, but what is read fills the lowest.
-fn joined(lower: Whole, upper: Whole, writes: bool, kept: u64) -> Whole {
-    let (emptied, partly) = match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
-        (true, true) if lower.emptied.is_empty() || upper.emptied.is_empty() => Default::default(),
-        (true, true) => ([lower.emptied, upper.emptied].concat(), Vec::new()),
-        (true, false) => (lower.emptied, lower.partly),
-        (false, _) => (upper.emptied, upper.partly),
+fn joined(lower: StreamBuffer, upper: StreamBuffer, writes: bool, kept: u64) -> StreamBuffer {
+    let (drain_stores, partial_stores) = match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
+        (true, true) if lower.drain_stores.is_empty() || upper.drain_stores.is_empty() => Default::default(),
+        (true, true) => ([lower.drain_stores, upper.drain_stores].concat(), Vec::new()),
+        (true, false) => (lower.drain_stores, lower.partial_stores),
+        (false, _) => (upper.drain_stores, upper.partial_stores),
     };
     let (lower, upper) = (lower.buffer, upper.buffer);
     let first = |mut these: Vec<u8>, those: Vec<u8>, most: u64| {
@@ -209,5 +210,5 @@ fn joined(lower: Whole, upper: Whole, writes: bool, kept: u64) -> Whole {
         unread: first(upper.unread, lower.unread, UNREAD_KEPT),
         ..lower
     };
-    Whole { emptied, partly, ..Whole::of(buffer) }
+    StreamBuffer { drain_stores, partial_stores, ..StreamBuffer::of(buffer) }
 }

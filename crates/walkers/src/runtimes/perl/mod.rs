@@ -15,12 +15,12 @@ use std::collections::BTreeSet;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
-use crate::pending::Whole;
+use crate::stream_buffer::{StreamBuffer};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
 use crate::Walker;
 
-pub(super) use layers::Layers;
+pub(super) use layers::PerlLayers;
 
 static HOOK: Hook = Hook {
     folder: "perl",
@@ -70,13 +70,13 @@ const LAST: u64 = u64::MAX - 1;
 fn detect(process: &ProcessImages, found: &mut Detected) {
     let library = process.starts().find(|region| region.name().starts_with("libperl"));
     let program = process.executable_start();
-    let in_library = library.and_then(|region| Layers::of(process.image(region)?.as_ref(), region.start));
-    let in_program = || Layers::of(process.executable.as_ref()?, program?.start);
+    let in_library = library.and_then(|region| PerlLayers::of(process.image(region)?.as_ref(), region.start));
+    let in_program = || PerlLayers::of(process.executable.as_ref()?, program?.start);
     let layers = in_library.or_else(in_program);
     let is_perl =
         library.or(program).is_some_and(|region| region.name().trim_start_matches("lib").starts_with("perl"));
     match layers.filter(|layers| layers.are_known(&process.memory)) {
-        Some(layers) => found.add(LAST, Box::new(Perl::new(process.pid, layers))),
+        Some(layers) => found.add(LAST, Box::new(PerlHandles::new(process.pid, layers))),
         None if layers.is_some() || is_perl => found.add_unreadable(LAST, "perl"),
         None => {}
     }
@@ -84,32 +84,32 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 
 /// The streams of a process with Perl.
 #[derive(Debug)]
-pub struct Perl {
+pub struct PerlHandles {
     pid: u32,
-    layers: Layers,
+    layers: PerlLayers,
     /// The tables of handles that the last search found; new handles are in these as well.
     seen: RefCell<BTreeSet<u64>>,
     /// The next search is one of all memory: it takes milliseconds, and a look now and then may not.
     all: Cell<bool>,
 }
 
-impl Perl {
-    pub(super) fn new(pid: u32, layers: Layers) -> Perl {
-        Perl { pid, layers, seen: RefCell::default(), all: Cell::new(false) }
+impl PerlHandles {
+    pub(super) fn new(pid: u32, layers: PerlLayers) -> PerlHandles {
+        PerlHandles { pid, layers, seen: RefCell::default(), all: Cell::new(false) }
     }
 
-    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>, kept: u64) -> Vec<Whole> {
+    fn of_tables(&self, memory: &dyn Memory, tables: &BTreeSet<u64>, kept: u64) -> Vec<StreamBuffer> {
         let handles = tables::handles(memory, tables);
-        handles.into_iter().filter_map(|(slot, top)| self.layers.whole(memory, slot, top, kept)).collect()
+        handles.into_iter().filter_map(|(slot, top)| self.layers.stream(memory, slot, top, kept)).collect()
     }
 }
 
-impl Walker for Perl {
-    fn walker(&self) -> RuntimeId {
+impl Walker for PerlHandles {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::PERL
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut seen = self.seen.borrow_mut();
         let found = self.of_tables(memory, &seen, kept);
         if !found.is_empty() {
@@ -122,7 +122,7 @@ impl Walker for Perl {
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(Perl {
+        Some(Box::new(PerlHandles {
             pid: child,
             layers: self.layers,
             seen: self.seen.clone(),

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use weir_sys::memory::Memory;
 
-use super::layers::Layers;
-use super::{Perl, tables};
+use super::layers::PerlLayers;
+use super::{PerlHandles, tables};
 use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT};
-use crate::tests::{BASE, Piece, hostile_words};
-use crate::{Walker, pending};
+use crate::tests::{BASE, TestMemory, hostile_words};
+use crate::{Walker, stream_buffer};
 
 /// Words of a table with one handle: its layer `perlio`, `unix` under it, then what is written.
 const TABLE: usize = 0;
@@ -17,7 +17,7 @@ const SLOT: usize = 4;
 const TOP: usize = 300;
 const UNIX: usize = 320;
 const TEXT: usize = 340;
-const TABS: Layers = Layers { perlio: BASE + 8 * 400, unix: BASE + 8 * 440 };
+const TABS: PerlLayers = PerlLayers { perlio: BASE + 8 * 400, unix: BASE + 8 * 440 };
 
 const FLAGS_WRITTEN: u64 = 0x2_0200;
 const FLAGS_READ: u64 = 0x4_0400;
@@ -43,15 +43,15 @@ fn handle(flags: u64) -> Vec<u64> {
 type Waits = (i32, Vec<u8>, Vec<u8>);
 
 fn waits(words: &[u64], first: &[u64]) -> Vec<Waits> {
-    let perl = Perl::new(u32::MAX, TABS);
+    let perl = PerlHandles::new(u32::MAX, TABS);
     let found =
-        pending::buffers(perl.of_tables(&Piece::of(words), &first.iter().copied().collect(), PENDING_KEPT));
+        stream_buffer::buffers(perl.of_tables(&TestMemory::of(words), &first.iter().copied().collect(), PENDING_KEPT));
     found.into_iter().map(|one| (one.fd, one.pending, one.unread)).collect()
 }
 
 #[test]
 fn a_handle() {
-    assert!(TABS.are_known(&Piece::of(&handle(0))));
+    assert!(TABS.are_known(&TestMemory::of(&handle(0))));
     assert_eq!(waits(&handle(FLAGS_WRITTEN), &[at(TABLE)]), [(7, b"ab".to_vec(), vec![])]);
     assert_eq!(waits(&handle(FLAGS_READ), &[at(TABLE)]), [(7, vec![], b"cde".to_vec())]);
     assert_eq!(waits(&handle(0), &[at(TABLE)]), [(7, vec![], vec![])]);
@@ -96,15 +96,15 @@ fn another_layout_is_not_known() {
     for (index, bytes) in [(402, 72), (442, 32), (400, 216), (440, 0)] {
         let mut words = handle(0);
         words[index] = bytes;
-        assert!(!TABS.are_known(&Piece::of(&words)), "{index}: {bytes}");
+        assert!(!TABS.are_known(&TestMemory::of(&words)), "{index}: {bytes}");
     }
-    assert!(!TABS.are_known(&Piece(Vec::new())));
+    assert!(!TABS.are_known(&TestMemory(Vec::new())));
 }
 
 #[test]
 fn a_table_is_found_by_its_slots() {
     let words = handle(FLAGS_WRITTEN);
-    let (memory, mut slots) = (Piece::of(&words), Vec::new());
+    let (memory, mut slots) = (TestMemory::of(&words), Vec::new());
     tables::add_slots(BASE, &memory.0, &mut slots);
     assert_eq!(slots, [at(SLOT)]);
     assert_eq!(tables::table_of(&memory, at(SLOT)), Some(at(TABLE)));
@@ -112,7 +112,7 @@ fn a_table_is_found_by_its_slots() {
     for slot in (0..600).step_by(4) {
         endless[slot + 3] = at(slot);
     }
-    assert_eq!(tables::table_of(&Piece::of(&endless), at(400)), None, "no table has so many slots");
+    assert_eq!(tables::table_of(&TestMemory::of(&endless), at(400)), None, "no table has so many slots");
 }
 
 /// Makes slots and layers of garbage, which pass the checks by chance often enough.
@@ -138,10 +138,10 @@ proptest! {
         if claims {
             claim(&mut words);
         }
-        let memory = Piece::of(&words);
+        let memory = TestMemory::of(&words);
         let tables: BTreeSet<u64> = (BASE..BASE + 8 * 590).step_by(8).collect();
-        let perl = Perl::new(u32::MAX, TABS);
-        for one in pending::buffers(perl.of_tables(&memory, &tables, PENDING_KEPT)) {
+        let perl = PerlHandles::new(u32::MAX, TABS);
+        for one in stream_buffer::buffers(perl.of_tables(&memory, &tables, PENDING_KEPT)) {
             prop_assert_eq!(one.pending.len() as u64, one.pending_bytes.min(256));
             prop_assert_eq!(one.unread.len() as u64, one.unread_bytes.min(64));
             prop_assert!(one.fd >= 0 && one.pending_bytes.max(one.unread_bytes) <= 16 * BUFFER_MOST);

@@ -5,8 +5,9 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::head;
-use crate::pending::{Part, Store, Value, Whole};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
 /// In the flags of an object: its type, and that of an IO.
 const TYPE: u64 = 0x1f;
@@ -56,36 +57,36 @@ pub(super) fn fptr(memory: &dyn Memory, object: u64) -> Option<u64> {
 }
 
 /// What waits in an IO; None where it is closed.
-pub(super) fn stream(memory: &dyn Memory, object: u64, kept: u64) -> Option<Whole> {
+pub(super) fn stream(memory: &dyn Memory, object: u64, kept: u64) -> Option<StreamBuffer> {
     let at = fptr(memory, object)?;
     let copy = structure::<IO_BYTES>(memory, at)?;
-    steady(memory, at, copy, |io| read(memory, object, at, io, kept))
+    read_stable(memory, at, copy, |io| read(memory, object, at, io, kept))
 }
 
-fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u64) -> Option<Whole> {
+fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u64) -> Option<StreamBuffer> {
     let fd = int(io, FD);
     if word(io, SELF) != object || fd < 0 {
         return None;
     }
     let written = part(io, WRITTEN)?;
     let (decoded, ahead) = (part(io, DECODED)?, part(io, READ)?);
-    let mut unread = content(memory, decoded.0, decoded.1, UNREAD_KEPT)?;
-    unread.extend(content(memory, ahead.0, ahead.1, UNREAD_KEPT - unread.len() as u64)?);
-    let mut whole = Whole::of(Buffer {
+    let mut unread = read_content(memory, decoded.0, decoded.1, UNREAD_KEPT)?;
+    unread.extend(read_content(memory, ahead.0, ahead.1, UNREAD_KEPT - unread.len() as u64)?);
+    let mut stream = StreamBuffer::of(Buffer {
         walker: RuntimeId::RUBY,
         address: object,
         fd,
         mode: Some(mode(int(io, MODE))),
         buffer_bytes: int(io, WRITTEN + CAPACITY).max(int(io, READ + CAPACITY)) as u64,
         pending_bytes: written.1,
-        pending: content(memory, written.0, written.1, kept)?,
+        pending: read_content(memory, written.0, written.1, kept)?,
         unread_bytes: decoded.1 + ahead.1,
         unread,
     });
     if written.1 > 0 {
-        empty(memory, at, io, &mut whole);
+        add_drain(memory, at, io, &mut stream);
     }
-    Some(whole)
+    Some(stream)
 }
 
 /// Where the bytes of one buffer are, and how many; None where it is none.
@@ -106,17 +107,17 @@ fn mode(mode: i32) -> Mode {
 }
 
 /// As io_flush_buffer leaves it: no offset and no length. What stays goes to the beginning.
-fn empty(memory: &dyn Memory, at: u64, io: &[u8; IO_BYTES], whole: &mut Whole) {
+fn add_drain(memory: &dyn Memory, at: u64, io: &[u8; IO_BYTES], stream: &mut StreamBuffer) {
     let (field, capacity) =
         (|field: usize| at + (WRITTEN + field) as u64, int(io, WRITTEN + CAPACITY) as u64);
-    whole.emptied = vec![Store::u64(field(OFFSET), 0)];
-    whole.partly = vec![
-        Part::new(word(io, WRITTEN), Value::Bytes),
-        Part::new(field(OFFSET), Value::Just(0)),
-        Part::new(field(LENGTH), Value::Left(capacity << 32)),
+    stream.drain_stores = vec![MemoryStore::u64(field(OFFSET), 0)];
+    stream.partial_stores = vec![
+        PartialStore::new(word(io, WRITTEN), StoredValue::RemainingBytes),
+        PartialStore::new(field(OFFSET), StoredValue::Constant(0)),
+        PartialStore::new(field(LENGTH), StoredValue::RemainingPlus(capacity << 32)),
     ];
-    whole.left_most = capacity;
-    (whole.locked, whole.holder) = lock(memory, word(io, LOCK));
+    stream.remainder_most = capacity;
+    (stream.locked, stream.lock_owner) = lock(memory, word(io, LOCK));
 }
 
 /// A stream has its lock from its first buffered write on.

@@ -17,7 +17,7 @@ use weir_sys::memory::Memory;
 
 use crate::heap_search::blocks;
 use crate::elf_image::ElfImage;
-use crate::pending::Whole;
+use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::word;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
@@ -41,18 +41,18 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             unbuffered: SYNC,
             line_buffered: SYNC,
             fully_buffered: RuntimeFix::NotNeeded(
-                "Ruby's own buffer is full, of 8 KiB, on everything but a terminal",
+                "RubyStreams's own buffer is full, of 8 KiB, on everything but a terminal",
             ),
             max_delay: RuntimeFix::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
             rescue: RuntimeFix::HookSubstitute(
                 "RUBYOPT loads a thread that flushes STDOUT every 10 ms; the bytes pending at the end are rescued in \
-                 Ruby 3.1, and lost in other versions, whose buffers weir cannot read",
+                 RubyStreams 3.1, and lost in other versions, whose buffers weir cannot read",
             ),
-            fork: RuntimeFix::NotNeeded("Ruby itself flushes STDOUT before a fork"),
+            fork: RuntimeFix::NotNeeded("RubyStreams itself flushes STDOUT before a fork"),
             order: SYNC,
-            other_streams: RuntimeFix::Impossible("Ruby buffers what it reads and opens itself"),
+            other_streams: RuntimeFix::Impossible("RubyStreams buffers what it reads and opens itself"),
         },
-        limits: RuntimeLimits { coalesce: Some("Ruby handles SIGSYS, the signal by which calls would be intercepted") },
+        limits: RuntimeLimits { coalesce: Some("RubyStreams handles SIGSYS, the signal by which calls would be intercepted") },
     },
     order: 30,
     detection: ProgramDetection::ProgramNames(&["ruby"]),
@@ -69,7 +69,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 fn detect(process: &ProcessImages, found: &mut Detected) {
     for (region, image) in process.images_with("libruby", "ruby_version") {
         let unknown = || Err("ruby of an unknown version".to_string());
-        let ruby = |image: Arc<ElfImage>| Ruby::of(process.pid, &process.memory, &image, region.start);
+        let ruby = |image: Arc<ElfImage>| RubyStreams::of(process.pid, &process.memory, &image, region.start);
         match image.map_or_else(unknown, ruby) {
             Ok(ruby) => found.add(region.start, Box::new(ruby)),
             Err(name) => found.add_unreadable(region.start, &name),
@@ -82,7 +82,7 @@ const STANDARD: [&str; 3] = ["rb_stdout", "rb_stderr", "rb_stdin"];
 
 /// The streams of a process with Ruby.
 #[derive(Debug)]
-pub struct Ruby {
+pub struct RubyStreams {
     pid: u32,
     /// Where the standard streams' objects are named.
     standard: Vec<u64>,
@@ -90,9 +90,9 @@ pub struct Ruby {
     objects: RefCell<Option<BTreeSet<u64>>>,
 }
 
-impl Ruby {
+impl RubyStreams {
     /// Of the Ruby in this image; what to call it if its version is not known.
-    pub(super) fn of(pid: u32, memory: &dyn Memory, image: &ElfImage, start: u64) -> Result<Ruby, String> {
+    pub(super) fn of(pid: u32, memory: &dyn Memory, image: &ElfImage, start: u64) -> Result<RubyStreams, String> {
         let text = image.symbol_at("ruby_version", start).map(|at| memory.bytes(at, 16)).unwrap_or_default();
         let version =
             String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
@@ -101,17 +101,17 @@ impl Ruby {
             return Err(format!("ruby {name}"));
         }
         let standard = STANDARD.iter().filter_map(|name| image.symbol_at(name, start)).collect();
-        Ok(Ruby { pid, standard, objects: RefCell::default() })
+        Ok(RubyStreams { pid, standard, objects: RefCell::default() })
     }
 }
 
-impl Walker for Ruby {
-    fn walker(&self) -> RuntimeId {
+impl Walker for RubyStreams {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::RUBY
     }
 
     /// By address, which is the order in which Ruby finalizes its objects.
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut objects = self.objects.borrow_mut();
         let known = objects.get_or_insert_with(|| search(self.pid, memory));
         known.extend(self.standard.iter().filter_map(|at| memory.u64(*at)));
@@ -120,7 +120,7 @@ impl Walker for Ruby {
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(Ruby { pid: child, standard: self.standard.clone(), objects: self.objects.clone() }))
+        Some(Box::new(RubyStreams { pid: child, standard: self.standard.clone(), objects: self.objects.clone() }))
     }
 
     fn search_again(&self) {
@@ -144,8 +144,8 @@ fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
     let words = data.as_chunks::<8>().0.iter().enumerate();
     // All but a few fall at the first word: the search is as fast as this is.
     let likely = words.filter(|(_, bytes)| io::may_be_flags(u64::from_le_bytes(**bytes)));
-    let whole = likely.filter(|(index, _)| io::may_be(&data[8 * index..]));
-    whole.map(move |(index, _)| start + 8 * index as u64)
+    let complete = likely.filter(|(index, _)| io::may_be(&data[8 * index..]));
+    complete.map(move |(index, _)| start + 8 * index as u64)
 }
 
 /// Three words: flags, class, rb_io_t.

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{Ruby, candidates, io};
+use super::{RubyStreams, candidates, io};
 use crate::Walker;
 use crate::copied_memory::BUFFER_MOST;
-use crate::tests::{BASE, Piece, hostile_words};
+use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// Words of an object, its rb_io_t and its text.
 const OBJECT: usize = 0;
@@ -19,7 +19,7 @@ fn at(index: usize) -> u64 {
 }
 
 /// A stream of descriptor 7 with "cde" pending.
-fn stream() -> Piece {
+fn stream() -> TestMemory {
     let mut words = vec![0; 120];
     words[OBJECT..OBJECT + 3].copy_from_slice(&[0x0b, at(100), at(IO)]);
     (words[IO], words[IO + 2]) = (at(OBJECT), 7 | 2 << 32);
@@ -27,19 +27,19 @@ fn stream() -> Piece {
     words[IO + 24] = at(MUTEX);
     words[MUTEX + 4] = at(FIBER);
     words[TEXT] = u64::from_le_bytes(*b"abcdefgh");
-    Piece::of(&words)
+    TestMemory::of(&words)
 }
 
-fn set(memory: &mut Piece, address: u64, value: &[u8]) {
+fn set(memory: &mut TestMemory, address: u64, value: &[u8]) {
     let start = (address - BASE) as usize;
     memory.0[start..start + value.len()].copy_from_slice(value);
 }
 
-fn ruby() -> Ruby {
-    Ruby { pid: u32::MAX, standard: vec![at(110)], objects: Some([at(OBJECT)].into()).into() }
+fn ruby() -> RubyStreams {
+    RubyStreams { pid: u32::MAX, standard: vec![at(110)], objects: Some([at(OBJECT)].into()).into() }
 }
 
-fn pending(memory: &Piece) -> Vec<(i32, Vec<u8>)> {
+fn pending(memory: &TestMemory) -> Vec<(i32, Vec<u8>)> {
     ruby().pending(memory).into_iter().map(|one| (one.fd, one.bytes)).collect()
 }
 
@@ -51,18 +51,18 @@ fn a_stream() {
     assert_eq!((found[0].fd, found[0].bytes.as_slice(), found[0].locked), (7, &b"cde"[..], Some(false)));
     set(&mut memory, at(FIBER), &5u64.to_le_bytes());
     let found = ruby().pending(&memory);
-    assert_eq!((found[0].locked, found[0].holder), (Some(true), 5));
+    assert_eq!((found[0].locked, found[0].lock_owner), (Some(true), 5));
 }
 
 #[test]
 fn it_is_emptied_as_ruby_does() {
     let mut memory = stream();
     let one = ruby().pending(&memory).remove(0);
-    for store in one.left_after(1).unwrap() {
+    for store in one.partial_drain(1).unwrap() {
         set(&mut memory, store.address, &store.bytes);
     }
     assert_eq!(pending(&memory), [(7, b"de".to_vec())]);
-    for store in one.emptied {
+    for store in one.drain_stores {
         set(&mut memory, store.address, &store.bytes);
     }
     assert_eq!(pending(&memory), []);
@@ -100,7 +100,7 @@ proptest! {
             words[object..object + 3].copy_from_slice(&[0x0b, at(object), at(200 + object / 2)]);
             words[200 + object / 2] = at(object);
         }
-        let memory = Piece::of(&words);
+        let memory = TestMemory::of(&words);
         for object in candidates(BASE, &memory.0).chain([BASE + 8 * 399, u64::MAX]) {
             if let Some(one) = io::stream(&memory, object, BUFFER_MOST) {
                 prop_assert!(one.buffer.fd >= 0 && one.buffer.pending_bytes <= BUFFER_MOST);

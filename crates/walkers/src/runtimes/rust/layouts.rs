@@ -28,15 +28,15 @@ const STDOUTS: [&str; 2] = ["std::io::stdio::Stdout", "std::io::stdio::StdoutLoc
 
 /// Where the bytes of a stream go to or come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inner {
+pub(crate) enum BufferTarget {
     Descriptor,
     Stdout,
 }
 
 /// The offsets of the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
-    pub inner: Inner,
+pub(crate) struct RustLayout {
+    pub inner: BufferTarget,
     pub inner_at: usize,
     /// The buffer's size and place.
     pub capacity: usize,
@@ -51,20 +51,20 @@ pub(crate) struct Layout {
 
 /// What a program's debug information says of its streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Layouts {
-    pub all: Vec<Layout>,
+pub(crate) struct RustLayouts {
+    pub all: Vec<RustLayout>,
     /// It has LineWriters.
     pub lines: bool,
 }
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// None where there is no debug information that can be read, or none of this library's types.
-pub(crate) fn of(file: File) -> Option<Layouts> {
+pub(crate) fn of(file: File) -> Option<RustLayouts> {
     let elf = ElfFile::from_file(file)?;
     let sections = elf.sections().ok()?;
     let section = |name: &str| sections.bytes(name, INFO_MOST);
-    let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
+    let load = |id: gimli::SectionId| -> Result<DwarfSlice, gimli::Error> {
         Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
     };
     let dwarf = gimli::Dwarf::load(load).ok()?;
@@ -81,26 +81,26 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.split(|byte| *byte == b'B').any(|rest| rest.starts_with(&part[1..]))
 }
 
-fn read(dwarf: &gimli::Dwarf<Slice>) -> Layouts {
-    let mut found = Layouts::default();
+fn read(dwarf: &gimli::Dwarf<DwarfSlice>) -> RustLayouts {
+    let mut found = RustLayouts::default();
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let _broken = Unit { dwarf, unit: &unit }.add_to(&mut found);
+        let _broken = DebugUnit { dwarf, unit: &unit }.add_to(&mut found);
     }
     found
 }
 
-struct Unit<'a> {
-    dwarf: &'a gimli::Dwarf<Slice<'a>>,
-    unit: &'a gimli::Unit<Slice<'a>>,
+struct DebugUnit<'a> {
+    dwarf: &'a gimli::Dwarf<DwarfSlice<'a>>,
+    unit: &'a gimli::Unit<DwarfSlice<'a>>,
 }
 
 /// A field: its name, its offset, its type.
-type Member<'a> = (&'a str, usize, UnitOffset);
+type StructField<'a> = (&'a str, usize, UnitOffset);
 
-impl<'a> Unit<'a> {
-    fn add_to(&self, found: &mut Layouts) -> gimli::Result<()> {
+impl<'a> DebugUnit<'a> {
+    fn add_to(&self, found: &mut RustLayouts) -> gimli::Result<()> {
         let mut entries = self.unit.entries();
         while let Some(entry) = entries.next_dfs()? {
             if entry.tag() != constants::DW_TAG_structure_type {
@@ -121,15 +121,15 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    fn text(&self, value: AttributeValue<Slice<'a>>) -> Option<&'a str> {
+    fn text(&self, value: AttributeValue<DwarfSlice<'a>>) -> Option<&'a str> {
         std::str::from_utf8(self.dwarf.attr_string(self.unit, value).ok()?.slice()).ok()
     }
 
-    fn writer(&self, at: UnitOffset, inner: &str) -> Option<Layout> {
+    fn writer(&self, at: UnitOffset, inner: &str) -> Option<RustLayout> {
         let members = self.members(at);
         let (_, vector_at, vector) = *members.iter().find(|one| one.0 == "buf")?;
         let within = |name| Some(vector_at + self.find(vector, name, DEPTH_MOST)?);
-        sound(Layout {
+        sound(RustLayout {
             inner: inner_of(inner)?,
             inner_at: members.iter().find(|one| one.0 == "inner")?.1,
             capacity: within("cap")?,
@@ -140,12 +140,12 @@ impl<'a> Unit<'a> {
         })
     }
 
-    fn reader(&self, at: UnitOffset, inner: &str) -> Option<Layout> {
+    fn reader(&self, at: UnitOffset, inner: &str) -> Option<RustLayout> {
         let members = self.members(at);
         let (_, buffer_at, buffer) = *members.iter().find(|one| one.0 == "buf")?;
         let within = |name| Some(buffer_at + self.find(buffer, name, DEPTH_MOST)?);
-        sound(Layout {
-            inner: inner_of(inner).filter(|inner| *inner == Inner::Descriptor)?,
+        sound(RustLayout {
+            inner: inner_of(inner).filter(|inner| *inner == BufferTarget::Descriptor)?,
             inner_at: members.iter().find(|one| one.0 == "inner")?.1,
             capacity: within("length")?,
             data: within("data_ptr")?,
@@ -155,7 +155,7 @@ impl<'a> Unit<'a> {
         })
     }
 
-    fn members(&self, at: UnitOffset) -> Vec<Member<'a>> {
+    fn members(&self, at: UnitOffset) -> Vec<StructField<'a>> {
         let mut found = Vec::new();
         let Ok(mut tree) = self.unit.entries_tree(Some(at)) else { return found };
         let Ok(root) = tree.root() else { return found };
@@ -183,18 +183,18 @@ impl<'a> Unit<'a> {
         if let Some(found) = members.iter().find(|one| one.0 == name) {
             return Some(found.1);
         }
-        let within = |one: &Member| one.1.checked_add(self.find(one.2, name, deep - 1)?);
+        let within = |one: &StructField| one.1.checked_add(self.find(one.2, name, deep - 1)?);
         if deep == 0 { None } else { members.iter().find_map(within) }
     }
 }
 
-fn inner_of(name: &str) -> Option<Inner> {
-    let descriptor = DESCRIPTORS.contains(&name).then_some(Inner::Descriptor);
-    descriptor.or_else(|| STDOUTS.contains(&name).then_some(Inner::Stdout))
+fn inner_of(name: &str) -> Option<BufferTarget> {
+    let descriptor = DESCRIPTORS.contains(&name).then_some(BufferTarget::Descriptor);
+    descriptor.or_else(|| STDOUTS.contains(&name).then_some(BufferTarget::Stdout))
 }
 
 /// All of it within what is read, and each word where a word can be.
-fn sound(layout: Layout) -> Option<Layout> {
+fn sound(layout: RustLayout) -> Option<RustLayout> {
     let words = [Some(layout.capacity), Some(layout.data), Some(layout.length), layout.used];
     let fits = words.into_iter().flatten().all(|at| at % 8 == 0 && at + 8 <= OBJECT_BYTES);
     let small = layout.inner_at.max(layout.panicked.unwrap_or(0)) + 8 <= OBJECT_BYTES;

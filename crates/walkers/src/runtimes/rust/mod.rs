@@ -13,10 +13,11 @@ mod tests;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
-pub(crate) use buffers::Files;
+pub(crate) use buffers::RustBuffers;
 
-use crate::pending::{self, Part, Store, Value, Whole};
-use crate::copied_memory::{content, steady, structure, word};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{self, StreamBuffer};
+use crate::copied_memory::{read_content, read_stable, structure, word};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
 use std::cell::RefCell;
 use std::path::Path;
@@ -72,7 +73,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     let (Some(executable), Some(region)) = (&process.executable, process.executable_start()) else { return };
     let stdout = executable.symbol_at(elf_image::RUST_STDOUT, region.start);
     if let Some(stdout) = stdout {
-        found.add(region.start, Box::new(Rust { stdout }));
+        found.add(region.start, Box::new(RustStdout { stdout }));
     }
     let path = format!("/proc/{}/exe", process.pid);
     if executable.rust
@@ -80,7 +81,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     {
         found.add(
             region.start,
-            Box::new(Files { pid: process.pid, layouts, stdout, sought: RefCell::default() }),
+            Box::new(RustBuffers { pid: process.pid, layouts, stdout, cache: RefCell::default() }),
         );
     }
 }
@@ -92,25 +93,25 @@ const CAPACITY: u64 = 1024;
 
 /// The standard output of a process.
 #[derive(Debug, Clone)]
-pub(crate) struct Rust {
+pub(crate) struct RustStdout {
     /// Where `STDOUT` is.
     pub stdout: u64,
 }
 
-impl Walker for Rust {
-    fn walker(&self) -> RuntimeId {
+impl Walker for RustStdout {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::RUST
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let copy = structure::<STDOUT_BYTES>(memory, self.stdout);
         let found =
-            copy.and_then(|copy| steady(memory, self.stdout, copy, |copy| self.read(memory, copy, kept)));
+            copy.and_then(|copy| read_stable(memory, self.stdout, copy, |copy| self.read_stdout(memory, copy, kept)));
         found.into_iter().collect()
     }
 
-    fn moves(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
-        pending::moves(self.streams(memory, 0), buffer)
+    fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
+        stream_buffer::watch_address(self.read(memory, 0), buffer)
     }
 
     fn for_child(&self, _child: u32) -> Option<Box<dyn Walker>> {
@@ -118,9 +119,9 @@ impl Walker for Rust {
     }
 }
 
-impl Rust {
+impl RustStdout {
     /// None before it is first used, and where no part or more than one looks like the vector.
-    fn read(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<Whole> {
+    fn read_stdout(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<StreamBuffer> {
         let vector = |at: &usize| {
             let [first, second, length] = [0, 8, 16].map(|field| word(stdout, at + field));
             let (capacity, data) = if first == CAPACITY { (first, second) } else { (second, first) };
@@ -132,23 +133,23 @@ impl Rust {
         };
         let mut found = (0..STDOUT_BYTES - 16).step_by(8).filter_map(|at| vector(&at));
         let (Some((data, length, field)), None) = (found.next(), found.next()) else { return None };
-        content(memory, data, CAPACITY, CAPACITY)?;
-        let mut whole = Whole::of(Buffer {
+        read_content(memory, data, CAPACITY, CAPACITY)?;
+        let mut stream = StreamBuffer::of(Buffer {
             walker: RuntimeId::RUST,
             address: self.stdout,
             fd: 1,
             mode: Some(Mode::Line),
             buffer_bytes: CAPACITY,
             pending_bytes: length,
-            pending: content(memory, data, length, kept)?,
+            pending: read_content(memory, data, length, kept)?,
             unread_bytes: 0,
             unread: Vec::new(),
         });
         // Whose the lock is cannot be told: main often holds it all the time, and the bytes may go nevertheless.
         let length_at = self.stdout + field as u64;
-        whole.moves = Some(length_at);
-        whole.emptied = vec![Store::u64(length_at, 0)];
-        whole.partly = vec![Part::new(data, Value::Bytes), Part::new(length_at, Value::Left(0))];
-        Some(whole)
+        stream.watch_address = Some(length_at);
+        stream.drain_stores = vec![MemoryStore::u64(length_at, 0)];
+        stream.partial_stores = vec![PartialStore::new(data, StoredValue::RemainingBytes), PartialStore::new(length_at, StoredValue::RemainingPlus(0))];
+        Some(stream)
     }
 }

@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::validate::Judge;
-use super::layouts::{Inner, Layout, Layouts};
+use super::validate::BufferValidator;
+use super::layouts::{BufferTarget, RustLayout, RustLayouts};
 use crate::copied_memory::BUFFER_MOST;
-use crate::tests::{BASE, Piece, hostile_words};
+use crate::tests::{BASE, TestMemory, hostile_words};
 
-const WRITER: Layout = Layout {
-    inner: Inner::Descriptor,
+const WRITER: RustLayout = RustLayout {
+    inner: BufferTarget::Descriptor,
     inner_at: 28,
     capacity: 0,
     data: 8,
@@ -16,9 +16,9 @@ const WRITER: Layout = Layout {
     panicked: Some(24),
     used: None,
 };
-const STDOUT: Layout = Layout { inner: Inner::Stdout, inner_at: 32, ..WRITER };
-const READER: Layout = Layout {
-    inner: Inner::Descriptor,
+const STDOUT: RustLayout = RustLayout { inner: BufferTarget::Stdout, inner_at: 32, ..WRITER };
+const READER: RustLayout = RustLayout {
+    inner: BufferTarget::Descriptor,
     inner_at: 40,
     capacity: 8,
     data: 0,
@@ -37,10 +37,10 @@ fn writer() -> Vec<u64> {
 }
 
 fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
-    let (memory, layouts) = (Piece::of(words), Layouts { all: vec![WRITER], lines: false });
+    let (memory, layouts) = (TestMemory::of(words), RustLayouts { all: vec![WRITER], lines: false });
     let open_for = |fd, writes| [1, 3].contains(&fd) && writes;
-    let judge = Judge { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
-    judge.sighting(BASE, &WRITER).map(|one| (one.whole.buffer.fd, one.whole.buffer.pending))
+    let validator = BufferValidator { memory: &memory, layouts: &layouts, stdout: None, open_for: &open_for, kept: 100 };
+    validator.candidate(BASE, &WRITER).map(|one| (one.stream.buffer.fd, one.stream.buffer.pending))
 }
 
 #[test]
@@ -74,13 +74,13 @@ proptest! {
 
     #[test]
     fn garbage_is_survived(words in hostile_words(400)) {
-        let layouts = Layouts { all: vec![WRITER, STDOUT, READER], lines: true };
-        let memory = Piece::of(&words);
+        let layouts = RustLayouts { all: vec![WRITER, STDOUT, READER], lines: true };
+        let memory = TestMemory::of(&words);
         let stdout = Some(BASE + 800);
-        let judge = Judge { memory: &memory, layouts: &layouts, stdout, open_for: &|_, _| true, kept: 256 };
+        let validator = BufferValidator { memory: &memory, layouts: &layouts, stdout, open_for: &|_, _| true, kept: 256 };
         for layout in &layouts.all {
-            let seen = layout.candidates(&memory.0).filter_map(|at| judge.sighting(BASE + at as u64, layout));
-            for one in seen.map(|one| one.whole.buffer) {
+            let seen = layout.candidates(&memory.0).filter_map(|at| validator.candidate(BASE + at as u64, layout));
+            for one in seen.map(|one| one.stream.buffer) {
                 prop_assert!(one.pending_bytes.max(one.unread_bytes) <= one.buffer_bytes);
                 prop_assert!(one.buffer_bytes <= BUFFER_MOST && one.pending.len() <= 256 && one.fd >= 0);
             }

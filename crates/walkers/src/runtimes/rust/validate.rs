@@ -5,10 +5,10 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::STDOUT_BYTES;
-use super::layouts::{Inner, Layout, Layouts, OBJECT_BYTES};
-use crate::candidates::Sighting;
-use crate::pending::Whole;
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use super::layouts::{BufferTarget, RustLayout, RustLayouts, OBJECT_BYTES};
+use crate::candidates::StreamCandidate;
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
 /// What the library takes without being asked for a size: of a BufWriter and BufReader, of a LineWriter.
 const USUAL: u64 = 8192;
@@ -19,7 +19,7 @@ const SIZE_STEP: u64 = 64;
 /// Standard streams are seldom owned by a File, and their numbers are those of much else.
 const OWNED_LEAST: i32 = 3;
 
-impl Layout {
+impl RustLayout {
     /// Where in a block of memory something has this form, by the numbers alone.
     pub fn candidates<'a>(&self, data: &'a [u8]) -> impl Iterator<Item = usize> + use<'a> {
         let layout = *self;
@@ -43,9 +43,9 @@ impl Layout {
 }
 
 /// How an object's memory is judged.
-pub(super) struct Judge<'a> {
+pub(super) struct BufferValidator<'a> {
     pub memory: &'a dyn Memory,
-    pub layouts: &'a Layouts,
+    pub layouts: &'a RustLayouts,
     /// Where `STDOUT` is.
     pub stdout: Option<u64>,
     /// Whether a descriptor is open for writing (true) or for reading.
@@ -53,18 +53,18 @@ pub(super) struct Judge<'a> {
     pub kept: u64,
 }
 
-impl Judge<'_> {
+impl BufferValidator<'_> {
     /// The stream, if that is what is there.
-    pub fn sighting(&self, at: u64, layout: &Layout) -> Option<Sighting> {
+    pub fn candidate(&self, at: u64, layout: &RustLayout) -> Option<StreamCandidate> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
-        let mut whole = steady(self.memory, at, copy, |object| self.read(object, layout))?;
-        whole.moves = layout.used.is_none().then_some(at + layout.length as u64);
+        let mut stream = read_stable(self.memory, at, copy, |object| self.read(object, layout))?;
+        stream.watch_address = layout.used.is_none().then_some(at + layout.length as u64);
         // A reader that has read never has nothing in it that was read, unless it is at the end.
         let length = self.memory.u64(at + layout.length as u64)?;
-        Some(Sighting { at, fresh: layout.used.is_some() && length == 0, whole })
+        Some(StreamCandidate { at, untouched: layout.used.is_some() && length == 0, stream })
     }
 
-    fn read(&self, object: &[u8], layout: &Layout) -> Option<Whole> {
+    fn read(&self, object: &[u8], layout: &RustLayout) -> Option<StreamBuffer> {
         let fd = self.descriptor(object, layout).filter(|_| layout.fits(object))?;
         let [capacity, data, length] =
             [layout.capacity, layout.data, layout.length].map(|field| word(object, field));
@@ -72,7 +72,7 @@ impl Judge<'_> {
             return None;
         }
         let last = data.checked_add(capacity - 1)?;
-        content(self.memory, data, 1, 1).and(content(self.memory, last, 1, 1))?;
+        read_content(self.memory, data, 1, 1).and(read_content(self.memory, last, 1, 1))?;
         let mut found = Buffer {
             walker: RuntimeId::RUST,
             address: data,
@@ -87,31 +87,31 @@ impl Judge<'_> {
         match layout.used.map(|at| word(object, at)) {
             None => {
                 found.pending_bytes = length;
-                found.pending = content(self.memory, data, length, self.kept)?;
+                found.pending = read_content(self.memory, data, length, self.kept)?;
             }
             Some(used) => {
                 found.unread_bytes = length.checked_sub(used)?;
-                found.unread = content(self.memory, data + used, found.unread_bytes, UNREAD_KEPT)?;
+                found.unread = read_content(self.memory, data + used, found.unread_bytes, UNREAD_KEPT)?;
             }
         }
-        Some(Whole::of(found))
+        Some(StreamBuffer::of(found))
     }
 
-    fn descriptor(&self, object: &[u8], layout: &Layout) -> Option<i32> {
+    fn descriptor(&self, object: &[u8], layout: &RustLayout) -> Option<i32> {
         let fd = match layout.inner {
-            Inner::Descriptor => int(object, layout.inner_at),
-            Inner::Stdout => {
+            BufferTarget::Descriptor => int(object, layout.inner_at),
+            BufferTarget::Stdout => {
                 let stdout = self.stdout?;
                 let within = stdout..stdout.saturating_add(STDOUT_BYTES as u64);
                 within.contains(&word(object, layout.inner_at)).then_some(1)?
             }
         };
-        let least = if layout.inner == Inner::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
+        let least = if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { OWNED_LEAST };
         (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
     }
 
     /// In a program with LineWriters one of their usual size is one; another may be.
-    fn mode(&self, capacity: u64, layout: &Layout) -> Option<Mode> {
+    fn mode(&self, capacity: u64, layout: &RustLayout) -> Option<Mode> {
         match (self.layouts.lines && layout.used.is_none(), capacity) {
             (true, USUAL_OF_LINES) => Some(Mode::Line),
             (true, capacity) if capacity != USUAL => None,

@@ -6,8 +6,9 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
-use crate::pending::{Part, Store, Value, Whole};
-use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, content, int, steady, structure, word};
+use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
+use crate::stream_buffer::{StreamBuffer};
+use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
 /// Of `ChannelState`, up to `nextCSPtr`.
 const STATE_BYTES: usize = 224;
@@ -51,19 +52,19 @@ pub(super) fn is_stacked(memory: &dyn Memory, at: u64) -> bool {
 }
 
 /// What waits in a channel; None where it has no descriptor.
-pub(super) fn stream(memory: &dyn Memory, at: u64, kept: u64) -> Option<Whole> {
+pub(super) fn stream(memory: &dyn Memory, at: u64, kept: u64) -> Option<StreamBuffer> {
     let copy = structure::<STATE_BYTES>(memory, at)?;
-    steady(memory, at, copy, |state| read(memory, at, state, kept))
+    read_stable(memory, at, copy, |state| read(memory, at, state, kept))
 }
 
-fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> Option<Whole> {
+fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> Option<StreamBuffer> {
     let flags = int(state, FLAGS);
     let (queued, filled) = (word(state, QUEUED), word(state, FILLED));
     let mut written = chain(memory, queued)?;
     written.extend(chain(memory, filled)?);
     let ahead = chain(memory, word(state, READ))?;
-    let sum = |parts: &[Piece]| parts.iter().map(|one| one.bytes).sum::<u64>();
-    let mut whole = Whole::of(Buffer {
+    let sum = |parts: &[BufferPart]| parts.iter().map(|one| one.bytes).sum::<u64>();
+    let mut stream = StreamBuffer::of(Buffer {
         walker: RuntimeId::TCL,
         address: at,
         fd: descriptor(memory, word(state, BOTTOM))?,
@@ -77,11 +78,11 @@ fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> O
     // Buffers in the queue are on their way out already: Tcl goes on with them by itself.
     if let (0, [last]) = (queued, written.as_slice()) {
         let positions = |added: u64, removed: u64| added | removed << 32;
-        whole.emptied = vec![Store::u64(last.at + ADDED as u64, positions(PADDING, PADDING))];
+        stream.drain_stores = vec![MemoryStore::u64(last.at + ADDED as u64, positions(PADDING, PADDING))];
         let removed = memory.u64(last.at + REMOVED as u64)?;
-        whole.partly = vec![Part::new(last.at + REMOVED as u64, Value::Taken(removed))];
+        stream.partial_stores = vec![PartialStore::new(last.at + REMOVED as u64, StoredValue::WrittenPlus(removed))];
     }
-    Some(whole)
+    Some(stream)
 }
 
 fn mode(flags: i32) -> Mode {
@@ -93,7 +94,7 @@ fn mode(flags: i32) -> Mode {
 }
 
 /// What one buffer holds.
-struct Piece {
+struct BufferPart {
     /// Of the buffer itself.
     at: u64,
     start: u64,
@@ -101,7 +102,7 @@ struct Piece {
 }
 
 /// The buffers of a queue that hold something; None where it is none.
-fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<Piece>> {
+fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<BufferPart>> {
     let (mut found, mut seen, mut at) = (Vec::new(), BTreeSet::new(), first);
     while at != 0 {
         if seen.len() >= BUFFERS_MOST || !seen.insert(at) {
@@ -112,17 +113,17 @@ fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<Piece>> {
         let (added, removed, length) = (field(ADDED)?, field(REMOVED)?, field(LENGTH)?);
         let bytes = added.checked_sub(removed).filter(|_| added <= length)?;
         let start = at.checked_add(BUFFER_HEAD as u64 + removed)?;
-        found.extend((bytes > 0).then_some(Piece { at, start, bytes }));
+        found.extend((bytes > 0).then_some(BufferPart { at, start, bytes }));
         at = word(&head, FOLLOWING);
     }
     Some(found)
 }
 
 /// The first `most` bytes of what they hold.
-fn contents(memory: &dyn Memory, pieces: &[Piece], most: u64) -> Option<Vec<u8>> {
+fn contents(memory: &dyn Memory, pieces: &[BufferPart], most: u64) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     for one in pieces {
-        all.extend(content(memory, one.start, one.bytes, most - all.len() as u64)?);
+        all.extend(read_content(memory, one.start, one.bytes, most - all.len() as u64)?);
     }
     Some(all)
 }

@@ -16,7 +16,8 @@ use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
 use crate::heap_search::blocks;
-use crate::pending::{self, Pending, Whole};
+use crate::pending_bytes::{PendingBytes};
+use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, STREAMS_MOST, int};
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits};
 use crate::{BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
@@ -46,9 +47,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             fully_buffered: RuntimeFix::Hook("TCL_LIBRARY leads to a file that sets -buffering full on stdout"),
             max_delay: UNBUFFERED_SUBSTITUTE,
             rescue: UNBUFFERED_SUBSTITUTE,
-            fork: RuntimeFix::NotNeeded("Tcl has no fork"),
+            fork: RuntimeFix::NotNeeded("TclChannels has no fork"),
             order: UNBUFFERED,
-            other_streams: RuntimeFix::Impossible("Tcl buffers what it reads and opens itself"),
+            other_streams: RuntimeFix::Impossible("TclChannels buffers what it reads and opens itself"),
         },
         limits: RuntimeLimits { coalesce: None },
     },
@@ -67,7 +68,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 fn detect(process: &ProcessImages, found: &mut Detected) {
     for region in process.starts().filter(|region| region.name().starts_with("libtcl")) {
         if region.name().starts_with("libtcl8.6") {
-            found.add(region.start, Box::new(Tcl::new(process.pid)));
+            found.add(region.start, Box::new(TclChannels::new(process.pid)));
         } else if region.name().contains(".so") {
             found.add_unreadable(region.start, "tcl of an unknown version");
         }
@@ -81,24 +82,24 @@ const MARKS: [usize; 3] = [24, 40, 56];
 
 /// The streams of a process with Tcl.
 #[derive(Debug)]
-pub struct Tcl {
+pub struct TclChannels {
     pid: u32,
     /// What the threads have for themselves, as the last search found it: new channels are in these lists as well.
     threads: RefCell<BTreeSet<u64>>,
 }
 
-impl Tcl {
-    pub(super) fn new(pid: u32) -> Tcl {
-        Tcl { pid, threads: RefCell::default() }
+impl TclChannels {
+    pub(super) fn new(pid: u32) -> TclChannels {
+        TclChannels { pid, threads: RefCell::default() }
     }
 }
 
-impl Walker for Tcl {
-    fn walker(&self) -> RuntimeId {
+impl Walker for TclChannels {
+    fn runtime(&self) -> RuntimeId {
         RuntimeId::TCL
     }
 
-    fn streams(&self, memory: &dyn Memory, kept: u64) -> Vec<Whole> {
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut threads = self.threads.borrow_mut();
         threads.retain(|thread| !channels(memory, *thread).is_empty());
         if threads.is_empty() {
@@ -108,15 +109,15 @@ impl Walker for Tcl {
         states.filter_map(|state| channel::stream(memory, state, kept)).collect()
     }
 
-    fn pending(&self, memory: &dyn Memory) -> Vec<Pending> {
-        let found = self.streams(memory, BUFFER_MOST);
+    fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
+        let found = self.read(memory, BUFFER_MOST);
         // What goes through others on its way, such as a compressor, is not what will be written.
-        let plain = |one: &Whole| !channel::is_stacked(memory, one.buffer.address);
-        pending::pending(found.into_iter().filter(plain).collect())
+        let plain = |one: &StreamBuffer| !channel::is_stacked(memory, one.buffer.address);
+        stream_buffer::pending(found.into_iter().filter(plain).collect())
     }
 
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
-        Some(Box::new(Tcl { pid: child, threads: self.threads.clone() }))
+        Some(Box::new(TclChannels { pid: child, threads: self.threads.clone() }))
     }
 
     fn search_again(&self) {

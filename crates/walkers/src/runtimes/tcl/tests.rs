@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{Tcl, candidates, channel, channels};
+use super::{TclChannels, candidates, channel, channels};
 use crate::Walker;
 use crate::copied_memory::BUFFER_MOST;
-use crate::tests::{BASE, Piece, hostile_words};
+use crate::tests::{BASE, TestMemory, hostile_words};
 
 /// Words of a thread's data, a state, its channel, what that leads to, and two buffers.
 const THREAD: usize = 2;
@@ -38,24 +38,24 @@ fn words() -> Vec<u64> {
     words
 }
 
-fn tcl() -> Tcl {
-    Tcl { pid: u32::MAX, threads: [at(THREAD)].into_iter().collect::<std::collections::BTreeSet<_>>().into() }
+fn tcl() -> TclChannels {
+    TclChannels { pid: u32::MAX, threads: [at(THREAD)].into_iter().collect::<std::collections::BTreeSet<_>>().into() }
 }
 
 fn pending(words: &[u64]) -> Vec<(i32, Vec<u8>)> {
-    tcl().pending(&Piece::of(words)).into_iter().map(|one| (one.fd, one.bytes)).collect()
+    tcl().pending(&TestMemory::of(words)).into_iter().map(|one| (one.fd, one.bytes)).collect()
 }
 
 #[test]
 fn a_channel() {
-    let memory = Piece::of(&words());
+    let memory = TestMemory::of(&words());
     assert_eq!(candidates(BASE, &memory.0).collect::<Vec<_>>(), [at(THREAD)]);
     assert_eq!(channels(&memory, at(THREAD)), [at(STATE)]);
     assert_eq!(pending(&words()), [(7, b"abc".to_vec())]);
     let mut queued = words();
     queued[STATE + 13] = at(FIRST);
     assert_eq!(pending(&queued), [(7, b"123abc".to_vec())], "the queue comes first");
-    assert!(tcl().pending(&Piece::of(&queued))[0].emptied.is_empty(), "Tcl goes on with the queue");
+    assert!(tcl().pending(&TestMemory::of(&queued))[0].drain_stores.is_empty(), "TclChannels goes on with the queue");
 }
 
 #[test]
@@ -75,17 +75,17 @@ fn descriptors_by_type() {
 
 #[test]
 fn it_is_emptied_as_tcl_does() {
-    let mut memory = Piece::of(&words());
+    let mut memory = TestMemory::of(&words());
     let one = tcl().pending(&memory).remove(0);
-    let mut put = |stores: Vec<crate::Store>| {
+    let mut put = |stores: Vec<crate::MemoryStore>| {
         for store in stores {
             let start = (store.address - BASE) as usize;
             memory.0[start..start + store.bytes.len()].copy_from_slice(&store.bytes);
         }
         tcl().pending(&memory).into_iter().map(|one| one.bytes).collect::<Vec<_>>()
     };
-    assert_eq!(put(one.left_after(2).unwrap()), [b"c".to_vec()]);
-    assert_eq!(put(one.emptied), Vec::<Vec<u8>>::new());
+    assert_eq!(put(one.partial_drain(2).unwrap()), [b"c".to_vec()]);
+    assert_eq!(put(one.drain_stores), Vec::<Vec<u8>>::new());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_does_not_fit_is_left_out() {
 fn a_list_in_a_ring_ends() {
     let mut words = words();
     words[STATE + 27] = at(STATE);
-    assert_eq!(channels(&Piece::of(&words), at(THREAD)), [at(STATE)]);
+    assert_eq!(channels(&TestMemory::of(&words), at(THREAD)), [at(STATE)]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_goes_through_another_channel_is_counted_only() {
     words[STATE + 25] = at(110);
     words[110] = at(STATE);
     assert_eq!(pending(&words), []);
-    assert_eq!(tcl().buffers(&Piece::of(&words))[0].pending_bytes, 3);
+    assert_eq!(tcl().buffers(&TestMemory::of(&words))[0].pending_bytes, 3);
 }
 
 proptest! {
@@ -134,7 +134,7 @@ proptest! {
             (words[state + 25], words[state + 26]) = (at(300 + state / 40 * 8), at(300 + state / 40 * 8));
             words[300 + state / 40 * 8] = at(state);
         }
-        let memory = Piece::of(&words);
+        let memory = TestMemory::of(&words);
         for state in (BASE..BASE + 8 * 420).step_by(8) {
             channels(&memory, state);
             channel::is_stacked(&memory, state);

@@ -1,0 +1,83 @@
+//! A stream as a walker reads it.
+
+use weir_model::Mode;
+use weir_model::trace::{Buffer, RuntimeId};
+
+use crate::pending_bytes::{MemoryStore, PartialStore, PendingBytes};
+
+/// A stream as a walker reads it: what everyone is told of it, and what is needed to empty it.
+#[derive(Debug, Clone)]
+pub struct StreamBuffer {
+    pub(crate) buffer: Buffer,
+    pub(crate) locked: Option<bool>,
+    pub(crate) lock_owner: u64,
+    pub(crate) drain_stores: Vec<MemoryStore>,
+    pub(crate) partial_stores: Vec<PartialStore>,
+    pub(crate) remainder_most: u64,
+    /// The word that changes at each write into the buffer, where that is known.
+    pub(crate) watch_address: Option<u64>,
+}
+
+impl StreamBuffer {
+    /// One that cannot be emptied, as far as this tells.
+    pub(crate) fn of(buffer: Buffer) -> StreamBuffer {
+        StreamBuffer {
+            buffer,
+            locked: None,
+            lock_owner: 0,
+            drain_stores: Vec::new(),
+            partial_stores: Vec::new(),
+            remainder_most: u64::MAX,
+            watch_address: None,
+        }
+    }
+
+    /// One that has no buffer, or none yet.
+    pub(crate) fn unbuffered(walker: RuntimeId, address: u64, fd: i32) -> StreamBuffer {
+        StreamBuffer::of(Buffer {
+            walker,
+            address,
+            fd,
+            mode: Some(Mode::None),
+            buffer_bytes: 0,
+            pending_bytes: 0,
+            pending: Vec::new(),
+            unread_bytes: 0,
+            unread: Vec::new(),
+        })
+    }
+
+    /// None where nothing waits, where it goes to no descriptor, and where not all of it could be read.
+    pub(crate) fn pending(self) -> Option<PendingBytes> {
+        let Buffer { walker, address, fd, pending_bytes, pending, .. } = self.buffer;
+        let stream = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
+        stream.then_some(PendingBytes {
+            walker,
+            stream: address,
+            fd,
+            bytes: pending,
+            locked: self.locked,
+            lock_owner: self.lock_owner,
+            drain_stores: self.drain_stores,
+            partial_stores: self.partial_stores,
+            remainder_most: self.remainder_most,
+        })
+    }
+}
+
+/// What is told of every stream.
+pub(crate) fn buffers(found: Vec<StreamBuffer>) -> Vec<Buffer> {
+    found.into_iter().map(|one| one.buffer).collect()
+}
+
+/// The word that changes at each write into this buffer.
+pub(crate) fn watch_address(found: Vec<StreamBuffer>, buffer: &Buffer) -> Option<u64> {
+    let own = found.into_iter().find(|one| one.buffer.address == buffer.address);
+    // Breakpoints of the processor want it aligned.
+    own?.watch_address.filter(|at| at.is_multiple_of(8))
+}
+
+/// What waits in those that have something.
+pub(crate) fn pending(found: Vec<StreamBuffer>) -> Vec<PendingBytes> {
+    found.into_iter().filter_map(StreamBuffer::pending).collect()
+}
