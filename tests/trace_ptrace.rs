@@ -101,7 +101,7 @@ fn the_sample_engine_reports_estimated_figures() {
         .expect("it is JSON");
     let streams = seen["streams"].as_array().expect("streams");
     assert!(!streams.is_empty() && streams.iter().all(|one| one["estimated"] == true), "{}", seen["streams"]);
-    for wrong in ["No stream was seen", "* exact", "totals exact", "two bursts", "--exact sees it"] {
+    for wrong in ["No stream was recorded", "* exact", "totals exact", "two bursts", "--exact sees it"] {
         assert!(!report.contains(wrong), "{wrong}: {report}");
     }
     let refused =

@@ -3,7 +3,7 @@
 use weir_model::StreamKind;
 use weir_model::trace::{Op, OpenFile, StreamCounts};
 
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::flags::{O_APPEND, O_CREAT, O_DSYNC, O_TRUNC, RWF_SYNCS};
 
 /// A call that moves fewer bytes is tiny.
@@ -27,17 +27,17 @@ pub(crate) fn is_line_by_line(stream: &StreamCounts) -> bool {
 }
 
 /// Returns whether each write of a stream waits for the device, by the file's flags or by the calls' own.
-pub(crate) fn is_synchronous(context: &Context, stream: &StreamCounts) -> bool {
+pub(crate) fn is_synchronous(context: &RuleContext, stream: &StreamCounts) -> bool {
     let by_file = context.file(stream.file).is_some_and(|file| file.flags & O_DSYNC != 0);
     let calls = context.calls_on(stream.file).iter();
-    let mut writes = calls.filter(|seen| seen.pid == stream.pid && seen.call.op.writes()).peekable();
+    let mut writes = calls.filter(|timed| timed.pid == stream.pid && timed.call.op.writes()).peekable();
     let by_call = writes.peek().is_some()
-        && writes.all(|seen| seen.call.op == Op::Pwritev2 && seen.call.args[5] & RWF_SYNCS != 0);
+        && writes.all(|timed| timed.call.op == Op::Pwritev2 && timed.call.args[5] & RWF_SYNCS != 0);
     by_file || by_call
 }
 
 /// Returns whether a stream reads the same bytes of a regular file over and over, with seeks between.
-pub(crate) fn rereads(context: &Context, stream: &StreamCounts) -> bool {
+pub(crate) fn rereads(context: &RuleContext, stream: &StreamCounts) -> bool {
     let Some(file) = context.file(stream.file).filter(|file| file.kind == StreamKind::File) else {
         return false;
     };
@@ -48,7 +48,7 @@ pub(crate) fn rereads(context: &Context, stream: &StreamCounts) -> bool {
 
 /// Returns whether many writes begin or end within a block whose other bytes must be kept, so that their alignment may
 /// explain what they cost.
-pub(crate) fn straddles_blocks(context: &Context, stream: &StreamCounts) -> bool {
+pub(crate) fn straddles_blocks(context: &RuleContext, stream: &StreamCounts) -> bool {
     let Some(file) = context.file(stream.file).filter(|file| file.kind == StreamKind::File) else {
         return false;
     };

@@ -1,116 +1,119 @@
-//! What a flow costs, what its cure would cost, and how bad that is.
+//! What the calls of a stream cost, what larger calls would save, and the severity of wasted time.
 
 use weir_model::trace::{Recording, StreamCounts};
 use weir_model::{Direction, Gain, Severity, StreamKind};
 
-use crate::context::Context;
+use crate::context::RuleContext;
 
-/// Bytes that a cured program moves with one call.
+/// Bytes that a program with a large buffer moves with one call.
 pub(crate) const BUFFER: u64 = 65_536;
 
-/// A record passed through a buffer costs at least this call in the program itself …
+/// The least cost of a record that passes through a buffer: one library call. An estimate.
 const BUFFERED_RECORD_NS: f64 = 40.0;
 
-/// … and a large one no more than the copying of its bytes.
+/// The most that a large record costs in a buffer: the copying of its bytes. An estimate.
 const COPIED_BYTE_NS: f64 = 0.1;
 
-/// Of the time that a program which does little but make calls takes outside of the kernel, what goes into making them:
-/// its language's way down to the call and back, and caches that the kernel used meanwhile. Measured on seventeen programs
-/// in six languages against twins that gather: a third to 0.95 of it was gone, 0.68 in the middle; of one, nothing.
-const OWN_PART: f64 = 0.6;
+/// The share of a program's user time that larger calls save, for a program that does little but make calls: the
+/// language's path to the call, and cache misses after it. Measured on seventeen programs in six languages against twins
+/// with a buffer: 0.33 to 0.95, with 0.68 as the median; nothing for one program.
+const AROUND_SHARE: f64 = 0.6;
 
-/// Never more than this for what the kernel takes for the calls: node's console.log, the dearest way, is at 1.8. What
-/// is more is the program's work.
-const OWN_MOST: f64 = 1.5;
+/// The most that this user time can be, as a multiple of the kernel's time for the calls. The highest measured ratio is
+/// 1.8, for node's console.log; the rest is the program's own work.
+const AROUND_MOST: f64 = 1.5;
 
-/// What the prices say that the calls of a flow cost, in seconds.
-pub(crate) fn priced_s(recording: &Recording, flow: &StreamCounts) -> f64 {
-    let kind = recording.file(flow.file).map_or(StreamKind::Other, |file| file.kind);
-    recording.prices.transfer_s(kind, flow.direction != Direction::In, flow.calls, flow.bytes)
+/// Returns the seconds that the calls of a stream cost by the price list.
+pub(crate) fn priced_s(recording: &Recording, stream: &StreamCounts) -> f64 {
+    let kind = recording.file(stream.file).map_or(StreamKind::Other, |file| file.kind);
+    recording.prices.transfer_s(kind, stream.direction != Direction::In, stream.calls, stream.bytes)
 }
 
-impl Context<'_> {
-    /// Seconds of the run that are the program's, without what watching added.
+impl RuleContext<'_> {
+    /// Returns the seconds of the run without the cost of tracing.
     pub fn run_s(&self) -> f64 {
         let elapsed = self.recording.elapsed_s.max(1e-6);
         (elapsed - self.recording.overhead.cost_s.max(0.0)).max(elapsed / 10.0)
     }
 
-    /// Share of the run that these seconds are.
+    /// Returns the share of the run that these seconds are, from 0 to 1.
     pub fn share(&self, seconds: f64) -> f64 {
         (seconds / self.run_s()).clamp(0.0, 1.0)
     }
 
-    /// Processor seconds of a process, where known.
+    /// Returns the CPU seconds of a process, or None if they are unknown.
     pub fn cpu_s(&self, pid: u32) -> Option<f64> {
         let process = self.process(pid)?;
         Some(process.user_s + process.system_s).filter(|&cpu| cpu > 0.0)
     }
 
-    /// Seconds of these that a process neither had a processor nor stood in line for one: it waited for a device or for
-    /// somebody. What others keep a processor from it is not the fault of its calls. None: not known.
+    /// Returns how many of these seconds a process waited for a device or another process, or None if that is unknown. Time
+    /// in the run queue does not count, because other load causes it.
     pub fn waited_s(&self, pid: u32, span_s: f64) -> Option<f64> {
         let queued_s = self.process(pid)?.queued_s?;
-        let watching_s = self.recording.overhead.cost_s.max(0.0);
-        Some((span_s - self.cpu_s(pid)? - queued_s - watching_s).max(0.0))
+        let tracing_s = self.recording.overhead.cost_s.max(0.0);
+        Some((span_s - self.cpu_s(pid)? - queued_s - tracing_s).max(0.0))
     }
 
-    /// Seconds that cannot be more than the process had the processor, nor than the run lasted.
-    pub fn at_most_cpu(&self, pid: u32, seconds: f64) -> f64 {
+    /// Limits seconds to the CPU time of the process and to the length of the run.
+    pub fn cap_to_cpu(&self, pid: u32, seconds: f64) -> f64 {
         seconds.min(self.cpu_s(pid).unwrap_or(f64::INFINITY)).min(self.run_s())
     }
 
-    /// Seconds that the calls of a flow cost.
-    pub fn flow_s(&self, flow: &StreamCounts) -> f64 {
-        let seconds = priced_s(self.recording, flow) * self.price_scale(flow.pid);
-        self.at_most_cpu(flow.pid, seconds.max(self.socket_s(flow)))
+    /// Returns the seconds that the kernel spends on the calls of a stream.
+    pub fn calls_s(&self, stream: &StreamCounts) -> f64 {
+        let seconds = priced_s(self.recording, stream) * self.price_scale(stream.pid);
+        self.cap_to_cpu(stream.pid, seconds.max(self.socket_s(stream)))
     }
 
-    /// What a call on a socket costs depends on the protocol and on who waits at the other end: no price knows
-    /// it, but the kernel's time for a process that makes hardly any other calls does.
-    fn socket_s(&self, flow: &StreamCounts) -> f64 {
-        let all = self.calls_by(flow.pid);
-        let Some(process) = self.process(flow.pid) else { return 0.0 };
-        let mostly = self.kind(flow.file) == StreamKind::Socket && flow.calls * 10 >= all * 9;
-        if mostly && flow.calls >= 1000 { process.system_s * flow.calls as f64 / all as f64 } else { 0.0 }
+    /// Returns the kernel's seconds for a socket of a process that makes hardly any other calls, else 0. The cost of a call
+    /// on a socket depends on the protocol and on the peer, so the price list does not have it.
+    fn socket_s(&self, stream: &StreamCounts) -> f64 {
+        let all = self.call_count(stream.pid);
+        let Some(process) = self.process(stream.pid) else { return 0.0 };
+        let mostly = self.kind(stream.file) == StreamKind::Socket && stream.calls * 10 >= all * 9;
+        if mostly && stream.calls >= 1000 { process.system_s * stream.calls as f64 / all as f64 } else { 0.0 }
     }
 
-    /// Seconds that the process itself, outside of the kernel, takes to make the calls of a flow.
-    pub fn own_s(&self, flow: &StreamCounts) -> f64 {
-        self.own_part_s(flow, self.flow_s(flow))
+    /// Returns the user seconds that a process spends around the calls of a stream.
+    pub fn around_calls_s(&self, stream: &StreamCounts) -> f64 {
+        self.around_part_s(stream, self.calls_s(stream))
     }
 
-    /// The same, where the kernel takes `calls_s` for them.
-    pub fn own_part_s(&self, flow: &StreamCounts, calls_s: f64) -> f64 {
-        let all = self.calls_by(flow.pid);
-        let user_s = self.process(flow.pid).map_or(0.0, |process| process.user_s);
-        let part = flow.calls as f64 / all.max(1) as f64;
-        (user_s * part * OWN_PART).min(calls_s * OWN_MOST)
+    /// As [`Self::around_calls_s`], where the kernel spends `calls_s` on the calls.
+    pub fn around_part_s(&self, stream: &StreamCounts, calls_s: f64) -> f64 {
+        let all = self.call_count(stream.pid);
+        let user_s = self.process(stream.pid).map_or(0.0, |process| process.user_s);
+        let part = stream.calls as f64 / all.max(1) as f64;
+        (user_s * part * AROUND_SHARE).min(calls_s * AROUND_MOST)
     }
 
-    /// Seconds that the calls of a flow take, in the kernel and in the process.
-    pub fn whole_s(&self, flow: &StreamCounts) -> f64 {
-        self.at_most_cpu(flow.pid, self.flow_s(flow) + self.own_s(flow))
+    /// Returns the CPU seconds of a stream's calls: those of the kernel and those of the process around the calls.
+    pub fn total_s(&self, stream: &StreamCounts) -> f64 {
+        self.cap_to_cpu(stream.pid, self.calls_s(stream) + self.around_calls_s(stream))
     }
 
-    /// What gathering a flow's calls into large ones would save.
-    pub fn gathered(&self, flow: &StreamCounts) -> Gain {
+    /// Returns what a buffer of [`BUFFER`] bytes would save on a stream.
+    pub fn gathering_gain(&self, stream: &StreamCounts) -> Gain {
         let prices = &self.recording.prices;
-        let calls = flow.bytes.div_ceil(BUFFER) + 1;
-        let writes = flow.direction != Direction::In;
-        let large = prices.transfer_s(self.kind(flow.file), writes, calls, flow.bytes);
-        let record_ns = (flow.mean_bytes() * prices.buffered_byte_ns)
-            .min(BUFFERED_RECORD_NS + flow.mean_bytes() * COPIED_BYTE_NS);
-        let cured = large + record_ns * flow.calls as f64 / 1e9;
-        Gain { elapsed_s: (self.whole_s(flow) - cured).max(0.0), calls: flow.calls.saturating_sub(calls) }
+        let calls = stream.bytes.div_ceil(BUFFER) + 1;
+        let writes = stream.direction != Direction::In;
+        let large_s = prices.transfer_s(self.kind(stream.file), writes, calls, stream.bytes);
+        let record_ns = (stream.mean_bytes() * prices.buffered_byte_ns)
+            .min(BUFFERED_RECORD_NS + stream.mean_bytes() * COPIED_BYTE_NS);
+        let buffered_s = large_s + record_ns * stream.calls as f64 / 1e9;
+        Gain {
+            elapsed_s: (self.total_s(stream) - buffered_s).max(0.0),
+            calls: stream.calls.saturating_sub(calls),
+        }
     }
 
-    /// Seconds from the first to the last call of a flow: what waits in between cannot be longer.
-    pub fn span_s(&self, flow: &StreamCounts) -> f64 {
-        (flow.last_s - flow.first_s).clamp(0.0, self.recording.elapsed_s.max(0.0))
+    /// Returns the seconds from the first to the last call of a stream. No wait between its calls is longer.
+    pub fn span_s(&self, stream: &StreamCounts) -> f64 {
+        (stream.last_s - stream.first_s).clamp(0.0, self.recording.elapsed_s.max(0.0))
     }
 
-    /// How bad wasted seconds are; None when they are not worth a word.
+    /// Returns the severity of wasted seconds, or None if they are not worth reporting.
     pub fn severity(&self, wasted_s: f64) -> Option<Severity> {
         let share = self.share(wasted_s);
         match () {
@@ -118,7 +121,7 @@ impl Context<'_> {
             () if share >= 0.30 && wasted_s >= 0.1 => Some(Severity::High),
             () if share >= 0.05 && wasted_s >= 0.02 => Some(Severity::Warn),
             () if share >= 0.01 && wasted_s >= 0.005 => Some(Severity::Info),
-            // A textbook's ten thousand calls: most of a run that takes no longer.
+            // Most of a run as short as a textbook's example with ten thousand calls.
             () if share >= 0.20 && wasted_s >= 0.002 => Some(Severity::Info),
             () => None,
         }

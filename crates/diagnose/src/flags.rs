@@ -1,4 +1,4 @@
-//! Flags of open(2) and of calls, as the kernel numbers them here.
+//! Flags, commands and error numbers of system calls, with the values of x86-64 and aarch64.
 
 pub(crate) const O_CREAT: i32 = 0o100;
 pub(crate) const O_TRUNC: i32 = 0o1000;

@@ -1,12 +1,12 @@
-//! Which language a process is written in, for a cure as code. Nothing is ever found because of it.
+//! The source language of a process. It selects the code of a fix and is never evidence of a finding.
 
 use weir_model::trace::RuntimeId;
 
-use crate::context::Context;
+use crate::context::RuleContext;
 
-/// A language with its own way to buffer.
+/// A language with its own buffered streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum SourceLanguage {
     C,
     Python,
     Perl,
@@ -21,46 +21,48 @@ pub(crate) enum Language {
     Rust,
 }
 
-/// Interpreters by how their names begin.
-const INTERPRETERS: &[(&str, Language)] = &[
-    ("python", Language::Python),
-    ("pypy", Language::Python),
-    ("perl", Language::Perl),
-    ("ruby", Language::Ruby),
-    ("node", Language::Node),
-    ("tclsh", Language::Tcl),
-    ("wish", Language::Tcl),
-    ("java", Language::Java),
-    ("lua", Language::Lua),
-    ("gawk", Language::Awk),
-    ("mawk", Language::Awk),
-    ("awk", Language::Awk),
+/// Interpreters by the prefix of their name, because of versions such as `python3.11`.
+const INTERPRETERS: &[(&str, SourceLanguage)] = &[
+    ("python", SourceLanguage::Python),
+    ("pypy", SourceLanguage::Python),
+    ("perl", SourceLanguage::Perl),
+    ("ruby", SourceLanguage::Ruby),
+    ("node", SourceLanguage::Node),
+    ("tclsh", SourceLanguage::Tcl),
+    ("wish", SourceLanguage::Tcl),
+    ("java", SourceLanguage::Java),
+    ("lua", SourceLanguage::Lua),
+    ("gawk", SourceLanguage::Awk),
+    ("mawk", SourceLanguage::Awk),
+    ("awk", SourceLanguage::Awk),
 ];
 
 const SHELLS: &[&str] = &["sh", "dash", "bash", "mksh", "ksh", "zsh", "ash", "busybox"];
 
-impl Context<'_> {
-    /// The language of what a process ran at a time: by the interpreter, else by the buffers in its memory.
-    pub fn language(&self, pid: u32, at_s: f64) -> Language {
-        let Some((_, image)) = self.image_at(pid, at_s) else { return Language::C };
+impl RuleContext<'_> {
+    /// Returns the language of the image that a process ran at a time: by the interpreter's name, else by the runtime whose
+    /// buffers are in its memory.
+    pub fn language(&self, pid: u32, at_s: f64) -> SourceLanguage {
+        let Some((_, image)) = self.image_at(pid, at_s) else { return SourceLanguage::C };
         let exe = image.exe.rsplit('/').next().unwrap_or_default();
         for name in [exe, image.comm.as_str()] {
             if SHELLS.contains(&name) {
-                return Language::Shell;
+                return SourceLanguage::Shell;
             }
             if let Some((_, language)) = INTERPRETERS.iter().find(|(start, _)| name.starts_with(start)) {
                 return *language;
             }
         }
-        let walkers = || self.looks(pid).iter().flat_map(|look| look.buffers).map(|buffer| buffer.walker);
+        let walkers =
+            || self.snapshots(pid).iter().flat_map(|snapshot| snapshot.buffers).map(|buffer| buffer.walker);
         match () {
-            () if walkers().any(|walker| walker == RuntimeId::CPYTHON) => Language::Python,
-            () if walkers().any(|walker| walker == RuntimeId::PERL) => Language::Perl,
-            () if walkers().any(|walker| walker == RuntimeId::RUBY) => Language::Ruby,
-            () if walkers().any(|walker| walker == RuntimeId::TCL) => Language::Tcl,
-            () if walkers().any(|walker| walker == RuntimeId::GO) => Language::Go,
-            () if walkers().any(|walker| walker == RuntimeId::RUST) => Language::Rust,
-            () => Language::C,
+            () if walkers().any(|walker| walker == RuntimeId::CPYTHON) => SourceLanguage::Python,
+            () if walkers().any(|walker| walker == RuntimeId::PERL) => SourceLanguage::Perl,
+            () if walkers().any(|walker| walker == RuntimeId::RUBY) => SourceLanguage::Ruby,
+            () if walkers().any(|walker| walker == RuntimeId::TCL) => SourceLanguage::Tcl,
+            () if walkers().any(|walker| walker == RuntimeId::GO) => SourceLanguage::Go,
+            () if walkers().any(|walker| walker == RuntimeId::RUST) => SourceLanguage::Rust,
+            () => SourceLanguage::C,
         }
     }
 }

@@ -1,76 +1,77 @@
-//! Events to findings. One file a rule: pure functions of a [`weir_model::trace::Recording`].
+//! Derives findings from a recording. Each file in rules/ is one rule: a pure function of a
+//! [`weir_model::trace::Recording`].
 
-mod buffers;
 mod call_patterns;
+mod coalesce;
+mod code_fix;
+mod command;
 mod context;
 mod cost;
-mod damage;
-mod draft;
-mod errors;
-mod fix;
+mod error_handling;
+mod finding_builder;
 mod flags;
-mod gathering;
-mod groups;
+mod grouped;
 mod language;
 mod merge;
 mod parallel;
-mod passing;
+mod pass_through;
 mod peers;
+mod pending_bytes;
 mod pipelines;
+mod power_cut;
 mod renames;
 mod rule;
 mod rules;
 mod small_calls;
+mod text;
 mod verdict;
-mod words;
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use parallel::judge_with_streams;
+pub use parallel::diagnose_with_streams;
 pub use rule::{GainKind, MergeKey, Rule, SeverityRule, Supersedes, VerdictForm};
 pub use rules::rules;
-pub use verdict::Verdict;
+pub use verdict::RunVerdict;
 
 use weir_model::Finding;
 use weir_model::trace::{Pipeline, Recording, StreamTable};
 
-use context::Context;
+use context::RuleContext;
 
-/// What is concluded from a recording.
+/// The result of all rules for a recording.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judgement {
-    /// Everything that is wrong with the bytes of this run, the worst first: by severity, then by the time lost.
+pub struct Diagnosis {
+    /// Every finding, the worst first: by severity, then by the time lost.
     pub findings: Vec<Finding>,
-    /// The same in a sentence or two.
-    pub verdict: Verdict,
-    /// Who wrote into whom, in the order of the pipelines' first processes.
+    /// A summary in one or two sentences, with the command that fixes the worst finding.
+    pub verdict: RunVerdict,
+    /// The processes that pipes connect, in the order of the pipelines' first processes.
     pub pipelines: Vec<Pipeline>,
 }
 
-/// A recording with its indexes, to be judged by.
-pub struct Case<'a>(Context<'a>);
+/// A recording with the indexes that the rules need.
+pub struct IndexedRecording<'a>(RuleContext<'a>);
 
-impl<'a> Case<'a> {
-    /// The case of the recording whose streams these are. They are asked for by the first rule that wants them, so that
-    /// another thread may put them together meanwhile.
-    pub fn of(streams: &'a StreamTable<'a>) -> Self {
-        Self(Context::new(streams))
+impl<'a> IndexedRecording<'a> {
+    /// Indexes a recording. The streams are merged when the first rule asks for them, unless another thread has done so.
+    pub fn new(streams: &'a StreamTable<'a>) -> Self {
+        Self(RuleContext::new(streams))
     }
 
-    /// Applies the rules.
-    pub fn judge(&self) -> Judgement {
+    /// Applies all rules and merges their findings.
+    pub fn diagnose(&self) -> Diagnosis {
         let context = &self.0;
         let found = rules().iter().flat_map(|rule| rule.apply(context)).collect();
         let findings = merge::merge(context, found);
         let verdict = verdict::verdict(context, &findings);
-        Judgement { findings, verdict, pipelines: pipelines::pipelines(context) }
+        Diagnosis { findings, verdict, pipelines: pipelines::pipelines(context) }
     }
 }
 
-/// Judges a recording of which nobody else wants anything.
-pub fn judge(recording: &Recording) -> Judgement {
-    Case::of(&StreamTable::of(recording)).judge()
+/// Applies all rules to a recording. Callers that need the merged streams as well use [`IndexedRecording`].
+pub fn diagnose(recording: &Recording) -> Diagnosis {
+    IndexedRecording::new(&StreamTable::of(recording)).diagnose()
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use weir_model::{Finding, Gain};
 
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::rule::{MergeKey, Supersedes};
 use crate::rules::rule_of;
 
 /// Returns the findings that remain, the worst first: by severity, gain, the rule's position, process and descriptor.
-pub(crate) fn merge(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn merge(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> {
     let mut merged = merge_processes(context, without_consequences(context, found));
     merged.sort_by(|a, b| {
         let gain_s = |finding: &Finding| finding.gain.map_or(0.0, |gain| gain.elapsed_s);
@@ -26,7 +26,7 @@ fn rank(finding: &Finding) -> (u32, &'static str) {
 }
 
 /// Removes each finding that another one supersedes.
-fn without_consequences(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
+fn without_consequences(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> {
     let first_names = first_names(context);
     let path = |finding: &Finding| first_names.get(&finding.path).unwrap_or(&finding.path).clone();
     let (mut on_stream, mut on_path) = (HashSet::new(), HashSet::new());
@@ -48,14 +48,14 @@ fn without_consequences(context: &Context, found: Vec<Finding>) -> Vec<Finding> 
 }
 
 /// Returns the first name of each path that is a further name of a file: findings may use any of its names.
-fn first_names(context: &Context) -> HashMap<String, String> {
+fn first_names(context: &RuleContext) -> HashMap<String, String> {
     let files = context.recording.files.iter().filter_map(|file| Some((file, file.same_as?)));
     files.filter_map(|(file, first)| Some((file.path.clone(), context.file(first)?.path.clone()))).collect()
 }
 
 /// Merges the findings of one rule about one program, which may have run in many processes.
-fn merge_processes(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
-    let mut groups: BTreeMap<((u32, &str), String, i32), Vec<Finding>> = BTreeMap::new();
+fn merge_processes(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> {
+    let mut groups: BTreeMap<_, Vec<Finding>> = BTreeMap::new();
     for finding in found {
         let images = context.process(finding.pid).map(|process| process.images.last());
         let program =
@@ -70,7 +70,7 @@ fn merge_processes(context: &Context, found: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Returns the worst finding of a group, with the number of the others and the gain of all.
-fn merge_group(context: &Context, group: Vec<Finding>) -> Option<Finding> {
+fn merge_group(context: &RuleContext, group: Vec<Finding>) -> Option<Finding> {
     let others = group.len() as u64 - 1;
     let gains: Vec<Gain> = group.iter().filter_map(|finding| finding.gain).collect();
     let cost =

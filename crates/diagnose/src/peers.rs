@@ -1,37 +1,35 @@
-//! Who reads at the other end what a process writes. A writer of single bytes makes its reader take single bytes and
-//! wakes it for each of them: the reader's time is wasted as well, and it can do nothing about it.
+//! The readers of what a process writes. A writer of single bytes makes its reader take single bytes and wakes it for each of
+//! them, so the reader's CPU time is wasted as well.
 
 use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
 
 use crate::call_patterns::TINY;
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::cost::BUFFER;
 
-/// Of bytes that are the same at both ends, this many tell whose they are.
-const ALIKE: usize = 4;
+/// The number of equal first bytes from which two sockets count as connected.
+const LEAST_COMMON_BYTES: usize = 4;
 
-/// What the other end's reads of small messages cost.
-pub(crate) struct Peer {
+/// A reader that gets little at a time because of its writer.
+pub(crate) struct SlowedPeer {
     pub pid: u32,
-    /// Processor seconds that large messages would spare it.
+    /// CPU seconds that larger writes would save the reader.
     pub saved_s: f64,
 }
 
-impl Peer {
-    /// What follows the sentence about the writer.
-    pub fn in_words(&self, context: &Context) -> String {
+impl SlowedPeer {
+    /// Returns the clause that follows the sentence about the writer.
+    pub fn clause(&self, context: &RuleContext) -> String {
         let (name, saved) = (context.name(self.pid), format_seconds(self.saved_s));
-        format!(
-            ", and {name} at the other end, which gets little at a time, spends {saved} of a processor on it"
-        )
+        format!("; its reader {name} gets few bytes at a time and wastes {saved} of CPU time")
     }
 }
 
-impl<'a> Context<'a> {
-    /// The reader at the other end whose reads are small because the writes are, and not because it asks for little.
-    pub fn small_reader(&self, writer: &StreamCounts) -> Option<Peer> {
+impl<'a> RuleContext<'a> {
+    /// Returns the reader of a stream whose reads are small because the writes are, not because it asks for few bytes.
+    pub fn slowed_peer(&self, writer: &StreamCounts) -> Option<SlowedPeer> {
         if writer.direction == Direction::In {
             return None;
         }
@@ -43,55 +41,57 @@ impl<'a> Context<'a> {
         let calls = reader.bytes.div_ceil(BUFFER) + 1;
         let prices = &self.recording.prices;
         let large_s = prices.transfer_s(self.kind(reader.file), false, calls, reader.bytes);
-        let saved_s = (self.whole_s(reader) - large_s).max(0.0);
-        Some(Peer { pid: reader.pid, saved_s })
+        let saved_s = (self.total_s(reader) - large_s).max(0.0);
+        Some(SlowedPeer { pid: reader.pid, saved_s })
     }
 
-    /// Whether it is known who reads this pipe, and that they take more than a line at a time. Who reads a file, or a
-    /// pipe outside of the recording, is not known.
-    pub fn taken_in_blocks(&self, writer: &StreamCounts) -> bool {
+    /// Returns whether all readers of a pipe are recorded and take more than one line at a time. The readers of a file, and of
+    /// a pipe that leaves the recording, are unknown.
+    pub fn peers_read_blocks(&self, writer: &StreamCounts) -> bool {
         let readers =
             if self.kind(writer.file) == StreamKind::Pipe { self.readers(writer) } else { Vec::new() };
-        let blocks = |reader: &&StreamCounts| {
-            let several = reader.mean_bytes() >= writer.mean_bytes() * 2.0;
-            several && reader.asked.total() > 0 && reader.asked.below(TINY) * 2 < reader.asked.total()
+        let reads_blocks = |reader: &&StreamCounts| {
+            let several_lines = reader.mean_bytes() >= writer.mean_bytes() * 2.0;
+            let asks_much = reader.asked.below(TINY) * 2 < reader.asked.total();
+            several_lines && reader.asked.total() > 0 && asks_much
         };
-        !readers.is_empty() && readers.iter().all(blocks)
+        !readers.is_empty() && readers.iter().all(reads_blocks)
     }
 
-    /// The flows of other processes in which these bytes come out.
+    /// Returns the streams of other processes that read what a stream writes.
     fn readers(&self, writer: &StreamCounts) -> Vec<&'a StreamCounts> {
         let kind = self.kind(writer.file);
-        let others =
-            self.toward(Direction::In).filter(|flow| flow.pid != writer.pid && self.kind(flow.file) == kind);
+        let others = self
+            .streams(Direction::In)
+            .filter(|stream| stream.pid != writer.pid && self.kind(stream.file) == kind);
         match kind {
             StreamKind::Pipe => {
-                let target = self.target(writer.file);
-                others.filter(|reader| self.target(reader.file) == target).collect()
+                let key = self.target_key(writer.file);
+                others.filter(|reader| self.target_key(reader.file) == key).collect()
             }
-            StreamKind::Socket => others.filter(|reader| self.comes_out(writer, reader)).collect(),
+            StreamKind::Socket => others.filter(|reader| self.are_connected(writer, reader)).collect(),
             _ => Vec::new(),
         }
     }
 
-    /// Whether what one socket takes is what another gives. They have no name in common: it is told by how many bytes
-    /// there were, when, and how they began.
-    fn comes_out(&self, writer: &StreamCounts, reader: &StreamCounts) -> bool {
-        let together = reader.first_s <= writer.last_s && writer.first_s <= reader.last_s;
-        let about = reader.bytes.abs_diff(writer.bytes) <= writer.bytes / 5;
-        if !together || !about || writer.file == reader.file {
+    /// Returns whether two sockets are probably connected. They have no name in common, so their number of bytes, their times
+    /// and their first bytes are compared.
+    fn are_connected(&self, writer: &StreamCounts, reader: &StreamCounts) -> bool {
+        let overlap = reader.first_s <= writer.last_s && writer.first_s <= reader.last_s;
+        let similar = reader.bytes.abs_diff(writer.bytes) <= writer.bytes / 5;
+        if !overlap || !similar || writer.file == reader.file {
             return false;
         }
-        let (given, taken) = (self.beginning(writer), self.beginning(reader));
-        let common = given.len().min(taken.len());
-        common >= ALIKE && given[..common] == taken[..common]
+        let (written, read) = (self.first_bytes(writer), self.first_bytes(reader));
+        let common = written.len().min(read.len());
+        common >= LEAST_COMMON_BYTES && written[..common] == read[..common]
     }
 
-    /// The first bytes of a flow, as far as they were seen without a gap.
-    fn beginning(&self, flow: &StreamCounts) -> Vec<u8> {
+    /// Returns the first bytes of a stream up to the first one that is not recorded.
+    fn first_bytes(&self, stream: &StreamCounts) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for (at, head) in self.heads(flow) {
-            if at != bytes.len() as u64 {
+        for (position, head) in self.call_heads(stream) {
+            if position != bytes.len() as u64 {
                 break;
             }
             bytes.extend_from_slice(head);

@@ -3,15 +3,15 @@
 
 use weir_model::{Direction, Finding, FindingId, Severity};
 
-use crate::context::Context;
+use crate::context::RuleContext;
 
 /// One kind of finding. Each file in rules/ defines one as `RULE`.
 pub struct Rule {
     /// Identifier in JSON, in the labelled set and on the screen: lower-case words joined by hyphens.
     pub id: &'static str,
-    /// What a user notices, in a few words.
+    /// The symptom that a user notices, in a few words.
     pub title: &'static str,
-    /// What happens, in one line without a full stop.
+    /// The cause, in one line without a full stop.
     pub meaning: &'static str,
     /// Rank in the documentation and among findings of equal severity and gain; lower comes first. Equal positions are
     /// ordered by identifier.
@@ -22,11 +22,11 @@ pub struct Rule {
     pub gain: GainKind,
     /// Findings of other rules that are consequences of this one and are left out beside it.
     pub supersedes: &'static [Supersedes],
-    /// Which findings of this rule are reported as one.
+    /// The findings of this rule that are reported as one.
     pub merge: MergeKey,
     /// How the verdict words a finding of this rule.
     pub verdict: VerdictForm,
-    pub(crate) judge: fn(&Context) -> Vec<Finding>,
+    pub(crate) judge: fn(&RuleContext) -> Vec<Finding>,
 }
 
 /// How a rule sets the severity of its findings.
@@ -42,7 +42,7 @@ pub enum SeverityRule {
     Effect { least: Severity, most: Severity },
 }
 
-/// What a finding's gain counts.
+/// The kind of time that a finding's gain counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainKind {
     /// No gain is predicted.
@@ -65,7 +65,7 @@ pub enum Supersedes {
     OnPath(&'static str),
 }
 
-/// What the findings of one rule must have in common to be reported as one.
+/// The property that findings of one rule must share to be reported as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeKey {
     /// The program and the descriptor's number.
@@ -104,7 +104,7 @@ impl Rule {
     };
 
     /// Returns the findings of this rule, in no particular order.
-    pub(crate) fn apply(&self, context: &Context) -> Vec<Finding> {
+    pub(crate) fn apply(&self, context: &RuleContext) -> Vec<Finding> {
         let findings = (self.judge)(context);
         debug_assert!(findings.iter().all(|finding| finding.id == self.id && self.allows(finding.severity)));
         findings
@@ -116,7 +116,7 @@ impl Rule {
     }
 
     /// Returns the severity of a fault that wastes this many seconds, or None if it is not worth reporting.
-    pub(crate) fn severity_of(&self, context: &Context, wasted_s: f64) -> Option<Severity> {
+    pub(crate) fn severity_of(&self, context: &RuleContext, wasted_s: f64) -> Option<Severity> {
         context.severity(wasted_s).map(|severity| severity.min(self.most()))
     }
 

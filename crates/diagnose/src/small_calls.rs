@@ -1,42 +1,45 @@
-//! The finding about many small calls of a stream, for reads and writes.
+//! The finding about many small calls, for reads and writes alike.
 
 use weir_model::Finding;
 use weir_model::trace::StreamCounts;
 
-use crate::context::Context;
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::RuleContext;
 use crate::rule::Rule;
-use crate::words::total;
+use crate::text::total;
 
-/// Of a flow that applies, whichever way it goes: what its calls cost, and that a buffer would spare most of them.
+/// Returns the finding about a stream with many small calls, or None if a buffer would save too little. `verb` says what the
+/// process did with the bytes.
 pub(crate) fn finding(
-    context: &Context,
-    flow: &StreamCounts,
+    context: &RuleContext,
+    stream: &StreamCounts,
     rule: &Rule,
-    did: &str,
-    topic: Topic,
+    verb: &str,
+    fix: CodeFix,
 ) -> Option<Finding> {
-    let gain = context.gathered(flow);
-    let severity = rule.severity_of(context, gain.elapsed_s.min(context.flow_s(flow)))?;
-    let share = context.share(context.flow_s(flow));
-    let peer = context.small_reader(flow).filter(|peer| context.severity(peer.saved_s).is_some());
+    let gain = context.gathering_gain(stream);
+    let severity = rule.severity_of(context, gain.elapsed_s.min(context.calls_s(stream)))?;
+    let share = context.share(context.calls_s(stream));
+    let peer = context.slowed_peer(stream).filter(|peer| context.severity(peer.saved_s).is_some());
     let why = format!(
-        "{} {did} {} bytes with {} calls, {:.1} bytes each: about {:.0} % of the run goes into entering the kernel{}.",
-        context.name(flow.pid),
-        total(flow, flow.bytes),
-        total(flow, flow.calls),
-        flow.mean_bytes(),
+        "{} {verb} {} bytes with {} calls, {:.1} bytes each: these calls take about {:.0} % of the run{}.",
+        context.name(stream.pid),
+        total(stream, stream.bytes),
+        total(stream, stream.calls),
+        stream.mean_bytes(),
         share * 100.0,
-        peer.as_ref().map_or(String::new(), |peer| peer.in_words(context))
+        peer.as_ref().map_or(String::new(), |peer| peer.clause(context))
     );
-    let fix = format!("{}{}.", context.gathering(flow), context.code(flow.pid, flow.first_s, topic));
-    let draft = context.draft(rule, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
-    let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes);
-    let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
-    let draft = draft.figure("own_s", context.own_s(flow));
-    let draft = match peer {
-        Some(peer) => draft.figure("peer_s", peer.saved_s).count("peer", peer.pid.into()),
-        None => draft,
+    let code = context.code_fix(stream.pid, stream.first_s, fix);
+    let fix = format!("{}{code}.", context.coalesce_command(stream));
+    let finding = context.finding(rule, severity, stream.pid, stream.fd, Some(stream.file));
+    let finding = finding.gain(gain).count("calls", stream.calls).count("bytes", stream.bytes);
+    let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
+    let finding = finding.figure("own_s", context.around_calls_s(stream));
+    let finding = finding.figure("cost_s", context.total_s(stream));
+    let finding = match peer {
+        Some(peer) => finding.figure("peer_s", peer.saved_s).count("peer", peer.pid.into()),
+        None => finding,
     };
-    Some(draft.figure("cost_s", context.whole_s(flow)).say(why, fix))
+    Some(finding.build(why, fix))
 }

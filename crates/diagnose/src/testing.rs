@@ -1,4 +1,4 @@
-//! Recordings for tests, written down call by call.
+//! Recordings for tests, built call by call.
 
 use weir_model::trace::{
     BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Overhead, Prices, Process,
@@ -10,19 +10,19 @@ pub(crate) use weir_model::Direction::{In, Out};
 pub(crate) use weir_model::StreamKind::{File, Pipe, Socket, Terminal};
 
 pub(crate) fn diagnose(recording: &Recording) -> Vec<Finding> {
-    crate::judge(recording).findings
+    crate::diagnose(recording).findings
 }
 
-pub(crate) fn verdict(recording: &Recording, findings: &[Finding]) -> crate::Verdict {
-    crate::verdict::verdict(&crate::Context::new(&StreamTable::of(recording)), findings)
+pub(crate) fn verdict(recording: &Recording, findings: &[Finding]) -> crate::RunVerdict {
+    crate::verdict::verdict(&crate::RuleContext::new(&StreamTable::of(recording)), findings)
 }
 
-/// A recording in the making.
-pub(crate) struct Tape(pub Recording);
+/// A recording under construction.
+pub(crate) struct RecordingBuilder(pub Recording);
 
-/// A tape of a run that lasted so long, with process 1 as the command.
-pub(crate) fn tape(elapsed_s: f64) -> Tape {
-    let mut tape = Tape(Recording {
+/// Begins the recording of a run of this length, with process 1 as the command.
+pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
+    let mut builder = RecordingBuilder(Recording {
         command: vec!["./prog".into(), "a b".into()],
         root: 1,
         backend: BackendKind::Ebpf,
@@ -40,11 +40,11 @@ pub(crate) fn tape(elapsed_s: f64) -> Tape {
         write_sites: Vec::new(),
         other_calls: Vec::new(),
     });
-    tape.process(1, None, "prog");
-    tape
+    builder.process(1, None, "prog");
+    builder
 }
 
-impl Tape {
+impl RecordingBuilder {
     pub fn process(&mut self, pid: u32, parent: Option<u32>, comm: &str) -> &mut Process {
         let image = Image { exe: format!("/home/user/{comm}"), comm: comm.into(), ..Image::default() };
         let ended_s = Some(self.0.elapsed_s);
@@ -60,7 +60,7 @@ impl Tape {
         self.0.processes.last_mut().unwrap()
     }
 
-    /// A child that process 1 forks at a time.
+    /// Adds a child that process 1 forks at a time.
     pub fn fork(&mut self, at_s: f64, child: u32) -> &mut Process {
         self.event(at_s, 1, EventKind::Fork { child });
         let process = self.process(child, Some(1), "prog");
@@ -103,8 +103,8 @@ impl Tape {
         &mut self.0.files[id as usize]
     }
 
-    /// A flow of so many calls of one size, over the whole run.
-    pub fn flow(
+    /// Adds a stream with this many calls of one size, over the whole run.
+    pub fn stream(
         &mut self,
         pid: u32,
         fd: i32,
@@ -113,20 +113,20 @@ impl Tape {
         calls: u64,
         size: u64,
     ) -> &mut StreamCounts {
-        let mut flow = StreamCounts::new(pid, 0, fd, file, direction);
-        flow.last_s = self.0.elapsed_s;
-        (flow.calls, flow.bytes, flow.asked_max) = (calls, calls * size, size);
-        flow.sizes.add(size, calls);
-        flow.asked.add(size, calls);
-        self.0.counts.push(flow);
+        let mut stream = StreamCounts::new(pid, 0, fd, file, direction);
+        stream.last_s = self.0.elapsed_s;
+        (stream.calls, stream.bytes, stream.asked_max) = (calls, calls * size, size);
+        stream.sizes.add(size, calls);
+        stream.asked.add(size, calls);
+        self.0.counts.push(stream);
         self.0.counts.last_mut().unwrap()
     }
 
-    pub fn event(&mut self, at_s: f64, pid: u32, what: EventKind) {
-        self.0.events.push(Event { at_s, pid, tid: pid, kind: what });
+    pub fn event(&mut self, at_s: f64, pid: u32, kind: EventKind) {
+        self.0.events.push(Event { at_s, pid, tid: pid, kind });
     }
 
-    /// A call that did what it was asked.
+    /// Adds a call that succeeded completely.
     pub fn call(&mut self, at_s: f64, pid: u32, op: Op, fd: i32, file: u32, head: &[u8]) -> &mut Call {
         let call = Call {
             op,
@@ -161,7 +161,7 @@ impl Tape {
         (call.file, call.paths) = (None, vec![from.into(), to.into()]);
     }
 
-    /// The call that was written down last.
+    /// Returns the call that was added last.
     pub fn last_call(&mut self) -> &mut Call {
         match &mut self.0.events.last_mut().unwrap().kind {
             EventKind::Call(call) => call,
@@ -169,11 +169,11 @@ impl Tape {
         }
     }
 
-    pub fn look(&mut self, at_s: f64, pid: u32, moment: SnapshotMoment, buffers: &[Buffer]) {
-        self.look_in(at_s, pid, moment, "", buffers);
+    pub fn snapshot(&mut self, at_s: f64, pid: u32, moment: SnapshotMoment, buffers: &[Buffer]) {
+        self.snapshot_in(at_s, pid, moment, "", buffers);
     }
 
-    pub fn look_in(
+    pub fn snapshot_in(
         &mut self,
         at_s: f64,
         pid: u32,
@@ -195,18 +195,18 @@ impl Tape {
         );
     }
 
-    /// What the rules say of it, one kind only, before anything is merged.
-    pub fn found(&self, id: &str) -> Vec<Finding> {
+    /// Returns the findings of one rule, before findings are merged.
+    pub fn findings(&self, id: &str) -> Vec<Finding> {
         let streams = StreamTable::of(&self.0);
-        let context = crate::context::Context::new(&streams);
+        let context = crate::context::RuleContext::new(&streams);
         let rule = crate::rules().iter().find(|rule| rule.id == id).unwrap();
         rule.apply(&context)
     }
 
-    /// The one finding of a kind.
+    /// Returns the only finding of a rule and checks that it is complete.
     #[track_caller]
-    pub fn one(&self, id: &str) -> Finding {
-        let mut found = self.found(id);
+    pub fn finding(&self, id: &str) -> Finding {
+        let mut found = self.findings(id);
         assert_eq!(found.len(), 1, "{found:#?}");
         let finding = found.remove(0);
         assert!(
@@ -219,17 +219,17 @@ impl Tape {
 
     #[track_caller]
     pub fn severity(&self, id: &str) -> Severity {
-        self.one(id).severity
+        self.finding(id).severity
     }
 
     #[track_caller]
-    pub fn none(&self, id: &str) {
-        let found = self.found(id);
+    pub fn no_finding(&self, id: &str) {
+        let found = self.findings(id);
         assert!(found.is_empty(), "{found:#?}");
     }
 }
 
-/// A stream with bytes that were not written yet.
+/// Returns a buffer with pending bytes.
 pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
     Buffer {
         walker: RuntimeId::GLIBC,
@@ -244,7 +244,7 @@ pub(crate) fn pending(fd: i32, bytes: &[u8]) -> Buffer {
     }
 }
 
-/// A stream with bytes that the program has not taken yet.
+/// Returns a buffer with unread bytes.
 pub(crate) fn unread(fd: i32, bytes: &[u8]) -> Buffer {
     Buffer {
         unread_bytes: bytes.len() as u64,

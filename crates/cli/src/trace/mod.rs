@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use weir_bench::{Error, prices};
-use weir_diagnose::judge_with_streams;
+use weir_diagnose::diagnose_with_streams;
 use weir_model::Severity;
 use weir_model::trace::{Prices, Recording, StreamTable};
 use weir_sys::inherited::InheritedFds;
@@ -260,7 +260,7 @@ fn read_recording(path: &Path) -> Result<Recording, CommandFailure> {
 /// Judges the recording, writes the results and returns the exit status.
 fn judge_and_report(args: &Args, report: TraceReport, recording: &Recording) -> u8 {
     let streams = StreamTable::of(recording);
-    let (judgement, streams) = judge_with_streams(&streams);
+    let (judgement, streams) = diagnose_with_streams(&streams);
     let errors = report.write(recording, &judgement, streams);
     for error in &errors {
         eprintln_lossy!("weir: {error}");

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use weir_bench::Error;
-use weir_diagnose::Judgement;
+use weir_diagnose::Diagnosis;
 use weir_model::trace::{Recording, TraceResult, TraceStream};
 use weir_report::Style;
 use weir_report::trace::{document_text, screen, streams_text, timeline};
@@ -44,10 +44,10 @@ impl<'a> TraceReport<'a> {
     pub fn write(
         mut self,
         recording: &Recording,
-        judgement: &Judgement,
+        judgement: &Diagnosis,
         streams: Vec<TraceStream>,
     ) -> Vec<String> {
-        let Judgement { findings, verdict, pipelines } = judgement;
+        let Diagnosis { findings, verdict, pipelines } = judgement;
         // Neither the result nor the document is freed: weir ends soon, and freeing them takes a millisecond after the
         // trace of a software build.
         let result = TraceResult { recording, findings, verdict: verdict.to_string(), pipelines, streams };

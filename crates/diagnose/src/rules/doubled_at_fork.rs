@@ -1,17 +1,17 @@
 //! doubled-at-fork: bytes pending at fork(2) are written by parent and child.
 //!
-//! Evidence: a stream of the parent has bytes pending at the fork, and afterwards both the child and the parent
-//! write to the same open file beginning with these bytes. Two processes that say the same by themselves have
-//! nothing pending at the fork; a child that execs or calls _exit(2) writes nothing of it.
+//! Evidence: a buffer of the parent has pending bytes at the fork, and afterwards the first write of both child and parent to
+//! that open file begins with these bytes. Two processes that write the same text on their own have nothing pending at the
+//! fork; a child that calls execve(2) or _exit(2) does not write its copy.
 
 use weir_model::trace::{Buffer, EventKind, SnapshotMoment};
 use weir_model::{Finding, Severity};
 
-use crate::context::{Context, Look, Seen, same_beginning};
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
 use crate::rule::Supersedes::{OnPath, OnStream};
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::{count, preview};
+use crate::text::{count, preview};
 
 pub(crate) const RULE: Rule = Rule {
     id: "doubled-at-fork",
@@ -25,55 +25,73 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
+/// The most seconds between a fork event and its snapshot: the snapshot is taken at the entry or the exit of the call.
+const NEAR_S: f64 = 0.2;
+
+fn judge(context: &RuleContext) -> Vec<Finding> {
     let forks = context.recording.events.iter().filter_map(|event| match event.kind {
         EventKind::Fork { child } => Some((event.pid, child, event.at_s)),
         _ => None,
     });
-    let found = forks.flat_map(|(parent, child, at_s)| {
-        let look = before(context, parent, at_s);
-        let pending = look.into_iter().flat_map(|look| look.buffers.iter().map(move |buffer| (look, buffer)));
-        pending.filter_map(move |(look, buffer)| of_stream(context, &look, buffer, child)).collect::<Vec<_>>()
-    });
-    found.collect()
+    let mut findings = Vec::new();
+    for (parent, child, at_s) in forks {
+        if let Some(snapshot) = snapshot_at_fork(context, parent, at_s) {
+            let buffers = snapshot.buffers.iter();
+            findings.extend(buffers.filter_map(|buffer| judge_buffer(context, &snapshot, buffer, child)));
+        }
+    }
+    findings
 }
 
-/// The look at this fork: the parent's last one before it.
-fn before<'a>(context: &Context<'a>, parent: u32, at_s: f64) -> Option<Look<'a>> {
-    // The look is taken at the entry or the exit of the call; its event may come first.
-    let near = |look: &&Look| look.moment == SnapshotMoment::Fork && (at_s - look.at_s).abs() < 0.2;
-    let distance = |look: &Look| (at_s - look.at_s).abs();
-    let looks = context.looks(parent).iter().filter(near);
-    looks.min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()
+/// Returns the snapshot of the parent that is nearest to the fork.
+fn snapshot_at_fork<'a>(context: &RuleContext<'a>, parent: u32, at_s: f64) -> Option<BufferSnapshot<'a>> {
+    let distance = |snapshot: &BufferSnapshot| (at_s - snapshot.at_s).abs();
+    let near =
+        |snapshot: &&BufferSnapshot| snapshot.moment == SnapshotMoment::Fork && distance(snapshot) < NEAR_S;
+    let snapshots = context.snapshots(parent).iter().filter(near);
+    snapshots.min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()
 }
 
-fn of_stream(context: &Context, look: &Look, buffer: &Buffer, child: u32) -> Option<Finding> {
+fn judge_buffer(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    buffer: &Buffer,
+    child: u32,
+) -> Option<Finding> {
     if buffer.pending_bytes == 0 || buffer.pending.is_empty() || buffer.fd < 0 {
         return None;
     }
-    let file = context.file_at(look.pid, buffer.fd, look.at_s);
-    let writes = |pid: u32| {
-        let same = move |seen: &&Seen| {
-            let on_it = seen.call.fd == buffer.fd || (file.is_some() && seen.call.file == file);
-            on_it && seen.call.op.writes() && seen.call.result > 0 && seen.at_s >= look.at_s
+    let file = context.file_at(snapshot.pid, buffer.fd, snapshot.at_s);
+    let writes_pending = |pid: u32| {
+        let is_write = move |timed: &&TimedCall| {
+            let same = timed.call.fd == buffer.fd || (file.is_some() && timed.call.file == file);
+            same && timed.call.op.writes() && timed.call.result > 0 && timed.at_s >= snapshot.at_s
         };
-        let first = context.calls(pid).iter().find(same);
-        first.is_some_and(|seen| same_beginning(&seen.call.head, &buffer.pending))
+        let first = context.calls(pid).iter().find(is_write);
+        first.is_some_and(|timed| same_prefix(&timed.call.head, &buffer.pending))
     };
-    if file.is_some_and(|file| context.is_null(file)) || !writes(child) || !writes(look.pid) {
-        return None;
-    }
-    let bytes = buffer.pending_bytes;
+    let discarded = file.is_some_and(|file| context.is_null(file));
+    let doubled = !discarded && writes_pending(child) && writes_pending(snapshot.pid);
+    doubled.then(|| finding(context, snapshot, buffer, child, file))
+}
+
+fn finding(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    buffer: &Buffer,
+    child: u32,
+    file: Option<u32>,
+) -> Finding {
+    let (pid, at_s, bytes) = (snapshot.pid, snapshot.at_s, buffer.pending_bytes);
     let why = format!(
         "{} had {} pending when it forked; it and its child {child} wrote them: {} is there twice.",
-        context.name(look.pid),
+        context.name(pid),
         count(bytes, "byte"),
         preview(&buffer.pending)
     );
-    let code = context.code(look.pid, look.at_s, Topic::FlushBeforeFork);
-    let draft = context.draft(&RULE, Severity::High, look.pid, buffer.fd, file);
-    let draft = draft.count("doubled_bytes", bytes).figure("at_s", look.at_s).count("child", child.into());
-    let draft = draft.wrote(context.recording.write_site(look.pid, buffer.address, look.at_s));
-    let run = context.weir_run("--fix-fork", look.pid);
-    Some(draft.say(why, format!("{run}   or in code: {code}.")))
+    let code = context.code_fix(pid, at_s, CodeFix::FlushBeforeFork);
+    let fix = format!("{}   or in code: {code}.", context.weir_run("--fix-fork", pid));
+    let finding = context.finding(&RULE, Severity::High, pid, buffer.fd, file);
+    let finding = finding.count("doubled_bytes", bytes).figure("at_s", at_s).count("child", child.into());
+    finding.call_site(context.recording.write_site(pid, buffer.address, at_s)).build(why, fix)
 }

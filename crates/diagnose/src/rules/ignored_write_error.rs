@@ -1,19 +1,19 @@
-//! ignored-write-error: a write or a sync failed, and the program ended as if it had not.
+//! ignored-write-error: a write or a sync fails and the program ends as if it had succeeded.
 //!
-//! Evidence: the call's errno, exit status 0, nothing on standard error afterwards, and the same bytes were not
-//! written later. A pipe whose reader has gone (EPIPE) is mostly meant: Info, but Warn for a program that goes on
-//! writing to nobody. Standard error itself is left out: there is nowhere to complain.
+//! Evidence: the call's errno, exit status 0, nothing on standard error afterwards, and no later write of the same bytes. EPIPE
+//! is mostly intended, because the reader has gone: info, but warn for a program that goes on writing. Errors on standard
+//! error itself are not reported, because the program has no place for a message.
 
 use std::collections::BTreeMap;
 
 use weir_model::{Finding, Severity};
 
-use crate::context::{Context, Seen};
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::{RuleContext, TimedCall};
 use crate::flags::{EBADF, EDQUOT, EFBIG, EIO, ENOSPC, EPIPE};
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::{count, errno};
+use crate::text::{count, errno_name};
 
 pub(crate) const RULE: Rule = Rule {
     id: "ignored-write-error",
@@ -31,59 +31,57 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let pids = context.recording.processes.iter().map(|process| process.pid);
-    pids.flat_map(|pid| of_process(context, pid)).collect()
-}
-
-fn of_process(context: &Context, pid: u32) -> Vec<Finding> {
-    let mut streams: BTreeMap<i32, Vec<Seen>> = BTreeMap::new();
-    for seen in context.calls(pid).iter().filter(|seen| failed(seen)) {
-        streams.entry(seen.call.fd).or_default().push(*seen);
-    }
-    streams.retain(|_, failures| {
-        let last = failures[failures.len() - 1];
-        context.said_nothing(pid, failures[0].at_s) && !context.tried_again(&last)
-    });
-    streams.values().map(|failures| found(context, failures)).collect()
-}
-
-fn failed(seen: &Seen) -> bool {
-    let call = seen.call;
-    let errors = [ENOSPC, EIO, EPIPE, EBADF, EFBIG, EDQUOT];
-    let writes = call.op.writes() || call.op.copies();
-    let asked = call.op.syncs() && call.result != -EBADF || writes && call.asked > 0;
-    asked && call.fd != 2 && errors.contains(&-call.result)
-}
-
-/// A stream flushed when it is full, at a close and at exit has failed no more often than this when the
-/// program stopped at once.
+/// The most failed writes of a program that stops at EPIPE: a flush when the buffer is full, at close and at exit.
 const STOPPED: usize = 3;
+
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let pids = context.recording.processes.iter().map(|process| process.pid);
+    pids.flat_map(|pid| judge_process(context, pid)).collect()
+}
+
+fn judge_process(context: &RuleContext, pid: u32) -> Vec<Finding> {
+    let mut by_fd: BTreeMap<i32, Vec<TimedCall>> = BTreeMap::new();
+    for timed in context.calls(pid).iter().filter(|timed| failed(timed)) {
+        by_fd.entry(timed.call.fd).or_default().push(*timed);
+    }
+    by_fd.retain(|_, failures| {
+        let last = failures[failures.len() - 1];
+        context.exited_silently(pid, failures[0].at_s) && !context.retried(&last)
+    });
+    by_fd.values().map(|failures| finding(context, failures)).collect()
+}
+
+fn failed(timed: &TimedCall) -> bool {
+    let call = timed.call;
+    let errors = [ENOSPC, EIO, EPIPE, EBADF, EFBIG, EDQUOT];
+    let syncs = call.op.syncs() && call.result != -EBADF;
+    let writes = (call.op.writes() || call.op.copies()) && call.asked > 0;
+    (syncs || writes) && call.fd != 2 && errors.contains(&-call.result)
+}
 
 fn severity(error: i64, failures: usize) -> Severity {
     match error {
         EPIPE if failures <= STOPPED => Severity::Info,
-        EPIPE => Severity::Warn,
-        EBADF => Severity::Warn,
+        EPIPE | EBADF => Severity::Warn,
         _ => Severity::High,
     }
 }
 
-fn found(context: &Context, failures: &[Seen]) -> Finding {
+fn finding(context: &RuleContext, failures: &[TimedCall]) -> Finding {
     let first = failures[0];
-    let error = -first.call.result;
-    let bytes: u64 = failures.iter().map(|seen| seen.call.asked).sum();
-    let file = first.call.file;
+    let (file, error) = (first.call.file, -first.call.result);
+    let bytes: u64 = failures.iter().map(|timed| timed.call.asked).sum();
     let path = file.and_then(|file| context.file(file)).map_or("?", |file| &file.path);
     let why = format!(
         "{}(2) to {path} failed with {}, and {} ended with status 0 and no message: {} are missing.",
         first.call.op.name(),
-        errno(error),
+        errno_name(error),
         context.name(first.pid),
         count(bytes, "byte")
     );
-    let code = context.code(first.pid, first.at_s, Topic::CheckErrors);
-    let draft = context.draft(&RULE, severity(error, failures.len()), first.pid, first.call.fd, file);
-    let draft = draft.count("failures", failures.len() as u64).count("lost_bytes", bytes);
-    draft.figure("errno", error as f64).figure("at_s", first.at_s).say(why, format!("{code}."))
+    let code = context.code_fix(first.pid, first.at_s, CodeFix::CheckErrors);
+    let severity = severity(error, failures.len());
+    let finding = context.finding(&RULE, severity, first.pid, first.call.fd, file);
+    let finding = finding.count("failures", failures.len() as u64).count("lost_bytes", bytes);
+    finding.figure("errno", error as f64).figure("at_s", first.at_s).build(why, format!("{code}."))
 }

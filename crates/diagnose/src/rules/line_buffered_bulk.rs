@@ -1,19 +1,19 @@
-//! line-buffered-bulk: much output, a call for each line, to where nobody waits for lines.
+//! line-buffered-bulk: much output with one call for each line, where no reader needs single lines.
 //!
-//! Evidence: nearly every write ends with a newline and is about a line long, and full buffers would save time
-//! by the prices. A terminal wants lines. A pipe's reader may want them as well: there the lines must come
-//! faster than anyone looks at them. Several writers that append to one file need whole lines: at most Info.
+//! Evidence: nearly every write ends with a newline and is about a line long, and a full buffer would save time. A terminal
+//! needs lines. The reader of a pipe may need them too, so there the lines must come faster than a reader can take them one by
+//! one. Several processes that append to one file need whole lines: at most info.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::{is_line_by_line, is_synchronous, moving_calls};
-use crate::context::Context;
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::RuleContext;
 use crate::flags::O_APPEND;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
-use crate::words::total;
+use crate::text::total;
 
 pub(crate) const RULE: Rule = Rule {
     id: "line-buffered-bulk",
@@ -32,52 +32,54 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Lines a second that no reader takes one by one.
+/// Lines per second that no reader takes one by one.
 const BULK_RATE: f64 = 5_000.0;
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.sums(Direction::Out, |flow| applies(context, flow));
-    flows.filter_map(|flow| found(context, flow)).collect()
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let streams = context.merged_streams(Direction::Out, |stream| applies(context, stream));
+    streams.filter_map(|stream| finding(context, stream)).collect()
 }
 
-fn applies(context: &Context, flow: &StreamCounts) -> bool {
-    let bulk = match context.kind(flow.file) {
+fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let bulk = match context.kind(stream.file) {
         StreamKind::File => true,
-        StreamKind::Pipe => flow.calls as f64 / context.span_s(flow).max(1e-3) >= BULK_RATE,
+        StreamKind::Pipe => stream.calls as f64 / context.span_s(stream).max(1e-3) >= BULK_RATE,
         _ => false,
     };
-    bulk && is_line_by_line(flow) && !is_synchronous(context, flow) && flow.syncs * 2 < moving_calls(flow)
+    let syncs = is_synchronous(context, stream) || stream.syncs * 2 >= moving_calls(stream);
+    bulk && is_line_by_line(stream) && !syncs
 }
 
-/// Whether somebody else appends to the same file.
-fn shared_log(context: &Context, flow: &StreamCounts) -> bool {
-    let appends = context.file(flow.file).is_some_and(|file| file.flags & O_APPEND != 0);
-    let target = context.target(flow.file);
-    let mut others = context.toward(Direction::Out).filter(|other| other.pid != flow.pid && other.bytes > 0);
-    appends && others.any(|other| context.target(other.file) == target)
+/// Returns whether another process appends to the same file.
+fn is_shared_log(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let appends = context.file(stream.file).is_some_and(|file| file.flags & O_APPEND != 0);
+    let key = context.target_key(stream.file);
+    let mut others = context.streams(Direction::Out).filter(|o| o.pid != stream.pid && o.bytes > 0);
+    appends && others.any(|other| context.target_key(other.file) == key)
 }
 
-fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
-    let gain = context.gathered(flow);
-    let mut severity = RULE.severity_of(context, gain.elapsed_s.min(context.flow_s(flow)))?;
-    if shared_log(context, flow) {
+fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
+    let gain = context.gathering_gain(stream);
+    let mut severity = RULE.severity_of(context, gain.elapsed_s.min(context.calls_s(stream)))?;
+    if is_shared_log(context, stream) {
         severity = Severity::Info;
     }
-    let share = context.share(context.flow_s(flow));
+    let share = context.share(context.calls_s(stream));
     let why = format!(
-        "{} wrote {} bytes in {} calls, one for each line: about {:.0} % of the run{}.",
-        context.name(flow.pid),
-        total(flow, flow.bytes),
-        total(flow, flow.calls),
+        "{} wrote {} bytes in {} calls, one for each line: these calls take about {:.0} % of the run{}.",
+        context.name(stream.pid),
+        total(stream, stream.bytes),
+        total(stream, stream.calls),
         share * 100.0,
-        if context.taken_in_blocks(flow) { ", and nobody reads line by line" } else { "" }
+        if context.peers_read_blocks(stream) { ", and the reader takes larger blocks" } else { "" }
     );
-    // A larger buffer does nothing for a program that flushes, or that has its own: which it is, is not known.
-    let code = context.code(flow.pid, flow.first_s, Topic::BufferOutput);
-    let fix = format!("{}{code}.", context.gathering(flow));
-    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
-    let draft = draft.count("calls", flow.calls).count("bytes", flow.bytes).count("lines", flow.newline_ends);
-    let draft = draft.figure("mean_bytes", flow.mean_bytes()).figure("share", share);
-    let draft = draft.figure("own_s", context.own_s(flow)).figure("cost_s", context.whole_s(flow));
-    Some(draft.say(why, fix))
+    // A larger stdio buffer does not help a program that flushes or has its own buffer, so the fix names no option for it.
+    let code = context.code_fix(stream.pid, stream.first_s, CodeFix::BufferOutput);
+    let fix = format!("{}{code}.", context.coalesce_command(stream));
+    let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
+    let finding = finding.count("calls", stream.calls).count("bytes", stream.bytes);
+    let finding = finding.count("lines", stream.newline_ends);
+    let finding = finding.figure("mean_bytes", stream.mean_bytes()).figure("share", share);
+    let finding = finding.figure("own_s", context.around_calls_s(stream));
+    Some(finding.figure("cost_s", context.total_s(stream)).build(why, fix))
 }

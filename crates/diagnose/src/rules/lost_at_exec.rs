@@ -1,14 +1,14 @@
-//! lost-at-exec: the process became another program with bytes in its buffer.
+//! lost-at-exec: a process executes another program with pending bytes in its buffer.
 //!
-//! Evidence: the look at the entry of execve(2), which then succeeded. Not meant: a forked child's copy of its
-//! parent's bytes, and a child of vfork(2), whose memory is its parent's.
+//! Evidence: the buffer snapshot at the entry of an execve(2) that succeeded. Not reported: a forked child's copy of its
+//! parent's bytes, and a child of vfork(2), which shares its parent's memory.
 
 use weir_model::trace::{EventKind, SnapshotMoment};
 use weir_model::{Finding, Severity};
 
-use crate::buffers::Lost;
-use crate::context::{Context, Look};
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::{BufferSnapshot, RuleContext};
+use crate::pending_bytes::LostBytes;
 use crate::rule::{GainKind, Rule, SeverityRule};
 
 pub(crate) const RULE: Rule = Rule {
@@ -22,29 +22,30 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
+fn judge(context: &RuleContext) -> Vec<Finding> {
     let execs = context.recording.events.iter().filter_map(|event| match event.kind {
         EventKind::Exec { .. } => Some((event.pid, event.at_s)),
         _ => None,
     });
     execs
-        .filter_map(|(pid, at_s)| before(context, pid, at_s))
-        .flat_map(|look| of_look(context, look))
+        .filter_map(|(pid, at_s)| snapshot_at_exec(context, pid, at_s))
+        .flat_map(|snapshot| judge_snapshot(context, snapshot))
         .collect()
 }
 
-/// The look at this exec's entry: the last of the process before it.
-fn before<'a>(context: &Context<'a>, pid: u32, at_s: f64) -> Option<Look<'a>> {
-    let look = context.looks(pid).iter().rfind(|look| look.at_s <= at_s)?;
+/// Returns the snapshot at the entry of an execve(2): the last one of the process and its image before the exec event.
+fn snapshot_at_exec<'a>(context: &RuleContext<'a>, pid: u32, at_s: f64) -> Option<BufferSnapshot<'a>> {
+    let snapshot = context.snapshots(pid).iter().rfind(|snapshot| snapshot.at_s <= at_s)?;
     let image = context.process(pid)?.images.iter().rfind(|image| image.started_s < at_s);
-    let same = image.is_none_or(|image| image.started_s <= look.at_s);
-    (look.moment == SnapshotMoment::Exec && same).then_some(*look)
+    let same_image = image.is_none_or(|image| image.started_s <= snapshot.at_s);
+    (snapshot.moment == SnapshotMoment::Exec && same_image).then_some(*snapshot)
 }
 
-fn of_look(context: &Context, look: Look) -> Vec<Finding> {
+fn judge_snapshot(context: &RuleContext, snapshot: BufferSnapshot) -> Vec<Finding> {
     let how = "it became another program by execve(2)";
     let lost = |buffer| {
-        context.lost(&Lost { rule: &RULE, look, buffer, how: how.into(), topic: Topic::FlushBeforeFork })
+        let fix = CodeFix::FlushBeforeFork;
+        context.lost_finding(&LostBytes { rule: &RULE, snapshot, buffer, how: how.into(), fix })
     };
-    look.buffers.iter().filter_map(lost).collect()
+    snapshot.buffers.iter().filter_map(lost).collect()
 }

@@ -1,15 +1,15 @@
-//! lost-at-exit: the process ended with bytes in its buffer, without the C library's exit(3).
+//! lost-at-exit: a process ends by _exit(2), without libc's exit(3), with pending bytes in its buffer.
 //!
-//! Evidence: the look at exit_group(2): exit(3) has written everything by then, so what is pending is lost.
-//! Not meant: bytes that could not be written (the write failed: ignored-write-error), a pipe whose reader has
-//! gone (Info), and a forked child that calls _exit(2) in order not to write its parent's bytes.
+//! Evidence: the buffer snapshot at exit_group(2). exit(3) has flushed by then, so pending bytes are lost. Not reported: bytes
+//! whose write failed (ignored-write-error), and a forked child that calls _exit(2) so as not to write its parent's bytes. A
+//! pipe whose reader has gone is info.
 
 use weir_model::trace::{Exit, SnapshotMoment};
 use weir_model::{Finding, Severity};
 
-use crate::buffers::Lost;
-use crate::context::{Context, Look};
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::{BufferSnapshot, RuleContext};
+use crate::pending_bytes::LostBytes;
 use crate::rule::{GainKind, Rule, SeverityRule};
 
 pub(crate) const RULE: Rule = Rule {
@@ -23,21 +23,25 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let ended = context.all_looks().filter(|look| look.moment == SnapshotMoment::Exit && was_last(context, look));
-    ended.flat_map(|look| of_look(context, look)).collect()
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let at_exit = context
+        .all_snapshots()
+        .filter(|snapshot| snapshot.moment == SnapshotMoment::Exit && ended_there(context, snapshot));
+    at_exit.flat_map(|snapshot| judge_snapshot(context, snapshot)).collect()
 }
 
-/// Whether the process ended there by itself: a signal at that moment is lost-at-kill's.
-fn was_last(context: &Context, look: &Look) -> bool {
-    let signal = matches!(context.process(look.pid).and_then(|process| process.exit), Some(Exit::Signal(_)));
-    let last = context.looks(look.pid).last().is_some_and(|last| last.at_s <= look.at_s);
-    last && !signal
+/// Returns whether the process ended at this snapshot by itself. If a signal ended it, lost-at-kill reports the bytes.
+fn ended_there(context: &RuleContext, snapshot: &BufferSnapshot) -> bool {
+    let exit = context.process(snapshot.pid).and_then(|process| process.exit);
+    let is_last = context.snapshots(snapshot.pid).last().is_some_and(|last| last.at_s <= snapshot.at_s);
+    is_last && !matches!(exit, Some(Exit::Signal(_)))
 }
 
-fn of_look(context: &Context, look: Look) -> Vec<Finding> {
+fn judge_snapshot(context: &RuleContext, snapshot: BufferSnapshot) -> Vec<Finding> {
     let how = "it ended by _exit(2)";
-    let lost =
-        |buffer| context.lost(&Lost { rule: &RULE, look, buffer, how: how.into(), topic: Topic::Flush });
-    look.buffers.iter().filter_map(lost).collect()
+    let lost = |buffer| {
+        let fix = CodeFix::Flush;
+        context.lost_finding(&LostBytes { rule: &RULE, snapshot, buffer, how: how.into(), fix })
+    };
+    snapshot.buffers.iter().filter_map(lost).collect()
 }

@@ -1,17 +1,17 @@
-//! lost-at-kill: a signal ended the process with bytes in its buffer.
+//! lost-at-kill: a signal ends a process with pending bytes in its buffer.
 //!
-//! Evidence: the look at the signal, or the last look before it that told of the stream, with no write after. Not
-//! meant: SIGPIPE's own pipe, whose reader wants no more, and a forked child's copy of its parent's bytes.
+//! Evidence: the buffer snapshot at the signal, or the last snapshot of that buffer before it, with no write after. Not
+//! reported: the pipe that raised SIGPIPE, whose reader has gone, and a forked child's copy of its parent's bytes.
 
 use weir_model::trace::{Buffer, Exit, SnapshotMoment};
 use weir_model::{Finding, Severity, StreamKind};
 
-use crate::buffers::Lost;
-use crate::context::{Context, Look};
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::{BufferSnapshot, RuleContext};
+use crate::pending_bytes::LostBytes;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::signal;
+use crate::text::signal_name;
 
 pub(crate) const RULE: Rule = Rule {
     id: "lost-at-kill",
@@ -27,46 +27,45 @@ pub(crate) const RULE: Rule = Rule {
 
 const SIGPIPE: i32 = 13;
 
-fn judge(context: &Context) -> Vec<Finding> {
+fn judge(context: &RuleContext) -> Vec<Finding> {
     let killed = context.recording.processes.iter().filter_map(|process| match process.exit {
         Some(Exit::Signal(number)) => Some((process.pid, number)),
         _ => None,
     });
-    killed.flat_map(|(pid, number)| of_process(context, pid, number)).collect()
+    killed.flat_map(|(pid, number)| judge_process(context, pid, number)).collect()
 }
 
-fn of_process(context: &Context, pid: u32, number: i32) -> Vec<Finding> {
-    let how = format!("{} ended it", signal(number));
-    let streams = last_looks(context, pid).into_iter().filter(|(look, buffer)| {
-        let later = context.wrote_between(pid, buffer.fd, look.at_s, f64::INFINITY);
-        let file = context.file_at(pid, buffer.fd, look.at_s);
+fn judge_process(context: &RuleContext, pid: u32, number: i32) -> Vec<Finding> {
+    let how = format!("{} ended it", signal_name(number));
+    let lost = last_snapshots(context, pid).into_iter().filter(|(snapshot, buffer)| {
+        let written_later = context.wrote_between(pid, buffer.fd, snapshot.at_s, f64::INFINITY);
+        let file = context.file_at(pid, buffer.fd, snapshot.at_s);
         let kind = file.map(|file| context.kind(file));
-        let unwanted =
-            number == SIGPIPE && matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
-        !unwanted && (look.moment == SnapshotMoment::Signal || !later)
+        let may_be_pipe = matches!(kind, Some(StreamKind::Pipe | StreamKind::Socket) | None);
+        let pending = snapshot.moment == SnapshotMoment::Signal || !written_later;
+        pending && !(number == SIGPIPE && may_be_pipe)
     });
-    let lost = streams.map(|(look, buffer)| Lost {
-        rule: &RULE,
-        look,
-        buffer,
-        how: how.clone(),
-        topic: Topic::Flush,
+    let lost = lost.map(|(snapshot, buffer)| {
+        let fix = CodeFix::Flush;
+        LostBytes { rule: &RULE, snapshot, buffer, how: how.clone(), fix }
     });
-    lost.filter_map(|lost| context.lost(&lost)).collect()
+    lost.filter_map(|lost| context.lost_finding(&lost)).collect()
 }
 
-/// Each stream of the image that the signal ended, at the last look that told of it: the look at the signal
-/// knows the streams of some libraries only.
-fn last_looks<'a>(context: &Context<'a>, pid: u32) -> Vec<(Look<'a>, &'a Buffer)> {
+/// Returns each buffer of the image that the signal ended, as the last snapshot that has the buffer shows it. The snapshot at
+/// the signal has the buffers of some runtimes only.
+fn last_snapshots<'a>(context: &RuleContext<'a>, pid: u32) -> Vec<(BufferSnapshot<'a>, &'a Buffer)> {
     let last_image = context.process(pid).and_then(|process| process.images.last());
     let since_s = last_image.map_or(0.0, |image| image.started_s);
-    let own = |look: &&Look| look.at_s >= since_s && look.moment != SnapshotMoment::Exec;
-    let mut told: Vec<(Look, &Buffer)> = Vec::new();
-    for look in context.looks(pid).iter().rev().filter(own) {
-        let known = told.len();
-        let of_new = |buffer: &&Buffer| told[..known].iter().all(|(_, seen)| seen.address != buffer.address);
-        let new: Vec<_> = look.buffers.iter().filter(of_new).map(|buffer| (*look, buffer)).collect();
-        told.extend(new);
+    let of_image =
+        |snapshot: &&BufferSnapshot| snapshot.at_s >= since_s && snapshot.moment != SnapshotMoment::Exec;
+    let mut found: Vec<(BufferSnapshot, &Buffer)> = Vec::new();
+    for snapshot in context.snapshots(pid).iter().rev().filter(of_image) {
+        let known = found.len();
+        let is_new =
+            |buffer: &&Buffer| found[..known].iter().all(|(_, other)| other.address != buffer.address);
+        let new: Vec<_> = snapshot.buffers.iter().filter(is_new).map(|buffer| (*snapshot, buffer)).collect();
+        found.extend(new);
     }
-    told
+    found
 }

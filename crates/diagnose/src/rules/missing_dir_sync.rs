@@ -1,12 +1,12 @@
-//! missing-dir-sync: the file was synced, its new name was not.
+//! missing-dir-sync: a file's data is synced, but not the directory entry of its new name.
 //!
-//! Evidence: a file was written, synced and renamed, so the program cares for power cuts, and nobody synced the
-//! directory that it was renamed into, or everything, afterwards.
+//! Evidence: a file was written, synced and renamed, so the program prepares for power cuts, and no process synced the
+//! directory of the new name, or everything, afterwards.
 
 use weir_model::{Finding, Severity, StreamKind};
 
-use crate::context::Context;
-use crate::renames::{Renamed, directory};
+use crate::context::RuleContext;
+use crate::renames::{RenamedFile, directory};
 use crate::rule::{GainKind, MergeKey, Rule, SeverityRule};
 
 pub(crate) const RULE: Rule = Rule {
@@ -21,29 +21,33 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let renamed = context.renamed();
-    let synced =
-        renamed.iter().filter(|renamed| renamed.synced && context.kind(renamed.file) == StreamKind::File);
-    let unseen =
-        |renamed: &Renamed| context.looked_away(renamed.pid, renamed.at_s, context.ended_at(renamed.pid));
-    synced
-        .filter(|renamed| {
-            !context.directory_synced(renamed) && !unseen(renamed) && !context.is_passing(renamed)
-        })
-        .map(|renamed| found(context, renamed))
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let renamed = context.renamed_files();
+    renamed
+        .iter()
+        .filter(|renamed| applies(context, renamed))
+        .map(|renamed| finding(context, renamed))
         .collect()
 }
 
-fn found(context: &Context, renamed: &Renamed) -> Finding {
+fn applies(context: &RuleContext, renamed: &RenamedFile) -> bool {
+    let may_be_hidden = || context.has_gap(renamed.pid, renamed.at_s, context.ended_at(renamed.pid));
+    renamed.synced
+        && context.kind(renamed.file) == StreamKind::File
+        && !context.directory_synced(renamed)
+        && !may_be_hidden()
+        && !context.is_temporary_name(renamed)
+}
+
+fn finding(context: &RuleContext, renamed: &RenamedFile) -> Finding {
     let why = format!(
         "{} renamed a synced file to {} and did not sync {}: a power cut can undo the rename.",
         context.name(renamed.pid),
         renamed.to,
         directory(&renamed.to)
     );
-    let severity = if context.is_decided(renamed) { Severity::Info } else { Severity::Warn };
-    let draft = context.draft(&RULE, severity, renamed.pid, renamed.fd, Some(renamed.file));
-    let draft = draft.count("bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
-    draft.say(why, format!("{}.", context.sync_cure(renamed)))
+    let severity = if context.is_installed_program(renamed) { Severity::Info } else { Severity::Warn };
+    let finding = context.finding(&RULE, severity, renamed.pid, renamed.fd, Some(renamed.file));
+    let finding = finding.count("bytes", renamed.bytes).figure("at_s", renamed.at_s).path(&renamed.to);
+    finding.build(why, format!("{}.", context.sync_fix(renamed)))
 }

@@ -1,20 +1,21 @@
-//! missing-sync-before-rename: a new file takes an old one's name before its data is on the device.
+//! missing-sync-before-rename: a file takes its final name before its data is on the device.
 //!
-//! Evidence: a file that was written in this run was renamed, and neither it nor everything was synced in
-//! between, by anyone. A power cut can leave an empty file under the good name. How bad that is depends on what is lost
-//! by it (see `damage`): Warn where an older file's content is gone too, Info, and one for all of them, where it is not.
-//! Tools of the system do this knowingly (git, rsync, sed -i), and nobody changes them for it: Info. Never High. Files on a file system that a power cut clears anyway are
-//! left out.
+//! Evidence: a file that was written in this run was renamed, and no process synced it, or everything, in between. A power cut
+//! can leave an empty file under the new name. The severity depends on what is lost then (see `power_cut`): warn if the
+//! content of an older file is lost too; otherwise info, in one finding for all such files. Installed programs leave out the
+//! sync knowingly (git, rsync, sed -i), and a user does not change them: info. Files on a file system that a power cut clears
+//! anyway are not reported.
 
 use weir_model::{Finding, Severity, StreamKind};
 
-use crate::context::Context;
-use crate::damage::{Damage, Names};
-use crate::fix::Topic;
-use crate::renames::{Renamed, directory};
+use crate::code_fix::CodeFix;
+use crate::command::shell_quoted;
+use crate::context::RuleContext;
+use crate::power_cut::{PowerCutLoss, RenameHistory};
+use crate::renames::{RenamedFile, directory};
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, MergeKey, Rule, SeverityRule};
-use crate::words::{count, quoted};
+use crate::text::count;
 
 pub(crate) const RULE: Rule = Rule {
     id: "missing-sync-before-rename",
@@ -29,96 +30,103 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// In memory only, or made again where it is missing, by the standard of file hierarchies.
+/// Directories in memory, and those whose files programs can make again, by the Filesystem Hierarchy Standard.
 const VOLATILE: &[&str] = &["/dev/shm/", "/run/", "/proc/", "/sys/", "/var/cache/"];
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let renamed = context.renamed();
-    let mut names = Names::new(context, &renamed);
+/// The file systems on which an older file is lost.
+const FILE_SYSTEMS: &str = "(on xfs; ext4 and btrfs keep one of the two, unless mounted otherwise)";
+
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let renamed = context.renamed_files();
+    let mut history = RenameHistory::new(context, &renamed);
     let (mut findings, mut harmless) = (Vec::new(), Vec::new());
     for one in &renamed {
-        let damage = names.damage(context, one);
-        match damage {
-            _ if one.synced || one.unsure || !lasting(context, one) || context.is_passing(one) => {}
-            Damage::Old if !context.is_decided(one) => findings.push(found(context, one)),
-            damage => harmless.push((one, damage)),
+        let loss = history.loss(context, one);
+        match loss {
+            _ if one.synced || one.unsure || !is_lasting(context, one) || context.is_temporary_name(one) => {}
+            PowerCutLoss::OldContent if !context.is_installed_program(one) => {
+                findings.push(finding(context, one));
+            }
+            loss => harmless.push((one, loss)),
         }
     }
-    findings.extend(in_sum(context, &harmless));
+    findings.extend(summary(context, &harmless));
     findings
 }
 
-fn lasting(context: &Context, renamed: &Renamed) -> bool {
-    let file = context.kind(renamed.file) == StreamKind::File;
-    file && !VOLATILE.iter().any(|start| renamed.to.starts_with(start))
+fn is_lasting(context: &RuleContext, renamed: &RenamedFile) -> bool {
+    let is_file = context.kind(renamed.file) == StreamKind::File;
+    is_file && !VOLATILE.iter().any(|start| renamed.to.starts_with(start))
 }
 
-fn found(context: &Context, renamed: &Renamed) -> Finding {
-    let older =
-        if renamed.replaced == Some(true) { "the older file that it replaced" } else { "what had that name" };
+/// Returns the finding about one file that replaced older content.
+fn finding(context: &RuleContext, renamed: &RenamedFile) -> Finding {
+    let older = match renamed.replaced {
+        Some(true) => "the older file that it replaced",
+        _ => "any older file of that name",
+    };
     let why = format!(
         "{} renamed a file with {} that were never synced to {}: after a power cut it can be empty, and {older} is \
-            gone as well {WHERE}.",
+            lost as well {FILE_SYSTEMS}.",
         context.name(renamed.pid),
         count(renamed.bytes, "written byte"),
         renamed.to
     );
-    let severity = if context.is_decided(renamed) { Severity::Info } else { Severity::Warn };
-    let draft = context.draft(&RULE, severity, renamed.writer, renamed.fd, Some(renamed.file));
-    let draft =
-        draft.count("unsynced_bytes", renamed.bytes).figure("at_s", renamed.at_s).at_path(&renamed.to);
-    draft.say(why, format!("{}.", context.sync_cure(renamed)))
+    let severity = if context.is_installed_program(renamed) { Severity::Info } else { Severity::Warn };
+    let finding = context.finding(&RULE, severity, renamed.writer, renamed.fd, Some(renamed.file));
+    let finding =
+        finding.count("unsynced_bytes", renamed.bytes).figure("at_s", renamed.at_s).path(&renamed.to);
+    finding.build(why, format!("{}.", context.sync_fix(renamed)))
 }
 
-/// On which file systems an older file is lost.
-const WHERE: &str = "(on xfs; ext4 and btrfs keep one of the two, unless they are told not to)";
-
-/// All that can be told in one: none of it is worth more than a word.
-fn in_sum(context: &Context, all: &[(&Renamed, Damage)]) -> Option<Finding> {
-    let with = |wanted: Damage| all.iter().filter(move |(_, damage)| *damage == wanted);
-    let &(first, damage) = with(Damage::Old).next().or(all.first())?;
-    if let ([_], Damage::Old) = (all, damage) {
-        return Some(found(context, first));
+/// Returns one finding, of severity info, about all files whose loss matters little.
+fn summary(context: &RuleContext, files: &[(&RenamedFile, PowerCutLoss)]) -> Option<Finding> {
+    let with = |wanted: PowerCutLoss| files.iter().filter(move |(_, loss)| *loss == wanted);
+    let &(first, loss) = with(PowerCutLoss::OldContent).next().or(files.first())?;
+    if let ([_], PowerCutLoss::OldContent) = (files, loss) {
+        return Some(finding(context, first));
     }
-    let bytes: u64 = all.iter().map(|(one, _)| one.bytes).sum();
-    let (who, to, fresh, old) =
-        (context.name(first.pid), &first.to, with(Damage::New).count(), with(Damage::Old).count());
-    let what = match all.len() {
-        1 => format!(
-            "{who} renamed a file with {} that were never synced to {to}: after a power cut it can be empty",
-            count(bytes, "written byte")
-        ),
-        files => format!(
-            "{} with {} were renamed before their data was synced, one by {who} to {to}: after a power cut they can \
-                be empty",
-            count(files as u64, "file"),
-            count(bytes, "written byte")
-        ),
-    };
-    let rest = match (old, all.len()) {
-        (0, all) => format!("No older content is lost: {}", harmless(fresh, all)),
-        (old, _) => format!("Of {old} of them an older file is gone as well then {WHERE}"),
+    let bytes: u64 = files.iter().map(|(renamed, _)| renamed.bytes).sum();
+    let (new, old) = (with(PowerCutLoss::NewContent).count(), with(PowerCutLoss::OldContent).count());
+    let risk = describe_risk(context, first, files.len(), bytes);
+    let loss = match old {
+        0 => format!("No older content is lost: {}", why_harmless(new, files.len())),
+        old => format!("For {old} of them an older file is lost as well {FILE_SYSTEMS}"),
     };
     let fix = match old {
         0 => format!(
-            "if they must outlast a power cut: sync -f {} once, behind all of it; or for each {}.",
-            quoted(directory(to)),
-            context.code(first.writer, first.at_s, Topic::SyncRename)
+            "if they must survive a power cut: sync -f {} once after the run; or for each {}.",
+            shell_quoted(directory(&first.to)),
+            context.code_fix(first.writer, first.at_s, CodeFix::SyncRename)
         ),
-        _ => format!("{}.", context.sync_cure(first)),
+        _ => format!("{}.", context.sync_fix(first)),
     };
-    let draft = context.draft(&RULE, Severity::Info, first.writer, first.fd, Some(first.file));
-    let draft = draft.count("unsynced_bytes", bytes).count("files", all.len() as u64);
-    let draft = draft.count("new_names", fresh as u64).figure("at_s", first.at_s).at_path(to);
-    Some(draft.say(format!("{what}. {rest}."), fix))
+    let finding = context.finding(&RULE, Severity::Info, first.writer, first.fd, Some(first.file));
+    let finding = finding.count("unsynced_bytes", bytes).count("files", files.len() as u64);
+    let finding = finding.count("new_names", new as u64).figure("at_s", first.at_s).path(&first.to);
+    Some(finding.build(format!("{risk}. {loss}."), fix))
 }
 
-/// Why nothing older is lost.
-fn harmless(fresh: usize, all: usize) -> &'static str {
-    match (fresh, all) {
+fn describe_risk(context: &RuleContext, first: &RenamedFile, files: usize, bytes: u64) -> String {
+    let (name, to, bytes) = (context.name(first.pid), &first.to, count(bytes, "written byte"));
+    match files {
+        1 => format!(
+            "{name} renamed a file with {bytes} that were never synced to {to}: after a power cut it can be empty"
+        ),
+        files => format!(
+            "{} with {bytes} were renamed before their data was synced, one by {name} to {to}: after a power cut they can \
+                be empty",
+            count(files as u64, "file")
+        ),
+    }
+}
+
+/// Returns why no older content is lost.
+fn why_harmless(new: usize, files: usize) -> &'static str {
+    match (new, files) {
         (0, 1) => "what it replaced can be made again",
-        (1, 1) => "nothing else had that name",
-        (fresh, all) if fresh == all => "nothing else had those names",
+        (1, 1) => "no other file had that name",
+        (new, files) if new == files => "no other file had those names",
         (0, _) => "what they replaced can be made again",
         _ => "what some of them replaced can be made again",
     }

@@ -1,17 +1,17 @@
-//! over-read: a program took more of a shared input than it used, and the next one misses it.
+//! over-read: a program reads more of a shared input than it uses, so the next program misses the rest.
 //!
-//! Evidence: unread bytes in its stream buffer when it ended, became another program or was last looked at;
-//! the same open file is read by another program afterwards; and no lseek(2) gave them back. Where no walker
-//! knows the buffer: it read in blocks, left without having seen the end, and wrote something else than it
-//! took (Warn: what it used is not known). dd and head -c take exactly what they pass on.
+//! Evidence: its buffer had unread bytes when it ended, executed another program, or at its last snapshot; another program
+//! reads the same open file afterwards; and no lseek(2) gave the bytes back. If no walker knows the buffer: the program read
+//! in blocks, stopped before end of file, and did not write all that it read (warn, because it is unknown how much it used). dd
+//! and head -c read exactly what they write.
 
-use weir_model::trace::{Buffer, SnapshotMoment, Op, StreamCounts};
+use weir_model::trace::{Buffer, Op, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
-use crate::context::{Context, Look};
+use crate::context::{BufferSnapshot, RuleContext};
 use crate::rule::Supersedes::OnPath;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::{count, preview};
+use crate::text::{count, preview};
 
 pub(crate) const RULE: Rule = Rule {
     id: "over-read",
@@ -25,126 +25,130 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// A question for this much is for a block, not for a record.
+/// A read that asks for at least this many bytes asks for a block, not for a record.
 const BLOCK: u64 = 1024;
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let flows =
-        context.toward(Direction::In).filter(|flow| flow.bytes > 0 && context.is_shared_input(flow.file));
-    flows.filter_map(|flow| next_reader(context, flow).and_then(|next| judged(context, flow, next))).collect()
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let streams = context
+        .streams(Direction::In)
+        .filter(|stream| stream.bytes > 0 && context.is_shareable_input(stream.file));
+    streams
+        .filter_map(|stream| {
+            let next = next_reader(context, stream)?;
+            judge_stream(context, stream, next)
+        })
+        .collect()
 }
 
-/// The flow of another program that reads the same open file when this one has read its last.
-fn next_reader<'a>(context: &Context<'a>, flow: &StreamCounts) -> Option<&'a StreamCounts> {
-    let others = context.flows_on(flow.file).iter().copied().filter(|other| {
-        let other_program = (other.pid, other.image) != (flow.pid, flow.image);
-        let here =
-            other.pid == flow.pid || context.descends(other.pid, flow.pid) || ended(context, flow, other);
-        other.direction == Direction::In && other_program && here && other.first_s >= flow.last_s
+/// Returns the stream of the program that reads the same open file after this one's last read. Two programs that read side by
+/// side share the file on purpose.
+fn next_reader<'a>(context: &RuleContext<'a>, stream: &StreamCounts) -> Option<&'a StreamCounts> {
+    let others = context.streams_on(stream.file).iter().copied().filter(|other| {
+        let other_program = (other.pid, other.image) != (stream.pid, stream.image);
+        let follows = other.pid == stream.pid
+            || context.is_descendant(other.pid, stream.pid)
+            || context.ended_at(stream.pid) <= other.first_s;
+        other.direction == Direction::In && other_program && follows && other.first_s >= stream.last_s
     });
     others.min_by(|a, b| a.first_s.total_cmp(&b.first_s))
 }
 
-/// Whether the first reader was gone before the other began: two that run side by side share on purpose.
-fn ended(context: &Context, flow: &StreamCounts, other: &StreamCounts) -> bool {
-    context.ended_at(flow.pid) <= other.first_s
-}
-
-fn judged(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> Option<Finding> {
-    if gave_back(context, flow, next) || inherited_buffer(context, flow, next) {
+fn judge_stream(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> Option<Finding> {
+    if gave_back(context, stream, next) || inherits_buffer(context, stream, next) {
         return None;
     }
-    match last_look(context, flow, next) {
-        Some((look, buffer)) => {
+    match last_snapshot(context, stream, next) {
+        Some((snapshot, buffer)) => {
             let unread = buffer.unread_bytes;
-            let inherited =
-                context.image_at(look.pid, look.at_s).is_none_or(|(image, _)| image as u32 != flow.image);
-            (unread > 0 && !inherited).then(|| found(context, flow, next, Some((unread, &buffer.unread))))
+            let image = context.image_at(snapshot.pid, snapshot.at_s);
+            let own = image.is_some_and(|(image, _)| image as u32 == stream.image);
+            (unread > 0 && own).then(|| finding(context, stream, next, Some((unread, &buffer.unread))))
         }
-        None => guessed(context, flow).then(|| found(context, flow, next, None)),
+        None => is_likely(context, stream).then(|| finding(context, stream, next, None)),
     }
 }
 
-/// Whether the next one was forked behind the last read and runs the same program: it has the buffer, with what is
-/// unread in it.
-fn inherited_buffer(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> bool {
-    let forked = next.pid != flow.pid && context.forked_at(next.pid) >= flow.last_s;
-    forked && next.image == 0 && context.descends(next.pid, flow.pid)
+/// Returns whether the next reader was forked after the last read and runs the same program, so that it has a copy of the
+/// buffer with the unread bytes.
+fn inherits_buffer(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> bool {
+    let forked = next.pid != stream.pid && context.forked_at(next.pid) >= stream.last_s;
+    forked && next.image == 0 && context.is_descendant(next.pid, stream.pid)
 }
 
-/// Whether it moved the offset back behind its last read.
-fn gave_back(context: &Context, flow: &StreamCounts, next: &StreamCounts) -> bool {
-    context.calls(flow.pid).iter().any(|seen| {
-        let here = seen.call.file.map_or(seen.call.fd == flow.fd, |file| file == flow.file);
-        let after = seen.at_s >= flow.last_s && seen.at_s <= next.first_s;
-        seen.call.op == Op::Lseek && seen.call.result >= 0 && here && after
+/// Returns whether the program called lseek(2) between its last read and the next reader's first.
+fn gave_back(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> bool {
+    context.calls(stream.pid).iter().any(|timed| {
+        let same = timed.call.file.map_or(timed.call.fd == stream.fd, |file| file == stream.file);
+        let between = timed.at_s >= stream.last_s && timed.at_s <= next.first_s;
+        timed.call.op == Op::Lseek && timed.call.result >= 0 && same && between
     })
 }
 
-/// The stream of this descriptor as it was left to the next reader: when it left it, or at the last look
-/// before. A look at the read itself does not count its bytes yet.
-fn last_look<'a>(
-    context: &Context<'a>,
-    flow: &StreamCounts,
+/// Returns the descriptor's buffer as the program left it to the next reader: at its exec, exit or fork, else at the last
+/// snapshot before. A snapshot at the read itself does not have that read's bytes yet.
+fn last_snapshot<'a>(
+    context: &RuleContext<'a>,
+    stream: &StreamCounts,
     next: &StreamCounts,
-) -> Option<(Look<'a>, &'a Buffer)> {
-    let leaving = |look: &Look| matches!(look.moment, SnapshotMoment::Exec | SnapshotMoment::Exit | SnapshotMoment::Fork);
-    let looks = context.looks(flow.pid).iter().filter(|look| {
-        look.at_s >= flow.last_s && (look.at_s <= next.first_s || leaving(look) && next.pid != flow.pid)
-    });
-    let streams = looks.flat_map(|look| look.buffers.iter().map(move |buffer| (*look, buffer)));
-    let here = streams.filter(|(_, buffer)| buffer.fd == flow.fd && buffer.buffer_bytes > 0);
-    let here: Vec<_> = here.collect();
-    here.iter().find(|(look, _)| leaving(look)).or(here.last()).copied()
-}
-
-/// Without a look into its buffer: blocks, no end seen, and other bytes passed on than taken.
-fn guessed(context: &Context, flow: &StreamCounts) -> bool {
-    let passed_on = |out: &&StreamCounts| {
-        out.direction == Direction::Out && out.image == flow.image && out.bytes == flow.bytes
+) -> Option<(BufferSnapshot<'a>, &'a Buffer)> {
+    let at_end = |snapshot: &BufferSnapshot| {
+        matches!(snapshot.moment, SnapshotMoment::Exec | SnapshotMoment::Exit | SnapshotMoment::Fork)
     };
-    let blocks = flow.asked_max >= BLOCK && flow.asked.below(BLOCK) == 0 && flow.asked.total() > 0;
-    blocks
-        && flow.zeros == 0
-        && flow.errors == 0
-        && flow.seeks == 0
-        && !context.flows(flow.pid).iter().any(passed_on)
+    let snapshots = context.snapshots(stream.pid).iter().filter(|snapshot| {
+        let before_next = snapshot.at_s <= next.first_s || at_end(snapshot) && next.pid != stream.pid;
+        snapshot.at_s >= stream.last_s && before_next
+    });
+    let buffers =
+        snapshots.flat_map(|snapshot| snapshot.buffers.iter().map(move |buffer| (*snapshot, buffer)));
+    let buffers: Vec<_> =
+        buffers.filter(|(_, buffer)| buffer.fd == stream.fd && buffer.buffer_bytes > 0).collect();
+    buffers.iter().find(|(snapshot, _)| at_end(snapshot)).or(buffers.last()).copied()
 }
 
-fn found(
-    context: &Context,
-    flow: &StreamCounts,
+/// Returns whether a program without a known buffer read in blocks, did not reach end of file, and wrote something else.
+fn is_likely(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let wrote_all = |output: &&StreamCounts| {
+        output.direction == Direction::Out && output.image == stream.image && output.bytes == stream.bytes
+    };
+    let blocks = stream.asked_max >= BLOCK && stream.asked.below(BLOCK) == 0 && stream.asked.total() > 0;
+    blocks
+        && stream.zeros == 0
+        && stream.errors == 0
+        && stream.seeks == 0
+        && !context.streams_of(stream.pid).iter().any(wrote_all)
+}
+
+fn finding(
+    context: &RuleContext,
+    stream: &StreamCounts,
     next: &StreamCounts,
     unread: Option<(u64, &Vec<u8>)>,
 ) -> Finding {
     let severity = if unread.is_some() { Severity::High } else { Severity::Warn };
-    let (taker, heir) = (context.name_at(flow.pid, flow.first_s), context.name_at(next.pid, next.first_s));
+    let reader = context.name_at(stream.pid, stream.first_s);
+    let next_name = context.name_at(next.pid, next.first_s);
     let why = match unread {
-        Some((bytes, text)) => {
-            format!(
-                "{taker} left {} of its input unused in its buffer, and {heir} goes on behind them: \
-                {} is missing there.",
-                count(bytes, "byte"),
-                preview(text)
-            )
-        }
+        Some((bytes, text)) => format!(
+            "{reader} left {} of its input unused in its buffer, and {next_name} reads on after them: it \
+                misses {}.",
+            count(bytes, "byte"),
+            preview(text)
+        ),
         None => format!(
-            "{taker} took {} of the input in blocks of up to {} and stopped before its end; {heir} goes \
-                on behind the last block, not behind what was used.",
-            count(flow.bytes, "byte"),
-            count(flow.asked_max, "byte")
+            "{reader} read {} of the input in blocks of up to {} and stopped before its end; {next_name} reads \
+                on after the last block, not after the last used byte.",
+            count(stream.bytes, "byte"),
+            count(stream.asked_max, "byte")
         ),
     };
     let fix = "let one program read it all; or read without a buffer up to where the next one begins \
                (setvbuf(stdin, NULL, _IONBF, 0), or the shell's read); or give the input as a file and \
                 lseek(2) back (fflush(stdin) does) before the next program starts.";
-    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file));
-    let draft = draft
-        .count("read_bytes", flow.bytes)
-        .count("next_read_bytes", next.bytes)
-        .count("next", next.pid.into());
+    let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file));
+    let finding = finding.count("read_bytes", stream.bytes).count("next_read_bytes", next.bytes);
+    let finding = finding.count("next", next.pid.into());
     match unread {
-        Some((bytes, _)) => draft.count("unread_bytes", bytes).say(why, fix),
-        None => draft.say(why, fix),
+        Some((bytes, _)) => finding.count("unread_bytes", bytes).build(why, fix),
+        None => finding.build(why, fix),
     }
 }

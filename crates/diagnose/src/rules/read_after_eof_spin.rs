@@ -1,17 +1,17 @@
-//! read-after-eof-spin: a loop reads on at the end of the input without a pause.
+//! read-after-eof-spin: a loop reads at the end of its input without a pause.
 //!
-//! Evidence: most calls of a flow returned 0, hundreds of them, so many a second that nothing can have waited
-//! between, and they cost by the prices. A follower that sleeps or waits for inotify makes few.
+//! Evidence: most calls of a stream returned 0, there are hundreds of them, they come too fast for a pause between them, and
+//! they cost time. A program that follows a file and sleeps, or waits for inotify, makes few such calls.
 
+use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Gain, Severity};
 
-use crate::context::Context;
-use crate::language::Language;
+use crate::context::RuleContext;
+use crate::language::SourceLanguage;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::part;
-use weir_model::duration::format_seconds;
+use crate::text::part;
 
 pub(crate) const RULE: Rule = Rule {
     id: "read-after-eof-spin",
@@ -25,44 +25,45 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Calls a second that leave no room for a pause.
+/// Calls per second that leave no room for a pause.
 const RATE: f64 = 2_000.0;
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let flows =
-        context.toward(Direction::In).filter(|flow| flow.zeros >= 200 && flow.zeros * 2 >= flow.calls);
-    flows.filter_map(|flow| found(context, flow)).collect()
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let spins = |stream: &&StreamCounts| stream.zeros >= 200 && stream.zeros * 2 >= stream.calls;
+    let streams = context.streams(Direction::In).filter(spins);
+    streams.filter_map(|stream| finding(context, stream)).collect()
 }
 
-fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
-    let span_s = context.span_s(flow);
-    if (flow.zeros as f64) < span_s * RATE {
+fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
+    let span_s = context.span_s(stream);
+    if (stream.zeros as f64) < span_s * RATE {
         return None;
     }
-    let price = context.recording.prices.small_call_ns(context.kind(flow.file), false);
-    let calls_s = context.at_most_cpu(flow.pid, flow.zeros as f64 * price / 1e9);
-    // The loop around the calls burns as well.
-    let burnt_s = context.cpu_s(flow.pid).map_or(calls_s, |cpu| cpu.min(span_s).max(calls_s));
-    let severity =
-        RULE.severity_of(context, calls_s)?.max(RULE.severity_of(context, burnt_s).unwrap_or(Severity::Info));
+    let call_ns = context.recording.prices.small_call_ns(context.kind(stream.file), false);
+    let calls_s = context.cap_to_cpu(stream.pid, stream.zeros as f64 * call_ns / 1e9);
+    // The loop around the calls uses CPU time as well.
+    let loop_s = context.cpu_s(stream.pid).map_or(calls_s, |cpu_s| cpu_s.min(span_s).max(calls_s));
+    let of_loop = RULE.severity_of(context, loop_s).unwrap_or(Severity::Info);
+    let severity = RULE.severity_of(context, calls_s)?.max(of_loop);
     let why = format!(
-        "{} read {} times at the end of its input, {:.0} times a second: {} of a processor for nothing.",
-        context.name(flow.pid),
-        part(flow, flow.zeros),
-        flow.zeros as f64 / span_s.max(1e-6),
-        format_seconds(burnt_s)
+        "{} read {} times at the end of its input, {:.0} times a second, and wasted {} of CPU time.",
+        context.name(stream.pid),
+        part(stream, stream.zeros),
+        stream.zeros as f64 / span_s.max(1e-6),
+        format_seconds(loop_s)
     );
-    let fix = match context.language(flow.pid, flow.first_s) {
-        Language::Shell => "tail -f FILE | while read -r line; do …; done, or sleep in the loop",
-        Language::Python => "time.sleep(0.1) when read gives nothing, or inotify",
-        Language::Perl => "sleep 1 when nothing came, or select(undef, undef, undef, 0.1)",
+    let fix = match context.language(stream.pid, stream.first_s) {
+        SourceLanguage::Shell => "tail -f FILE | while read -r line; do …; done, or sleep in the loop",
+        SourceLanguage::Python => "time.sleep(0.1) when read returns nothing, or inotify",
+        SourceLanguage::Perl => "sleep 1 when read returns nothing, or select(undef, undef, undef, 0.1)",
         _ => {
-            "wait before reading again: inotify(7) on the file, poll(2) on a pipe, or nanosleep(2); end \
+            "wait before reading again: inotify(7) on the file, poll(2) on a pipe, or nanosleep(2); stop \
             at the end of a pipe"
         }
     };
-    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file));
-    let draft = draft.count("zero_reads", flow.zeros).count("calls", flow.calls).figure("cost_s", burnt_s);
-    // Waiting for the input takes as long as before: no time is saved, calls are.
-    Some(draft.gain(Gain { elapsed_s: 0.0, calls: flow.zeros }).say(why, format!("{fix}.")))
+    let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file));
+    let finding = finding.count("zero_reads", stream.zeros).count("calls", stream.calls);
+    // The input comes no sooner, so only calls and CPU time are saved, no elapsed time.
+    let finding = finding.figure("cost_s", loop_s).gain(Gain { elapsed_s: 0.0, calls: stream.zeros });
+    Some(finding.build(why, format!("{fix}.")))
 }

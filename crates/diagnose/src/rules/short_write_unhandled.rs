@@ -1,15 +1,15 @@
-//! short-write-unhandled: write(2) took a part, and the rest was never written.
+//! short-write-unhandled: write(2) takes only a part, and the rest is never written.
 //!
-//! Evidence: the short call was the last one on its descriptor, or the next one (where every call was seen)
-//! neither begins behind what was taken nor asks for the rest; then exit status 0 and nothing on standard
-//! error. A program that was ended by a signal, or complains, knows.
+//! Evidence: the short call was the last one on its descriptor, or the next one (if every call was recorded) neither begins
+//! after the part that was taken nor asks for the rest; then exit status 0 and nothing on standard error. A program that a
+//! signal ended, or that printed a message, has handled it.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity};
 
-use crate::context::{Context, Seen};
+use crate::context::{RuleContext, TimedCall};
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::count;
+use crate::text::count;
 
 pub(crate) const RULE: Rule = Rule {
     id: "short-write-unhandled",
@@ -22,55 +22,54 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let flows = context.toward(Direction::Out).filter(|flow| flow.short > 0);
-    flows.filter_map(|flow| of_flow(context, flow)).collect()
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let streams = context.streams(Direction::Out).filter(|stream| stream.short > 0);
+    streams.filter_map(|stream| judge_stream(context, stream)).collect()
 }
 
-fn of_flow(context: &Context, flow: &StreamCounts) -> Option<Finding> {
-    let here = |seen: &&Seen| {
-        let call = seen.call;
-        call.fd == flow.fd && call.file.is_none_or(|file| file == flow.file) && call.op.writes()
+fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
+    let is_write = |timed: &&TimedCall| {
+        let call = timed.call;
+        call.fd == stream.fd && call.file.is_none_or(|file| file == stream.file) && call.op.writes()
     };
-    let writes: Vec<Seen> = context.calls(flow.pid).iter().filter(here).copied().collect();
-    let all_seen = writes.len() as u64 >= flow.calls;
-    let short = |seen: &Seen| seen.call.result > 0 && (seen.call.result as u64) < seen.call.asked;
-    let dropped = writes.iter().enumerate().find(|(index, seen)| {
+    let writes: Vec<TimedCall> = context.calls(stream.pid).iter().filter(is_write).copied().collect();
+    let all_recorded = writes.len() as u64 >= stream.calls;
+    let is_short = |timed: &TimedCall| timed.call.result > 0 && (timed.call.result as u64) < timed.call.asked;
+    let (_, dropped) = writes.iter().enumerate().find(|(index, timed)| {
         let next = writes.get(index + 1);
-        // Without every call between, only the last one of all is known to have no successor.
-        let last = next.is_none() && (all_seen || flow.last_s <= seen.at_s);
-        short(seen) && (last || all_seen && next.is_some_and(|next| !continues(seen, next)))
-    });
-    let (_, seen) = dropped?;
-    context.said_nothing(flow.pid, seen.at_s).then(|| found(context, flow, seen))
+        // If calls are missing, only the last call of the stream is known to have no successor.
+        let last = next.is_none() && (all_recorded || stream.last_s <= timed.at_s);
+        let abandoned = all_recorded && next.is_some_and(|next| !continues(timed, next));
+        is_short(timed) && (last || abandoned)
+    })?;
+    context.exited_silently(stream.pid, dropped.at_s).then(|| finding(context, stream, dropped))
 }
 
-/// Whether the next call writes what the short one left.
-fn continues(short: &Seen, next: &Seen) -> bool {
+/// Returns whether the next call writes the rest of a short one.
+fn continues(short: &TimedCall, next: &TimedCall) -> bool {
     let taken = short.call.result as u64;
     let rest = short.call.asked - taken;
-    let behind = next.call.args[1] == short.call.args[1].wrapping_add(taken);
+    let follows = next.call.args[1] == short.call.args[1].wrapping_add(taken);
     // writev(2) takes a list, and some programs move the rest to the front of their buffer.
-    behind || next.call.asked == rest || next.call.op != short.call.op || next.call.result < 0
+    follows || next.call.asked == rest || next.call.op != short.call.op || next.call.result < 0
 }
 
-fn found(context: &Context, flow: &StreamCounts, seen: &Seen) -> Finding {
-    let taken = seen.call.result as u64;
-    let rest = seen.call.asked - taken;
+fn finding(context: &RuleContext, stream: &StreamCounts, short: &TimedCall) -> Finding {
+    let taken = short.call.result as u64;
+    let rest = short.call.asked - taken;
     let why = format!(
         "{}(2) took {} of {} from {}, which never wrote the other {} and ended with status 0.",
-        seen.call.op.name(),
+        short.call.op.name(),
         count(taken, "byte"),
-        count(seen.call.asked, "byte"),
-        context.name(flow.pid),
+        count(short.call.asked, "byte"),
+        context.name(stream.pid),
         count(rest, "byte")
     );
-    let fix = "write the rest in a loop until all is taken or an error comes (EAGAIN: poll(2) first): \
+    let fix = "write the rest in a loop until all is taken or an error occurs (EAGAIN: poll(2) first): \
                for (done = 0; done < n; done += got) { got = write(fd, buffer + done, n - done); \
                if (got < 0) … }; fwrite, Python's buffered files and print, not syswrite, do it \
                themselves.";
-    let draft = context.draft(&RULE, Severity::High, flow.pid, flow.fd, Some(flow.file));
-    let draft =
-        draft.count("asked_bytes", seen.call.asked).count("written_bytes", taken).count("lost_bytes", rest);
-    draft.figure("at_s", seen.at_s).say(why, fix)
+    let finding = context.finding(&RULE, Severity::High, stream.pid, stream.fd, Some(stream.file));
+    let finding = finding.count("asked_bytes", short.call.asked).count("written_bytes", taken);
+    finding.count("lost_bytes", rest).figure("at_s", short.at_s).build(why, fix)
 }

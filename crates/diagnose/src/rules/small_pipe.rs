@@ -1,20 +1,20 @@
-//! small-pipe: a pipe's capacity makes both sides wait for each other.
+//! small-pipe: a pipe's capacity makes its writer and its reader wait for each other.
 //!
-//! Evidence: the writer hands over more at a time than the pipe holds, so it waits while the reader works, and
-//! the reader waits while it makes the next. The reader's pace within a block tells how long its own work is, which is
-//! no less than the processor time that it had; the rest of the time is the writer's. With room for a whole block both would work at once, and the longer of
-//! the two is what remains. Where the pace is not known, the processor times stand for the work. A writer that only
-//! hands a file on has no other work than to read it, however long it was kept from it. Never High.
+//! Evidence: the writer hands over more at a time than the pipe holds, so it waits while the reader works, and the reader waits
+//! while the writer makes the next block. The reader's pace within a block, or its CPU time if that is longer, tells the length
+//! of its own work; the rest of the time is the writer's. With room for a whole block both would work at once, and the longer
+//! of the two would remain. If the pace is unknown, CPU times replace it. A writer that only copies a file does no other work
+//! than reading it, however long it waited for a CPU. The severity is at most warn.
 
 use std::collections::HashMap;
 
 use weir_model::trace::{Op, StreamCounts};
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::flags::F_SETPIPE_SZ;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::count;
+use crate::text::count;
 
 pub(crate) const RULE: Rule = Rule {
     id: "small-pipe",
@@ -27,79 +27,80 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// What a pipe holds if nobody says otherwise.
+/// The default capacity of a pipe; see pipe(7).
 const CAPACITY: u64 = 65_536;
 
-/// What anybody may set it to.
+/// The default of /proc/sys/fs/pipe-max-size, the most that an unprivileged process can set.
 const ALLOWED: u64 = 1 << 20;
 
-fn judge(context: &Context) -> Vec<Finding> {
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let pipes = |direction| {
+        let streams = context.streams(direction);
+        streams.filter(|stream| context.kind(stream.file) == StreamKind::Pipe)
+    };
     let mut readers: HashMap<String, Vec<&StreamCounts>> = HashMap::new();
-    for flow in context.toward(Direction::In).filter(|flow| context.kind(flow.file) == StreamKind::Pipe) {
-        readers.entry(context.target(flow.file)).or_default().push(flow);
+    for stream in pipes(Direction::In) {
+        readers.entry(context.target_key(stream.file)).or_default().push(stream);
     }
-    let writers = context.toward(Direction::Out).filter(|flow| context.kind(flow.file) == StreamKind::Pipe);
-    let hops = writers.filter_map(|writer| {
-        let reader = readers
-            .get(&context.target(writer.file))?
-            .iter()
-            .copied()
-            .filter(|reader| reader.pid != writer.pid);
-        found(context, writer, reader.max_by_key(|reader| reader.bytes)?)
+    let findings = pipes(Direction::Out).filter_map(|writer| {
+        let readers = readers.get(&context.target_key(writer.file))?;
+        let readers = readers.iter().copied().filter(|reader| reader.pid != writer.pid);
+        finding(context, writer, readers.max_by_key(|reader| reader.bytes)?)
     });
-    hops.collect()
+    findings.collect()
 }
 
-/// What room for a whole block would save, in seconds.
-fn saved_s(context: &Context, writer: &StreamCounts, reader: &StreamCounts, capacity: u64) -> f64 {
-    let span = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
-    let waits = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
-    let handed_on = context
-        .passes(StreamKind::File, StreamKind::Pipe)
-        .into_iter()
-        .find(|pass| pass.output.pid == writer.pid && pass.output.file == writer.file);
-    let most = handed_on.map_or(f64::INFINITY, |pass| context.whole_s(pass.input));
-    if let Some(pace) = pace_s(context, reader) {
-        let worked = context.cpu_s(reader.pid).unwrap_or(0.0);
-        let reading = (pace * reader.calls as f64).max(worked).min(span);
-        return (reading * waits).min(span - reading).min(most).max(0.0);
+/// Returns the seconds that room for a whole block would save.
+fn saved_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts, capacity: u64) -> f64 {
+    let span_s = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
+    let waiting_share = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
+    let copies = context.pass_throughs(StreamKind::File, StreamKind::Pipe);
+    let copy =
+        copies.into_iter().find(|copy| copy.output.pid == writer.pid && copy.output.file == writer.file);
+    let most_s = copy.map_or(f64::INFINITY, |copy| context.total_s(copy.input));
+    if let Some(pace_s) = pace_s(context, reader) {
+        let cpu_s = context.cpu_s(reader.pid).unwrap_or(0.0);
+        let reading_s = (pace_s * reader.calls as f64).max(cpu_s).min(span_s);
+        return (reading_s * waiting_share).min(span_s - reading_s).min(most_s).max(0.0);
     }
-    let (Some(writing), Some(reading)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
+    let (Some(writing_s), Some(reading_s)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
         return 0.0;
     };
-    (writing.min(most).min(reading) * waits).min(span - writing.max(reading)).max(0.0)
+    let overlap_s = writing_s.min(most_s).min(reading_s) * waiting_share;
+    overlap_s.min(span_s - writing_s.max(reading_s)).max(0.0)
 }
 
-/// The time from one read to the next in which the reader works on what it got, as it is when nothing disturbs it: a busy
-/// machine, and a look at the first calls, make some of these times longer and none shorter.
-fn pace_s(context: &Context, reader: &StreamCounts) -> Option<f64> {
+/// Returns the seconds from one read to the next in which the reader works on what it got: the lower quartile, because other
+/// load and tracing make some of these times longer and none shorter.
+fn pace_s(context: &RuleContext, reader: &StreamCounts) -> Option<f64> {
     let reads =
-        context.calls_on(reader.file).iter().filter(|seen| seen.pid == reader.pid && seen.call.op.reads());
-    let times: Vec<f64> = reads.map(|seen| seen.at_s).collect();
-    let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    gaps.sort_by(f64::total_cmp);
-    (gaps.len() >= 4).then(|| gaps[gaps.len() / 4])
+        context.calls_on(reader.file).iter().filter(|timed| timed.pid == reader.pid && timed.call.op.reads());
+    let times: Vec<f64> = reads.map(|timed| timed.at_s).collect();
+    let mut intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    intervals.sort_by(f64::total_cmp);
+    (intervals.len() >= 4).then(|| intervals[intervals.len() / 4])
 }
 
-/// What the pipe holds: as it was set in this run, as it was seen, or as it is by itself.
-fn capacity(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> u64 {
+/// Returns the capacity of a pipe: as fcntl(2) set it in this run, else as recorded, else the default.
+fn capacity(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> u64 {
     let ends = [writer.file, reader.file];
-    let calls = ends.iter().flat_map(|&end| context.calls_on(end)).filter(|seen| {
-        seen.call.op == Op::Fcntl && seen.call.args[1] == F_SETPIPE_SZ && seen.call.result > 0
+    let calls = ends.iter().flat_map(|&end| context.calls_on(end)).filter(|timed| {
+        let call = timed.call;
+        call.op == Op::Fcntl && call.args[1] == F_SETPIPE_SZ && call.result > 0
     });
-    let set = calls.map(|seen| seen.call.result as u64).max();
-    let seen = || ends.iter().filter_map(|&end| context.file(end)?.pipe_bytes).max();
-    set.or_else(seen).unwrap_or(CAPACITY).max(1)
+    let set = calls.map(|timed| timed.call.result as u64).max();
+    let recorded = || ends.iter().filter_map(|&end| context.file(end)?.pipe_bytes).max();
+    set.or_else(recorded).unwrap_or(CAPACITY).max(1)
 }
 
-fn found(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> Option<Finding> {
+fn finding(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> Option<Finding> {
     let capacity = capacity(context, writer, reader);
-    let large = writer.asked.total().saturating_sub(writer.asked.below(capacity * 2));
-    if writer.asked_max < capacity * 2 || large == 0 || writer.bytes < capacity * 16 {
+    let large_writes = writer.asked.total().saturating_sub(writer.asked.below(capacity * 2));
+    if writer.asked_max < capacity * 2 || large_writes == 0 || writer.bytes < capacity * 16 {
         return None;
     }
-    let saved = saved_s(context, writer, reader, capacity);
-    let severity = RULE.severity_of(context, saved)?;
+    let saved_s = saved_s(context, writer, reader, capacity);
+    let severity = RULE.severity_of(context, saved_s)?;
     let why = format!(
         "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
         context.name(writer.pid),
@@ -112,11 +113,9 @@ fn found(context: &Context, writer: &StreamCounts, reader: &StreamCounts) -> Opt
             /proc/sys/fs/pipe-max-size is the limit.",
         writer.asked_max.next_power_of_two().min(ALLOWED)
     );
-    let draft = context.draft(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
-    let draft = draft
-        .count("pipe_bytes", capacity)
-        .count("asked_bytes", writer.asked_max)
-        .count("bytes", writer.bytes);
-    let draft = draft.count("short_writes", writer.short).count("reader", reader.pid.into());
-    Some(draft.gain(Gain { elapsed_s: saved, calls: 0 }).say(why, fix))
+    let finding = context.finding(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
+    let finding = finding.count("pipe_bytes", capacity).count("asked_bytes", writer.asked_max);
+    let finding = finding.count("bytes", writer.bytes).count("short_writes", writer.short);
+    let finding = finding.count("reader", reader.pid.into());
+    Some(finding.gain(Gain { elapsed_s: saved_s, calls: 0 }).build(why, fix))
 }

@@ -1,18 +1,18 @@
-//! stuck-output: bytes wait in the program while it waits for something else.
+//! stuck-output: bytes stay in a user-space buffer while the program waits for something else.
 //!
-//! Evidence: for at least a second looks show the same oldest byte of a stream pending, or until a write soon
-//! after the last of them, nothing was written there in between, and the program was in a waiting call at most
-//! of the looks. A look that does not tell of the stream is no evidence of anything. Not meant: a program that
-//! waits in a write (its reader is slow), one that computes, and a copy inherited over a fork.
+//! Evidence: for at least a second, snapshots show the same oldest byte of a buffer pending, or the byte is written soon after
+//! the last of them; nothing was written there in between; and the program was in a waiting call at most of the snapshots. A
+//! snapshot without the buffer is no evidence. Not reported: a program that waits in a write (its reader is slow), one that
+//! computes, and bytes inherited at a fork.
 
-use weir_model::trace::{Buffer, SnapshotMoment};
+use weir_model::duration::format_seconds;
+use weir_model::trace::{Buffer, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
-use crate::context::{Context, Look, same_beginning};
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::{BufferSnapshot, RuleContext, same_prefix};
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::{count, preview};
-use weir_model::duration::format_seconds;
+use crate::text::{count, preview};
 
 pub(crate) const RULE: Rule = Rule {
     id: "stuck-output",
@@ -25,163 +25,182 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Sooner than this nobody misses a line.
+/// Seconds after which a user misses a line.
 const PATIENCE_S: f64 = 1.0;
-/// As much is taken for it: looks are not on time to the millisecond.
+/// Seconds that count as [`PATIENCE_S`], because snapshots are not on time to the millisecond.
 const LEAST_S: f64 = PATIENCE_S - 0.05;
 
-/// Longer than this somebody has given up on it.
+/// Seconds from which the wait counts as a hang.
 const LONG_S: f64 = 30.0;
 
-/// Bytes that stay are looked at this often.
-const NEXT_LOOK_S: f64 = 0.65;
+/// The longest interval between two snapshots of a buffer with pending bytes.
+const NEXT_SNAPSHOT_S: f64 = 0.65;
 
-/// So many calls of a flow are seen one by one.
-const SEEN_FIRST: u64 = 8;
+/// The number of calls at the start of a stream that every backend records one by one.
+const RECORDED_CALLS: u64 = 8;
 
-/// One stream with bytes pending from the first look to the last.
-struct Wait<'a> {
-    first: Look<'a>,
-    last: Look<'a>,
+/// A buffer whose oldest pending byte is the same from the first snapshot to the last.
+struct PendingSpan<'a> {
+    first: BufferSnapshot<'a>,
+    last: BufferSnapshot<'a>,
+    /// The buffer at the last snapshot.
     buffer: &'a Buffer,
-    looks: u32,
+    snapshots: u32,
+    /// The number of snapshots at which the program was in a waiting call.
     waiting: u32,
+    /// The last such call.
     waits_in: &'a str,
 }
 
-fn judge(context: &Context) -> Vec<Finding> {
+fn judge(context: &RuleContext) -> Vec<Finding> {
     let pids = context.recording.processes.iter().map(|process| process.pid);
-    pids.filter_map(|pid| longest(context, pid)).filter_map(|wait| found(context, &wait)).collect()
+    pids.filter_map(|pid| longest_span(context, pid)).filter_map(|span| finding(context, &span)).collect()
 }
 
-/// The longest wait of a process's bytes.
-fn longest<'a>(context: &Context<'a>, pid: u32) -> Option<Wait<'a>> {
-    let looks = context.looks(pid);
-    // Bytes are known to wait from a look on, and at most until a write soon after another.
-    let most_s = |first: &Look, last: &Look| last.at_s - first.at_s + NEXT_LOOK_S;
-    if most_s(looks.first()?, looks.last()?) < LEAST_S {
+/// Returns the longest span of a process, or None if its snapshots cover too little time for a finding.
+fn longest_span<'a>(context: &RuleContext<'a>, pid: u32) -> Option<PendingSpan<'a>> {
+    let snapshots = context.snapshots(pid);
+    // Bytes are known to be pending from a snapshot on, and at most until a write soon after another one.
+    if snapshots.last()?.at_s - snapshots.first()?.at_s + NEXT_SNAPSHOT_S < LEAST_S {
         return None;
     }
-    let mut open: Vec<Wait> = Vec::new();
-    let mut longest: Option<Wait> = None;
-    for look in looks {
+    let mut open: Vec<PendingSpan> = Vec::new();
+    let mut longest: Option<PendingSpan> = None;
+    for snapshot in snapshots {
         let mut next = Vec::new();
-        for buffer in look.buffers.iter().filter(|buffer| context.own_pending(look, buffer) > 0) {
-            let same = open.iter().position(|wait| continues(context, wait, look, buffer));
-            let mut wait = match same {
-                Some(index) => open.swap_remove(index),
-                None => Wait { first: *look, last: *look, buffer, looks: 0, waiting: 0, waits_in: "" },
-            };
-            (wait.last, wait.buffer, wait.looks) = (*look, buffer, wait.looks + 1);
-            if waits(look.waits_in) {
-                (wait.waiting, wait.waits_in) = (wait.waiting + 1, look.waits_in);
-            }
-            next.push(wait);
+        let pending =
+            snapshot.buffers.iter().filter(|buffer| context.own_pending_bytes(snapshot, buffer) > 0);
+        for buffer in pending {
+            let same = open.iter().position(|span| continues(context, span, snapshot, buffer));
+            let span = same.map(|index| open.swap_remove(index));
+            next.push(PendingSpan::extended(span, snapshot, buffer));
         }
-        let (kept, done): (Vec<_>, Vec<_>) = open.into_iter().partition(|wait| wait.untold_by(look));
+        let (kept, ended): (Vec<_>, Vec<_>) = open.into_iter().partition(|span| span.is_absent_in(snapshot));
         next.extend(kept);
-        longest = longer(context, done.into_iter().chain(longest));
+        longest = longer(context, ended.into_iter().chain(longest));
         open = next;
     }
     longer(context, open.into_iter().chain(longest))
 }
 
-fn longer<'a>(context: &Context, waits: impl Iterator<Item = Wait<'a>>) -> Option<Wait<'a>> {
-    waits.max_by(|a, b| a.length_s(context).total_cmp(&b.length_s(context)))
+fn longer<'a>(
+    context: &RuleContext,
+    spans: impl Iterator<Item = PendingSpan<'a>>,
+) -> Option<PendingSpan<'a>> {
+    spans.max_by(|a, b| a.length_s(context).total_cmp(&b.length_s(context)))
 }
 
-impl Wait<'_> {
-    fn length_s(&self, context: &Context) -> f64 {
-        self.until(context) - self.first.at_s
+impl<'a> PendingSpan<'a> {
+    /// Returns a span with one more snapshot, or a new one.
+    fn extended(span: Option<Self>, snapshot: &BufferSnapshot<'a>, buffer: &'a Buffer) -> Self {
+        let new =
+            || Self { first: *snapshot, last: *snapshot, buffer, snapshots: 0, waiting: 0, waits_in: "" };
+        let mut span = span.unwrap_or_else(new);
+        (span.last, span.buffer, span.snapshots) = (*snapshot, buffer, span.snapshots + 1);
+        if is_waiting_call(snapshot.waits_in) {
+            (span.waiting, span.waits_in) = (span.waiting + 1, snapshot.waits_in);
+        }
+        span
     }
 
-    /// When the bytes went, if that was soon after the last look; else the last look.
-    fn until(&self, context: &Context) -> f64 {
+    fn length_s(&self, context: &RuleContext) -> f64 {
+        self.end_s(context) - self.first.at_s
+    }
+
+    /// Returns the time at which the bytes were written if that was soon after the last snapshot, else the last snapshot.
+    fn end_s(&self, context: &RuleContext) -> f64 {
         let (pid, fd, last_s) = (self.first.pid, self.buffer.fd, self.last.at_s);
-        let out = context.flows(pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
-        if out.clone().any(|flow| flow.first_s <= last_s && flow.last_s > last_s && flow.calls > SEEN_FIRST) {
+        let mut busy = outputs(context, pid, fd);
+        if busy.any(|out| out.first_s <= last_s && out.last_s > last_s && out.calls > RECORDED_CALLS) {
             return last_s;
         }
-        let writes = context.calls_between(pid, last_s, last_s + NEXT_LOOK_S).iter().filter(|seen| {
-            let call = seen.call;
+        let calls = context.calls_between(pid, last_s, last_s + NEXT_SNAPSHOT_S).iter();
+        let writes = calls.filter(|timed| {
+            let call = timed.call;
             call.fd == fd && call.op.writes() && call.result > 0
         });
-        let flows = out.flat_map(|flow| [flow.first_s, flow.last_s]);
-        let gone = writes.map(|seen| seen.at_s).chain(flows).filter(|&at_s| at_s > last_s);
-        let gone_s = gone.fold(f64::INFINITY, f64::min);
-        if gone_s <= last_s + NEXT_LOOK_S { gone_s } else { last_s }
+        let counted = outputs(context, pid, fd).flat_map(|stream| [stream.first_s, stream.last_s]);
+        let later = writes.map(|timed| timed.at_s).chain(counted).filter(|&at_s| at_s > last_s);
+        let written_s = later.fold(f64::INFINITY, f64::min);
+        if written_s <= last_s + NEXT_SNAPSHOT_S { written_s } else { last_s }
     }
 
-    /// Whether a look says nothing of this stream: it was at another library's streams.
-    fn untold_by(&self, look: &Look) -> bool {
-        let told = look.buffers.iter().any(|buffer| buffer.address == self.buffer.address);
-        look.moment == SnapshotMoment::Sample && !told
+    /// Returns whether a snapshot does not have this buffer, because it read those of another runtime.
+    fn is_absent_in(&self, snapshot: &BufferSnapshot) -> bool {
+        let present = snapshot.buffers.iter().any(|buffer| buffer.address == self.buffer.address);
+        snapshot.moment == SnapshotMoment::Sample && !present
     }
 }
 
-/// Whether a stream's oldest pending byte is still the one of the looks before.
-fn continues(context: &Context, wait: &Wait, look: &Look, buffer: &Buffer) -> bool {
-    let before = wait.buffer;
-    let image = |at_s| context.image_at(look.pid, at_s).map(|(index, _)| index);
+/// Returns the output streams of a descriptor.
+fn outputs<'a>(context: &RuleContext<'a>, pid: u32, fd: i32) -> impl Iterator<Item = &'a StreamCounts> {
+    let streams = context.streams_of(pid).iter().copied();
+    streams.filter(move |stream| stream.fd == fd && stream.direction != Direction::In)
+}
+
+/// Returns whether a buffer's oldest pending byte is still the one of a span.
+fn continues(context: &RuleContext, span: &PendingSpan, snapshot: &BufferSnapshot, buffer: &Buffer) -> bool {
+    let before = span.buffer;
+    let image = |at_s| context.image_at(snapshot.pid, at_s).map(|(index, _)| index);
     before.address == buffer.address
         && before.fd == buffer.fd
-        && same_beginning(&before.pending, &buffer.pending)
+        && same_prefix(&before.pending, &buffer.pending)
         && buffer.pending_bytes >= before.pending_bytes
-        && image(wait.last.at_s) == image(look.at_s)
-        && !context.wrote_between(look.pid, buffer.fd, wait.last.at_s, look.at_s)
-        && (before.pending_bytes == buffer.pending_bytes || !busy(context, wait, look, buffer.fd))
+        && image(span.last.at_s) == image(snapshot.at_s)
+        && !context.wrote_between(snapshot.pid, buffer.fd, span.last.at_s, snapshot.at_s)
+        && (before.pending_bytes == buffer.pending_bytes
+            || !may_miss_writes(context, span, snapshot, buffer.fd))
 }
 
-/// Whether calls on the descriptor may have gone by unseen between two looks.
-fn busy(context: &Context, wait: &Wait, look: &Look, fd: i32) -> bool {
-    let flows =
-        context.flows(look.pid).iter().filter(|flow| flow.fd == fd && flow.direction != Direction::In);
-    let around = |first_s: f64, last_s: f64| first_s <= wait.last.at_s && last_s >= look.at_s;
-    flows.into_iter().any(|flow| around(flow.first_s, flow.last_s) && flow.calls > SEEN_FIRST)
+/// Returns whether writes to a descriptor between a span's last snapshot and the next one may be missing from the recording.
+fn may_miss_writes(context: &RuleContext, span: &PendingSpan, snapshot: &BufferSnapshot, fd: i32) -> bool {
+    outputs(context, snapshot.pid, fd).any(|stream| {
+        let around = stream.first_s <= span.last.at_s && stream.last_s >= snapshot.at_s;
+        around && stream.calls > RECORDED_CALLS
+    })
 }
 
 /// Calls that wait for the reader of these very bytes, or for the device.
-const OWN_WAITS: &[&str] = &["write", "send", "splice", "tee", "copy_file_range", "sync", "running"];
+const OUTPUT_CALLS: &[&str] = &["write", "send", "splice", "tee", "copy_file_range", "sync", "running"];
 
-/// Whether a system call is one to wait in for others.
-fn waits(call: &str) -> bool {
-    !call.is_empty() && !OWN_WAITS.iter().any(|own| call.contains(own))
+/// Returns whether a process in this system call waits for something other than its output.
+fn is_waiting_call(call: &str) -> bool {
+    !call.is_empty() && !OUTPUT_CALLS.iter().any(|output| call.contains(output))
 }
 
-/// Of what waited already when weir came, nobody knows since when.
-fn how_long(context: &Context, wait: &Wait) -> String {
-    let length = format_seconds(wait.length_s(context));
-    if context.recording.command.is_empty() && wait.first.at_s < PATIENCE_S / 2.0 {
-        return format!("{length} or longer (all the time that weir has looked)");
+/// Returns the length of a span for a sentence. If weir was attached later than the bytes were written, it is a lower bound.
+fn describe_length(context: &RuleContext, span: &PendingSpan) -> String {
+    let length = format_seconds(span.length_s(context));
+    if context.recording.command.is_empty() && span.first.at_s < PATIENCE_S / 2.0 {
+        return format!("at least {length} (since weir attached)");
     }
-    format!("{length} since {} into the run", format_seconds(wait.first.at_s))
+    format!("{length}, since {} into the run", format_seconds(span.first.at_s))
 }
 
-fn found(context: &Context, wait: &Wait) -> Option<Finding> {
-    let length_s = wait.length_s(context);
-    let (pid, fd) = (wait.first.pid, wait.buffer.fd);
-    let file = context.file_at(pid, fd, wait.last.at_s);
-    let forgotten = file.is_some_and(|file| context.is_null(file));
-    if length_s < LEAST_S || wait.waiting * 2 < wait.looks || forgotten {
+fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
+    let length_s = span.length_s(context);
+    let (pid, fd, bytes) = (span.first.pid, span.buffer.fd, span.buffer.pending_bytes);
+    let file = context.file_at(pid, fd, span.last.at_s);
+    let discarded = file.is_some_and(|file| context.is_null(file));
+    if length_s < LEAST_S || span.waiting * 2 < span.snapshots || discarded {
         return None;
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };
-    let bytes = wait.buffer.pending_bytes;
     let why = format!(
-        "{} {} waited in the buffer of {} for {}, while it waits in {}: {}.",
+        "{} {} been in the buffer of {} for {}, while it waits in {}: {}.",
         count(bytes, "byte"),
         if bytes == 1 { "has" } else { "have" },
         context.name(pid),
-        how_long(context, wait),
-        wait.waits_in,
-        preview(&wait.buffer.pending)
+        describe_length(context, span),
+        span.waits_in,
+        preview(&span.buffer.pending)
     );
-    let code = context.code(pid, wait.first.at_s, Topic::Flush);
-    let fix = context.written_out("--max-delay 100ms", (pid, wait.first.at_s), wait.buffer, &code);
-    let draft =
-        context.draft(&RULE, severity, pid, fd, file).count("pending_bytes", wait.buffer.pending_bytes);
-    let draft = draft.figure("waited_s", length_s).figure("since_s", wait.first.at_s);
-    let draft = draft.count("buffer_bytes", wait.buffer.buffer_bytes).count("looks", wait.looks.into());
-    let draft = draft.wrote(context.recording.write_site(pid, wait.buffer.address, wait.last.at_s));
-    Some(draft.say(why, fix))
+    let code = context.code_fix(pid, span.first.at_s, CodeFix::Flush);
+    let fix = context.drain_fix("--max-delay 100ms", (pid, span.first.at_s), span.buffer, &code);
+    let finding = context.finding(&RULE, severity, pid, fd, file).count("pending_bytes", bytes);
+    let finding = finding.figure("waited_s", length_s).figure("since_s", span.first.at_s);
+    let finding = finding.count("buffer_bytes", span.buffer.buffer_bytes);
+    let finding = finding.count("looks", span.snapshots.into());
+    let call_site = context.recording.write_site(pid, span.buffer.address, span.last.at_s);
+    Some(finding.call_site(call_site).build(why, fix))
 }

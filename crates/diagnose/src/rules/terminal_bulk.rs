@@ -1,17 +1,17 @@
-//! terminal-bulk: so much output on a terminal that the terminal sets the pace.
+//! terminal-bulk: the terminal, not the program, limits the speed.
 //!
-//! Evidence: more than a mebibyte to a terminal, and the writing took a share of the run, the program's own
-//! computing left out. At most Warn: somebody may want to see it pass.
+//! Evidence: more than a mebibyte was written to a terminal, and the writing took a share of the run, without the program's own
+//! computing. At most warn, because the output may be meant to be watched.
 
+use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use crate::context::Context;
+use crate::context::RuleContext;
 use crate::cost::BUFFER;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::words::total;
-use weir_model::duration::format_seconds;
+use crate::text::total;
 
 pub(crate) const RULE: Rule = Rule {
     id: "terminal-bulk",
@@ -25,42 +25,47 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Nobody reads this much as it passes.
+/// More output than a user reads as it passes.
 const MUCH: u64 = 1 << 20;
 
-fn judge(context: &Context) -> Vec<Finding> {
-    let bulk = |flow: &StreamCounts| context.kind(flow.file) == StreamKind::Terminal && flow.bytes >= MUCH;
-    let flows = context.sums(Direction::Out, bulk);
-    flows.filter_map(|flow| found(context, flow)).collect()
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let is_bulk =
+        |stream: &StreamCounts| context.kind(stream.file) == StreamKind::Terminal && stream.bytes >= MUCH;
+    let streams = context.merged_streams(Direction::Out, is_bulk);
+    streams.filter_map(|stream| finding(context, stream)).collect()
 }
 
-/// Seconds that the same bytes in a file would not take.
-fn saved_s(context: &Context, flow: &StreamCounts) -> f64 {
-    let computing = context.process(flow.pid).map_or(0.0, |process| process.user_s);
-    let file =
-        context.recording.prices.transfer_s(StreamKind::File, true, flow.bytes.div_ceil(BUFFER), flow.bytes);
-    let spent = if computing > 0.0 { context.span_s(flow) - computing } else { context.flow_s(flow) };
-    (spent - file).max(0.0)
+/// Returns the seconds that writing the same bytes to a file would save.
+fn saved_s(context: &RuleContext, stream: &StreamCounts) -> f64 {
+    let prices = &context.recording.prices;
+    let computing_s = context.process(stream.pid).map_or(0.0, |process| process.user_s);
+    let file_s = prices.transfer_s(StreamKind::File, true, stream.bytes.div_ceil(BUFFER), stream.bytes);
+    let spent_s = match computing_s > 0.0 {
+        true => context.span_s(stream) - computing_s,
+        false => context.calls_s(stream),
+    };
+    (spent_s - file_s).max(0.0)
 }
 
-fn found(context: &Context, flow: &StreamCounts) -> Option<Finding> {
-    let saved = saved_s(context, flow);
-    let severity = RULE.severity_of(context, saved)?;
+fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
+    let saved_s = saved_s(context, stream);
+    let severity = RULE.severity_of(context, saved_s)?;
     let why = format!(
-        "{} wrote {} bytes to the terminal in {} calls: about {} of {} goes into showing them.",
-        context.name(flow.pid),
-        total(flow, flow.bytes),
-        total(flow, flow.calls),
-        format_seconds(saved),
+        "{} wrote {} bytes to the terminal in {} calls: showing them takes about {} of {}.",
+        context.name(stream.pid),
+        total(stream, stream.bytes),
+        total(stream, stream.calls),
+        format_seconds(saved_s),
         format_seconds(context.run_s())
     );
     let fix = format!(
-        "{} > FILE, and look at it with less or tail; print a summary to the \
-        terminal.",
-        context.command(flow.pid)
+        "{} > FILE, and read it with less or tail; print a summary to the terminal.",
+        context.command(stream.pid)
     );
-    let gain = Gain { elapsed_s: saved, calls: flow.calls.saturating_sub(flow.bytes.div_ceil(BUFFER)) };
-    let draft = context.draft(&RULE, severity, flow.pid, flow.fd, Some(flow.file)).gain(gain);
-    let draft = draft.count("bytes", flow.bytes).count("calls", flow.calls);
-    Some(draft.figure("span_s", context.span_s(flow)).figure("share", context.share(saved)).say(why, fix))
+    let calls = stream.calls.saturating_sub(stream.bytes.div_ceil(BUFFER));
+    let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file));
+    let finding = finding.gain(Gain { elapsed_s: saved_s, calls });
+    let finding = finding.count("bytes", stream.bytes).count("calls", stream.calls);
+    let finding = finding.figure("span_s", context.span_s(stream));
+    Some(finding.figure("share", context.share(saved_s)).build(why, fix))
 }

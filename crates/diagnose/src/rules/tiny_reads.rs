@@ -1,18 +1,17 @@
-//! tiny-reads: a call for every few bytes of input.
+//! tiny-reads: many read calls of a few bytes each.
 //!
-//! Evidence: the program *asks* for a few bytes with most calls (a large question with a small answer is the
-//! writer's doing), one after the other, and blocks would save time by the prices. Not meant are terminals,
-//! devices and small reads at scattered places, which a buffer does not help. A shell that must read byte by
-//! byte is charged too when it costs: the loop is what to replace then.
+//! Evidence: most calls *ask* for a few bytes (a large request with a small result is the writer's doing), one after the other,
+//! and blocks would save time. Terminals, devices and small reads at scattered positions are not reported, because a buffer does
+//! not help them. A shell that must read single bytes is reported if it costs time: the fix is to replace the loop.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::{TINY, moving_calls};
-use crate::context::Context;
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::RuleContext;
 use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
-use crate::small_calls::finding;
+use crate::small_calls;
 
 pub(crate) const RULE: Rule = Rule {
     id: "tiny-reads",
@@ -26,16 +25,21 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
-    context
-        .sums(Direction::In, |flow| applies(context, flow))
-        .filter_map(|flow| finding(context, flow, &RULE, "read", Topic::BufferInput))
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let streams = context.merged_streams(Direction::In, |stream| applies(context, stream));
+    streams
+        .filter_map(|stream| small_calls::finding(context, stream, &RULE, "read", CodeFix::BufferInput))
         .collect()
 }
 
-fn applies(context: &Context, flow: &StreamCounts) -> bool {
-    let asked = if flow.asked.total() > 0 { &flow.asked } else { &flow.sizes };
-    let small = flow.mean_bytes() < TINY as f64 && asked.below(TINY) * 10 >= asked.total() * 9;
-    let kind = matches!(context.kind(flow.file), StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
-    moving_calls(flow) >= 100 && small && kind && flow.jumps * 2 < flow.calls && flow.zeros * 2 < flow.calls
+fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let asked = if stream.asked.total() > 0 { &stream.asked } else { &stream.sizes };
+    let small = stream.mean_bytes() < TINY as f64 && asked.below(TINY) * 10 >= asked.total() * 9;
+    let kind = context.kind(stream.file);
+    let bufferable = matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
+    moving_calls(stream) >= 100
+        && small
+        && bufferable
+        && stream.jumps * 2 < stream.calls
+        && stream.zeros * 2 < stream.calls
 }

@@ -1,18 +1,18 @@
-//! tiny-writes: a call for every few bytes.
+//! tiny-writes: many write calls of a few bytes each.
 //!
-//! Evidence: most calls of a flow move less than 256 bytes, and gathering them saves time by the prices. Not
-//! meant are lines (line-buffered-bulk), writes at scattered places, writes that wait for the device (the
-//! sync- rules), commands to devices, and questions to a peer that answers each: those cannot be gathered.
+//! Evidence: most calls of a stream move less than 256 bytes, and gathering them would save time. Not reported, because they
+//! cannot be gathered or another rule is about them: lines (line-buffered-bulk), writes at scattered positions, writes that
+//! wait for the device (sync-tiny-writes, sync-every-write), commands to devices, and requests to a peer that answers each.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::{TINY, is_line_by_line, is_synchronous, moving_calls};
-use crate::context::Context;
-use crate::fix::Topic;
+use crate::code_fix::CodeFix;
+use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
-use crate::small_calls::finding;
+use crate::small_calls;
 
 pub(crate) const RULE: Rule = Rule {
     id: "tiny-writes",
@@ -33,49 +33,55 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-fn judge(context: &Context) -> Vec<Finding> {
-    context
-        .sums(Direction::Out, |flow| applies(context, flow))
-        .filter_map(|flow| finding(context, flow, &RULE, "wrote", Topic::BufferOutput))
+fn judge(context: &RuleContext) -> Vec<Finding> {
+    let streams = context.merged_streams(Direction::Out, |stream| applies(context, stream));
+    streams
+        .filter_map(|stream| small_calls::finding(context, stream, &RULE, "wrote", CodeFix::BufferOutput))
         .collect()
 }
 
-fn applies(context: &Context, flow: &StreamCounts) -> bool {
-    let moving = moving_calls(flow);
-    let sizes = flow.sizes.total().max(1);
-    let small = flow.mean_bytes() < TINY as f64 && flow.sizes.below(TINY / 2) * 2 >= sizes;
-    let kind = context.kind(flow.file);
-    let gatherable = kind != StreamKind::Other && (kind != StreamKind::Device || context.harmless(flow.file));
+fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let moving = moving_calls(stream);
+    let sizes = stream.sizes.total().max(1);
+    let small = stream.mean_bytes() < TINY as f64 && stream.sizes.below(TINY / 2) * 2 >= sizes;
+    let kind = context.kind(stream.file);
+    let is_command = kind == StreamKind::Device && !context.is_passive_device(stream.file);
     moving >= 100
         && small
-        && gatherable
-        && flow.jumps * 2 < flow.calls
-        && !is_line_by_line(flow)
-        && !is_synchronous(context, flow)
-        && flow.syncs * 2 < moving
-        && !answered(context, flow)
+        && kind != StreamKind::Other
+        && !is_command
+        && stream.jumps * 2 < stream.calls
+        && !is_line_by_line(stream)
+        && !is_synchronous(context, stream)
+        && stream.syncs * 2 < moving
+        && !is_answered(context, stream)
 }
 
-/// Whether each write is followed by an answer from the same peer.
-fn answered(context: &Context, flow: &StreamCounts) -> bool {
-    match context.kind(flow.file) {
+/// Returns whether the peer answers about every other write or more.
+fn is_answered(context: &RuleContext, stream: &StreamCounts) -> bool {
+    match context.kind(stream.file) {
         StreamKind::Socket => {
-            let both = |other: &&&StreamCounts| other.direction == Direction::In && other.file == flow.file;
-            context.flows(flow.pid).iter().find(both).is_some_and(|back| back.calls * 2 >= flow.calls)
+            let is_input =
+                |other: &&&StreamCounts| other.direction == Direction::In && other.file == stream.file;
+            let input = context.streams_of(stream.pid).iter().find(is_input);
+            input.is_some_and(|input| input.calls * 2 >= stream.calls)
         }
-        StreamKind::Pipe => {
-            let target = context.target(flow.file);
-            let readers = context.toward(Direction::In).filter(|other| context.target(other.file) == target);
-            let peers: Vec<u32> = readers.map(|other| other.pid).filter(|&pid| pid != flow.pid).collect();
-            let answers = peers.iter().flat_map(|&peer| context.flows(peer)).filter(|other| {
-                let back = context.target(other.file);
-                let mine = |mine: &&StreamCounts| {
-                    mine.direction == Direction::In && context.target(mine.file) == back
-                };
-                other.direction == Direction::Out && context.flows(flow.pid).iter().any(mine)
-            });
-            answers.map(|answer| answer.calls).sum::<u64>() * 2 >= flow.calls
-        }
+        StreamKind::Pipe => answers_by_pipe(context, stream) * 2 >= stream.calls,
         _ => false,
     }
+}
+
+/// Returns the number of writes by which the readers of a pipe answer through another pipe.
+fn answers_by_pipe(context: &RuleContext, stream: &StreamCounts) -> u64 {
+    let key = context.target_key(stream.file);
+    let readers = context.streams(Direction::In).filter(|other| context.target_key(other.file) == key);
+    let peers: Vec<u32> = readers.map(|other| other.pid).filter(|&pid| pid != stream.pid).collect();
+    let answers = peers.iter().flat_map(|&peer| context.streams_of(peer)).filter(|answer| {
+        let key = context.target_key(answer.file);
+        let reads_answer =
+            |own: &&StreamCounts| own.direction == Direction::In && context.target_key(own.file) == key;
+        let own = context.streams_of(stream.pid);
+        answer.direction == Direction::Out && own.iter().any(reads_answer)
+    });
+    answers.map(|answer| answer.calls).sum()
 }

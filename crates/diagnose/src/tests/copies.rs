@@ -7,139 +7,144 @@ use crate::testing::*;
 const BLOCKS: [&[u8]; 3] = [b"first block", b"other block", b"third block"];
 
 /// A process that reads one thing and writes another, 64 KiB at a time; what it makes of the third block.
-fn copying(from: weir_model::StreamKind, to: weir_model::StreamKind, third: &[u8], calls: u64) -> Tape {
-    let mut tape = tape(0.1);
-    let (input, output) = (tape.file("/d/in", from), tape.file("/d/out", to));
-    tape.flow(1, 0, input, In, calls, 65_536);
-    tape.flow(1, 1, output, Out, calls, 65_536);
+fn copying(
+    from: weir_model::StreamKind,
+    to: weir_model::StreamKind,
+    third: &[u8],
+    calls: u64,
+) -> RecordingBuilder {
+    let mut builder = recording(0.1);
+    let (input, output) = (builder.file("/d/in", from), builder.file("/d/out", to));
+    builder.stream(1, 0, input, In, calls, 65_536);
+    builder.stream(1, 1, output, Out, calls, 65_536);
     for (turn, block) in BLOCKS.iter().enumerate() {
         let at_s = 0.001 + turn as f64 * 0.001;
-        tape.read(at_s, 1, 0, input, block).result = 65_536;
+        builder.read(at_s, 1, 0, input, block).result = 65_536;
         let written = if turn == 2 { third } else { block };
-        tape.write(at_s + 0.0005, 1, 1, output, written).result = 65_536;
+        builder.write(at_s + 0.0005, 1, 1, output, written).result = 65_536;
     }
-    tape
+    builder
 }
 
 #[test]
 fn a_copy_from_file_to_file_could_stay_in_the_kernel() {
-    let finding = copying(File, File, BLOCKS[2], 1600).one("could-copy-in-kernel");
+    let finding = copying(File, File, BLOCKS[2], 1600).finding("could-copy-in-kernel");
     // Where the kernel does not share the blocks, it copies them as this program does.
     assert_eq!((finding.severity, finding.gain.unwrap().elapsed_s), (Info, 0.0));
-    assert!(copying(File, Socket, BLOCKS[2], 1600).one("could-copy-in-kernel").fix.contains("sendfile"));
+    assert!(copying(File, Socket, BLOCKS[2], 1600).finding("could-copy-in-kernel").fix.contains("sendfile"));
 }
 
 #[test]
 fn small_calls_are_what_a_copy_in_the_kernel_saves() {
-    let mut tape = copying(File, File, BLOCKS[2], 25_600);
-    for flow in &mut tape.0.counts {
-        flow.bytes = 25_600 * 4096;
+    let mut builder = copying(File, File, BLOCKS[2], 25_600);
+    for stream in &mut builder.0.counts {
+        stream.bytes = 25_600 * 4096;
     }
-    let finding = tape.one("could-copy-in-kernel");
+    let finding = builder.finding("could-copy-in-kernel");
     // 25,600 × (400 + 3,000) ns, less 1,600 × (400 + 3,000 + 18,432) ns.
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.0521).abs() < 0.001, "{finding:#?}");
     // What the program does around them goes as well.
-    (tape.root().user_s, tape.root().system_s) = (0.03, 0.1);
-    assert!((tape.one("could-copy-in-kernel").gain.unwrap().elapsed_s - 0.0521 - 0.018).abs() < 0.001);
+    (builder.root().user_s, builder.root().system_s) = (0.03, 0.1);
+    assert!((builder.finding("could-copy-in-kernel").gain.unwrap().elapsed_s - 0.0521 - 0.018).abs() < 0.001);
 }
 
 #[test]
 fn a_copy_that_was_seen_in_part_has_about_as_many_bytes_on_both_sides() {
     // As it was seen of a Perl program: 4,711 reads and 4,710 writes, most of them in a time in which nobody looked.
     let seen = |written: u64, exact: bool| {
-        let mut tape = copying(File, File, BLOCKS[2], 1600);
-        (tape.0.counts[0].bytes, tape.0.counts[1].bytes) = (38_557_763, written);
-        tape.0.counts.iter_mut().for_each(|flow| flow.exact = exact);
-        tape
+        let mut builder = copying(File, File, BLOCKS[2], 1600);
+        (builder.0.counts[0].bytes, builder.0.counts[1].bytes) = (38_557_763, written);
+        builder.0.counts.iter_mut().for_each(|stream| stream.exact = exact);
+        builder
     };
-    seen(38_578_361, false).one("could-copy-in-kernel");
-    seen(38_578_361, true).none("could-copy-in-kernel");
-    seen(39_500_000, false).none("could-copy-in-kernel");
+    seen(38_578_361, false).finding("could-copy-in-kernel");
+    seen(38_578_361, true).no_finding("could-copy-in-kernel");
+    seen(39_500_000, false).no_finding("could-copy-in-kernel");
 }
 
 #[test]
 fn many_small_copies_add_up() {
-    let mut tape = copying(File, File, BLOCKS[2], 60);
-    tape.none("could-copy-in-kernel");
+    let mut builder = copying(File, File, BLOCKS[2], 60);
+    builder.no_finding("could-copy-in-kernel");
     for id in 1..12 {
         let other = copying(File, File, BLOCKS[2], 60);
-        for mut flow in other.0.counts {
-            flow.file += id * 2;
-            tape.0.counts.push(flow);
+        for mut stream in other.0.counts {
+            stream.file += id * 2;
+            builder.0.counts.push(stream);
         }
         for mut event in other.0.events {
             if let weir_model::trace::EventKind::Call(call) = &mut event.kind {
                 call.file = call.file.map(|file| file + id * 2);
             }
-            tape.0.events.push(event);
+            builder.0.events.push(event);
         }
-        tape.file("/d/in", File);
-        tape.file("/d/out", File);
+        builder.file("/d/in", File);
+        builder.file("/d/out", File);
     }
     // One after the other in truth; at one time two outputs would look like tee.
-    for (index, flow) in tape.0.counts.iter_mut().enumerate() {
-        flow.first_s = (index / 2) as f64 * 0.008;
-        flow.last_s = flow.first_s + 0.007;
+    for (index, stream) in builder.0.counts.iter_mut().enumerate() {
+        stream.first_s = (index / 2) as f64 * 0.008;
+        stream.last_s = stream.first_s + 0.007;
     }
-    assert_eq!(tape.one("could-copy-in-kernel").evidence["files"], 12.0);
+    assert_eq!(builder.finding("could-copy-in-kernel").evidence["files"], 12.0);
 }
 
 #[test]
 fn bytes_that_are_changed_or_only_of_equal_number_stay() {
-    copying(File, File, b"THIRD BLOCK", 1600).none("could-copy-in-kernel");
+    copying(File, File, b"THIRD BLOCK", 1600).no_finding("could-copy-in-kernel");
     let mut unseen = copying(File, File, BLOCKS[2], 1600);
     unseen.0.events.clear();
-    unseen.none("could-copy-in-kernel");
+    unseen.no_finding("could-copy-in-kernel");
     let mut filtered = copying(File, File, BLOCKS[2], 1600);
     filtered.0.counts[1].bytes -= 1;
-    filtered.none("could-copy-in-kernel");
+    filtered.no_finding("could-copy-in-kernel");
     // sort writes only when it has read everything.
     let mut sorted = copying(File, File, BLOCKS[2], 1600);
     (sorted.0.counts[0].last_s, sorted.0.counts[1].first_s) = (0.04, 0.05);
-    sorted.none("could-copy-in-kernel");
+    sorted.no_finding("could-copy-in-kernel");
     let mut kernel = copying(File, File, BLOCKS[2], 1600);
     (kernel.0.counts[0].in_kernel, kernel.0.counts[1].in_kernel) = (1600, 1600);
-    kernel.none("could-copy-in-kernel");
+    kernel.no_finding("could-copy-in-kernel");
 }
 
 #[test]
 fn a_process_that_only_feeds_a_pipe_is_one_buffer_too_many() {
-    let mut tape = copying(File, Pipe, BLOCKS[2], 1600);
-    tape.none("double-buffered");
-    tape.process(2, None, "wc");
-    tape.flow(2, 0, 1, In, 1600, 65_536);
-    let finding = tape.one("double-buffered");
+    let mut builder = copying(File, Pipe, BLOCKS[2], 1600);
+    builder.no_finding("double-buffered");
+    builder.process(2, None, "wc");
+    builder.stream(2, 0, 1, In, 1600, 65_536);
+    let finding = builder.finding("double-buffered");
     assert!(finding.severity == Warn && finding.fix.contains("wc (2)") && finding.fix.contains("/d/in"));
-    tape.none("could-copy-in-kernel");
+    builder.no_finding("could-copy-in-kernel");
     let mut sink = copying(Pipe, File, BLOCKS[2], 300);
     sink.process(2, None, "make");
-    sink.flow(2, 1, 0, Out, 300, 65_536);
-    assert!(sink.one("double-buffered").fix.contains("> /d/out"));
+    sink.stream(2, 1, 0, Out, 300, 65_536);
+    assert!(sink.finding("double-buffered").fix.contains("> /d/out"));
     // Small writes are cheaper into a pipe than into a file.
     sink.0.counts[2].calls = 20_000;
-    sink.none("double-buffered");
+    sink.no_finding("double-buffered");
     sink.0.counts[2].calls = 300;
     // tee keeps a copy.
     let extra = sink.file("/d/copy", File);
-    sink.flow(1, 3, extra, Out, 300, 65_536);
-    sink.none("double-buffered");
+    sink.stream(1, 3, extra, Out, 300, 65_536);
+    sink.no_finding("double-buffered");
 }
 
 /// A producer hands so much at a time through a pipe; processor seconds of both, in a run of one second.
-fn produced(asked: u64, cpu: [f64; 2]) -> Tape {
-    let mut tape = tape(1.0);
-    let pipe = tape.file("pipe:[9]", Pipe);
-    tape.process(2, None, "consumer").user_s = cpu[1];
-    tape.root().user_s = cpu[0];
-    tape.flow(1, 1, pipe, Out, (60 << 20) / asked, asked);
-    tape.flow(2, 0, pipe, In, 960, 65_536);
-    tape
+fn produced(asked: u64, cpu: [f64; 2]) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let pipe = builder.file("pipe:[9]", Pipe);
+    builder.process(2, None, "consumer").user_s = cpu[1];
+    builder.root().user_s = cpu[0];
+    builder.stream(1, 1, pipe, Out, (60 << 20) / asked, asked);
+    builder.stream(2, 0, pipe, In, 960, 65_536);
+    builder
 }
 
 #[test]
 fn two_that_compute_by_turns_would_overlap_with_a_larger_pipe() {
-    let finding = produced(1 << 20, [0.5, 0.45]).one("small-pipe");
+    let finding = produced(1 << 20, [0.5, 0.45]).finding("small-pipe");
     assert_eq!((finding.severity, finding.evidence["pipe_bytes"]), (Warn, 65_536.0));
     assert!((finding.gain.unwrap().elapsed_s - 0.42).abs() < 0.01, "{finding:#?}");
     assert!(finding.fix.contains("1048576"));
@@ -148,64 +153,64 @@ fn two_that_compute_by_turns_would_overlap_with_a_larger_pipe() {
 #[test]
 fn the_readers_pace_tells_its_work_from_its_waiting() {
     let paced = |gap_s: f64| {
-        let mut tape = produced(1 << 20, [0.01, 0.01]);
+        let mut builder = produced(1 << 20, [0.01, 0.01]);
         for read in 0..8 {
-            tape.read(0.02 + gap_s * f64::from(read), 2, 0, 0, b"frame");
+            builder.read(0.02 + gap_s * f64::from(read), 2, 0, 0, b"frame");
         }
-        tape
+        builder
     };
     // 960 reads of 0.4 ms are 0.384 s of work; the other 0.616 s are the writer's.
-    let gain = paced(0.0004).one("small-pipe").gain.unwrap();
+    let gain = paced(0.0004).finding("small-pipe").gain.unwrap();
     assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
     // A reader that works all the time would not end sooner.
-    paced(0.00104).none("small-pipe");
-    paced(0.000_001).none("small-pipe");
+    paced(0.00104).no_finding("small-pipe");
+    paced(0.000_001).no_finding("small-pipe");
 }
 
 #[test]
 fn a_reader_that_was_disturbed_at_first_has_no_more_work_for_that() {
-    let mut tape = produced(1 << 20, [0.01, 0.01]);
+    let mut builder = produced(1 << 20, [0.01, 0.01]);
     let mut at_s = 0.02;
     for gap_s in [0.0, 0.0021, 0.0004, 0.0019, 0.0004, 0.0025, 0.0022, 0.0005] {
         at_s += gap_s;
-        tape.read(at_s, 2, 0, 0, b"frame");
+        builder.read(at_s, 2, 0, 0, b"frame");
     }
-    let gain = tape.one("small-pipe").gain.unwrap();
+    let gain = builder.finding("small-pipe").gain.unwrap();
     assert!((gain.elapsed_s - 0.36).abs() < 0.005, "{gain:?}");
     // One that had the processor all the time did work all the time.
-    tape.0.processes.last_mut().unwrap().user_s = 1.0;
-    tape.none("small-pipe");
+    builder.0.processes.last_mut().unwrap().user_s = 1.0;
+    builder.no_finding("small-pipe");
 }
 
 #[test]
 fn who_only_hands_a_file_on_has_no_work_to_overlap() {
     // cat FILE | gzip on a busy machine: gzip is kept from the processor, cat from nothing.
-    let mut tape = copying(File, Pipe, BLOCKS[2], 256);
-    tape.0.elapsed_s = 1.0;
-    tape.0.counts.iter_mut().for_each(|flow| (flow.last_s, flow.asked_max) = (1.0, 131_072));
-    tape.0.counts[1].asked = Default::default();
-    tape.0.counts[1].asked.add(131_072, 256);
-    (tape.root().user_s, tape.root().system_s) = (0.001, 0.02);
-    tape.process(2, None, "gzip").user_s = 0.4;
-    tape.flow(2, 0, 1, In, 512, 32_768);
+    let mut builder = copying(File, Pipe, BLOCKS[2], 256);
+    builder.0.elapsed_s = 1.0;
+    builder.0.counts.iter_mut().for_each(|stream| (stream.last_s, stream.asked_max) = (1.0, 131_072));
+    builder.0.counts[1].asked = Default::default();
+    builder.0.counts[1].asked.add(131_072, 256);
+    (builder.root().user_s, builder.root().system_s) = (0.001, 0.02);
+    builder.process(2, None, "gzip").user_s = 0.4;
+    builder.stream(2, 0, 1, In, 512, 32_768);
     for read in 0..8 {
-        tape.read(0.02 + 0.0008 * f64::from(read), 2, 0, 1, b"part");
+        builder.read(0.02 + 0.0008 * f64::from(read), 2, 0, 1, b"part");
     }
-    let gain_s = tape.found("small-pipe").first().map_or(0.0, |one| one.gain.unwrap().elapsed_s);
+    let gain_s = builder.findings("small-pipe").first().map_or(0.0, |one| one.gain.unwrap().elapsed_s);
     assert!(gain_s < 0.02, "{gain_s}");
 }
 
 #[test]
 fn small_writes_cheap_writers_and_large_pipes_do_not_wait() {
-    produced(65_536, [0.5, 0.45]).none("small-pipe");
-    produced(1 << 20, [0.004, 0.95]).none("small-pipe");
+    produced(65_536, [0.5, 0.45]).no_finding("small-pipe");
+    produced(1 << 20, [0.004, 0.95]).no_finding("small-pipe");
     // Both had a processor all the time.
-    produced(1 << 20, [1.0, 1.0]).none("small-pipe");
+    produced(1 << 20, [1.0, 1.0]).no_finding("small-pipe");
     let mut large = produced(1 << 20, [0.5, 0.45]);
     large.open_file(0).pipe_bytes = Some(1 << 20);
-    large.none("small-pipe");
+    large.no_finding("small-pipe");
     let mut set = produced(1 << 20, [0.5, 0.45]);
     let call = set.call(0.0, 1, weir_model::trace::Op::Fcntl, 1, 0, b"");
     (call.args[1], call.result) = (1031, 1 << 20);
-    set.none("small-pipe");
+    set.no_finding("small-pipe");
 }

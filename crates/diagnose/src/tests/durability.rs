@@ -10,52 +10,52 @@ const O_DSYNC: i32 = 0o10000;
 
 #[test]
 fn small_writes_that_wait_for_the_device_are_found_with_their_time() {
-    let mut tape = tape(0.5);
-    let file = tape.file("/d/log", File);
-    tape.open_file(file).flags |= O_DSYNC;
-    tape.flow(1, 3, file, Out, 500, 40);
-    let finding = tape.one("sync-tiny-writes");
+    let mut builder = recording(0.5);
+    let file = builder.file("/d/log", File);
+    builder.open_file(file).flags |= O_DSYNC;
+    builder.stream(1, 3, file, Out, 500, 40);
+    let finding = builder.finding("sync-tiny-writes");
     // 500 × 600 µs, all but one of them for nothing.
     assert_eq!(finding.severity, High);
     assert!((finding.gain.unwrap().elapsed_s - 0.2994).abs() < 1e-6, "{finding:#?}");
-    tape.none("tiny-writes");
+    builder.no_finding("tiny-writes");
 }
 
 #[test]
 fn pwritev2_with_a_flag_waits_as_well() {
     let run = |flags: u64| {
-        let mut tape = tape(0.5);
-        let file = tape.file("/d/log", File);
-        tape.flow(1, 3, file, Out, 500, 40);
+        let mut builder = recording(0.5);
+        let file = builder.file("/d/log", File);
+        builder.stream(1, 3, file, Out, 500, 40);
         for call in 0..8 {
-            tape.call(0.01 * f64::from(call), 1, Op::Pwritev2, 3, file, b"x").args[5] = flags;
+            builder.call(0.01 * f64::from(call), 1, Op::Pwritev2, 3, file, b"x").args[5] = flags;
         }
-        tape
+        builder
     };
     assert_eq!(run(2).severity("sync-tiny-writes"), High);
-    run(0).none("sync-tiny-writes");
+    run(0).no_finding("sync-tiny-writes");
 }
 
 #[test]
 fn large_synced_writes_and_memory_file_systems_do_not_count() {
-    let mut tape = tape(0.5);
-    let file = tape.file("/d/log", File);
-    tape.open_file(file).flags |= O_DSYNC;
-    tape.flow(1, 3, file, Out, 500, 65_536);
+    let mut builder = recording(0.5);
+    let file = builder.file("/d/log", File);
+    builder.open_file(file).flags |= O_DSYNC;
+    builder.stream(1, 3, file, Out, 500, 65_536);
     // tmpfs: 500 of them within a millisecond.
-    let flow = tape.flow(1, 4, file, Out, 500, 40);
-    flow.last_s = 0.001;
-    tape.none("sync-tiny-writes");
+    let stream = builder.stream(1, 4, file, Out, 500, 40);
+    stream.last_s = 0.001;
+    builder.no_finding("sync-tiny-writes");
 }
 
 #[test]
 fn blocks_that_wait_one_by_one_are_found_but_may_have_to() {
     let run = |bytes| {
-        let mut tape = tape(0.5);
-        let file = tape.file("/d/pages", File);
-        tape.open_file(file).flags |= O_DSYNC;
-        tape.flow(1, 3, file, Out, 500, bytes);
-        tape
+        let mut builder = recording(0.5);
+        let file = builder.file("/d/pages", File);
+        builder.open_file(file).flags |= O_DSYNC;
+        builder.stream(1, 3, file, Out, 500, bytes);
+        builder
     };
     assert_eq!(run(4095).severity("sync-tiny-writes"), High);
     assert_eq!(run(4096).severity("sync-tiny-writes"), Warn);
@@ -63,76 +63,76 @@ fn blocks_that_wait_one_by_one_are_found_but_may_have_to() {
 }
 
 /// As it was seen of sqlite3 with 300 inserts, each a transaction of its own; in one transaction they take 16 ms.
-fn autocommits(elapsed_s: f64) -> Tape {
-    let mut tape = tape(elapsed_s);
-    tape.0.prices.sync_ns = 450_000.0;
-    let (database, directory) = (tape.file("/d/t.db", File), tape.file("/d", StreamKind::Other));
-    tape.flow(1, 3, database, Out, 604, 4096).syncs = 301;
+fn autocommits(elapsed_s: f64) -> RecordingBuilder {
+    let mut builder = recording(elapsed_s);
+    builder.0.prices.sync_ns = 450_000.0;
+    let (database, directory) = (builder.file("/d/t.db", File), builder.file("/d", StreamKind::Other));
+    builder.stream(1, 3, database, Out, 604, 4096).syncs = 301;
     for _transaction in 0..301 {
-        let journal = tape.file("/d/t.db-journal", File);
-        tape.flow(1, 4, journal, Out, 8, 1088).syncs = 2;
-        tape.flow(1, 5, directory, Out, 0, 0).syncs = 1;
+        let journal = builder.file("/d/t.db-journal", File);
+        builder.stream(1, 4, journal, Out, 8, 1088).syncs = 2;
+        builder.stream(1, 5, directory, Out, 0, 0).syncs = 1;
     }
-    tape
+    builder
 }
 
 #[test]
 fn a_journal_and_its_directory_are_synced_for_the_same_writes() {
-    let finding = autocommits(0.64).one("sync-every-write");
+    let finding = autocommits(0.64).finding("sync-every-write");
     // 1,204 × 450 µs; transactions may be meant.
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/t.db"));
     assert!((finding.gain.unwrap().elapsed_s - 0.54).abs() < 0.01, "{finding:#?}");
     assert_eq!((finding.evidence["syncs"], finding.evidence["syncs_beside"]), (301.0, 903.0));
     assert!(finding.why.contains("beside it"), "{}", finding.why);
     // Two writes to a sync, and it is not what the run is made of.
-    autocommits(2.0).none("sync-every-write");
+    autocommits(2.0).no_finding("sync-every-write");
 }
 
 #[test]
 fn a_file_that_is_opened_anew_for_each_record_is_one_file() {
-    let mut tape = tape(0.5);
+    let mut builder = recording(0.5);
     for _record in 0..400 {
-        let log = tape.file("/d/log", File);
-        tape.flow(1, 3, log, Out, 1, 80).syncs = 1;
+        let log = builder.file("/d/log", File);
+        builder.stream(1, 3, log, Out, 1, 80).syncs = 1;
     }
-    assert_eq!(tape.one("sync-every-write").evidence["syncs"], 400.0);
+    assert_eq!(builder.finding("sync-every-write").evidence["syncs"], 400.0);
     // By two names, in turn.
     for link in (1..400).step_by(2) {
-        let file = tape.open_file(link);
+        let file = builder.open_file(link);
         (file.path, file.same_as) = ("/d/link".into(), Some(0));
     }
-    assert_eq!(tape.one("sync-every-write").evidence["syncs"], 400.0);
+    assert_eq!(builder.finding("sync-every-write").evidence["syncs"], 400.0);
 }
 
 #[test]
 fn a_sync_after_each_write_is_found_and_one_at_the_end_is_not() {
     let run = |syncs: u64, size: u64| {
-        let mut tape = tape(0.4);
-        let file = tape.file("/d/store.db", File);
-        tape.flow(1, 3, file, Out, 400, size).syncs = syncs;
-        tape
+        let mut builder = recording(0.4);
+        let file = builder.file("/d/store.db", File);
+        builder.stream(1, 3, file, Out, 400, size).syncs = syncs;
+        builder
     };
-    let finding = run(400, 110).one("sync-every-write");
+    let finding = run(400, 110).finding("sync-every-write");
     assert_eq!((finding.severity, finding.gain.unwrap().calls), (High, 399));
     assert!((finding.gain.unwrap().elapsed_s - 0.2394).abs() < 1e-3);
     assert_eq!(run(200, 110).severity("sync-every-write"), Warn);
-    run(199, 110).none("sync-every-write");
-    run(1, 110).none("sync-every-write");
+    run(199, 110).no_finding("sync-every-write");
+    run(1, 110).no_finding("sync-every-write");
     // Blocks may be somebody's transactions.
     assert_eq!(run(400, 8192).severity("sync-every-write"), Warn);
 }
 
 #[test]
 fn syncs_that_are_seen_to_take_longer_count_so() {
-    let mut tape = tape(2.0);
-    let file = tape.file("/d/store.db", File);
-    tape.flow(1, 3, file, Out, 400, 110).syncs = 400;
-    assert_eq!(tape.severity("sync-every-write"), Warn);
+    let mut builder = recording(2.0);
+    let file = builder.file("/d/store.db", File);
+    builder.stream(1, 3, file, Out, 400, 110).syncs = 400;
+    assert_eq!(builder.severity("sync-every-write"), Warn);
     // The first ones took 1 ms, those behind them 3.5: all count.
-    (tape.0.counts[0].timed_syncs, tape.0.counts[0].sync_s) = (200, 0.1 + 0.5);
-    let finding = tape.one("sync-every-write");
+    (builder.0.counts[0].timed_syncs, builder.0.counts[0].sync_s) = (200, 0.1 + 0.5);
+    let finding = builder.finding("sync-every-write");
     assert!(finding.severity == High && (finding.evidence["cost_s"] - 1.2).abs() < 0.001, "{finding:#?}");
     // Two say nothing of the others.
-    (tape.0.counts[0].timed_syncs, tape.0.counts[0].sync_s) = (2, 0.1);
-    assert!((tape.one("sync-every-write").evidence["cost_s"] - 0.24).abs() < 0.001);
+    (builder.0.counts[0].timed_syncs, builder.0.counts[0].sync_s) = (2, 0.1);
+    assert!((builder.finding("sync-every-write").evidence["cost_s"] - 0.24).abs() < 0.001);
 }

@@ -5,17 +5,17 @@ use weir_model::trace::{Exit, Op};
 
 use crate::testing::*;
 
-fn failing(error: i64) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/full", File);
-    tape.flow(1, 1, file, Out, 1, 0).errors = 1;
-    tape.write(0.5, 1, 1, file, b"report\n").result = -error;
-    tape
+fn failing(error: i64) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/full", File);
+    builder.stream(1, 1, file, Out, 1, 0).errors = 1;
+    builder.write(0.5, 1, 1, file, b"report\n").result = -error;
+    builder
 }
 
 #[test]
 fn an_error_that_nobody_hears_of_is_high() {
-    let finding = failing(28).one("ignored-write-error");
+    let finding = failing(28).finding("ignored-write-error");
     assert_eq!(
         (finding.severity, finding.evidence["lost_bytes"], finding.evidence["errno"]),
         (High, 7.0, 28.0)
@@ -23,7 +23,7 @@ fn an_error_that_nobody_hears_of_is_high() {
     assert!(finding.why.contains("ENOSPC") && finding.why.contains("/d/full"), "{}", finding.why);
     assert_eq!(failing(9).severity("ignored-write-error"), Warn);
     assert_eq!(failing(32).severity("ignored-write-error"), Info);
-    failing(11).none("ignored-write-error");
+    failing(11).no_finding("ignored-write-error");
     // It goes on as if somebody read it.
     let mut going_on = failing(32);
     for number in 0..8 {
@@ -36,133 +36,133 @@ fn an_error_that_nobody_hears_of_is_high() {
 fn a_program_that_fails_complains_or_tries_again_knows() {
     let mut failed = failing(28);
     failed.root().exit = Some(Exit::Code(1));
-    failed.none("ignored-write-error");
+    failed.no_finding("ignored-write-error");
     let mut told = failing(28);
     let terminal = told.file("/dev/pts/1", Terminal);
-    told.flow(1, 2, terminal, Out, 1, 40);
-    told.none("ignored-write-error");
+    told.stream(1, 2, terminal, Out, 1, 40);
+    told.no_finding("ignored-write-error");
     let mut again = failing(28);
     again.write(0.6, 1, 1, 0, b"report\n");
-    again.none("ignored-write-error");
+    again.no_finding("ignored-write-error");
     let mut killed = failing(28);
     killed.root().exit = Some(Exit::Signal(15));
-    killed.none("ignored-write-error");
+    killed.no_finding("ignored-write-error");
 }
 
 #[test]
 fn messages_before_the_error_do_not_tell_of_it() {
-    let mut tape = failing(28);
-    let terminal = tape.file("/dev/pts/1", Terminal);
-    tape.flow(1, 2, terminal, Out, 1, 40).last_s = 0.4;
-    assert_eq!(tape.severity("ignored-write-error"), High);
+    let mut builder = failing(28);
+    let terminal = builder.file("/dev/pts/1", Terminal);
+    builder.stream(1, 2, terminal, Out, 1, 40).last_s = 0.4;
+    assert_eq!(builder.severity("ignored-write-error"), High);
 }
 
 #[test]
 fn messages_to_dev_null_tell_nobody() {
-    let mut tape = failing(28);
-    let null = tape.file("/dev/null", weir_model::StreamKind::Device);
-    tape.flow(1, 2, null, Out, 1, 40);
-    assert_eq!(tape.severity("ignored-write-error"), High);
+    let mut builder = failing(28);
+    let null = builder.file("/dev/null", weir_model::StreamKind::Device);
+    builder.stream(1, 2, null, Out, 1, 40);
+    assert_eq!(builder.severity("ignored-write-error"), High);
 }
 
 #[test]
 fn a_sync_that_fails_is_an_error_of_the_data() {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/db", File);
-    tape.call(0.5, 1, Op::Fsync, 3, file, b"").result = -5;
-    assert_eq!(tape.severity("ignored-write-error"), High);
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/db", File);
+    builder.call(0.5, 1, Op::Fsync, 3, file, b"").result = -5;
+    assert_eq!(builder.severity("ignored-write-error"), High);
 }
 
-fn closing(results: &[(i32, i64)]) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/report", File);
-    tape.flow(1, 3, file, Out, 1, 100).last_s = 0.4;
+fn closing(results: &[(i32, i64)]) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/report", File);
+    builder.stream(1, 3, file, Out, 1, 100).last_s = 0.4;
     for (index, (fd, result)) in results.iter().enumerate() {
-        tape.call(0.5 + 0.001 * index as f64, 1, Op::Close, *fd, file, b"").result = *result;
+        builder.call(0.5 + 0.001 * index as f64, 1, Op::Close, *fd, file, b"").result = *result;
     }
-    tape
+    builder
 }
 
 #[test]
 fn errors_of_close_are_errors() {
-    let finding = closing(&[(3, -122)]).one("ignored-close-error");
+    let finding = closing(&[(3, -122)]).finding("ignored-close-error");
     assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/report"));
-    closing(&[(3, 0)]).none("ignored-close-error");
+    closing(&[(3, 0)]).no_finding("ignored-close-error");
     let mut told = closing(&[(3, -122)]);
     told.root().exit = Some(Exit::Code(1));
-    told.none("ignored-close-error");
+    told.no_finding("ignored-close-error");
 }
 
 #[test]
 fn closed_twice_is_a_warning_and_a_loop_over_all_numbers_is_not() {
     assert_eq!(closing(&[(3, 0), (3, -9)]).severity("ignored-close-error"), Warn);
-    closing(&[(3, 0), (2, -9), (3, -9), (4, -9), (5, -9)]).none("ignored-close-error");
-    closing(&[(7, -9)]).none("ignored-close-error");
+    closing(&[(3, 0), (2, -9), (3, -9), (4, -9), (5, -9)]).no_finding("ignored-close-error");
+    closing(&[(7, -9)]).no_finding("ignored-close-error");
     let mut unwritten = closing(&[(3, 0), (3, -9)]);
     unwritten.0.counts.clear();
-    unwritten.none("ignored-close-error");
+    unwritten.no_finding("ignored-close-error");
 }
 
 /// A write of 300 bytes of which 100 are taken, then what follows: address, asked, result.
-fn short(next: Option<(u64, u64, i64)>) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/image", File);
-    let flow = tape.flow(1, 3, file, Out, 1 + u64::from(next.is_some()), 100);
-    (flow.short, flow.last_s) = (1, 0.5);
-    let call = tape.write(0.5, 1, 3, file, b"x");
+fn short(next: Option<(u64, u64, i64)>) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/image", File);
+    let stream = builder.stream(1, 3, file, Out, 1 + u64::from(next.is_some()), 100);
+    (stream.short, stream.last_s) = (1, 0.5);
+    let call = builder.write(0.5, 1, 3, file, b"x");
     (call.asked, call.result) = (300, 100);
     if let Some((address, asked, result)) = next {
-        let call = tape.write(0.6, 1, 3, file, b"x");
+        let call = builder.write(0.6, 1, 3, file, b"x");
         (call.args[1], call.asked, call.result) = (address, asked, result);
-        tape.0.counts[0].last_s = 0.6;
+        builder.0.counts[0].last_s = 0.6;
     }
-    tape
+    builder
 }
 
 #[test]
 fn a_rest_that_is_never_written_is_lost() {
-    let finding = short(None).one("short-write-unhandled");
+    let finding = short(None).finding("short-write-unhandled");
     assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 200.0));
     assert_eq!(short(Some((0x9000, 300, 300))).severity("short-write-unhandled"), High);
 }
 
 #[test]
 fn a_rest_that_is_written_or_fails_or_is_complained_of_is_not() {
-    short(Some((0x1000 + 100, 200, 200))).none("short-write-unhandled");
-    short(Some((0x9000, 200, 200))).none("short-write-unhandled");
-    short(Some((0x1000 + 100, 200, -27))).none("short-write-unhandled");
+    short(Some((0x1000 + 100, 200, 200))).no_finding("short-write-unhandled");
+    short(Some((0x9000, 200, 200))).no_finding("short-write-unhandled");
+    short(Some((0x1000 + 100, 200, -27))).no_finding("short-write-unhandled");
     let mut told = short(None);
     told.root().exit = Some(Exit::Code(1));
-    told.none("short-write-unhandled");
+    told.no_finding("short-write-unhandled");
     // Calls that were not seen may have written it.
     let mut unseen = short(Some((0x9000, 300, 300)));
     unseen.0.counts[0].calls = 900;
-    unseen.none("short-write-unhandled");
+    unseen.no_finding("short-write-unhandled");
 }
 
-fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/volume", File);
-    tape.open_file(file).flags |= crate::flags::O_DIRECT;
-    tape.open_file(file).direct_align = Some((512, 4096));
-    let call = tape.call(0.5, 1, Op::Pwrite, 3, file, b"v");
+fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/volume", File);
+    builder.open_file(file).flags |= crate::flags::O_DIRECT;
+    builder.open_file(file).direct_align = Some((512, 4096));
+    let call = builder.call(0.5, 1, Op::Pwrite, 3, file, b"v");
     (call.args[1], call.position, call.asked, call.result) = (address, position, asked, result);
-    tape
+    builder
 }
 
 #[test]
 fn each_misalignment_is_named_with_its_nearest_right_value() {
-    let length = direct(0x1000, Some(0), 10_000, -22).one("direct-misaligned");
+    let length = direct(0x1000, Some(0), 10_000, -22).finding("direct-misaligned");
     assert!(length.severity == Warn && length.why.contains("take 12288"), "{}", length.why);
-    let offset = direct(0x1000, Some(8292), 4096, -22).one("direct-misaligned");
+    let offset = direct(0x1000, Some(8292), 4096, -22).finding("direct-misaligned");
     assert!(offset.why.contains("take 8192") && offset.evidence.contains_key("misaligned_offset"));
     // The ptrace engine knows the place of a call that failed by its arguments only.
     let mut untold = direct(0x1000, None, 4096, -22);
     if let weir_model::trace::EventKind::Call(call) = &mut untold.0.events[0].kind {
         call.args[3] = 100;
     }
-    assert!(untold.one("direct-misaligned").evidence.contains_key("misaligned_offset"));
-    let address = direct(0x1010, None, 4096, -22).one("direct-misaligned");
+    assert!(untold.finding("direct-misaligned").evidence.contains_key("misaligned_offset"));
+    let address = direct(0x1010, None, 4096, -22).finding("direct-misaligned");
     assert!(
         address.evidence.contains_key("misaligned_address")
             && !address.evidence.contains_key("misaligned_length")
@@ -171,9 +171,9 @@ fn each_misalignment_is_named_with_its_nearest_right_value() {
 
 #[test]
 fn what_fits_what_works_and_other_files_are_not_misaligned() {
-    direct(0x1000, Some(4096), 4096, -22).none("direct-misaligned");
-    direct(0x1010, Some(3), 100, 100).none("direct-misaligned");
+    direct(0x1000, Some(4096), 4096, -22).no_finding("direct-misaligned");
+    direct(0x1010, Some(3), 100, 100).no_finding("direct-misaligned");
     let mut buffered = direct(0x1010, Some(3), 100, -22);
     (buffered.open_file(0).flags, buffered.open_file(0).direct_align) = (0o1101, None);
-    buffered.none("direct-misaligned");
+    buffered.no_finding("direct-misaligned");
 }

@@ -9,22 +9,22 @@ use crate::testing::*;
 const LINE: &[u8] = b"temperature 21.5\n";
 
 /// Looks every quarter of a second, while the program sleeps.
-fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -> Tape {
-    let mut tape = tape(seconds + 0.2);
-    let file = tape.file("/d/out", File);
+fn sleeping(seconds: f64, waits_in: &str, pending_at: impl Fn(f64) -> Vec<u8>) -> RecordingBuilder {
+    let mut builder = recording(seconds + 0.2);
+    let file = builder.file("/d/out", File);
     // The open, so that the descriptor is known.
-    tape.call(0.0, 1, weir_model::trace::Op::Openat, -1, file, b"").result = 1;
+    builder.call(0.0, 1, weir_model::trace::Op::Openat, -1, file, b"").result = 1;
     let mut at_s = 0.1;
     while at_s <= seconds + 0.1 {
-        tape.look_in(at_s, 1, SnapshotMoment::Sample, waits_in, &[pending(1, &pending_at(at_s))]);
+        builder.snapshot_in(at_s, 1, SnapshotMoment::Sample, waits_in, &[pending(1, &pending_at(at_s))]);
         at_s += 0.25;
     }
-    tape
+    builder
 }
 
 #[test]
 fn bytes_that_wait_a_second_are_stuck() {
-    let finding = sleeping(1.5, "clock_nanosleep", |_| LINE.into()).one("stuck-output");
+    let finding = sleeping(1.5, "clock_nanosleep", |_| LINE.into()).finding("stuck-output");
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/out"));
     assert_eq!(finding.evidence["pending_bytes"], 17.0);
     assert!(
@@ -36,31 +36,27 @@ fn bytes_that_wait_a_second_are_stuck() {
 
 #[test]
 fn since_when_bytes_wait_is_not_known_of_those_that_waited_before() {
-    let said = |attached: bool| {
-        let mut tape = sleeping(1.5, "clock_nanosleep", |_| LINE.into());
+    let text = |attached: bool| {
+        let mut builder = sleeping(1.5, "clock_nanosleep", |_| LINE.into());
         if attached {
-            tape.0.command.clear();
+            builder.0.command.clear();
         }
-        tape.one("stuck-output").why
+        builder.finding("stuck-output").why
     };
-    assert!(said(false).contains("for 1.50 s since 100 ms into the run, while"), "{}", said(false));
-    assert!(
-        said(true).contains("for 1.50 s or longer (all the time that weir has looked), while"),
-        "{}",
-        said(true)
-    );
+    assert!(text(false).contains("for 1.50 s, since 100 ms into the run, while"), "{}", text(false));
+    assert!(text(true).contains("for at least 1.50 s (since weir attached), while"), "{}", text(true));
 }
 
 #[test]
 fn what_only_a_search_finds_is_cured_in_code() {
-    let mut tape = sleeping(1.5, "epoll_pwait", |_| LINE.into());
-    assert!(tape.one("stuck-output").fix.starts_with("weir run"));
-    for event in &mut tape.0.events {
+    let mut builder = sleeping(1.5, "epoll_pwait", |_| LINE.into());
+    assert!(builder.finding("stuck-output").fix.starts_with("weir run"));
+    for event in &mut builder.0.events {
         if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {
             buffers.iter_mut().for_each(|one| one.walker = weir_model::trace::RuntimeId::GO);
         }
     }
-    let fix = tape.one("stuck-output").fix;
+    let fix = builder.finding("stuck-output").fix;
     assert!(!fix.contains("weir run") && fix.contains("w.Flush()"), "{fix}");
 }
 
@@ -72,58 +68,58 @@ fn the_oldest_byte_waits_also_when_others_join_it() {
 
 #[test]
 fn the_wait_lasts_until_the_write_that_ends_it() {
-    let mut tape = sleeping(0.8, "poll", |_| LINE.into());
-    tape.write(1.3, 1, 1, 0, LINE);
-    tape.0.elapsed_s = 3.0;
-    tape.root().ended_s = Some(3.0);
-    let finding = tape.one("stuck-output");
+    let mut builder = sleeping(0.8, "poll", |_| LINE.into());
+    builder.write(1.3, 1, 1, 0, LINE);
+    builder.0.elapsed_s = 3.0;
+    builder.root().ended_s = Some(3.0);
+    let finding = builder.finding("stuck-output");
     assert!((finding.evidence["waited_s"] - 1.2).abs() < 1e-6, "{}", finding.why);
     // One that came much later says nothing: nobody looked in between.
-    tape.0.events.last_mut().unwrap().at_s = 2.0;
-    tape.none("stuck-output");
+    builder.0.events.last_mut().unwrap().at_s = 2.0;
+    builder.no_finding("stuck-output");
 }
 
 #[test]
 fn a_look_at_other_streams_ends_no_wait() {
-    let mut tape = sleeping(1.5, "poll", |_| LINE.into());
-    tape.look(0.7, 1, SnapshotMoment::Sample, &[pending(3, b"")]);
-    tape.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    assert_eq!(tape.severity("stuck-output"), Warn);
+    let mut builder = sleeping(1.5, "poll", |_| LINE.into());
+    builder.snapshot(0.7, 1, SnapshotMoment::Sample, &[pending(3, b"")]);
+    builder.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    assert_eq!(builder.severity("stuck-output"), Warn);
 }
 
 #[test]
 fn shorter_waits_busy_programs_and_slow_readers_are_not_stuck() {
-    sleeping(0.8, "poll", |_| LINE.into()).none("stuck-output");
-    sleeping(3.0, "", |_| LINE.into()).none("stuck-output");
-    sleeping(3.0, "write", |_| LINE.into()).none("stuck-output");
-    sleeping(3.0, "poll", |_| Vec::new()).none("stuck-output");
+    sleeping(0.8, "poll", |_| LINE.into()).no_finding("stuck-output");
+    sleeping(3.0, "", |_| LINE.into()).no_finding("stuck-output");
+    sleeping(3.0, "write", |_| LINE.into()).no_finding("stuck-output");
+    sleeping(3.0, "poll", |_| Vec::new()).no_finding("stuck-output");
     // Another line each time: it was flushed in between.
-    sleeping(3.0, "poll", |at_s| format!("{at_s} is now\n").into_bytes()).none("stuck-output");
+    sleeping(3.0, "poll", |at_s| format!("{at_s} is now\n").into_bytes()).no_finding("stuck-output");
 }
 
 #[test]
 fn a_write_in_between_ends_the_wait() {
-    let mut tape = sleeping(1.5, "poll", |_| LINE.into());
-    tape.flow(1, 1, 0, Out, 1, 17);
-    let flow = tape.0.counts.last_mut().unwrap();
-    (flow.first_s, flow.last_s) = (0.7, 0.7);
-    tape.none("stuck-output");
+    let mut builder = sleeping(1.5, "poll", |_| LINE.into());
+    builder.stream(1, 1, 0, Out, 1, 17);
+    let stream = builder.0.counts.last_mut().unwrap();
+    (stream.first_s, stream.last_s) = (0.7, 0.7);
+    builder.no_finding("stuck-output");
 }
 
 #[test]
 fn what_is_pending_at_a_signal_is_lost() {
     for (number, high) in [(9, true), (6, true), (11, true), (13, false)] {
-        let mut tape = tape(1.0);
-        let pipe = tape.file("pipe:[4]", Pipe);
-        tape.flow(1, 1, pipe, Out, 3, 4096).last_s = 0.5;
-        tape.look(0.9, 1, SnapshotMoment::Signal, &[pending(1, LINE)]);
-        tape.root().exit = Some(Exit::Signal(number));
+        let mut builder = recording(1.0);
+        let pipe = builder.file("pipe:[4]", Pipe);
+        builder.stream(1, 1, pipe, Out, 3, 4096).last_s = 0.5;
+        builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(1, LINE)]);
+        builder.root().exit = Some(Exit::Signal(number));
         if high {
-            let finding = tape.one("lost-at-kill");
+            let finding = builder.finding("lost-at-kill");
             assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
             assert!(finding.fix.contains("weir run --rescue"));
         } else {
-            tape.none("lost-at-kill"); // SIGPIPE: nobody reads the pipe any more
+            builder.no_finding("lost-at-kill"); // SIGPIPE: nobody reads the pipe any more
         }
     }
 }
@@ -132,164 +128,164 @@ fn what_is_pending_at_a_signal_is_lost() {
 fn who_kills_what_it_reads_from_wants_no_more_of_it() {
     // apt ends its method for HTTP when it has nothing to fetch.
     let run = |whom: u64| {
-        let mut tape = tape(1.0);
-        let pipe = tape.file("pipe:[4]", Pipe);
-        tape.fork(0.1, 2).exit = Some(Exit::Signal(2));
-        tape.exec(0.2, 2, "http");
-        tape.flow(2, 1, pipe, Out, 3, 4096);
-        let call = tape.call(0.85, 1, weir_model::trace::Op::Kill, -1, 0, b"");
+        let mut builder = recording(1.0);
+        let pipe = builder.file("pipe:[4]", Pipe);
+        builder.fork(0.1, 2).exit = Some(Exit::Signal(2));
+        builder.exec(0.2, 2, "http");
+        builder.stream(2, 1, pipe, Out, 3, 4096);
+        let call = builder.call(0.85, 1, weir_model::trace::Op::Kill, -1, 0, b"");
         (call.file, call.args[0]) = (None, whom);
-        tape.look(0.9, 2, SnapshotMoment::Signal, &[pending(1, LINE)]);
-        tape
+        builder.snapshot(0.9, 2, SnapshotMoment::Signal, &[pending(1, LINE)]);
+        builder
     };
     assert_eq!(run(2).severity("lost-at-kill"), Info);
     assert_eq!(run(7).severity("lost-at-kill"), High, "another one was killed");
     let mut elsewhere = run(2);
     elsewhere.open_file(0).opened_by = Some(9);
     assert_eq!(elsewhere.severity("lost-at-kill"), High, "somebody else reads it");
-    elsewhere.flow(1, 4, 0, In, 1, 4096);
+    elsewhere.stream(1, 4, 0, In, 1, 4096);
     assert_eq!(elsewhere.severity("lost-at-kill"), Info);
 }
 
 #[test]
 fn without_a_look_at_the_signal_the_last_one_counts_if_nothing_was_written_since() {
     let killed = |last_write_s: f64| {
-        let mut tape = tape(1.0);
-        let file = tape.file("/d/log", File);
-        let flow = tape.flow(1, 3, file, Out, 3, 4096);
-        (flow.first_s, flow.last_s) = (0.1, last_write_s);
-        tape.look(0.5, 1, SnapshotMoment::Sample, &[pending(3, LINE)]);
-        tape.root().exit = Some(Exit::Signal(9));
-        tape
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/log", File);
+        let stream = builder.stream(1, 3, file, Out, 3, 4096);
+        (stream.first_s, stream.last_s) = (0.1, last_write_s);
+        builder.snapshot(0.5, 1, SnapshotMoment::Sample, &[pending(3, LINE)]);
+        builder.root().exit = Some(Exit::Signal(9));
+        builder
     };
     assert_eq!(killed(0.4).severity("lost-at-kill"), High);
-    killed(0.6).none("lost-at-kill");
+    killed(0.6).no_finding("lost-at-kill");
     let mut clean = killed(0.4);
     clean.root().exit = Some(Exit::Code(0));
-    clean.none("lost-at-kill");
+    clean.no_finding("lost-at-kill");
 }
 
 #[test]
 fn a_look_at_the_signal_that_knows_other_streams_only_hides_nothing() {
-    let mut tape = tape(1.0);
-    tape.file("/d/out", File);
-    tape.root().exit = Some(Exit::Signal(9));
-    tape.look(0.3, 1, SnapshotMoment::Sample, &[pending(1, LINE)]);
-    tape.look(0.9, 1, SnapshotMoment::Signal, &[pending(2, b"")]);
-    assert_eq!(tape.one("lost-at-kill").evidence["lost_bytes"], 17.0);
+    let mut builder = recording(1.0);
+    builder.file("/d/out", File);
+    builder.root().exit = Some(Exit::Signal(9));
+    builder.snapshot(0.3, 1, SnapshotMoment::Sample, &[pending(1, LINE)]);
+    builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(2, b"")]);
+    assert_eq!(builder.finding("lost-at-kill").evidence["lost_bytes"], 17.0);
     // The same stream, empty at last.
-    tape.look(0.9, 1, SnapshotMoment::Signal, &[pending(1, b"")]);
-    tape.none("lost-at-kill");
+    builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(1, b"")]);
+    builder.no_finding("lost-at-kill");
 }
 
 #[test]
 fn what_is_pending_at_an_exec_that_succeeds_is_lost() {
-    let mut tape = tape(1.0);
-    tape.file("pipe:[4]", Pipe);
-    tape.look(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE)]);
-    tape.none("lost-at-exec");
-    tape.exec(0.5001, 1, "sort");
-    let finding = tape.one("lost-at-exec");
+    let mut builder = recording(1.0);
+    builder.file("pipe:[4]", Pipe);
+    builder.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, LINE)]);
+    builder.no_finding("lost-at-exec");
+    builder.exec(0.5001, 1, "sort");
+    let finding = builder.finding("lost-at-exec");
     assert_eq!((finding.severity, finding.evidence["lost_bytes"]), (High, 17.0));
     assert!(finding.fix.contains("before"), "{}", finding.fix);
 }
 
 #[test]
 fn an_exec_with_empty_buffers_loses_nothing() {
-    let mut tape = tape(1.0);
-    tape.look(0.5, 1, SnapshotMoment::Exec, &[pending(1, b"")]);
-    tape.exec(0.5001, 1, "sort");
-    tape.none("lost-at-exec");
+    let mut builder = recording(1.0);
+    builder.snapshot(0.5, 1, SnapshotMoment::Exec, &[pending(1, b"")]);
+    builder.exec(0.5001, 1, "sort");
+    builder.no_finding("lost-at-exec");
 }
 
 #[test]
 fn a_childs_copy_of_its_parents_bytes_is_not_lost() {
-    let mut tape = tape(1.0);
-    tape.file("pipe:[4]", Pipe);
-    tape.look(0.3, 1, SnapshotMoment::Fork, &[pending(1, LINE)]);
-    tape.fork(0.3, 2);
-    tape.look(0.4, 2, SnapshotMoment::Exec, &[pending(1, LINE)]);
-    tape.exec(0.41, 2, "ls");
-    tape.fork(0.5, 3);
-    tape.look(0.6, 3, SnapshotMoment::Exit, &[pending(1, LINE)]);
+    let mut builder = recording(1.0);
+    builder.file("pipe:[4]", Pipe);
+    builder.snapshot(0.3, 1, SnapshotMoment::Fork, &[pending(1, LINE)]);
+    builder.fork(0.3, 2);
+    builder.snapshot(0.4, 2, SnapshotMoment::Exec, &[pending(1, LINE)]);
+    builder.exec(0.41, 2, "ls");
+    builder.fork(0.5, 3);
+    builder.snapshot(0.6, 3, SnapshotMoment::Exit, &[pending(1, LINE)]);
     for id in ["lost-at-exec", "lost-at-exit"] {
-        tape.none(id);
+        builder.no_finding(id);
     }
     // What the child added of its own is.
-    tape.fork(0.7, 4);
-    tape.look(0.8, 4, SnapshotMoment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
-    let finding = tape.one("lost-at-exit");
+    builder.fork(0.7, 4);
+    builder.snapshot(0.8, 4, SnapshotMoment::Exit, &[pending(1, b"temperature 21.5\nmine\n")]);
+    let finding = builder.finding("lost-at-exit");
     assert_eq!((finding.pid, finding.evidence["lost_bytes"]), (4, 5.0));
     assert!(finding.why.contains("mine") && !finding.why.contains("temperature"), "{}", finding.why);
 }
 
 #[test]
 fn a_child_of_a_parent_that_nobody_looked_at_is_not_judged() {
-    let mut tape = tape(1.0);
-    tape.fork(0.3, 2);
-    tape.look(0.6, 2, SnapshotMoment::Exit, &[pending(1, LINE)]);
-    tape.none("lost-at-exit");
-    tape.look(0.3, 1, SnapshotMoment::Fork, &[pending(1, b"")]);
-    assert_eq!(tape.one("lost-at-exit").pid, 2);
+    let mut builder = recording(1.0);
+    builder.fork(0.3, 2);
+    builder.snapshot(0.6, 2, SnapshotMoment::Exit, &[pending(1, LINE)]);
+    builder.no_finding("lost-at-exit");
+    builder.snapshot(0.3, 1, SnapshotMoment::Fork, &[pending(1, b"")]);
+    assert_eq!(builder.finding("lost-at-exit").pid, 2);
 }
 
 #[test]
 fn what_is_pending_at_exit_is_lost_unless_nobody_wants_it() {
     let at_exit = |path: &str, kind: StreamKind| {
-        let mut tape = tape(1.0);
-        let file = tape.file(path, kind);
-        tape.flow(1, 1, file, Out, 3, 4096).last_s = 0.4;
-        tape.look(0.9, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
-        tape
+        let mut builder = recording(1.0);
+        let file = builder.file(path, kind);
+        builder.stream(1, 1, file, Out, 3, 4096).last_s = 0.4;
+        builder.snapshot(0.9, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
+        builder
     };
     assert_eq!(at_exit("/d/out", File).severity("lost-at-exit"), High);
-    at_exit("/dev/null", StreamKind::Device).none("lost-at-exit");
+    at_exit("/dev/null", StreamKind::Device).no_finding("lost-at-exit");
     let mut gone = at_exit("pipe:[5]", Pipe);
     gone.process(2, None, "head").ended_s = Some(0.5);
-    gone.flow(2, 0, 0, In, 3, 4096);
+    gone.stream(2, 0, 0, In, 3, 4096);
     assert_eq!(gone.severity("lost-at-exit"), Info);
     let mut failed = at_exit("/d/out", File);
     failed.write(0.5, 1, 1, 0, LINE).result = -28;
-    failed.none("lost-at-exit");
+    failed.no_finding("lost-at-exit");
 }
 
 #[test]
 fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
     let daemon = |child_writes: &[u8]| {
-        let mut tape = tape(1.0);
-        let file = tape.file("/d/log", File);
-        tape.flow(1, 1, file, Out, 1, 100).last_s = 0.1;
-        tape.fork(0.3, 2);
-        tape.look(0.4, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
-        tape.write(0.8, 2, 1, file, child_writes);
-        tape
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/log", File);
+        builder.stream(1, 1, file, Out, 1, 100).last_s = 0.1;
+        builder.fork(0.3, 2);
+        builder.snapshot(0.4, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
+        builder.write(0.8, 2, 1, file, child_writes);
+        builder
     };
-    daemon(b"temperature 21.5\nstarted\n").none("lost-at-exit");
+    daemon(b"temperature 21.5\nstarted\n").no_finding("lost-at-exit");
     assert_eq!(daemon(b"started\n").severity("lost-at-exit"), High);
 }
 
 /// A parent with a line pending at the fork; what both write afterwards.
-fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/out", File);
-    tape.look(0.3, 1, SnapshotMoment::Fork, &[pending(1, pending_bytes)]);
-    tape.fork(0.3001, 2);
-    tape.write(0.4, 2, 1, file, child);
-    tape.write(0.5, 1, 1, file, parent);
-    tape
+fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.snapshot(0.3, 1, SnapshotMoment::Fork, &[pending(1, pending_bytes)]);
+    builder.fork(0.3001, 2);
+    builder.write(0.4, 2, 1, file, child);
+    builder.write(0.5, 1, 1, file, parent);
+    builder
 }
 
 #[test]
 fn bytes_written_by_both_sides_of_a_fork_are_doubled() {
-    let finding = forked(b"start\n", b"start\nchild\n", b"start\nparent\n").one("doubled-at-fork");
+    let finding = forked(b"start\n", b"start\nchild\n", b"start\nparent\n").finding("doubled-at-fork");
     assert_eq!((finding.severity, finding.evidence["doubled_bytes"]), (High, 6.0));
     assert!(finding.fix.contains("fflush(NULL)"));
 }
 
 #[test]
 fn the_same_words_twice_or_a_silent_child_double_nothing() {
-    forked(b"", b"start\n", b"start\n").none("doubled-at-fork");
-    forked(b"start\n", b"child\n", b"start\nparent\n").none("doubled-at-fork");
-    forked(b"start\n", b"", b"start\nparent\n").none("doubled-at-fork");
-    forked(b"start\n", b"start\n", b"parent\n").none("doubled-at-fork");
+    forked(b"", b"start\n", b"start\n").no_finding("doubled-at-fork");
+    forked(b"start\n", b"child\n", b"start\nparent\n").no_finding("doubled-at-fork");
+    forked(b"start\n", b"", b"start\nparent\n").no_finding("doubled-at-fork");
+    forked(b"start\n", b"start\n", b"parent\n").no_finding("doubled-at-fork");
 }

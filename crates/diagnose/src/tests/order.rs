@@ -6,126 +6,126 @@ use weir_model::trace::{Op, SnapshotMoment};
 use crate::testing::*;
 
 fn timed(
-    flow: &mut weir_model::trace::StreamCounts,
+    stream: &mut weir_model::trace::StreamCounts,
     first_s: f64,
     last_s: f64,
 ) -> &mut weir_model::trace::StreamCounts {
-    (flow.first_s, flow.last_s) = (first_s, last_s);
-    flow
+    (stream.first_s, stream.last_s) = (first_s, last_s);
+    stream
 }
 
 /// A program reads a block of a file, and sort goes on with the same open file after execve(2).
-fn heading_then_sort(left: &[u8]) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/in", File);
-    timed(tape.flow(1, 0, file, In, 1, 4096), 0.1, 0.1);
-    tape.look(0.2, 1, SnapshotMoment::Exec, &[unread(0, left)]);
-    tape.exec(0.21, 1, "sort");
-    timed(tape.flow(1, 0, file, In, 2, 4096), 0.3, 0.4).image = 1;
-    tape
+fn heading_then_sort(left: &[u8]) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/in", File);
+    timed(builder.stream(1, 0, file, In, 1, 4096), 0.1, 0.1);
+    builder.snapshot(0.2, 1, SnapshotMoment::Exec, &[unread(0, left)]);
+    builder.exec(0.21, 1, "sort");
+    timed(builder.stream(1, 0, file, In, 2, 4096), 0.3, 0.4).image = 1;
+    builder
 }
 
 #[test]
 fn unread_bytes_that_the_next_program_misses_are_over_read() {
-    let finding = heading_then_sort(b"3000\n2999\n").one("over-read");
+    let finding = heading_then_sort(b"3000\n2999\n").finding("over-read");
     assert_eq!((finding.severity, finding.evidence["unread_bytes"]), (High, 10.0));
     assert!(finding.why.contains("2999"), "{}", finding.why);
     assert!(finding.why.starts_with("prog (1) left"), "{}", finding.why);
     // The look at the read itself came before the stream knew of its bytes.
     let mut early = heading_then_sort(b"3000\n2999\n");
-    early.look(0.101, 1, SnapshotMoment::Sample, &[unread(0, b"")]);
+    early.snapshot(0.101, 1, SnapshotMoment::Sample, &[unread(0, b"")]);
     early.0.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     assert_eq!(early.severity("over-read"), High);
 }
 
 #[test]
 fn bytes_that_were_all_used_or_given_back_are_not() {
-    heading_then_sort(b"").none("over-read");
+    heading_then_sort(b"").no_finding("over-read");
     let mut back = heading_then_sort(b"3000\n");
     back.call(0.205, 1, Op::Lseek, 0, 0, b"");
-    back.none("over-read");
+    back.no_finding("over-read");
     let mut alone = heading_then_sort(b"3000\n");
     alone.0.counts.pop();
-    alone.none("over-read");
+    alone.no_finding("over-read");
 }
 
 /// Two programs one after the other on one pipe; no walker knows the first one's buffer.
-fn head_then_sort(written: u64, zeros: u64) -> Tape {
-    let mut tape = tape(1.0);
-    let (pipe, out) = (tape.file("pipe:[1]", Pipe), tape.file("/d/out", File));
-    tape.process(2, Some(1), "head").ended_s = Some(0.3);
-    tape.process(3, Some(1), "sort");
-    let flow = timed(tape.flow(2, 0, pipe, In, 1, 8192), 0.2, 0.2);
-    (flow.bytes, flow.zeros) = (27, zeros);
-    timed(tape.flow(2, 1, out, Out, 1, written), 0.21, 0.21);
-    timed(tape.flow(3, 0, pipe, In, 1, 0), 0.4, 0.4);
-    tape
+fn head_then_sort(written: u64, zeros: u64) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let (pipe, out) = (builder.file("pipe:[1]", Pipe), builder.file("/d/out", File));
+    builder.process(2, Some(1), "head").ended_s = Some(0.3);
+    builder.process(3, Some(1), "sort");
+    let stream = timed(builder.stream(2, 0, pipe, In, 1, 8192), 0.2, 0.2);
+    (stream.bytes, stream.zeros) = (27, zeros);
+    timed(builder.stream(2, 1, out, Out, 1, written), 0.21, 0.21);
+    timed(builder.stream(3, 0, pipe, In, 1, 0), 0.4, 0.4);
+    builder
 }
 
 #[test]
 fn blocks_taken_from_a_pipe_by_one_that_leaves_early_are_a_warning() {
     assert_eq!(head_then_sort(5, 0).severity("over-read"), Warn);
     // dd count=1 passes on what it takes; cat has seen the end.
-    head_then_sort(27, 0).none("over-read");
-    head_then_sort(5, 1).none("over-read");
+    head_then_sort(27, 0).no_finding("over-read");
+    head_then_sort(5, 1).no_finding("over-read");
 }
 
 /// A loop reads a line, starts a child, and reads again.
-fn looping(child_takes: u64, after: &[u8]) -> Tape {
-    let mut tape = tape(1.0);
-    let input = tape.file("/d/hosts", File);
-    timed(tape.flow(1, 0, input, In, 7, 1), 0.1, 0.9);
-    let child = tape.fork(0.2, 2);
+fn looping(child_takes: u64, after: &[u8]) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let input = builder.file("/d/hosts", File);
+    timed(builder.stream(1, 0, input, In, 7, 1), 0.1, 0.9);
+    let child = builder.fork(0.2, 2);
     child.ended_s = Some(0.5);
-    let flow = timed(tape.flow(2, 0, input, In, 1, child_takes), 0.3, 0.4);
-    (flow.calls, flow.zeros) = (2, 1);
-    tape.read(0.1, 1, 0, input, b"h");
-    tape.read(0.9, 1, 0, input, after);
-    tape
+    let stream = timed(builder.stream(2, 0, input, In, 1, child_takes), 0.3, 0.4);
+    (stream.calls, stream.zeros) = (2, 1);
+    builder.read(0.1, 1, 0, input, b"h");
+    builder.read(0.9, 1, 0, input, after);
+    builder
 }
 
 #[test]
 fn a_child_that_leaves_nothing_of_the_loops_input_has_eaten_it() {
-    let finding = looping(80, b"").one("eaten-stdin");
+    let finding = looping(80, b"").finding("eaten-stdin");
     assert_eq!((finding.severity, finding.pid, finding.evidence["eaten_bytes"]), (High, 2, 80.0));
 }
 
 #[test]
 fn counters_alone_tell_that_the_loop_found_nothing_left() {
     let counted = |zeros: u64, jumps: u64| {
-        let mut tape = looping(80, b"");
-        tape.0.events.retain(|event| event.at_s < 0.8);
-        (tape.0.counts[0].zeros, tape.0.counts[0].jumps) = (zeros, jumps);
-        tape
+        let mut builder = looping(80, b"");
+        builder.0.events.retain(|event| event.at_s < 0.8);
+        (builder.0.counts[0].zeros, builder.0.counts[0].jumps) = (zeros, jumps);
+        builder
     };
     assert_eq!(counted(1, 0).severity("eaten-stdin"), High);
-    counted(0, 0).none("eaten-stdin");
+    counted(0, 0).no_finding("eaten-stdin");
     // It went on at another place, behind what the child took.
-    counted(1, 1).none("eaten-stdin");
+    counted(1, 1).no_finding("eaten-stdin");
 }
 
 #[test]
 fn a_child_that_takes_nothing_or_leaves_something_is_well() {
-    looping(0, b"").none("eaten-stdin");
-    looping(80, b"host2").none("eaten-stdin");
+    looping(0, b"").no_finding("eaten-stdin");
+    looping(80, b"host2").no_finding("eaten-stdin");
     // The input was handed over: its owner does not come back.
     let mut handed = looping(80, b"");
     handed.0.counts[0].last_s = 0.1;
-    handed.none("eaten-stdin");
+    handed.no_finding("eaten-stdin");
 }
 
-fn heading_and_body(heading: &[u8], last: &[u8], fd: i32) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/out", File);
-    tape.look(0.2, 1, SnapshotMoment::Sample, &[pending(1, heading)]);
-    tape.write(0.2, 1, fd, file, b"alpha 1\n");
-    tape.write(0.9, 1, 1, file, last);
-    tape
+fn heading_and_body(heading: &[u8], last: &[u8], fd: i32) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[pending(1, heading)]);
+    builder.write(0.2, 1, fd, file, b"alpha 1\n");
+    builder.write(0.9, 1, 1, file, last);
+    builder
 }
 
 #[test]
 fn a_direct_write_before_older_buffered_bytes_is_mixed() {
-    let finding = heading_and_body(b"name value\n", b"name value\nend\n", 1).one("mixed-order");
+    let finding = heading_and_body(b"name value\n", b"name value\nend\n", 1).finding("mixed-order");
     assert_eq!((finding.severity, finding.evidence["overtaken_bytes"]), (High, 11.0));
     assert!(finding.why.contains("alpha") && finding.why.contains("name value"));
     assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity("mixed-order"), Warn);
@@ -133,92 +133,93 @@ fn a_direct_write_before_older_buffered_bytes_is_mixed() {
 
 #[test]
 fn flushed_bytes_are_in_order() {
-    heading_and_body(b"", b"name value\n", 1).none("mixed-order");
+    heading_and_body(b"", b"name value\n", 1).no_finding("mixed-order");
     // Flushed before the direct write.
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/out", File);
-    tape.look(0.1, 1, SnapshotMoment::Sample, &[pending(1, b"name\n")]);
-    tape.write(0.2, 1, 1, file, b"name\n");
-    tape.write(0.3, 1, 1, file, b"alpha\n");
-    tape.write(0.4, 1, 1, file, b"name\n");
-    tape.none("mixed-order");
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.snapshot(0.1, 1, SnapshotMoment::Sample, &[pending(1, b"name\n")]);
+    builder.write(0.2, 1, 1, file, b"name\n");
+    builder.write(0.3, 1, 1, file, b"alpha\n");
+    builder.write(0.4, 1, 1, file, b"name\n");
+    builder.no_finding("mixed-order");
 }
 
 #[test]
 fn two_openings_of_one_file_that_append_are_in_one_order() {
     let run = |flags: i32, number: u64| {
-        let mut tape = tape(1.0);
-        let (log, link) = (tape.file("/d/log", File), tape.file("/d/link", File));
+        let mut builder = recording(1.0);
+        let (log, link) = (builder.file("/d/log", File), builder.file("/d/link", File));
         for (file, ino) in [(log, 77), (link, number)] {
-            (tape.open_file(file).flags, tape.open_file(file).ino) = (flags, ino);
+            (builder.open_file(file).flags, builder.open_file(file).ino) = (flags, ino);
         }
-        tape.look(0.2, 1, SnapshotMoment::Sample, &[pending(1, b"begin\n")]);
-        tape.write(0.3, 1, 4, link, b"failed\n");
-        tape.write(0.9, 1, 1, log, b"begin\nend\n");
-        tape
+        builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[pending(1, b"begin\n")]);
+        builder.write(0.3, 1, 4, link, b"failed\n");
+        builder.write(0.9, 1, 1, log, b"begin\nend\n");
+        builder
     };
-    let finding = run(APPEND, 77).one("mixed-order");
+    let finding = run(APPEND, 77).finding("mixed-order");
     assert_eq!((finding.severity, finding.path.as_str()), (High, "/d/log"));
     assert!(finding.fix.starts_with("write everything through the one stream"), "{}", finding.fix);
-    run(APPEND, 78).none("mixed-order");
+    run(APPEND, 78).no_finding("mixed-order");
     // Each writes at its own place.
-    run(0o101, 77).none("mixed-order");
+    run(0o101, 77).no_finding("mixed-order");
 }
 
 #[test]
 fn what_left_with_a_call_that_nobody_saw_is_in_order() {
     // As it was seen of file(1) with many files, in a pause: the padding of its columns is in the buffer again and again.
     let padded = |seen_between: bool| {
-        let mut tape = tape(1.0);
-        let file = tape.file("/d/out", File);
-        tape.look(0.1, 1, SnapshotMoment::Sample, &[pending(1, b"------------")]);
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
+        builder.snapshot(0.1, 1, SnapshotMoment::Sample, &[pending(1, b"------------")]);
         if seen_between {
-            tape.look(0.3, 1, SnapshotMoment::Sample, &[pending(1, b"inux-x86-64.so.2, stripped")]);
+            builder.snapshot(0.3, 1, SnapshotMoment::Sample, &[pending(1, b"inux-x86-64.so.2, stripped")]);
         }
-        tape.write(0.4, 1, 1, file, b"inux-x86-64.so.2, stripped, and more");
-        tape.look(0.5, 1, SnapshotMoment::Sample, &[pending(1, b"------------POSIX shell script")]);
-        tape
+        builder.write(0.4, 1, 1, file, b"inux-x86-64.so.2, stripped, and more");
+        builder.snapshot(0.5, 1, SnapshotMoment::Sample, &[pending(1, b"------------POSIX shell script")]);
+        builder
     };
-    padded(true).none("mixed-order");
-    padded(false).one("mixed-order");
+    padded(true).no_finding("mixed-order");
+    padded(false).finding("mixed-order");
 }
 
 #[test]
 fn a_childs_output_before_the_parents_heading_is_mixed() {
     let run = |flushed: bool| {
-        let mut tape = tape(1.0);
-        let file = tape.file("/d/out", File);
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
         let heading: &[u8] = if flushed { b"" } else { b"The sysname:\n" };
-        tape.write(0.1, 1, 1, file, if flushed { b"The sysname:\n" } else { b"" });
-        tape.look(0.2, 1, SnapshotMoment::Fork, &[pending(1, heading)]);
-        tape.fork(0.2, 2);
-        tape.write(0.3, 2, 1, file, b"Linux\n");
-        tape.write(0.9, 1, 1, file, b"The sysname:\nThe machine:\n");
-        tape
+        builder.write(0.1, 1, 1, file, if flushed { b"The sysname:\n" } else { b"" });
+        builder.snapshot(0.2, 1, SnapshotMoment::Fork, &[pending(1, heading)]);
+        builder.fork(0.2, 2);
+        builder.write(0.3, 2, 1, file, b"Linux\n");
+        builder.write(0.9, 1, 1, file, b"The sysname:\nThe machine:\n");
+        builder
     };
     assert_eq!(run(false).severity("mixed-order"), High);
-    run(true).none("mixed-order");
+    run(true).no_finding("mixed-order");
 }
 
 /// Two writers of one log, each with its own opening.
-fn two_writers(flags: i32, size: u64, ends: u64) -> Tape {
-    let mut tape = tape(1.0);
+fn two_writers(flags: i32, size: u64, ends: u64) -> RecordingBuilder {
+    let mut builder = recording(1.0);
     for pid in [2, 3] {
-        tape.fork(0.1, pid);
-        let file = tape.file("/d/events.log", File);
-        (tape.open_file(file).flags, tape.open_file(file).ino) = (flags, 77);
-        tape.call(0.1, pid, Op::Openat, -1, file, b"").result = 3;
-        timed(tape.flow(pid, 3, file, Out, 28, size), 0.2 + 0.01 * f64::from(pid), 0.8).newline_ends = ends;
-        tape.write(0.2, pid, 3, file, &[b"process one\n".repeat(400).as_slice(), b"cut"].concat());
+        builder.fork(0.1, pid);
+        let file = builder.file("/d/events.log", File);
+        (builder.open_file(file).flags, builder.open_file(file).ino) = (flags, 77);
+        builder.call(0.1, pid, Op::Openat, -1, file, b"").result = 3;
+        timed(builder.stream(pid, 3, file, Out, 28, size), 0.2 + 0.01 * f64::from(pid), 0.8).newline_ends =
+            ends;
+        builder.write(0.2, pid, 3, file, &[b"process one\n".repeat(400).as_slice(), b"cut"].concat());
     }
-    tape
+    builder
 }
 
 const APPEND: i32 = 0o2101;
 
 #[test]
 fn full_buffers_of_two_writers_tear_their_lines() {
-    let finding = two_writers(APPEND, 4096, 1).one("torn-records");
+    let finding = two_writers(APPEND, 4096, 1).finding("torn-records");
     assert_eq!(
         (finding.severity, finding.evidence["cut_calls"], finding.evidence["writers"]),
         (High, 27.0, 2.0)
@@ -227,11 +228,11 @@ fn full_buffers_of_two_writers_tear_their_lines() {
     assert!(finding.fix.starts_with("weir run --line -- ./prog 'a b'   or in code: "), "{}", finding.fix);
     let mut attached = two_writers(APPEND, 4096, 1);
     attached.0.command.clear();
-    assert!(attached.one("torn-records").fix.starts_with("whole records"));
+    assert!(attached.finding("torn-records").fix.starts_with("whole records"));
     for exe in ["/usr/bin/mawk", "/usr/bin/seq"] {
         let mut deaf = two_writers(APPEND, 4096, 1);
         deaf.0.processes[2].images[0].exe = exe.into();
-        assert!(deaf.one("torn-records").fix.starts_with("whole records"), "{exe}");
+        assert!(deaf.finding("torn-records").fix.starts_with("whole records"), "{exe}");
     }
 }
 
@@ -242,7 +243,7 @@ fn who_was_not_seen_to_write_tears_nothing() {
     guessed.0.events.retain(|event| event.pid != 3);
     assert_eq!(guessed.severity("torn-records"), High, "each call was counted");
     guessed.0.counts[1].exact = false;
-    guessed.none("torn-records");
+    guessed.no_finding("torn-records");
 }
 
 #[test]
@@ -252,18 +253,18 @@ fn the_file_counts_and_not_its_name() {
     assert_eq!(by_link.severity("torn-records"), High);
     let mut another = two_writers(APPEND, 4096, 1);
     another.open_file(1).ino = 78;
-    another.none("torn-records");
+    another.no_finding("torn-records");
 }
 
 #[test]
 fn whole_lines_and_writers_one_after_the_other_do_not() {
-    two_writers(APPEND, 4096, 28).none("torn-records");
-    two_writers(APPEND, 40, 28).none("torn-records");
+    two_writers(APPEND, 4096, 28).no_finding("torn-records");
+    two_writers(APPEND, 40, 28).no_finding("torn-records");
     // Short pieces on purpose: a prompt and its answer.
-    two_writers(APPEND, 40, 1).none("torn-records");
+    two_writers(APPEND, 40, 1).no_finding("torn-records");
     let mut later = two_writers(APPEND, 4096, 1);
     timed(&mut later.0.counts[1], 0.9, 0.95);
-    later.none("torn-records");
+    later.no_finding("torn-records");
 }
 
 #[test]
@@ -272,92 +273,92 @@ fn two_openings_without_append_overwrite_each_other() {
     let mut placed = two_writers(0o101, 40, 28);
     placed.call(0.3, 2, Op::Pwrite, 3, 0, b"x");
     placed.call(0.3, 3, Op::Pwrite, 3, 1, b"x");
-    placed.none("torn-records");
+    placed.no_finding("torn-records");
     let mut later = two_writers(0o101, 40, 28);
     timed(&mut later.0.counts[0], 0.01, 0.05);
-    later.none("torn-records");
+    later.no_finding("torn-records");
 }
 
-fn seek(tape: &mut Tape, at_s: f64, pid: u32, file: u32, whence: u64) {
-    let call = tape.call(at_s, pid, Op::Lseek, 3, file, b"");
+fn seek(builder: &mut RecordingBuilder, at_s: f64, pid: u32, file: u32, whence: u64) {
+    let call = builder.call(at_s, pid, Op::Lseek, 3, file, b"");
     (call.args[1], call.args[2]) = (16, whence);
 }
 
 #[test]
 fn two_processes_that_seek_and_read_by_turns_share_an_offset() {
     let run = |own: bool, whence: u64| {
-        let mut tape = tape(1.0);
-        let files = [tape.file("/d/table", File), tape.file("/d/table", File)];
-        tape.fork(0.05, 2);
+        let mut builder = recording(1.0);
+        let files = [builder.file("/d/table", File), builder.file("/d/table", File)];
+        builder.fork(0.05, 2);
         for turn in 0..3 {
             for pid in [1u32, 2] {
                 let file = files[if own { pid as usize - 1 } else { 0 }];
                 let at_s = 0.1 + f64::from(turn) * 0.1 + f64::from(pid) * 0.01;
-                seek(&mut tape, at_s, pid, file, whence);
-                tape.read(at_s + 0.005, pid, 3, file, b"record");
+                seek(&mut builder, at_s, pid, file, whence);
+                builder.read(at_s + 0.005, pid, 3, file, b"record");
             }
         }
-        tape.flow(1, 3, files[0], In, 3, 6).seeks = 3;
-        tape
+        builder.stream(1, 3, files[0], In, 3, 6).seeks = 3;
+        builder
     };
     assert_eq!(run(false, 0).severity("shared-offset"), High);
-    run(true, 0).none("shared-offset");
+    run(true, 0).no_finding("shared-offset");
     // Giving back what was not used, as shells do before each command.
-    run(false, 1).none("shared-offset");
+    run(false, 1).no_finding("shared-offset");
 }
 
 #[test]
 fn a_rewind_under_a_writer_makes_it_overwrite() {
     let run = |flags: i32, whence: u64| {
-        let mut tape = tape(1.0);
-        let file = tape.file("/d/service.log", File);
-        tape.open_file(file).flags = flags;
-        tape.write(0.1, 1, 3, file, b"event 1\n");
-        tape.fork(0.2, 2);
-        seek(&mut tape, 0.3, 2, file, whence);
-        tape.read(0.31, 2, 3, file, b"event 1\n");
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/service.log", File);
+        builder.open_file(file).flags = flags;
+        builder.write(0.1, 1, 3, file, b"event 1\n");
+        builder.fork(0.2, 2);
+        seek(&mut builder, 0.3, 2, file, whence);
+        builder.read(0.31, 2, 3, file, b"event 1\n");
         // dprintf(3) asks where it is before it writes.
-        let asks = tape.call(0.39, 1, Op::Lseek, 3, file, b"");
+        let asks = builder.call(0.39, 1, Op::Lseek, 3, file, b"");
         (asks.args[1], asks.args[2]) = (0, 1);
-        tape.write(0.4, 1, 3, file, b"event 2\n");
-        tape
+        builder.write(0.4, 1, 3, file, b"event 2\n");
+        builder
     };
     assert_eq!(run(0o102, 0).severity("shared-offset"), High);
-    run(0o2102, 0).none("shared-offset");
-    run(0o102, 1).none("shared-offset");
+    run(0o2102, 0).no_finding("shared-offset");
+    run(0o102, 1).no_finding("shared-offset");
 }
 
 #[test]
 fn a_childs_seek_moves_what_its_parent_reads() {
     let run = |becomes_another: bool, own: bool| {
-        let mut tape = tape(1.0);
-        let files = [tape.file("/d/text", File), tape.file("/d/text", File)];
-        tape.fork(0.1, 2);
+        let mut builder = recording(1.0);
+        let files = [builder.file("/d/text", File), builder.file("/d/text", File)];
+        builder.fork(0.1, 2);
         if becomes_another {
-            tape.exec(0.15, 2, "skip");
+            builder.exec(0.15, 2, "skip");
         }
-        let call = tape.call(0.2, 2, Op::Lseek, 3, files[usize::from(own)], b"");
+        let call = builder.call(0.2, 2, Op::Lseek, 3, files[usize::from(own)], b"");
         (call.args[1], call.args[2], call.result) = ((-7i64) as u64, 2, 19);
-        tape.read(0.3, 1, 3, files[0], b"racters");
-        tape
+        builder.read(0.3, 1, 3, files[0], b"racters");
+        builder
     };
     assert_eq!(run(false, false).severity("shared-offset"), High);
     // A program that moves the place for who comes after it; an open file of its own.
-    run(true, false).none("shared-offset");
-    run(false, true).none("shared-offset");
+    run(true, false).no_finding("shared-offset");
+    run(false, true).no_finding("shared-offset");
 }
 
 #[test]
 fn a_forked_child_has_the_buffer_and_goes_on_in_it() {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/in", File);
-    timed(tape.flow(1, 0, file, In, 1, 4096), 0.1, 0.1);
-    tape.look(0.2, 1, SnapshotMoment::Fork, &[unread(0, b"3000\n")]);
-    tape.fork(0.2, 2);
-    timed(tape.flow(2, 0, file, In, 2, 4096), 0.3, 0.4);
-    tape.none("over-read");
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/in", File);
+    timed(builder.stream(1, 0, file, In, 1, 4096), 0.1, 0.1);
+    builder.snapshot(0.2, 1, SnapshotMoment::Fork, &[unread(0, b"3000\n")]);
+    builder.fork(0.2, 2);
+    timed(builder.stream(2, 0, file, In, 2, 4096), 0.3, 0.4);
+    builder.no_finding("over-read");
     // Another program has not.
-    tape.exec(0.25, 2, "sort");
-    tape.0.counts[1].image = 1;
-    assert_eq!(tape.severity("over-read"), High);
+    builder.exec(0.25, 2, "sort");
+    builder.0.counts[1].image = 1;
+    assert_eq!(builder.severity("over-read"), High);
 }

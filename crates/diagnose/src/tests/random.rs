@@ -23,33 +23,33 @@ fn seeds() -> impl Strategy<Value = Seeds> {
     prop::collection::vec((any::<u8>(), any::<u8>(), odd, 0u64..5_000), 0..60)
 }
 
-fn recording(seeds: &Seeds, elapsed_s: f64) -> Tape {
-    let mut tape = tape(elapsed_s);
+fn random_recording(seeds: &Seeds, elapsed_s: f64) -> RecordingBuilder {
+    let mut builder = recording(elapsed_s);
     for pid in 2..6 {
-        tape.process(pid, Some(pid % 3 + 1), "other").exit = Some(Exit::Signal(9));
+        builder.process(pid, Some(pid % 3 + 1), "other").exit = Some(Exit::Signal(9));
     }
     for &(a, b, large, small) in seeds {
         let (pid, fd, file) = (u32::from(a % 7), i32::from(b % 5) - 1, u32::from(a % 9));
         let at_s = small as f64 / 1000.0;
         match b % 6 {
             0 => {
-                let id = tape.file(&format!("/d/{}", a % 3), KINDS[usize::from(a % 6)]);
-                tape.open_file(id).flags = large as i32;
-                tape.open_file(id).size_bytes = Some(small);
-                tape.open_file(id).direct_align = Some((large as u32, small as u32));
+                let id = builder.file(&format!("/d/{}", a % 3), KINDS[usize::from(a % 6)]);
+                builder.open_file(id).flags = large as i32;
+                builder.open_file(id).size_bytes = Some(small);
+                builder.open_file(id).direct_align = Some((large as u32, small as u32));
             }
-            1 | 2 => odd_flow(&mut tape, (pid, fd, file), large, small),
-            3 => odd_call(&mut tape, at_s, (pid, fd, file), large, small),
+            1 | 2 => add_random_stream(&mut builder, (pid, fd, file), large, small),
+            3 => odd_call(&mut builder, at_s, (pid, fd, file), large, small),
             4 => {
                 let head = vec![b'x'; (large % 300) as usize];
                 let mut buffers = [pending(fd, &head), unread(fd, &head)];
                 buffers[0].pending_bytes = large;
-                tape.look_in(at_s, pid, MOMENTS[usize::from(a % 5)], "poll", &buffers);
+                builder.snapshot_in(at_s, pid, MOMENTS[usize::from(a % 5)], "poll", &buffers);
             }
-            _ => tape.event(at_s, pid, odd_what(a)),
+            _ => builder.event(at_s, pid, odd_what(a)),
         }
     }
-    tape
+    builder
 }
 
 fn odd_what(a: u8) -> EventKind {
@@ -60,21 +60,32 @@ fn odd_what(a: u8) -> EventKind {
     }
 }
 
-fn odd_flow(tape: &mut Tape, (pid, fd, file): (u32, i32, u32), large: u64, small: u64) {
+fn add_random_stream(
+    builder: &mut RecordingBuilder,
+    (pid, fd, file): (u32, i32, u32),
+    large: u64,
+    small: u64,
+) {
     let direction = if small.is_multiple_of(2) { In } else { Out };
-    let flow = tape.flow(pid, fd, file, direction, 0, 1);
-    (flow.calls, flow.bytes, flow.image) = (large, small, (small % 3) as u32);
-    (flow.errors, flow.zeros, flow.short) = (small, large, small);
-    (flow.jumps, flow.again_bytes, flow.unaligned) = (small, large, small);
-    (flow.newline_ends, flow.syncs, flow.seeks) = (large, small, small);
-    (flow.first_s, flow.last_s, flow.asked_max) = (small as f64, large as f64, large);
-    flow.sizes.add(small, small);
+    let stream = builder.stream(pid, fd, file, direction, 0, 1);
+    (stream.calls, stream.bytes, stream.image) = (large, small, (small % 3) as u32);
+    (stream.errors, stream.zeros, stream.short) = (small, large, small);
+    (stream.jumps, stream.again_bytes, stream.unaligned) = (small, large, small);
+    (stream.newline_ends, stream.syncs, stream.seeks) = (large, small, small);
+    (stream.first_s, stream.last_s, stream.asked_max) = (small as f64, large as f64, large);
+    stream.sizes.add(small, small);
 }
 
-fn odd_call(tape: &mut Tape, at_s: f64, (pid, fd, file): (u32, i32, u32), large: u64, small: u64) {
+fn odd_call(
+    builder: &mut RecordingBuilder,
+    at_s: f64,
+    (pid, fd, file): (u32, i32, u32),
+    large: u64,
+    small: u64,
+) {
     let op = Op::ALL[small as usize % Op::ALL.len()];
     let head = vec![b'x'; (small % 70) as usize];
-    let call = tape.call(at_s, pid, op, fd, file, &head);
+    let call = builder.call(at_s, pid, op, fd, file, &head);
     (call.asked, call.result, call.position) = (large, small as i64 - 40, Some(large));
     call.args = [large; 6];
     call.paths = vec![format!("/d/{}", small % 3), "other".into()];
@@ -84,15 +95,15 @@ fn odd_call(tape: &mut Tape, at_s: f64, (pid, fd, file): (u32, i32, u32), large:
 proptest! {
     #[test]
     fn any_recording_can_be_judged(seeds in seeds(), elapsed_s in prop_oneof![Just(0.0), Just(1e-9), 0.1f64..100.0]) {
-        let tape = recording(&seeds, elapsed_s);
-        let found = diagnose(&tape.0);
+        let builder = random_recording(&seeds, elapsed_s);
+        let found = diagnose(&builder.0);
         prop_assert!(found.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity)));
         for finding in &found {
             prop_assert!(!finding.why.is_empty() && !finding.fix.is_empty(), "{:?}", finding);
             prop_assert!(finding.evidence.values().all(|value| value.is_finite()));
             prop_assert!(finding.gain.is_none_or(|gain| gain.elapsed_s >= 0.0));
         }
-        prop_assert!(!verdict(&tape.0, &found).text.is_empty());
-        drop(crate::judge(&tape.0).pipelines);
+        prop_assert!(!verdict(&builder.0, &found).text.is_empty());
+        drop(crate::diagnose(&builder.0).pipelines);
     }
 }

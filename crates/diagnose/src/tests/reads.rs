@@ -7,20 +7,20 @@ use crate::testing::*;
 
 /// 3,000 reads of 8 KiB all over a file of 200 MB, in so many seconds of which the processor had some; half of it came from
 /// the device.
-fn random(span_s: f64, cpu_s: f64) -> Tape {
-    let mut tape = tape(span_s);
-    let file = tape.file("/d/table", File);
-    tape.open_file(file).size_bytes = Some(200_000_000);
-    let flow = tape.flow(1, 3, file, In, 3000, 8192);
-    (flow.jumps, flow.again_bytes) = (2990, 20_000_000);
-    let root = tape.root();
+fn random(span_s: f64, cpu_s: f64) -> RecordingBuilder {
+    let mut builder = recording(span_s);
+    let file = builder.file("/d/table", File);
+    builder.open_file(file).size_bytes = Some(200_000_000);
+    let stream = builder.stream(1, 3, file, In, 3000, 8192);
+    (stream.jumps, stream.again_bytes) = (2990, 20_000_000);
+    let root = builder.root();
     (root.user_s, root.queued_s, root.fetched_bytes) = (cpu_s, Some(0.0), Some(100_000_000));
-    tape
+    builder
 }
 
 #[test]
 fn waiting_for_a_processor_or_for_what_is_needed_is_not_the_read_aheads_fault() {
-    let finding = random(0.4, 0.05).one("random-without-advice");
+    let finding = random(0.4, 0.05).finding("random-without-advice");
     // 0.35 s of waiting, three quarters of it for what nobody asked for.
     assert!((finding.evidence["wasted_s"] - 0.264).abs() < 0.001, "{finding:#?}");
     assert!(finding.why.contains("fetched"), "{}", finding.why);
@@ -49,89 +49,89 @@ fn random_reads_that_wait_are_a_warning_and_cached_ones_a_hint() {
 fn advice_order_and_small_files_need_none() {
     let mut advised = random(0.4, 0.05);
     advised.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 1;
-    advised.none("random-without-advice");
+    advised.no_finding("random-without-advice");
     let mut sequential_advice = random(0.4, 0.05);
     sequential_advice.call(0.0, 1, Op::Fadvise, 3, 0, b"").args[3] = 2;
     assert_eq!(sequential_advice.severity("random-without-advice"), Warn);
     let mut ordered = random(0.4, 0.05);
     ordered.0.counts[0].jumps = 599;
-    ordered.none("random-without-advice");
+    ordered.no_finding("random-without-advice");
     ordered.0.counts[0].jumps = 600;
     assert_eq!(ordered.severity("random-without-advice"), Warn);
     let mut small = random(0.4, 0.05);
     small.open_file(0).size_bytes = Some(1_000_000);
-    small.none("random-without-advice");
+    small.no_finding("random-without-advice");
 }
 
 /// 200,000 reads of 4 KiB of a file of 4.8 MB, with a seek before each.
-fn rereading(bytes_again: u64) -> Tape {
-    let mut tape = tape(0.5);
-    let file = tape.file("/d/table", File);
-    tape.open_file(file).size_bytes = Some(4_800_000);
-    let flow = tape.flow(1, 3, file, In, 200_000, 4096);
-    (flow.jumps, flow.seeks, flow.again_bytes) = (199_000, 200_000, bytes_again);
-    tape
+fn rereading(bytes_again: u64) -> RecordingBuilder {
+    let mut builder = recording(0.5);
+    let file = builder.file("/d/table", File);
+    builder.open_file(file).size_bytes = Some(4_800_000);
+    let stream = builder.stream(1, 3, file, In, 200_000, 4096);
+    (stream.jumps, stream.seeks, stream.again_bytes) = (199_000, 200_000, bytes_again);
+    builder
 }
 
 #[test]
 fn a_buffer_filled_again_after_each_seek_is_found_and_priced() {
-    let tape = rereading(810_000_000);
-    let finding = tape.one("seek-and-reread");
+    let builder = rereading(810_000_000);
+    let finding = builder.finding("seek-and-reread");
     assert_eq!(finding.severity, High);
     // 200,000 × (400 + 300) ns and 819 MB × 0.05 ns, which the processor has near, nearly all for nothing.
     assert!((finding.gain.unwrap().elapsed_s - 0.180).abs() < 0.005, "{finding:#?}");
-    tape.none("random-without-advice");
+    builder.no_finding("random-without-advice");
     // What the program does around the calls goes with them.
     let mut slow = rereading(810_000_000);
     (slow.root().user_s, slow.root().system_s) = (0.2, 0.18);
-    let gain = slow.one("seek-and-reread").gain.unwrap();
+    let gain = slow.finding("seek-and-reread").gain.unwrap();
     assert!((gain.elapsed_s - 0.180 - 0.12).abs() < 0.005, "{gain:?}");
 }
 
 /// As it was seen of a C program with an index in front and records behind; the twin with two streams took 0.098 s less.
 #[test]
 fn what_is_read_again_is_near() {
-    let mut tape = tape(0.49);
-    (tape.0.prices.file_read_ns, tape.0.prices.call_ns) = (305.0, 136.0);
-    (tape.0.prices.byte_ns, tape.0.prices.again_byte_ns) = (0.145, 0.021);
-    (tape.root().user_s, tape.root().system_s) = (0.031, 0.1);
-    let file = tape.file("/d/table", File);
-    tape.open_file(file).size_bytes = Some(4_800_000);
-    let flow = tape.flow(1, 3, file, In, 200_000, 4096);
-    (flow.jumps, flow.seeks, flow.again_bytes) = (199_982, 199_982, 817_323_253);
-    let gain = tape.one("seek-and-reread").gain.unwrap().elapsed_s;
+    let mut builder = recording(0.49);
+    (builder.0.prices.file_read_ns, builder.0.prices.call_ns) = (305.0, 136.0);
+    (builder.0.prices.byte_ns, builder.0.prices.again_byte_ns) = (0.145, 0.021);
+    (builder.root().user_s, builder.root().system_s) = (0.031, 0.1);
+    let file = builder.file("/d/table", File);
+    builder.open_file(file).size_bytes = Some(4_800_000);
+    let stream = builder.stream(1, 3, file, In, 200_000, 4096);
+    (stream.jumps, stream.seeks, stream.again_bytes) = (199_982, 199_982, 817_323_253);
+    let gain = builder.finding("seek-and-reread").gain.unwrap().elapsed_s;
     assert!((0.098 / 1.3..0.098 * 1.3).contains(&gain), "{gain}");
 }
 
 #[test]
 fn an_inherited_input_is_at_most_a_warning() {
-    let mut tape = rereading(810_000_000);
-    tape.open_file(0).opened_by = None;
-    assert_eq!(tape.severity("seek-and-reread"), Warn);
+    let mut builder = rereading(810_000_000);
+    builder.open_file(0).opened_by = None;
+    assert_eq!(builder.severity("seek-and-reread"), Warn);
 }
 
 #[test]
 fn bytes_that_are_read_about_once_are_no_reread() {
-    rereading(10_000_000).none("seek-and-reread");
+    rereading(10_000_000).no_finding("seek-and-reread");
     let mut large = rereading(810_000_000);
     large.open_file(0).size_bytes = Some(400_000_000);
-    large.none("seek-and-reread");
-    random(0.4, 0.05).none("seek-and-reread");
+    large.no_finding("seek-and-reread");
+    random(0.4, 0.05).no_finding("seek-and-reread");
 }
 
 /// 4,000 writes of 5,000 bytes.
-fn records(flags: i32, size: Option<u64>, unaligned: u64) -> Tape {
-    let mut tape = tape(0.4);
-    let file = tape.file("/d/volume", File);
-    (tape.open_file(file).flags, tape.open_file(file).size_bytes) = (flags, size);
-    tape.flow(1, 3, file, Out, 4000, 5000).unaligned = unaligned;
-    (tape.root().system_s, tape.root().queued_s) = (0.05, Some(0.0));
-    tape
+fn records(flags: i32, size: Option<u64>, unaligned: u64) -> RecordingBuilder {
+    let mut builder = recording(0.4);
+    let file = builder.file("/d/volume", File);
+    (builder.open_file(file).flags, builder.open_file(file).size_bytes) = (flags, size);
+    builder.stream(1, 3, file, Out, 4000, 5000).unaligned = unaligned;
+    (builder.root().system_s, builder.root().queued_s) = (0.05, Some(0.0));
+    builder
 }
 
 #[test]
 fn records_over_an_old_file_that_straddle_blocks_are_found() {
-    let finding = records(0o1, Some(20_000_000), 4000).one("unaligned-writes");
+    let finding = records(0o1, Some(20_000_000), 4000).finding("unaligned-writes");
     assert!(finding.severity == Warn && finding.fix.contains("8192"), "{finding:#?}");
     let mut warm = records(0o1, Some(20_000_000), 4000);
     warm.root().system_s = 0.4;
@@ -145,12 +145,12 @@ fn records_over_an_old_file_that_straddle_blocks_are_found() {
 
 #[test]
 fn new_files_appends_and_whole_blocks_are_not() {
-    records(0o1101, Some(20_000_000), 4000).none("unaligned-writes");
-    records(0o101, Some(20_000_000), 4000).none("unaligned-writes");
-    records(0o2001, Some(90_000_000), 4000).none("unaligned-writes");
-    records(0o1, Some(20_000_000), 399).none("unaligned-writes");
+    records(0o1101, Some(20_000_000), 4000).no_finding("unaligned-writes");
+    records(0o101, Some(20_000_000), 4000).no_finding("unaligned-writes");
+    records(0o2001, Some(90_000_000), 4000).no_finding("unaligned-writes");
+    records(0o1, Some(20_000_000), 399).no_finding("unaligned-writes");
     // The shell that redirected to it may have made it.
     let mut inherited = records(0o1, Some(20_000_000), 4000);
     inherited.open_file(0).opened_by = None;
-    inherited.none("unaligned-writes");
+    inherited.no_finding("unaligned-writes");
 }

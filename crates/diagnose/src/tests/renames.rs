@@ -9,79 +9,79 @@ use crate::testing::*;
 const O_DSYNC: i32 = 0o10000;
 
 /// A file is written, perhaps synced, renamed; then perhaps its directory is synced.
-fn replaced(synced: bool, directory: Option<&str>) -> Tape {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/new/settings.tmp", File);
-    let flow = tape.flow(1, 3, file, Out, 2, 600);
-    flow.last_s = 0.2;
+fn replaced(synced: bool, directory: Option<&str>) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/new/settings.tmp", File);
+    let stream = builder.stream(1, 3, file, Out, 2, 600);
+    stream.last_s = 0.2;
     if synced {
-        tape.call(0.3, 1, Op::Fsync, 3, file, b"");
+        builder.call(0.3, 1, Op::Fsync, 3, file, b"");
     }
-    tape.rename(0.4, "new/settings.tmp", "old/settings");
+    builder.rename(0.4, "new/settings.tmp", "old/settings");
     if let Some(path) = directory {
-        let id = tape.file(path, StreamKind::Other);
-        tape.call(0.5, 1, Op::Fsync, 4, id, b"");
+        let id = builder.file(path, StreamKind::Other);
+        builder.call(0.5, 1, Op::Fsync, 4, id, b"");
     }
-    tape
+    builder
 }
 
 #[test]
 fn a_rename_before_the_data_is_safe_is_a_warning() {
-    let finding = replaced(false, None).one("missing-sync-before-rename");
+    let finding = replaced(false, None).finding("missing-sync-before-rename");
     assert_eq!((finding.severity, finding.path.as_str(), finding.pid), (Warn, "/d/old/settings", 1));
     assert_eq!(finding.evidence["unsynced_bytes"], 1200.0);
-    replaced(false, None).none("missing-dir-sync");
+    replaced(false, None).no_finding("missing-dir-sync");
 }
 
 /// A file is written and renamed to `to`: whether that replaced something is known, or not.
-fn saved(tape: &mut Tape, at_s: f64, to: &str, replaced: Option<bool>) {
+fn saved(builder: &mut RecordingBuilder, at_s: f64, to: &str, replaced: Option<bool>) {
     let from = format!("{to}.tmp");
-    let file = tape.file(&from, File);
-    let flow = tape.flow(1, 3, file, Out, 2, 600);
-    (flow.first_s, flow.last_s) = (at_s, at_s);
-    tape.rename(at_s + 0.1, &from, to);
+    let file = builder.file(&from, File);
+    let stream = builder.stream(1, 3, file, Out, 2, 600);
+    (stream.first_s, stream.last_s) = (at_s, at_s);
+    builder.rename(at_s + 0.1, &from, to);
     let rename = Rename { from, to: to.into(), replaced, directory: None };
-    tape.last_call().rename = Some(Box::new(rename));
+    builder.last_call().rename = Some(Box::new(rename));
 }
 
-fn one_saved(replaced: Option<bool>) -> Tape {
-    let mut tape = tape(1.0);
-    saved(&mut tape, 0.1, "/d/settings", replaced);
-    tape
+fn one_saved(replaced: Option<bool>) -> RecordingBuilder {
+    let mut builder = recording(1.0);
+    saved(&mut builder, 0.1, "/d/settings", replaced);
+    builder
 }
 
 #[test]
 fn how_bad_it_is_follows_from_what_is_lost() {
     assert_eq!(one_saved(Some(true)).severity("missing-sync-before-rename"), Warn);
     assert_eq!(one_saved(None).severity("missing-sync-before-rename"), Warn);
-    let fresh = one_saved(Some(false)).one("missing-sync-before-rename");
+    let fresh = one_saved(Some(false)).finding("missing-sync-before-rename");
     assert_eq!(fresh.severity, Info);
     assert!(
-        fresh.why.contains("nothing else had that name") && fresh.fix.contains("sync -f /d once"),
+        fresh.why.contains("no other file had that name") && fresh.fix.contains("sync -f /d once"),
         "{fresh:#?}"
     );
 }
 
 #[test]
 fn many_new_names_are_one_hint() {
-    let mut tape = tape(1.0);
+    let mut builder = recording(1.0);
     for number in 0..20 {
-        saved(&mut tape, 0.01 * f64::from(number), &format!("/d/lib{number}.a"), Some(false));
+        saved(&mut builder, 0.01 * f64::from(number), &format!("/d/lib{number}.a"), Some(false));
     }
-    let sum = tape.one("missing-sync-before-rename");
+    let sum = builder.finding("missing-sync-before-rename");
     assert_eq!((sum.severity, sum.evidence["files"], sum.evidence["unsynced_bytes"]), (Info, 20.0, 24_000.0));
-    saved(&mut tape, 0.9, "/d/settings", Some(true));
-    let both = tape.found("missing-sync-before-rename");
+    saved(&mut builder, 0.9, "/d/settings", Some(true));
+    let both = builder.findings("missing-sync-before-rename");
     assert_eq!(both.iter().map(|one| one.severity).collect::<Vec<_>>(), [Warn, Info]);
 }
 
 #[test]
 fn what_is_made_of_other_files_can_be_made_again() {
     let from = |path: &str, bytes: u64| {
-        let mut tape = one_saved(Some(true));
-        let input = tape.file(path, File);
-        tape.flow(1, 4, input, In, 1, bytes);
-        tape
+        let mut builder = one_saved(Some(true));
+        let input = builder.file(path, File);
+        builder.stream(1, 4, input, In, 1, bytes);
+        builder
     };
     // ar puts object files into a library that was there before.
     assert_eq!(from("/d/part.o", 1100).severity("missing-sync-before-rename"), Info);
@@ -91,11 +91,11 @@ fn what_is_made_of_other_files_can_be_made_again() {
     let mut both = from("/d/settings", 1200);
     saved(&mut both, 0.4, "/d/more", Some(true));
     let more = both.file("/d/more", File);
-    both.flow(1, 4, more, In, 1, 1200);
-    assert!(both.found("missing-sync-before-rename").iter().all(|one| one.severity == Warn));
+    both.stream(1, 4, more, In, 1, 1200);
+    assert!(both.findings("missing-sync-before-rename").iter().all(|one| one.severity == Warn));
     let mut patched = from("/d/change", 1200);
     let old = patched.file("/d/settings", File);
-    patched.flow(1, 5, old, In, 1, 1100);
+    patched.stream(1, 5, old, In, 1, 1100);
     assert_eq!(patched.severity("missing-sync-before-rename"), Warn);
     // What the program itself is made of is no source, nor is a number from a large file a copy of it.
     assert_eq!(from("/usr/lib/python3/json.py", 1100).severity("missing-sync-before-rename"), Warn);
@@ -106,66 +106,66 @@ fn what_is_made_of_other_files_can_be_made_again() {
 
 #[test]
 fn a_script_is_no_source_of_what_it_writes() {
-    let mut tape = one_saved(Some(true));
-    tape.root().images[0].comm = "python3".into();
-    tape.root().images[0].argv = vec!["python3".into(), "-u".into(), "save.py".into()];
-    let script = tape.file("/d/save.py", File);
-    tape.flow(1, 4, script, In, 1, 1100);
-    assert_eq!(tape.severity("missing-sync-before-rename"), Warn);
-    tape.open_file(script).path = "/d/other.py".into();
-    assert_eq!(tape.severity("missing-sync-before-rename"), Info, "compiled modules are written this way");
+    let mut builder = one_saved(Some(true));
+    builder.root().images[0].comm = "python3".into();
+    builder.root().images[0].argv = vec!["python3".into(), "-u".into(), "save.py".into()];
+    let script = builder.file("/d/save.py", File);
+    builder.stream(1, 4, script, In, 1, 1100);
+    assert_eq!(builder.severity("missing-sync-before-rename"), Warn);
+    builder.open_file(script).path = "/d/other.py".into();
+    assert_eq!(builder.severity("missing-sync-before-rename"), Info, "compiled modules are written this way");
 }
 
 #[test]
 fn a_copy_through_a_pipe_can_be_made_again() {
     // rsync: one process reads, another writes.
-    let mut tape = one_saved(Some(true));
-    let (socket, source) = (tape.file("socket:[7]", Socket), tape.file("/source/settings", File));
-    tape.process(2, None, "sender");
-    tape.flow(2, 3, source, In, 1, 1200);
-    tape.flow(1, 0, socket, In, 1, 1300);
-    assert_eq!(tape.severity("missing-sync-before-rename"), Warn, "nobody knows where that comes from");
-    tape.flow(2, 1, socket, Out, 1, 1300);
-    assert_eq!(tape.severity("missing-sync-before-rename"), Info);
+    let mut builder = one_saved(Some(true));
+    let (socket, source) = (builder.file("socket:[7]", Socket), builder.file("/source/settings", File));
+    builder.process(2, None, "sender");
+    builder.stream(2, 3, source, In, 1, 1200);
+    builder.stream(1, 0, socket, In, 1, 1300);
+    assert_eq!(builder.severity("missing-sync-before-rename"), Warn, "nobody knows where that comes from");
+    builder.stream(2, 1, socket, Out, 1, 1300);
+    assert_eq!(builder.severity("missing-sync-before-rename"), Info);
 }
 
 #[test]
 fn what_this_run_made_it_can_make_again_unless_it_keeps_its_state_there() {
-    let mut tape = one_saved(Some(false));
-    saved(&mut tape, 0.3, "/d/settings", Some(true));
-    assert_eq!(tape.one("missing-sync-before-rename").evidence["files"], 2.0);
-    saved(&mut tape, 0.5, "/d/settings", Some(true));
-    assert_eq!(tape.severity("missing-sync-before-rename"), Info, "steps of one thing");
-    saved(&mut tape, 5.5, "/d/settings", Some(true));
-    assert_eq!(tape.found("missing-sync-before-rename")[0].severity, Warn, "it saves again and again");
+    let mut builder = one_saved(Some(false));
+    saved(&mut builder, 0.3, "/d/settings", Some(true));
+    assert_eq!(builder.finding("missing-sync-before-rename").evidence["files"], 2.0);
+    saved(&mut builder, 0.5, "/d/settings", Some(true));
+    assert_eq!(builder.severity("missing-sync-before-rename"), Info, "steps of one thing");
+    saved(&mut builder, 5.5, "/d/settings", Some(true));
+    assert_eq!(builder.findings("missing-sync-before-rename")[0].severity, Warn, "it saves again and again");
     // ld makes a program, strip replaces it.
     let mut linked = one_saved(Some(true));
     let program = linked.file("/d/settings", File);
-    let flow = linked.flow(1, 5, program, Out, 1, 1200);
-    (flow.first_s, flow.last_s) = (0.0, 0.01);
+    let stream = linked.stream(1, 5, program, Out, 1, 1200);
+    (stream.first_s, stream.last_s) = (0.0, 0.01);
     assert_eq!(linked.severity("missing-sync-before-rename"), Info);
 }
 
 #[test]
 fn who_cannot_change_a_program_is_told_what_he_can_do() {
-    let mut tape = one_saved(Some(true));
-    tape.root().images[0].exe = "/usr/bin/sed".into();
-    let finding = tape.one("missing-sync-before-rename");
-    assert!(finding.fix.starts_with("sync /d/settings /d behind it; in its code"), "{finding:#?}");
+    let mut builder = one_saved(Some(true));
+    builder.root().images[0].exe = "/usr/bin/sed".into();
+    let finding = builder.finding("missing-sync-before-rename");
+    assert!(finding.fix.starts_with("sync /d/settings /d afterwards; in its code"), "{finding:#?}");
     assert_eq!(finding.severity, Info, "its makers decided");
-    tape.root().images[0].comm = "git".into();
-    assert!(tape.one("missing-sync-before-rename").fix.starts_with("git config core.fsync all"));
+    builder.root().images[0].comm = "git".into();
+    assert!(builder.finding("missing-sync-before-rename").fix.starts_with("git config core.fsync all"));
     // sort writes and mv renames: the script in which they are can sync in between.
-    tape.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
-    tape.0.counts[0].pid = 2;
-    let between = tape.one("missing-sync-before-rename");
+    builder.process(2, None, "sort").images[0].exe = "/usr/bin/sort".into();
+    builder.0.counts[0].pid = 2;
+    let between = builder.finding("missing-sync-before-rename");
     assert_eq!((between.severity, between.pid), (Warn, 2));
-    tape.0.counts[0].pid = 1;
+    builder.0.counts[0].pid = 1;
     // Of the directory it is so as well.
-    tape.call(0.15, 1, Op::Fsync, 3, 0, b"");
-    let directory = tape.one("missing-dir-sync");
+    builder.call(0.15, 1, Op::Fsync, 3, 0, b"");
+    let directory = builder.finding("missing-dir-sync");
     assert!(
-        directory.severity == Info && directory.fix.starts_with("sync /d/settings /d behind it"),
+        directory.severity == Info && directory.fix.starts_with("sync /d/settings /d afterwards"),
         "{directory:#?}"
     );
 }
@@ -173,19 +173,19 @@ fn who_cannot_change_a_program_is_told_what_he_can_do() {
 #[test]
 fn what_tools_replace_and_make_anew_is_one_hint() {
     // git: a new config, and the old index.
-    let mut tape = one_saved(Some(false));
-    saved(&mut tape, 0.3, "/d/index", Some(true));
-    tape.root().images[0].exe = "/usr/bin/git".into();
-    let finding = tape.one("missing-sync-before-rename");
+    let mut builder = one_saved(Some(false));
+    saved(&mut builder, 0.3, "/d/index", Some(true));
+    builder.root().images[0].exe = "/usr/bin/git".into();
+    let finding = builder.finding("missing-sync-before-rename");
     assert_eq!((finding.severity, finding.path.as_str(), finding.evidence["files"]), (Info, "/d/index", 2.0));
-    assert!(finding.why.contains("Of 1 of them an older file is gone"), "{}", finding.why);
+    assert!(finding.why.contains("For 1 of them an older file is lost"), "{}", finding.why);
 }
 
 #[test]
 fn a_name_that_is_given_up_again_is_no_name() {
-    let mut tape = one_saved(Some(true));
-    tape.call(0.4, 1, Op::Unlink, -1, 0, b"").paths = vec!["/d/settings".into()];
-    tape.none("missing-sync-before-rename");
+    let mut builder = one_saved(Some(true));
+    builder.call(0.4, 1, Op::Unlink, -1, 0, b"").paths = vec!["/d/settings".into()];
+    builder.no_finding("missing-sync-before-rename");
     // git's packs are renamed twice.
     let mut twice = one_saved(Some(false));
     twice.call(0.15, 1, Op::Fsync, 3, 0, b"");
@@ -193,23 +193,23 @@ fn a_name_that_is_given_up_again_is_no_name() {
     let rename =
         Rename { from: "/d/settings".into(), to: "/d/last".into(), replaced: Some(false), directory: None };
     twice.last_call().rename = Some(Box::new(rename));
-    twice.none("missing-dir-sync");
+    twice.no_finding("missing-dir-sync");
 }
 
 #[test]
 fn synced_data_is_safe_whoever_synced_it() {
-    replaced(true, None).none("missing-sync-before-rename");
+    replaced(true, None).no_finding("missing-sync-before-rename");
     let mut counted = replaced(false, None);
     counted.0.counts[0].syncs = 1;
-    counted.none("missing-sync-before-rename");
+    counted.no_finding("missing-sync-before-rename");
     let mut flagged = replaced(false, None);
     flagged.open_file(0).flags |= O_DSYNC;
-    flagged.none("missing-sync-before-rename");
+    flagged.no_finding("missing-sync-before-rename");
     // sync(1) opens the file again.
     let mut other = replaced(false, None);
     let again = other.file("/d/new/settings.tmp", File);
     other.call(0.35, 9, Op::Fsync, 3, again, b"");
-    other.none("missing-sync-before-rename");
+    other.no_finding("missing-sync-before-rename");
     let mut late = replaced(false, None);
     late.call(0.45, 1, Op::Fsync, 3, 0, b"");
     assert_eq!(late.severity("missing-sync-before-rename"), Warn);
@@ -221,26 +221,26 @@ fn renames_of_others_files_failed_ones_and_those_in_memory_are_left_alone() {
     if let weir_model::trace::EventKind::Call(call) = &mut failed.0.events[0].kind {
         call.result = -18;
     }
-    failed.none("missing-sync-before-rename");
+    failed.no_finding("missing-sync-before-rename");
     let mut unwritten = replaced(false, None);
     unwritten.0.counts[0].bytes = 0;
-    unwritten.none("missing-sync-before-rename");
-    let mut volatile = tape(1.0);
+    unwritten.no_finding("missing-sync-before-rename");
+    let mut volatile = recording(1.0);
     let file = volatile.file("/run/x.tmp", File);
-    volatile.flow(1, 3, file, Out, 1, 5).last_s = 0.1;
+    volatile.stream(1, 3, file, Out, 1, 5).last_s = 0.1;
     volatile.rename(0.4, "/run/x.tmp", "/run/x");
-    volatile.none("missing-sync-before-rename");
+    volatile.no_finding("missing-sync-before-rename");
 }
 
 #[test]
 fn a_rename_needs_its_directory_synced() {
-    let finding = replaced(true, None).one("missing-dir-sync");
+    let finding = replaced(true, None).finding("missing-dir-sync");
     assert_eq!((finding.severity, finding.path.as_str()), (Warn, "/d/old/settings"));
     assert_eq!(replaced(true, Some("/d/new")).severity("missing-dir-sync"), Warn);
-    replaced(true, Some("/d/old")).none("missing-dir-sync");
+    replaced(true, Some("/d/old")).no_finding("missing-dir-sync");
     let mut all = replaced(true, None);
     all.call(0.6, 1, Op::Sync, -1, 0, b"").file = None;
-    all.none("missing-dir-sync");
+    all.no_finding("missing-dir-sync");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn what_happened_while_nobody_looked_is_not_judged() {
     // Between writing and renaming: it may have been synced then.
     let mut away = replaced(false, None);
     away.event(0.25, 1, EventKind::Unwatched { until_s: 0.35 });
-    away.none("missing-sync-before-rename");
+    away.no_finding("missing-sync-before-rename");
     let mut other = replaced(false, None);
     other.event(0.25, 9, EventKind::Unwatched { until_s: 0.35 });
     assert_eq!(other.severity("missing-sync-before-rename"), Warn, "somebody else's calls");
@@ -258,39 +258,39 @@ fn what_happened_while_nobody_looked_is_not_judged() {
     // And the directory afterwards.
     let mut behind = replaced(true, None);
     behind.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
-    behind.none("missing-dir-sync");
+    behind.no_finding("missing-dir-sync");
 }
 
 #[test]
 fn a_directory_is_the_same_by_whatever_path() {
     let by = |path: &str, ino: u64, dev: u64| {
-        let mut tape = one_saved(Some(true));
-        tape.call(0.15, 1, Op::Fsync, 3, 0, b"");
-        tape.open_file(0).dev = 8;
-        let directory = tape.file(path, StreamKind::Other);
-        (tape.open_file(directory).ino, tape.open_file(directory).dev) = (ino, dev);
-        tape.call(0.5, 1, Op::Fsync, 4, directory, b"");
-        let rename = tape.0.events.iter_mut().find_map(|event| match &mut event.kind {
+        let mut builder = one_saved(Some(true));
+        builder.call(0.15, 1, Op::Fsync, 3, 0, b"");
+        builder.open_file(0).dev = 8;
+        let directory = builder.file(path, StreamKind::Other);
+        (builder.open_file(directory).ino, builder.open_file(directory).dev) = (ino, dev);
+        builder.call(0.5, 1, Op::Fsync, 4, directory, b"");
+        let rename = builder.0.events.iter_mut().find_map(|event| match &mut event.kind {
             EventKind::Call(call) => call.rename.as_mut(),
             _ => None,
         });
         rename.unwrap().directory = Some(77);
-        tape
+        builder
     };
     // Through a symbolic link, or another mount of it.
-    by("/link", 77, 8).none("missing-dir-sync");
-    by("/d", 0, 8).none("missing-dir-sync");
+    by("/link", 77, 8).no_finding("missing-dir-sync");
+    by("/d", 0, 8).no_finding("missing-dir-sync");
     assert_eq!(by("/link", 78, 8).severity("missing-dir-sync"), Warn);
     assert_eq!(by("/link", 77, 9).severity("missing-dir-sync"), Warn, "a number of another file system");
 }
 
 #[test]
 fn a_directory_that_is_synced_over_and_over_is_known_by_its_counter() {
-    let mut tape = replaced(true, None);
-    let directory = tape.file("/d/old", StreamKind::Other);
-    let flow = tape.flow(1, 4, directory, Out, 0, 0);
-    (flow.syncs, flow.first_s, flow.last_s) = (100, 0.1, 0.3);
-    assert_eq!(tape.severity("missing-dir-sync"), Warn, "the last one was before");
-    tape.0.counts.last_mut().unwrap().last_s = 0.5;
-    tape.none("missing-dir-sync");
+    let mut builder = replaced(true, None);
+    let directory = builder.file("/d/old", StreamKind::Other);
+    let stream = builder.stream(1, 4, directory, Out, 0, 0);
+    (stream.syncs, stream.first_s, stream.last_s) = (100, 0.1, 0.3);
+    assert_eq!(builder.severity("missing-dir-sync"), Warn, "the last one was before");
+    builder.0.counts.last_mut().unwrap().last_s = 0.5;
+    builder.no_finding("missing-dir-sync");
 }

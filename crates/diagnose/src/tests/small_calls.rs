@@ -7,10 +7,10 @@ use crate::testing::*;
 
 #[test]
 fn byte_by_byte_writes_are_found_and_priced() {
-    let mut tape = tape(5.0);
-    let file = tape.file("/d/out", File);
-    tape.flow(1, 1, file, Out, 5_000_000, 1);
-    let finding = tape.one("tiny-writes");
+    let mut builder = recording(5.0);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 5_000_000, 1);
+    let finding = builder.finding("tiny-writes");
     assert_eq!((finding.severity, finding.fd, finding.path.as_str()), (High, 1, "/d/out"));
     assert_eq!((finding.evidence["calls"], finding.evidence["mean_bytes"]), (5e6, 1.0));
     let gain = finding.gain.unwrap();
@@ -21,105 +21,110 @@ fn byte_by_byte_writes_are_found_and_priced() {
 
 #[test]
 fn gathered_writes_are_well() {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/out", File);
-    tape.flow(1, 1, file, Out, 80, 65_536);
-    tape.flow(1, 3, file, Out, 99, 1);
-    tape.none("tiny-writes");
-    tape.none("line-buffered-bulk");
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 80, 65_536);
+    builder.stream(1, 3, file, Out, 99, 1);
+    builder.no_finding("tiny-writes");
+    builder.no_finding("line-buffered-bulk");
 }
 
 #[test]
 fn severity_is_the_share_and_not_the_count() {
     // 250,000 × 0.9 µs, less what a buffer takes: about 0.224 s.
     for (elapsed, severity) in [(0.5, Some(High)), (2.0, Some(Warn)), (10.0, Some(Info)), (60.0, None)] {
-        let mut tape = tape(elapsed);
-        let file = tape.file("/d/out", File);
-        tape.flow(1, 1, file, Out, 250_000, 1);
-        assert_eq!(tape.found("tiny-writes").first().map(|found| found.severity), severity, "{elapsed}");
+        let mut builder = recording(elapsed);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 250_000, 1);
+        assert_eq!(
+            builder.findings("tiny-writes").first().map(|found| found.severity),
+            severity,
+            "{elapsed}"
+        );
     }
 }
 
 #[test]
 fn a_few_milliseconds_are_worth_a_hint_where_they_are_most_of_the_run() {
     for (elapsed, calls, severity) in [(0.010, 4000, Some(Info)), (0.100, 4000, None), (0.003, 1500, None)] {
-        let mut tape = tape(elapsed);
-        let file = tape.file("/d/out", File);
-        tape.flow(1, 1, file, Out, calls, 1);
-        let found = tape.found("tiny-writes").first().map(|found| found.severity);
+        let mut builder = recording(elapsed);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, calls, 1);
+        let found = builder.findings("tiny-writes").first().map(|found| found.severity);
         assert_eq!(found, severity, "{calls} calls in {elapsed} s");
     }
 }
 
 #[test]
 fn the_processor_time_is_the_most_that_calls_can_cost() {
-    let mut tape = tape(1.0);
-    let file = tape.file("/d/out", File);
-    tape.flow(1, 1, file, Out, 1_000_000, 1);
-    (tape.root().user_s, tape.root().system_s) = (0.01, 0.02);
-    let finding = tape.one("tiny-writes");
+    let mut builder = recording(1.0);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 1_000_000, 1);
+    (builder.root().user_s, builder.root().system_s) = (0.01, 0.02);
+    let finding = builder.finding("tiny-writes");
     assert!(finding.evidence["cost_s"] <= 0.03 && finding.severity == Info, "{finding:#?}");
 }
 
 #[test]
 fn calls_on_a_socket_cost_what_the_kernel_took_for_them() {
-    let mut tape = tape(1.0);
-    let socket = tape.file("socket:[7]", Socket);
-    tape.flow(1, 4, socket, Out, 100_000, 1);
-    (tape.root().user_s, tape.root().system_s) = (0.1, 0.4);
-    let cost_s = tape.one("tiny-writes").evidence["cost_s"];
+    let mut builder = recording(1.0);
+    let socket = builder.file("socket:[7]", Socket);
+    builder.stream(1, 4, socket, Out, 100_000, 1);
+    (builder.root().user_s, builder.root().system_s) = (0.1, 0.4);
+    let cost_s = builder.finding("tiny-writes").evidence["cost_s"];
     assert!((cost_s - 0.46).abs() < 1e-6, "{cost_s}");
     // Where other calls are as many, nobody knows whose time it was.
-    let file = tape.file("/d/in", File);
-    tape.flow(1, 3, file, In, 100_000, 1000);
-    tape.root().system_s = 1.2;
-    let cost_s = tape.one("tiny-writes").evidence["cost_s"];
+    let file = builder.file("/d/in", File);
+    builder.stream(1, 3, file, In, 100_000, 1000);
+    builder.root().system_s = 1.2;
+    let cost_s = builder.finding("tiny-writes").evidence["cost_s"];
     assert!((cost_s - 0.045 - 0.03).abs() < 1e-3, "{cost_s}");
 }
 
 /// As it was seen of a Python program that sent 99,590 bytes one by one; the twin that sends them at once took 0.328 s
 /// less of the processors.
-fn sent_byte_by_byte(taken: &[u8]) -> Tape {
-    let mut tape = tape(0.509);
-    (tape.0.prices.pipe_ns, tape.0.prices.buffered_byte_ns, tape.0.prices.byte_ns) = (233.5, 0.926, 0.233);
-    (tape.root().user_s, tape.root().system_s) = (0.0519, 0.1717);
-    let child = tape.process(2, Some(1), "python3");
+fn sent_byte_by_byte(taken: &[u8]) -> RecordingBuilder {
+    let mut builder = recording(0.509);
+    (builder.0.prices.pipe_ns, builder.0.prices.buffered_byte_ns, builder.0.prices.byte_ns) =
+        (233.5, 0.926, 0.233);
+    (builder.root().user_s, builder.root().system_s) = (0.0519, 0.1717);
+    let child = builder.process(2, Some(1), "python3");
     (child.user_s, child.system_s) = (0.0268, 0.1003);
-    let (ours, theirs) = (tape.file("socket:[7]", Socket), tape.file("socket:[8]", Socket));
-    tape.flow(1, 3, ours, Out, 99_590, 1);
-    tape.flow(2, 4, theirs, In, 13_887, 7).asked = tape_asked(13_887, 65_536);
+    let (ours, theirs) = (builder.file("socket:[7]", Socket), builder.file("socket:[8]", Socket));
+    builder.stream(1, 3, ours, Out, 99_590, 1);
+    builder.stream(2, 4, theirs, In, 13_887, 7).asked = tape_asked(13_887, 65_536);
     for (number, byte) in b"measured".chunks(1).enumerate() {
-        tape.write(0.06 + number as f64 / 1e5, 1, 3, ours, byte);
+        builder.write(0.06 + number as f64 / 1e5, 1, 3, ours, byte);
     }
-    tape.read(0.0602, 2, 4, theirs, taken);
-    tape
+    builder.read(0.0602, 2, 4, theirs, taken);
+    builder
 }
 
 #[test]
 fn a_reader_that_gets_single_bytes_pays_as_well() {
-    let finding = sent_byte_by_byte(b"measu").one("tiny-writes");
+    let finding = sent_byte_by_byte(b"measu").finding("tiny-writes");
     let (gain, peer_s) = (finding.gain.unwrap().elapsed_s, finding.evidence["peer_s"]);
     assert!((gain - 0.2027).abs() < 0.002 && (peer_s - 0.116).abs() < 0.002, "{finding:#?}");
     assert_eq!(finding.evidence["peer"], 2.0);
-    assert!(finding.why.contains("python3 (2) at the other end"), "{}", finding.why);
+    assert!(finding.why.contains("its reader python3 (2) gets few bytes"), "{}", finding.why);
     // Other bytes come out of some other socket.
-    assert!(!sent_byte_by_byte(b"hello").one("tiny-writes").evidence.contains_key("peer_s"));
+    assert!(!sent_byte_by_byte(b"hello").finding("tiny-writes").evidence.contains_key("peer_s"));
     // Who asks for single bytes has itself to blame.
     let mut asks = sent_byte_by_byte(b"measu");
     asks.0.counts[1].asked = tape_asked(13_887, 8);
-    assert!(!asks.one("tiny-writes").evidence.contains_key("peer_s"));
+    assert!(!asks.finding("tiny-writes").evidence.contains_key("peer_s"));
 }
 
 /// As it was seen of node with 150,000 console.log; the twin that joins the lines took 0.416 s less.
 #[test]
 fn what_surrounds_a_call_in_the_program_is_saved_as_well() {
     let logged = |user_s: f64| {
-        let mut tape = tape(user_s + 0.3);
-        (tape.0.prices.file_write_ns, tape.0.prices.buffered_byte_ns) = (547.0, 1.1);
-        (tape.root().user_s, tape.root().system_s) = (user_s, 0.1635);
-        let file = tape.file("/d/out", File);
-        tape.flow(1, 1, file, Out, 150_001, 11).newline_ends = 150_001;
-        tape.one("line-buffered-bulk")
+        let mut builder = recording(user_s + 0.3);
+        (builder.0.prices.file_write_ns, builder.0.prices.buffered_byte_ns) = (547.0, 1.1);
+        (builder.root().user_s, builder.root().system_s) = (user_s, 0.1635);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 150_001, 11).newline_ends = 150_001;
+        builder.finding("line-buffered-bulk")
     };
     let finding = logged(0.402);
     let gain = finding.gain.unwrap().elapsed_s;
@@ -131,48 +136,48 @@ fn what_surrounds_a_call_in_the_program_is_saved_as_well() {
 #[test]
 fn what_surrounds_the_calls_makes_nothing_worse() {
     let severity = |user_s: f64| {
-        let mut tape = tape(1.0);
-        (tape.root().user_s, tape.root().system_s) = (user_s, 0.23);
-        let file = tape.file("/d/out", File);
-        tape.flow(1, 1, file, Out, 250_000, 1);
-        tape.severity("tiny-writes")
+        let mut builder = recording(1.0);
+        (builder.root().user_s, builder.root().system_s) = (user_s, 0.23);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 250_000, 1);
+        builder.severity("tiny-writes")
     };
     assert_eq!((severity(0.0), severity(0.7)), (Warn, Warn), "only what the kernel took is certain");
 }
 
 #[test]
 fn commands_and_answers_cannot_be_gathered() {
-    let mut tape = tape(1.0);
-    let device = tape.file("/dev/ttyUSB0", StreamKind::Device);
-    tape.flow(1, 3, device, Out, 1_000_000, 4);
-    let socket = tape.file("socket:[7]", Socket);
-    tape.flow(1, 4, socket, Out, 1_000_000, 9);
-    tape.flow(1, 4, socket, In, 1_000_000, 12);
-    let (there, back) = (tape.file("pipe:[1]", Pipe), tape.file("pipe:[2]", Pipe));
-    tape.process(2, Some(1), "server");
-    tape.flow(1, 5, there, Out, 1_000_000, 8);
-    tape.flow(2, 0, there, In, 1_000_000, 8);
-    tape.flow(2, 1, back, Out, 1_000_000, 8);
-    tape.flow(1, 6, back, In, 1_000_000, 8);
-    let scattered = tape.file("/d/index", File);
-    tape.flow(1, 7, scattered, Out, 1_000_000, 8).jumps = 900_000;
-    tape.none("tiny-writes");
-    let null = tape.file("/dev/null", StreamKind::Device);
-    tape.flow(1, 8, null, Out, 1_000_000, 1);
-    assert_eq!(tape.one("tiny-writes").fd, 8);
+    let mut builder = recording(1.0);
+    let device = builder.file("/dev/ttyUSB0", StreamKind::Device);
+    builder.stream(1, 3, device, Out, 1_000_000, 4);
+    let socket = builder.file("socket:[7]", Socket);
+    builder.stream(1, 4, socket, Out, 1_000_000, 9);
+    builder.stream(1, 4, socket, In, 1_000_000, 12);
+    let (there, back) = (builder.file("pipe:[1]", Pipe), builder.file("pipe:[2]", Pipe));
+    builder.process(2, Some(1), "server");
+    builder.stream(1, 5, there, Out, 1_000_000, 8);
+    builder.stream(2, 0, there, In, 1_000_000, 8);
+    builder.stream(2, 1, back, Out, 1_000_000, 8);
+    builder.stream(1, 6, back, In, 1_000_000, 8);
+    let scattered = builder.file("/d/index", File);
+    builder.stream(1, 7, scattered, Out, 1_000_000, 8).jumps = 900_000;
+    builder.no_finding("tiny-writes");
+    let null = builder.file("/dev/null", StreamKind::Device);
+    builder.stream(1, 8, null, Out, 1_000_000, 1);
+    assert_eq!(builder.finding("tiny-writes").fd, 8);
 }
 
 #[test]
 fn a_one_way_pipe_of_bytes_can_be_gathered() {
-    let mut tape = tape(2.0);
-    let (first, second) = (tape.file("pipe:[1]", Pipe), tape.file("pipe:[2]", Pipe));
-    tape.process(2, None, "next");
-    tape.flow(1, 0, first, In, 1_000_000, 1);
-    tape.flow(1, 1, second, Out, 1_000_000, 1);
-    tape.flow(2, 0, second, In, 1_000_000, 1).asked = tape_asked(1_000_000, 65_536);
-    assert_eq!(tape.one("tiny-writes").pid, 1);
+    let mut builder = recording(2.0);
+    let (first, second) = (builder.file("pipe:[1]", Pipe), builder.file("pipe:[2]", Pipe));
+    builder.process(2, None, "next");
+    builder.stream(1, 0, first, In, 1_000_000, 1);
+    builder.stream(1, 1, second, Out, 1_000_000, 1);
+    builder.stream(2, 0, second, In, 1_000_000, 1).asked = tape_asked(1_000_000, 65_536);
+    assert_eq!(builder.finding("tiny-writes").pid, 1);
     // The next one asks for much and gets little: that is the writer's doing.
-    assert_eq!(tape.one("tiny-reads").pid, 1);
+    assert_eq!(builder.finding("tiny-reads").pid, 1);
 }
 
 fn tape_asked(calls: u64, size: u64) -> weir_model::trace::Histogram {
@@ -183,64 +188,65 @@ fn tape_asked(calls: u64, size: u64) -> weir_model::trace::Histogram {
 
 #[test]
 fn byte_by_byte_reads_are_found_and_blocks_are_not() {
-    let mut broken = tape(1.0);
+    let mut broken = recording(1.0);
     let input = broken.file("/d/in", File);
-    broken.flow(1, 0, input, In, 600_000, 1);
-    let finding = broken.one("tiny-reads");
+    broken.stream(1, 0, input, In, 600_000, 1);
+    let finding = broken.finding("tiny-reads");
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.238).abs() < 0.005, "{finding:#?}");
-    let mut fixed = tape(1.0);
+    let mut fixed = recording(1.0);
     let input = fixed.file("/d/in", File);
-    fixed.flow(1, 0, input, In, 150, 4096);
-    fixed.none("tiny-reads");
-    let mut typed = tape(1.0);
+    fixed.stream(1, 0, input, In, 150, 4096);
+    fixed.no_finding("tiny-reads");
+    let mut typed = recording(1.0);
     let terminal = typed.file("/dev/tty", Terminal);
-    typed.flow(1, 0, terminal, In, 600_000, 1);
-    typed.none("tiny-reads");
+    typed.stream(1, 0, terminal, In, 600_000, 1);
+    typed.no_finding("tiny-reads");
 }
 
 #[test]
 fn lines_one_by_one_into_a_file_are_line_buffered_bulk() {
-    let mut tape = tape(0.6);
-    let file = tape.file("/d/out", File);
-    tape.flow(1, 1, file, Out, 300_000, 30).newline_ends = 300_000;
-    let finding = tape.one("line-buffered-bulk");
+    let mut builder = recording(0.6);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 300_000, 30).newline_ends = 300_000;
+    let finding = builder.finding("line-buffered-bulk");
     assert_eq!(finding.severity, High);
     // Whether the program flushes or its stream goes by lines is not known: gathering helps with both.
     assert!(finding.fix.starts_with("weir run --coalesce -- ./prog 'a b'   or in code: "), "{}", finding.fix);
-    assert!(!finding.fix.contains("--full") && !finding.why.contains("nobody"), "{finding:#?}");
-    tape.none("tiny-writes");
+    assert!(!finding.fix.contains("--full") && !finding.why.contains("the reader"), "{finding:#?}");
+    builder.no_finding("tiny-writes");
 }
 
 #[test]
 fn who_reads_line_by_line_is_said_where_it_is_known() {
     let why = |asked: u64, size: u64, inside: bool| {
-        let mut tape = tape(0.6);
-        let pipe = tape.file("pipe:[3]", Pipe);
-        tape.process(2, Some(1), "next");
-        tape.flow(1, 1, pipe, Out, 300_000, 30).newline_ends = 300_000;
+        let mut builder = recording(0.6);
+        let pipe = builder.file("pipe:[3]", Pipe);
+        builder.process(2, Some(1), "next");
+        builder.stream(1, 1, pipe, Out, 300_000, 30).newline_ends = 300_000;
         if inside {
-            tape.flow(2, 0, pipe, In, 9_000_000 / size, size).asked = tape_asked(9_000_000 / size, asked);
+            builder.stream(2, 0, pipe, In, 9_000_000 / size, size).asked =
+                tape_asked(9_000_000 / size, asked);
         }
-        tape.one("line-buffered-bulk").why
+        builder.finding("line-buffered-bulk").why
     };
-    assert!(why(65_536, 4096, true).contains("nobody reads line by line"));
+    assert!(why(65_536, 4096, true).contains("the reader takes larger blocks"));
     // `while read`, a reader that gets each line as it comes, and one that nobody sees.
     for (asked, size, inside) in [(1, 1, true), (65_536, 30, true), (65_536, 4096, false)] {
         let why = why(asked, size, inside);
-        assert!(!why.contains("nobody") && why.ends_with("% of the run."), "{why}");
+        assert!(!why.contains("the reader") && why.ends_with("% of the run."), "{why}");
     }
 }
 
 #[test]
 fn gathering_is_offered_only_where_it_helps() {
-    let offered = |change: &dyn Fn(&mut Tape)| {
-        let mut tape = tape(5.0);
-        let file = tape.file("/d/out", File);
-        tape.flow(1, 1, file, Out, 5_000_000, 1);
-        change(&mut tape);
-        let fix = tape.one("tiny-writes").fix;
-        let verdict = verdict(&tape.0, &diagnose(&tape.0));
+    let offered = |change: &dyn Fn(&mut RecordingBuilder)| {
+        let mut builder = recording(5.0);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 5_000_000, 1);
+        change(&mut builder);
+        let fix = builder.finding("tiny-writes").fix;
+        let verdict = verdict(&builder.0, &diagnose(&builder.0));
         assert_eq!(
             (fix.contains("weir run"), verdict.text.ends_with(':')),
             (verdict.command.is_some(), verdict.command.is_some())
@@ -249,101 +255,101 @@ fn gathering_is_offered_only_where_it_helps() {
         fix.contains("weir run")
     };
     let reads = |path: &'static str, calls: u64| {
-        move |tape: &mut Tape| {
-            let device = tape.file(path, StreamKind::Device);
-            tape.flow(1, 0, device, In, calls, 1);
+        move |builder: &mut RecordingBuilder| {
+            let device = builder.file(path, StreamKind::Device);
+            builder.stream(1, 0, device, In, calls, 1);
         }
     };
     assert!(offered(&|_| {}));
     assert!(offered(&reads("/dev/zero", 5_000_000)), "nobody looks from there");
     assert!(!offered(&reads("/dev/ttyUSB0", 5_000_000)), "each answer may depend on what was written");
     assert!(offered(&reads("/dev/ttyUSB0", 5)));
-    assert!(!offered(&|tape| tape.root().threads = 7), "another thread could let others see");
-    assert!(!offered(&|tape| tape.root().images[0].exe = "/usr/bin/node".into()));
-    assert!(!offered(&|tape| tape.root().images[0].exe = "/usr/bin/ruby3.1".into()));
-    assert!(!offered(&|tape| {
+    assert!(!offered(&|builder| builder.root().threads = 7), "another thread could let others see");
+    assert!(!offered(&|builder| builder.root().images[0].exe = "/usr/bin/node".into()));
+    assert!(!offered(&|builder| builder.root().images[0].exe = "/usr/bin/ruby3.1".into()));
+    assert!(!offered(&|builder| {
         let of_musl =
             weir_model::trace::Buffer { walker: weir_model::trace::RuntimeId::MUSL, ..pending(1, b"x") };
-        tape.look(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[of_musl]);
+        builder.snapshot(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[of_musl]);
     }));
 }
 
 #[test]
 fn what_cannot_be_given_back_is_not_read_ahead() {
-    let mut tape = tape(2.0);
-    let pipe = tape.file("pipe:[1]", Pipe);
-    tape.flow(1, 0, pipe, In, 1_000_000, 1);
-    assert!(tape.one("tiny-reads").fix.starts_with("fread, getc"));
-    let file = tape.file("/d/in", File);
-    tape.0.counts[0].file = file;
-    assert!(tape.one("tiny-reads").fix.starts_with("weir run --coalesce -- "));
+    let mut builder = recording(2.0);
+    let pipe = builder.file("pipe:[1]", Pipe);
+    builder.stream(1, 0, pipe, In, 1_000_000, 1);
+    assert!(builder.finding("tiny-reads").fix.starts_with("fread, getc"));
+    let file = builder.file("/d/in", File);
+    builder.0.counts[0].file = file;
+    assert!(builder.finding("tiny-reads").fix.starts_with("weir run --coalesce -- "));
 }
 
 #[test]
 fn luas_streams_have_luas_names() {
-    let mut tape = tape(5.0);
-    let file = tape.file("/d/out", File);
-    tape.flow(1, 1, file, Out, 5_000_000, 2);
-    tape.root().images[0].exe = "/usr/bin/lua5.4".into();
-    let fix = tape.one("tiny-writes").fix;
+    let mut builder = recording(5.0);
+    let file = builder.file("/d/out", File);
+    builder.stream(1, 1, file, Out, 5_000_000, 2);
+    builder.root().images[0].exe = "/usr/bin/lua5.4".into();
+    let fix = builder.finding("tiny-writes").fix;
     assert!(fix.contains("io.stdout:setvbuf('full', 65536)") && !fix.contains("fwrite"), "{fix}");
 }
 
 #[test]
 fn words_are_not_lines_and_a_slow_pipe_wants_its_lines() {
-    let mut tape = tape(300.0);
-    let (file, pipe) = (tape.file("/d/out", File), tape.file("pipe:[3]", Pipe));
-    tape.flow(1, 3, file, Out, 30_000_000, 5).newline_ends = 1_500_000;
+    let mut builder = recording(300.0);
+    let (file, pipe) = (builder.file("/d/out", File), builder.file("pipe:[3]", Pipe));
+    builder.stream(1, 3, file, Out, 30_000_000, 5).newline_ends = 1_500_000;
     // 3,300 lines a second: somebody may look at them.
-    tape.flow(1, 1, pipe, Out, 1_000_000, 30).newline_ends = 1_000_000;
-    tape.none("line-buffered-bulk");
-    assert_eq!(tape.one("tiny-writes").fd, 3);
+    builder.stream(1, 1, pipe, Out, 1_000_000, 30).newline_ends = 1_000_000;
+    builder.no_finding("line-buffered-bulk");
+    assert_eq!(builder.finding("tiny-writes").fd, 3);
 }
 
 #[test]
 fn writers_of_one_log_keep_their_lines() {
-    let mut tape = tape(0.6);
-    let file = tape.file("/d/log", File);
-    tape.open_file(file).flags |= 0o2000;
-    tape.process(2, None, "other");
+    let mut builder = recording(0.6);
+    let file = builder.file("/d/log", File);
+    builder.open_file(file).flags |= 0o2000;
+    builder.process(2, None, "other");
     for pid in [1, 2] {
-        tape.flow(pid, 1, file, Out, 300_000, 30).newline_ends = 300_000;
+        builder.stream(pid, 1, file, Out, 300_000, 30).newline_ends = 300_000;
     }
-    let found = tape.found("line-buffered-bulk");
+    let found = builder.findings("line-buffered-bulk");
     assert!(found.len() == 2 && found.iter().all(|finding| finding.severity == Info), "{found:#?}");
 }
 
 #[test]
 fn much_on_a_terminal_is_said_but_never_high() {
-    let mut tape = tape(1.0);
-    let terminal = tape.file("/dev/pts/3", Terminal);
-    tape.flow(1, 1, terminal, Out, 100_000, 34).newline_ends = 100_000;
-    tape.root().user_s = 0.1;
-    let finding = tape.one("terminal-bulk");
+    let mut builder = recording(1.0);
+    let terminal = builder.file("/dev/pts/3", Terminal);
+    builder.stream(1, 1, terminal, Out, 100_000, 34).newline_ends = 100_000;
+    builder.root().user_s = 0.1;
+    let finding = builder.finding("terminal-bulk");
     assert_eq!(finding.severity, Warn);
     assert!((finding.gain.unwrap().elapsed_s - 0.9).abs() < 0.01);
-    tape.none("line-buffered-bulk");
-    let mut little = crate::testing::tape(1.0);
+    builder.no_finding("line-buffered-bulk");
+    let mut little = crate::testing::recording(1.0);
     let terminal = little.file("/dev/pts/3", Terminal);
-    little.flow(1, 1, terminal, Out, 30_000, 34);
-    little.none("terminal-bulk");
+    little.stream(1, 1, terminal, Out, 30_000, 34);
+    little.no_finding("terminal-bulk");
 }
 
 #[test]
 fn reading_on_at_the_end_is_a_spin_only_without_pauses() {
-    let mut tape = tape(0.8);
-    let log = tape.file("/d/app.log", File);
-    tape.flow(1, 3, log, In, 1_500_000, 0).zeros = 1_499_990;
-    (tape.root().user_s, tape.root().system_s) = (0.2, 0.55);
-    let finding = tape.one("read-after-eof-spin");
+    let mut builder = recording(0.8);
+    let log = builder.file("/d/app.log", File);
+    builder.stream(1, 3, log, In, 1_500_000, 0).zeros = 1_499_990;
+    (builder.root().user_s, builder.root().system_s) = (0.2, 0.55);
+    let finding = builder.finding("read-after-eof-spin");
     assert_eq!((finding.severity, finding.evidence["zero_reads"]), (High, 1_499_990.0));
-    let mut patient = crate::testing::tape(1000.0);
+    let mut patient = crate::testing::recording(1000.0);
     let log = patient.file("/d/app.log", File);
-    patient.flow(1, 3, log, In, 1000, 0).zeros = 1000;
-    patient.none("read-after-eof-spin");
+    patient.stream(1, 3, log, In, 1000, 0).zeros = 1000;
+    patient.no_finding("read-after-eof-spin");
     // Most calls bring something: a reader that meets the end now and then.
-    let mut reader = crate::testing::tape(0.8);
+    let mut reader = crate::testing::recording(0.8);
     let log = reader.file("/d/app.log", File);
-    reader.flow(1, 3, log, In, 1_500_000, 10).zeros = 500_000;
-    reader.none("read-after-eof-spin");
+    reader.stream(1, 3, log, In, 1_500_000, 10).zeros = 500_000;
+    reader.no_finding("read-after-eof-spin");
 }

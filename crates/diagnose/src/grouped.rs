@@ -1,25 +1,25 @@
-//! Lists by a number, all in one piece of memory: a build has thousands of short ones, and each would be asked of the
-//! allocator, and grow.
+//! Values grouped by a number and stored in one vector. A build has thousands of small grouped; a vector for each of them
+//! would cost an allocation each.
 
 use std::ops::Range;
 
 use foldhash::{HashMap, HashMapExt};
 
-/// Values by a number.
-pub(crate) struct Groups<T> {
+/// Values grouped by process or open file.
+pub(crate) struct Grouped<T> {
     values: Vec<T>,
     ranges: HashMap<u32, Range<usize>>,
 }
 
-impl<T> Default for Groups<T> {
+impl<T> Default for Grouped<T> {
     fn default() -> Self {
         Self { values: Vec::new(), ranges: HashMap::new() }
     }
 }
 
-impl<T> Groups<T> {
-    /// Each under its number; those of one number keep their order.
-    pub fn of(mut numbered: Vec<(u32, T)>) -> Self {
+impl<T> Grouped<T> {
+    /// Groups values by number. The values of a group keep their order.
+    pub fn new(mut numbered: Vec<(u32, T)>) -> Self {
         numbered.sort_by_key(|(number, _)| *number);
         let mut ranges = HashMap::new();
         let mut end = 0;
@@ -31,12 +31,12 @@ impl<T> Groups<T> {
         Self { values: numbered.into_iter().map(|(_, value)| value).collect(), ranges }
     }
 
-    /// Those of this number.
+    /// Returns the values of a group, or none if there is no such group.
     pub fn get(&self, number: u32) -> &[T] {
         self.ranges.get(&number).map_or(&[], |range| &self.values[range.clone()])
     }
 
-    /// Every value, in the order of the numbers.
+    /// Returns all values, ordered by number.
     pub fn all(&self) -> &[T] {
         &self.values
     }
@@ -47,14 +47,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_under_its_number_in_the_order_in_which_it_came() {
-        let groups = Groups::of(vec![(7, 'a'), (2, 'b'), (7, 'c'), (0, 'd'), (2, 'e')]);
+    fn values_of_a_group_keep_their_order() {
+        let grouped = Grouped::new(vec![(7, 'a'), (2, 'b'), (7, 'c'), (0, 'd'), (2, 'e')]);
         assert_eq!(
-            (groups.get(7), groups.get(2), groups.get(0)),
+            (grouped.get(7), grouped.get(2), grouped.get(0)),
             (&['a', 'c'][..], &['b', 'e'][..], &['d'][..])
         );
-        assert!(groups.get(1).is_empty());
-        assert_eq!(groups.all(), ['d', 'b', 'e', 'a', 'c']);
-        assert!(Groups::<char>::of(Vec::new()).get(0).is_empty());
+        assert!(grouped.get(1).is_empty());
+        assert_eq!(grouped.all(), ['d', 'b', 'e', 'a', 'c']);
+        assert!(Grouped::<char>::new(Vec::new()).get(0).is_empty());
     }
 }

@@ -1,0 +1,152 @@
+//! Builds the indexes of a recording in one pass over its events.
+
+use foldhash::{HashMap, HashMapExt};
+use weir_model::StreamKind;
+use weir_model::trace::{Call, Event, EventKind, Op, OpenFile, Prices, StreamCounts, StreamTable};
+
+use super::{BufferSnapshot, RuleContext, SentSignal, SyncCall, TimedCall};
+use crate::cost::priced_s;
+use crate::flags::O_APPEND;
+use crate::grouped::Grouped;
+
+/// Events with the process or open file that they are grouped by, in order of time.
+#[derive(Default)]
+struct EventLists<'a> {
+    calls_by_pid: Vec<(u32, TimedCall<'a>)>,
+    calls_by_file: Vec<(u32, TimedCall<'a>)>,
+    snapshots: Vec<(u32, BufferSnapshot<'a>)>,
+}
+
+impl<'a> RuleContext<'a> {
+    /// Indexes a recording. The streams are not merged yet; [`StreamTable`] does so when a rule asks for them first.
+    pub fn new(merged: &'a StreamTable<'a>) -> Self {
+        let recording = merged.recording();
+        let known: Vec<&StreamCounts> = recording.counts.iter().filter(|stream| stream.is_known()).collect();
+        let mut context = Self {
+            recording,
+            merged,
+            processes: recording.processes.iter().map(|process| (process.pid, process)).collect(),
+            calls_by_pid: Grouped::default(),
+            calls_by_file: Grouped::default(),
+            snapshots: Grouped::default(),
+            streams_by_pid: Grouped::new(known.iter().map(|stream| (stream.pid, *stream)).collect()),
+            streams_by_file: Grouped::new(known.iter().map(|stream| (stream.file, *stream)).collect()),
+            appending: HashMap::new(),
+            call_counts: HashMap::new(),
+            price_scales: HashMap::new(),
+            forked: HashMap::new(),
+            fd_history: HashMap::new(),
+            syncs: Vec::new(),
+            directory_syncs: Vec::new(),
+            removed_names: HashMap::new(),
+            signals_sent: Vec::new(),
+            gaps: HashMap::new(),
+        };
+        context.index_events();
+        context.index_files();
+        context.index_costs();
+        context.index_descriptors(&known);
+        context
+    }
+
+    fn index_events(&mut self) {
+        let events = &self.recording.events;
+        let mut lists = EventLists::default();
+        lists.calls_by_pid.reserve(events.len());
+        lists.calls_by_file.reserve(events.len());
+        for event in events {
+            self.index_event(event, &mut lists);
+        }
+        self.calls_by_pid = Grouped::new(lists.calls_by_pid);
+        self.calls_by_file = Grouped::new(lists.calls_by_file);
+        self.snapshots = Grouped::new(lists.snapshots);
+    }
+
+    fn index_event(&mut self, event: &'a Event, lists: &mut EventLists<'a>) {
+        let (at_s, pid) = (event.at_s, event.pid);
+        match &event.kind {
+            EventKind::Call(call) => self.index_call(TimedCall { at_s, pid, call }, lists),
+            EventKind::Buffers { moment, buffers, waits_in_name, files, .. } => {
+                let snapshot =
+                    BufferSnapshot { at_s, pid, moment: *moment, buffers, waits_in: waits_in_name };
+                lists.snapshots.push((pid, snapshot));
+                for &(fd, file) in files {
+                    self.fd_history.entry((pid, fd)).or_default().push((at_s, file));
+                }
+            }
+            EventKind::Fork { child } => {
+                self.forked.insert(*child, at_s);
+            }
+            EventKind::Unwatched { until_s } if *until_s > at_s => {
+                self.gaps.entry(pid).or_default().push((at_s, *until_s));
+            }
+            _ => {}
+        }
+    }
+
+    fn index_call(&mut self, timed: TimedCall<'a>, lists: &mut EventLists<'a>) {
+        let TimedCall { at_s, pid, call } = timed;
+        lists.calls_by_pid.push((pid, timed));
+        if call.result == 0 {
+            if call.op.syncs() {
+                self.syncs.push(SyncCall { at_s, op: call.op, file: call.file });
+            }
+            if let Some(name) = removed_name(call) {
+                self.removed_names.insert(name, at_s);
+            }
+            if matches!(call.op, Op::Kill | Op::Tgkill) {
+                self.signals_sent.push(SentSignal { at_s, sender: pid, receiver: call.args[0] as u32 });
+            }
+        }
+        let Some(file) = call.file else { return };
+        lists.calls_by_file.push((file, timed));
+        // A call that opens a file returns the descriptor.
+        let fd = if call.fd >= 0 { call.fd } else { call.result as i32 };
+        if fd >= 0 {
+            self.fd_history.entry((pid, fd)).or_default().push((at_s, file));
+        }
+    }
+
+    fn index_files(&mut self) {
+        let recording = self.recording;
+        let appends =
+            |file: &&OpenFile| file.kind == StreamKind::File && file.ino != 0 && file.flags & O_APPEND != 0;
+        for file in recording.files.iter().filter(appends) {
+            self.appending.entry((file.dev, file.ino)).or_default().push(file.id);
+        }
+        let synced = recording.counts.iter().filter(|stream| stream.syncs > 0);
+        let directories = synced.filter(|stream| self.kind(stream.file) != StreamKind::File);
+        self.directory_syncs = directories.map(|stream| (stream.last_s, stream.file)).collect();
+    }
+
+    fn index_costs(&mut self) {
+        let mut priced: HashMap<u32, f64> = HashMap::new();
+        for stream in &self.recording.counts {
+            *self.call_counts.entry(stream.pid).or_default() += stream.calls;
+            *priced.entry(stream.pid).or_default() += priced_s(self.recording, stream);
+        }
+        for (&pid, &priced_s) in &priced {
+            let scale = Prices::scale(priced_s, self.system_s(pid), self.call_count(pid));
+            self.price_scales.insert(pid, scale);
+        }
+    }
+
+    fn index_descriptors(&mut self, known: &[&StreamCounts]) {
+        for stream in known {
+            self.fd_history.entry((stream.pid, stream.fd)).or_default().push((stream.first_s, stream.file));
+        }
+        for files in self.fd_history.values_mut() {
+            files.sort_by(|a, b| a.0.total_cmp(&b.0));
+            files.dedup_by_key(|(_, file)| *file);
+        }
+    }
+}
+
+/// Returns the path that a rename or unlink call removes.
+fn removed_name(call: &Call) -> Option<&String> {
+    match (&call.rename, call.op) {
+        (Some(rename), _) => Some(&rename.from),
+        (None, Op::Unlink | Op::Unlinkat) => call.paths.first(),
+        _ => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! Builds a finding step by step.
+
+use std::collections::BTreeMap;
+
+use weir_model::trace::CallSite;
+use weir_model::{Finding, Gain, Severity};
+
+use crate::code_fix::{CodeFix, code_fix};
+use crate::context::RuleContext;
+use crate::rule::Rule;
+use crate::text::call_site_sentence;
+
+/// A finding under construction. [`Self::build`] completes it.
+pub(crate) struct FindingBuilder(Finding);
+
+impl RuleContext<'_> {
+    /// Begins a finding of a rule about a descriptor. The path is that of the open file, if it is known.
+    pub fn finding(
+        &self,
+        rule: &Rule,
+        severity: Severity,
+        pid: u32,
+        fd: i32,
+        file: Option<u32>,
+    ) -> FindingBuilder {
+        let path = file.and_then(|id| self.file(id)).map_or(String::new(), |file| file.path.clone());
+        FindingBuilder(Finding {
+            id: rule.finding_id(),
+            severity,
+            pid,
+            fd,
+            path,
+            evidence: BTreeMap::new(),
+            why: String::new(),
+            fix: String::new(),
+            gain: None,
+            wrote: None,
+        })
+    }
+
+    /// Returns the fix as code, in the language of the image that a process ran at a time.
+    pub fn code_fix(&self, pid: u32, at_s: f64, fix: CodeFix) -> String {
+        code_fix(self.language(pid, at_s), fix)
+    }
+
+    /// Returns the name of a process for a sentence, as in `cat (42)`.
+    pub fn name(&self, pid: u32) -> String {
+        process_name(self.process(pid).map(|process| process.comm()), pid)
+    }
+
+    /// Returns the name of a process as it was at a time: execve(2) changes it.
+    pub fn name_at(&self, pid: u32, at_s: f64) -> String {
+        process_name(self.image_at(pid, at_s).map(|(_, image)| image.comm.as_str()), pid)
+    }
+}
+
+fn process_name(comm: Option<&str>, pid: u32) -> String {
+    match comm {
+        Some(comm) if !comm.is_empty() => format!("{comm} ({pid})"),
+        _ => format!("process {pid}"),
+    }
+}
+
+impl FindingBuilder {
+    /// Adds a figure to the evidence. JSON has no infinity and no NaN, so these become 0.
+    pub fn figure(mut self, name: &str, value: f64) -> Self {
+        self.0.evidence.insert(name.into(), if value.is_finite() { value } else { 0.0 });
+        self
+    }
+
+    /// Adds a count to the evidence.
+    pub fn count(self, name: &str, value: u64) -> Self {
+        self.figure(name, value as f64)
+    }
+
+    /// Sets the gain. A gain that is not a number is left out.
+    pub fn gain(mut self, gain: Gain) -> Self {
+        if gain.elapsed_s.is_finite() {
+            self.0.gain = Some(gain);
+        }
+        self
+    }
+
+    /// Replaces the path of the open file.
+    pub fn path(mut self, path: &str) -> Self {
+        self.0.path = path.into();
+        self
+    }
+
+    /// Sets the call site that wrote the bytes that the finding is about.
+    pub fn call_site(mut self, call_site: Option<&CallSite>) -> Self {
+        self.0.wrote = call_site.cloned();
+        self
+    }
+
+    /// Completes the finding with its two sentences; the call site, if known, follows the first.
+    pub fn build(mut self, why: impl Into<String>, fix: impl Into<String>) -> Finding {
+        self.0.why = why.into();
+        let sentence = self.0.wrote.as_ref().and_then(call_site_sentence);
+        self.0.why.extend(sentence.map(|sentence| format!(" {sentence}")));
+        self.0.fix = fix.into();
+        self.0
+    }
+}

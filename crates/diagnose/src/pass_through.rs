@@ -1,0 +1,97 @@
+//! Bytes that a process copies unchanged from one open file to another.
+
+use weir_model::trace::StreamCounts;
+use weir_model::{Direction, StreamKind};
+
+use crate::context::RuleContext;
+
+/// An input and an output of a process with the same bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct PassThrough<'a> {
+    pub input: &'a StreamCounts,
+    pub output: &'a StreamCounts,
+}
+
+/// The number of calls at the start of a stream that every backend records one by one.
+const RECORDED_CALLS: usize = 8;
+
+/// Smaller copies cost too little to compare.
+const LEAST_BYTES: u64 = 256 * 1024;
+
+/// Returns whether two streams have the same number of bytes, to within 1 % where the counts are sampled.
+fn same_size(one: &StreamCounts, other: &StreamCounts) -> bool {
+    let difference = one.bytes.abs_diff(other.bytes);
+    let sampled = !(one.exact && other.exact);
+    difference == 0 || sampled && difference * 100 <= one.bytes.max(other.bytes)
+}
+
+impl<'a> RuleContext<'a> {
+    /// Returns the copies from one kind of file to another, of all processes.
+    pub fn pass_throughs(&self, from: StreamKind, to: StreamKind) -> Vec<PassThrough<'a>> {
+        let outputs = self.streams(Direction::Out).filter(|output| self.is_copy_candidate(output, to));
+        outputs
+            .filter_map(|output| self.source_of(output, from).map(|input| PassThrough { input, output }))
+            .collect()
+    }
+
+    fn is_copy_candidate(&self, stream: &StreamCounts, kind: StreamKind) -> bool {
+        stream.bytes >= LEAST_BYTES
+            && stream.jumps == 0
+            && stream.in_kernel == 0
+            && self.kind(stream.file) == kind
+    }
+
+    /// Returns the input whose bytes an output has, unless a second output has them too (tee), which is a purpose.
+    fn source_of(&self, output: &StreamCounts, from: StreamKind) -> Option<&'a StreamCounts> {
+        let own =
+            || self.streams_of(output.pid).iter().copied().filter(|stream| stream.image == output.image);
+        let outputs = own().filter(|stream| {
+            let overlaps = stream.first_s <= output.last_s && stream.last_s >= output.first_s;
+            stream.direction == Direction::Out && same_size(stream, output) && overlaps
+        });
+        if outputs.count() != 1 {
+            return None;
+        }
+        let mut inputs = own().filter(|stream| {
+            let in_turns = output.first_s <= stream.last_s && stream.first_s <= output.first_s;
+            let candidate = same_size(stream, output) && in_turns && self.is_copy_candidate(stream, from);
+            stream.direction == Direction::In && candidate
+        });
+        inputs.find(|stream| self.same_bytes(stream, output))
+    }
+
+    /// Returns whether at least two recorded calls at the same position of input and output move the same bytes, and none
+    /// moves different ones.
+    fn same_bytes(&self, input: &StreamCounts, output: &StreamCounts) -> bool {
+        let (read, written) = (self.call_heads(input), self.call_heads(output));
+        let mut compared = 0;
+        for (position, head) in &read {
+            let Some((_, other)) = written.iter().find(|(other, _)| other == position) else { continue };
+            if head.is_empty() || other.is_empty() {
+                continue;
+            }
+            let common = head.len().min(other.len());
+            if head[..common] != other[..common] {
+                return false;
+            }
+            compared += 1;
+        }
+        compared >= 2
+    }
+
+    /// Returns the first bytes of a stream's first calls, with their positions in the stream.
+    pub fn call_heads(&self, stream: &StreamCounts) -> Vec<(u64, &'a [u8])> {
+        let calls = self.calls(stream.pid).iter().filter(|timed| {
+            let call = timed.call;
+            let moves = if stream.direction == Direction::In { call.op.reads() } else { call.op.writes() };
+            moves && call.fd == stream.fd && call.file == Some(stream.file) && call.result > 0
+        });
+        let mut next = 0;
+        let heads = calls.take(RECORDED_CALLS).map(|timed| {
+            let position = next;
+            next += timed.call.result as u64;
+            (position, timed.call.head.as_slice())
+        });
+        heads.collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! Pending bytes in user-space buffers: which process they belong to, and whether they were ever written.
+
+use weir_model::trace::{Buffer, SnapshotMoment};
+use weir_model::{Direction, Finding, Severity, StreamKind};
+
+use crate::code_fix::CodeFix;
+use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
+use crate::rule::Rule;
+use crate::text::{count, preview};
+
+/// The most seconds between a fork and the snapshot that was taken at it.
+const FORK_SNAPSHOT_S: f64 = 0.5;
+
+/// Bytes that were pending when a process or its image ended.
+pub(crate) struct LostBytes<'a> {
+    pub rule: &'static Rule,
+    pub snapshot: BufferSnapshot<'a>,
+    pub buffer: &'a Buffer,
+    /// The end as a clause: "SIGKILL ended it", "it called _exit(2)".
+    pub how: String,
+    /// The change to the program that avoids the loss.
+    pub fix: CodeFix,
+}
+
+impl<'a> RuleContext<'a> {
+    /// Returns the number of pending bytes in a buffer that the process itself wrote, without those that it inherited at its
+    /// fork. Returns 0 if there is no snapshot of the parent at the fork, because then the inherited bytes are unknown.
+    pub fn own_pending_bytes(&self, snapshot: &BufferSnapshot, buffer: &Buffer) -> u64 {
+        if buffer.fd < 0 || buffer.pending_bytes == 0 {
+            return 0;
+        }
+        let image = self.image_at(snapshot.pid, snapshot.at_s).map_or(0, |(index, _)| index);
+        let parent = self.process(snapshot.pid).and_then(|process| process.parent);
+        let Some(parent) = parent.filter(|&parent| image == 0 && self.process(parent).is_some()) else {
+            return buffer.pending_bytes;
+        };
+        if let Some(inherited) = self.inherited_bytes(snapshot, buffer) {
+            return buffer.pending_bytes.saturating_sub(inherited);
+        }
+        let forked_s = self.forked_at(snapshot.pid);
+        let at_fork = |snapshot: &BufferSnapshot| {
+            snapshot.moment == SnapshotMoment::Fork && (snapshot.at_s - forked_s).abs() < FORK_SNAPSHOT_S
+        };
+        if self.snapshots(parent).iter().any(at_fork) { buffer.pending_bytes } else { 0 }
+    }
+
+    /// Returns how many of a process's pending bytes an ancestor had in the same buffer, or None if none had any.
+    fn inherited_bytes(&self, snapshot: &BufferSnapshot, buffer: &Buffer) -> Option<u64> {
+        let mut current = snapshot.pid;
+        let mut most = None;
+        for _ in 0..64 {
+            let Some(parent) = self.process(current).and_then(|process| process.parent) else { break };
+            let buffers = self.snapshots(parent).iter().flat_map(|snapshot| snapshot.buffers);
+            let same = buffers.filter(|other| {
+                other.address == buffer.address && same_prefix(&other.pending, &buffer.pending)
+            });
+            most = most.max(same.map(|other| other.pending_bytes).max());
+            current = parent;
+        }
+        most
+    }
+
+    /// Returns whether the recording shows a write of a process to a descriptor between two times.
+    pub fn wrote_between(&self, pid: u32, fd: i32, from_s: f64, to_s: f64) -> bool {
+        let by_call = self.calls_between(pid, from_s, to_s).iter().any(|timed| {
+            let call = timed.call;
+            call.fd == fd && call.op.writes() && call.result > 0
+        });
+        let mut streams = self.streams_of(pid).iter();
+        by_call
+            || streams.any(|stream| {
+                let writes = stream.fd == fd && stream.direction != Direction::In && stream.bytes > 0;
+                let starts = stream.first_s > from_s && stream.first_s < to_s;
+                let ends = stream.last_s > from_s && stream.last_s < to_s;
+                writes && (starts || ends)
+            })
+    }
+
+    /// Returns whether the last recorded write to a descriptor failed.
+    pub fn last_write_failed(&self, pid: u32, fd: i32) -> bool {
+        let is_write = |timed: &&TimedCall| timed.call.fd == fd && timed.call.op.writes();
+        self.calls(pid).iter().rfind(is_write).is_some_and(|timed| timed.call.result < 0)
+    }
+
+    /// Returns whether a child wrote its inherited copy of these bytes, as when a program forks to become a daemon.
+    fn written_by_child(&self, pid: u32, buffer: &Buffer) -> bool {
+        let children = self.recording.processes.iter().filter(|process| process.parent == Some(pid));
+        let mut writes = children
+            .flat_map(|child| self.calls(child.pid))
+            .filter(|timed| timed.call.fd == buffer.fd && timed.call.op.writes() && timed.call.result > 0);
+        writes.any(|timed| same_prefix(&timed.call.head, &buffer.pending))
+    }
+
+    /// Returns whether the process that reads a pipe or socket killed the writer, so that it does not need the bytes.
+    fn killed_by_reader(&self, snapshot: &BufferSnapshot, file: u32) -> bool {
+        if !matches!(self.kind(file), StreamKind::Pipe | StreamKind::Socket) {
+            return false;
+        }
+        let key = self.target_key(file);
+        let reads = |pid: u32| {
+            let created = self.file(file).and_then(|file| file.opened_by) == Some(pid);
+            let mut inputs = self.streams_of(pid).iter().filter(|stream| stream.direction == Direction::In);
+            created || inputs.any(|stream| self.target_key(stream.file) == key)
+        };
+        self.signals_sent.iter().any(|signal| {
+            signal.receiver == snapshot.pid && signal.at_s <= snapshot.at_s && reads(signal.sender)
+        })
+    }
+
+    /// Returns the finding for bytes that were never written, or None if no process misses them.
+    pub fn lost_finding(&self, lost: &LostBytes) -> Option<Finding> {
+        let LostBytes { rule, snapshot, buffer, how, fix } = lost;
+        let (pid, at_s) = (snapshot.pid, snapshot.at_s);
+        let bytes = self.own_pending_bytes(snapshot, buffer);
+        let file = self.file_at(pid, buffer.fd, at_s);
+        let discarded = file.is_some_and(|file| self.is_null(file));
+        let by_child = || self.written_by_child(pid, buffer);
+        if bytes == 0 || discarded || self.last_write_failed(pid, buffer.fd) || by_child() {
+            return None;
+        }
+        let unread =
+            file.is_some_and(|file| self.readers_exited(file, at_s) || self.killed_by_reader(snapshot, file));
+        let severity = if unread { Severity::Info } else { Severity::High };
+        let code = self.code_fix(pid, at_s, *fix);
+        let finding = self.finding(rule, severity, pid, buffer.fd, file);
+        let finding = finding.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
+        let finding = finding.figure("at_s", at_s);
+        let finding = finding.call_site(self.recording.write_site(pid, buffer.address, at_s));
+        let fix = self.drain_fix("--rescue", (pid, at_s), buffer, &code);
+        Some(finding.build(self.loss_sentence(snapshot, buffer, bytes, how), fix))
+    }
+
+    fn loss_sentence(&self, snapshot: &BufferSnapshot, buffer: &Buffer, bytes: u64, how: &str) -> String {
+        let file = self.file_at(snapshot.pid, buffer.fd, snapshot.at_s);
+        let path = file.and_then(|file| self.file(file)).map_or("?", |file| &file.path);
+        let inherited = (buffer.pending_bytes - bytes) as usize;
+        let text = buffer.pending.get(inherited..).unwrap_or_default();
+        let shown = if text.is_empty() { String::new() } else { format!(", beginning {}", preview(text)) };
+        format!(
+            "{} for {path} {} still in the buffer of {} when {how}: {} lost{shown}.",
+            count(bytes, "byte"),
+            if bytes == 1 { "was" } else { "were" },
+            self.name_at(snapshot.pid, snapshot.at_s),
+            if bytes == 1 { "it is" } else { "they are" }
+        )
+    }
+
+    /// Returns the fix for pending bytes: a `weir run` command, if weir can write bytes of this buffer from outside, and code.
+    pub fn drain_fix(&self, options: &str, (pid, at_s): (u32, f64), buffer: &Buffer, code: &str) -> String {
+        match buffer.is_listed() {
+            true => format!("{}   or in code: {code}.", self.weir_run_at(options, pid, at_s)),
+            false => format!("{code}."),
+        }
+    }
+
+    /// Returns whether processes can share the input position or contents of an open file of this kind.
+    pub fn is_shareable_input(&self, file: u32) -> bool {
+        matches!(self.kind(file), StreamKind::File | StreamKind::Pipe | StreamKind::Socket)
+    }
+}

@@ -1,0 +1,135 @@
+//! Numbers, bytes and names in the sentences of findings.
+
+use weir_model::number::about;
+pub(crate) use weir_model::number::thousands;
+use weir_model::trace::{CallSite, StreamCounts};
+
+/// Returns a number with its noun: `1 byte`, `2,000 bytes`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(number))
+}
+
+/// Returns a stream's calls or bytes. They begin with "about" if they are an estimate.
+pub(crate) fn total(stream: &StreamCounts, number: u64) -> String {
+    number_text(!stream.estimated, number)
+}
+
+/// Returns the number of certain calls of a stream. It begins with "about" if calls were sampled.
+pub(crate) fn part(stream: &StreamCounts, number: u64) -> String {
+    number_text(stream.exact, number)
+}
+
+/// Returns a number with grouped digits, or "about" and three digits if it is not exact.
+pub(crate) fn number_text(exact: bool, number: u64) -> String {
+    if exact { thousands(number) } else { about(number) }
+}
+
+/// Returns the first bytes as text in quotes, with control characters escaped.
+pub(crate) fn preview(bytes: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).escape_debug().collect();
+    let more = if bytes.len() > SHOWN { " …" } else { "" };
+    format!("\"{text}\"{more}")
+}
+
+/// Returns the sentence that names the call site that wrote into a buffer, or None if only library frames are known.
+pub(crate) fn call_site_sentence(call_site: &CallSite) -> Option<String> {
+    let mut frames = call_site.own_frames();
+    let writer = frames.next()?.words();
+    let caller = frames.next().map_or(String::new(), |caller| format!(", called from {}", caller.words()));
+    Some(match call_site.last {
+        true => format!("The buffer was last written by {writer}{caller}."),
+        false => format!("Written in {writer}{caller}, perhaps elsewhere too."),
+    })
+}
+
+/// Returns the name of a usual signal, else its number.
+pub(crate) fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    name.into()
+}
+
+/// Returns the name of an error that writes and closes report, else its number.
+pub(crate) fn errno_name(number: i64) -> String {
+    let name = match number {
+        5 => "EIO",
+        9 => "EBADF",
+        22 => "EINVAL",
+        27 => "EFBIG",
+        28 => "ENOSPC",
+        32 => "EPIPE",
+        104 => "ECONNRESET",
+        122 => "EDQUOT",
+        _ => return format!("error {number}"),
+    };
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::trace::Frame;
+
+    use super::*;
+
+    #[test]
+    fn a_call_site_is_named_as_far_as_it_is_known() {
+        let frame = |function: &str, library| {
+            let (file, line) = (Some("/src/report.c".to_string()), Some(42));
+            Frame {
+                function: Some(function.into()),
+                file,
+                line,
+                module: "/bin/prog".into(),
+                offset: 1,
+                library,
+            }
+        };
+        let frames = vec![frame("printf", true), frame("report", false), frame("main", false)];
+        let call_site = CallSite { at_s: 1.0, last: true, frames };
+        let last =
+            "The buffer was last written by report() at report.c:42, called from main() at report.c:42.";
+        assert_eq!(call_site_sentence(&call_site).as_deref(), Some(last));
+        let some = call_site_sentence(&CallSite { last: false, ..call_site.clone() }).expect("a sentence");
+        assert!(some.contains("report() at report.c:42") && some.contains("perhaps elsewhere too"));
+        assert_eq!(call_site_sentence(&CallSite { frames: vec![frame("printf", true)], ..call_site }), None);
+    }
+
+    #[test]
+    fn sampled_figures_do_not_look_exact() {
+        let stream = |exact, estimated| StreamCounts {
+            exact,
+            estimated,
+            ..StreamCounts::new(1, 0, 1, 0, weir_model::Direction::Out)
+        };
+        let texts = |stream: &StreamCounts| [total(stream, 123_456), part(stream, 123_456)];
+        assert_eq!(texts(&stream(true, false)), ["123,456", "123,456"]);
+        assert_eq!(texts(&stream(false, false)), ["123,456", "about 123,000"]);
+        assert_eq!(texts(&stream(false, true)), ["about 123,000", "about 123,000"]);
+    }
+
+    #[test]
+    fn sentences_are_readable() {
+        assert_eq!((count(1, "byte"), count(2000, "byte")), ("1 byte".into(), "2,000 bytes".into()));
+        assert_eq!(preview(b"a\n\"\xff"), "\"a\\n\\\"\u{fffd}\"");
+        assert!(preview(&[b'x'; 100]).len() < 60);
+        assert_eq!(
+            (signal_name(9), signal_name(77), errno_name(28)),
+            ("SIGKILL".into(), "signal 77".into(), "ENOSPC".into())
+        );
+    }
+}
