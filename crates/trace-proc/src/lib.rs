@@ -1,6 +1,6 @@
-//! The /proc backend: samples processes through /proc, and needs no right but to read it.
+//! The /proc backend: samples processes through /proc (proc(5)), and needs no privilege but to read it.
 //!
-//! It records the start and end of processes, their totals, and how far file offsets have moved, but no single call.
+//! It records the start and end of processes, their totals and the progress of file offsets, but no single call.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -16,37 +16,41 @@ use weir_trace_api::{
     TraceBackend, TraceHooks, TraceOptions, TraceRoot,
 };
 
-/// Between looks.
-const EVERY: Duration = Duration::from_millis(50);
+/// The sampling interval. [`blind_spots`] names its consequence: shorter processes are missed.
+const INTERVAL: Duration = Duration::from_millis(50);
 
-/// One process, as it was at the last look.
-struct Known {
+/// One process at its last sample.
+struct SampledProcess {
     exe: String,
     began_ns: u64,
-    /// What was counted before it was watched.
+    /// The I/O counters when sampling began.
     before: IoTotals,
+    /// The I/O counters since sampling began.
     totals: IoTotals,
+    /// CPU time in user mode and in the kernel, nanoseconds.
     times: (u64, u64),
-    /// Where its files stood.
-    positions: HashMap<i32, Position>,
+    /// The file offsets by descriptor.
+    positions: HashMap<i32, FdPosition>,
 }
 
+/// The file offset of a descriptor.
 #[derive(Clone, PartialEq)]
-struct Position {
+struct FdPosition {
     path: String,
     flags: i32,
-    at: u64,
+    offset: u64,
 }
 
+/// The state of one run.
 struct Sampler<'s, 'c> {
     sink: &'s mut EventSink<'c>,
     snapshots: &'s mut dyn BufferSnapshots,
-    known: HashMap<u32, Known>,
-    ended: BackendReport,
-    blind: BTreeSet<String>,
+    processes: HashMap<u32, SampledProcess>,
+    report: BackendReport,
+    blind_spots: BTreeSet<String>,
 }
 
-/// The backend.
+/// The /proc backend.
 #[derive(Debug, Default)]
 pub struct ProcBackend {
     root: Option<TraceRoot>,
@@ -67,7 +71,7 @@ impl TraceBackend for ProcBackend {
     }
 
     fn run(&mut self, options: &TraceOptions, hooks: TraceHooks<'_, '_>) -> Result<BackendReport, Error> {
-        let missing = || Error::Backend { backend: "sample", reason: "there is nothing to trace".into() };
+        let missing = || Error::Backend { backend: "sample", reason: "no process is attached".into() };
         sample(self.root.take().ok_or_else(missing)?, options, hooks)
     }
 
@@ -76,94 +80,107 @@ impl TraceBackend for ProcBackend {
     }
 }
 
-/// Looks until the target has ended, the time is over or weir is to stop.
+/// Samples the root and its descendants until the root has ended, the limit passes or the stop flag is set.
 fn sample(
-    target: TraceRoot,
+    root: TraceRoot,
     options: &TraceOptions,
     hooks: TraceHooks<'_, '_>,
 ) -> Result<BackendReport, Error> {
     let TraceHooks { sink, snapshots, tick } = hooks;
-    let (root, began) = (target.pid(), now_ns());
-    let ours = matches!(target, TraceRoot::Command(_));
-    if let TraceRoot::Command(gated) = target {
+    let (root_pid, began) = (root.pid(), now_ns());
+    let is_command = matches!(root, TraceRoot::Command(_));
+    if let TraceRoot::Command(gated) = root {
         gated.release()?;
     }
-    if proc::io(root).is_none() {
-        let source =
-            std::io::Error::from_raw_os_error(if proc::exists(root) { libc::EACCES } else { libc::ESRCH });
-        return Err(Error::Process { call: "read of /proc/PID/io", pid: root, source });
-    }
-    let mut sampler =
-        Sampler { sink, snapshots, known: HashMap::new(), ended: BackendReport::default(), blind: blind() };
-    sampler.begin(root, None, now_ns(), ours);
+    check_access(root_pid)?;
+    let mut sampler = Sampler {
+        sink,
+        snapshots,
+        processes: HashMap::new(),
+        report: BackendReport::default(),
+        blind_spots: blind_spots(),
+    };
+    sampler.add_process(root_pid, None, now_ns(), is_command);
     loop {
         let now = now_ns();
-        let exit = if ours { ended_child(root) } else { None };
-        if exit.is_some() || (!ours && !lives(root)) {
-            sampler.leave(root, exit, now);
-            if ours {
-                reap(root);
+        let exit = if is_command { child_exit(root_pid) } else { None };
+        if exit.is_some() || (!is_command && !is_alive(root_pid)) {
+            sampler.remove_process(root_pid, exit, now);
+            if is_command {
+                reap(root_pid);
             }
             break;
         }
-        sampler.round(root, now);
+        sampler.sample_tree(root_pid, now);
         tick(now, sampler.sink);
-        let stopped = !ours && options.stop.load(std::sync::atomic::Ordering::Relaxed);
+        let stopped = !is_command && options.stop.load(std::sync::atomic::Ordering::Relaxed);
         if stopped || options.limit.is_some_and(|limit| now - began >= limit.as_nanos() as u64) {
             break;
         }
-        std::thread::sleep(EVERY);
+        std::thread::sleep(INTERVAL);
     }
     Ok(sampler.finish(now_ns()))
 }
 
-fn blind() -> BTreeSet<String> {
+/// Fails with [`Error::Process`] if /proc/PID/io of a process cannot be read.
+fn check_access(pid: u32) -> Result<(), Error> {
+    if proc::io(pid).is_some() {
+        return Ok(());
+    }
+    let errno = if proc::exists(pid) { libc::EACCES } else { libc::ESRCH };
+    let source = std::io::Error::from_raw_os_error(errno);
+    Err(Error::Process { call: "read of /proc/PID/io", pid, source })
+}
+
+/// Returns the limits that every run of this backend has.
+fn blind_spots() -> BTreeSet<String> {
     let all = [
-        "single calls, their sizes, order and errors: only totals and positions of files were looked at",
-        "processes that lived for less than 50 ms, and what was done in the last 50 ms of each",
-        "which of pipes, sockets and terminals the bytes of a process went to",
+        "single calls, their sizes, order and errors: only totals and file offsets were sampled",
+        "processes that ran for less than 50 ms, and the last 50 ms of each process",
+        "which pipe, socket or terminal the bytes of a process went to",
     ];
     all.map(str::to_string).into()
 }
 
-/// How a child of weir's ended, if it has. It stays a zombie, to be looked at.
-fn ended_child(pid: u32) -> Option<Exit> {
-    // SAFETY: zero is a valid siginfo_t; the call fills it, and si_pid and si_status are set by it for a child.
+/// Returns how a child of weir ended; None if it has not. The child stays a zombie, so that its counters can be read.
+fn child_exit(pid: u32) -> Option<Exit> {
+    // SAFETY: zero is a valid siginfo_t; waitid(2) fills it and sets si_pid and si_status for a child.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        let known = libc::waitid(libc::P_PID, pid, &mut info, flags) == 0 && info.si_pid() as u32 == pid;
-        known.then(|| match info.si_code {
+        let has_ended = libc::waitid(libc::P_PID, pid, &mut info, flags) == 0 && info.si_pid() as u32 == pid;
+        has_ended.then(|| match info.si_code {
             libc::CLD_EXITED => Exit::Code(info.si_status()),
             _ => Exit::Signal(info.si_status()),
         })
     }
 }
 
-fn lives(pid: u32) -> bool {
+/// Returns whether a process exists and is not a zombie.
+fn is_alive(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
 impl Sampler<'_, '_> {
-    fn tell(&mut self, ns: u64, pid: u32, kind: RawEventKind) {
+    fn emit(&mut self, ns: u64, pid: u32, kind: RawEventKind) {
         (self.sink)(RawEvent { ns, pid, tid: pid, kind });
     }
 
-    /// A process that is seen for the first time.
-    fn begin(&mut self, pid: u32, parent: Option<u32>, now: u64, from_its_start: bool) {
+    /// Adds a process and emits its start. `is_new`: the process started during the trace.
+    fn add_process(&mut self, pid: u32, parent: Option<u32>, now: u64, is_new: bool) {
         let (exe, comm, argv) = proc::names(pid);
-        let before = if from_its_start { IoTotals::default() } else { proc::io(pid).unwrap_or_default() };
+        let before = if is_new { IoTotals::default() } else { proc::io(pid).unwrap_or_default() };
         match parent {
-            Some(parent) => self.tell(now, parent, RawEventKind::Fork { child: pid, shares_files: false }),
-            None => self.tell(now, pid, RawEventKind::Begin),
+            Some(parent) => self.emit(now, parent, RawEventKind::Fork { child: pid, shares_files: false }),
+            None => self.emit(now, pid, RawEventKind::Begin),
         }
-        self.tell(now, pid, RawEventKind::Totals(IoTotals::default()));
-        if from_its_start
-            && parent.and_then(|parent| self.known.get(&parent)).is_none_or(|known| known.exe != exe)
+        self.emit(now, pid, RawEventKind::Totals(IoTotals::default()));
+        if is_new
+            && parent.and_then(|parent| self.processes.get(&parent)).is_none_or(|parent| parent.exe != exe)
         {
-            self.tell(now, pid, RawEventKind::Exec { exe: exe.clone(), comm, argv });
+            self.emit(now, pid, RawEventKind::Exec { exe: exe.clone(), comm, argv });
         }
-        let known = Known {
+        let process = SampledProcess {
             exe,
             began_ns: now,
             before,
@@ -171,62 +188,64 @@ impl Sampler<'_, '_> {
             times: (0, 0),
             positions: positions(pid),
         };
-        self.known.insert(pid, known);
+        self.processes.insert(pid, process);
     }
 
-    /// Looks at the root and all below it.
-    fn round(&mut self, root: u32, now: u64) {
-        let mut seen = BTreeSet::new();
+    /// Samples the root and its descendants.
+    fn sample_tree(&mut self, root: u32, now: u64) {
+        let mut visited = BTreeSet::new();
         let mut next = vec![root];
         while let Some(pid) = next.pop() {
-            if !seen.insert(pid) || !lives(pid) {
+            if !visited.insert(pid) || !is_alive(pid) {
                 continue;
             }
-            self.look_at(pid, now);
+            self.sample_process(pid, now);
             for child in proc::children(pid) {
-                if !self.known.contains_key(&child) && lives(child) {
-                    self.begin(child, Some(pid), now, true);
+                if !self.processes.contains_key(&child) && is_alive(child) {
+                    self.add_process(child, Some(pid), now, true);
                 }
                 next.push(child);
             }
         }
-        // The root's end is the caller's to see: it may know how.
-        let gone: Vec<u32> = self.known.keys().copied().filter(|pid| *pid != root && !lives(*pid)).collect();
-        for pid in gone {
-            self.leave(pid, None, now);
+        // The caller handles the end of the root, whose exit status it may know.
+        let ended: Vec<u32> =
+            self.processes.keys().copied().filter(|pid| *pid != root && !is_alive(*pid)).collect();
+        for pid in ended {
+            self.remove_process(pid, None, now);
         }
     }
 
-    fn look_at(&mut self, pid: u32, now: u64) {
+    /// Emits the progress of a process since its last sample.
+    fn sample_process(&mut self, pid: u32, now: u64) {
         let (exe, comm, argv) = proc::names(pid);
-        let Some(known) = self.known.get_mut(&pid) else { return };
-        // Its threads' own counts, and those of children that it has waited for: nobody tells them apart here.
-        known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
-        known.times = proc::cpu_times_ns(pid).unwrap_or(known.times);
-        let (totals, changed) = (known.totals, !exe.is_empty() && known.exe != exe);
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        // /proc/PID/io includes reaped children, which this backend cannot tell apart.
+        process.totals = proc::io(pid).map_or(process.totals, |io| io.since(process.before));
+        process.times = proc::cpu_times_ns(pid).unwrap_or(process.times);
+        let (totals, changed) = (process.totals, !exe.is_empty() && process.exe != exe);
         if changed {
-            known.exe = exe.clone();
-            self.tell(now, pid, RawEventKind::Exec { exe, comm, argv });
+            process.exe = exe.clone();
+            self.emit(now, pid, RawEventKind::Exec { exe, comm, argv });
         }
-        self.tell(now, pid, RawEventKind::Totals(totals));
-        self.follow_positions(pid, now);
+        self.emit(now, pid, RawEventKind::Totals(totals));
+        self.emit_progress(pid, now);
         let buffers = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
         if !buffers.is_empty() {
-            let waits_in = proc::current_syscall(pid);
-            self.tell(now, pid, RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, waits_in));
+            let blocked_in = proc::current_syscall(pid);
+            self.emit(now, pid, RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocked_in));
         }
     }
 
-    /// Says how far each file has moved since the last look.
-    fn follow_positions(&mut self, pid: u32, now: u64) {
-        let Some(known) = self.known.get_mut(&pid) else { return };
-        let (before, after) = (std::mem::take(&mut known.positions), positions(pid));
-        let since = now.saturating_sub(EVERY.as_nanos() as u64);
+    /// Emits the progress of each file offset since the last sample.
+    fn emit_progress(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let (before, after) = (std::mem::take(&mut process.positions), positions(pid));
+        let since = now.saturating_sub(INTERVAL.as_nanos() as u64);
         let counts: Vec<RawCounts> = after
             .iter()
             .filter_map(|(fd, position)| {
                 let last = before.get(fd).filter(|last| last.path == position.path)?;
-                let counts = moved(pid, *fd, position, last.at)?;
+                let counts = progress(pid, *fd, position, last.offset)?;
                 Some(RawCounts {
                     counts,
                     first_ns: since,
@@ -236,61 +255,65 @@ impl Sampler<'_, '_> {
                 })
             })
             .collect();
-        known.positions = after;
+        process.positions = after;
         for each in counts {
-            self.tell(now, pid, RawEventKind::Counts(Box::new(each)));
+            self.emit(now, pid, RawEventKind::Counts(Box::new(each)));
         }
     }
 
-    fn leave(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
-        let Some(mut known) = self.known.remove(&pid) else { return };
-        // A zombie still has its counts.
-        known.totals = proc::io(pid).map_or(known.totals, |io| io.since(known.before));
-        known.times = proc::cpu_times_ns(pid).unwrap_or(known.times);
-        self.unwatched(pid, &known, now);
-        let (user_ns, system_ns) = known.times;
+    /// Removes a process that has ended, and emits its end if `exit` is process.
+    fn remove_process(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
+        let Some(mut process) = self.processes.remove(&pid) else { return };
+        // A zombie still has its counters.
+        process.totals = proc::io(pid).map_or(process.totals, |io| io.since(process.before));
+        process.times = proc::cpu_times_ns(pid).unwrap_or(process.times);
+        self.emit_gap(pid, &process, now);
+        let (user_ns, system_ns) = process.times;
         let usage = ResourceUsage { user_ns, system_ns, ..ResourceUsage::default() };
         match exit {
             Some(exit) => {
-                self.ended.exit = Some(exit);
-                self.tell(now, pid, RawEventKind::Exit { exit, io: Some(known.totals), usage });
+                self.report.exit = Some(exit);
+                self.emit(now, pid, RawEventKind::Exit { exit, io: Some(process.totals), usage });
             }
             None => {
-                self.blind.insert("how processes ended that weir did not start itself".to_string());
+                self.blind_spots
+                    .insert("the exit status of processes that weir did not start itself".to_string());
             }
         }
     }
 
-    fn unwatched(&mut self, pid: u32, known: &Known, now: u64) {
-        self.ended.gap_ns += now.saturating_sub(known.began_ns);
-        self.tell(known.began_ns, pid, RawEventKind::Gap { until_ns: now });
-        self.tell(now, pid, RawEventKind::Totals(known.totals));
+    /// Emits the whole time of a process as one gap, with its totals.
+    fn emit_gap(&mut self, pid: u32, process: &SampledProcess, now: u64) {
+        self.report.gap_ns += now.saturating_sub(process.began_ns);
+        self.emit(process.began_ns, pid, RawEventKind::Gap { until_ns: now });
+        self.emit(now, pid, RawEventKind::Totals(process.totals));
     }
 
+    /// Emits the gaps of the processes that still run and returns the report.
     fn finish(mut self, now: u64) -> BackendReport {
-        for (pid, known) in std::mem::take(&mut self.known) {
-            self.unwatched(pid, &known, now);
+        for (pid, process) in std::mem::take(&mut self.processes) {
+            self.emit_gap(pid, &process, now);
         }
-        self.ended.blind_spots = self.blind.into_iter().collect();
-        self.ended
+        self.report.blind_spots = self.blind_spots.into_iter().collect();
+        self.report
     }
 }
 
-/// Where the descriptors of files stand.
-fn positions(pid: u32) -> HashMap<i32, Position> {
+/// Returns the file offsets of the descriptors that refer to files.
+fn positions(pid: u32) -> HashMap<i32, FdPosition> {
     let of = |fd: i32| {
         let path = proc::descriptor(pid, fd)?;
-        let FdInfo { position: at, flags, .. } = fdinfo(pid, fd)?;
-        Some((fd, Position { path, flags, at }))
+        let FdInfo { position: offset, flags, .. } = fdinfo(pid, fd)?;
+        Some((fd, FdPosition { path, flags, offset }))
     };
-    let files = |position: &(i32, Position)| position.1.path.starts_with('/');
-    proc::descriptors(pid).into_iter().filter_map(of).filter(files).collect()
+    let is_file = |position: &(i32, FdPosition)| position.1.path.starts_with('/');
+    proc::descriptors(pid).into_iter().filter_map(of).filter(is_file).collect()
 }
 
-/// Bytes between two positions, of a descriptor that goes one way only. How many calls is not known,
-/// and said as none; nor is what went after the last look.
-fn moved(pid: u32, fd: i32, now: &Position, before: u64) -> Option<StreamCounts> {
-    let bytes = now.at.checked_sub(before).filter(|bytes| *bytes > 0)?;
+/// Returns the bytes between two offsets of a descriptor that is open for one direction only. The number of calls is
+/// unknown and stays 0; bytes after the last sample are missing.
+fn progress(pid: u32, fd: i32, now: &FdPosition, before: u64) -> Option<StreamCounts> {
+    let bytes = now.offset.checked_sub(before).filter(|bytes| *bytes > 0)?;
     Some(StreamCounts {
         bytes,
         exact: false,

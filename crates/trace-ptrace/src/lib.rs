@@ -54,7 +54,7 @@ impl TraceBackend for PtraceBackend {
     /// Runs the tracer on a thread of its own, which calls the hooks, and waits for it. Descendants that still run at the end
     /// are detached.
     fn run(&mut self, options: &TraceOptions, hooks: TraceHooks<'_, '_>) -> Result<BackendReport, Error> {
-        let root = self.root.take().ok_or_else(|| unusable("there is nothing to trace"))?;
+        let root = self.root.take().ok_or_else(|| unusable("no process is attached"))?;
         let traced = move || {
             let tracer = Tracer::new(root.pid(), options, hooks);
             // SAFETY: the call returns a number.

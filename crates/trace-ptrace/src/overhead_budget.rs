@@ -4,7 +4,7 @@
 //! uses it up and then runs in a gap until the credit pays for another sampling window. So the windows' share of the time
 //! is bounded by [`SHARE`], whatever a stop costs on this machine.
 
-/// The share of a process's time that tracing may cost. A tenth leaves the program usable while it is observed.
+/// The share of a process's time that tracing may cost: the default overhead budget of this backend.
 const SHARE: f64 = 0.1;
 
 /// The share for a process that opens many files, whose names are known from sampling windows only.

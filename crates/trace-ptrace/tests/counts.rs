@@ -1,4 +1,4 @@
-//! What the ptrace engine counts: call for call what strace counts, and in all what the kernel counts.
+//! The counts of the ptrace backend: equal to those of strace(1) call by call, and to those of the kernel in total.
 
 mod common;
 
@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use weir_model::trace::{Exit, Op};
 
-use common::{cheaply, compile, exactly, filtered, skip, text};
+use common::{compile, skip, text, trace_exact, trace_filtered, trace_sampled};
 
-/// A loop of one-byte calls, as in `tr` written badly.
+/// A loop of one-byte reads and writes.
 const ONE_BYTE_LOOP: &str = r#"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// What `strace -f -c` counts, of the calls that weir knows. It counts the execve(2) that it makes itself.
+/// Returns the counts of `strace -f -c` for the recorded calls, without strace's own execve(2).
 fn strace(words: &[&str]) -> Option<BTreeMap<Op, u64>> {
     let dir = tempfile::tempdir().expect("a directory");
     let list = dir.path().join("list");
@@ -44,13 +44,13 @@ fn strace(words: &[&str]) -> Option<BTreeMap<Op, u64>> {
 
 fn same_as_strace(name: &str, words: &[&str]) {
     let Some(expected) = strace(words) else { return skip(name, "strace is not here") };
-    assert_eq!(exactly(words).counts(), expected, "{words:?}");
-    assert_eq!(filtered(words).counts(), expected, "with a filter: {words:?}");
+    assert_eq!(trace_exact(words).counts(), expected, "{words:?}");
+    assert_eq!(trace_filtered(words).counts(), expected, "with a filter: {words:?}");
 }
 
 #[test]
 fn cat_is_counted_as_strace_counts_it() {
-    // It copies in the kernel when its output is a file, as that of the tests may be.
+    // With a file as output, as the tests may have, cat copies in the kernel.
     let words = ["sh", "-c", "exec cat /etc/passwd /etc/hostname >/dev/null"];
     same_as_strace("cat_is_counted_as_strace_counts_it", &words);
 }
@@ -59,13 +59,13 @@ fn cat_is_counted_as_strace_counts_it() {
 fn dd_is_counted_as_strace_counts_it() {
     let words = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1000", "status=none"];
     same_as_strace("dd_is_counted_as_strace_counts_it", &words);
-    let counts = exactly(&words).counts();
+    let counts = trace_exact(&words).counts();
     assert_eq!(counts[&Op::Write], 1000);
 }
 
 #[test]
 fn a_pipeline_is_counted_as_strace_counts_it() {
-    // A pipe's reader gets pieces as they come, so the calls of this one do not hang on who is faster.
+    // The sleeps make the number of reads from each pipe independent of scheduling.
     let script = "cat /etc/passwd | { sleep 0.3; cat; } | { sleep 0.6; wc -c; }; (exit 3); true";
     same_as_strace("a_pipeline_is_counted_as_strace_counts_it", &["sh", "-c", script]);
 }
@@ -75,12 +75,12 @@ fn contents_and_paths_are_seen() {
     let dir = tempfile::tempdir().expect("a directory");
     let (old, new) = (dir.path().join("old"), dir.path().join("new"));
     let script = format!("echo hello there >{0}; mv {0} {1}", old.display(), new.display());
-    let seen = exactly(&["sh", "-c", &script]);
-    let write = seen.calls().find(|call| call.op == Op::Write).expect("a write");
+    let run = trace_exact(&["sh", "-c", &script]);
+    let write = run.calls().find(|call| call.op == Op::Write).expect("a write");
     assert_eq!((write.head.as_slice(), write.tail, write.result), (&b"hello there\n"[..], Some(b'\n'), 12));
     let renamed =
         |call: &&weir_trace_api::RawCall| matches!(call.op, Op::Rename | Op::Renameat | Op::Renameat2);
-    let rename = seen.calls().find(renamed).expect("a rename");
+    let rename = run.calls().find(renamed).expect("a rename");
     assert_eq!(rename.paths, [text(&old), text(&new)]);
 }
 
@@ -94,10 +94,10 @@ fn pieces_of_vectors_are_added_up() {
             return writev(1, v, 3) != 8;
         }"#;
     let program = compile(dir.path(), "pieces", source, &[]);
-    let seen = exactly(&["sh", "-c", &format!("exec {} >/dev/null", program.display())]);
-    let call = seen.calls().find(|call| call.op == Op::Writev).expect("a writev");
+    let run = trace_exact(&["sh", "-c", &format!("exec {} >/dev/null", program.display())]);
+    let call = run.calls().find(|call| call.op == Op::Writev).expect("a writev");
     assert_eq!((call.requested_bytes, call.result), (Some(8), 8));
-    // The head is that of the first piece that has anything; the tail is the last byte of all.
+    // The head comes from the first non-empty buffer; the tail is the last byte of all.
     assert_eq!((call.head.as_slice(), call.tail), (&b"one "[..], Some(b'!')));
 }
 
@@ -106,14 +106,14 @@ fn totals_of_a_busy_loop_are_exact_though_most_calls_are_not_seen() {
     let dir = tempfile::tempdir().expect("a directory");
     let program = compile(dir.path(), "loop", ONE_BYTE_LOOP, &[]);
     let file = dir.path().join("file");
-    let seen = cheaply(&[text(&program), text(&file), "400000"]);
-    let (pid, exit, io) = seen.exits()[0];
+    let run = trace_sampled(&[text(&program), text(&file), "400000"]);
+    let (pid, exit, io) = run.exits()[0];
     let io = io.expect("counts");
     assert_eq!(exit, Exit::Code(0));
     assert_eq!((io.write_calls, io.written_bytes), (400_000, 400_000));
-    assert_eq!(seen.told(pid), io);
-    assert!(seen.ended.observed_calls < 200_000, "bursts: {}", seen.ended.observed_calls);
-    assert!(seen.ended.observed_calls > 50 && seen.ended.gap_ns > 0);
+    assert_eq!(run.emitted_totals(pid), io);
+    assert!(run.report.observed_calls < 200_000, "sampled: {}", run.report.observed_calls);
+    assert!(run.report.observed_calls > 50 && run.report.gap_ns > 0);
     assert_eq!(std::fs::metadata(file).expect("a file").len(), 400_000);
 }
 
@@ -121,20 +121,20 @@ fn totals_of_a_busy_loop_are_exact_though_most_calls_are_not_seen() {
 fn exact_sees_every_call_of_a_busy_loop() {
     let dir = tempfile::tempdir().expect("a directory");
     let program = compile(dir.path(), "loop", ONE_BYTE_LOOP, &[]);
-    let seen = exactly(&[text(&program), text(&dir.path().join("file")), "5000"]);
-    let (pid, _, io) = seen.exits()[0];
-    assert_eq!(seen.counts()[&Op::Write], 5000);
-    assert_eq!(Some(seen.told(pid)), io);
-    assert_eq!(seen.ended.gap_ns, 0);
+    let run = trace_exact(&[text(&program), text(&dir.path().join("file")), "5000"]);
+    let (pid, _, io) = run.exits()[0];
+    assert_eq!(run.counts()[&Op::Write], 5000);
+    assert_eq!(Some(run.emitted_totals(pid)), io);
+    assert_eq!(run.report.gap_ns, 0);
 }
 
 #[test]
 fn counts_of_children_are_not_the_parents() {
     let script = "dd if=/dev/zero of=/dev/null bs=1 count=700 status=none; read line </etc/passwd; true";
-    let seen = exactly(&["sh", "-c", script]);
-    let exits = seen.exits();
+    let run = trace_exact(&["sh", "-c", script]);
+    let exits = run.exits();
     for (pid, _, io) in &exits {
-        assert_eq!(Some(seen.told(*pid)), *io, "{pid} of {exits:?}");
+        assert_eq!(Some(run.emitted_totals(*pid)), *io, "{pid} of {exits:?}");
     }
     assert!(exits.iter().any(|exit| exit.2.is_some_and(|io| io.write_calls == 700)));
 }
@@ -159,11 +159,11 @@ fn totals_of_threads_are_exact() {
             return 0;
         }"#;
     let program = compile(dir.path(), "threads", source, &["-pthread"]);
-    let seen = cheaply(&[text(&program)]);
-    let (pid, exit, io) = seen.exits()[0];
+    let run = trace_sampled(&[text(&program)]);
+    let (pid, exit, io) = run.exits()[0];
     let io = io.expect("counts");
     assert_eq!((exit, io.write_calls, io.written_bytes), (Exit::Code(0), 150_000, 150_000));
-    let told = seen.told(pid);
-    assert_eq!((told.write_calls, told.written_bytes), (150_000, 150_000));
-    assert!(seen.ended.observed_calls < 100_000, "bursts: {}", seen.ended.observed_calls);
+    let totals = run.emitted_totals(pid);
+    assert_eq!((totals.write_calls, totals.written_bytes), (150_000, 150_000));
+    assert!(run.report.observed_calls < 100_000, "sampled: {}", run.report.observed_calls);
 }

@@ -1,4 +1,4 @@
-//! Watching changes nothing of what a program does: attached and let go over and over, or with weir killed.
+//! Tracing does not change the behaviour of a program, with repeated attach and detach, or when weir is killed.
 
 mod common;
 
@@ -9,11 +9,11 @@ use std::time::Duration;
 use weir_sys::proc;
 use weir_trace_api::{TraceOptions, TraceRoot};
 
-use common::{compile, exact, text, trace, until};
+use common::{compile, exact, text, trace, wait_until};
 
-/// Threads that write lines, pass bytes through a pipe and a socket, wait for events and for a connection, and leave with a status of
-/// their own when any call ends otherwise than it would alone: with EINTR, or with less than was asked.
-const FUSSY: &str = r#"
+/// Threads that write lines, send bytes through a pipe and a socket, and wait for events and for a connection. Each exits
+/// with its own status if a call fails with EINTR or returns a partial result, which would not happen untraced.
+const STRICT_PROGRAM: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -89,24 +89,24 @@ int main(int count, char **words) {
 }
 "#;
 
-struct Fussy {
+struct StrictProgram {
     child: Child,
     file: PathBuf,
     stop: PathBuf,
 }
 
-impl Drop for Fussy {
+impl Drop for StrictProgram {
     fn drop(&mut self) {
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-impl Fussy {
-    /// A patient one bears EINTR of epoll_wait(2): the kernel makes it when a tracer is killed while the thread
-    /// is stopped at the entry of that call.
+impl StrictProgram {
+    /// Starts the program. A `patient` one tolerates EINTR of epoll_wait(2), which the kernel returns if the tracer is
+    /// killed while the thread is stopped at the entry of that call.
     fn start(dir: &Path, patient: bool) -> Self {
-        let program = compile(dir, "fussy", FUSSY, &["-pthread"]);
+        let program = compile(dir, "program", STRICT_PROGRAM, &["-pthread"]);
         let (file, stop) = (dir.join("lines"), dir.join("stop"));
         let child = Command::new(program)
             .arg(&file)
@@ -114,18 +114,18 @@ impl Fussy {
             .args(patient.then_some("patient"))
             .spawn()
             .expect("it starts");
-        until("it writes", || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+        wait_until("it writes", || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0));
         Self { child, file, stop }
     }
 
-    fn lives(&mut self) {
+    fn assert_running(&mut self) {
         assert_eq!(self.child.try_wait().expect("a status"), None, "it was disturbed");
     }
 
-    /// Has it end, and checks every line.
+    /// Ends the program and checks every line of its output.
     fn finish(mut self) {
         std::fs::write(&self.stop, "").expect("the file that stops it");
-        until("it ends", || self.child.try_wait().expect("a status").is_some());
+        wait_until("it ends", || self.child.try_wait().expect("a status").is_some());
         assert_eq!(self.child.wait().expect("a status").code(), Some(0));
         let lines = std::fs::read_to_string(&self.file).expect("its lines");
         let mut count = 0;
@@ -137,33 +137,33 @@ impl Fussy {
     }
 }
 
-/// Rounds of attaching; the environment may ask for more.
+/// Returns the number of attachments: WEIR_ATTACH_ROUNDS, or 200.
 fn rounds() -> usize {
     std::env::var("WEIR_ATTACH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(200)
 }
 
 #[test]
-fn attaching_and_letting_go_changes_nothing() {
+fn repeated_attach_and_detach_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut fussy = Fussy::start(dir.path(), false);
+    let mut program = StrictProgram::start(dir.path(), false);
     let mut calls = 0;
     for round in 0..rounds() {
         let limit = Some(Duration::from_millis(3 + (round % 7) as u64));
         let options = TraceOptions { exact: round % 2 == 0, limit, ..TraceOptions::default() };
-        let seen = trace(TraceRoot::Process(fussy.child.id()), &options);
-        fussy.lives();
-        let seen = seen.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        assert_eq!(seen.ended.exit, None);
-        calls += seen.ended.observed_calls;
-        fussy.lives();
+        let run = trace(TraceRoot::Process(program.child.id()), &options);
+        program.assert_running();
+        let run = run.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!(run.report.exit, None);
+        calls += run.report.observed_calls;
+        program.assert_running();
     }
     assert!(calls > rounds() as u64, "{calls} calls seen");
-    assert_eq!(proc::status(fussy.child.id()).expect("it lives").tracerpid, 0);
-    fussy.finish();
+    assert_eq!(proc::status(program.child.id()).expect("it lives").tracerpid, 0);
+    program.finish();
 }
 
 #[test]
-fn threads_born_while_attached_are_seen_too() {
+fn threads_created_while_attached_are_traced() {
     let dir = tempfile::tempdir().expect("a directory");
     let source = r#"
         #include <pthread.h>
@@ -180,42 +180,42 @@ fn threads_born_while_attached_are_seen_too() {
         }"#;
     let program = compile(dir.path(), "births", source, &["-pthread"]);
     let mut child = Command::new(program).spawn().expect("it starts");
-    let seen = trace(TraceRoot::Process(child.id()), &exact()).expect("attached");
+    let run = trace(TraceRoot::Process(child.id()), &exact()).expect("attached");
     child.wait().ok();
-    assert_eq!(seen.ended.exit, Some(weir_model::trace::Exit::Code(0)));
-    let calls = seen.raws.iter().filter(|raw| match &raw.kind {
+    assert_eq!(run.report.exit, Some(weir_model::trace::Exit::Code(0)));
+    let calls = run.events.iter().filter(|event| match &event.kind {
         weir_trace_api::RawEventKind::Call(call) => {
-            call.op == weir_model::trace::Op::Write && raw.tid != raw.pid
+            call.op == weir_model::trace::Op::Write && event.tid != event.pid
         }
         _ => false,
     });
     assert!(calls.count() >= 30);
 }
 
-/// The example that runs the engine in a process of its own, which can be killed.
+/// Starts the example that runs the backend in a process of its own, which can be killed.
 fn weir(arguments: &[&str]) -> Child {
     let own = std::env::current_exe().expect("a path");
-    let raw = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
-    assert!(raw.exists(), "cargo test -p weir-trace-ptrace builds {}", raw.display());
-    Command::new(raw).args(arguments).stderr(Stdio::null()).spawn().expect("it starts")
+    let example = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
+    assert!(example.exists(), "cargo test -p weir-trace-ptrace builds {}", example.display());
+    Command::new(example).args(arguments).stderr(Stdio::null()).spawn().expect("it starts")
 }
 
 #[test]
 fn a_killed_weir_leaves_an_attached_program_unharmed() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut fussy = Fussy::start(dir.path(), true);
-    let process = format!("-p{}", fussy.child.id());
+    let mut program = StrictProgram::start(dir.path(), true);
+    let process = format!("-p{}", program.child.id());
     for round in 0..30u64 {
         let mode = if round % 2 == 0 { "exact" } else { "-q" };
         let mut weir = weir(&["-q", mode, &process]);
-        let traced = || proc::status(fussy.child.id()).is_some_and(|status| status.tracerpid > 0);
-        until("attached", traced);
+        let traced = || proc::status(program.child.id()).is_some_and(|status| status.tracerpid > 0);
+        wait_until("attached", traced);
         std::thread::sleep(Duration::from_micros(round * 777));
         weir.kill().expect("killed");
         weir.wait().expect("gone");
-        fussy.lives();
+        program.assert_running();
     }
-    fussy.finish();
+    program.finish();
 }
 
 #[test]
@@ -235,11 +235,11 @@ fn a_killed_weir_leaves_its_command_unharmed() {
         let (file, done) = (dir.path().join(format!("file{round}")), dir.path().join(format!("done{round}")));
         let mode = if round % 2 == 0 { "exact" } else { "-q" };
         let mut weir = weir(&["-q", mode, text(&program), text(&file), text(&done)]);
-        until("it writes", || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+        wait_until("it writes", || std::fs::metadata(&file).is_ok_and(|file| file.len() > 0));
         std::thread::sleep(Duration::from_micros(round * 900));
         weir.kill().expect("killed");
         weir.wait().expect("gone");
-        until("it ends its work", || done.exists());
+        wait_until("it ends its work", || done.exists());
         assert_eq!(std::fs::metadata(&file).expect("a file").len(), 60_003);
     }
 }

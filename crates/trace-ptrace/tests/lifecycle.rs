@@ -1,4 +1,4 @@
-//! Lives and deaths under the ptrace engine: statuses, signals, stops, children, threads.
+//! The lifecycle of processes under the ptrace backend: exit statuses, signals, stops, children, threads.
 
 mod common;
 
@@ -9,18 +9,18 @@ use weir_model::trace::{Exit, SnapshotMoment};
 use weir_sys::{Error, proc};
 use weir_trace_api::{RawEventKind, TraceOptions, TraceRoot};
 
-use common::{cheaply, command, compile, exactly, text, trace, until};
+use common::{command, compile, text, trace, trace_exact, trace_sampled, wait_until};
 
 #[test]
 fn exit_statuses_are_passed_on() {
-    assert_eq!(exactly(&["true"]).ended.exit, Some(Exit::Code(0)));
-    assert_eq!(cheaply(&["sh", "-c", "exit 41"]).ended.exit, Some(Exit::Code(41)));
+    assert_eq!(trace_exact(&["true"]).report.exit, Some(Exit::Code(0)));
+    assert_eq!(trace_sampled(&["sh", "-c", "exit 41"]).report.exit, Some(Exit::Code(41)));
 }
 
 #[test]
-fn a_command_that_is_not_there_is_told_with_errno() {
+fn a_missing_command_is_reported_with_errno() {
     for (name, errno) in [("no-such-command-here", libc::ENOENT), ("/etc/passwd", libc::EACCES)] {
-        match trace(command(&[name]), &TraceOptions::default()).map(|seen| seen.ended) {
+        match trace(command(&[name]), &TraceOptions::default()).map(|run| run.report) {
             Err(Error::Command { source, .. }) => assert_eq!(source.raw_os_error(), Some(errno)),
             other => panic!("{name}: {other:?}"),
         }
@@ -28,72 +28,72 @@ fn a_command_that_is_not_there_is_told_with_errno() {
 }
 
 #[test]
-fn death_by_a_signal_is_seen_with_a_last_look() {
+fn death_by_a_signal_has_a_last_buffer_snapshot() {
     for (name, number) in [("KILL", libc::SIGKILL), ("TERM", libc::SIGTERM), ("ABRT", libc::SIGABRT)] {
-        let seen = cheaply(&["sh", "-c", &format!("ulimit -c 0; kill -{name} $$")]);
-        assert_eq!(seen.ended.exit, Some(Exit::Signal(number)));
-        assert_eq!(seen.signals(), [number]);
-        assert!(seen.looks.iter().any(|look| look.1 == SnapshotMoment::Signal));
-        assert!(seen.exits()[0].2.is_some(), "counts are there at a SIG{name}");
+        let run = trace_sampled(&["sh", "-c", &format!("ulimit -c 0; kill -{name} $$")]);
+        assert_eq!(run.report.exit, Some(Exit::Signal(number)));
+        assert_eq!(run.signals(), [number]);
+        assert!(run.snapshots.iter().any(|snapshot| snapshot.1 == SnapshotMoment::Signal));
+        assert!(run.exits()[0].2.is_some(), "counts are there at a SIG{name}");
     }
 }
 
 #[test]
 fn signals_that_are_caught_are_no_deaths() {
-    let seen = exactly(&["sh", "-c", "trap 'exit 7' USR1; kill -USR1 $$; exit 1"]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(7)));
-    assert!(seen.signals().is_empty());
+    let run = trace_exact(&["sh", "-c", "trap 'exit 7' USR1; kill -USR1 $$; exit 1"]);
+    assert_eq!(run.report.exit, Some(Exit::Code(7)));
+    assert!(run.signals().is_empty());
 }
 
 #[test]
-fn looks_come_at_fork_exec_and_exit() {
-    let seen = exactly(&["sh", "-c", "(true); exec true"]);
-    // One more at the beginning of each program, where breakpoints of the processor are to be had.
-    let looks = seen.looks.iter().filter(|look| look.1 != SnapshotMoment::Sample);
-    let mut moments: Vec<SnapshotMoment> = looks.map(|look| look.1).collect();
+fn buffer_snapshots_come_at_fork_exec_and_exit() {
+    let run = trace_exact(&["sh", "-c", "(true); exec true"]);
+    // Where hardware breakpoints are allowed, there is one more at the start of each image.
+    let snapshots = run.snapshots.iter().filter(|snapshot| snapshot.1 != SnapshotMoment::Sample);
+    let mut moments: Vec<SnapshotMoment> = snapshots.map(|snapshot| snapshot.1).collect();
     // The shell tries execve(2) in every directory of PATH.
     moments.dedup();
     assert_eq!(
         moments,
         [SnapshotMoment::Fork, SnapshotMoment::Exit, SnapshotMoment::Exec, SnapshotMoment::Exit]
     );
-    let (fork, child) = seen
-        .raws
+    let (fork, child) = run
+        .events
         .iter()
         .enumerate()
-        .find_map(|(at, raw)| match raw.kind {
+        .find_map(|(at, event)| match event.kind {
             RawEventKind::Fork { child, shares_files: false } => Some((at, child)),
             _ => None,
         })
         .expect("a fork");
-    let first = seen.raws.iter().position(|raw| raw.pid == child);
-    assert!(first.is_none_or(|first| first > fork), "nothing of a child before its birth");
-    assert_eq!(seen.execs(), ["sh", "true"]);
+    let first = run.events.iter().position(|event| event.pid == child);
+    assert!(first.is_none_or(|first| first > fork), "no event of a child before its fork");
+    assert_eq!(run.execs(), ["sh", "true"]);
 }
 
 #[test]
-fn stopped_and_continued_it_goes_on() {
+fn job_control_stops_and_continues_a_command() {
     let target = command(&["sh", "-c", "kill -STOP $$; exit 5"]);
     let pid = target.pid();
     let waker = std::thread::spawn(move || {
-        // "t (tracing stop)" is what job control's stop looks like when there is a tracer.
+        // A group-stop of a tracee appears as "t (tracing stop)".
         let stopped = || proc::status(pid).is_some_and(|status| status.state.starts_with(['T', 't']));
-        until("the shell runs", || proc::label(pid).ends_with("(sh)"));
-        until("stopped", stopped);
+        wait_until("the shell runs", || proc::label(pid).ends_with("(sh)"));
+        wait_until("stopped", stopped);
         std::thread::sleep(Duration::from_millis(100));
         let still = stopped();
-        // Again and again: what was seen may have been the stop at its attachment, before that of the shell.
-        // SAFETY: a signal to a child of this test, which exists until weir's thread has waited for it.
-        until("it ends", || unsafe { libc::kill(pid as i32, libc::SIGCONT) } != 0);
+        // Repeated, because the stop may have been that of the attachment, before the shell's own.
+        // SAFETY: sends a signal to a child of this test, which exists until the tracer thread has reaped it.
+        wait_until("it ends", || unsafe { libc::kill(pid as i32, libc::SIGCONT) } != 0);
         still
     });
-    let seen = trace(target, &TraceOptions::default()).expect("traced");
+    let run = trace(target, &TraceOptions::default()).expect("traced");
     assert!(waker.join().expect("a state"), "it stays stopped until SIGCONT");
-    assert_eq!(seen.ended.exit, Some(Exit::Code(5)));
+    assert_eq!(run.report.exit, Some(Exit::Code(5)));
 }
 
 #[test]
-fn many_forks_are_followed() {
+fn many_forks_are_traced() {
     let dir = tempfile::tempdir().expect("a directory");
     let source = r#"
         #include <sys/wait.h>
@@ -109,10 +109,10 @@ fn many_forks_are_followed() {
             return 0;
         }"#;
     let program = compile(dir.path(), "forks", source, &[]);
-    let seen = cheaply(&[text(&program)]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
-    assert_eq!(seen.exits().len(), 1001);
-    assert_eq!(seen.exits().iter().filter(|exit| exit.1 == Exit::Code(1)).count(), 500);
+    let run = trace_sampled(&[text(&program)]);
+    assert_eq!(run.report.exit, Some(Exit::Code(0)));
+    assert_eq!(run.exits().len(), 1001);
+    assert_eq!(run.exits().iter().filter(|exit| exit.1 == Exit::Code(1)).count(), 500);
 }
 
 #[test]
@@ -136,33 +136,33 @@ fn threads_and_an_exec_by_one_of_them() {
             for (;;) pause();
         }"#;
     let program = compile(dir.path(), "threads", source, &["-pthread"]);
-    let seen = exactly(&[text(&program)]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(9)));
-    assert_eq!(seen.exits().len(), 1, "threads are no processes");
-    assert_eq!(seen.execs(), ["threads", "sh"]);
-    assert!(seen.calls().filter(|call| call.head == b"x").count() >= 50);
+    let run = trace_exact(&[text(&program)]);
+    assert_eq!(run.report.exit, Some(Exit::Code(9)));
+    assert_eq!(run.exits().len(), 1, "threads are no processes");
+    assert_eq!(run.execs(), ["threads", "sh"]);
+    assert!(run.calls().filter(|call| call.head == b"x").count() >= 50);
 }
 
 #[test]
-fn descendants_that_live_on_are_let_go() {
+fn descendants_that_still_run_are_detached() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("late");
     let script = format!("(sleep 0.5; echo done >{}) >/dev/null 2>&1 &", file.display());
     let began = Instant::now();
-    let seen = cheaply(&["sh", "-c", &script]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
+    let run = trace_sampled(&["sh", "-c", &script]);
+    assert_eq!(run.report.exit, Some(Exit::Code(0)));
     assert!(!file.exists() || began.elapsed() > Duration::from_millis(500));
-    until("the child ends its work", || std::fs::read(&file).is_ok_and(|data| data == b"done\n"));
+    wait_until("the child ends its work", || std::fs::read(&file).is_ok_and(|data| data == b"done\n"));
 }
 
 #[test]
-fn the_limit_ends_watching_and_not_the_program() {
+fn the_limit_ends_the_trace_and_not_the_program() {
     let target = command(&["sleep", "1.5"]);
     let pid = target.pid();
     let options = TraceOptions { limit: Some(Duration::from_millis(350)), ..TraceOptions::default() };
-    let seen = trace(target, &options).expect("traced");
-    assert_eq!(seen.ended.exit, None);
-    assert!((2..=4).contains(&seen.ticks), "{} ticks in 350 ms", seen.ticks);
+    let run = trace(target, &options).expect("traced");
+    assert_eq!(run.report.exit, None);
+    assert!((2..=4).contains(&run.ticks), "{} ticks in 350 ms", run.ticks);
     assert_eq!(proc::status(pid).expect("it lives").tracerpid, 0);
     let mut status = 0;
     // SAFETY: waits for a child of this test.
@@ -171,7 +171,7 @@ fn the_limit_ends_watching_and_not_the_program() {
 }
 
 #[test]
-fn stop_lets_an_attached_process_go() {
+fn the_stop_flag_detaches_an_attached_process() {
     let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("sleep");
     let options = TraceOptions::default();
     let stop = options.stop.clone();
@@ -179,9 +179,9 @@ fn stop_lets_an_attached_process_go() {
         std::thread::sleep(Duration::from_millis(150));
         stop.store(true, Ordering::Relaxed);
     });
-    let seen = trace(TraceRoot::Process(child.id()), &options).expect("traced");
+    let run = trace(TraceRoot::Process(child.id()), &options).expect("traced");
     stopper.join().expect("stopped");
-    assert_eq!(seen.ended.exit, None);
+    assert_eq!(run.report.exit, None);
     assert_eq!(proc::status(child.id()).expect("it lives").tracerpid, 0);
     child.kill().expect("killed");
     child.wait().expect("gone");

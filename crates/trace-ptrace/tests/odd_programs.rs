@@ -1,4 +1,4 @@
-//! Programs that are hard to trace: tracers, 32-bit, static and set-user-ID ones, and those that wait oddly.
+//! Programs that are hard to trace: tracers, and 32-bit, static and set-user-ID programs.
 
 mod common;
 
@@ -8,9 +8,9 @@ use std::process::Command;
 
 use weir_model::trace::{Exit, Op};
 
-use common::{cheaply, compile, exactly, skip, text};
+use common::{compile, skip, text, trace_exact, trace_sampled};
 
-/// Traces a child of its own, by PTRACE_TRACEME or by PTRACE_SEIZE, and passes its status on.
+/// Traces its own child, by PTRACE_TRACEME or by PTRACE_SEIZE, and exits with the status of the child.
 const TRACER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -41,10 +41,10 @@ fn a_tracer_gets_the_child_it_wants() {
     let dir = tempfile::tempdir().expect("a directory");
     let program = compile(dir.path(), "tracer", TRACER, &[]);
     for way in ["traceme", "seize"] {
-        for seen in [exactly(&[text(&program), way]), cheaply(&[text(&program), way])] {
-            assert_eq!(seen.ended.exit, Some(Exit::Code(6)), "{way}");
+        for run in [trace_exact(&[text(&program), way]), trace_sampled(&[text(&program), way])] {
+            assert_eq!(run.report.exit, Some(Exit::Code(6)), "{way}");
             assert!(
-                seen.ended.blind_spots.iter().any(|why| why.contains("traced by another program")),
+                run.report.blind_spots.iter().any(|why| why.contains("traced by another program")),
                 "{way}"
             );
         }
@@ -58,12 +58,12 @@ fn strace_itself_can_be_watched() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let list = dir.path().join("list");
-    let seen = exactly(&["strace", "-f", "-o", text(&list), "sh", "-c", "exit 8"]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(8)));
+    let run = trace_exact(&["strace", "-f", "-o", text(&list), "sh", "-c", "exit 8"]);
+    assert_eq!(run.report.exit, Some(Exit::Code(8)));
     assert!(std::fs::read_to_string(list).expect("what strace saw").contains("exit_group(8)"));
 }
 
-/// A static program of 32 bits that writes a line and leaves with 4, made without a C library.
+/// A static 32-bit program without a C library that writes five lines and exits with 4.
 const OTHER: &str = r#"
 static long call(long number, long one, long two, long three) {
     long result;
@@ -87,14 +87,14 @@ fn a_32_bit_program_is_run_and_said_to_be_unseen() {
     if !cc.arg(&program).arg(&source).output().is_ok_and(|made| made.status.success()) {
         return skip("a_32_bit_program_is_run_and_said_to_be_unseen", "cc makes no 32-bit programs");
     }
-    let seen = cheaply(&["sh", "-c", &format!("{} >/dev/null; exit $?", program.display())]);
-    if seen.ended.exit == Some(Exit::Code(126)) {
+    let run = trace_sampled(&["sh", "-c", &format!("{} >/dev/null; exit $?", program.display())]);
+    if run.report.exit == Some(Exit::Code(126)) {
         return skip("a_32_bit_program_is_run_and_said_to_be_unseen", "the kernel runs no 32-bit programs");
     }
-    assert_eq!(seen.ended.exit, Some(Exit::Code(4)));
-    assert!(seen.ended.blind_spots.iter().any(|why| why.contains("(other)") && why.contains("32-bit")));
-    assert!(seen.calls().all(|call| call.head != b"other\n"), "no call with a wrong name");
-    let io = seen.exits()[0].2.expect("counts");
+    assert_eq!(run.report.exit, Some(Exit::Code(4)));
+    assert!(run.report.blind_spots.iter().any(|why| why.contains("(other)") && why.contains("32-bit")));
+    assert!(run.calls().all(|call| call.head != b"other\n"), "no call with a wrong name");
+    let io = run.exits()[0].2.expect("counts");
     assert_eq!((io.write_calls, io.written_bytes), (5, 30));
 }
 
@@ -104,18 +104,18 @@ fn a_static_program_is_seen() {
     let source = r#"#include <unistd.h>
         int main(void) { return write(-1, "static", 6) == -1 ? 2 : 3; }"#;
     let program = compile(dir.path(), "static", source, &["-static"]);
-    let seen = exactly(&[text(&program)]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(2)));
-    let write = seen.calls().find(|call| call.op == Op::Write).expect("a write");
+    let run = trace_exact(&[text(&program)]);
+    assert_eq!(run.report.exit, Some(Exit::Code(2)));
+    let write = run.calls().find(|call| call.op == Op::Write).expect("a write");
     assert_eq!(write.result, -i64::from(libc::EBADF));
 }
 
-/// Runs the example as another user, on a program that says who it is.
+/// Runs the example as user nobody, on a program that prints its user ID.
 fn as_nobody(program: &Path) -> std::process::Output {
     let own = std::env::current_exe().expect("a path");
-    let raw = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
+    let example = own.ancestors().nth(2).expect("the target directory").join("examples/raw_events");
     let weir = program.with_file_name("weir");
-    std::fs::copy(raw, &weir).expect("a copy that everybody may run");
+    std::fs::copy(example, &weir).expect("a copy that everybody may run");
     let script = format!("exec {} -q {}", weir.display(), program.display());
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", &script]);
@@ -139,14 +139,17 @@ fn a_set_user_id_program_runs_without_its_privilege_and_that_is_said() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "65534\n", "{said}");
     assert!(said.contains("set-user-ID"), "{said}");
-    // Root's own tracing takes nothing away, so nothing is said.
+    // A tracer with privilege does not take that of the program, so there is no blind spot.
     assert!(
-        cheaply(&["sh", "-c", &format!("{} >/dev/null", program.display())]).ended.blind_spots.is_empty()
+        trace_sampled(&["sh", "-c", &format!("{} >/dev/null", program.display())])
+            .report
+            .blind_spots
+            .is_empty()
     );
 }
 
 #[test]
 fn a_program_whose_standard_descriptors_are_closed_runs() {
-    let seen = exactly(&["sh", "-c", "exec 0<&- 1>&- 2>&-; exec sh -c 'exit 12'"]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(12)));
+    let run = trace_exact(&["sh", "-c", "exec 0<&- 1>&- 2>&-; exec sh -c 'exit 12'"]);
+    assert_eq!(run.report.exit, Some(Exit::Code(12)));
 }

@@ -1,27 +1,27 @@
-//! Bursts come again whatever a program does between them, and what it opens meanwhile is asked for.
+//! Sampling windows recur whatever a program does in the gaps, and gaps have fd snapshots for programs that open many files.
 
 mod common;
 
 use weir_model::trace::{Exit, Op};
 use weir_trace_api::RawEventKind;
 
-use common::{Seen, cheaply, compile, text};
+use common::{TraceRun, compile, text, trace_sampled};
 
-/// How many pauses were followed by a call of this kind.
-fn bursts_with(seen: &Seen, op: Op) -> usize {
-    let (mut bursts, mut fresh) = (0, false);
-    for raw in &seen.raws {
-        match &raw.kind {
-            RawEventKind::GapEdge { ends: true, .. } => fresh = true,
-            RawEventKind::Call(call) if call.op == op && std::mem::take(&mut fresh) => bursts += 1,
+/// Returns the number of gaps that a call of this operation followed.
+fn windows_with(run: &TraceRun, op: Op) -> usize {
+    let (mut windows, mut is_new) = (0, false);
+    for event in &run.events {
+        match &event.kind {
+            RawEventKind::GapEdge { ends: true, .. } => is_new = true,
+            RawEventKind::Call(call) if call.op == op && std::mem::take(&mut is_new) => windows += 1,
             _ => {}
         }
     }
-    bursts
+    windows
 }
 
 #[test]
-fn one_that_sends_without_a_pause_is_caught_again() {
+fn a_program_that_sends_all_the_time_is_sampled_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let source = r#"
         #include <sys/socket.h>
@@ -44,14 +44,14 @@ fn one_that_sends_without_a_pause_is_caught_again() {
             return wait(&status) < 0 || status != 0;
         }"#;
     let program = compile(dir.path(), "sends", source, &[]);
-    let seen = cheaply(&[text(&program)]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(0)), "nothing was broken off or came twice");
-    assert!(seen.counts()[&Op::Sendto] < 150_000, "bursts: {}", seen.counts()[&Op::Sendto]);
-    assert!(bursts_with(&seen, Op::Sendto) >= 2, "{} bursts", bursts_with(&seen, Op::Sendto));
+    let run = trace_sampled(&[text(&program)]);
+    assert_eq!(run.report.exit, Some(Exit::Code(0)), "no call was cut short or repeated");
+    assert!(run.counts()[&Op::Sendto] < 150_000, "sampled: {}", run.counts()[&Op::Sendto]);
+    assert!(windows_with(&run, Op::Sendto) >= 2, "{} windows", windows_with(&run, Op::Sendto));
 }
 
 #[test]
-fn one_that_asks_and_waits_for_each_answer_is_caught_again() {
+fn a_program_that_waits_for_each_answer_is_sampled_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let source = r#"
         #include <sys/socket.h>
@@ -71,13 +71,13 @@ fn one_that_asks_and_waits_for_each_answer_is_caught_again() {
             return 0;
         }"#;
     let program = compile(dir.path(), "asks", source, &[]);
-    let seen = cheaply(&[text(&program)]);
-    assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
-    assert!(bursts_with(&seen, Op::Sendto) + bursts_with(&seen, Op::Recvfrom) >= 2);
+    let run = trace_sampled(&[text(&program)]);
+    assert_eq!(run.report.exit, Some(Exit::Code(0)));
+    assert!(windows_with(&run, Op::Sendto) + windows_with(&run, Op::Recvfrom) >= 2);
 }
 
 #[test]
-fn one_that_opens_file_after_file_is_glanced_at_and_others_are_not() {
+fn only_programs_that_open_many_files_have_fd_snapshots() {
     let dir = tempfile::tempdir().expect("a directory");
     let source = r#"
         #include <fcntl.h>
@@ -92,17 +92,19 @@ fn one_that_opens_file_after_file_is_glanced_at_and_others_are_not() {
             return 0;
         }"#;
     let program = compile(dir.path(), "opens", source, &[]);
-    let glances = |words: &[&str]| {
-        let seen = cheaply(words);
-        assert_eq!(seen.ended.exit, Some(Exit::Code(0)));
-        assert!(seen.ended.gap_ns > 0);
-        // What the loader opens is forgotten with the first burst that is all the program's own.
-        let pauses =
-            seen.raws.iter().position(|raw| matches!(raw.kind, RawEventKind::GapEdge { ends: true, .. }));
-        let later = &seen.raws[pauses.expect("a pause")..];
-        later.iter().filter(|raw| matches!(raw.kind, RawEventKind::FdSnapshot)).count()
+    let fd_snapshots = |words: &[&str]| {
+        let run = trace_sampled(words);
+        assert_eq!(run.report.exit, Some(Exit::Code(0)));
+        assert!(run.report.gap_ns > 0);
+        // The files that the loader opens do not count after the first complete sampling window.
+        let first_gap_end = run
+            .events
+            .iter()
+            .position(|event| matches!(event.kind, RawEventKind::GapEdge { ends: true, .. }));
+        let later = &run.events[first_gap_end.expect("a gap")..];
+        later.iter().filter(|event| matches!(event.kind, RawEventKind::FdSnapshot)).count()
     };
     let file = text(&program);
-    assert!(glances(&[file, file, "again"]) > 0);
-    assert_eq!(glances(&[file, file]), 0);
+    assert!(fd_snapshots(&[file, file, "again"]) > 0);
+    assert_eq!(fd_snapshots(&[file, file]), 0);
 }

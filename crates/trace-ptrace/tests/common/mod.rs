@@ -1,5 +1,5 @@
-//! What the tests of engines share: running one on a small program and keeping all it reports.
-#![allow(dead_code)] // not every test binary uses everything
+//! Shared by the tests: runs the ptrace backend on a small program and keeps all of its events.
+#![allow(dead_code)] // each test binary uses a part
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,29 +15,29 @@ use weir_trace_api::{
 };
 use weir_trace_ptrace::PtraceBackend;
 
-/// All that was reported of a run.
-pub struct Seen {
-    pub raws: Vec<RawEvent>,
-    pub looks: Vec<(u32, SnapshotMoment)>,
+/// The result of one run of the backend.
+pub struct TraceRun {
+    pub events: Vec<RawEvent>,
+    pub snapshots: Vec<(u32, SnapshotMoment)>,
     pub ticks: usize,
-    pub ended: BackendReport,
+    pub report: BackendReport,
 }
 
 /// Runs the ptrace backend on a process.
-pub fn trace(root: TraceRoot, options: &TraceOptions) -> Result<Seen, Error> {
-    let (mut raws, mut looks, mut ticks) = (Vec::new(), Vec::new(), 0);
-    let mut snapshots = |pid, moment| {
-        looks.push((pid, moment));
+pub fn trace(root: TraceRoot, options: &TraceOptions) -> Result<TraceRun, Error> {
+    let (mut events, mut snapshots, mut ticks) = (Vec::new(), Vec::new(), 0);
+    let mut read_buffers = |pid, moment| {
+        snapshots.push((pid, moment));
         Vec::new()
     };
-    let mut sink = |raw| raws.push(raw);
+    let mut sink = |event| events.push(event);
     let mut tick = |_: u64, _: &mut EventSink<'_>| ticks += 1;
     let mut backend = PtraceBackend::probe(options)?;
     backend.attach(root)?;
-    let hooks = TraceHooks { sink: &mut sink, snapshots: &mut snapshots, tick: &mut tick };
-    let ended = backend.run(options, hooks)?;
+    let hooks = TraceHooks { sink: &mut sink, snapshots: &mut read_buffers, tick: &mut tick };
+    let report = backend.run(options, hooks)?;
     drop(Box::new(backend).detach());
-    Ok(Seen { raws, looks, ticks, ended })
+    Ok(TraceRun { events, snapshots, ticks, report })
 }
 
 pub fn command(command: &[&str]) -> TraceRoot {
@@ -46,8 +46,8 @@ pub fn command(command: &[&str]) -> TraceRoot {
     )
 }
 
-/// The same command under the seccomp filter.
-pub fn filtered(words: &[&str]) -> Seen {
+/// Traces every call of a command under the seccomp filter.
+pub fn trace_filtered(words: &[&str]) -> TraceRun {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     let gated = launch::start_filtered(&words).expect("a child");
     trace(TraceRoot::Command(gated), &exact()).expect("the command is traced")
@@ -57,25 +57,25 @@ pub fn exact() -> TraceOptions {
     TraceOptions { exact: true, ..TraceOptions::default() }
 }
 
-/// Sees every call of a command.
-pub fn exactly(words: &[&str]) -> Seen {
+/// Traces every call of a command.
+pub fn trace_exact(words: &[&str]) -> TraceRun {
     trace(command(words), &exact()).expect("the command is traced")
 }
 
-/// Sees it as is the default.
-pub fn cheaply(words: &[&str]) -> Seen {
+/// Traces a command with the default options, that is, with sampling.
+pub fn trace_sampled(words: &[&str]) -> TraceRun {
     trace(command(words), &TraceOptions::default()).expect("the command is traced")
 }
 
-impl Seen {
+impl TraceRun {
     pub fn calls(&self) -> impl Iterator<Item = &RawCall> {
-        self.raws.iter().filter_map(|raw| match &raw.kind {
+        self.events.iter().filter_map(|event| match &event.kind {
             RawEventKind::Call(call) => Some(call),
             _ => None,
         })
     }
 
-    /// How often each was called.
+    /// Returns the number of calls of each operation.
     pub fn counts(&self) -> BTreeMap<Op, u64> {
         let mut counts = BTreeMap::new();
         for call in self.calls() {
@@ -85,76 +85,77 @@ impl Seen {
     }
 
     pub fn exits(&self) -> Vec<(u32, Exit, Option<IoTotals>)> {
-        let of = |raw: &RawEvent| match raw.kind {
-            RawEventKind::Exit { exit, io, .. } => Some((raw.pid, exit, io)),
+        let of = |event: &RawEvent| match event.kind {
+            RawEventKind::Exit { exit, io, .. } => Some((event.pid, exit, io)),
             _ => None,
         };
-        self.raws.iter().filter_map(of).collect()
+        self.events.iter().filter_map(of).collect()
     }
 
     pub fn signals(&self) -> Vec<i32> {
-        let of = |raw: &RawEvent| match raw.kind {
+        let of = |event: &RawEvent| match event.kind {
             RawEventKind::Signal { number } => Some(number),
             _ => None,
         };
-        self.raws.iter().filter_map(of).collect()
+        self.events.iter().filter_map(of).collect()
     }
 
     pub fn execs(&self) -> Vec<String> {
-        let of = |raw: &RawEvent| match &raw.kind {
+        let of = |event: &RawEvent| match &event.kind {
             RawEventKind::Exec { comm, .. } => Some(comm.clone()),
             _ => None,
         };
-        self.raws.iter().filter_map(of).collect()
+        self.events.iter().filter_map(of).collect()
     }
 
-    /// Calls that the kernel counts: those told one by one, and those of the gaps.
-    pub fn told(&self, pid: u32) -> IoTotals {
-        let mut told = IoTotals::default();
+    /// Returns the emitted I/O totals of a process: its calls, and the totals of its gaps.
+    pub fn emitted_totals(&self, pid: u32) -> IoTotals {
+        let mut totals = IoTotals::default();
         let mut at: Option<IoTotals> = None;
         let mut gap = false;
-        for raw in self.raws.iter().filter(|raw| raw.pid == pid) {
-            match &raw.kind {
-                RawEventKind::Call(call) => count(&mut told, call),
+        for event in self.events.iter().filter(|event| event.pid == pid) {
+            match &event.kind {
+                RawEventKind::Call(call) => add_call(&mut totals, call),
                 RawEventKind::Gap { .. } => gap = true,
                 RawEventKind::Totals(now) => {
                     if let (true, Some(before)) = (std::mem::take(&mut gap), at) {
-                        told.read_calls += now.read_calls - before.read_calls;
-                        told.write_calls += now.write_calls - before.write_calls;
-                        told.read_bytes += now.read_bytes - before.read_bytes;
-                        told.written_bytes += now.written_bytes - before.written_bytes;
+                        totals.read_calls += now.read_calls - before.read_calls;
+                        totals.write_calls += now.write_calls - before.write_calls;
+                        totals.read_bytes += now.read_bytes - before.read_bytes;
+                        totals.written_bytes += now.written_bytes - before.written_bytes;
                     }
                     at = Some(*now);
                 }
                 _ => {}
             }
         }
-        told
+        totals
     }
 }
 
-fn count(told: &mut IoTotals, call: &RawCall) {
+/// Adds a call as the kernel counts it.
+fn add_call(totals: &mut IoTotals, call: &RawCall) {
     let bytes = call.result.max(0) as u64;
     match call.op {
         Op::Read | Op::Pread | Op::Readv | Op::Preadv => {
-            told.read_calls += 1;
-            told.read_bytes += bytes;
+            totals.read_calls += 1;
+            totals.read_bytes += bytes;
         }
         Op::Write | Op::Pwrite | Op::Writev | Op::Pwritev => {
-            told.write_calls += 1;
-            told.written_bytes += bytes;
+            totals.write_calls += 1;
+            totals.written_bytes += bytes;
         }
         Op::Sendfile | Op::CopyFileRange => {
-            told.read_calls += 1;
-            told.write_calls += 1;
-            told.read_bytes += bytes;
-            told.written_bytes += bytes;
+            totals.read_calls += 1;
+            totals.write_calls += 1;
+            totals.read_bytes += bytes;
+            totals.written_bytes += bytes;
         }
         _ => {}
     }
 }
 
-/// Compiles a C program in `dir`.
+/// Compiles a C program in `dir` and returns its path.
 pub fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
     std::fs::write(&file, source).expect("the source is written");
@@ -163,16 +164,16 @@ pub fn compile(dir: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf 
     program
 }
 
-/// Waits until something is so; fails after 20 s.
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+/// Waits until a condition holds; fails after 20 s.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !so() {
+    while !condition() {
         assert!(began.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Says that a test cannot run here.
+/// Records in the file WEIR_SKIPS why a test was skipped.
 pub fn skip(name: &str, why: &str) {
     use std::io::Write;
     if let Some(file) = std::env::var_os("WEIR_SKIPS") {
