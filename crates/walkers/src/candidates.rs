@@ -1,23 +1,24 @@
-//! Streams that were found by a search: an object that was moved leaves its old self behind, which looks as good.
+//! Resolves contradictions between streams that a search found: an object that was moved leaves a copy at its old
+//! address that looks as valid.
 
 use std::collections::BTreeMap;
 
 use crate::stream_buffer::StreamBuffer;
 
-/// What looks like a stream.
+/// An object that looks like a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamCandidate {
-    /// Where the object is. It moves; its buffer does not, and is its address for everybody else.
+    /// Address of the object. The object may move; its buffer does not, and identifies the stream.
     pub at: u64,
-    /// It is as it was made, and one that was used is never so again: a copy from which it was made.
+    /// The object is in its initial state, to which it never returns after its first use. Such an object may be the
+    /// copy that a used one was made from.
     pub untouched: bool,
-    /// What it would be.
     pub stream: StreamBuffer,
 }
 
-/// The streams among them. Of those that have one buffer and agree, one. Of those that contradict each other the
-/// ones that are known to be left behind are out: `left_behind` is asked of each, with all of them. Nothing
-/// if that does not decide it.
+/// Returns the valid streams, without duplicates of the same buffer. `is_stale` decides which candidates to drop
+/// where several contradict each other; it gets one of them and all of them. If they still contradict each other,
+/// none is returned.
 pub(crate) fn resolve(
     seen: Vec<StreamCandidate>,
     is_stale: impl Fn(&StreamCandidate, &[StreamCandidate]) -> bool,
@@ -40,13 +41,13 @@ fn resolve_one(
         let all = same.clone();
         same.retain(|one| !is_stale(one, &all));
     }
-    // Which of several that agree will be written to next cannot be told.
+    // Of several copies that agree, the one that will be written next is unknown.
     let one = same.len() == 1;
     let resolve = if agree(&same) { same.into_iter().next().map(|one| one.stream) } else { None };
     resolve.map(|stream| StreamBuffer { watch_address: stream.watch_address.filter(|_| one), ..stream })
 }
 
-/// Where they are.
+/// Returns the addresses of the candidates.
 pub(crate) fn addresses(all: &[StreamCandidate]) -> Vec<u64> {
     all.iter().map(|one| one.at).collect()
 }

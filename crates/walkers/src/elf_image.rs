@@ -1,4 +1,4 @@
-//! The few facts of an ELF file that the walkers need, read once a file.
+//! Reads the facts of an ELF file that walkers need, and caches them for each file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,32 +18,33 @@ use crate::runtimes::FILES;
 use crate::runtimes::go::GoSections;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
 
-/// The functions at which a process is stopped.
+/// The functions of the C library at which weir sets breakpoints.
 const FUNCTIONS: [&str; 2] = ["execve", "write"];
 
-/// The symbols that are kept: those that the walkers ask for, and [`FUNCTIONS`].
+/// The symbols to look up: those that the walkers need, and [`FUNCTIONS`].
 static KEPT: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let of_walkers = walkers().flat_map(|walker| walker.symbols);
     of_walkers.chain(&FUNCTIONS).copied().collect()
 });
 
-/// What stands for `std::io::stdio::STDOUT` of Rust, whose written name is of many forms.
+/// The name that replaces the mangled names of `std::io::stdio::STDOUT` of Rust.
 pub(crate) const RUST_STDOUT: &str = "std::io::stdio::STDOUT";
 
-/// The list of a Go program's goroutines.
+/// The symbol of the list of all goroutines of a Go program.
 pub(crate) const GOROUTINES: &str = "runtime.allgs";
 
-/// What a dynamic image exports is looked up by its names where its symbols take more than this, not read through: a compiler
-/// that takes plugins exports 2 MB of them with their names.
+/// In a larger table of exported symbols the wanted names are looked up; a smaller one is read through. A compiler
+/// that takes plugins exports 2 MB of symbols.
 const SEARCHED: u64 = 32 << 10;
 
-/// A symbol table larger than this is not read, to be quick: what a dynamic image exports, all that it has (which
-/// adds little to what it exports), and all that a static program or a library has.
+/// The largest symbol tables that are read, to bound the time for one file: the exported symbols of a dynamic
+/// executable, all symbols of it (which adds little to the exported ones), and all symbols of a static executable or
+/// a library.
 const DYNAMIC_MOST: u64 = 1 << 20;
 const SYMTAB_MOST: u64 = 1 << 20;
 const STATIC_MOST: u64 = 8 << 20;
 
-/// Past these many files the cache begins anew: a build makes new programs for ever.
+/// The size at which the cache is cleared; a build runs new programs all the time.
 const CACHE_MOST: usize = 1024;
 
 /// Address and size of a symbol, in the image's own addresses.
@@ -54,46 +55,46 @@ struct ElfSymbol {
     bytes: u64,
 }
 
-/// What is known of an ELF file.
+/// The facts of an ELF file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElfImage {
-    /// Its addresses are relative to where it is loaded (PIE, shared object).
+    /// The addresses are relative to the load address (PIE, shared object).
     pub relative: bool,
-    /// It has a program interpreter: the C library is another image.
+    /// The file has a program interpreter, so that the C library is another image.
     pub interpreted: bool,
-    /// The page of its first segment, in its own addresses.
+    /// Address of the page of the first segment, in the image's own addresses.
     pub first: u64,
-    /// Where the first segment that may be executed begins, in its own addresses.
+    /// Address of the first executable segment, in the image's own addresses.
     pub code: u64,
-    /// It is of 32 bits or of another byte order: no walker knows it.
+    /// The file has 32 bits or another byte order; no walker supports it.
     pub foreign: bool,
-    /// It was made by Go's compiler: its symbols are many and lead to no stream.
+    /// Go's compiler made the file. Its symbols are many, and none leads to a stream.
     pub go: bool,
-    /// It was made by Rust's compiler, and has debug information.
+    /// Rust's compiler made the file, and it has debug information.
     pub rust: bool,
-    /// Where the parts are that lead to a Go program's streams.
+    /// The sections of a Go program that lead to its streams.
     pub go_parts: Option<GoSections>,
-    /// How the streams of a Rust program lie in memory, read when it is first asked for.
+    /// Memory layouts of a Rust program's streams; read on first use.
     layouts: OnceLock<Option<Arc<RustLayouts>>>,
-    /// It names a runtime that it loads, sought when it is first asked for.
+    /// The file names a library of a runtime with a walker; searched on first use.
     names_runtime: OnceLock<bool>,
     symbols: Vec<ElfSymbol>,
 }
 
 impl ElfImage {
-    /// Where the symbol is, in the image's own addresses.
+    /// Returns the address of a symbol, in the image's own addresses.
     pub fn symbol(&self, name: &str) -> Option<u64> {
         self.symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
     }
 
-    /// It has this symbol; of several of the name the first counts.
+    /// Adds a symbol. The first symbol of a name counts.
     fn has(&mut self, name: &'static str, address: u64, bytes: u64) {
         if self.symbol(name).is_none() {
             self.symbols.push(ElfSymbol { name, address, bytes });
         }
     }
 
-    /// Where the symbol is in a process that has the file's first page at `start`.
+    /// Returns the address of a symbol in a process that has the file's first page at `start`.
     pub fn symbol_at(&self, name: &str, start: u64) -> Option<u64> {
         self.symbol(name).map(|at| at.wrapping_add(self.bias(start)))
     }
@@ -107,33 +108,34 @@ impl ElfImage {
         })
     }
 
-    /// How the streams of a Rust program, in this file, lie in memory.
+    /// Returns the memory layouts of the streams of a Rust program. `path` is the path of this file.
     pub fn layouts(&self, path: &Path) -> Option<Arc<RustLayouts>> {
         let read = || layouts::of(File::open(path).ok()?).map(Arc::new);
         self.layouts.get_or_init(read).clone()
     }
 
-    /// What is added to the image's own addresses in a process that has the file's first page at `start`.
+    /// Returns the difference between addresses in a process and the image's own, for the file's first page at
+    /// `start`.
     pub fn bias(&self, start: u64) -> u64 {
         if self.relative { start.wrapping_sub(self.first) } else { 0 }
     }
 }
 
-/// Where a program's list of streams begins, for an engine that walks it in the kernel.
+/// The start of a program's list of streams, for a backend that walks the list in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamListHead {
-    /// Whose list.
+    /// Runtime that owns the list.
     pub walker: RuntimeId,
-    /// Of the pointer to the first stream.
+    /// Address of the pointer to the first stream.
     pub address: u64,
-    /// `address` is relative to where the file's address 0 is loaded, otherwise absolute.
+    /// `address` is relative to the load address of the file; otherwise it is absolute.
     pub relative: bool,
-    /// Of the first code, in the same addresses: the kernel remembers where it is in a process.
+    /// Address of the first code, relative like `address`: the kernel records where the code of a process begins.
     pub code: u64,
 }
 
-/// Whether an executable's buffers are such that only a look from outside, while it stands still, can see them:
-/// a runtime's own, another C library's than glibc, or a library's inside the program.
+/// Tells whether an executable's buffers can only be read while the process is stopped: the buffers of a runtime
+/// other than glibc, or of a library that is linked into the executable.
 pub fn needs_stops(exe: &Path) -> bool {
     let Some(image) = image(exe) else { return false };
     if image.foreign || image.go {
@@ -145,17 +147,17 @@ pub fn needs_stops(exe: &Path) -> bool {
         || *image.names_runtime.get_or_init(|| names_runtime(exe))
 }
 
-/// Whether an executable is Go's, whose buffers can be found.
+/// Tells whether an executable is a Go program whose buffers can be read.
 pub fn is_go(exe: &Path) -> bool {
     image(exe).is_some_and(|image| !image.foreign && image.go_parts.is_some())
 }
 
-/// Whether an executable's streams are there when its own code begins: those of a C library are.
+/// Tells whether an executable's streams exist when its own code begins, as those of a C library do.
 pub fn begins_with_streams(exe: &Path) -> bool {
     image(exe).is_some_and(|image| !image.foreign && !image.go)
 }
 
-/// Whether all of an executable's streams, as far as anybody knows, are those of a C library outside it.
+/// Tells whether all known streams of an executable are those of a C library outside of it.
 pub fn is_plain(exe: &Path) -> bool {
     begins_with_streams(exe) && !needs_stops(exe)
 }
@@ -177,7 +179,7 @@ fn names_runtime(exe: &Path) -> bool {
     names.any(|name| memchr::memmem::find(&beginning, name.as_bytes()).is_some())
 }
 
-/// The head of the list in a C library's file, or in a static program's that has its symbols.
+/// Returns the start of the list of streams in a C library, or in a static executable that has its symbols.
 pub fn list_head(elf: &Path) -> Option<StreamListHead> {
     let image = image(elf)?;
     let (walker, address) = match (image.symbol("_IO_list_all"), image.symbol("ofl_head")) {
@@ -191,17 +193,17 @@ pub fn list_head(elf: &Path) -> Option<StreamListHead> {
 /// Device, inode, time of the last change (seconds, nanoseconds), size.
 type FileKey = (u64, u64, i64, i64, u64);
 
-/// Of a file that two threads ask for at once one reads and the other waits.
+/// Facts of a file. If two threads ask for a file at the same time, one reads it and the other one waits.
 type CacheEntry = Arc<OnceLock<Option<Arc<ElfImage>>>>;
 
 static CACHE: LazyLock<Mutex<HashMap<FileKey, CacheEntry>>> = LazyLock::new(Mutex::default);
 
-/// The facts of the file; None where it is no ELF file or cannot be read.
+/// Returns the facts of a file; None if it is no ELF file or cannot be read.
 pub(crate) fn image(path: &Path) -> Option<Arc<ElfImage>> {
     image_if(path, |_| true)
 }
 
-/// The same, if the file has this inode number.
+/// As [`image`], but returns None if the file has another inode number.
 pub(crate) fn image_of(path: &Path, inode: u64) -> Option<Arc<ElfImage>> {
     image_if(path, |found| found == inode)
 }
@@ -243,7 +245,7 @@ fn read_own(elf: &ElfFile) -> object::Result<ElfImage> {
     image.rust = is_rust(&sections);
     let (exported, all) =
         if image.interpreted { (DYNAMIC_MOST, SYMTAB_MOST) } else { (STATIC_MOST, STATIC_MOST) };
-    // An executable that copies `stdout` into itself defines it too.
+    // An executable with a copy relocation of `stdout` defines the symbol too.
     let names = if image.go { &[GOROUTINES][..] } else { &KEPT };
     let looked_up = sections.find_exported(SEARCHED, names, |name, at, bytes| image.has(name, at, bytes));
     let exported = if looked_up.is_some() { 0 } else { exported };
@@ -256,7 +258,7 @@ fn read_own(elf: &ElfFile) -> object::Result<ElfImage> {
     Ok(image)
 }
 
-/// Which of the wanted symbols it is; the name ends at a NUL.
+/// Returns the wanted symbol of this name, which ends at a NUL; None if it is not wanted.
 fn wanted(name: &[u8]) -> Option<&'static str> {
     let is = |wanted: &&&str| {
         name.starts_with(wanted.as_bytes()) && name.get(wanted.len()).is_some_and(|&end| end == 0)
@@ -264,7 +266,7 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
     KEPT.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
 }
 
-/// Compilers leave their names.
+/// Tells whether the section with the compilers' names has Rust's, in a file with debug information.
 fn is_rust(sections: &ElfSections) -> bool {
     const COMMENT_MOST: u64 = 4096;
     let has_types = sections.has(".debug_info");
@@ -272,12 +274,12 @@ fn is_rust(sections: &ElfSections) -> bool {
     text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ")
 }
 
-/// The only one of a Go program that is of use.
+/// Returns [`GOROUTINES`] if this is the name, which ends at a NUL.
 fn goroutines(name: &[u8]) -> Option<&'static str> {
     (name.starts_with(GOROUTINES.as_bytes()) && name.get(GOROUTINES.len()) == Some(&0)).then_some(GOROUTINES)
 }
 
-/// In a relocatable program the names of the sections are longer.
+/// Returns the sections that lead to a Go program's streams. In a PIE their names have a prefix.
 fn go_parts(sections: &ElfSections) -> Option<GoSections> {
     let named = |name: &str| {
         sections.address_and_size(name).or_else(|| sections.address_and_size(&format!(".data.rel.ro{name}")))
@@ -286,7 +288,7 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
     Some(GoSections { functions: named(".gopclntab")?.0, links: named(".itablink")?, data })
 }
 
-/// In both of Rust's ways to write a path: _RNvNtNtCs…_3std2io5stdio6STDOUT, _ZN3std2io5stdio6STDOUT17h…E.
+/// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E.
 fn is_rust_stdout(name: &[u8]) -> bool {
     let old = b"_ZN3std2io5stdio6STDOUT17h";
     let (start, end) = (b"_RNvNtNtCs", b"_3std2io5stdio6STDOUT\0");
@@ -298,7 +300,7 @@ fn is_rust_stdout(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// What is there of these.
+    /// Returns those of the files that exist.
     fn found(names: &[&'static str]) -> Vec<&'static Path> {
         names.iter().map(|name| Path::new(*name)).filter(|path| path.exists()).collect()
     }

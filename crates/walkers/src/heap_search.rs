@@ -1,4 +1,4 @@
-//! A search of what a program allocated: its heap and its private memory without a file, block by block.
+//! Reads the memory that a program allocated, the heap and private memory without a file, block by block.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -7,13 +7,13 @@ use std::os::unix::fs::FileExt;
 use weir_sys::maps::{MappedRegion, MappingKind, regions};
 use weir_sys::memory::Memory;
 
-/// So much is searched in one look; in a larger process, what is found in this much of it.
+/// Bounds the time of one search. In a larger process the search finds what is in its first part.
 const SEARCH_MOST: u64 = 64 << 20;
 const BLOCK: u64 = 256 << 10;
-/// And no more than this is asked for whether it was used.
+/// The largest mapped size for which the kernel is asked which pages were used.
 const MAPPED_MOST: u64 = 4 << 30;
 
-/// Calls `visit` with each block and its address, both as aligned as a page, until it says that it has enough.
+/// Calls `visit` with each page-aligned block and its address until `visit` breaks.
 pub(crate) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8]) -> ControlFlow<()>) {
     let (mut left, mut block) = (SEARCH_MOST, vec![0; BLOCK as usize]);
     let regions = regions(pid);
@@ -32,11 +32,11 @@ pub(crate) fn blocks(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &
     }
 }
 
-/// What lies across the end of a block is in both.
+/// The overlap of two blocks in [`touched`]: an object across the end of a block is complete in one of them.
 const OVERLAP: u64 = 64;
 
-/// The same of the pages that were ever used: a runtime may map far more than it uses. Each block goes on with the
-/// first bytes of what is behind it.
+/// As [`blocks`], but reads only pages that were ever used: a runtime may map far more than it uses. Each block
+/// contains the first bytes of the next one.
 pub(crate) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, &[u8])) {
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{pid}/pagemap")).ok();
@@ -60,7 +60,7 @@ pub(crate) fn touched(pid: u32, memory: &dyn Memory, mut visit: impl FnMut(u64, 
     }
 }
 
-/// Pages that follow each other and are in memory or swapped out; all of them where that is not known.
+/// Returns ranges of consecutive pages that are in memory or swapped out; all pages if that is not known.
 fn runs(used: Option<&File>, at: u64, bytes: u64, page: u64) -> Vec<(u64, u64)> {
     const USED: u64 = 3 << 62;
     let mut entries = vec![0; (8 * bytes / page) as usize];

@@ -1,14 +1,14 @@
-//! The memory of an image in which streams are searched that no symbol leads to.
+//! Searches the memory of an executable or library for streams that no symbol leads to.
 
 use std::path::Path;
 
 use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
 use weir_sys::memory::Memory;
 
-/// More is not searched: it would take longer than a look may.
+/// Bounds the time that the search adds to a buffer snapshot.
 const SEARCH_MOST: u64 = 2 << 20;
 
-/// An image's writable memory and its code.
+/// The address ranges of an image: its writable memory, its code, and all of it.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageMemory {
     writable: Vec<(u64, u64)>,
@@ -17,7 +17,7 @@ pub(crate) struct ImageMemory {
 }
 
 impl ImageMemory {
-    /// Of the image that was loaded from this file; None if it is too large.
+    /// Returns the ranges of the image that was loaded from this file; None if its writable memory is too large.
     pub fn of(regions: &[MappedRegion], path: &Path) -> Option<ImageMemory> {
         let own: Vec<&MappedRegion> = regions
             .iter()
@@ -35,17 +35,17 @@ impl ImageMemory {
         ImageMemory { writable: vec![writable], code: vec![code], image: (code.0, writable.1) }
     }
 
-    /// Does it point to the image's code?
+    /// Tells whether an address is in the image's code.
     pub fn is_code(&self, address: u64) -> bool {
         self.code.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Does it point into the image at all?
+    /// Tells whether an address is in the image.
     pub fn is_own(&self, address: u64) -> bool {
         (self.image.0..self.image.1).contains(&address)
     }
 
-    /// Could a stream be there? In the image itself, only where it is writable.
+    /// Tells whether a stream can be at an address: outside the image, or in its writable memory.
     fn may_hold_stream(&self, address: u64) -> bool {
         let likely = (0x1000..1 << 56).contains(&address) && !self.is_code(address);
         likely
@@ -53,14 +53,14 @@ impl ImageMemory {
                 || self.writable.iter().any(|(start, end)| (*start..*end).contains(&address)))
     }
 
-    /// A copy of the writable memory, in front of all the other memory.
+    /// Copies the writable memory. The result reads the rest through `memory`.
     pub fn copy<'a>(&'a self, memory: &'a dyn Memory) -> ImageMemoryCopy<'a> {
         let read = |(start, end): &(u64, u64)| (*start, memory.bytes(*start, (end - start) as usize));
         ImageMemoryCopy { area: self, memory, parts: self.writable.iter().map(read).collect() }
     }
 }
 
-/// What is in the copy costs no system call to read.
+/// Memory of a process whose writable image memory is copied: reading that part needs no system call.
 pub(crate) struct ImageMemoryCopy<'a> {
     area: &'a ImageMemory,
     memory: &'a dyn Memory,
@@ -81,7 +81,7 @@ impl Memory for ImageMemoryCopy<'_> {
 }
 
 impl ImageMemoryCopy<'_> {
-    /// Every word of the writable memory that could point to a stream, with its address.
+    /// Returns the address and value of each word of the writable memory that can point to a stream.
     pub fn pointers(&self, align: u64) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         for (start, data) in &self.parts {
@@ -95,7 +95,7 @@ impl ImageMemoryCopy<'_> {
         found
     }
 
-    /// Copies of what begins with a fitting word of 4 bytes, with its address.
+    /// Returns copies of the structures whose first 4 bytes fit, with their addresses.
     pub fn structures<const BYTES: usize>(&self, fits: impl Fn(u32) -> bool) -> Vec<(u64, [u8; BYTES])> {
         let mut found = Vec::new();
         for (start, data) in &self.parts {

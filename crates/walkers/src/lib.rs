@@ -41,50 +41,52 @@ use copied_memory::{BUFFER_MOST, PENDING_KEPT};
 use process_images::{Detected, ProcessImages};
 use stream_buffer::StreamBuffer;
 
-/// Knows where one process keeps its streams. It is made once for an image and asked often.
+/// Reads the stream buffers of one runtime in one process. The walkers of a process stay valid until its next
+/// execve(2).
 pub trait Walker: Send {
-    /// Whose buffers it reads.
+    /// Returns the runtime that owns the buffers.
     fn runtime(&self) -> RuntimeId;
 
-    /// Every stream, those with nothing in them as well, with at most `kept` bytes of what waits in each.
-    #[doc(hidden)] // what a stream is as a whole is for this crate
+    /// Reads all streams, also empty ones, with at most `kept` pending bytes of each.
+    #[doc(hidden)] // `StreamBuffer` is private
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer>;
 
-    /// What there is to be told of every stream.
+    /// Returns the buffers of all streams, also of empty ones.
     fn buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
         stream_buffer::buffers(self.read(memory, PENDING_KEPT))
     }
 
-    /// All that waits to be written in each stream that has something, in the order in which the runtime itself
-    /// would write it when the program ends. Nothing where a walker can only say how much there is.
+    /// Returns all pending bytes of each stream that has some, in the order in which the runtime itself would write
+    /// them at exit. Leaves out streams whose bytes cannot be read.
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
         stream_buffer::pending(self.read(memory, BUFFER_MOST))
     }
 
-    /// The word of the process's memory that changes at each write into this buffer, aligned to its 8 bytes; None: it
-    /// is not known, or the machine code that changes it says nothing about the program (interpreters).
+    /// Returns the address, aligned to 8 bytes, of the word that changes at each write into this buffer. None if it is
+    /// unknown, or if the code that changes it belongs to an interpreter and does not show the program's call site.
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
         let _ = (memory, buffer);
         None
     }
 
-    /// Where text layers are that hold bytes before they hand them on, each with the stream that it hands them to.
+    /// Returns the addresses of text layers that hold bytes before a stream, each with the address of that stream.
     fn text_layers(&self, memory: &dyn Memory) -> Vec<(u64, u64)> {
         let _ = memory;
         Vec::new()
     }
 
-    /// Code in which no stream is ever half changed, and to which each change of one comes back.
+    /// Returns the code range of the interpreter. A thread that executes it is not inside a change of a stream, and
+    /// each change returns to it. Empty if the runtime has no such code.
     fn interpreter_code(&self) -> Range<u64> {
         0..0
     }
 
-    /// The walker of a process that was just forked from this one; None: it is to be found anew.
+    /// Returns the walker of a child that this process has just forked. None: search for the child's walkers.
     fn for_child(&self, child: u32) -> Option<Box<dyn Walker>> {
         let _ = child;
         None
     }
 
-    /// Forgets where streams were seen, so that the next look finds those that are new, whatever that costs.
+    /// Forgets the addresses of streams, so that the next snapshot searches all memory, however long that takes.
     fn search_again(&self) {}
 }

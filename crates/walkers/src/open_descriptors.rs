@@ -1,11 +1,11 @@
-//! Which descriptors a process has, and what they are open for.
+//! The access modes of a process's descriptors.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use weir_sys::open_files::fdinfo;
 
-/// Asked once for each descriptor that a look comes upon.
+/// Reads `/proc/PID/fdinfo` once for each descriptor.
 #[derive(Debug, Default)]
 pub(crate) struct OpenDescriptors {
     pid: u32,
@@ -17,7 +17,7 @@ impl OpenDescriptors {
         OpenDescriptors { pid, ..OpenDescriptors::default() }
     }
 
-    /// Is it open for writing, or else for reading?
+    /// Tells whether a descriptor is open for writing, or else for reading.
     pub fn open_for(&self, fd: i32, writes: bool) -> bool {
         let mode = *self
             .known
@@ -28,7 +28,7 @@ impl OpenDescriptors {
         mode.is_some_and(|mode| mode != other)
     }
 
-    /// Is it a file whose position is its beginning: nothing was written by it yet?
+    /// Tells whether a descriptor is a file at position 0, so that the process has not written to it yet.
     pub fn is_unwritten(&self, fd: i32) -> bool {
         let path = format!("/proc/{}/fd/{fd}", self.pid);
         let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());

@@ -1,34 +1,34 @@
-//! All that waits in a stream to be written, and how the stream is emptied from outside.
+//! Pending bytes of a stream, and the stores that drain the stream from outside.
 
 use weir_model::trace::RuntimeId;
 
-/// What one stream of a process holds that the kernel has not got yet.
+/// The pending bytes of one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingBytes {
-    /// Whose stream it is.
+    /// Runtime that owns the stream.
     pub walker: RuntimeId,
-    /// Where the stream object is, as in [`weir_model::trace::Buffer::address`].
+    /// Address of the stream, as in [`weir_model::trace::Buffer::address`].
     pub stream: u64,
-    /// Its descriptor in that process.
+    /// Descriptor in the process.
     pub fd: i32,
-    /// All the bytes, in the order in which the program would write them.
+    /// All pending bytes, in the order in which the program would write them.
     pub bytes: Vec<u8>,
-    /// Whether a thread holds the stream's own lock; None: it has none, or it is not known.
+    /// A thread holds the stream's lock; None if the stream has no lock or its state is unknown.
     pub locked: Option<bool>,
-    /// Who holds it, as the runtime names a thread: its number, or the address of its own data; 0: nobody.
+    /// Owner of the lock as the runtime identifies threads: a thread number, or an address; 0 for no owner.
     pub lock_owner: u64,
-    /// What to store, in this order, so that the stream is as its own flush would leave it. To be done only while
-    /// no thread of the process is inside the stream. Empty: it cannot be emptied from outside.
+    /// The stores, in this order, that leave the stream as its own flush would. They are valid only while no thread
+    /// of the process is inside the stream. Empty: the stream cannot be drained from outside.
     pub drain_stores: Vec<MemoryStore>,
-    /// The same for when only some bytes could be written: see [`PendingBytes::left_after`].
+    /// The stores for a partial write, see [`PendingBytes::partial_drain`].
     pub(crate) partial_stores: Vec<PartialStore>,
-    /// No more bytes than these can stay: there is no room for them where they would have to be.
+    /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
 }
 
 impl PendingBytes {
-    /// What to store when only the first `taken` bytes were written, so that the stream holds the others. None: this
-    /// stream is emptied whole or not at all.
+    /// Returns the stores after a write of only the first `taken` bytes, which leave the other bytes in the stream.
+    /// None if the stream cannot be drained partially.
     pub fn partial_drain(&self, taken: usize) -> Option<Vec<MemoryStore>> {
         let left =
             self.bytes.get(taken..).filter(|left| !self.partial_stores.is_empty() && !left.is_empty())?;
@@ -43,8 +43,8 @@ impl PendingBytes {
         (left.len() as u64 <= self.remainder_most).then(|| self.partial_stores.iter().map(store).collect())
     }
 
-    /// Whether a list of the runtime's leads to the stream. What a search finds may look different to the next: it
-    /// must not be written from outside, or it could be written twice.
+    /// Tells whether a list of the runtime leads to the stream. A stream that a search found may be missing in the
+    /// next snapshot, so its bytes must not be written from outside: they could be written twice.
     pub fn is_listed(&self) -> bool {
         match self.walker {
             RuntimeId::GO => false,
@@ -53,7 +53,7 @@ impl PendingBytes {
         }
     }
 
-    /// Whether some bytes can be written and the others stay, whatever their number.
+    /// Tells whether any number of the bytes can be written while the others remain.
     pub fn can_drain_partially(&self) -> bool {
         !self.partial_stores.is_empty() && self.remainder_most >= self.bytes.len() as u64
     }
@@ -61,37 +61,36 @@ impl PendingBytes {
 
 /// Bytes to store into a process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub struct MemoryStore {
-    /// Where.
     pub address: u64,
-    /// What.
     pub bytes: Vec<u8>,
 }
 
 impl MemoryStore {
-    /// A little-endian word of 8 bytes.
+    /// Returns the store of a little-endian word of 8 bytes.
     pub fn u64(address: u64, value: u64) -> MemoryStore {
         MemoryStore { address, bytes: value.to_le_bytes().to_vec() }
     }
 }
 
-/// A store that depends on how many bytes were written.
+/// A store whose value depends on how many bytes were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartialStore {
     pub address: u64,
     pub value: StoredValue,
 }
 
-/// Of a [`PartialStore`].
+/// The value of a [`PartialStore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredValue {
-    /// This and the number of bytes that were written.
+    /// This number plus the number of bytes that were written.
     WrittenPlus(u64),
-    /// This and the number of bytes that were not.
+    /// This number plus the number of bytes that remain.
     RemainingPlus(u64),
-    /// The bytes that were not.
+    /// The bytes that remain.
     RemainingBytes,
-    /// This, however many.
+    /// This number.
     Constant(u64),
 }
 

@@ -1,20 +1,21 @@
-//! Streams that no list leads to: where the last search found them, and when it is worth another.
+//! Remembers the streams that a search of the memory found, and when to search again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::candidates::StreamCandidate;
 
-/// A search is made again when this many times of what the last one took have gone by: new streams may be there.
+/// A search costs at most 1 % of the time: the next one is due after 100 times the duration of the last one.
 const PAUSE: u32 = 100;
 const PAUSE_LEAST: Duration = Duration::from_millis(50);
 
-/// What is known of earlier looks.
+/// The results of earlier snapshots.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchCache<Kind> {
     found: BTreeSet<(u64, Kind)>,
     next: Option<Instant>,
-    /// What was in each, and whether that ever changed while its buffer was the same: then it is no copy.
+    /// For each object its buffer, its pending bytes, and whether these ever changed while the buffer was the same.
+    /// An object that changed is no stale copy.
     seen: BTreeMap<u64, (u64, u64, bool)>,
 }
 
@@ -25,7 +26,7 @@ impl<Kind> Default for SearchCache<Kind> {
 }
 
 impl<Kind: Ord + Copy> SearchCache<Kind> {
-    /// Where they are, by a new search if it is time for one.
+    /// Returns the objects, after a new search if one is due.
     pub fn objects(&mut self, search: impl FnOnce() -> BTreeSet<(u64, Kind)>) -> &BTreeSet<(u64, Kind)> {
         let begun = Instant::now();
         if self.next.is_none_or(|next| next <= begun) {
@@ -35,12 +36,12 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         &self.found
     }
 
-    /// The next look searches.
+    /// Makes the next snapshot search.
     pub fn invalidate(&mut self) {
         self.next = None;
     }
 
-    /// What was seen at this look.
+    /// Records the candidates of this snapshot.
     pub fn record(&mut self, candidates: &[StreamCandidate]) {
         let mut seen = BTreeMap::new();
         for one in candidates {
@@ -52,7 +53,7 @@ impl<Kind: Ord + Copy> SearchCache<Kind> {
         self.seen = seen;
     }
 
-    /// Whether another of these was seen to change, and this one was not.
+    /// Tells whether another of these objects was seen to change, and this one was not.
     pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
         let changes = |address: &u64| self.seen.get(address).is_some_and(|seen| seen.2);
         !changes(&address) && all.iter().any(changes)

@@ -1,11 +1,11 @@
-//! A stream as a walker reads it.
+//! One stream as a walker reads it.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
 use crate::pending_bytes::{MemoryStore, PartialStore, PendingBytes};
 
-/// A stream as a walker reads it: what everyone is told of it, and what is needed to empty it.
+/// A stream, and what is needed to drain it. The fields are those of [`PendingBytes`].
 #[derive(Debug, Clone)]
 pub struct StreamBuffer {
     pub(crate) buffer: Buffer,
@@ -14,12 +14,12 @@ pub struct StreamBuffer {
     pub(crate) drain_stores: Vec<MemoryStore>,
     pub(crate) partial_stores: Vec<PartialStore>,
     pub(crate) remainder_most: u64,
-    /// The word that changes at each write into the buffer, where that is known.
+    /// Address of the word that changes at each write into the buffer, if it is known.
     pub(crate) watch_address: Option<u64>,
 }
 
 impl StreamBuffer {
-    /// One that cannot be emptied, as far as this tells.
+    /// Returns a stream that cannot be drained, unless the caller adds stores.
     pub(crate) fn of(buffer: Buffer) -> StreamBuffer {
         StreamBuffer {
             buffer,
@@ -32,7 +32,7 @@ impl StreamBuffer {
         }
     }
 
-    /// One that has no buffer, or none yet.
+    /// Returns a stream that has no buffer, or none yet.
     pub(crate) fn unbuffered(walker: RuntimeId, address: u64, fd: i32) -> StreamBuffer {
         StreamBuffer::of(Buffer {
             walker,
@@ -47,7 +47,8 @@ impl StreamBuffer {
         })
     }
 
-    /// None where nothing waits, where it goes to no descriptor, and where not all of it could be read.
+    /// Returns the pending bytes; None if there are none, if the stream has no descriptor, or if `buffer` has not all
+    /// of them.
     pub(crate) fn pending(self) -> Option<PendingBytes> {
         let Buffer { walker, address, fd, pending_bytes, pending, .. } = self.buffer;
         let stream = pending_bytes > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
@@ -65,19 +66,19 @@ impl StreamBuffer {
     }
 }
 
-/// What is told of every stream.
+/// Returns the buffers of streams.
 pub(crate) fn buffers(found: Vec<StreamBuffer>) -> Vec<Buffer> {
     found.into_iter().map(|one| one.buffer).collect()
 }
 
-/// The word that changes at each write into this buffer.
+/// Returns the address of the word that changes at each write into this buffer, for a hardware breakpoint.
 pub(crate) fn watch_address(found: Vec<StreamBuffer>, buffer: &Buffer) -> Option<u64> {
     let own = found.into_iter().find(|one| one.buffer.address == buffer.address);
-    // Breakpoints of the processor want it aligned.
+    // A hardware breakpoint on 8 bytes needs an aligned address.
     own?.watch_address.filter(|at| at.is_multiple_of(8))
 }
 
-/// What waits in those that have something.
+/// Returns the pending bytes of those streams that have some.
 pub(crate) fn pending(found: Vec<StreamBuffer>) -> Vec<PendingBytes> {
     found.into_iter().filter_map(StreamBuffer::pending).collect()
 }

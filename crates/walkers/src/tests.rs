@@ -1,4 +1,5 @@
-//! Hostile memory: whatever a process shows, a walker ends, stays within bounds and believes nothing that moves.
+//! Hostile memory: a walker ends, stays within bounds and rejects values that change, whatever a process has in its
+//! memory.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,7 @@ use crate::runtimes::rust::RustStdout;
 
 pub(crate) const BASE: u64 = 0x10000;
 
-/// A piece of memory at [`BASE`].
+/// Memory that begins at [`BASE`].
 pub(crate) struct TestMemory(pub Vec<u8>);
 
 impl TestMemory {
@@ -44,7 +45,8 @@ impl Memory for TestMemory {
     }
 }
 
-/// Words as they are dangerous: pointers into the piece itself, magic numbers, small and huge ones.
+/// Returns words that are likely to break a walker: pointers into the memory itself, magic numbers, small and huge
+/// numbers.
 pub(crate) fn hostile_words(count: usize) -> impl Strategy<Value = Vec<u64>> {
     let word = prop_oneof![
         4 => (0..count as u64).prop_map(|index| BASE + 8 * index),
@@ -112,7 +114,7 @@ fn files_of_other_machines_are_foreign() {
     }
 }
 
-/// Full streams of glibc, one behind the other, each with 5 bytes pending; the head is the first word.
+/// Returns fully buffered streams of glibc in a list, each with 5 pending bytes. The head is the first word.
 fn glibc_streams(count: u64) -> TestMemory {
     let mut memory = TestMemory(vec![0; 4096]);
     memory.set(BASE, BASE + 256);
@@ -154,7 +156,7 @@ fn a_stream_out_of_bounds_is_left_out() {
     }
 }
 
-/// The write pointer goes on with each read: a program that writes while it is looked at.
+/// Memory in which the write pointer moves at each read, as in a program that writes during the snapshot.
 struct Moving {
     memory: TestMemory,
     stops_after: u64,

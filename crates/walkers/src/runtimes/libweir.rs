@@ -1,4 +1,4 @@
-//! libweir's own streams, found by the magic at the start of their pages.
+//! libweir: streams in anonymous pages that begin with a magic number.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -37,38 +37,39 @@ const STREAM_MAGIC: u64 = 0x6d72_7473_7269_6577; // "weirstrm"
 const HEAD_MAGIC: u64 = 0x6461_6568_7269_6577; // "weirhead"
 const LAYOUT: i32 = 1;
 
-/// `struct weir_stream` of weir.h.
+/// Size of `struct weir_stream` of weir.h, and offsets in it.
 const STREAM_BYTES: usize = 128;
 const FD: usize = 12;
 const BUFFER: usize = 32;
 const READ: usize = 48;
 const READ_LIMIT: usize = 64;
 const HEAD: usize = 80;
-/// In the head: the offset behind the last byte that was written.
+/// Offset in the head of the stream: the end of the written bytes.
 const WRITTEN: usize = 32;
 
-/// Behind it, in `struct weir__state` of private.h.
+/// Offsets in `struct weir__state` of private.h, which follows the stream.
 const HOT_LOCK: u64 = 128;
 const HOT_ERROR: u64 = 156;
 const HOT_POSITION: u64 = 176;
 
-/// In the page behind, `struct weir__config` of private.h.
+/// Offsets in `struct weir__config` of private.h, in the page after the stream.
 const OWN_FD: u64 = 56;
 const OWN_LOCK_FILE: u64 = 76;
 const OWN_MODE: u64 = 80;
-/// The spill, direct I/O, the ring.
+/// The spill file, direct I/O, and the ring; 0 for a stream without them.
 const OWN_SPECIAL: [u64; 3] = [208, 224, 232];
 
-/// Of a larger mapping every page but the first is passed over: streams have small ones of their own, unless
-/// the kernel joined a few.
+/// The largest mapping that is searched page by page. A stream has a small mapping of its own, unless the kernel
+/// merged a few; of a larger mapping only the first page is read.
 const MAPPING_MOST: u64 = 256 << 10;
 
-/// The streams of a process with libweir.
+/// The walker of libweir. It leaves out streams whose buffer outlives the process (WEIR_KILL), because their bytes
+/// cannot be lost.
 ///
 /// Those whose buffer outlives the process (WEIR_KILL) are left out: nothing of them is lost.
 #[derive(Debug)]
 pub struct LibweirStreams {
-    /// The process: its mappings change with its streams.
+    /// The process, whose mappings are read at each snapshot.
     pub pid: u32,
 }
 
@@ -117,7 +118,7 @@ pub(crate) fn read(
         return None;
     }
     let [size, base, written, drained] = [16, 24, WRITTEN, 40].map(|at| word(head, at));
-    // written < base + drained: the owner is about to set both to 0, and nothing waits.
+    // written < base + drained: the owner is about to reset both, and no bytes are pending.
     let pending = written.checked_sub(base)?.saturating_sub(drained);
     let unread = word(object, READ_LIMIT).saturating_sub(word(object, READ));
     if size > BUFFER_MOST || pending > size.max(1) || unread > BUFFER_MOST {
@@ -141,9 +142,9 @@ pub(crate) fn read(
     Some(stream)
 }
 
-/// As the library's own timer leaves it: the bytes drained, the offsets in place; the owner resets them. Where the
-/// position of the descriptor is known it is forgotten: the library asks for it when it needs it. Streams that
-/// write through a ring, by whole blocks or under a lock on the file have more to keep right.
+/// Adds the stores that drain the stream as the library's timer does: the bytes count as drained, and the owner
+/// resets the offsets later. A known file position becomes unknown, and the library reads it again when needed.
+/// Streams with a ring, direct I/O, a spill file or a lock on the file have more state and get no stores.
 fn add_drain(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, u64), stream: &mut StreamBuffer) {
     let own = at + page;
     let clear = |field: u64| memory.u64(own + field) == Some(0);
@@ -164,7 +165,7 @@ fn add_drain(memory: &dyn Memory, at: u64, page: u64, (drained, pending): (u64, 
     }
 }
 
-/// It stands in the stream's private page, which is believed if it names the same descriptor.
+/// Reads the buffering mode from the stream's private page; None if the page has another descriptor.
 fn mode(memory: &dyn Memory, own: u64, fd: i32) -> Option<Mode> {
     if memory.i32(own + OWN_FD)? != fd {
         return None;

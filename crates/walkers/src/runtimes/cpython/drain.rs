@@ -1,4 +1,4 @@
-//! What is to be stored so that Python's layers hold nothing.
+//! The stores that drain Python's io layers.
 
 use weir_sys::memory::Memory;
 
@@ -6,7 +6,7 @@ use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{int, structure, word};
 
-/// Of `buffered` in bufferedio.c.
+/// Size of `buffered` in bufferedio.c, and offsets in it.
 const BUFFERED_BYTES: usize = 128;
 const READABLE: usize = 32;
 const FILE_POSITION: usize = 48;
@@ -18,15 +18,15 @@ const WRITE_POSITION: usize = 88;
 const WRITE_END: usize = 96;
 const OWNER: usize = 112;
 const SIZE: usize = 120;
-/// Of `textio` in textio.c.
+/// Offsets in `textio` of textio.c.
 const TEXT_HELD: u64 = 136;
 const TEXT_HELD_BYTES: u64 = 144;
 
-/// Not known, or not valid.
+/// The value -1 of an unknown position.
 const NONE: u64 = u64::MAX;
 
-/// As the flush of the text layer, if there is one, and of the buffer under it leaves them; nothing where the flush
-/// would seek: in a file that is open for both and was read before.
+/// Sets the stores that leave the text layer, if there is one, and the buffer below it as their flush does. Sets none
+/// if the flush would seek, in a file that is open for both and was read before.
 pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option<u64>, stream: &mut StreamBuffer) {
     (stream.drain_stores, stream.partial_stores, stream.locked) = Default::default();
     if let Some(at) = buffered {
@@ -38,7 +38,7 @@ pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option
         }
         add_writer_drain(at, &copy, stream);
     }
-    // The object that is let go of here is never freed: one of some hundred bytes each time.
+    // The pending text object is never freed, a leak of a few hundred bytes at each drain.
     for field in text.into_iter().flat_map(|at| [at + TEXT_HELD, at + TEXT_HELD_BYTES]) {
         stream.drain_stores.push(MemoryStore::u64(field, 0));
         if buffered.is_some() {
@@ -47,7 +47,7 @@ pub(super) fn add_drain(memory: &dyn Memory, buffered: Option<u64>, text: Option
     }
 }
 
-/// Whether the file's position is where the buffer's first byte belongs, and the last byte where text would follow.
+/// Tells whether the file position is that of the first pending byte, and whether text would follow the last one.
 fn lies_well(copy: &[u8; BUFFERED_BYTES], text: bool) -> bool {
     let [position, raw, read_end, write_position, write_end] =
         [POSITION, RAW_POSITION, READ_END, WRITE_POSITION, WRITE_END].map(|field| word(copy, field));
@@ -59,8 +59,8 @@ fn lies_well(copy: &[u8; BUFFERED_BYTES], text: bool) -> bool {
     }
 }
 
-/// As `_bufferedwriter_flush_unlocked`; `whole` has the number of all bytes, those of the text as well. When some
-/// stay they are put into the buffer, if it is large enough.
+/// Adds the stores of `_bufferedwriter_flush_unlocked`. `stream` counts all pending bytes, also those of the text
+/// layer. After a partial write the buffer holds the remaining bytes if it is large enough.
 fn add_writer_drain(at: u64, copy: &[u8; BUFFERED_BYTES], stream: &mut StreamBuffer) {
     let field = |field: usize| at + field as u64;
     let (end, file) = (word(copy, WRITE_END), word(copy, FILE_POSITION));
@@ -73,7 +73,7 @@ fn add_writer_drain(at: u64, copy: &[u8; BUFFERED_BYTES], stream: &mut StreamBuf
         stream.drain_stores.push(MemoryStore::u64(field(FILE_POSITION), moved));
         stream.partial_stores.push(PartialStore::new(field(FILE_POSITION), StoredValue::WrittenPlus(file)));
     }
-    // What was read ahead lies in the same buffer.
+    // Read-ahead bytes are in the same buffer.
     let is_read = int(copy, READABLE) != 0 && word(copy, READ_END) != NONE;
     stream.remainder_most = if is_read { 0 } else { word(copy, SIZE) };
     stream.partial_stores.push(PartialStore::new(word(copy, BUFFER), StoredValue::RemainingBytes));

@@ -1,22 +1,22 @@
-//! Where CPython keeps what, by version. The io objects are the same from 3.9 to 3.14 but for one size.
+//! Memory layouts of CPython by version. Between 3.9 and 3.14 the io objects differ in one size only.
 
 use weir_sys::memory::Memory;
 
-/// Offsets of one version.
+/// Offsets and sizes of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PythonLayout {
-    /// In _PyRuntime: the list of interpreters; behind its head is the main one.
+    /// Offset in _PyRuntime of the list of interpreters. The main interpreter follows the head of the list.
     pub head: u64,
-    /// In PyInterpreterState: sys.modules.
+    /// Offset of sys.modules in PyInterpreterState.
     pub modules: u64,
-    /// PyTypeObject.tp_basicsize of TextIOWrapper: tells whether the layout is the one we know.
+    /// tp_basicsize of TextIOWrapper, which shows whether the layout is the known one.
     pub text_bytes: u64,
-    /// Before the characters of an ASCII string, and of another.
+    /// Offset of the characters of an ASCII string and of other compact strings.
     pub ascii: u64,
     pub compact: u64,
-    /// The dictionary's keys have their sizes as powers of two (3.11).
+    /// The keys of a dictionary store their sizes as powers of two (3.11).
     pub log2_keys: bool,
-    /// A string's state begins at this bit (3.14 has 16 bits for `interned` where there were 2).
+    /// First bit of a string's state (3.14 has 16 bits for `interned`, which had 2).
     pub state_shift: u32,
 }
 
@@ -40,11 +40,11 @@ const OF_3_12: PythonLayout = PythonLayout {
     state_shift: 0,
 };
 
-/// "xdebugpy": at the start of _PyRuntime there is a table of offsets.
+/// "xdebugpy": the magic number of the table of offsets at the start of _PyRuntime.
 const COOKIE: u64 = 0x7970_6775_6265_6478;
 
 impl PythonLayout {
-    /// Of 3.`minor`; None where it is not known.
+    /// Returns the layout of version 3.`minor`; None if it is not supported.
     pub fn of(memory: &dyn Memory, minor: u32, runtime: u64) -> Option<PythonLayout> {
         match minor {
             9 | 10 => Some(UP_TO_3_10),
@@ -56,8 +56,8 @@ impl PythonLayout {
         }
     }
 
-    /// As the running interpreter itself tells it; `modules_at` is where in the table. A free-threaded one has
-    /// larger objects.
+    /// Reads the layout from the interpreter's table of offsets. `modules_at` is the position of sys.modules in it. A
+    /// free-threaded interpreter has larger objects and is not supported.
     fn told(memory: &dyn Memory, runtime: u64, modules_at: u64) -> Option<PythonLayout> {
         let free_threaded = memory.u64(runtime + 16)?;
         if memory.u64(runtime)? != COOKIE || free_threaded != 0 {

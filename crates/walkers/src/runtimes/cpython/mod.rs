@@ -1,7 +1,8 @@
-//! CPython's own buffers: io.BufferedWriter and its kin, and what TextIOWrapper holds before them.
+//! CPython: the buffers of io.BufferedWriter, BufferedReader and BufferedRandom, and the text that TextIOWrapper
+//! holds before them.
 //!
-//! The interpreter's table of modules leads to the module `_io` and so to the types; every object of these
-//! types is then found by a search of the program's memory, and believed only if all that it refers to fits.
+//! The interpreter's dictionary of modules leads to the module `_io` and so to the types. A search of the heap finds
+//! every object of these types; an object is accepted only if all that it points to is valid.
 
 mod drain;
 mod layout;
@@ -31,7 +32,7 @@ pub(super) use layout::PythonLayout;
 use objects::{dict_get, module_dict};
 use streams::{IoType, IoTypes};
 
-/// The function that runs a program of Python; what it calls is C.
+/// The function that executes the bytecode of a program; the functions that it calls are written in C.
 const EVALUATOR: &str = "_PyEval_EvalFrameDefault";
 
 pub(crate) static HOOK: Hook = Hook {
@@ -99,7 +100,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
-/// The layout of the interpreter in this image, or what to call it if it is not known.
+/// Returns the layout of the interpreter in an image. Fails with the name of an unsupported version.
 pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegion) -> Result<PythonLayout, String> {
     let number = image.symbol_at("Py_Version", region.start).and_then(|at| memory.u64(at));
     let minor = match number {
@@ -113,14 +114,14 @@ pub(super) fn version(memory: &dyn Memory, image: &ElfImage, region: &MappedRegi
     minor.and_then(|minor| PythonLayout::of(memory, minor, runtime)).ok_or_else(name)
 }
 
-/// Before 3.11 only the file's name says it: python3.9, libpython3.10.so.1.0.
+/// Returns the minor version from the name of the file, the only source before 3.11: python3.9, libpython3.10.so.1.0.
 fn named_version(name: &str) -> Option<u32> {
     let (_, rest) = name.split_once("python3.")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
     digits.parse().ok()
 }
 
-/// The streams of a process with CPython.
+/// The walker of CPython.
 #[derive(Debug)]
 pub struct PythonStreams {
     pid: u32,
@@ -130,7 +131,7 @@ pub struct PythonStreams {
     seen: RefCell<IoObjects>,
 }
 
-/// What the last search found.
+/// The results of the last search.
 #[derive(Debug, Clone, Default)]
 struct IoObjects {
     types: IoTypes,
@@ -142,7 +143,7 @@ impl PythonStreams {
         PythonStreams { pid, runtime, layout, evaluator, seen: RefCell::default() }
     }
 
-    /// The types of the module `_io`; none before the interpreter is set up and after it was taken down.
+    /// Returns the types of the module `_io`; None while the interpreter is not initialized.
     fn types(&self, memory: &dyn Memory) -> Option<IoTypes> {
         let main = self.runtime + self.layout.head + 8; // the first of the list is the newest
         let interpreter = memory.u64(main).filter(|at| *at != 0)?;
@@ -174,7 +175,7 @@ impl Walker for PythonStreams {
 
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
         let mut found = self.read(memory, BUFFER_MOST);
-        // Those of sys are flushed before the others are taken down.
+        // At exit, Python flushes sys.stdout and sys.stderr before it frees the other streams.
         found.sort_by_key(|one| !matches!(one.buffer.fd, 1 | 2));
         stream_buffer::pending(found)
     }

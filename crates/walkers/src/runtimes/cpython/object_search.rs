@@ -1,4 +1,4 @@
-//! Every object of the io types, wherever it is: a search of the heap for the addresses of these types.
+//! Searches the heap for the objects of the io types.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -10,10 +10,10 @@ use super::streams::IoTypes;
 use crate::heap_search::blocks;
 use crate::copied_memory::word;
 
-/// The allocators give nothing that is less aligned.
+/// The alignment of Python's allocators.
 const ALIGN: usize = 16;
 
-/// The addresses of the objects.
+/// Returns the addresses of the objects.
 pub(super) fn objects(pid: u32, memory: &dyn Memory, types: &IoTypes) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let wanted = types.of_streams();

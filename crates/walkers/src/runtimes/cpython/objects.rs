@@ -7,23 +7,23 @@ use weir_sys::memory::Memory;
 use super::layout::PythonLayout;
 use crate::copied_memory::{structure, word};
 
-/// PyObject.ob_type.
+/// Offset of PyObject.ob_type.
 pub(super) const TYPE: u64 = 8;
-/// PyVarObject.ob_size; the length of a string too.
+/// Offset of PyVarObject.ob_size, and of the length of a string.
 pub(super) const SIZE: u64 = 16;
 const MODULE_DICT: u64 = 16;
 const DICT_KEYS: u64 = 32;
 const LIST_ITEMS: u64 = 24;
 const BYTES_DATA: u64 = 32;
-/// PyASCIIObject.state: kind in bits 2 to 4, compact 5, ascii 6.
+/// Offset of PyASCIIObject.state: kind in bits 2 to 4, compact in bit 5, ascii in bit 6.
 const STRING_STATE: usize = 32;
 
-/// A dictionary with more entries is none that we look for.
+/// A bound for damaged dictionaries: sys.modules has fewer entries.
 const ENTRIES_MOST: u64 = 1 << 16;
-/// More parts than that were never written before a TextIOWrapper lets go of them.
+/// A bound for damaged lists: a TextIOWrapper hands on its parts long before.
 const PARTS_MOST: u64 = 1 << 16;
 
-/// The name of an object's type.
+/// Returns the name of a type.
 pub(super) fn type_name(memory: &dyn Memory, kind: u64) -> Option<Vec<u8>> {
     let name = memory.u64(kind.checked_add(24)?)?;
     let mut text = memory.bytes(name, 64);
@@ -37,12 +37,12 @@ fn is(memory: &dyn Memory, object: u64, name: &[u8]) -> bool {
     kind.and_then(|kind| type_name(memory, kind)).is_some_and(|found| found == name)
 }
 
-/// The dictionary of a module.
+/// Returns the dictionary of a module.
 pub(super) fn module_dict(memory: &dyn Memory, module: u64) -> Option<u64> {
     is(memory, module, b"module").then(|| memory.u64(module + MODULE_DICT))?
 }
 
-/// The values of some keys that are strings.
+/// Returns the values of keys that are strings; None for a missing key.
 pub(super) fn dict_get(memory: &dyn Memory, layout: &PythonLayout, dict: u64, keys: &[&str]) -> Vec<Option<u64>> {
     let mut found = vec![None; keys.len()];
     for (key, value) in entries(memory, layout, dict).unwrap_or_default() {
@@ -91,7 +91,7 @@ fn state(layout: &PythonLayout, string: &[u8; 40]) -> u32 {
     (word(string, STRING_STATE) as u32) >> layout.state_shift
 }
 
-/// A short ASCII string, as names are.
+/// Returns the text of a short ASCII string; None for other objects.
 fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
     let length = word(&head, SIZE as usize);
@@ -99,7 +99,7 @@ fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<
     (plain && length <= 64).then(|| memory.bytes(string + layout.ascii, length as usize))
 }
 
-/// The characters from `from` on in UTF-8, and how many bytes they are; at most `most` are returned.
+/// Returns the characters of a string from `from` on in UTF-8.
 pub(super) fn text_from(memory: &dyn Memory, layout: &PythonLayout, string: u64, from: u64) -> Option<Vec<u8>> {
     let head: [u8; 40] = structure(memory, string)?;
     let state = state(layout, &head);
@@ -118,7 +118,7 @@ pub(super) fn text_from(memory: &dyn Memory, layout: &PythonLayout, string: u64,
     Some(characters.collect::<String>().into_bytes())
 }
 
-/// What a TextIOWrapper holds back: bytes, an ASCII string, or a list of these.
+/// Reads the pending text of a TextIOWrapper: bytes, an ASCII string, or a list of these.
 pub(super) fn pending_bytes(memory: &dyn Memory, layout: &PythonLayout, object: u64, most: u64) -> Option<Vec<u8>> {
     let mut pieces = ChunkReader { memory, layout, data_at: HashMap::new() };
     if !is(memory, object, b"list") {
@@ -137,11 +137,11 @@ pub(super) fn pending_bytes(memory: &dyn Memory, layout: &PythonLayout, object: 
     Some(all)
 }
 
-/// Reads many small objects with one call each: a program that writes all the time must be kept up with.
+/// Reads many small objects with one call each, to keep up with a program that writes all the time.
 struct ChunkReader<'m> {
     memory: &'m dyn Memory,
     layout: &'m PythonLayout,
-    /// Where the bytes begin, by the object's type.
+    /// Offset of the bytes in an object, by type.
     data_at: HashMap<u64, u64>,
 }
 

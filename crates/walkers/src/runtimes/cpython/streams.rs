@@ -1,4 +1,4 @@
-//! The io objects themselves: which layer lies on which, and what waits in each.
+//! Reads the io objects: their layers and the bytes in each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use super::objects::{TYPE, pending_bytes, text_from, type_name};
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
-/// Of `buffered` in bufferedio.c and of `textio` in textio.c, what is needed.
+/// Size of the used part of `buffered` in bufferedio.c and `textio` in textio.c.
 const OBJECT_BYTES: usize = 152;
-/// Of `fileio`, up to its descriptor.
+/// Size of `fileio` up to its descriptor, and the offset of the descriptor.
 const FILE_BYTES: usize = 24;
 const FILE_FD: usize = 16;
 
-/// What an object is.
+/// Type of an io object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IoType {
     Text,
@@ -50,12 +50,12 @@ impl IoType {
     }
 }
 
-/// The types' addresses, each seen to have its name and the size that we know.
+/// The addresses of the types, whose names and sizes were checked.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IoTypes(pub(super) Vec<(u64, IoType)>);
 
 impl IoTypes {
-    /// `found` in the order of [`IoType::ALL`].
+    /// Checks the types that were found, in the order of [`IoType::ALL`].
     pub fn of(memory: &dyn Memory, layout: &PythonLayout, found: &[Option<u64>]) -> Option<IoTypes> {
         let mut types = Vec::new();
         for (kind, at) in IoType::ALL.into_iter().zip(found) {
@@ -73,25 +73,25 @@ impl IoTypes {
         self.0.is_empty()
     }
 
-    /// False when the interpreter took them down or there are none yet.
+    /// Tells whether the types still exist, that is, the interpreter is initialized.
     pub fn still_there(&self, memory: &dyn Memory) -> bool {
         self.0.first().is_some_and(|(at, kind)| is_named(memory, *at, *kind))
     }
 
-    /// Of all objects but files.
+    /// Returns the addresses of all types but FileIO.
     pub fn of_streams(&self) -> [u64; 4] {
         let kinds = [IoType::Text, IoType::Writer, IoType::Reader, IoType::Random];
         kinds.map(|kind| self.0.iter().find(|one| one.1 == kind).map_or(u64::MAX, |one| one.0))
     }
 
-    /// What a living object is, by a copy of its beginning.
+    /// Returns the type of an object from a copy of its beginning; None for a freed one.
     fn kind(&self, object: &[u8]) -> Option<IoType> {
-        // A freed object begins with a pointer to the next free one, or with no references.
+        // A freed object begins with a pointer to the next free one, or its reference count is 0.
         let at = word(object, TYPE as usize);
         (int(object, 0) != 0).then(|| self.0.iter().find(|(known, _)| *known == at).map(|(_, kind)| *kind))?
     }
 
-    /// The descriptor of a file object; None if it is closed.
+    /// Returns the descriptor of a FileIO object; None if it is closed.
     fn fd(&self, memory: &dyn Memory, object: u64) -> Option<i32> {
         let file: [u8; FILE_BYTES] = structure(memory, object)?;
         let fd = int(&file, FILE_FD);
@@ -104,7 +104,8 @@ fn is_named(memory: &dyn Memory, at: u64, kind: IoType) -> bool {
     name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
 }
 
-/// A stream for every one of the objects that has a file under it. Those that are no streams any more leave.
+/// Returns a stream for each object that has a file below it. Removes addresses that are no stream objects any more
+/// from `objects`.
 pub(super) fn streams(
     memory: &dyn Memory,
     layout: &PythonLayout,
@@ -136,7 +137,7 @@ pub(super) fn streams(
     found.into_values().collect()
 }
 
-/// The text layers, each with what it lies on.
+/// Returns the addresses of the text layers, each with the address of the object below it.
 pub(super) fn text_layers<'a>(
     memory: &dyn Memory,
     types: &IoTypes,
@@ -166,7 +167,7 @@ fn buffered(
     let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
     let waits = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
     let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
-    // While bytes wait to be written, those between are no input.
+    // While bytes are pending, the buffer has no read-ahead bytes.
     let ahead = if waits.0 < waits.1 { (0, 0) } else { ahead };
     let (pending, unread) = (waits.1.checked_sub(waits.0)?, ahead.1.saturating_sub(ahead.0));
     if waits.1 > size || ahead.1 > size {
@@ -189,12 +190,12 @@ fn buffered(
     Some(stream)
 }
 
-/// A text stream right over a file (`python -u`).
+/// Returns the stream of a text layer that is directly above a file (`python -u`).
 fn unbuffered(memory: &dyn Memory, types: &IoTypes, at: u64, raw: u64) -> Option<StreamBuffer> {
     Some(StreamBuffer::unbuffered(RuntimeId::CPYTHON, at, types.fd(memory, raw)?))
 }
 
-/// What the text layer holds: written after what the buffer has, read before it.
+/// Adds the text layer: its pending bytes come after those of the buffer, its read-ahead bytes before them.
 fn add_text(
     memory: &dyn Memory,
     layout: &PythonLayout,

@@ -1,4 +1,4 @@
-//! Hostile memory that claims to be CPython's.
+//! Tests on memory with CPython's structures, also damaged ones.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn layouts() -> Vec<PythonLayout> {
     (9..=12).filter_map(|minor| PythonLayout::of(&TestMemory(Vec::new()), minor, 0)).collect()
 }
 
-/// Writes the objects' type words so that each check of a type is passed by chance often enough.
+/// Sets words to the addresses of types, so that each check of a type passes by chance often enough.
 fn claim_types(words: &mut [u64]) {
     for (index, name) in
         [b"dict\0\0\0\0", b"str\0\0\0\0\0", b"bytes\0\0\0", b"list\0\0\0\0"].iter().enumerate()

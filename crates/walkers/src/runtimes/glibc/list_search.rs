@@ -1,7 +1,7 @@
-//! glibc's list of streams in a static program without symbols.
+//! Finds glibc's list of streams in a static executable without symbols.
 //!
-//! `_IO_2_1_stderr_` → `_IO_2_1_stdout_` → `_IO_2_1_stdin_` is the list's end in every program. It is believed
-//! only if flags, descriptors, links and the tables of functions agree, and if it is there once.
+//! Every list ends with `_IO_2_1_stderr_` → `_IO_2_1_stdout_` → `_IO_2_1_stdin_`. The search accepts this end only if
+//! flags, descriptors, links and vtables agree, and if it exists once.
 
 use weir_sys::memory::Memory;
 
@@ -9,10 +9,10 @@ use super::{CHAIN, FILE_BYTES, FILENO, GlibcStreams, VTABLE, is_file, list};
 use crate::copied_memory::{int, structure, word};
 use crate::image_memory::ImageMemory;
 
-/// No more words than these are followed when the head is searched.
+/// The most candidates for the head of the list, to bound the time of the search.
 const CANDIDATES_MOST: usize = 4096;
 
-/// The streams of a stripped static program.
+/// Returns the walker of a stripped static executable; None if the list is not found.
 pub(crate) fn search(memory: &dyn Memory, area: &ImageMemory) -> Option<GlibcStreams> {
     let memory = &area.copy(memory);
     let files = memory.structures::<FILE_BYTES>(|flags| flags & 0xffff_0000 == 0xfbad_0000);

@@ -1,4 +1,4 @@
-//! glibc's FILEs, from `_IO_list_all` on.
+//! glibc: the FILE structures in the list `_IO_list_all`.
 
 pub(crate) mod list_search;
 mod wide;
@@ -27,17 +27,18 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     ..RuntimeEntry::stdio("glibc", "C", 1000, ProgramDetection::AnyProgram)
 };
 
-/// Of `struct _IO_FILE` up to `_mode`; the same on x86-64 and aarch64 since glibc 2.1.
+/// Size of `struct _IO_FILE` and the vtable pointer, and offsets in it; the same on x86-64 and aarch64 since glibc
+/// 2.1.
 pub(crate) const FILE_BYTES: usize = 224;
 pub(crate) const WRITE_BASE: usize = 32;
 pub(crate) const WRITE_PTR: usize = 40;
 pub(crate) const CHAIN: usize = 104;
 pub(crate) const FILENO: usize = 112;
-/// `_lock` and `_offset`.
+/// Offsets of `_lock` and `_offset`.
 const LOCK: usize = 136;
 const OFFSET: usize = 144;
 pub(crate) const WIDE_DATA: usize = 160;
-/// More than 0: of wide characters.
+/// Offset of `_mode`, which is greater than 0 for a stream of wide characters.
 pub(crate) const ORIENTATION: usize = 192;
 pub(crate) const VTABLE: usize = 216;
 
@@ -48,21 +49,21 @@ pub(crate) const LINE_BUFFERED: u64 = 0x200;
 pub(crate) const PUTTING: u64 = 0x800;
 const APPENDING: u64 = 0x1000;
 
-/// The streams of a process with glibc.
+/// The walker of glibc.
 #[derive(Debug, Clone)]
 pub struct GlibcStreams {
     heads: Vec<u64>,
-    /// A stream that the list must have, where the head was found by a search.
+    /// A stream that the list must contain, if a search found the head.
     must: Option<u64>,
 }
 
 impl GlibcStreams {
-    /// With `_IO_list_all` at this address of the process.
+    /// Makes the walker of a process that has `_IO_list_all` at this address.
     pub fn at(head: u64) -> GlibcStreams {
         GlibcStreams { heads: vec![head], must: None }
     }
 
-    /// With several words that may be `_IO_list_all`: it is the one whose list is the longest.
+    /// Makes a walker from several candidates for `_IO_list_all`, of which the one with the longest list counts.
     pub(crate) fn one_of(heads: Vec<u64>, must: u64) -> GlibcStreams {
         GlibcStreams { heads, must: Some(must) }
     }
@@ -73,7 +74,7 @@ impl Walker for GlibcStreams {
         RuntimeId::GLIBC
     }
 
-    /// In the order of the list, which is that in which exit(3) flushes; `kept` bytes of what is pending in each.
+    /// Reads the streams in the order of the list, in which exit(3) flushes them.
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let lists = self.heads.iter().filter_map(|head| Some(list(memory, memory.u64(*head)?)));
         let complete = lists.filter(|list| self.must.is_none_or(|must| list.iter().any(|one| one.0 == must)));
@@ -93,7 +94,7 @@ impl Walker for GlibcStreams {
     }
 }
 
-/// The streams from `first` on, as far as they are streams: their addresses, and copies.
+/// Returns the addresses and copies of the streams in a list, up to the first structure that is no stream.
 pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let mut at = first;
@@ -105,7 +106,7 @@ pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES
     found
 }
 
-/// Does it begin as every FILE does?
+/// Tells whether a structure has the magic number of a FILE and a vtable.
 pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
     word(file, 0) & 0xffff_0000 == MAGIC && word(file, VTABLE) != 0
 }
@@ -138,7 +139,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
         {
             return None;
         }
-        // With bytes pushed back by ungetc(3), those come first and the buffer's own wait in _IO_save_base.
+        // Bytes pushed back by ungetc(3) come before the bytes of the buffer, which _IO_save_base then points to.
         let parts =
             [(read_ptr, read_end), if pushed_back { (word(file, 72), word(file, 88)) } else { (0, 0) }];
         unread(memory, &mut buffer, parts)?;
@@ -146,7 +147,7 @@ fn stream(memory: &dyn Memory, address: u64, file: &[u8; FILE_BYTES], kept: u64)
     with_wide_buffer(memory, file, kept, buffer)
 }
 
-/// With what waits in the buffer of wide characters, and how both are emptied.
+/// Adds the pending bytes of the wide buffer, the state of the lock, and the stores that drain both buffers.
 fn with_wide_buffer(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buffer: Buffer) -> Option<StreamBuffer> {
     let mut stream = StreamBuffer::of(buffer);
     stream.watch_address = Some(stream.buffer.address.wrapping_add(WRITE_PTR as u64));
@@ -162,8 +163,8 @@ fn with_wide_buffer(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, buf
     Some(stream)
 }
 
-/// As `_IO_new_do_write` leaves it. A stream that was read before (open for both, no seek between) seeks back when
-/// it is flushed: that cannot be done from outside.
+/// Adds the stores that leave the stream as `_IO_new_do_write` does. A stream that was read before (open for both, no
+/// seek between) would seek in its flush, which is impossible from outside, so it gets no stores.
 fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     let at = stream.buffer.address;
     let [read_end, write_base, base, end] = [16, WRITE_BASE, 56, 64].map(|field| word(file, field));
@@ -177,7 +178,7 @@ fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     stream.drain_stores.push(MemoryStore::u64(at + 48, if by_byte { base } else { end }));
     stream.partial_stores.extend(reads.map(|field| PartialStore::new(at + field, StoredValue::WrittenPlus(write_base))));
     stream.partial_stores.push(PartialStore::new(at + 32, StoredValue::WrittenPlus(write_base)));
-    // What it knows of the descriptor's position: not of one that is opened to append, whose is unknown (-1).
+    // The known file position moves with the written bytes. With O_APPEND the position becomes unknown (-1).
     if offset as i64 >= 0 {
         let (at, appends) = (at + OFFSET as u64, word(file, 0) & APPENDING != 0);
         let moved = offset.wrapping_add(stream.buffer.pending_bytes);
@@ -186,7 +187,7 @@ fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     }
 }
 
-/// `_IO_lock_t`: the lock, how often it is held, and by whom.
+/// Reads `_IO_lock_t`: the lock word, the recursion count and the owner.
 fn lock(memory: &dyn Memory, at: u64) -> (Option<bool>, u64) {
     if at == 0 {
         return (None, 0);

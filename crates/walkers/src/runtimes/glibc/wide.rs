@@ -1,4 +1,4 @@
-//! glibc's streams of wide characters: a second buffer, of 4 bytes a character, before the one of bytes.
+//! The buffer of wide characters, with 4 bytes each, which glibc converts into the buffer of bytes.
 
 use weir_sys::memory::Memory;
 
@@ -7,13 +7,13 @@ use crate::pending_bytes::{MemoryStore};
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, structure, word};
 
-/// Of `struct _IO_wide_data`, the pointers of its buffer.
+/// Size of the pointers at the start of `struct _IO_wide_data`, and the offset of `_IO_write_ptr` there.
 const WIDE_BYTES: usize = 64;
 const WRITE_POINTER: u64 = 32;
 
-/// Adds what waits in the wide buffer of a stream: written after the bytes, read before them. It is counted in
-/// UTF-8, which is what nearly every locale writes; where only the beginning of a long text is `kept`, the rest is
-/// taken to be as that.
+/// Adds the characters in the wide buffer: pending ones after the pending bytes, read-ahead ones before the
+/// read-ahead bytes. They are counted in UTF-8, the encoding of most locales. If only the beginning of a long text is
+/// read, its average size per character applies to the rest.
 pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, stream: &mut StreamBuffer) -> Option<()> {
     let (at, putting) = (word(file, WIDE_DATA), word(file, 0) & PUTTING != 0);
     let data = structure::<WIDE_BYTES>(memory, at)?;
@@ -28,7 +28,7 @@ pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, strea
         return None;
     }
     let buffer = &mut stream.buffer;
-    // The bytes follow when these are written out.
+    // The program writes into the wide buffer; the buffer of bytes changes only at a flush.
     stream.watch_address = at.checked_add(WRITE_POINTER);
     if putting {
         buffer.pending_bytes += bytes;
@@ -43,7 +43,7 @@ pub(crate) fn add(memory: &dyn Memory, file: &[u8; FILE_BYTES], kept: u64, strea
     Some(())
 }
 
-/// As `_IO_wdo_write` leaves it. Some characters cannot stay while others go: it is done whole or not at all.
+/// Adds the stores that leave the wide buffer as `_IO_wdo_write` does. It cannot be drained partially.
 fn add_drain(at: u64, file: &[u8; FILE_BYTES], data: &[u8; WIDE_BYTES], stream: &mut StreamBuffer) {
     let [read_end, write_base, write_ptr, base, end] = [8, 24, 32, 48, 56].map(|field| word(data, field));
     stream.partial_stores.clear();
@@ -60,7 +60,7 @@ fn add_drain(at: u64, file: &[u8; FILE_BYTES], data: &[u8; WIDE_BYTES], stream: 
     stream.drain_stores.push(MemoryStore::u64(at + 40, if by_byte { base } else { end }));
 }
 
-/// Characters as UTF-8, and how long all of them would be.
+/// Converts characters to UTF-8, and returns the estimated size of all of them.
 fn utf8(characters: &[u8], all_bytes: u64) -> (Vec<u8>, u64) {
     let decoded = characters.chunks_exact(4).map(|four| {
         let number = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);

@@ -1,4 +1,4 @@
-//! `bufio.Writer`, `bufio.Reader` and `bufio.Scanner` over a descriptor; their fields are those of every Go since 1.5.
+//! `bufio.Writer`, `bufio.Reader` and `bufio.Scanner` over a descriptor. Their fields are unchanged since Go 1.5.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -8,7 +8,7 @@ use super::itabs::GoItabs;
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
-/// What an object is.
+/// Type of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BufioType {
     Writer,
@@ -17,7 +17,7 @@ pub(super) enum BufioType {
 }
 
 impl BufioType {
-    /// Where in it the interface is that it writes to or reads from.
+    /// Returns the offset of the interface that the object writes to or reads from.
     const fn interface(self) -> u64 {
         match self {
             BufioType::Writer => 48,
@@ -27,29 +27,29 @@ impl BufioType {
     }
 }
 
-/// So much of each is read: a Scanner to the end of its positions.
+/// The size up to the last field that is used, `end` of a Scanner.
 const OBJECT_BYTES: usize = 96;
-/// Of a `poll.FD`: behind the lock.
+/// Offset of the descriptor in `poll.FD`, after the lock.
 const DESCRIPTOR: u64 = 16;
 const DESCRIPTOR_MOST: i32 = 1 << 24;
 
-/// How an object's memory is judged.
+/// Decides whether the memory at an address is an object, and reads it.
 pub(super) struct BufioValidator<'a> {
     pub memory: &'a dyn Memory,
     pub tables: &'a GoItabs,
-    /// Whether a descriptor is open for writing (true) or for reading.
+    /// Tells whether a descriptor is open for writing (true) or for reading.
     pub open_for: &'a dyn Fn(i32, bool) -> bool,
     pub kept: u64,
 }
 
-/// A buffer: where it is, how large.
+/// Address and length of a slice of bytes.
 struct GoSlice {
     data: u64,
     length: u64,
 }
 
 impl BufioValidator<'_> {
-    /// The objects that may have this word, a pointer to a table, at `at`.
+    /// Returns the objects that can have this word, the address of an itab, at `at`.
     pub fn around(&self, at: u64, value: u64) -> impl Iterator<Item = (u64, BufioType)> {
         let writer = self.tables.writers.contains(&value).then_some(BufioType::Writer);
         let reads = self.tables.readers.contains(&value);
@@ -58,7 +58,7 @@ impl BufioValidator<'_> {
         kinds.filter_map(move |kind| Some((at.checked_sub(kind.interface())?, kind)))
     }
 
-    /// The stream, if that is what is there.
+    /// Returns the stream of the object at an address; None if there is no valid object.
     pub fn stream(&self, at: u64, kind: BufioType) -> Option<StreamBuffer> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
         read_stable(self.memory, at, copy, |object| match kind {
@@ -68,7 +68,7 @@ impl BufioValidator<'_> {
         })
     }
 
-    /// err, buf, n, wr.
+    /// Reads a Writer: err, buf, n, wr.
     fn writer(&self, object: &[u8]) -> Option<StreamBuffer> {
         let (buffer, waits) = (slice(object, 16)?, word(object, 40));
         let fits = is_interface(object, 0)
@@ -81,14 +81,14 @@ impl BufioValidator<'_> {
         Some(StreamBuffer::of(found))
     }
 
-    /// buf, rd, r, w, err, lastByte, lastRuneSize.
+    /// Reads a Reader: buf, rd, r, w, err, lastByte, lastRuneSize.
     fn reader(&self, object: &[u8]) -> Option<StreamBuffer> {
         let last = |field, most| (-1..=most).contains(&(word(object, field) as i64));
         let fits = is_interface(object, 56) && last(72, 255) && last(80, 4);
         self.input(object, 0, [40, 48]).filter(|_| fits && self.tables.readers.contains(&word(object, 24)))
     }
 
-    /// r, split, maxTokenSize, token, buf, start, end.
+    /// Reads a Scanner: r, split, maxTokenSize, token, buf, start, end.
     fn scanner(&self, object: &[u8]) -> Option<StreamBuffer> {
         let fits = word(object, 16) != 0 && (1..=BUFFER_MOST).contains(&word(object, 24));
         self.input(object, 56, [80, 88]).filter(|_| fits && self.tables.readers.contains(&word(object, 0)))
@@ -104,7 +104,7 @@ impl BufioValidator<'_> {
         Some(StreamBuffer::of(found))
     }
 
-    /// With nothing in it; None where not all of its memory is there.
+    /// Returns an empty buffer; None if a part of its memory is not mapped.
     fn buffer(&self, fd: i32, buffer: &GoSlice) -> Option<Buffer> {
         let last = buffer.data.checked_add(buffer.length - 1)?;
         read_content(self.memory, buffer.data, 1, 1).and(read_content(self.memory, last, 1, 1))?;
@@ -121,7 +121,8 @@ impl BufioValidator<'_> {
         })
     }
 
-    /// `*os.File` and `*net.TCPConn` are pointers to a pointer to what begins with a `poll.FD`.
+    /// Returns the open descriptor of a file: `*os.File` and `*net.TCPConn` point to a pointer to a structure that
+    /// begins with a `poll.FD`.
     fn descriptor(&self, file: u64, writes: bool) -> Option<i32> {
         let inner = self.memory.u64(file).filter(|inner| *inner > u64::from(u16::MAX))?;
         let fd = int(&structure::<8>(self.memory, inner.checked_add(DESCRIPTOR)?)?, 0);
@@ -129,7 +130,7 @@ impl BufioValidator<'_> {
     }
 }
 
-/// Neither half without the other: no error, or one.
+/// Tells whether two words can be an interface: data without a type is none.
 fn is_interface(object: &[u8], at: usize) -> bool {
     word(object, at) != 0 || word(object, at + 8) == 0
 }

@@ -1,48 +1,49 @@
-//! The tables by which an interface of Go knows its type: those of `io.Writer` and `io.Reader` over a descriptor.
+//! The itabs (tables of an interface and a type) of `io.Writer` and `io.Reader` over a descriptor.
 //!
-//! A Go program has a list of them (`.itablink`), stripped or not; each names an interface and a type, and their
-//! names lie behind a base that only the program's description of itself (`moduledata`) has. Which of its words is
-//! the base, by version, need not be known: it is the one behind which the names are.
+//! A Go program has a list of its itabs (`.itablink`), also when it is stripped. Each itab points to an interface and
+//! a type, whose names are at offsets from a base address. The base is a word of the structure `moduledata`. Its
+//! position depends on the version, so the walker takes the word from which the known names are found.
 
 use weir_sys::memory::Memory;
 
 use crate::copied_memory::{int, structure, word};
 
-/// Where the parts of a Go program are, as its ELF file says.
+/// The sections of a Go program that lead to its itabs, in the file's addresses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GoSections {
-    /// Of the table of functions; `moduledata` begins with a pointer to it.
+    /// Address of the table of functions. `moduledata` begins with a pointer to it.
     pub functions: u64,
-    /// The list of pointers to tables: address and bytes.
+    /// The list of pointers to itabs: address and size.
     pub links: (u64, u64),
-    /// Where `moduledata` may be: address and bytes.
+    /// The sections that can contain `moduledata`: address and size.
     pub data: Vec<(u64, u64)>,
 }
 
-/// What the tables of a process say.
+/// Addresses of the itabs of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GoItabs {
-    /// Of `io.Writer`.
+    /// Itabs of `io.Writer`.
     pub writers: Vec<u64>,
-    /// Of `io.Reader`.
+    /// Itabs of `io.Reader`.
     pub readers: Vec<u64>,
 }
 
-/// Types that are a pointer to a pointer to a `poll.FD`: with others it is not known where bytes go.
+/// Types that are a pointer to a pointer to a `poll.FD`. Of other types the descriptor is unknown.
 const TYPES: [&str; 3] = ["*os.File", "*net.TCPConn", "*net.UnixConn"];
 
-/// `moduledata` has some 75 words.
+/// An upper bound: `moduledata` has about 75 words.
 const MODULE_WORDS: usize = 96;
 const TABLES_MOST: u64 = 1 << 16;
 const DATA_MOST: u64 = 16 << 20;
 
-/// `abi.Type`: the offset of its name.
+/// Offset of the name in `abi.Type`.
 const TYPE_NAME: u64 = 40;
-/// `abi.Name`: flags, the length (of names this short, one byte), the text.
+/// Size of `abi.Name`: flags, the length (one byte for a short name), the text.
 const NAME_BYTES: usize = 2 + 24;
 
 impl GoItabs {
-    /// Of a process whose program was loaded with this bias. None where nothing like it is there.
+    /// Finds the itabs of a process whose executable has this load bias; None if the program has none of the known
+    /// ones.
     pub fn of(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<GoItabs> {
         let links =
             memory.bytes(parts.links.0.wrapping_add(bias), parts.links.1.min(8 * TABLES_MOST) as usize);
@@ -52,7 +53,8 @@ impl GoItabs {
         module.into_iter().filter(|base| *base != 0).find_map(|base| TypeNames { memory, base }.tables(&tables))
     }
 
-    /// The lowest and the highest: they lie close to each other.
+    /// Returns the range from the lowest to the highest itab. They are close to each other, so the range rules out
+    /// most words.
     pub fn range(&self) -> std::ops::RangeInclusive<u64> {
         let all = || self.writers.iter().chain(&self.readers).copied();
         all().min().unwrap_or(u64::MAX)..=all().max().unwrap_or(0)
@@ -63,7 +65,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }
 
-/// The words of the program's description of itself.
+/// Returns the words of `moduledata`.
 fn module(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<Vec<u64>> {
     let first = parts.functions.wrapping_add(bias);
     let within = |&(at, bytes): &(u64, u64)| {
@@ -80,7 +82,8 @@ struct TypeNames<'a> {
 }
 
 impl TypeNames<'_> {
-    /// The tables, if the names lie behind this base. Every program with a file has one of them for `io.Writer`.
+    /// Returns the itabs if the names are at offsets from this base. Each program that uses a file has an itab for
+    /// `io.Writer`.
     fn tables(&self, all: &[(u64, [u8; 16])]) -> Option<GoItabs> {
         let mut interfaces: Vec<u64> = all.iter().map(|(_, table)| word(table, 0)).collect();
         interfaces.sort_unstable();

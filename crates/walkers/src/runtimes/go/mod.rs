@@ -1,9 +1,9 @@
-//! Go's own buffers: `bufio` over a file or a connection.
+//! Go: the buffers of `bufio` over a file or a connection. os.Stdout has no buffer, and system calls bypass libc.
 //!
-//! There is no list of them. Each has in it a pointer to the table that makes a file an `io.Writer` or `io.Reader`,
-//! so the heap, in which the stacks are too, is searched for that pointer; what is around it is believed if its
-//! fields and its descriptor agree. It cannot be emptied from outside: a goroutine may have been put aside in the
-//! middle of a write, while every thread waits.
+//! No list leads to the buffers. Each contains a pointer to the itab that makes a file an `io.Writer` or `io.Reader`,
+//! so the walker searches the heap, which also holds the stacks, for that pointer. It accepts an object if its fields
+//! and its descriptor agree. The buffers cannot be drained from outside: the scheduler may have suspended a goroutine
+//! in the middle of a write while all threads wait.
 
 mod bufio;
 mod stacks;
@@ -85,12 +85,12 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
-/// The streams of a Go process.
+/// The walker of Go.
 #[derive(Debug)]
 pub(crate) struct GoStreams {
     pid: u32,
     tables: GoItabs,
-    /// Where the list of goroutines is, if a symbol says so.
+    /// Address of the list of goroutines, if the program has the symbol.
     goroutines: Option<u64>,
     cache: RefCell<SearchCache<BufioType>>,
 }
@@ -116,12 +116,12 @@ impl GoStreams {
     }
 }
 
-/// A stream, and whether it was used.
+/// Returns the stream of an object, and whether the object was used.
 fn candidate(memory: &dyn Memory, validator: &BufioValidator, at: u64, kind: BufioType) -> Option<StreamCandidate> {
     let mut stream = validator.stream(at, kind)?;
-    // n of a Writer.
+    // The field n of a Writer.
     stream.watch_address = (kind == BufioType::Writer).then_some(at + 40);
-    // r, w and the last byte that was read, before the first read.
+    // The fields r, w and lastByte before the first read.
     let used = |field| memory.u64(at + field) != Some(0);
     let untouched = kind == BufioType::Reader && !used(40) && !used(48) && memory.u64(at + 72) == Some(u64::MAX);
     Some(StreamCandidate { at, untouched, stream })

@@ -1,4 +1,4 @@
-//! Hostile memory: nothing is believed that does not agree with itself.
+//! Tests on memory with Go's structures, also damaged ones.
 
 use proptest::prelude::*;
 use weir_sys::memory::Memory;
@@ -9,7 +9,8 @@ use super::itabs::{GoSections, GoItabs};
 use crate::copied_memory::BUFFER_MOST;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
-/// A writer with 5 bytes pending at word 0, its file at word 20, its buffer at word 40; the table is at 0x5000.
+/// Returns a Writer with 5 pending bytes at word 0, its file at word 20, its buffer at word 40. Its itab is at
+/// 0x5000.
 fn writer() -> Vec<u64> {
     let at = |word: u64| BASE + 8 * word;
     let mut words = vec![0; 64];

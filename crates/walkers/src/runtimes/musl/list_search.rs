@@ -1,4 +1,4 @@
-//! musl's streams where no symbol leads to them: their shape is searched in the memory of the library or program.
+//! Finds musl's streams without symbols, by their shape in the memory of the library or the executable.
 
 use weir_sys::memory::Memory;
 
@@ -12,14 +12,14 @@ const PERMANENT: i32 = 1;
 const NO_READING: i32 = 4;
 const ALL_FLAGS: i32 = 0xff;
 
-/// Where to search: an image's writable memory, and its code, to which a stream's functions must point.
+/// The memory of the image to search. The function pointers of a stream lead to its code.
 #[derive(Debug, Clone)]
 pub(crate) struct MuslListSearch {
     pub area: ImageMemory,
 }
 
 impl MuslListSearch {
-    /// The list of which a word of this memory is the head: the longest, none if there is none.
+    /// Returns the longest list whose head is a word of the memory; empty if there is none.
     pub fn longest_list(&self, memory: &dyn Memory, standard: &[u64]) -> Vec<(u64, [u8; FILE_BYTES])> {
         let memory = &self.area.copy(memory);
         let mut best = Vec::new();
@@ -46,7 +46,7 @@ impl MuslListSearch {
         sound && int(file, 0) & !ALL_FLAGS == 0 && code(CLOSE) && code(SEEK) && (code(READ) || code(WRITE))
     }
 
-    /// Is it one of the three standard streams, and of which descriptor?
+    /// Returns the descriptor if the structure is a standard stream.
     fn standard(&self, file: &[u8; FILE_BYTES]) -> Option<i32> {
         let (flags, fd) = (int(file, 0), int(file, FD));
         let alone = word(file, PREV) == 0 && word(file, NEXT) == 0 && flags & PERMANENT != 0;
@@ -56,7 +56,7 @@ impl MuslListSearch {
     }
 }
 
-/// The streams of a stripped static program; believed only if each descriptor has one.
+/// Returns the walker of a stripped static executable. A standard stream counts only if it exists once.
 pub(crate) fn search(memory: &dyn Memory, area: ImageMemory) -> Option<MuslStreams> {
     let ground = MuslListSearch { area };
     let mut found: Vec<(i32, u64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! musl's FILEs: the three standard ones, and the list of the others.
+//! musl: the three standard FILE structures, and the list of the other ones.
 
 pub(crate) mod list_search;
 
@@ -25,7 +25,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     ..RuntimeEntry::stdio("musl", "musl", 310, ProgramDetection::Never)
 };
 
-/// Of `struct _IO_FILE` up to `lbf`; the same since musl 1.1.
+/// Size of `struct _IO_FILE` up to `lbf`, and offsets in it; the same since musl 1.1.
 pub(crate) const FILE_BYTES: usize = 152;
 const RPOS: usize = 8;
 const REND: usize = 16;
@@ -44,26 +44,26 @@ pub(crate) const FD: usize = 120;
 const LOCK: usize = 140;
 const LBF: usize = 144;
 
-/// In `flags`.
+/// The flag F_NOWR in `flags`.
 pub(crate) const NO_WRITING: i32 = 8;
 
-/// Before its buffer a stream keeps room for pushed-back bytes.
+/// The room before a buffer for bytes pushed back by ungetc(3).
 const UNGET: u64 = 8;
 
-/// The streams of a process with musl.
+/// The walker of musl.
 #[derive(Debug, Clone)]
 pub struct MuslStreams {
-    /// The addresses of the standard streams that the program has.
+    /// The addresses of the standard streams that the program uses.
     pub(crate) standard: Vec<u64>,
-    /// Where the list of the other streams is to be found.
+    /// The list of all other streams.
     pub(crate) others: OpenFileList,
 }
 
-/// Where `ofl_head` is: a stripped library does not tell.
+/// How to find `ofl_head`, the head of the list of open files. A stripped library has no symbol for it.
 #[derive(Debug, Clone)]
 pub(crate) enum OpenFileList {
     Head(u64),
-    /// A word of this memory, which is searched at each look: while no file is open there is nothing to find.
+    /// A search of this memory at each snapshot: the list is empty, and cannot be found, until a file is open.
     Search(list_search::MuslListSearch),
 }
 
@@ -87,7 +87,7 @@ impl Walker for MuslStreams {
 
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
         let mut found = self.read(memory, BUFFER_MOST);
-        // exit(3) flushes the files first.
+        // exit(3) flushes the files before the standard streams.
         found.sort_by_key(|one| self.standard.contains(&one.buffer.address));
         stream_buffer::pending(found)
     }
@@ -101,7 +101,7 @@ impl Walker for MuslStreams {
     }
 }
 
-/// The streams from `first` on, with copies of them; each names the one before it.
+/// Returns the addresses and copies of the streams in a list. Each stream points back to the one before it.
 pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES])> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let (mut before, mut at) = (0, first);
@@ -116,7 +116,7 @@ pub(crate) fn list(memory: &dyn Memory, first: u64) -> Vec<(u64, [u8; FILE_BYTES
     found
 }
 
-/// The write function of ordinary streams: stderr has it from the start.
+/// Returns the write function of a decided stream if this is stderr, which has it from the start.
 fn stderr_write(file: &[u8; FILE_BYTES]) -> Option<u64> {
     (int(file, FD) == 2).then(|| word(file, WRITE))
 }
@@ -163,18 +163,19 @@ fn stream(
     Some(stream)
 }
 
-/// As fflush(3) leaves it: neither writing nor reading. The lock is negative in a program of one thread.
+/// Adds the stores that leave the stream as fflush(3) does, neither writing nor reading. The lock is negative in a
+/// program of one thread.
 fn add_drain(at: u64, file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
     let lock = int(file, LOCK);
     stream.locked = (lock >= 0).then_some(lock != 0);
-    // Beside the thread: somebody waits for it.
+    // A bit beside the thread number says that another thread waits for the lock.
     stream.lock_owner = u64::from(lock.max(0) as u32 & 0x3fff_ffff);
     stream.drain_stores = [WEND, WPOS, WBASE].map(|field| MemoryStore::u64(at + field as u64, 0)).to_vec();
     stream.partial_stores = vec![PartialStore::new(at + WBASE as u64, StoredValue::WrittenPlus(word(file, WBASE)))];
 }
 
-/// stdout decides at its first write; until then its `write` is not that of other streams, and `lbf` is set. Of a
-/// stream that is only read `lbf` means nothing.
+/// Returns the buffering mode; None for stdout before its first write, which decides it: until then `write` is a
+/// special function, and `lbf` is set. `lbf` means nothing for a stream that is only read.
 fn mode(file: &[u8; FILE_BYTES], plain: Option<u64>) -> Option<Mode> {
     let decided = int(file, FD) != 1 || plain == Some(word(file, WRITE));
     let by_line = int(file, LBF) >= 0 && int(file, 0) & NO_WRITING == 0;

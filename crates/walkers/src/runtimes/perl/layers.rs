@@ -1,4 +1,4 @@
-//! The layers of a handle, from the topmost down to its descriptor, and what waits in each.
+//! The layers of a handle, from the topmost down to its descriptor, and their buffers.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -10,7 +10,7 @@ use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
-/// `PerlIOBuf`: the base, then buf, end, ptr, posn, bufsiz, oneword.
+/// Size of `PerlIOBuf` and offsets in it: the base, then buf, end, ptr, posn, bufsiz, oneword.
 const BUF_BYTES: usize = 80;
 const FLAGS: usize = 16;
 const BUF: usize = 32;
@@ -18,55 +18,55 @@ const END: usize = 40;
 const PTR: usize = 48;
 const POSITION: usize = 56;
 const SIZE: usize = 64;
-/// `PerlIOUnix`: the base, then the descriptor and how it was opened.
+/// Size of `PerlIOUnix` and the offset of its descriptor, which follows the base.
 const UNIX_BYTES: u64 = 40;
 const FD: u64 = 32;
 
-/// In `flags`.
+/// Bits of `flags`.
 const CAN_WRITE: u32 = 0x200;
 const UNBUFFERED: u32 = 0x1_0000;
 const WRITTEN: u32 = 0x2_0000;
 const READ: u32 = 0x4_0000;
 const BY_LINE: u32 = 0x8_0000;
 
-/// In `PerlIO_funcs`: its own size, the name, the size of a layer.
+/// Offsets in `PerlIO_funcs`: its own size, the name, the size of a layer.
 const TAB_BYTES: u64 = 0;
 const TAB_NAME: u64 = 8;
 const TAB_LAYER: u64 = 16;
 /// `sizeof(PerlIO_funcs)`: four words and 24 functions.
 const TAB_OWN: u64 = 224;
 
-/// No handle has more.
+/// A bound for damaged handles.
 const LAYERS_MOST: usize = 16;
 
-/// Where the functions of the two layers are that every handle has, unless it was told otherwise.
+/// Addresses of the function tables of `:perlio` and `:unix`, the default layers of a handle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PerlLayers {
     pub perlio: u64,
     pub unix: u64,
 }
 
-/// What a layer is.
+/// Kind of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LayerKind {
-    /// It has the descriptor.
+    /// The lowest layer, which has the descriptor.
     Unix,
-    /// Its buffer is as large as it says.
+    /// A layer with a buffer of the stated size.
     Perlio,
-    /// A PerlIOBuf of `:encoding`, which is a Perl string and grows.
+    /// The layer `:encoding`, a PerlIOBuf whose buffer is a Perl string and grows.
     Encoding,
-    /// It has no buffer that is known.
+    /// A layer without a known buffer.
     Other,
 }
 
 impl PerlLayers {
-    /// Of the image of perl, or of libperl.
+    /// Returns the tables in the image of perl or libperl; None if it has no symbols for them.
     pub fn of(image: &ElfImage, start: u64) -> Option<PerlLayers> {
         let [perlio, unix] = ["PerlIO_perlio", "PerlIO_unix"].map(|name| image.symbol_at(name, start));
         Some(PerlLayers { perlio: perlio?, unix: unix? })
     }
 
-    /// Are the layers' structures those that we know?
+    /// Tells whether the sizes of the layers' structures are the known ones.
     pub fn are_known(&self, memory: &dyn Memory) -> bool {
         let has = |tab: u64, layer: u64| {
             let size = |at| memory.u64(tab.wrapping_add(at));
@@ -75,12 +75,12 @@ impl PerlLayers {
         has(self.perlio, BUF_BYTES as u64) && has(self.unix, UNIX_BYTES)
     }
 
-    /// The descriptor of the handle that has this slot; None if it is none or has none.
+    /// Returns the descriptor of the handle in a slot; None if it has none.
     pub fn descriptor(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<i32> {
         self.chain(memory, slot, top).map(|(fd, _)| fd)
     }
 
-    /// What waits in the layers of a handle.
+    /// Reads the stream of the handle in a slot, from all its layers.
     pub fn stream(&self, memory: &dyn Memory, slot: u64, top: u64, kept: u64) -> Option<StreamBuffer> {
         let (fd, chain) = self.chain(memory, slot, top)?;
         let mut stream = StreamBuffer::unbuffered(RuntimeId::PERL, slot, fd);
@@ -92,7 +92,7 @@ impl PerlLayers {
         Some(stream)
     }
 
-    /// The descriptor, and the layers with buffers from the topmost on.
+    /// Returns the descriptor, and the layers with buffers from the topmost on.
     fn chain(&self, memory: &dyn Memory, slot: u64, top: u64) -> Option<(i32, Vec<(u64, LayerKind)>)> {
         let (mut at, mut found) = (top, Vec::new());
         for _ in 0..LAYERS_MOST {
@@ -110,7 +110,7 @@ impl PerlLayers {
         None
     }
 
-    /// Those that are not always there are known by their names.
+    /// Returns the kind of a layer by its function table, or by its name for a layer that is loaded on demand.
     fn kind(&self, memory: &dyn Memory, tab: u64) -> LayerKind {
         if tab == self.perlio {
             return LayerKind::Perlio;
@@ -128,7 +128,7 @@ impl PerlLayers {
     }
 }
 
-/// The buffer of one layer, with the name of the `whole`.
+/// Reads the buffer of one layer. The other fields come from `name`.
 fn part(
     memory: &dyn Memory,
     (address, kind): (u64, LayerKind),
@@ -161,7 +161,7 @@ fn part(
     Some(stream)
 }
 
-/// As PerlIOBuf_flush leaves it.
+/// Adds the stores that leave the layer as PerlIOBuf_flush does.
 fn add_drain(address: u64, layer: &[u8; BUF_BYTES], stream: &mut StreamBuffer) {
     let at = |field: usize| address + field as u64;
     let (buf, position) = (word(layer, BUF), word(layer, POSITION));
@@ -176,8 +176,8 @@ fn add_drain(address: u64, layer: &[u8; BUF_BYTES], stream: &mut StreamBuffer) {
     ];
 }
 
-/// `$|` is not among the flags: it is the handle's, and makes each print flush this buffer. On input the line
-/// means nothing.
+/// Returns the buffering mode. `$|` is not in the flags: it belongs to the handle and makes each print flush this
+/// buffer. Line buffering means nothing for input.
 fn mode(flags: u32) -> Mode {
     match () {
         () if flags & UNBUFFERED != 0 => Mode::None,
@@ -186,8 +186,8 @@ fn mode(flags: u32) -> Mode {
     }
 }
 
-/// Written before what the upper layer has, and read after it. When an upper layer is full it is flushed down to
-/// the file, but what is read fills the lowest.
+/// Joins two layers: the pending bytes of the lower one come first, and its read-ahead bytes last. The upper layer
+/// has the buffer that fills up in writing, the lower one that in reading.
 fn joined(lower: StreamBuffer, upper: StreamBuffer, writes: bool, kept: u64) -> StreamBuffer {
     let (drain_stores, partial_stores) = match (lower.buffer.pending_bytes > 0, upper.buffer.pending_bytes > 0) {
         (true, true) if lower.drain_stores.is_empty() || upper.drain_stores.is_empty() => Default::default(),

@@ -1,8 +1,8 @@
-//! Perl's own buffers: those of the layers of its file handles (PerlIO), the same since 5.14.
+//! Perl: the buffers in the layers of its file handles (PerlIO), unchanged since 5.14. PERL5OPT loads a hook.
 //!
-//! Perl tells by symbols where the functions of its layers are, but not where its table of handles is. A slot of
-//! that table holds its own address: so the tables are found by a search of the program's memory. A handle is
-//! believed only if each of its layers points back to its slot, and the lowest one is that of a descriptor.
+//! Symbols lead to the functions of the layers, but not to the table of handles. A slot of that table contains its
+//! own address, so a search of the heap finds the tables. A handle is accepted only if each of its layers points back
+//! to its slot, and the lowest layer has a descriptor.
 
 mod layers;
 mod tables;
@@ -82,14 +82,14 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
-/// The streams of a process with Perl.
+/// The walker of Perl.
 #[derive(Debug)]
 pub struct PerlHandles {
     pid: u32,
     layers: PerlLayers,
-    /// The tables of handles that the last search found; new handles are in these as well.
+    /// The tables that the last search found. New handles appear in the same tables.
     seen: RefCell<BTreeSet<u64>>,
-    /// The next search is one of all memory: it takes milliseconds, and a look now and then may not.
+    /// The next search covers all memory, which takes milliseconds; otherwise it ends at the first table.
     all: Cell<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! The tables of Perl's handles: 64 slots each, of which the first leads to the next table.
+//! The tables of Perl's handles: 64 slots each. The first slot points to the next table.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -8,7 +8,8 @@ use weir_sys::memory::Memory;
 use crate::heap_search::blocks;
 use crate::copied_memory::{STREAMS_MOST, structure, word};
 
-/// `struct _PerlIO` of perliol.h, of which a slot is one and with which each layer begins.
+/// Size of `struct _PerlIO` of perliol.h, and offsets in it. A slot is such a structure, and each layer begins with
+/// one.
 pub(super) const BASE_BYTES: usize = 32;
 pub(super) const NEXT: usize = 0;
 pub(super) const TAB: usize = 8;
@@ -17,9 +18,9 @@ pub(super) const HEAD: usize = 24;
 const SLOTS: usize = 64;
 const TABLE_BYTES: usize = SLOTS * BASE_BYTES;
 
-/// Searches the heap for slots and returns the tables they are in: of the first block that has any, or of all
-/// blocks, for interpreters besides the first (threads). `fits` tells of a slot and of its topmost layer whether
-/// they are a handle.
+/// Searches the heap for slots and returns their tables: those in the first block that has any, or with `all` those
+/// in all blocks, for the interpreters of further threads. `fits` decides whether a slot and its topmost layer are a
+/// handle.
 pub(super) fn search(
     pid: u32,
     memory: &dyn Memory,
@@ -40,7 +41,7 @@ pub(super) fn search(
     tables
 }
 
-/// Every address that is followed, where `head` would be, by itself.
+/// Adds the addresses at which a slot can be: its `head` is its own address.
 pub(super) fn add_slots(start: u64, data: &[u8], slots: &mut Vec<u64>) {
     for (index, bytes) in data.as_chunks::<8>().0.iter().enumerate() {
         let slot = (start + 8 * index as u64).wrapping_sub(HEAD as u64);
@@ -50,13 +51,13 @@ pub(super) fn add_slots(start: u64, data: &[u8], slots: &mut Vec<u64>) {
     }
 }
 
-/// The topmost layer of a slot that is in use.
+/// Returns the topmost layer of a slot that is in use.
 fn top_of(slot: u64, base: &[u8; BASE_BYTES]) -> Option<u64> {
     let top = word(base, NEXT);
     (word(base, HEAD) == slot && word(base, TAB) == 0 && top != 0).then_some(top)
 }
 
-/// Slots are given out from the first on: before this one there are only such as were in use, then the link.
+/// Returns the table of a slot. Perl uses slots from the first on, so before this slot are used slots, then the link.
 pub(super) fn table_of(memory: &dyn Memory, slot: u64) -> Option<u64> {
     (1..SLOTS as u64)
         .map_while(|back| slot.checked_sub(back * BASE_BYTES as u64))
@@ -68,7 +69,7 @@ fn is_link(memory: &dyn Memory, at: u64) -> bool {
     structure::<BASE_BYTES>(memory, at).is_some_and(|base| base[TAB..].iter().all(|byte| *byte == 0))
 }
 
-/// The slots that are in use in these tables and in those that they lead to, each with its topmost layer.
+/// Returns the used slots of these tables and of the tables that they point to, each with its topmost layer.
 pub(super) fn handles(memory: &dyn Memory, tables: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for first in tables {

@@ -1,4 +1,4 @@
-//! Hostile memory that claims to be Perl's.
+//! Tests on memory with Perl's structures, also damaged ones.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::copied_memory::{BUFFER_MOST, PENDING_KEPT};
 use crate::tests::{BASE, TestMemory, hostile_words};
 use crate::{Walker, stream_buffer};
 
-/// Words of a table with one handle: its layer `perlio`, `unix` under it, then what is written.
+/// Indices of the words of a table with one handle: its layer `perlio`, the layer `unix` below it, and the text.
 const TABLE: usize = 0;
 const SLOT: usize = 4;
 const TOP: usize = 300;
@@ -39,7 +39,7 @@ fn handle(flags: u64) -> Vec<u64> {
     words
 }
 
-/// Descriptor, what is pending and what is unread.
+/// Descriptor, pending bytes and read-ahead bytes.
 type Waits = (i32, Vec<u8>, Vec<u8>);
 
 fn waits(words: &[u64], first: &[u64]) -> Vec<Waits> {
@@ -115,7 +115,7 @@ fn a_table_is_found_by_its_slots() {
     assert_eq!(tables::table_of(&TestMemory::of(&endless), at(400)), None, "no table has so many slots");
 }
 
-/// Makes slots and layers of garbage, which pass the checks by chance often enough.
+/// Makes slots and layers of random words, which pass the checks by chance often enough.
 fn claim(words: &mut [u64]) {
     for slot in (4..256).step_by(4) {
         (words[slot + 1], words[slot + 3]) = (0, at(slot));

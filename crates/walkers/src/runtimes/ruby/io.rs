@@ -1,4 +1,4 @@
-//! One IO object of Ruby 3.1: `struct RFile`, and the `rb_io_t` that it leads to.
+//! One IO object of Ruby 3.1: `struct RFile`, and the `rb_io_t` that it points to.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -9,13 +9,13 @@ use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
-/// In the flags of an object: its type, and that of an IO.
+/// In the flags of an object: the bits of the type, and the type of an IO.
 const TYPE: u64 = 0x1f;
 const T_FILE: u64 = 0x0b;
-/// Flags have no more bits.
+/// No flag uses a higher bit.
 const FLAGS_MOST: u64 = u32::MAX as u64;
 
-/// Of `rb_io_t`: up to `write_lock`. Its buffers are packed: 20 bytes each.
+/// Size of `rb_io_t` up to `write_lock`, and offsets in it. Its buffers are packed structures of 20 bytes.
 const IO_BYTES: usize = 200;
 const SELF: usize = 0;
 const FD: usize = 16;
@@ -25,38 +25,38 @@ const READ: usize = 68;
 const DECODED: usize = 136;
 const LOCK: usize = 192;
 
-/// Of `rb_io_buffer_t`.
+/// Offsets in `rb_io_buffer_t`.
 const OFFSET: usize = 8;
 const LENGTH: usize = 12;
 const CAPACITY: usize = 16;
 
-/// In `mode`.
+/// Bits of `mode`: FMODE_SYNC, FMODE_TTY.
 const SYNC: i32 = 0x8;
 const TERMINAL: i32 = 0x10;
 
-/// A mutex is an object with data; its first word is the fiber that holds it.
+/// Offset of a mutex object's data, whose first word is the fiber that holds the mutex.
 const DATA: u64 = 32;
 
-/// Could an object of type T_FILE have these flags?
+/// Tells whether an object of type T_FILE can have these flags.
 pub(super) fn may_be_flags(flags: u64) -> bool {
     flags & TYPE == T_FILE && flags <= FLAGS_MOST
 }
 
-/// Could an object of type T_FILE begin so?
+/// Tells whether an object of type T_FILE can begin with these bytes.
 pub(super) fn may_be(bytes: &[u8]) -> bool {
     let [flags, class, fptr] = head(bytes);
     let pointer = |at: u64| at > u64::from(u16::MAX) && at.is_multiple_of(8) && at < 1 << 56;
     may_be_flags(flags) && pointer(class) && pointer(fptr)
 }
 
-/// Where the rb_io_t of an object is; None where it is no IO, or one that was never opened.
+/// Returns the address of the rb_io_t of an object; None if the object is no IO or was never opened.
 pub(super) fn fptr(memory: &dyn Memory, object: u64) -> Option<u64> {
     let bytes: [u8; 24] = structure(memory, object).filter(|bytes| may_be(bytes))?;
     let [_, _, fptr] = head(&bytes);
     (memory.u64(fptr) == Some(object)).then_some(fptr)
 }
 
-/// What waits in an IO; None where it is closed.
+/// Reads the stream of an IO object; None if it is closed.
 pub(super) fn stream(memory: &dyn Memory, object: u64, kept: u64) -> Option<StreamBuffer> {
     let at = fptr(memory, object)?;
     let copy = structure::<IO_BYTES>(memory, at)?;
@@ -89,7 +89,7 @@ fn read(memory: &dyn Memory, object: u64, at: u64, io: &[u8; IO_BYTES], kept: u6
     Some(stream)
 }
 
-/// Where the bytes of one buffer are, and how many; None where it is none.
+/// Returns the address and the number of the bytes in a buffer; None if its fields contradict each other.
 fn part(io: &[u8; IO_BYTES], at: usize) -> Option<(u64, u64)> {
     let field = |field| u64::try_from(int(io, at + field)).ok();
     let (start, offset, length, capacity) = (word(io, at), field(OFFSET)?, field(LENGTH)?, field(CAPACITY)?);
@@ -97,7 +97,7 @@ fn part(io: &[u8; IO_BYTES], at: usize) -> Option<(u64, u64)> {
     Some((start.checked_add(offset)?, length)).filter(|_| fits)
 }
 
-/// A terminal is flushed at each line, `sync` at each write.
+/// Ruby flushes a terminal at each line, and a stream with `sync` at each write.
 fn mode(mode: i32) -> Mode {
     match () {
         () if mode & SYNC != 0 => Mode::None,
@@ -106,7 +106,8 @@ fn mode(mode: i32) -> Mode {
     }
 }
 
-/// As io_flush_buffer leaves it: no offset and no length. What stays goes to the beginning.
+/// Adds the stores that leave the buffer as io_flush_buffer does, without offset and length. Remaining bytes move to
+/// the beginning.
 fn add_drain(memory: &dyn Memory, at: u64, io: &[u8; IO_BYTES], stream: &mut StreamBuffer) {
     let (field, capacity) =
         (|field: usize| at + (WRITTEN + field) as u64, int(io, WRITTEN + CAPACITY) as u64);
@@ -120,7 +121,7 @@ fn add_drain(memory: &dyn Memory, at: u64, io: &[u8; IO_BYTES], stream: &mut Str
     (stream.locked, stream.lock_owner) = lock(memory, word(io, LOCK));
 }
 
-/// A stream has its lock from its first buffered write on.
+/// Reads the state and the owner of a lock, which a stream has from its first buffered write on.
 fn lock(memory: &dyn Memory, mutex: u64) -> (Option<bool>, u64) {
     if mutex == 0 {
         return (Some(false), 0);

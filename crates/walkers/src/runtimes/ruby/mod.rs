@@ -1,7 +1,7 @@
-//! Ruby's own buffers: those of its IO objects (3.1).
+//! Ruby 3.1: the buffers of its IO objects. RUBYOPT loads a hook.
 //!
 //! Symbols lead to the standard streams only. Every other IO is an object of type T_FILE on Ruby's heap, whose
-//! rb_io_t points back to it: so they are found by a search of the program's memory.
+//! rb_io_t points back to the object, so a search of the heap finds it.
 
 mod io;
 #[cfg(test)]
@@ -80,18 +80,18 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
 /// The symbols of the standard streams.
 const STANDARD: [&str; 3] = ["rb_stdout", "rb_stderr", "rb_stdin"];
 
-/// The streams of a process with Ruby.
+/// The walker of Ruby.
 #[derive(Debug)]
 pub struct RubyStreams {
     pid: u32,
-    /// Where the standard streams' objects are named.
+    /// Addresses of the variables that point to the standard streams.
     standard: Vec<u64>,
-    /// The objects that the last search found.
+    /// The objects that the last search found; None before the first search.
     objects: RefCell<Option<BTreeSet<u64>>>,
 }
 
 impl RubyStreams {
-    /// Of the Ruby in this image; what to call it if its version is not known.
+    /// Makes the walker of the Ruby in an image. Fails with the name of an unsupported version.
     pub(super) fn of(pid: u32, memory: &dyn Memory, image: &ElfImage, start: u64) -> Result<RubyStreams, String> {
         let text = image.symbol_at("ruby_version", start).map(|at| memory.bytes(at, 16)).unwrap_or_default();
         let version =
@@ -110,7 +110,7 @@ impl Walker for RubyStreams {
         RuntimeId::RUBY
     }
 
-    /// By address, which is the order in which Ruby finalizes its objects.
+    /// Reads the streams by address, the order in which Ruby finalizes its objects.
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut objects = self.objects.borrow_mut();
         let known = objects.get_or_insert_with(|| search(self.pid, memory));
@@ -128,7 +128,7 @@ impl Walker for RubyStreams {
     }
 }
 
-/// The addresses of all IO objects.
+/// Returns the addresses of all IO objects.
 fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     blocks(pid, memory, |start, data| {
@@ -139,16 +139,16 @@ fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
     found
 }
 
-/// What begins as an object of type T_FILE does.
+/// Returns the addresses at which an object of type T_FILE can begin.
 fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
     let words = data.as_chunks::<8>().0.iter().enumerate();
-    // All but a few fall at the first word: the search is as fast as this is.
+    // The first word rules out most addresses, so it is checked alone first.
     let likely = words.filter(|(_, bytes)| io::may_be_flags(u64::from_le_bytes(**bytes)));
     let complete = likely.filter(|(index, _)| io::may_be(&data[8 * index..]));
     complete.map(move |(index, _)| start + 8 * index as u64)
 }
 
-/// Three words: flags, class, rb_io_t.
+/// Returns the first three words of an object: flags, class, rb_io_t.
 fn head(bytes: &[u8]) -> [u64; 3] {
     [word(bytes, 0), word(bytes, 8), word(bytes, 16)]
 }

@@ -1,4 +1,4 @@
-//! Hostile memory that claims to be Ruby's.
+//! Tests on memory with Ruby's structures, also damaged ones.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::Walker;
 use crate::copied_memory::BUFFER_MOST;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
-/// Words of an object, its rb_io_t and its text.
+/// Indices of the words of an object, its rb_io_t and its text.
 const OBJECT: usize = 0;
 const IO: usize = 10;
 const TEXT: usize = 60;
@@ -18,7 +18,7 @@ fn at(index: usize) -> u64 {
     BASE + 8 * index as u64
 }
 
-/// A stream of descriptor 7 with "cde" pending.
+/// Returns a stream of descriptor 7 with the pending bytes "cde".
 fn stream() -> TestMemory {
     let mut words = vec![0; 120];
     words[OBJECT..OBJECT + 3].copy_from_slice(&[0x0b, at(100), at(IO)]);

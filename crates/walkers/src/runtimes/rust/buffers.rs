@@ -1,9 +1,10 @@
-//! Rust's `BufWriter`, `LineWriter` and `BufReader` over a descriptor or standard output, where the program's debug
-//! information says how they lie in memory.
+//! Rust's `BufWriter`, `LineWriter` and `BufReader` over a descriptor or standard output, in programs whose debug
+//! information describes their memory layout.
 //!
-//! No list leads to them: the heap and the stacks are searched for what has the right form. It is believed if its
-//! descriptor is open for that, its size is one that the allocator gave out or the library's own, and no other copy
-//! of it says something else. It cannot be emptied from outside: what it holds may be in registers too.
+//! No list leads to the objects, so the walker searches the heap and the stacks for their form. It accepts an object
+//! if its descriptor is open for the direction, its size is one that the allocator returned or the library's default,
+//! and no copy of the object contradicts it. The buffers cannot be drained from outside: their state may be in
+//! registers too.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,14 +24,14 @@ use crate::stream_buffer::{self, StreamBuffer};
 use crate::copied_memory::STREAMS_MOST;
 use crate::search_cache::SearchCache;
 
-/// The streams of a process.
+/// The walker of a program's own buffers.
 #[derive(Debug)]
 pub(crate) struct RustBuffers {
     pub pid: u32,
     pub layouts: Arc<RustLayouts>,
-    /// Where `STDOUT` is, if a symbol says so.
+    /// Address of `STDOUT`, if the program has the symbol.
     pub stdout: Option<u64>,
-    /// Each by its address and the number of its layout.
+    /// Each object has an address and the index of its layout.
     pub cache: RefCell<SearchCache<usize>>,
 }
 
@@ -50,8 +51,9 @@ impl RustBuffers {
     }
 }
 
-/// A file has one owner, but for standard output: another stream with its descriptor is what is left of one whose
-/// file was closed before. The empty ones are out; if two have something in them it cannot be told which is which.
+/// Drops stale streams. A file has one owner, except for the standard streams: another stream with its descriptor
+/// belongs to a file that was closed before. Of several streams the empty ones are dropped; if several have bytes,
+/// all are dropped.
 fn owned(found: Vec<StreamBuffer>) -> Vec<StreamBuffer> {
     let has = |one: &&StreamBuffer| one.buffer.pending_bytes + one.buffer.unread_bytes > 0;
     let full_ones = |fd: i32| found.iter().filter(has).filter(|one| one.buffer.fd == fd).count();
@@ -79,7 +81,7 @@ impl Walker for RustBuffers {
         let seen: Vec<StreamCandidate> =
             used.filter_map(|&(at, number)| validator.candidate(at, &self.layouts.all[number])).collect();
         cache.record(&seen);
-        // What waits only grows until it is first written.
+        // Until the first write to the file the number of pending bytes only grows, so the smaller one is stale.
         let behind = |one: &StreamCandidate, all: &[StreamCandidate]| {
             let more = |other: &StreamCandidate| other.stream.buffer.pending_bytes > one.stream.buffer.pending_bytes;
             all.iter().any(more) && descriptors.is_unwritten(one.stream.buffer.fd)

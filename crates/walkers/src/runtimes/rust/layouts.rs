@@ -1,19 +1,19 @@
-//! How `std::io::BufWriter` and `BufReader` lie in memory, by the program's own debug information: the order of
-//! their fields is the compiler's to choose.
+//! Memory layouts of `std::io::BufWriter` and `BufReader` from the program's debug information: the compiler chooses
+//! the order of their fields.
 
 use std::fs::File;
 
 use gimli::{AttributeValue, EndianSlice, LittleEndian, UnitOffset, constants};
 use weir_sys::elf::ElfFile;
 
-/// More debug information is not read: it would take longer than a look may.
+/// Bounds the time to read the debug information.
 const INFO_MOST: u64 = 24 << 20;
-/// How deep in each other the parts of a structure are.
+/// The deepest nesting of structures that is followed.
 const DEPTH_MOST: usize = 8;
-/// The objects are read with their first bytes; a larger one is none of those that are known.
+/// The number of bytes read of each object. No known version has larger ones.
 pub(super) const OBJECT_BYTES: usize = 64;
 
-/// Types that are a descriptor and nothing else.
+/// Types that contain a descriptor and nothing else.
 const DESCRIPTORS: [&str; 7] = [
     "std::fs::File",
     "std::process::ChildStdin",
@@ -23,43 +23,43 @@ const DESCRIPTORS: [&str; 7] = [
     "std::os::fd::owned::OwnedFd",
     "std::io::pipe::PipeWriter",
 ];
-/// Types that are a pointer to standard output's lock.
+/// Types that contain a pointer to the lock of standard output.
 const STDOUTS: [&str; 2] = ["std::io::stdio::Stdout", "std::io::stdio::StdoutLock"];
 
-/// Where the bytes of a stream go to or come from.
+/// Target of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BufferTarget {
     Descriptor,
     Stdout,
 }
 
-/// The offsets of the fields.
+/// Offsets of the fields of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RustLayout {
     pub inner: BufferTarget,
     pub inner_at: usize,
-    /// The buffer's size and place.
+    /// Offsets of the size and the address of the buffer.
     pub capacity: usize,
     pub data: usize,
-    /// Of a BufWriter: how much is in it. Of a BufReader: how much was read.
+    /// Offset of the number of pending bytes (BufWriter) or of the bytes read (BufReader).
     pub length: usize,
-    /// Of a BufWriter: whether a write panicked.
+    /// Offset of the flag that a write panicked; None for a BufReader.
     pub panicked: Option<usize>,
-    /// Of a BufReader: how much of it was used.
+    /// Offset of the number of used bytes; None for a BufWriter.
     pub used: Option<usize>,
 }
 
-/// What a program's debug information says of its streams.
+/// The layouts of all types in a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RustLayouts {
     pub all: Vec<RustLayout>,
-    /// It has LineWriters.
+    /// The program has LineWriters.
     pub lines: bool,
 }
 
 type DwarfSlice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// None where there is no debug information that can be read, or none of this library's types.
+/// Reads the layouts of a file; None without readable debug information or without these types.
 pub(crate) fn of(file: File) -> Option<RustLayouts> {
     let elf = ElfFile::from_file(file)?;
     let sections = elf.sections().ok()?;
@@ -68,7 +68,7 @@ pub(crate) fn of(file: File) -> Option<RustLayouts> {
         Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
     };
     let dwarf = gimli::Dwarf::load(load).ok()?;
-    // Most programs have none, and their information need not be gone through.
+    // Most programs have none of these types, and need no walk through their debug information.
     let has = |part: &[u8]| section(".debug_str").is_some_and(|text| contains(text, part));
     if !has(b"BufWriter<") && !has(b"BufReader<") {
         return None;
@@ -96,7 +96,7 @@ struct DebugUnit<'a> {
     unit: &'a gimli::Unit<DwarfSlice<'a>>,
 }
 
-/// A field: its name, its offset, its type.
+/// Name, offset and type of a field.
 type StructField<'a> = (&'a str, usize, UnitOffset);
 
 impl<'a> DebugUnit<'a> {
@@ -177,7 +177,7 @@ impl<'a> DebugUnit<'a> {
         found
     }
 
-    /// The offset of the field of this name, in the structure or in a part of it.
+    /// Returns the offset of a field in the structure or in a nested one.
     fn find(&self, at: UnitOffset, name: &str, deep: usize) -> Option<usize> {
         let members = self.members(at);
         if let Some(found) = members.iter().find(|one| one.0 == name) {
@@ -193,7 +193,7 @@ fn inner_of(name: &str) -> Option<BufferTarget> {
     descriptor.or_else(|| STDOUTS.contains(&name).then_some(BufferTarget::Stdout))
 }
 
-/// All of it within what is read, and each word where a word can be.
+/// Returns the layout if all fields are within [`OBJECT_BYTES`] and aligned.
 fn sound(layout: RustLayout) -> Option<RustLayout> {
     let words = [Some(layout.capacity), Some(layout.data), Some(layout.length), layout.used];
     let fits = words.into_iter().flatten().all(|at| at % 8 == 0 && at + 8 <= OBJECT_BYTES);

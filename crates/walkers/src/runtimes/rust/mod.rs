@@ -1,7 +1,7 @@
-//! Standard output of Rust's library: the one buffer that a symbol (`std::io::stdio::STDOUT`) leads to.
+//! Rust: standard output, which the symbol `std::io::stdio::STDOUT` leads to, and a program's own buffers.
 //!
-//! The order of its fields is the compiler's to choose, so the vector of its LineWriter is recognized: its
-//! capacity is 1024, as that of no other word there, and there is so much memory where it points to.
+//! The compiler chooses the order of the fields, so the walker recognises the vector of the LineWriter: its capacity
+//! of 1024, which no other word there has, and as much mapped memory at its address.
 
 mod buffers;
 mod validate;
@@ -86,15 +86,15 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
-/// Of a `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
+/// Size of `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
 const STDOUT_BYTES: usize = 64;
-/// Of a LineWriter that was made without asking for a size.
+/// Default capacity of a LineWriter.
 const CAPACITY: u64 = 1024;
 
-/// The standard output of a process.
+/// The walker of standard output.
 #[derive(Debug, Clone)]
 pub(crate) struct RustStdout {
-    /// Where `STDOUT` is.
+    /// Address of `STDOUT`.
     pub stdout: u64,
 }
 
@@ -120,7 +120,7 @@ impl Walker for RustStdout {
 }
 
 impl RustStdout {
-    /// None before it is first used, and where no part or more than one looks like the vector.
+    /// Returns the stream; None before its first use, and if no part or several parts look like the vector.
     fn read_stdout(&self, memory: &dyn Memory, stdout: &[u8; STDOUT_BYTES], kept: u64) -> Option<StreamBuffer> {
         let vector = |at: &usize| {
             let [first, second, length] = [0, 8, 16].map(|field| word(stdout, at + field));
@@ -145,7 +145,7 @@ impl RustStdout {
             unread_bytes: 0,
             unread: Vec::new(),
         });
-        // Whose the lock is cannot be told: main often holds it all the time, and the bytes may go nevertheless.
+        // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless.
         let length_at = self.stdout + field as u64;
         stream.watch_address = Some(length_at);
         stream.drain_stores = vec![MemoryStore::u64(length_at, 0)];

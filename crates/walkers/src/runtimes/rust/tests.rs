@@ -1,4 +1,4 @@
-//! Hostile memory: nothing is believed that does not agree with itself.
+//! Tests on memory with Rust's structures, also damaged ones.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ const READER: RustLayout = RustLayout {
     used: Some(16),
 };
 
-/// A writer at word 0, with 5 bytes in a buffer of 256 at word 40, that malloc gave out.
+/// Returns a writer at word 0 with 5 pending bytes in a buffer of 256 bytes at word 40, which malloc returned.
 fn writer() -> Vec<u64> {
     let mut words = vec![0; 80];
     words[..4].copy_from_slice(&[256, BASE + 8 * 40, 5, 3 << 32]);

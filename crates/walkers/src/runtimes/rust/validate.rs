@@ -1,4 +1,4 @@
-//! Whether what has the form of a stream is one.
+//! Decides whether memory with the form of a stream is one.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
@@ -10,17 +10,19 @@ use crate::candidates::StreamCandidate;
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
-/// What the library takes without being asked for a size: of a BufWriter and BufReader, of a LineWriter.
+/// Default sizes of a BufWriter or BufReader, and of a LineWriter.
 const USUAL: u64 = 8192;
 const USUAL_OF_LINES: u64 = 1024;
-/// Sizes that people ask for; a text with two numbers behind it is rarely of such a size.
+/// Accepted sizes: programs ask for multiples of 64 from 256 on, and other data with two numbers after it rarely has
+/// such a size.
 const SIZE_LEAST: u64 = 256;
 const SIZE_STEP: u64 = 64;
-/// Standard streams are seldom owned by a File, and their numbers are those of much else.
+/// The lowest descriptor of an owned File: programs seldom own a standard stream, and much other data has the numbers
+/// 0 to 2.
 const OWNED_LEAST: i32 = 3;
 
 impl RustLayout {
-    /// Where in a block of memory something has this form, by the numbers alone.
+    /// Returns the offsets in a block of memory at which the numbers fit this layout.
     pub fn candidates<'a>(&self, data: &'a [u8]) -> impl Iterator<Item = usize> + use<'a> {
         let layout = *self;
         let end = (data.len() + 1).saturating_sub(OBJECT_BYTES);
@@ -37,29 +39,29 @@ impl RustLayout {
         (1 << 16..1 << 56).contains(&data)
             && self.panicked.is_none_or(|at| object[at] == 0)
             && self.used.is_none_or(|at| word(object, at) <= word(object, self.length))
-            // What has nothing in it looks like much else.
+            // An empty reader looks like much other data, so only the default size counts.
             && (self.used.is_none() || word(object, self.length) > 0 || capacity == USUAL)
     }
 }
 
-/// How an object's memory is judged.
+/// Decides whether the memory at an address is a stream, and reads it.
 pub(super) struct BufferValidator<'a> {
     pub memory: &'a dyn Memory,
     pub layouts: &'a RustLayouts,
-    /// Where `STDOUT` is.
+    /// Address of `STDOUT`.
     pub stdout: Option<u64>,
-    /// Whether a descriptor is open for writing (true) or for reading.
+    /// Tells whether a descriptor is open for writing (true) or for reading.
     pub open_for: &'a dyn Fn(i32, bool) -> bool,
     pub kept: u64,
 }
 
 impl BufferValidator<'_> {
-    /// The stream, if that is what is there.
+    /// Returns the stream at an address; None if there is no valid one.
     pub fn candidate(&self, at: u64, layout: &RustLayout) -> Option<StreamCandidate> {
         let copy = structure::<OBJECT_BYTES>(self.memory, at)?;
         let mut stream = read_stable(self.memory, at, copy, |object| self.read(object, layout))?;
         stream.watch_address = layout.used.is_none().then_some(at + layout.length as u64);
-        // A reader that has read never has nothing in it that was read, unless it is at the end.
+        // A used reader is empty only at the end of its input.
         let length = self.memory.u64(at + layout.length as u64)?;
         Some(StreamCandidate { at, untouched: layout.used.is_some() && length == 0, stream })
     }
@@ -110,7 +112,8 @@ impl BufferValidator<'_> {
         (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
     }
 
-    /// In a program with LineWriters one of their usual size is one; another may be.
+    /// Returns the buffering mode. In a program with LineWriters the default size of a LineWriter means line
+    /// buffering, and another size may too.
     fn mode(&self, capacity: u64, layout: &RustLayout) -> Option<Mode> {
         match (self.layouts.lines && layout.used.is_none(), capacity) {
             (true, USUAL_OF_LINES) => Some(Mode::Line),
@@ -119,8 +122,8 @@ impl BufferValidator<'_> {
         }
     }
 
-    /// The size of the piece that glibc's malloc gave out is in front of it. Other allocators tell nothing: from
-    /// them only the usual sizes are believed.
+    /// Tells whether an allocator returned a buffer of this size. glibc's malloc stores the size in front of the
+    /// memory; with other allocators only the default sizes are accepted.
     fn was_allocated(&self, data: u64, capacity: u64) -> bool {
         const MAPPED: u64 = 2;
         let size = self.memory.u64(data - 8).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! One channel of Tcl 8.6: `struct ChannelState` and its buffers, as in tclIO.h, and the descriptor under it.
+//! One channel of Tcl 8.6: `struct ChannelState` and its buffers, as in tclIO.h, and its descriptor.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::pending_bytes::{PartialStore, MemoryStore, StoredValue};
 use crate::stream_buffer::{StreamBuffer};
 use crate::copied_memory::{BUFFER_MOST, UNREAD_KEPT, read_content, int, read_stable, structure, word};
 
-/// Of `ChannelState`, up to `nextCSPtr`.
+/// Size of `ChannelState` up to `nextCSPtr`, and offsets in it.
 const STATE_BYTES: usize = 224;
 const FLAGS: usize = 8;
 const FILLED: usize = 96;
@@ -21,37 +21,38 @@ const TOP: usize = 200;
 const BOTTOM: usize = 208;
 const NEXT: usize = 216;
 
-/// In `flags`.
+/// Bits of `flags`: CHANNEL_LINEBUFFERED, CHANNEL_UNBUFFERED.
 const BY_LINE: i32 = 1 << 4;
 const UNBUFFERED: i32 = 1 << 5;
 
-/// `Channel`: the state, the data of its type, the type.
+/// Size of `Channel` up to its type: the state, the data of the type, the type.
 const CHANNEL_BYTES: usize = 24;
 
-/// `ChannelBuffer`: references, where is added, where is removed, size, the next one; then the bytes.
+/// Size of the head of `ChannelBuffer` and offsets in it: reference count, next position to add at, next position to
+/// remove from, size, next buffer. The bytes follow.
 const BUFFER_HEAD: usize = 24;
 const ADDED: usize = 4;
 const REMOVED: usize = 8;
 const LENGTH: usize = 12;
 const FOLLOWING: usize = 16;
-/// A new buffer begins here (`BUFFER_PADDING`).
+/// The first position in a new buffer (`BUFFER_PADDING`).
 const PADDING: u64 = 16;
-/// No channel has more buffers.
+/// A bound for damaged queues.
 const BUFFERS_MOST: usize = 1 << 16;
 
-/// The next state in the list; None where this is none.
+/// Returns the next state in the list, or 0; None if this is no state.
 pub(super) fn next(memory: &dyn Memory, at: u64) -> Option<u64> {
     let state = structure::<STATE_BYTES>(memory, at)?;
     let knows = |channel: u64| channel != 0 && memory.u64(channel) == Some(at);
     (knows(word(&state, TOP)) && knows(word(&state, BOTTOM))).then(|| word(&state, NEXT))
 }
 
-/// Is there a channel over the one that has the descriptor?
+/// Tells whether another channel, such as a compressor, is stacked on the channel with the descriptor.
 pub(super) fn is_stacked(memory: &dyn Memory, at: u64) -> bool {
     structure::<STATE_BYTES>(memory, at).is_none_or(|state| word(&state, TOP) != word(&state, BOTTOM))
 }
 
-/// What waits in a channel; None where it has no descriptor.
+/// Reads the stream of a channel; None if it has no descriptor.
 pub(super) fn stream(memory: &dyn Memory, at: u64, kept: u64) -> Option<StreamBuffer> {
     let copy = structure::<STATE_BYTES>(memory, at)?;
     read_stable(memory, at, copy, |state| read(memory, at, state, kept))
@@ -75,7 +76,7 @@ fn read(memory: &dyn Memory, at: u64, state: &[u8; STATE_BYTES], kept: u64) -> O
         unread_bytes: sum(&ahead),
         unread: contents(memory, &ahead, UNREAD_KEPT)?,
     });
-    // Buffers in the queue are on their way out already: Tcl goes on with them by itself.
+    // Tcl itself goes on writing the buffers in the queue.
     if let (0, [last]) = (queued, written.as_slice()) {
         let positions = |added: u64, removed: u64| added | removed << 32;
         stream.drain_stores = vec![MemoryStore::u64(last.at + ADDED as u64, positions(PADDING, PADDING))];
@@ -93,15 +94,15 @@ fn mode(flags: i32) -> Mode {
     }
 }
 
-/// What one buffer holds.
+/// The bytes in one buffer.
 struct BufferPart {
-    /// Of the buffer itself.
+    /// Address of the ChannelBuffer.
     at: u64,
     start: u64,
     bytes: u64,
 }
 
-/// The buffers of a queue that hold something; None where it is none.
+/// Returns the non-empty buffers of a queue; None if it is damaged.
 fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<BufferPart>> {
     let (mut found, mut seen, mut at) = (Vec::new(), BTreeSet::new(), first);
     while at != 0 {
@@ -119,7 +120,7 @@ fn chain(memory: &dyn Memory, first: u64) -> Option<Vec<BufferPart>> {
     Some(found)
 }
 
-/// The first `most` bytes of what they hold.
+/// Reads the first `most` bytes of buffers.
 fn contents(memory: &dyn Memory, pieces: &[BufferPart], most: u64) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     for one in pieces {
@@ -128,7 +129,7 @@ fn contents(memory: &dyn Memory, pieces: &[BufferPart], most: u64) -> Option<Vec
     Some(all)
 }
 
-/// The descriptor of a channel of one of Tcl's own types, the one that is written to.
+/// Returns the descriptor that a channel of one of Tcl's own types writes to.
 fn descriptor(memory: &dyn Memory, channel: u64) -> Option<i32> {
     let bytes = structure::<CHANNEL_BYTES>(memory, channel)?;
     let (own, kind) = (word(&bytes, 8), word(&bytes, 16));
@@ -136,7 +137,7 @@ fn descriptor(memory: &dyn Memory, channel: u64) -> Option<i32> {
     let data: [u8; 24] = structure(memory, own).filter(|data| word(data, 0) == channel)?;
     let fd = match name.split(|byte| *byte == 0).next()? {
         b"file" | b"tty" | b"serial" => int(&data, 8),
-        // Files are named by their descriptor and 1; of a pipe that is only read there is no second.
+        // A pipe stores its files as descriptor + 1. A pipe that is only read has no second one.
         b"pipe" => {
             [word(&data, 16), word(&data, 8)].into_iter().find(|file| *file != 0)?.checked_sub(1)? as i32
         }

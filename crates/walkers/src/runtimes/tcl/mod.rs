@@ -1,8 +1,8 @@
-//! Tcl's own buffers: those of its channels (8.6).
+//! Tcl 8.6: the buffers of its channels. TCL_LIBRARY loads a hook.
 //!
-//! Every thread has a list of its channels, and no symbol leads to it. Beside the head of the list are the three
-//! standard channels, each with a mark that it was set up: so the heads are found by a search of the program's
-//! memory, and believed only if the list is one of channels that know their states.
+//! Every thread has a list of its channels, and no symbol leads to it. Next to the head of the list are the three
+//! standard channels, each with a mark that it is initialized, so a search of the heap finds the heads. The search
+//! accepts a head only if the list consists of channels that point back to their states.
 
 mod channel;
 #[cfg(test)]
@@ -75,16 +75,16 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
 }
 
-/// The beginning of `ThreadSpecificData` of tclIO.c: handlers, the list, then each standard channel with its mark.
+/// Size of the beginning of `ThreadSpecificData` of tclIO.c: handlers, the list, each standard channel and its mark.
 const THREAD_BYTES: usize = 64;
 const LIST: usize = 8;
 const MARKS: [usize; 3] = [24, 40, 56];
 
-/// The streams of a process with Tcl.
+/// The walker of Tcl.
 #[derive(Debug)]
 pub struct TclChannels {
     pid: u32,
-    /// What the threads have for themselves, as the last search found it: new channels are in these lists as well.
+    /// Addresses of the threads' data that the last search found. New channels appear in the same lists.
     threads: RefCell<BTreeSet<u64>>,
 }
 
@@ -111,7 +111,7 @@ impl Walker for TclChannels {
 
     fn pending(&self, memory: &dyn Memory) -> Vec<PendingBytes> {
         let found = self.read(memory, BUFFER_MOST);
-        // What goes through others on its way, such as a compressor, is not what will be written.
+        // A stacked channel, such as a compressor, changes the bytes before they are written.
         let plain = |one: &StreamBuffer| !channel::is_stacked(memory, one.buffer.address);
         stream_buffer::pending(found.into_iter().filter(plain).collect())
     }
@@ -125,7 +125,7 @@ impl Walker for TclChannels {
     }
 }
 
-/// The data of all threads that have channels.
+/// Returns the addresses of the data of all threads that have channels.
 fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     blocks(pid, memory, |start, data| {
@@ -135,7 +135,7 @@ fn search(pid: u32, memory: &dyn Memory) -> BTreeSet<u64> {
     found
 }
 
-/// Where the three marks are, and before them a pointer.
+/// Returns the addresses at which a list pointer and three marks can be a thread's data.
 fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
     let is_mark = |bytes: &[u8; 8]| matches!(int(bytes, 0), 1 | -1);
     let words = data.as_chunks::<8>().0.windows(THREAD_BYTES / 8).enumerate();
@@ -148,8 +148,8 @@ fn candidates(start: u64, data: &[u8]) -> impl Iterator<Item = u64> {
     words.filter(fits).map(move |(index, _)| start + 8 * index as u64)
 }
 
-/// The states of a thread's channels, the newest first, which is the order in which Tcl closes them; none where
-/// this is no list of channels.
+/// Returns the states of a thread's channels, newest first, the order in which Tcl closes them. Empty if this is no
+/// list of channels.
 fn channels(memory: &dyn Memory, thread: u64) -> Vec<u64> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     let mut at = thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0);

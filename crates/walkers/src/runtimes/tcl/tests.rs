@@ -1,4 +1,4 @@
-//! Hostile memory that claims to be Tcl's.
+//! Tests on memory with Tcl's structures, also damaged ones.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::Walker;
 use crate::copied_memory::BUFFER_MOST;
 use crate::tests::{BASE, TestMemory, hostile_words};
 
-/// Words of a thread's data, a state, its channel, what that leads to, and two buffers.
+/// Indices of the words of a thread's data, a state, its channel, the channel's file, type and name, and two buffers.
 const THREAD: usize = 2;
 const STATE: usize = 20;
 const CHANNEL: usize = 60;
@@ -21,7 +21,7 @@ fn at(index: usize) -> u64 {
     BASE + 8 * index as u64
 }
 
-/// A channel of descriptor 7 with "abc" in the buffer that is being filled.
+/// Returns a channel of descriptor 7 with "abc" in the buffer that is being filled.
 fn words() -> Vec<u64> {
     let mut words = vec![0; 130];
     words[THREAD + 1] = at(STATE);
