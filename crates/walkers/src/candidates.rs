@@ -44,7 +44,11 @@ fn resolve_one(
     // Of several copies that agree, the one that will be written next is unknown.
     let one = same.len() == 1;
     let resolve = if agree(&same) { same.into_iter().next().map(|one| one.stream) } else { None };
-    resolve.map(|stream| StreamBuffer { watch_address: stream.watch_address.filter(|_| one), ..stream })
+    resolve.map(|stream| StreamBuffer {
+        listed: false,
+        watch_address: stream.watch_address.filter(|_| one),
+        ..stream
+    })
 }
 
 /// Returns the addresses of the candidates.
@@ -53,11 +57,11 @@ pub(crate) fn addresses(all: &[StreamCandidate]) -> Vec<u64> {
 }
 
 fn agree(all: &[StreamCandidate]) -> bool {
-    let told = |one: &StreamCandidate| {
+    let counts = |one: &StreamCandidate| {
         let buffer = &one.stream.buffer;
         (buffer.fd, buffer.pending_bytes, buffer.unread_bytes)
     };
-    all.windows(2).all(|two| told(&two[0]) == told(&two[1]))
+    all.windows(2).all(|two| counts(&two[0]) == counts(&two[1]))
 }
 
 #[cfg(test)]
@@ -88,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_not_believed() {
+    fn contradicting_candidates_are_rejected() {
         assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 60, 6, false)]), [(50, 5), (60, 6)]);
         assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 5, false)]), [(50, 5)], "they agree");
         assert_eq!(found(vec![seen(1, 50, 5, false), seen(2, 50, 0, false)]), []);

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_streams_of_another_kind_is_not_plain() {
+    fn executables_with_other_streams_are_not_plain() {
         let plain = found(&["/bin/true", "/bin/cat", "/usr/bin/make", "/usr/bin/as"]);
         assert!(!plain.is_empty() && plain.iter().all(|path| is_plain(path)), "{plain:?}");
         let others = found(&["/usr/bin/perl", "/usr/bin/python3", "/usr/bin/ruby", "/usr/bin/tclsh"]);

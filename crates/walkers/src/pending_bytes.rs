@@ -22,6 +22,7 @@ pub struct PendingBytes {
     pub drain_stores: Vec<MemoryStore>,
     /// The stores for a partial write, see [`PendingBytes::partial_drain`].
     pub(crate) partial_stores: Vec<PartialStore>,
+    pub(crate) listed: bool,
     /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
     pub(crate) remainder_most: u64,
 }
@@ -43,14 +44,10 @@ impl PendingBytes {
         (left.len() as u64 <= self.remainder_most).then(|| self.partial_stores.iter().map(store).collect())
     }
 
-    /// Tells whether a list of the runtime leads to the stream. A stream that a search found may be missing in the
-    /// next snapshot, so its bytes must not be written from outside: they could be written twice.
+    /// Tells whether a list of the runtime leads to the stream. A stream that a search found may be missing in the next
+    /// snapshot, so its bytes must not be written from outside: they could be written twice.
     pub fn is_listed(&self) -> bool {
-        match self.walker {
-            RuntimeId::GO => false,
-            RuntimeId::RUST => !self.drain_stores.is_empty(),
-            _ => true,
-        }
+        self.listed
     }
 
     /// Tells whether any number of the bytes can be written while the others remain.
@@ -114,12 +111,13 @@ mod tests {
             lock_owner: 0,
             drain_stores: Vec::new(),
             partial_stores,
+            listed: true,
             remainder_most,
         }
     }
 
     #[test]
-    fn what_is_left_stays() {
+    fn remaining_bytes_stay() {
         let parts = vec![
             PartialStore::new(8, StoredValue::WrittenPlus(100)),
             PartialStore::new(16, StoredValue::RemainingPlus(100)),

@@ -14,6 +14,8 @@ pub struct StreamBuffer {
     pub(crate) drain_stores: Vec<MemoryStore>,
     pub(crate) partial_stores: Vec<PartialStore>,
     pub(crate) remainder_most: u64,
+    /// A list of the runtime leads to the stream, not a search of the memory.
+    pub(crate) listed: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
     pub(crate) watch_address: Option<u64>,
 }
@@ -28,6 +30,7 @@ impl StreamBuffer {
             drain_stores: Vec::new(),
             partial_stores: Vec::new(),
             remainder_most: u64::MAX,
+            listed: true,
             watch_address: None,
         }
     }
@@ -62,6 +65,7 @@ impl StreamBuffer {
             drain_stores: self.drain_stores,
             partial_stores: self.partial_stores,
             remainder_most: self.remainder_most,
+            listed: self.listed,
         })
     }
 }

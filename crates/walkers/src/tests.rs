@@ -74,7 +74,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn garbage_is_survived(words in hostile_words(600)) {
+    fn random_memory_is_handled(words in hostile_words(600)) {
         let memory = TestMemory::of(&words);
         let area = || ImageMemory::test((BASE, BASE + 8 * 500), (BASE + 8 * 500, BASE + 8 * 600));
         for at in (BASE..BASE + 8 * 600).step_by(8 * 7) {
@@ -177,7 +177,7 @@ impl Memory for Moving {
 }
 
 #[test]
-fn what_moves_is_read_again_or_not_believed() {
+fn a_changing_stream_is_read_again_or_rejected() {
     let moving = |stops_after| Moving {
         memory: glibc_streams(1),
         stops_after,

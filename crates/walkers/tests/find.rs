@@ -1,4 +1,5 @@
-//! Which walkers are found: in a changed root, after an upgrade of the library, and what is said where there is none.
+//! Tests which walkers are found: in another root directory, after an upgrade of the library, and the message if
+//! there is none.
 
 mod support;
 
@@ -20,14 +21,14 @@ fn is_root(test: &str) -> bool {
     root
 }
 
-/// The files that a program maps at its start.
+/// Returns the files that a program maps at its start.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let listed = Command::new("ldd").arg(program).output().unwrap();
     let text = String::from_utf8(listed.stdout).unwrap();
     text.split_ascii_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// A folder with the program and copies of its libraries, to be its root.
+/// Makes a folder with the program and copies of its libraries, for use as its root directory.
 fn root(test: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let program = compile(test, "gcc", &[], "streams.c", &dir.path().join("program"))?;
@@ -72,7 +73,7 @@ fn after_the_library_was_replaced() {
     assert_eq!(in_stdout(&waiting).as_deref(), Some(&b"in stdout"[..]));
 }
 
-/// Kills it at the end.
+/// Kills the process on drop.
 struct Ending(Child);
 
 impl Drop for Ending {
@@ -83,16 +84,17 @@ impl Drop for Ending {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_runtimes_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("bare.c"), "void _start(void) { for (;;) __asm__ volatile(\"\"); }\n").unwrap();
     let (source, program) = (dir.path().join("bare.c"), dir.path().join("bare"));
     let flags = ["-static", "-nostdlib", "-ffreestanding"];
-    let test = "what_is_not_known_is_said";
+    let test = "unknown_runtimes_are_reported";
     let Some(program) = compile(test, "gcc", &flags, source.to_str().unwrap(), &program) else { return };
     let bare = Ending(Command::new(program).spawn().unwrap());
     let perl = dir.path().join("perl");
-    // Not by this process: a child of another test could hold it open for writing while it is executed.
+    // Another process copies the file: a child of another test could hold it open for writing, and its execve(2)
+    // would fail.
     assert!(Command::new("cp").arg("/bin/sleep").arg(&perl).status().unwrap().success());
     let perl = Ending(Command::new(perl).arg("1000").spawn().unwrap());
     let ruby = dir.path().join("libruby-9.so");
@@ -114,7 +116,7 @@ fn cannot(what: &str, process: &Ending) -> String {
     format!("{what} (pid {}): its buffers cannot be read", process.0.id())
 }
 
-/// Until the new program is mapped, which is a while after it was started.
+/// Waits until the new program is mapped, some time after its start.
 fn wait_for_image(pid: u32, name: &str) {
     while !fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains(name) {
         std::thread::yield_now();

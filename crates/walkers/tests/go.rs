@@ -1,4 +1,4 @@
-//! The walker of Go reads what real programs left in bufio's buffers.
+//! The walker of Go reads bytes that real programs left in the buffers of bufio.
 
 mod support;
 
@@ -62,7 +62,7 @@ fn check(test: &str, flags: &[&str], stack_is_known: bool) {
     assert_eq!(waits("inside").2, "in a struct");
     assert_eq!(waits("empty").1, 0);
     let copied = found.iter().filter(|one| waiting.name(one.fd) == "copied");
-    assert!(copied.into_iter().all(|one| one.pending == b"in a copy"), "the original is not believed");
+    assert!(copied.into_iter().all(|one| one.pending == b"in a copy"), "the original is rejected");
     assert_eq!(
         (of("large").pending_bytes, of("large").pending.len(), of("large").buffer_bytes),
         (300, 256, 65536)
@@ -70,7 +70,7 @@ fn check(test: &str, flags: &[&str], stack_is_known: bool) {
     let stdout: Vec<_> = found.iter().filter(|one| one.fd == 1).map(|one| text(&one.pending)).collect();
     match stack_is_known {
         true => assert_eq!(stdout, ["in stdout, and after it moved"]),
-        // The old stack says something else, and which is the old one cannot be told.
+        // The stale copy of the stack contradicts the current one, and nothing tells which is stale.
         false => assert!(stdout.is_empty() || stdout == ["in stdout, and after it moved"], "{stdout:?}"),
     }
     let unread: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == "input").collect();
@@ -81,7 +81,7 @@ fn check(test: &str, flags: &[&str], stack_is_known: bool) {
     late(&mut waiting, dir.path());
 }
 
-/// A new stream and a change are seen; all that waits is there, in whole.
+/// A snapshot shows a new stream, a changed one, and all pending bytes.
 fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let go = walkers(waiting.pid())
@@ -97,7 +97,7 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     assert_eq!(text(&of("late").bytes), "later");
     assert!(of("heap").bytes.ends_with(b"in the heap, more"));
     assert_eq!(of("large").bytes, [b'x'; 300]);
-    assert!(pending.iter().all(|one| one.drain_stores.is_empty()), "it cannot be emptied from outside");
+    assert!(pending.iter().all(|one| one.drain_stores.is_empty()), "it cannot be drained from outside");
 }
 
 #[test]

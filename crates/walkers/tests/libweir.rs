@@ -1,4 +1,4 @@
-//! The walker of libweir reads what a real program left in its streams, linked in either way.
+//! The walker of libweir reads bytes that a real program left in its streams, linked statically or dynamically.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The library's objects in `dir`, and a shared library of them.
+/// Compiles the library into `dir`, as objects and as a shared library.
 fn library(root: &Path, dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     sources(&root.join("src"), &mut files);

@@ -1,4 +1,5 @@
-//! What waits is what the program really writes, and a stream that was emptied from outside writes it no more.
+//! Pending bytes are those that the program would write, and a stream that was drained from outside does not write
+//! them again.
 
 mod support;
 
@@ -13,7 +14,7 @@ use weir_walkers::{MemoryStore, PendingBytes, walkers};
 
 use support::{compile, skip};
 
-/// A program that left bytes in its streams. Its stdout is the file `stdout` in its folder.
+/// A program with bytes in its streams. Its stdout is the file `stdout` in its folder.
 struct Left {
     child: Child,
     dir: tempfile::TempDir,
@@ -29,7 +30,7 @@ impl Left {
         let mut byte = [0];
         let got = std::io::Read::read(child.stderr.as_mut().unwrap(), &mut byte).unwrap();
         assert!(got == 1 && byte[0] == b'.', "{command:?} did not begin well");
-        // With the byte here, it may still be about to note that the byte is gone.
+        // When the byte has arrived, the program may still be about to update its counters.
         let waits = |stat: &str| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S"));
         while !waits(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap()) {
             std::thread::yield_now();
@@ -48,7 +49,7 @@ impl Left {
         link.file_name().unwrap().to_str().unwrap().to_string()
     }
 
-    /// It waits in a system call, so nothing of it is inside a stream.
+    /// Stores into the memory of the program, which is in a system call and not inside a stream.
     fn store(&self, stores: &[MemoryStore]) {
         let memory = File::options().write(true).open(format!("/proc/{}/mem", self.child.id())).unwrap();
         for store in stores {
@@ -62,7 +63,7 @@ impl Left {
         files.map(|(path, name)| (name, std::fs::read(path).unwrap())).collect()
     }
 
-    /// What each file has when the program has ended.
+    /// Ends the program and returns the content of each file.
     fn end(mut self) -> BTreeMap<String, Vec<u8>> {
         std::fs::write(self.dir.path().join("end"), "").unwrap();
         // SAFETY: sends a signal to a child of ours that was not waited for.
@@ -77,7 +78,7 @@ fn joined(before: &[u8], waits: &[u8], tail: &str) -> Vec<u8> {
     [before, waits, tail.as_bytes()].concat()
 }
 
-/// Three runs: untouched, emptied, and with the first bytes taken out.
+/// Runs the program three times: untouched, with drained streams, and with partially drained streams.
 fn check(what: &str, names: &[&str], divided: &[&str], command: impl Fn(&Path) -> Command) {
     let left = Left::start(&command);
     let (before, pending) = (left.files(), left.pending());
@@ -92,7 +93,7 @@ fn check(what: &str, names: &[&str], divided: &[&str], command: impl Fn(&Path) -
     }
     let left = Left::start(&command);
     left.pending().iter().for_each(|(name, one)| {
-        assert!(!one.drain_stores.is_empty(), "{what}: {name} can be emptied");
+        assert!(!one.drain_stores.is_empty(), "{what}: {name} can be drained");
         left.store(&one.drain_stores);
     });
     assert_eq!(left.pending(), [], "{what}");
@@ -119,7 +120,7 @@ fn c(test: &str, compiler: &str, flags: &[&str]) {
         return;
     };
     let names = ["append", "both", "full", "line", "stdout", "wide"];
-    // musl keeps wide characters as bytes; glibc's go all at once.
+    // musl stores wide characters as bytes; glibc's wide buffer cannot be drained partially.
     let divided = if compiler == "gcc" { &names[..5] } else { &names[..] };
     check(&format!("{compiler} {flags:?}"), &names, divided, |dir| {
         let mut command = Command::new(&program);
@@ -189,7 +190,7 @@ fn pending_in_tcl() {
     let names = ["append", "both", "full", "latin", "stdout"];
     if has("pending_in_tcl", "tclsh8.6") {
         let tcl = script("leave.tcl", "tclsh8.6");
-        // It does not know of the signal that ends the others, and goes by a file.
+        // The program ignores the signal that ends the others, and waits for a file.
         check("tcl", &names, &names, |dir| {
             let mut command = Command::new("sh");
             command.args(["-c", "trap '' USR1; exec \"$@\"", "sh"]);

@@ -1,4 +1,4 @@
-//! The walker of Perl reads what perl left in its handles.
+//! The walker of Perl reads bytes that perl left in its handles.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn perl_streams(waiting: &Waiting) -> Vec<Buffer> {
     waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::PERL).collect()
 }
 
-/// Those of the handles of a file.
+/// Returns the buffers of Perl's handles.
 fn of<'a>(waiting: &Waiting, found: &'a [Buffer], name: &str) -> Vec<&'a Buffer> {
     found.iter().filter(|one| waiting.name(one.fd) == name).collect()
 }
@@ -42,8 +42,8 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn what_waits_in_handles() {
-    if !has_perl("what_waits_in_handles") {
+fn pending_bytes_of_handles() {
+    if !has_perl("pending_bytes_of_handles") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +76,8 @@ fn check_output(waiting: &Waiting, found: &[Buffer]) {
     assert_eq!((of("raw").mode, of("raw").buffer_bytes), (Some(Mode::None), 0));
     assert_eq!(found.iter().find(|one| one.fd == 2).expect("stderr").mode, Some(Mode::None));
     assert_eq!(of("encoded").buffer_bytes, 1024, "perl writes so much at once then");
-    // Three standard ones, those of `many`, seven written and three read ones; no closed one, none of a string.
+    // Three standard handles, those of `many`, seven written and three read ones; no closed handle, and none of a
+    // string.
     assert_eq!(found.len(), 3 + 100 + 7 + 3, "{found:#?}");
 }
 
@@ -89,7 +90,7 @@ fn check_input(waiting: &Waiting, found: &[Buffer]) {
     assert!(large.unread.len() == 64 && large.unread.starts_with(b"wxyzabcdef"), "{large:?}");
 }
 
-/// Kills the child of a program at the end.
+/// Kills the child of a program on drop.
 struct Ending {
     child: u32,
     began: Instant,
@@ -102,7 +103,7 @@ impl Drop for Ending {
     }
 }
 
-/// What the handle of a file holds, in the process that has it by this walker.
+/// Returns the bytes in the handle of a file, as this walker reads them in a process.
 fn pending(walker: &dyn Walker, pid: u32, name: &str) -> Vec<String> {
     let found = walker.buffers(&ProcessMemory { pid });
     let is_named = |fd: i32| {
@@ -152,7 +153,7 @@ fn handles_come_and_go() {
     assert_eq!(pending(&*walker, waiting.pid(), "late"), ["later"]);
 }
 
-/// The handles are C's streams then.
+/// With PERLIO=stdio the handles are streams of the C library.
 #[test]
 fn of_stdio() {
     if !has_perl("of_stdio") {
@@ -164,7 +165,7 @@ fn of_stdio() {
     assert_eq!(found.iter().map(|one| (one.walker, one.fd)).collect::<Vec<_>>(), [(RuntimeId::GLIBC, 1)]);
 }
 
-/// libperl, which Debian has besides a perl that has all in itself.
+/// libperl, which Debian has in addition to a perl that contains the interpreter.
 fn libperl() -> Option<PathBuf> {
     let output = Command::new("perl").args(["-MConfig", "-e", "print \"$Config{archlibexp}/CORE\""]).output();
     let core = PathBuf::from(String::from_utf8(output.ok()?.stdout).ok()?);

@@ -1,4 +1,4 @@
-//! The walker of CPython reads what every Python that is here left in its streams.
+//! The walker of CPython reads bytes that each installed Python left in its streams.
 
 mod support;
 
@@ -11,7 +11,7 @@ use weir_walkers::walkers_missing;
 
 use support::{Waiting, skip};
 
-/// Debian's, and those that pyenv has built, of the versions that the walker knows.
+/// Debian's Python, and those that pyenv has built, of the supported versions.
 fn pythons() -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/usr/bin/python3")];
     found.extend((9..=14).flat_map(of_pyenv));

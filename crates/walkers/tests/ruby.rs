@@ -1,4 +1,4 @@
-//! The walker of Ruby reads what ruby left in its IO objects.
+//! The walker of Ruby reads bytes that ruby left in its IO objects.
 
 mod support;
 
@@ -38,8 +38,8 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn what_waits_in_streams() {
-    if !has_ruby("what_waits_in_streams") {
+fn pending_bytes_of_streams() {
+    if !has_ruby("pending_bytes_of_streams") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn what_waits_in_streams() {
     );
 }
 
-/// What the stream of a file holds, in the process that has it by this walker.
+/// Returns the bytes in the stream of a file, as this walker reads them in a process.
 fn pending(walker: &dyn Walker, pid: u32, name: &str) -> Vec<String> {
     let found = walker.buffers(&ProcessMemory { pid });
     let is_named = |fd: i32| {
@@ -83,7 +83,7 @@ fn pending(walker: &dyn Walker, pid: u32, name: &str) -> Vec<String> {
     found.iter().filter(|one| is_named(one.fd)).map(|one| text(&one.pending).to_string()).collect()
 }
 
-/// Kills the child of a program at the end.
+/// Kills the child of a program on drop.
 struct Ending {
     child: u32,
     began: Instant,

@@ -1,4 +1,4 @@
-//! The walkers of Rust's standard output and of its library's buffers read what real programs left in them.
+//! The walkers of Rust read bytes that real programs left in standard output and in buffers of their own.
 
 mod support;
 
@@ -40,10 +40,10 @@ fn with_symbols() {
 }
 
 #[test]
-fn without_symbols_nothing_is_believed() {
+fn without_symbols_no_buffer_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
-    let (test, program) = ("without_symbols_nothing_is_believed", dir.path().join("program"));
+    let (test, program) = ("without_symbols_no_buffer_is_found", dir.path().join("program"));
     let Some(program) = compile_with(test, &rustc, &["-Cstrip=symbols"], "stdout.rs", &program) else {
         return;
     };
@@ -89,7 +89,7 @@ fn check(test: &str, flags: &[&str]) {
     late(&mut waiting, dir.path());
 }
 
-/// A new stream and a change are seen; all that waits is there, in whole.
+/// A snapshot shows a new stream, a changed one, and all pending bytes.
 fn late(waiting: &mut Waiting, dir: &Path) {
     let memory = ProcessMemory { pid: waiting.pid() };
     let of_rust: Vec<_> =
@@ -102,7 +102,7 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     let pending = pending();
     let of = |name| pending.iter().find(|one| waiting.name(one.fd) == name).expect(name);
     assert_eq!((text(&of("late").bytes), text(&of("boxed").bytes)), ("later", "in a box, more"));
-    assert!(of("late").drain_stores.is_empty(), "it cannot be emptied from outside");
+    assert!(of("late").drain_stores.is_empty(), "it cannot be drained from outside");
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn buffers_with_the_fifth_dwarf() {
 }
 
 #[test]
-fn without_debug_information_no_buffer_is_believed() {
+fn without_debug_information_no_buffer_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let test = "without_debug_information_no_buffer_is_believed";
+    let test = "without_debug_information_no_buffer_is_found";
     let Some(waiting) = start(test, dir.path(), &["-Cstrip=debuginfo"]) else { return };
     let found = of_rust(&waiting);
     assert!(found.iter().all(|one| one.fd == 1 && one.buffer_bytes == 1024), "{found:#?}");

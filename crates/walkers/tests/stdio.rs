@@ -1,4 +1,4 @@
-//! The walkers of glibc and musl read what real programs left in their streams.
+//! The walkers of glibc and musl read bytes that real programs left in their streams.
 
 mod support;
 
@@ -48,7 +48,7 @@ fn check_output<'a>(found: &'a [Buffer], of: &dyn Fn(&str) -> Vec<&'a Buffer>) {
     assert!(found.iter().all(|one| one.pending_bytes == 0 || one.unread_bytes == 0));
 }
 
-/// musl looks for a terminal when it first writes; glibc when it makes the buffer.
+/// musl checks for a terminal at the first write, glibc when it allocates the buffer.
 #[test]
 fn before_the_first_write() {
     let dir = tempfile::tempdir().unwrap();

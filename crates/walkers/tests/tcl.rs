@@ -1,4 +1,4 @@
-//! The walker of Tcl reads what tclsh left in its channels.
+//! The walker of Tcl reads bytes that tclsh left in its channels.
 
 mod support;
 
@@ -32,9 +32,9 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn what_waits_in_channels() {
+fn pending_bytes_of_channels() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(waiting) = start("what_waits_in_channels", dir.path()) else { return };
+    let Some(waiting) = start("pending_bytes_of_channels", dir.path()) else { return };
     assert_eq!(walkers_missing(waiting.pid()), Vec::<String>::new());
     let found: Vec<Buffer> =
         waiting.buffers().into_iter().filter(|one| one.walker == RuntimeId::TCL).collect();
@@ -60,7 +60,7 @@ fn what_waits_in_channels() {
         let one = one.unwrap_or_else(|| panic!("{text}: {found:#?}"));
         assert!(waiting.name(one.fd).starts_with(kind), "{text}: {}", waiting.name(one.fd));
     }
-    // What goes through a compressor is not what will be written.
+    // A compressor changes the bytes before they are written.
     assert_eq!(of("squeezed").pending_bytes, 14);
     assert!(!waiting.pending().iter().any(|one| waiting.name(one.fd) == "squeezed"));
     assert!(!found.iter().any(|one| waiting.name(one.fd) == "closed"), "{found:#?}");

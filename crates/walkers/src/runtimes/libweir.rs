@@ -16,7 +16,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         symbols: &["weir_flush"],
         own_symbols: &[],
         libraries: &[],
-        detect: detect,
+        detect,
     }),
     ..RuntimeEntry::stdio("libweir", "libweir", 300, ProgramDetection::Never)
 };

@@ -1,5 +1,5 @@
-// Leaves known bytes in bufio's buffers, says so with a byte on stderr, and waits until a file "go" is there, and
-// one "end"; then it ends without a flush.
+// Leaves known bytes in bufio's buffers, writes a byte to stderr, waits until the files "go" and
+// "end" exist, and exits without a flush.
 package main
 
 import (
@@ -34,7 +34,7 @@ func await(name string) {
 	}
 }
 
-// deep makes the stack grow, so that everything on it moves.
+// deep makes the stack grow, which moves all objects on it.
 func deep(depth int, out *bufio.Writer) int {
 	var room [512]byte
 	room[depth%512] = 1

@@ -1,5 +1,5 @@
-//! Leaves known bytes in buffers of Rust's library, says so with a byte on stderr, and waits until a file "go" is
-//! there, then again for ever.
+//! Leaves known bytes in buffers of Rust's library, writes a byte to stderr, waits until a file "go"
+//! exists, and then waits forever.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, LineWriter, Write};
@@ -14,7 +14,7 @@ struct Log {
     out: BufWriter<File>,
 }
 
-/// What looks like a stream of the same form.
+/// A structure that looks like a stream.
 #[repr(C)]
 struct Decoy {
     text: String,

@@ -1,4 +1,4 @@
-/* leave.c: leaves bytes in streams, says so with a byte on stderr; at a signal adds a tail to each and ends. */
+/* leave.c: leaves bytes in streams, writes a byte to stderr; at a signal adds a tail to each and exits. */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static FILE *opened(const char *name, const char *how)
     return f;
 }
 
-/* Read, then written behind what was read. */
+/* A stream that is read first, then written after the bytes that were read. */
 static FILE *both(void)
 {
     FILE *f = opened("both", "w+");

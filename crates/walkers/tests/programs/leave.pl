@@ -1,4 +1,4 @@
-# Leaves bytes in Perl's handles, says so with a byte on stderr; at a signal adds a tail to each and ends.
+# Leaves bytes in Perl's handles, writes a byte to stderr; at a signal adds a tail to each and exits.
 use strict;
 use warnings;
 chdir $ARGV[0] or die;

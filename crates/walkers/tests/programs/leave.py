@@ -1,4 +1,4 @@
-"""Leaves bytes in Python's streams, says so with a byte on stderr; at a signal adds a tail to each and ends."""
+"""Leaves bytes in Python's streams, writes a byte to stderr; at a signal adds a tail to each and exits."""
 import os
 import signal
 import sys

@@ -1,4 +1,4 @@
-# Leaves bytes in Ruby's streams, says so with a byte on stderr; at a signal adds a tail to each and ends.
+# Leaves bytes in Ruby's streams, writes a byte to stderr; at a signal adds a tail to each and exits.
 Dir.chdir(ARGV[0])
 told = false
 Signal.trap('USR1') { told = true }

@@ -1,5 +1,5 @@
-# Leaves bytes in Tcl's channels, says so with a byte on stderr; when there is a file "end", adds a tail to each
-# and ends. Tcl knows no signals.
+# Leaves bytes in Tcl's channels, writes a byte to stderr; when a file "end" exists, adds a tail to each
+# and exits. Tcl cannot handle signals.
 cd [lindex $argv 0]
 foreach {name how} {full w append a both w+ latin w} { set kept($name) [open $name $how] }
 fconfigure $kept(latin) -encoding iso8859-1

@@ -1,4 +1,4 @@
-/* Has an interpreter of Perl in itself, of the library that is its first argument; the others are Perl's. */
+/* Loads the interpreter of Perl from the library in its first argument; the other arguments are Perl's. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! Leaves known bytes in Rust's standard output, says so with a byte on stderr, and waits.
+//! Leaves known bytes in Rust's standard output, writes a byte to stderr, and waits.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-/* streams.c: leaves known bytes in streams of each mode, says so with a byte on stderr, and waits. */
+/* streams.c: leaves known bytes in streams of each mode, writes a byte to stderr, and waits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-# Leaves known bytes in Perl's handles, says so with a byte on stderr, and waits. With "fork", in
+# Leaves known bytes in Perl's handles, writes a byte to stderr, and waits. With "fork", in
 # a child as well, whose number is in the file "child".
 use strict;
 use warnings;
@@ -56,7 +56,7 @@ if (($ARGV[1] // '') eq 'fork') {
     make('child', $child) if $child;
     sleep 1000 unless $child;
 }
-# What it opens when it is told to is in a table that is known then.
+# A handle that it opens on request is in a table that the walker knows by then.
 $SIG{USR1} = sub {
     close $kept{text};
     $kept{late} = opened('>', 'late');

@@ -1,4 +1,4 @@
-"""Leaves known bytes in Python's streams, says so with a byte on stderr, and waits."""
+"""Leaves known bytes in Python's streams, writes a byte to stderr, and waits."""
 import os
 import sys
 import time

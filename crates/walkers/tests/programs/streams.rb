@@ -1,4 +1,4 @@
-# Leaves known bytes in Ruby's streams, says so with a byte on stderr, and waits. With "fork", in a child as well,
+# Leaves known bytes in Ruby's streams, writes a byte to stderr, and waits. With "fork", in a child as well,
 # whose number is in the file "child".
 Dir.chdir(ARGV[0])
 File.write('input', "first line\nsecond line\nthird")
@@ -28,7 +28,7 @@ if ARGV[1] == 'fork'
   sleep unless child
 end
 late = nil
-# What it opens when it is told to.
+# A stream that it opens on request.
 Signal.trap('USR1') do
   kept['text'].close
   late = File.open('late', 'w')

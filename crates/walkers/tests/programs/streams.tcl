@@ -1,4 +1,4 @@
-# Leaves known bytes in Tcl's channels, says so with a byte on stderr, and waits; when there is a file "go", opens
+# Leaves known bytes in Tcl's channels, writes a byte to stderr, and waits; when a file "go" exists, opens
 # one more channel.
 cd [lindex $argv 0]
 set file [open input w]

@@ -1,4 +1,4 @@
-/* weir.c: leaves known bytes in libweir's streams, says so with a byte on stderr, and waits. */
+/* weir.c: leaves known bytes in libweir's streams, writes a byte to stderr, and waits. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

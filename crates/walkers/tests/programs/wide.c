@@ -1,4 +1,4 @@
-/* wide.c: leaves known wide characters in streams, says so with a byte on stderr, and waits. */
+/* wide.c: leaves known wide characters in streams, writes a byte to stderr, and waits. */
 #include <locale.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-//! Starts programs that leave known bytes in their streams and wait.
+//! Starts programs that leave known bytes in their streams and then wait.
 
 #![allow(dead_code)]
 
@@ -12,13 +12,13 @@ use weir_model::trace::Buffer;
 use weir_sys::memory::ProcessMemory;
 use weir_walkers::{MemoryStore, PendingBytes, walkers};
 
-/// A program that waits; killed at the end.
+/// A program that waits. It is killed on drop.
 pub struct Waiting {
     pub child: Child,
 }
 
 impl Waiting {
-    /// Starts it and waits until it says a byte on its stderr.
+    /// Starts a program and waits until it writes a byte to its stderr.
     pub fn start(command: &mut Command) -> Waiting {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
@@ -41,19 +41,19 @@ impl Waiting {
         self.child.id()
     }
 
-    /// What all walkers of the process find.
+    /// Returns the buffers that all walkers of the process read.
     pub fn buffers(&self) -> Vec<Buffer> {
         let memory = ProcessMemory { pid: self.pid() };
         walkers(self.pid()).iter().flat_map(|walker| walker.buffers(&memory)).collect()
     }
 
-    /// What waits in all streams that it has.
+    /// Returns the pending bytes of all streams of the process.
     pub fn pending(&self) -> Vec<PendingBytes> {
         let memory = ProcessMemory { pid: self.pid() };
         walkers(self.pid()).iter().flat_map(|walker| walker.pending(&memory)).collect()
     }
 
-    /// Stores into its memory. It waits in a system call, so nothing of it is inside a stream.
+    /// Stores into the memory of the program, which is in a system call and not inside a stream.
     pub fn store(&self, stores: &[MemoryStore]) {
         let memory = std::fs::File::options().write(true).open(format!("/proc/{}/mem", self.pid())).unwrap();
         for store in stores {
@@ -61,7 +61,7 @@ impl Waiting {
         }
     }
 
-    /// The name of the file behind a descriptor of it.
+    /// Returns the name of the file behind a descriptor of the program.
     pub fn name(&self, fd: i32) -> String {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", self.pid())).unwrap_or_default();
         link.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned())
@@ -75,12 +75,12 @@ impl Drop for Waiting {
     }
 }
 
-/// Compiles a C program of tests/programs; None if the compiler is not there.
+/// Compiles a C program of tests/programs; None if the compiler is missing.
 pub fn compile(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
     compile_with(test, compiler, &[&["-O1"], flags].concat(), source, to)
 }
 
-/// The same with any compiler.
+/// Compiles a program with any compiler; None if it is missing.
 pub fn compile_with(test: &str, compiler: &str, flags: &[&str], source: &str, to: &Path) -> Option<PathBuf> {
     let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../walkers/tests/programs"));
     let mut command = Command::new(compiler);
@@ -95,7 +95,7 @@ pub fn compile_with(test: &str, compiler: &str, flags: &[&str], source: &str, to
     Some(to.to_path_buf())
 }
 
-/// Says that a test could not be made here.
+/// Reports that a test was skipped.
 pub fn skip(test: &str, why: &str) {
     let Some(path) = std::env::var_os("WEIR_SKIPS") else { return };
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();

@@ -50,15 +50,15 @@ impl PythonLayout {
             9 | 10 => Some(UP_TO_3_10),
             11 => Some(OF_3_11),
             12 => Some(OF_3_12),
-            13 => PythonLayout::told(memory, runtime, 88),
-            14 => Some(PythonLayout { state_shift: 14, ..PythonLayout::told(memory, runtime, 96)? }),
+            13 => PythonLayout::read_offsets(memory, runtime, 88),
+            14 => Some(PythonLayout { state_shift: 14, ..PythonLayout::read_offsets(memory, runtime, 96)? }),
             _ => None,
         }
     }
 
     /// Reads the layout from the interpreter's table of offsets. `modules_at` is the position of sys.modules in it. A
     /// free-threaded interpreter has larger objects and is not supported.
-    fn told(memory: &dyn Memory, runtime: u64, modules_at: u64) -> Option<PythonLayout> {
+    fn read_offsets(memory: &dyn Memory, runtime: u64, modules_at: u64) -> Option<PythonLayout> {
         let free_threaded = memory.u64(runtime + 16)?;
         if memory.u64(runtime)? != COOKIE || free_threaded != 0 {
             return None;

@@ -77,7 +77,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         symbols: &["_PyRuntime", "Py_Version", EVALUATOR],
         own_symbols: &["_PyRuntime", "Py_Version"],
         libraries: &["libpython3."],
-        detect: detect,
+        detect,
     }),
     hook: Some(&HOOK),
     ignores_environment: IGNORES_ENVIRONMENT,

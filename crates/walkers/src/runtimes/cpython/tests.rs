@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn garbage_is_survived(mut words in hostile_words(600)) {
+    fn random_memory_is_handled(mut words in hostile_words(600)) {
         claim_types(&mut words);
         let memory = TestMemory::of(&words);
         let objects: BTreeSet<u64> = (BASE..BASE + 8 * 480).step_by(16).collect();

@@ -59,7 +59,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         symbols: &[],
         own_symbols: &[],
         libraries: &[],
-        detect: detect,
+        detect,
     }),
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,

@@ -33,7 +33,7 @@ fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
 }
 
 #[test]
-fn a_writer_is_believed_if_all_its_fields_agree() {
+fn a_writer_is_accepted_if_all_its_fields_agree() {
     assert_eq!(pending(&writer()), Some((3, b"hello".to_vec())));
     let wrong = [
         (1, 1),         // half an error
@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_is_survived(mut words in hostile_words(400), objects in proptest::collection::vec(0..400usize, 60)) {
+    fn random_memory_is_handled(mut words in hostile_words(400), objects in proptest::collection::vec(0..400usize, 60)) {
         for place in objects {
             words[place] = 0x5000 + 0x100 * (place as u64 % 2);
         }

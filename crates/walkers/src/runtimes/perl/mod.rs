@@ -56,7 +56,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         symbols: &["PerlIO_perlio", "PerlIO_unix"],
         own_symbols: &["PerlIO_perlio"],
         libraries: &["libperl.so."],
-        detect: detect,
+        detect,
     }),
     hook: Some(&HOOK),
     // With -t or -T (taint checks) Perl ignores PERL5OPT and PERL5LIB.

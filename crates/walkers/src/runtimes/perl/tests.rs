@@ -59,7 +59,7 @@ fn a_handle() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_out() {
+fn damaged_structures_are_left_out() {
     let changes = [
         (SLOT + 1, 1, "a slot has no functions"),
         (SLOT + 3, at(SLOT + 4), "a slot that is not in use"),
@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn garbage_is_survived(mut words in hostile_words(600), claims in any::<bool>()) {
+    fn random_memory_is_handled(mut words in hostile_words(600), claims in any::<bool>()) {
         if claims {
             claim(&mut words);
         }

@@ -60,7 +60,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         symbols: &["ruby_version", "rb_stdin", "rb_stdout", "rb_stderr"],
         own_symbols: &["ruby_version"],
         libraries: &["libruby"],
-        detect: detect,
+        detect,
     }),
     hook: Some(&HOOK),
     ignores_environment: IgnoresEnvironment::Words(&["--disable-all", "--disable=rubyopt"]),

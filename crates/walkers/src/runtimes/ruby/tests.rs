@@ -55,7 +55,7 @@ fn a_stream() {
 }
 
 #[test]
-fn it_is_emptied_as_ruby_does() {
+fn drained_as_ruby_flushes() {
     let mut memory = stream();
     let one = ruby().pending(&memory).remove(0);
     for store in one.partial_drain(1).unwrap() {
@@ -66,11 +66,11 @@ fn it_is_emptied_as_ruby_does() {
         set(&mut memory, store.address, &store.bytes);
     }
     assert_eq!(pending(&memory), []);
-    assert_eq!(ruby().buffers(&memory)[0].buffer_bytes, 64, "the buffer itself is still there");
+    assert_eq!(ruby().buffers(&memory)[0].buffer_bytes, 64, "the buffer itself remains");
 }
 
 #[test]
-fn what_does_not_fit_is_left_out() {
+fn damaged_structures_are_left_out() {
     let changes = [
         (OBJECT, 0x0c, "another type"),
         (OBJECT, 0x0b | 1 << 40, "no flags"),
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_is_survived(mut words in hostile_words(400)) {
+    fn random_memory_is_handled(mut words in hostile_words(400)) {
         for object in (0..200).step_by(50) {
             words[object..object + 3].copy_from_slice(&[0x0b, at(object), at(200 + object / 2)]);
             words[200 + object / 2] = at(object);

@@ -44,7 +44,7 @@ fn pending(words: &[u64]) -> Option<(i32, Vec<u8>)> {
 }
 
 #[test]
-fn a_writer_is_believed_if_all_its_fields_agree() {
+fn a_writer_is_accepted_if_all_its_fields_agree() {
     assert_eq!(pending(&writer()), Some((3, b"hello".to_vec())));
     let wrong = [
         (0, 0),           // no buffer
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_is_survived(words in hostile_words(400)) {
+    fn random_memory_is_handled(words in hostile_words(400)) {
         let layouts = RustLayouts { all: vec![WRITER, STDOUT, READER], lines: true };
         let memory = TestMemory::of(&words);
         let stdout = Some(BASE + 800);

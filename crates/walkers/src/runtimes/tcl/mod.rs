@@ -59,7 +59,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         symbols: &[],
         own_symbols: &[],
         libraries: &["libtcl8."],
-        detect: detect,
+        detect,
     }),
     hook: Some(&HOOK),
     ignores_environment: IgnoresEnvironment::Never,

@@ -74,7 +74,7 @@ fn descriptors_by_type() {
 }
 
 #[test]
-fn it_is_emptied_as_tcl_does() {
+fn drained_as_tcl_flushes() {
     let mut memory = TestMemory::of(&words());
     let one = tcl().pending(&memory).remove(0);
     let mut put = |stores: Vec<crate::MemoryStore>| {
@@ -89,7 +89,7 @@ fn it_is_emptied_as_tcl_does() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_out() {
+fn damaged_structures_are_left_out() {
     let changes = [
         (STATE + 25, at(FILE), "a channel of another state"),
         (STATE + 26, 0, "no channel"),
@@ -117,7 +117,7 @@ fn a_list_in_a_ring_ends() {
 }
 
 #[test]
-fn what_goes_through_another_channel_is_counted_only() {
+fn bytes_of_stacked_channels_are_only_counted() {
     let mut words = words();
     words[STATE + 25] = at(110);
     words[110] = at(STATE);
@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_is_survived(mut words in hostile_words(400)) {
+    fn random_memory_is_handled(mut words in hostile_words(400)) {
         for state in (0..200).step_by(40) {
             (words[state + 25], words[state + 26]) = (at(300 + state / 40 * 8), at(300 + state / 40 * 8));
             words[300 + state / 40 * 8] = at(state);
